@@ -183,7 +183,7 @@ TEST_OF_BROKER(observer_detaches_and_waits_for_a_flush, NULL) {
   peer_flush(&there);
   /* What is sent, and the broker has not been asked for it. */
   CHECK_OK(peer_publish(&there, "other", 1, "x", 1));
-  EVENTUALLY(peer_stats(&there).sent == 1);
+  EVENTUALLY(TRANSPORT_HAS_SENT(peer_stats(&there), 1));
   CHECK_EQ(multicast_broadcaster_notify(here.broadcaster, "n", 1, "x", 1), 0);
   EVENTUALLY(LOAD(a.left) == 1);
   detach(&here);
@@ -754,7 +754,7 @@ TEST(transports_that_are_none_are_refused) {
   stats.struct_size = 8;
   CHECK_ERROR(transport_get_stats(&p.transport, &stats), INVALID_ARGUMENT);
   CHECK_ERROR(peer_publish(&p, "", 1, "x", 1), INVALID_ARGUMENT);
-  CHECK_OK(transport_flush(&p.transport, MULTICAST_FOREVER));
+  if (!TRANSPORT_FLUSH_CONNECTS) CHECK_OK(transport_flush(&p.transport, MULTICAST_FOREVER));
   CHECK_OK(peer_publish(&p, "n", 1, "x", 1));
   CHECK_ERROR(transport_flush(&p.transport, 0), TIMEOUT);
   /* One of another library, or of the program, whose context is the same number. */

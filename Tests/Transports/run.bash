@@ -1,7 +1,8 @@
-# Builds the library of a transport and its tests, and runs them. To be sourced by Tests/MQTT/run
-# and by Tests/NATS/run, which set `folder`, that of the transport, `server`, the program that tests
-# start, `client`, the library that the transport has, and `coding`, a file of the transport that
-# tests call, too.
+# Builds the library of a transport and its tests, and runs them. To be sourced by Tests/MQTT/run,
+# Tests/NATS/run and Tests/Local/run, which set `folder`, that of the transport, `server`, the program
+# that tests start, `clients`, options for the linker with the library that the transport has, `called`,
+# the files of the transport that tests call, too, and may set `common`, the files of Tests/Transports
+# that they have in them.
 # shellcheck shell=bash disable=SC2154
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -9,13 +10,14 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 . "$root/Tests/packages.bash"
 
 name=${folder,,}
+[ -n "${common+set}" ] || common=("$root"/Tests/Transports/{,Harness/}*.c)
 usage() {
   cat <<END
 Usage: Tests/$folder/run LIBRARY BUILD_DIR [OPTION VALUE] [TEST ...]
 
 Compiles libmulticast-$name and its tests, those of this folder and of Tests/Transports, in
 BUILD_DIR, with LIBRARY, the path of libmulticast.so, and runs the tests whose names contain a TEST
-(default: all). Each starts $server on a free port of the loopback device, if it needs one.
+(default: all).${server:+ Each starts $server on a free port of the loopback device, if it needs one.}
 What is missing is installed with apt-get, when run as root; otherwise this says how to install it,
 and exits with 77.
 
@@ -71,7 +73,7 @@ build_tests() {
 build_library() {
   gcc -std=c11 -shared -fPIC -fvisibility=hidden -Wshadow -Wconversion "${flags[@]}" \
     "${link_time[@]}" "$root"/Sources/Transports/{"$folder",Common,Common/*}/*.c "$library" \
-    "-l$client" \
+    "${clients[@]}" \
     -Wl,--version-script="$root/cmake/multicast_$name.map" -Wl,-z,nodelete -Wl,-z,defs \
     -Wl,-soname,"libmulticast-$name.so.1" -o "$build/libmulticast-$name.so.1"
 }
@@ -79,10 +81,9 @@ build_library() {
 # The tests that have the library as programs have it.
 build_library_tests() {
   gcc -std=gnu11 "${flags[@]}" -Wno-unused-parameter -I"$root/Tests/$folder" \
-    "$root"/Tests/{"$folder",Transports,Transports/Harness}/*.c \
-    "$root"/Tests/Interface/{harness,main}.c \
-    "$root"/Sources/Transports/{"$folder/$coding",Common/Names/coding.c} \
-    "$build/libmulticast-$name.so.1" "$library" "-l$client" \
+    "$root/Tests/$folder"/*.c "${common[@]}" "$root"/Tests/Interface/{harness,main}.c \
+    "${called[@]/#/$root/Sources/Transports/}" \
+    "$build/libmulticast-$name.so.1" "$library" "${clients[@]}" \
     "-Wl,-rpath,$build:$(dirname "$library")" -o "$build/${name}_tests"
 
   # The library exports what the header declares, and nothing else.
@@ -107,7 +108,7 @@ build_objects() {
 build_fault_tests() {
   gcc -std=gnu11 "${flags[@]}" -Wno-unused-parameter -I"$root/Tests/$folder" \
     "$root/Tests/$folder"/{Faults/*,broker}.c "$root"/Tests/Transports/{Faults,Harness}/*.c \
-    "$root"/Tests/Interface/{harness,main}.c "$@" "$library" "-l$client" \
+    "$root"/Tests/Interface/{harness,main}.c "$@" "$library" "${clients[@]}" \
     "-Wl,-rpath,$(dirname "$library")" -o "$build/${name}_fault_tests"
 }
 
@@ -125,10 +126,10 @@ build_counting() {
   flags+=(-D_exit=end_with_counts)
   build_fault_tests {"$of_both","$of_one"}/*.o "$build/end.o" -lgcov
   gcc -std=gnu11 "${flags[@]}" -Wno-unused-parameter -I"$root/Tests/$folder" \
-    "$root"/Tests/{"$folder",Transports,Transports/Harness}/*.c \
+    "$root/Tests/$folder"/*.c "${common[@]}" \
     "$root/Tests/$folder/Faults/requests.c" "$root/Tests/Transports/Faults/requests.c" \
     "$root"/Tests/Interface/{harness,main}.c {"$of_both","$of_one"}/*.o "$build/end.o" -lgcov \
-    "$library" "-l$client" "-Wl,-rpath,$(dirname "$library")" -o "$build/${name}_tests"
+    "$library" "${clients[@]}" "-Wl,-rpath,$(dirname "$library")" -o "$build/${name}_tests"
 }
 
 # The programs that build_tests has built.

@@ -1,15 +1,16 @@
-# libmulticast-mqtt and libmulticast-nats, with brokers of their own.
+# libmulticast-local; libmulticast-mqtt and libmulticast-nats, with brokers of their own.
 
+set(local_packages)
 set(mqtt_packages libmosquitto-dev mosquitto mosquitto-clients)
 set(nats_packages libnats-dev nats-server)
 set(transport_packages gcc openssl abigail-tools ${mqtt_packages} ${nats_packages})
 
-# add_transport(NAME COST): the tests that Tests/NAME/run runs.
+# add_transport(NAME COST LABEL ...): the tests that Tests/NAME/run runs.
 function(add_transport folder cost)
   string(TOLOWER ${folder} name)
   set(packages gcc openssl abigail-tools ${${name}_packages})
   set(run ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/run)
-  add_check(${name} LABELS ${name} TIMEOUT 900 COST ${cost} PACKAGES ${packages}
+  add_check(${name} LABELS ${ARGN} TIMEOUT 900 COST ${cost} PACKAGES ${packages}
     COMMAND ${run} $<TARGET_FILE:multicast> ${PROJECT_BINARY_DIR}/${name})
   math(EXPR cost "${cost} + 30")
   foreach(sanitizer address thread)
@@ -21,8 +22,9 @@ function(add_transport folder cost)
   endforeach()
 endfunction()
 
-add_transport(MQTT 90)
-add_transport(NATS 60)
+add_transport(Local 40 local everyday)
+add_transport(MQTT 90 mqtt)
+add_transport(NATS 60 nats)
 
 add_check(transports_bridge LABELS mqtt nats TIMEOUT 300 COST 20
   PACKAGES ${mqtt_packages} ${nats_packages} gcc

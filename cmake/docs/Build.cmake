@@ -3,7 +3,7 @@
 #   cmake -DHEADER=multicast.h -DVERSION=1.1.0 -DOUTPUT=build/docs -P Build.cmake
 #
 # OUTPUT/html is the HTML, OUTPUT/man what belongs into share/man, for C. Fails where Doxygen warns.
-# That of multicast.h has the examples, and links to ../cpp/html, ../mqtt/html and ../nats/html.
+# That of multicast.h has the examples, and links to ../cpp/html, and to local, mqtt and nats.
 
 cmake_minimum_required(VERSION 3.22)
 

@@ -76,7 +76,8 @@ is_head && /^ \* +[0-9]+[.] / {
 }
 is_head && is_listed == 1 && file == "multicast.h" {
   print " *\n * @htmlonly <p>Besides: <a href=\"examples.html\">whole programs</a>,"
-  print " * the headers of <a href=\"../cpp/html/index.html\">C++</a>, and the transports over"
+  print " * the headers of <a href=\"../cpp/html/index.html\">C++</a>, and the transports:"
+  print " * <a href=\"../local/html/index.html\">local</a>, over"
   print " * <a href=\"../mqtt/html/index.html\">MQTT</a> and"
   print " * <a href=\"../nats/html/index.html\">NATS</a>.</p> @endhtmlonly"
   is_listed = 2

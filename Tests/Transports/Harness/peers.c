@@ -2,6 +2,9 @@
 
 static void note_change(void *context, uint32_t state, int32_t code, const char *reason) {
   peer *p = context;
+#ifdef TRANSPORT_HAS_PEERS
+  if (note_peer(p, state, code, reason)) return;
+#endif
   snprintf(p->reason, sizeof p->reason, "%s", reason);
   STORE(p->code, code);
   if (state == TRANSPORT_LOST) snprintf(p->end, sizeof p->end, "%s", reason);

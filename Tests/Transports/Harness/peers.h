@@ -21,11 +21,21 @@ typedef struct peer {
   char end[512]; /* why the last connection ended */
   int refusal_code; /* of a subscription or a publication */
   char refusal[512];
+#ifdef TRANSPORT_HAS_PEERS
+  int joined, gone, expelled; /* of others that it was told of */
+  char joined_name[64], gone_name[64];
+  uint64_t gone_at;
+#endif
 } peer;
 
 /* SCOPED peer p; is released where its scope ends, if it was not before. */
 #define SCOPED __attribute__((cleanup(peer_end)))
 void peer_end(peer *p);
+
+#ifdef TRANSPORT_HAS_PEERS
+/* Whether a change is one of another peer. */
+bool note_peer(peer *p, transport_state state, int32_t pid, const char *name);
+#endif
 
 /* The default options, but for the fields that are given. */
 #define OPTIONS(...) WITH_FIELDS(transport_options, __VA_ARGS__)

@@ -1,0 +1,99 @@
+/* Groups, where the tests of all transports have brokers: the folder of a group, in which peers can
+ * meet while the broker is there. Its process does nothing. */
+
+#include "groups.h"
+
+#include <errno.h>
+#include <ftw.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* ---- The folder ------------------------------------------------------------------------------ */
+
+/* Of a port: there may be no such folder. */
+static void write_folder(char *folder, size_t size, int port) {
+  snprintf(folder, size, "/tmp/multicast-local-%d", port);
+}
+
+int free_port(void) {
+  static int next;
+  return (int)getpid() * 100 + ADD(next, 1) % 100;
+}
+
+void broker_start_again(broker *b) {
+  b->process = fork();
+  CHECK(b->process >= 0);
+  if (b->process > 0) return;
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  for (;;) pause();
+}
+
+void broker_prepare(broker *b, const char *lines) {
+  memset(b, 0, sizeof *b);
+  b->port = free_port();
+  write_folder(b->folder, sizeof b->folder, b->port);
+  CHECK_EQ(mkdir(b->folder, 0700), 0);
+}
+
+void broker_start(broker *b, const char *lines) {
+  broker_prepare(b, lines);
+  broker_start_again(b);
+}
+
+void broker_end(broker *b, int signal) {
+  int status;
+  if (b->process == 0) return;
+  CHECK_EQ(kill(b->process, signal), 0);
+  CHECK_EQ(waitpid(b->process, &status, 0), b->process);
+  b->process = 0;
+}
+
+/* The last peer removes its group: nothing is left. */
+void broker_delete(broker *b) {
+  int tries = 0;
+  broker_end(b, SIGKILL);
+  while (rmdir(b->folder) != 0 && errno == ENOTEMPTY && ++tries < 5000) pause_ms(1);
+  CHECK_EQ(access(b->folder, F_OK), -1);
+}
+
+/* ---- Peers ----------------------------------------------------------------------------------- */
+
+void peer_set_address(peer *p, int port, transport_options *options) {
+  write_folder(p->address, sizeof p->address, port);
+  options->group = "tests";
+  options->directory = p->address;
+  /* Else there would be one with the first peer. */
+  if (access(p->address, F_OK) != 0) options->directory = "/missing/folder";
+}
+
+transport_options peer_reliable_options(peer *p, int port) { return peer_options(p, port); }
+
+void peer_connect_to(peer *p, const broker *b) {
+  transport_options options = peer_options(p, b->port);
+  peer_connect(p, &options);
+}
+
+bool note_peer(peer *p, transport_state state, int32_t pid, const char *name) {
+  switch (state) {
+    case MULTICAST_LOCAL_JOINED:
+      snprintf(p->joined_name, sizeof p->joined_name, "%s", name);
+      ADD(p->joined, 1);
+      return true;
+    case MULTICAST_LOCAL_GONE:
+      snprintf(p->gone_name, sizeof p->gone_name, "%s", name);
+      STORE(p->gone_at, time_now());
+      ADD(p->gone, 1);
+      return true;
+    case MULTICAST_LOCAL_EXPELLED: ADD(p->expelled, 1); return true;
+    default: return false;
+  }
+}
+
+uint64_t time_now(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
