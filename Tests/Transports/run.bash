@@ -157,8 +157,8 @@ block() {
     "$root/Sources/Transports/$folder/README.md"
 }
 
-# run_page ADDRESS HERE: the program on the transport's page, compiled and run by the commands there,
-# with the address HERE in the place of that ADDRESS, prints what the page says.
+# run_page ADDRESS HERE: the program on the transport's page, compiled and run by the commands
+# there, with the address HERE in the place of that ADDRESS, prints what the page says.
 run_page() {
   local page=$build/page
   mkdir -p "$page"
