@@ -5,7 +5,6 @@ declare(strict_types=1);
 // ---- Declarations from multicast.h --------------------------------------------------------------
 
 const OK = 0, INVALID_HANDLE = -10, INVALID_ARGUMENT = -20, NOT_FOUND = -30, TIMEOUT = -70;
-const OVERFLOW_DROP_OLDEST = 1;
 
 // Contexts are numbers. multicast_invoke() is declared with a char *, so that it accepts a string.
 // The payload of delegates stays a void *: PHP would turn a char * into a string that ends at the
@@ -25,10 +24,6 @@ $lib = FFI::cdef(<<<'C'
       multicast_lifetime lifetime; multicast_queue queue;
       void (*release)(intptr_t context); void *lock; void *unlock;
     } multicast_add_options;
-    typedef struct multicast_queue_options {
-      uint32_t struct_size; uint32_t flags; size_t capacity; uint32_t overflow; uint32_t reserved;
-      const char *thread_name; size_t stack_size;
-    } multicast_queue_options;
     typedef struct multicast_queue_stats {
       uint32_t struct_size; uint32_t flags;
       uint64_t pending, queued, delivered, refused, dropped, cancelled, coalesced, highest;
@@ -43,7 +38,6 @@ $lib = FFI::cdef(<<<'C'
                       const multicast_add_options *options, multicast_token *out);
     int multicast_remove(multicast target, multicast_delegate delegate);
     int multicast_remove_every(multicast target, multicast_delegate delegate);
-    int multicast_create_error(void);
     int64_t multicast_count(multicast target);
     int64_t multicast_invoke(multicast target, uint32_t event, const char *payload, size_t size);
     int multicast_token_remove(multicast_token token);
@@ -51,7 +45,7 @@ $lib = FFI::cdef(<<<'C'
     multicast_lifetime multicast_lifetime_create(void);
     int multicast_lifetime_end(multicast_lifetime lifetime);
     int64_t multicast_lifetime_count(multicast_lifetime lifetime);
-    multicast_queue multicast_queue_create(const multicast_queue_options *options);
+    multicast_queue multicast_queue_create(const void *options);
     int multicast_queue_destroy(multicast_queue queue);
     int multicast_queue_fd(multicast_queue queue);
     int64_t multicast_queue_run(multicast_queue queue, size_t max);
@@ -201,56 +195,22 @@ function test_queue(FFI $lib, FFI\CData $first): void
     check($lib->multicast_destroy($m), OK);
 }
 
-function test_queue_options(FFI $lib, FFI\CData $first): void
-{
-    $m = $lib->multicast_create();
-    $wanted = $lib->new('multicast_queue_options');
-    $wanted->struct_size = FFI::sizeof($wanted);
-    $wanted->capacity = 1;
-    $wanted->overflow = OVERFLOW_DROP_OLDEST;
-    $options = options();
-    $options->queue = $queue = $lib->multicast_queue_create(FFI::addr($wanted));
-    check($lib->multicast_create_error(), OK);
-    check($lib->multicast_add($m, $first, FFI::addr($options), null), OK);
-    check($lib->multicast_invoke($m, 5, 'old', 3), 1);
-    check($lib->multicast_invoke($m, 6, 'new', 3), 1);
-    check($lib->multicast_queue_run($queue, 0), 1);
-    check(taken(), [[1, 6, 'new']]);
-    check($lib->multicast_queue_destroy($queue), OK);
-    $wanted->struct_size = 1;
-    check($lib->multicast_queue_create(FFI::addr($wanted))->id, 0);
-    check($lib->multicast_create_error(), INVALID_ARGUMENT);
-    check($lib->multicast_destroy($m), OK);
-}
-
 function test_bad_calls(FFI $lib, FFI\CData $first): void
 {
     $m = $lib->multicast_create();
-    $none = $lib->new('multicast');
     $forged = $lib->new('multicast');
     $forged->id = -0x2152411021524111; // 0xDEADBEEFDEADBEEF
-    $other_kind = $lib->new('multicast');
-    $other_kind->id = $lib->multicast_lifetime_create()->id;
     $nothing = $lib->new('multicast_delegate');
-    $unreadable = FFI::addr(options(1));
-    check($lib->multicast_add($none, $first, null, null), INVALID_HANDLE);
     check($lib->multicast_invoke($forged, 0, null, 0), INVALID_HANDLE);
-    check($lib->multicast_destroy($other_kind), INVALID_HANDLE);
     check($lib->multicast_remove($m, $first), NOT_FOUND);
-    check($lib->multicast_invoke($m, 0, null, 5), INVALID_ARGUMENT);
     check($lib->multicast_add($m, $nothing, null, null), INVALID_ARGUMENT);
-    check($lib->multicast_add($m, $first, $unreadable, null), INVALID_ARGUMENT);
-    check($lib->multicast_queue_fd($lib->new('multicast_queue')), -1);
-    check($lib->multicast_status_name(OK), 'MULTICAST_OK');
     check($lib->multicast_status_name(NOT_FOUND), 'MULTICAST_ERROR_NOT_FOUND');
-    check($lib->multicast_status_name(12345), 'MULTICAST_UNKNOWN_STATUS');
     check($lib->multicast_destroy($m), OK);
 }
 
 check($lib->multicast_version() >> 16, 1);
 test_delegates($lib, $first, $second);
 test_queue($lib, $first);
-test_queue_options($lib, $first);
 test_bad_calls($lib, $first);
 echo $failures === 0 ? "php: $checks checks passed\n" : "php: $failures of $checks checks failed\n";
 exit($failures === 0 ? 0 : 1);
