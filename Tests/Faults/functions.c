@@ -257,17 +257,6 @@ CALL(multicast_prune, "", FAILS, 5) {
   return result < 0 ? result : 0;
 }
 
-CALL(multicast_count, "", TAKES_NONE, 1) {
-  CHECK_EQ(multicast_count(w->m), 4);
-  return 0;
-}
-
-CALL(multicast_contains, "", TAKES_NONE, 1) {
-  CHECK(multicast_contains(w->m, delegate_of(w)));
-  CHECK(!multicast_contains(w->m, other_delegate_of(w)));
-  return 0;
-}
-
 CALL(multicast_list, "", TAKES_NONE, 1) {
   multicast_delegate listed[2];
   CHECK_EQ(multicast_list(w->m, listed, 2), 4);
@@ -411,22 +400,7 @@ bool count_registration(void *context, const multicast_registration *registratio
 
 bool count_line(void *context, const char *line, size_t size) {
   CHECK_EQ(line[size - 1], '\n');
-  ADD(((world *)context)->lines, 1);
   return true;
-}
-
-CALL(multicast_describe, "", TAKES_NONE, 1) {
-  int lines = w->lines;
-  CHECK_OK(multicast_describe(w->m, count_line, w));
-  CHECK(w->lines - lines >= 6); /* an empty one, the multicast, and four delegates */
-  return 0;
-}
-
-CALL(multicast_dump, "", TAKES_NONE, 1) {
-  int lines = w->lines;
-  CHECK_OK(multicast_dump(count_line, w));
-  CHECK(w->lines - lines > 6);
-  return 0;
 }
 
 static void count_watched(void *context, multicast_token token, uint32_t event, uint64_t ns) {
@@ -461,13 +435,6 @@ CALL(multicast_set_watch, "", MAY_COPE, 3) { return set_watch(w, w->m); }
 CALL(multicast_set_watch, "of all, and an invocation", MAY_COPE, 4) {
   multicast all = {0};
   return set_watch(w, all);
-}
-
-CALL(multicast_token_statistics, "", TAKES_NONE, 1) {
-  multicast_token_stats stats = MULTICAST_TOKEN_STATS_INIT;
-  CHECK_OK(multicast_token_statistics(w->token, &stats));
-  CHECK(stats.total_ns >= stats.longest_ns);
-  return 0;
 }
 
 /* The second one is refused, the first one undone. */
@@ -567,14 +534,6 @@ CALL(multicast_add_many, "with a replay", FAILS, 8) {
 
 /* ---- Token ----------------------------------------------------------------------------------- */
 
-CALL(multicast_token_get, "", TAKES_NONE, 1) {
-  multicast_registration r = MULTICAST_REGISTRATION_INIT;
-  CHECK_OK(multicast_token_get(w->token, &r));
-  CHECK_EQ(r.target.id, w->m.id);
-  CHECK(r.delegate.context == w);
-  return 0;
-}
-
 /* Inside calls, every delegate of these tests checks it. */
 CALL(multicast_token_current, "", TAKES_NONE, 1) {
   CHECK(multicast_token_current().id == 0 || multicast_token_is_live(multicast_token_current()));
@@ -622,11 +581,6 @@ CALL(multicast_ended_within, "", TAKES_NONE, 5) {
   CHECK_ERROR(multicast_ended_within(w->m.id, 0), STATE);
   CHECK_OK(multicast_lifetime_end(l));
   CHECK_OK(multicast_ended_within(l.id, MULTICAST_FOREVER));
-  return 0;
-}
-
-CALL(multicast_lifetime_count, "", TAKES_NONE, 1) {
-  CHECK_EQ(multicast_lifetime_count(w->lifetime), 1);
   return 0;
 }
 
@@ -690,11 +644,6 @@ CALL(multicast_queue_wait, "", TAKES_NONE, 3) {
   return 0;
 }
 
-CALL(multicast_queue_fd, "", TAKES_NONE, 2) {
-  CHECK(!is_readable(multicast_queue_fd(w->queue)));
-  return 0;
-}
-
 CALL(multicast_queue_start, "", FAILS, 3) {
   multicast_status status = multicast_queue_start(w->queue);
   if (status == MULTICAST_OK) CHECK_OK(multicast_queue_stop(w->queue));
@@ -708,11 +657,6 @@ CALL(multicast_queue_stop, "", TAKES_NONE, 3) {
   CHECK_OK(multicast_queue_start(w->queue));
   fail_after = after;
   return multicast_queue_stop(w->queue);
-}
-
-CALL(multicast_queue_get_stats, "", TAKES_NONE, 1) {
-  CHECK_EQ(stats_of(w->queue).pending, 0);
-  return 0;
 }
 
 /* ---- Broadcaster ----------------------------------------------------------------------------- */

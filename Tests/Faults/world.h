@@ -16,7 +16,6 @@ typedef struct world {
   int releases, owed; /* releases that have run, and that must have run at the end */
   int payloads, payloads_released; /* that were handed over */
   int names;          /* new names so far */
-  int lines;          /* of text */
   uint64_t made[100]; /* handles that the functions have created */
   int made_count;
 } world;
