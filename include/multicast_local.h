@@ -37,10 +37,10 @@ extern "C" {
  *              ends at once, in whatever way. If a ring is full, `overflow` says what happens.
  *              Where something is lost, both sides can know: see multicast_local_stats.
  * Last values  What `retains` selects is kept by the publishing transport, and given once to each
- *              peer whose first observer of the name comes later. It ends with its publisher. An
- *              observer that is not the first one of its process gets no value from elsewhere: a
- *              multicast that replays (multicast_create_options) gives it one, in the publishing
- *              process, too.
+ *              peer whose first observer of the name comes later. In the publishing process the
+ *              first observer of the name gets it, too, before its registration returns; one that
+ *              another thread publishes meanwhile may be missed there, or come twice. It ends with
+ *              its publisher.
  * Ends         The end of a process, in whatever way, is told to all others by the system, without
  *              a timeout. They deliver what it has published, then tell MULTICAST_LOCAL_GONE.
  * Security     Only processes of the same user take part: the folder's rights and the system's
@@ -97,8 +97,8 @@ typedef struct multicast_local_options {
   /// this user alone (default: NULL, `multicast` in $XDG_RUNTIME_DIR or else in /run/user/UID; if
   /// there is neither, /tmp/multicast-UID).
   const char *directory;
-  /// What the other peers call this one, in `changed`: up to 63 bytes of UTF-8 (default: NULL, the
-  /// name of the program).
+  /// What the other peers call this one, in `changed`: UTF-8, of which 63 bytes are used (default:
+  /// NULL, the name of the program).
   const char *name;
   /// The size of the ring, 2^16 to 2^30 bytes, rounded up to a power of two. What is not used takes
   /// no memory. A notification takes its name, its payload and some 40 bytes (default: 0, which
@@ -127,7 +127,7 @@ typedef struct multicast_local_options {
   /// transport (default: none, observers run on the transport's thread).
   multicast_queue queue;
   /// Whether to keep this publication: the last one of each name and event is given to each peer
-  /// whose first observer of the name comes later. All that are kept of one name have to fit into
+  /// whose first observer of the name comes later, this process included. All that are kept of one name have to fit into
   /// half of the ring: else MULTICAST_ERROR_LIMIT. Called on the publishing thread, under no lock.
   /// (default: NULL, nothing is kept)
   bool (*retains)(void *context, const char *protocol, uint32_t event);

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <ftw.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -96,4 +97,46 @@ uint64_t time_now(void) {
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
   return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* ---- Others ---------------------------------------------------------------------------------- */
+
+FUNCTION(count_arrived, int *arrived) { ADD(*arrived, 1); }
+
+static void run_remote(const remote *r, int port, const char *name, const char *const *names) {
+  char folder[32];
+  peer p;
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  write_folder(folder, sizeof folder, port);
+  EVENTUALLY(access(folder, F_OK) == 0);
+  peer_connect_with(&p, port, &OPTIONS(.name = name));
+  for (; *names != NULL; ++names)
+    CHECK_OK(multicast_broadcaster_register(p.broadcaster, *names,
+                                            DELEGATE(count_arrived, r->arrived), NULL, NULL));
+  CHECK_OK(multicast_broadcaster_attach(p.broadcaster, &p.transport));
+  for (;;) pause();
+}
+
+remote remote_start(int port, const char *name, const char *const *names) {
+  remote r;
+  r.arrived = mmap(NULL, sizeof *r.arrived, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+                   0);
+  CHECK(r.arrived != MAP_FAILED);
+  r.pid = fork();
+  CHECK(r.pid >= 0);
+  if (r.pid == 0) {
+    run_remote(&r, port, name, names);
+    _exit(1);
+  }
+  return r;
+}
+
+void remote_end(remote *r, int signal) {
+  CHECK_EQ(kill(r->pid, signal), 0);
+  CHECK_EQ(waitpid(r->pid, NULL, 0), r->pid);
+}
+
+void peer_meet(peer *p, int others) {
+  EVENTUALLY(peer_stats(p).peers == (uint32_t)others);
+  peer_flush(p);
 }

@@ -1,4 +1,4 @@
-/* Groups, and peers of them. */
+/* Groups, and peers of them, in this process and in others. */
 
 #ifndef GROUPS_H
 #define GROUPS_H
@@ -8,5 +8,19 @@
 #include <time.h>
 
 uint64_t time_now(void); /* in nanoseconds */
+
+/* A process with a peer, which has observers of some names and does no more. To be started before
+ * this process has threads. */
+typedef struct remote {
+  pid_t pid;
+  int *arrived; /* in memory that both have: how many notifications have come there */
+} remote;
+
+/* It joins the group of the port when that is there. `name`: the peer's. */
+remote remote_start(int port, const char *name, const char *const *names);
+void remote_end(remote *r, int signal);
+
+/* Waits until so many others are known, and they know the names of this one. */
+void peer_meet(peer *p, int others);
 
 #endif

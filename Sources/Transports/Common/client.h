@@ -31,6 +31,8 @@ typedef struct engine {
   multicast_status (*prepare)(client *c, const void *options);
   /* On any thread, with a name, and a payload that is not too large. */
   multicast_status (*publish)(client *c, const char *name, uint32_t event, span payload);
+  /* On any thread: the first observer of a name has come. NULL: that is all. */
+  void (*observed)(client *c, const char *name);
   /* Of a publication. NULL: it has no header, and none is retained. */
   size_t (*write_header)(const client *c, unsigned char *header, span payload);
   bool (*retains)(const client *c, const char *name, uint32_t event); /* a caller's function */

@@ -35,7 +35,9 @@ static multicast_status subscribe(void *context, const char *protocol) {
   if (c == NULL) return MULTICAST_ERROR_INVALID_HANDLE;
   if (client_is_in_child(c)) return MULTICAST_ERROR_STATE;
   if (name_size(protocol) == 0) return MULTICAST_ERROR_INVALID_ARGUMENT;
-  return want(c, protocol, true) ? MULTICAST_OK : MULTICAST_ERROR_OUT_OF_MEMORY;
+  if (!want(c, protocol, true)) return MULTICAST_ERROR_OUT_OF_MEMORY;
+  if (c->engine->observed != NULL) c->engine->observed(c, protocol);
+  return MULTICAST_OK;
 }
 
 static void unsubscribe(void *context, const char *protocol) {

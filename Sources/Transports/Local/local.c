@@ -92,6 +92,8 @@ static multicast_status prepare(client *base, const void *options) {
   c->memory_file = c->poller = c->group.folder = c->group.listener = -1;
   if (!texts_copy(&c->texts, &c->options, option_texts, TEXTS))
     return MULTICAST_ERROR_OUT_OF_MEMORY;
+  if (strlen(c->options.name) > NAME_SHOWN) /* in `texts` */
+    ((char *)(uintptr_t)c->options.name)[NAME_SHOWN] = '\0';
   if (sched_getaffinity(0, sizeof processors, &processors) == 0)
     c->processors = (unsigned)CPU_COUNT(&processors);
   c->memory_file = memory_create(&c->memory, c->options.ring_bytes);
@@ -107,6 +109,7 @@ static const engine local = {.thread_name = "multicast-local",
                              .start = start,
                              .prepare = prepare,
                              .publish = local_publish,
+                             .observed = local_give_kept,
                              .run = session_run,
                              .end = session_end,
                              .free = free_client};

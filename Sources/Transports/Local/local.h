@@ -125,6 +125,9 @@ value *value_make(uint32_t event, span payload); /* NULL: no memory */
 void topic_keep(topic *t, value *v);             /* in place of that of the same event */
 void topics_free(local_client *c);
 
+/* Not under the lock. Delivers what is kept of a name to its first observer in this process. */
+void local_give_kept(client *base, const char *name);
+
 /* ---- The own ring: ring.c -------------------------------------------------------------------- */
 
 /* All under the lock. */

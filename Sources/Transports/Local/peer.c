@@ -217,13 +217,11 @@ static bool heed_name(local_client *c, const peer *p, const message *m) {
   topic *t;
   pthread_mutex_lock(&c->base.lock);
   t = is_wanted ? topic_make(c, m->text) : topic_find(c, m->text);
-  if (is_wanted && t == NULL) {
-    is_heeded = false;
-  } else if (is_wanted && !places_have(&t->wanted_by, p->place)) {
-    is_heeded = give_kept(c, t, p);
+  /* Also if it was wanted before: that its last observer had gone may not have been told. */
+  if (t != NULL) places_remove(&t->wanted_by, p->place);
+  if (is_wanted) {
+    is_heeded = t != NULL && give_kept(c, t, p);
     if (is_heeded) places_add(&t->wanted_by, p->place);
-  } else if (!is_wanted && t != NULL) {
-    places_remove(&t->wanted_by, p->place);
   }
   pthread_mutex_unlock(&c->base.lock);
   return is_heeded;

@@ -60,6 +60,33 @@ void topic_keep(topic *t, value *v) {
   *place = v;
 }
 
+/* Copies, in the same order: the others may be replaced meanwhile. One without memory is left out. */
+static value *copy_values(const topic *t) {
+  value *first = NULL, **place = &first;
+  const value *v;
+  for (v = t == NULL ? NULL : t->values; v != NULL; v = v->next) {
+    *place = value_make(v->event, (span){v->payload, v->size});
+    if (*place == NULL) continue;
+    place = &(*place)->next;
+    *place = NULL;
+  }
+  return first;
+}
+
+void local_give_kept(client *base, const char *name) {
+  const local_client *c = (const local_client *)base;
+  value *v, *next;
+  pthread_mutex_lock(&base->lock);
+  v = copy_values(topic_find(c, name));
+  pthread_mutex_unlock(&base->lock);
+  for (; v != NULL; v = next) {
+    next = v->next;
+    multicast_broadcaster_deliver(base->settings.broadcaster, name, v->event,
+                                  v->size == 0 ? NULL : v->payload, v->size);
+    free(v);
+  }
+}
+
 void topics_free(local_client *c) {
   const names *all = &c->base.names;
   known_name *name;

@@ -1,0 +1,289 @@
+/* Peers that come and go, in whatever way. */
+
+#include "groups.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const char *const name_n[] = {"n", NULL};
+
+TEST(peers_are_told_by_name) {
+  broker b;
+  peer here;
+  broker_prepare(&b, NULL);
+  remote r = remote_start(b.port, "the \x01 other one", name_n);
+  peer_connect_with(&here, b.port, &OPTIONS(.name = "this one"));
+  peer_meet(&here, 1);
+  EVENTUALLY(LOAD(here.joined) == 1);
+  CHECK_TEXT(here.joined_name, "the ? other one");
+  uint64_t killed_at = time_now();
+  CHECK_EQ(kill(r.pid, SIGKILL), 0);
+  EVENTUALLY(LOAD(here.gone) == 1);
+  CHECK_TEXT(here.gone_name, "the ? other one");
+  /* The machine may be busy. */
+  CHECK(LOAD(here.gone_at) - killed_at < 1000000000u);
+  CHECK_EQ(peer_stats(&here).peers, 0);
+  CHECK_EQ(peer_stats(&here).joined, 1);
+  CHECK_EQ(peer_stats(&here).gone, 1);
+  CHECK_EQ(peer_stats(&here).expelled, 0);
+  CHECK_EQ(waitpid(r.pid, NULL, 0), r.pid);
+  /* Its socket was removed, too: joining finds none that refuses. */
+  DIR *folder = opendir(strcat(b.folder, "/tests"));
+  int sockets = 0;
+  for (const struct dirent *e; (e = readdir(folder)) != NULL;) sockets += e->d_name[0] != '.';
+  closedir(folder);
+  CHECK_EQ(sockets, 1);
+  b.folder[strlen(b.folder) - 6] = '\0';
+  peer_release(&here);
+  broker_delete(&b);
+}
+
+TEST_OF_BROKER(peer_that_detaches_is_told, NULL) {
+  SCOPED peer here, there;
+  peer_connect_to(&here, b);
+  peer_connect_with(&there, b->port, &OPTIONS(.name = "there"));
+  peer_meet(&here, 1);
+  peer_meet(&there, 1);
+  peer_release(&there);
+  EVENTUALLY(LOAD(here.gone) == 1);
+  CHECK_TEXT(here.gone_name, "there");
+  peer_release(&here);
+}
+
+/* ---- Publishers that are killed -------------------------------------------------------------- */
+
+/* Publishes numbers until it is killed. Writes each to memory that both have: before, and after it
+ * was accepted. */
+typedef struct numbers {
+  int may_begin, begun, accepted;
+} numbers;
+
+static void publish_until_killed(int port, numbers *n, multicast_overflow overflow) {
+  peer p;
+  peer_connect_with(&p, port, &OPTIONS(.ring_bytes = 1 << 16, .overflow = overflow,
+                                       .block_ns = 20000000000u));
+  EVENTUALLY(LOAD(n->may_begin) == 1);
+  for (int i = 0;; ++i) {
+    STORE(n->begun, i + 1);
+    if (peer_publish(&p, "n", 1, &i, sizeof i) != MULTICAST_OK) _exit(1);
+    STORE(n->accepted, i + 1);
+  }
+}
+
+/* Two observe: each has all that was accepted, and one more if that was on its way. */
+TEST(what_a_killed_process_has_published_arrives) {
+  static const int rounds = 30;
+  numbers *n = mmap(NULL, sizeof *n, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  CHECK(n != MAP_FAILED);
+  for (int round = 0; round < rounds; ++round) {
+    broker b;
+    peer here, there;
+    sequence to_here = {0, 0, 0}, to_there = {0, 0, 0};
+    n->may_begin = n->begun = n->accepted = 0;
+    broker_prepare(&b, NULL);
+    fflush(NULL);
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) publish_until_killed(b.port, n, MULTICAST_OVERFLOW_BLOCK);
+    peer_connect_to(&here, &b);
+    peer_connect_to(&there, &b);
+    peer_observe(&here, "n", counting(&to_here));
+    peer_observe(&there, "n", counting(&to_there));
+    peer_meet(&here, 2);
+    peer_meet(&there, 2);
+    STORE(n->may_begin, 1);
+    EVENTUALLY(LOAD(n->accepted) > round * 100);
+    CHECK_EQ(kill(child, SIGKILL), 0);
+    EVENTUALLY(LOAD(here.gone) == 1 && LOAD(there.gone) == 1);
+    CHECK_EQ(waitpid(child, NULL, 0), child);
+    CHECK(to_here.next >= n->accepted && to_here.next <= n->begun);
+    CHECK_EQ(to_here.next, to_there.next);
+    CHECK_EQ(to_here.wrong + to_here.repeated + to_there.wrong + to_there.repeated, 0);
+    /* Both go on. */
+    int last = to_here.next;
+    CHECK_OK(peer_publish(&here, "n", 1, &last, sizeof last));
+    EVENTUALLY(LOAD(to_there.next) == last + 1);
+    peer_release(&here);
+    peer_release(&there);
+    broker_delete(&b);
+  }
+}
+
+/* ---- Groups ---------------------------------------------------------------------------------- */
+
+TEST_OF_BROKER(many_meet_at_once, NULL) {
+  enum { COUNT = 20 };
+  peer all[COUNT];
+  int calls = 0;
+  for (int i = 0; i < COUNT; ++i) peer_begin(&all[i], b->port, NULL);
+  for (int i = 0; i < COUNT; ++i) {
+    EVENTUALLY(peer_stats(&all[i]).peers == COUNT - 1);
+    peer_observe(&all[i], "n", counter(&calls));
+  }
+  for (int i = 0; i < COUNT; ++i) CHECK_OK(peer_publish(&all[i], "n", 1, "x", 1));
+  EVENTUALLY(LOAD(calls) == COUNT * (COUNT - 1));
+  pause_ms(A_WHILE_MS);
+  CHECK_EQ(LOAD(calls), COUNT * (COUNT - 1));
+  for (int i = 0; i < COUNT; ++i) peer_release(&all[i]);
+}
+
+TEST_OF_BROKER(groups_do_not_meet, NULL) {
+  SCOPED peer here, there;
+  int calls = 0;
+  transport_options options = peer_options(&there, b->port);
+  options.group = "another";
+  peer_connect(&there, &options);
+  peer_observe(&there, "n", counter(&calls));
+  peer_connect_to(&here, b);
+  CHECK_OK(peer_publish(&here, "n", 1, "x", 1));
+  peer_flush(&here);
+  CHECK_EQ(peer_stats(&here).peers, 0);
+  CHECK_EQ(peer_stats(&here).unwanted, 1);
+  CHECK_EQ(calls, 0);
+  peer_release(&here);
+  peer_release(&there);
+}
+
+/* What is left when all are killed does not disturb who comes then. */
+TEST(group_of_killed_peers_can_be_joined) {
+  broker b;
+  peer here;
+  remote all[5];
+  broker_prepare(&b, NULL);
+  for (int i = 0; i < 5; ++i) all[i] = remote_start(b.port, "r", name_n);
+  peer_connect_to(&here, &b);
+  peer_meet(&here, 5);
+  peer_release(&here);
+  for (int i = 0; i < 5; ++i) CHECK_EQ(kill(all[i].pid, SIGSTOP), 0);
+  for (int i = 0; i < 5; ++i) remote_end(&all[i], SIGKILL);
+  peer_connect_to(&here, &b);
+  CHECK_EQ(peer_stats(&here).peers, 0);
+  peer_flush(&here);
+  peer_release(&here);
+  broker_delete(&b);
+}
+
+TEST_OF_BROKER(folder_that_others_can_use_is_refused, NULL) {
+  static const mode_t modes[] = {0701, 0710, 0770, 0777, 0704, 0740};
+  for (size_t i = 0; i < sizeof modes / sizeof *modes; ++i) {
+    SCOPED peer p;
+    CHECK_EQ(chmod(b->folder, modes[i]), 0);
+    peer_begin(&p, b->port, NULL);
+    EVENTUALLY(LOAD(p.refused) >= 1);
+    CHECK_EQ(p.connected, 0);
+    CHECK(strstr(p.reason, "folder") != NULL);
+    peer_release(&p);
+  }
+  CHECK_EQ(chmod(b->folder, 0700), 0);
+  /* Nor one that is a link. */
+  SCOPED peer p;
+  char path[64];
+  snprintf(path, sizeof path, "%s/tests", b->folder);
+  CHECK_EQ(symlink("/tmp", path), 0);
+  peer_begin(&p, b->port, NULL);
+  EVENTUALLY(LOAD(p.refused) >= 1);
+  CHECK_EQ(unlink(path), 0);
+  /* It tries again. */
+  EVENTUALLY(LOAD(p.connected) == 1);
+  peer_release(&p);
+}
+
+TEST_OF_BROKER(folder_of_another_user_is_refused, NULL) {
+  if (geteuid() != 0) return; /* nobody else can make one */
+  SCOPED peer p;
+  CHECK_EQ(chown(b->folder, 12345, 12345), 0);
+  peer_begin(&p, b->port, NULL);
+  EVENTUALLY(LOAD(p.refused) >= 1);
+  CHECK_EQ(chown(b->folder, 0, 0), 0);
+  peer_release(&p);
+}
+
+TEST(default_folders) {
+  static const char runtime[] = "/tmp/multicast-runtime-XXXXXX";
+  SCOPED peer p;
+  char folder[64], path[128];
+  strcpy(folder, runtime);
+  CHECK(mkdtemp(folder) != NULL);
+  CHECK_EQ(setenv("XDG_RUNTIME_DIR", folder, 1), 0);
+  transport_options options = peer_create(&p);
+  peer_connect(&p, &options);
+  snprintf(path, sizeof path, "%s/multicast/default", folder);
+  CHECK_EQ(access(path, F_OK), 0);
+  peer_release(&p);
+  CHECK_EQ(access(path, F_OK), -1);
+  snprintf(path, sizeof path, "%s/multicast", folder);
+  CHECK_EQ(rmdir(path), 0);
+  CHECK_EQ(rmdir(folder), 0);
+}
+
+/* The path of a socket is longer than the system takes. */
+TEST(long_folders_can_be_used) {
+  broker b;
+  char folder[200], group[101];
+  SCOPED peer here, there;
+  broker_start(&b, NULL);
+  snprintf(folder, sizeof folder, "%s/%0100d", b.folder, 0);
+  memset(group, 'g', 100);
+  group[100] = '\0';
+  transport_options options = peer_options(&here, b.port);
+  options.directory = folder;
+  options.group = group;
+  peer_connect(&here, &options);
+  transport_options others = peer_options(&there, b.port);
+  others.directory = folder;
+  others.group = group;
+  peer_connect(&there, &others);
+  peer_meet(&here, 1);
+  peer_release(&here);
+  peer_release(&there);
+  CHECK_EQ(rmdir(folder), 0);
+  broker_delete(&b);
+}
+
+/* A process that has stopped while it joined keeps others from joining; they say so. */
+TEST_OF_BROKER(group_that_is_locked_is_told_and_tried_again, NULL) {
+  SCOPED peer first, p;
+  char path[64];
+  peer_connect_to(&first, b);
+  snprintf(path, sizeof path, "%s/tests/.lock", b->folder);
+  int file = open(path, O_RDWR | O_CLOEXEC);
+  CHECK(file >= 0);
+  CHECK_EQ(flock(file, LOCK_EX), 0);
+  peer_begin(&p, b->port, NULL);
+  EVENTUALLY(LOAD(p.refused) >= 1);
+  CHECK(strstr(p.reason, "locked") != NULL);
+  close(file);
+  EVENTUALLY(LOAD(p.connected) == 1);
+  peer_meet(&p, 1);
+  peer_release(&p);
+  peer_release(&first);
+}
+
+TEST(options_that_are_wrong_are_refused) {
+  static const char *const groups[] = {"", ".", "..", ".a", "a/b", "a b", "\xc3\xa4", "a\n"};
+  static char long_name[102];
+  peer p;
+  transport_options good = peer_options(&p, 1), bad;
+#define BAD(field, value) \
+  bad = good; \
+  bad.field = value; \
+  expect_invalid(&bad, &p, MULTICAST_ERROR_INVALID_ARGUMENT)
+  for (size_t i = 0; i < sizeof groups / sizeof *groups; ++i) {
+    BAD(group, groups[i]);
+  }
+  memset(long_name, 'a', 101);
+  BAD(group, long_name);
+  BAD(directory, "relative");
+  BAD(directory, "");
+  BAD(ring_bytes, 65535);
+  BAD(ring_bytes, (1u << 30) + 1);
+  BAD(ring_bytes, UINT64_MAX);
+  BAD(max_payload, (1u << 22) - 1023);
+  CHECK_OK(multicast_broadcaster_destroy(p.broadcaster));
+}

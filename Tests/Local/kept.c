@@ -1,0 +1,156 @@
+/* The last values of names, for those who come late. */
+
+#include "groups.h"
+
+enum { RING = 1 << 16 };
+
+static bool keeps_even(void *context, const char *protocol, uint32_t event) {
+  return event % 2 == 0 && protocol[0] == 'k';
+}
+
+static transport_options keeping(void) {
+  return OPTIONS(.retains = keeps_even, .ring_bytes = RING);
+}
+
+static void text_publish(peer *p, uint32_t event, const char *text) {
+  CHECK_OK(peer_publish(p, "kept", event, text, strlen(text)));
+}
+
+/* Writes what comes as "event:payload ". */
+typedef struct log {
+  pthread_mutex_t mutex;
+  char text[1000];
+} log;
+
+FUNCTION(write_log, log *l) {
+  pthread_mutex_lock(&l->mutex);
+  size_t end = strlen(l->text);
+  snprintf(l->text + end, sizeof l->text - end, "%u:%.*s ", event, (int)size,
+           (const char *)payload);
+  pthread_mutex_unlock(&l->mutex);
+}
+
+static const log no_log = {PTHREAD_MUTEX_INITIALIZER, ""};
+
+static void expect_log(log *l, const char *text) {
+  EVENTUALLY(strlen(l->text) >= strlen(text));
+  pause_ms(A_WHILE_MS);
+  CHECK_TEXT(l->text, text);
+}
+
+TEST_OF_BROKER(who_comes_late_gets_the_last_value_of_each_event_once, NULL) {
+  SCOPED peer here, there;
+  const transport_options options = keeping();
+  log l = no_log;
+  peer_connect_with(&here, b->port, &options);
+  text_publish(&here, 2, "old");
+  text_publish(&here, 4, "four");
+  text_publish(&here, 1, "not kept");
+  text_publish(&here, 2, "new");
+  peer_connect_to(&there, b);
+  peer_observe(&there, "kept", DELEGATE(write_log, &l));
+  text_publish(&here, 2, "newer");
+  text_publish(&here, 1, "one");
+  expect_log(&l, "4:four 2:new 2:newer 1:one ");
+  /* The next first observer is late, too. */
+  l.text[0] = '\0';
+  CHECK_OK(multicast_broadcaster_unregister_all(there.broadcaster, "kept") == 1 ? MULTICAST_OK : 1);
+  there.transport.unsubscribe(there.transport.context, "kept");
+  peer_flush(&there);
+  text_publish(&here, 1, "nobody");
+  peer_observe(&there, "kept", DELEGATE(write_log, &l));
+  expect_log(&l, "4:four 2:newer ");
+  peer_release(&here);
+  peer_release(&there);
+}
+
+TEST_OF_BROKER(values_are_of_their_publisher_and_end_with_it, NULL) {
+  SCOPED peer first, second, there;
+  const transport_options options = keeping();
+  log l = no_log, later = no_log;
+  peer_connect_with(&first, b->port, &options);
+  peer_connect_with(&second, b->port, &options);
+  text_publish(&first, 2, "a");
+  text_publish(&second, 2, "a");
+  peer_connect_to(&there, b);
+  peer_observe(&there, "kept", DELEGATE(write_log, &l));
+  expect_log(&l, "2:a 2:a ");
+  peer_release(&first);
+  EVENTUALLY(LOAD(there.gone) == 1);
+  CHECK_EQ(multicast_broadcaster_unregister_all(there.broadcaster, "kept"), 1);
+  there.transport.unsubscribe(there.transport.context, "kept");
+  peer_observe(&there, "kept", DELEGATE(write_log, &later));
+  expect_log(&later, "2:a ");
+  peer_release(&second);
+  peer_release(&there);
+}
+
+TEST_OF_BROKER(first_observer_in_the_publishing_process_gets_the_value, NULL) {
+  SCOPED peer here;
+  const transport_options options = keeping();
+  log l = no_log;
+  peer_connect_with(&here, b->port, &options);
+  CHECK_OK(multicast_broadcaster_attach(here.broadcaster, &here.transport));
+  CHECK_EQ(multicast_broadcaster_notify(here.broadcaster, "kept", 2, "old", 3), 0);
+  CHECK_EQ(multicast_broadcaster_notify(here.broadcaster, "kept", 2, "new", 3), 0);
+  CHECK_OK(multicast_broadcaster_register(here.broadcaster, "kept", DELEGATE(write_log, &l), NULL,
+                                          NULL));
+  CHECK_TEXT(l.text, "2:new "); /* it has come before the registration returned */
+  CHECK_EQ(multicast_broadcaster_notify(here.broadcaster, "kept", 2, "newer", 5), 1);
+  CHECK_TEXT(l.text, "2:new 2:newer ");
+  CHECK_OK(multicast_broadcaster_destroy(here.broadcaster));
+  EVENTUALLY(LOAD(here.releases) == 1);
+  here.broadcaster.id = 0;
+}
+
+TEST_OF_BROKER(more_than_half_a_ring_is_not_kept_of_a_name, NULL) {
+  static char payload[RING / 4];
+  SCOPED peer here, there;
+  const transport_options options = keeping();
+  record *r = record_create();
+  peer_connect_with(&here, b->port, &options);
+  CHECK_OK(peer_publish(&here, "kept", 2, payload, sizeof payload));
+  CHECK_ERROR(peer_publish(&here, "kept", 4, payload, sizeof payload), LIMIT);
+  CHECK_OK(peer_publish(&here, "kept", 2, payload, sizeof payload)); /* in place of the first one */
+  CHECK_OK(peer_publish(&here, "k", 4, payload, sizeof payload));
+  CHECK_OK(peer_publish(&here, "kept", 4, payload, 1000));
+  CHECK_EQ(peer_stats(&here).refused, 1);
+  peer_connect_to(&there, b);
+  peer_observe(&there, "kept", recorder(r));
+  record_wait(r, 2);
+  peer_release(&here);
+  peer_release(&there);
+}
+
+FUNCTION(wait_for_gate, gate *g) { gate_wait(g); }
+
+/* Somebody else holds up the ring: the value waits for room, and what is published after it, too. */
+TEST_OF_BROKER(value_waits_for_room, NULL) {
+  static char payload[1000];
+  SCOPED peer here, there, slow;
+  const transport_options options = keeping();
+  gate g = GATE_INIT;
+  log l = no_log;
+  peer_connect_with(&here, b->port, &options);
+  text_publish(&here, 2, "value");
+  peer_connect_to(&slow, b);
+  peer_observe(&slow, "n", DELEGATE(wait_for_gate, &g));
+  while (peer_publish(&here, "n", 1, payload, sizeof payload) == MULTICAST_OK) {
+  }
+  while (peer_publish(&here, "n", 1, NULL, 0) == MULTICAST_OK) {
+  }
+  peer_connect_to(&there, b);
+  CHECK_OK(multicast_broadcaster_register(there.broadcaster, "kept", DELEGATE(write_log, &l), NULL,
+                                          NULL));
+  CHECK_OK(there.transport.subscribe(there.transport.context, "kept"));
+  pause_ms(A_WHILE_MS);
+  CHECK_TEXT(l.text, "");
+  CHECK_ERROR(multicast_local_flush(&there.transport, 1000000), TIMEOUT);
+  gate_open(&g);
+  peer_flush(&there);
+  text_publish(&here, 1, "next");
+  expect_log(&l, "2:value 1:next ");
+  peer_release(&here);
+  peer_release(&there);
+  peer_release(&slow);
+}
