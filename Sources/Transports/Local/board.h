@@ -53,16 +53,16 @@ typedef struct board {
   slot slots[PEERS_MAX];
 } board;
 
-/* A record of the ring. Behind it are the name, without a NUL, and the payload. */
-typedef struct record {
+/* An entry of the ring. Behind it are the name, without a NUL, and the payload. */
+typedef struct entry {
   uint32_t size; /* of all, a multiple of 8 */
   uint32_t name_size, payload_size, event;
   places readers;
-} record;
+} entry;
 
 typedef struct memory {
   board *board; /* NULL: none */
-  unsigned char *ring; /* is there twice, one behind the other: records have no gap */
+  unsigned char *ring; /* is there twice, one behind the other: entries have no gap */
   uint64_t ring_size;  /* a power of two */
 } memory;
 

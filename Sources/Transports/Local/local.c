@@ -15,8 +15,8 @@ enum {
   OPTIONS_SIZE = 120, /* of version 1.1 */
   STATS_SIZE = 120,
   RING_DEFAULT = 1 << 23,
-  /* Of half a ring; for the record's header and the longest name. */
-  RECORD_REST = 1024,
+  /* Of half a ring; for the entry's header and the longest name. */
+  ENTRY_REST = 1024,
   PAYLOAD_MAX = RING_MOST / 2
 };
 _Static_assert(sizeof(multicast_local_options) == OPTIONS_SIZE, "the header says so");
@@ -37,14 +37,14 @@ static void set_defaults(multicast_local_options *o) {
     while (size < o->ring_bytes && size <= RING_MOST) size *= 2;
     o->ring_bytes = size;
   }
-  if (o->max_payload == 0) o->max_payload = (uint32_t)(o->ring_bytes / 2) - RECORD_REST;
+  if (o->max_payload == 0) o->max_payload = (uint32_t)(o->ring_bytes / 2) - ENTRY_REST;
   if (o->block_ns == 0) o->block_ns = ns_of_second;
 }
 
 /* With the defaults in place. */
 static bool are_valid(const multicast_local_options *o) {
   return group_is_name(o->group) && o->ring_bytes >= RING_LEAST && o->ring_bytes <= RING_MOST &&
-         o->max_payload <= o->ring_bytes / 2 - RECORD_REST &&
+         o->max_payload <= o->ring_bytes / 2 - ENTRY_REST &&
          (o->overflow == MULTICAST_OVERFLOW_REFUSE || o->overflow == MULTICAST_OVERFLOW_BLOCK ||
           o->overflow == MULTICAST_OVERFLOW_DROP_OLDEST) &&
          (o->directory == NULL || o->directory[0] == '/');

@@ -131,7 +131,7 @@ void local_give_kept(client *base, const char *name);
 /* ---- The own ring: ring.c -------------------------------------------------------------------- */
 
 /* All under the lock. */
-size_t ring_size_of(size_t name_size, size_t payload_size); /* of a record */
+size_t ring_size_of(size_t name_size, size_t payload_size); /* of an entry */
 /* False: a peer has yet to read what is there; it can drop that. */
 bool ring_make_room(local_client *c, size_t bytes, bool may_drop);
 void ring_write(local_client *c, const char *name, uint32_t event, span payload,
@@ -147,7 +147,7 @@ multicast_status local_publish(client *base, const char *name, uint32_t event, s
 
 /* ---- The rings of peers: reader.c ------------------------------------------------------------ */
 
-/* Delivers what is in the ring of a peer, so many records at most. How many were for this process;
+/* Delivers what is in the ring of a peer, so many entries at most. How many were for this process;
  * negative: the peer has broken the rules. */
 int reader_read(local_client *c, peer *p, int most);
 

@@ -28,7 +28,7 @@ static uint64_t oldest_of(const peer *p) {
 
 static bool is_overwritten(const peer *p) { return oldest_of(p) > p->position; }
 
-/* Goes on with the oldest record that is left, and counts what was lost: of what was for this
+/* Goes on with the oldest entry that is left, and counts what was lost: of what was for this
  * process all that is dropped is before `oldest`, and all that was read, too. False: the peer is
  * writing that now; it wakes this one afterwards. */
 static bool catch_up_at_once(local_client *c, peer *p, uint64_t *head) {
@@ -61,9 +61,9 @@ static bool catch_up(local_client *c, peer *p, uint64_t *head) {
   return true;
 }
 
-/* ---- A record -------------------------------------------------------------------------------- */
+/* ---- An entry -------------------------------------------------------------------------------- */
 
-static bool is_record(const peer *p, const record *r, uint64_t left) {
+static bool is_entry(const peer *p, const entry *r, uint64_t left) {
   return r->size % 8 == 0 && r->size >= sizeof *r && r->size <= left && r->name_size > 0 &&
          r->name_size <= NAME_MAX_SIZE && r->payload_size <= p->memory.ring_size / 2 &&
          r->size >= ring_size_of(r->name_size, r->payload_size);
@@ -99,16 +99,16 @@ static void deliver(local_client *c, const char *name, uint32_t event, span payl
 
 typedef enum reading { READ_NONE, READ_ONE, READ_OVERWRITTEN, READ_INVALID } reading;
 
-/* Copies the record at the position, and delivers it if it is for this process. */
+/* Copies the entry at the position, and delivers it if it is for this process. */
 static reading read_one(local_client *c, peer *p, uint64_t left) {
   const unsigned char *at = memory_at(&p->memory, p->position);
   char name[NAME_MAX_SIZE + 1];
   span payload = {NULL, 0};
-  record r;
+  entry r;
   if (left < sizeof r) return is_overwritten(p) ? READ_OVERWRITTEN : READ_INVALID;
   memcpy(&r, at, sizeof r);
   if (is_overwritten(p)) return READ_OVERWRITTEN;
-  if (!is_record(p, &r, left)) return READ_INVALID;
+  if (!is_entry(p, &r, left)) return READ_INVALID;
   if (!places_have(&r.readers, p->place_there)) {
     p->position += r.size;
     return READ_NONE;
@@ -143,7 +143,7 @@ static void tell_tail(local_client *c, peer *p) {
 int reader_read(local_client *c, peer *p, int most) {
   const board *b = p->memory.board;
   /* `begin` before `head`: it is not behind it then. Both acquire: they pair with the stores in
-   * ring.c, and records before the head are whole. */
+   * ring.c, and entries before the head are whole. */
   const uint64_t begin = __atomic_load_n(&b->slots[p->place_there].begin, __ATOMIC_ACQUIRE);
   uint64_t head = __atomic_load_n(&b->head, __ATOMIC_ACQUIRE);
   int count = 0, tries = 0;

@@ -9,7 +9,7 @@
 /* ---- How far readers are --------------------------------------------------------------------- */
 
 size_t ring_size_of(size_t name_size, size_t payload_size) {
-  return (sizeof(record) + name_size + payload_size + 7) & ~(size_t)7;
+  return (sizeof(entry) + name_size + payload_size + 7) & ~(size_t)7;
 }
 
 void ring_look(local_client *c, peer *p) {
@@ -50,8 +50,8 @@ void ring_wait(local_client *c, bool is_waiting) {
 
 /* ---- Room ------------------------------------------------------------------------------------ */
 
-/* Counts a record that is dropped, for each reader that it was for. */
-static void count_dropped(local_client *c, const record *r, uint64_t position) {
+/* Counts an entry that is dropped, for each reader that it was for. */
+static void count_dropped(local_client *c, const entry *r, uint64_t position) {
   FOR_PLACES(place, &r->readers) {
     peer *p = c->at[place];
     /* The place may have been another peer's then. */
@@ -59,7 +59,7 @@ static void count_dropped(local_client *c, const record *r, uint64_t position) {
   }
 }
 
-/* Before a record is overwritten, `oldest` says so: a reader that has copied one looks there
+/* Before an entry is overwritten, `oldest` says so: a reader that has copied one looks there
  * afterwards. The first fence pairs with that in reader.c: who has seen new bytes sees the new
  * `oldest`. `dropped` of the slots is between `oldest` and `counted`: it is whole while both are
  * the same. */
@@ -87,7 +87,7 @@ bool ring_make_room(local_client *c, size_t bytes, bool may_drop) {
   }
   goal = c->oldest + size / 16 > least ? c->oldest + size / 16 : least;
   while (c->oldest < goal) {
-    const record *r = (const record *)(const void *)memory_at(&c->memory, c->oldest);
+    const entry *r = (const entry *)(const void *)memory_at(&c->memory, c->oldest);
     next = c->oldest + r->size;
     if (next > limit) break;
     if (c->options.overflow == MULTICAST_OVERFLOW_DROP_OLDEST) count_dropped(c, r, c->oldest);
@@ -113,7 +113,7 @@ void ring_write(local_client *c, const char *name, uint32_t event, span payload,
                 const places *readers) {
   const size_t name_bytes = strlen(name), size = ring_size_of(name_bytes, payload.size);
   unsigned char *at = memory_at(&c->memory, c->head);
-  const record r = {(uint32_t)size, (uint32_t)name_bytes, (uint32_t)payload.size, event, *readers};
+  const entry r = {(uint32_t)size, (uint32_t)name_bytes, (uint32_t)payload.size, event, *readers};
   memcpy(at, &r, sizeof r);
   memcpy(at + sizeof r, name, name_bytes);
   if (payload.size > 0) memcpy(at + sizeof r + name_bytes, payload.at, payload.size);
@@ -128,7 +128,7 @@ void ring_write(local_client *c, const char *name, uint32_t event, span payload,
  * If the socket is full, the reader has not read it, and wakes. If the system has no memory, the
  * reader looks when it has slept for a second. */
 void ring_show(local_client *c, const places *readers) {
-  /* Release: readers see whole records. */
+  /* Release: readers see whole entries. */
   __atomic_store_n(&c->memory.board->head, c->head, __ATOMIC_RELEASE);
   __atomic_thread_fence(__ATOMIC_SEQ_CST);
   FOR_PLACES(place, readers) {

@@ -17,8 +17,8 @@
 
 enum {
   EVENTS_MAX = 64,
-  /* How many records of a ring are delivered before the others are looked at. */
-  RECORDS_MAX = 1024,
+  /* How many entries of a ring are delivered before the others are looked at. */
+  ENTRIES_MAX = 1024,
   /* How long the rings are read before the sockets are looked at. */
   READING_NS = 1000000,
   /* How long a ring that is empty is looked at again before the thread sleeps: two wake-ups take as
@@ -38,7 +38,7 @@ static void end_peer(local_client *c, peer *p, bool is_false) {
   p->has_ended = true;
 }
 
-static bool has_records(const peer *p) {
+static bool has_entries(const peer *p) {
   return p->is_met && !p->has_ended &&
          __atomic_load_n(&p->memory.board->head, __ATOMIC_RELAXED) != p->position;
 }
@@ -49,14 +49,14 @@ static void read_peer(local_client *c, peer *p, int most, int *total) {
   else *total += count;
 }
 
-/* Reads all rings, each for a while. How many records were for this process. */
+/* Reads all rings, each for a while. How many entries were for this process. */
 static int read_all(local_client *c) {
   peer *p = c->peers;
   int total = 0;
-  while (p != NULL && !has_records(p)) p = p->next;
+  while (p != NULL && !has_entries(p)) p = p->next;
   if (p == NULL || !client_go_away(&c->base)) return 0;
   for (; p != NULL; p = p->next) {
-    if (has_records(p)) read_peer(c, p, RECORDS_MAX, &total);
+    if (has_entries(p)) read_peer(c, p, ENTRIES_MAX, &total);
   }
   client_come_back(&c->base);
   if (c->base.inbox.id != 0) client_deliver(&c->base, SIZE_MAX);

@@ -1,0 +1,306 @@
+/* Peers that break the rules: they are cut off, nothing is read outside of what they show, and the
+ * transport goes on. */
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "strangers.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* A transport with an observer of "n", and a true peer that publishes to it. */
+typedef struct scene {
+  broker b;
+  peer victim;
+  int calls;
+  stranger s;
+} scene;
+
+static void scene_start(scene *c) {
+  broker_start(&c->b, NULL);
+  c->calls = 0;
+  peer_connect_with(&c->victim, c->b.port, &OPTIONS(.ring_bytes = 1 << 16));
+  CHECK_OK(multicast_broadcaster_register(c->victim.broadcaster, "n", counter(&c->calls), NULL,
+                                          NULL));
+  CHECK_OK(c->victim.transport.subscribe(c->victim.transport.context, "n"));
+}
+
+/* The next peer is welcome. */
+static void scene_end(scene *c) {
+  peer next;
+  const int calls = LOAD(c->calls);
+  peer_connect_to(&next, &c->b);
+  peer_meet(&next, 1);
+  CHECK_OK(peer_publish(&next, "n", 1, "x", 1));
+  EVENTUALLY(LOAD(c->calls) == calls + 1);
+  peer_release(&next);
+  peer_release(&c->victim);
+  broker_delete(&c->b);
+}
+
+static void expect_expelled(scene *c, int *expelled) {
+  EVENTUALLY(LOAD(c->victim.expelled) == *expelled + 1);
+  ++*expelled;
+  CHECK_EQ(peer_stats(&c->victim).expelled, *expelled);
+  stranger_end(&c->s);
+}
+
+/* ---- Messages -------------------------------------------------------------------------------- */
+
+/* What is sent instead of a hello, or after it. */
+typedef struct packet {
+  bool has_hello;
+  uint32_t kind, place;
+  size_t size; /* of text; SIZE_MAX: the packet is shorter than a message */
+  const char *text;
+  int files;
+} packet;
+
+static char long_text[300];
+
+static const packet packets[] = {
+    {false, MESSAGE_WANT, 0, 2, "n", 0},   {false, MESSAGE_SYNC, 0, 0, "", 0},
+    {false, MESSAGE_WAKE, 0, 0, "", 0},    {false, 0, 0, 0, "", 0},
+    {false, 99, 0, 0, "", 0},              {false, MESSAGE_HELLO, 0, 2, "n", 0},
+    {false, MESSAGE_HELLO, 0, 2, "n", 2},  {false, MESSAGE_HELLO, 0, 2, "n", 3},
+    {false, MESSAGE_HELLO, 0, 2, "n", 30}, {false, MESSAGE_HELLO, 0, 0, "", 1},
+    {false, MESSAGE_HELLO, 0, 1, "n", 1},  {false, MESSAGE_HELLO, 0, 4, "a\0b", 1},
+    {false, MESSAGE_HELLO, 128, 2, "n", 1}, {false, MESSAGE_HELLO, 0, 100, long_text, 1},
+    {false, MESSAGE_HELLO, UINT32_MAX, 2, "n", 1}, {false, MESSAGE_HELLO, 0, SIZE_MAX, NULL, 0},
+    {true, MESSAGE_HELLO, 0, 2, "n", 1},   {true, MESSAGE_WANT, 0, 0, "", 0},
+    {true, MESSAGE_WANT, 0, 1, "", 0},     {true, MESSAGE_WANT, 0, 1, "n", 0},
+    {true, MESSAGE_WANT, 0, 4, "a\0b", 0}, {true, MESSAGE_WANT, 0, 257, long_text, 0},
+    {true, MESSAGE_WANT, 0, 300, long_text, 0}, {true, MESSAGE_WANT, 0, 2, "n", 1},
+    {true, MESSAGE_UNWANT, 0, 1, "", 0},   {true, MESSAGE_WAKE, 0, 2, "n", 0},
+    {true, MESSAGE_SYNC, 0, 2, "n", 0},    {true, MESSAGE_DONE, 0, 0, "", 1},
+    {true, MESSAGE_DONE + 1, 0, 0, "", 0}, {true, UINT32_MAX, 0, 0, "", 0},
+    {true, MESSAGE_WAKE, 0, SIZE_MAX, NULL, 0}};
+
+TEST(messages_that_are_none_end_the_connection) {
+  scene c;
+  int expelled = 0;
+  memset(long_text, 'a', sizeof long_text - 1);
+  scene_start(&c);
+  for (row = 0; row < (int)(sizeof packets / sizeof *packets); ++row) {
+    const packet *p = &packets[row];
+    struct {
+      message m;
+      char more[100];
+    } bytes;
+    memset(&bytes, 0, sizeof bytes);
+    bytes.m.kind = p->kind;
+    bytes.m.place = p->place;
+    if (p->text != NULL) memcpy(bytes.m.text, p->text, p->size);
+    stranger_connect(&c.s, &c.b);
+    if (p->has_hello) stranger_greet(&c.s);
+    const size_t text = p->size == SIZE_MAX ? 0 : p->size;
+    stranger_send(&c.s, &bytes, p->size == SIZE_MAX ? 5 : offsetof(message, text) + text, c.s.file,
+                  p->files);
+    expect_expelled(&c, &expelled);
+  }
+  row = -1;
+  scene_end(&c);
+}
+
+TEST(peer_that_says_nothing_is_none) {
+  scene c;
+  scene_start(&c);
+  stranger_connect(&c.s, &c.b);
+  stranger_end(&c.s);
+  pause_ms(A_WHILE_MS);
+  CHECK_EQ(peer_stats(&c.victim).joined, 0);
+  CHECK_EQ(LOAD(c.victim.gone) + LOAD(c.victim.expelled), 0);
+  scene_end(&c);
+}
+
+/* ---- Memory ---------------------------------------------------------------------------------- */
+
+enum { ALL_SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL | 0x10 /* F_SEAL_FUTURE_WRITE */ };
+
+static int memory_file(size_t size, int seals) {
+  int file = memfd_create("stranger", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  CHECK(file >= 0);
+  CHECK_EQ(ftruncate(file, (off_t)size), 0);
+  CHECK_EQ(fcntl(file, F_ADD_SEALS, seals), 0);
+  return file;
+}
+
+TEST(memory_that_is_none_ends_the_connection) {
+  const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+  const size_t before = (sizeof(board) + page - 1) / page * page;
+  int ends[2], files[12], count = 0, expelled = 0;
+  scene c;
+  scene_start(&c);
+  CHECK_EQ(pipe(ends), 0);
+  files[count++] = ends[0];
+  files[count++] = ends[1];
+  files[count++] = open("/dev/null", O_RDWR);
+  files[count++] = open("/etc/passwd", O_RDONLY);
+  files[count++] = memory_file(before + STRANGER_RING, 0);
+  files[count++] = memory_file(before + STRANGER_RING, ALL_SEALS & ~F_SEAL_SHRINK);
+  files[count++] = memory_file(before + STRANGER_RING, ALL_SEALS & ~0x10);
+  files[count++] = memory_file(0, ALL_SEALS);
+  files[count++] = memory_file(before, ALL_SEALS);
+  files[count++] = memory_file(before + STRANGER_RING / 2, ALL_SEALS);
+  files[count++] = memory_file(before + STRANGER_RING + 4096, ALL_SEALS);
+  files[count++] = memory_file(before + STRANGER_RING, ALL_SEALS); /* without the number */
+  for (int i = 0; i < count; ++i) {
+    stranger_connect(&c.s, &c.b);
+    CHECK_EQ(message_send(c.s.socket, MESSAGE_HELLO, 0, 0, "stranger", files[i]), 0);
+    close(files[i]);
+    expect_expelled(&c, &expelled);
+  }
+  /* A ring of another size than the file. */
+  stranger_connect(&c.s, &c.b);
+  c.s.own.board->ring_size = STRANGER_RING * 2;
+  stranger_greet(&c.s);
+  expect_expelled(&c, &expelled);
+  scene_end(&c);
+}
+
+/* ---- Rings ----------------------------------------------------------------------------------- */
+
+/* A entry, and what is changed in it. */
+typedef struct spoiled {
+  uint32_t size, name_size, payload_size;
+  const char *name;
+} spoiled;
+
+static const spoiled entries[] = {
+    {0, 1, 1, "n"},           {8, 1, 1, "n"},
+    {33, 1, 1, "n"},          {40, 0, 1, "n"},
+    {40, 256, 1, "n"},        {40, UINT32_MAX, 1, "n"},
+    {40, 1, 8, "n"},          {40, 1, UINT32_MAX, "n"},
+    {40, 9, 0, "n"},          {40, 1, (1 << 15) + 1, "n"},
+    {UINT32_MAX - 7, 1, 1, "n"}, {1 << 20, 1, 1, "n"},
+    {40, 3, 1, "n\0n"},       {40, 2, 1, "n"},
+    {1 << 16, 1, 1 << 30, "n"}};
+
+TEST(entries_that_are_none_end_the_connection) {
+  scene c;
+  int expelled = 0;
+  scene_start(&c);
+  for (row = 0; row < (int)(sizeof entries / sizeof *entries); ++row) {
+    const int calls = LOAD(c.calls);
+    entry good = entry_for_victim(1, 2), bad = good;
+    stranger_connect(&c.s, &c.b);
+    stranger_greet(&c.s);
+    stranger_write(&c.s, &good, "nxx", 3);
+    EVENTUALLY(LOAD(c.calls) == calls + 1);
+    bad.size = entries[row].size;
+    bad.name_size = entries[row].name_size;
+    bad.payload_size = entries[row].payload_size;
+    unsigned char *at = memory_at(&c.s.own, good.size);
+    memcpy(at, &bad, sizeof bad);
+    memcpy(at + sizeof bad, entries[row].name, 2);
+    __atomic_store_n(&c.s.own.board->head, good.size + 40, __ATOMIC_RELEASE);
+    stranger_say(&c.s, MESSAGE_WAKE, 0, NULL);
+    expect_expelled(&c, &expelled);
+    CHECK_EQ(LOAD(c.calls), calls + 1);
+  }
+  row = -1;
+  scene_end(&c);
+}
+
+/* Heads that are before what was read, and much further than the ring is long. */
+TEST(heads_that_are_none_end_the_connection) {
+  static const uint64_t heads[] = {8, UINT64_MAX, UINT64_MAX / 2, 39, 1};
+  scene c;
+  int expelled = 0;
+  scene_start(&c);
+  for (size_t i = 0; i < sizeof heads / sizeof *heads; ++i) {
+    const int calls = LOAD(c.calls);
+    entry good = entry_for_victim(1, 2);
+    stranger_connect(&c.s, &c.b);
+    stranger_greet(&c.s);
+    stranger_write(&c.s, &good, "nxx", 3);
+    EVENTUALLY(LOAD(c.calls) == calls + 1);
+    __atomic_store_n(&c.s.own.board->head, heads[i], __ATOMIC_RELEASE);
+    stranger_say(&c.s, MESSAGE_WAKE, 0, NULL);
+    expect_expelled(&c, &expelled);
+  }
+  /* A beginning behind the head. */
+  stranger_connect(&c.s, &c.b);
+  c.s.own.board->slots[VICTIM_PLACE].begin = 80;
+  c.s.own.board->head = 40;
+  stranger_greet(&c.s);
+  expect_expelled(&c, &expelled);
+  scene_end(&c);
+}
+
+/* It says that it has read more than there is, or less than before. */
+TEST(tails_that_are_none_end_the_connection) {
+  static char payload[1000];
+  static const uint64_t tails[] = {UINT64_MAX, 1 << 20, 1};
+  scene c;
+  int expelled = 0;
+  scene_start(&c);
+  for (size_t i = 0; i < sizeof tails / sizeof *tails; ++i) {
+    stranger_connect(&c.s, &c.b);
+    const uint64_t begin = c.s.its.board->head;
+    uint64_t *tail = &c.s.own.board->slots[VICTIM_PLACE].tail;
+    STORE(*tail, begin);
+    stranger_greet(&c.s);
+    stranger_say(&c.s, MESSAGE_WANT, 0, "mine");
+    EVENTUALLY(peer_publish(&c.victim, "mine", 1, payload, sizeof payload) == MULTICAST_OK &&
+               peer_stats(&c.victim).sent > 0);
+    while (peer_publish(&c.victim, "mine", 1, payload, sizeof payload) == MULTICAST_OK) {
+    }
+    STORE(*tail, c.s.its.board->head);
+    EVENTUALLY(peer_publish(&c.victim, "mine", 1, payload, sizeof payload) == MULTICAST_OK);
+    STORE(*tail, tails[i]);
+    for (int k = 0; k < 200; ++k) peer_publish(&c.victim, "mine", 1, payload, sizeof payload);
+    expect_expelled(&c, &expelled);
+    /* Nobody is left who holds it up. */
+    CHECK_OK(peer_publish(&c.victim, "mine", 1, payload, sizeof payload));
+  }
+  scene_end(&c);
+}
+
+/* ---- Anything -------------------------------------------------------------------------------- */
+
+/* Writes into the ring while it is read. */
+typedef struct scribbler {
+  stranger *s;
+  int has_to_end;
+  unsigned seed;
+} scribbler;
+
+THREAD(scribble, scribbler *w) {
+  uint32_t *words = (uint32_t *)(void *)w->s->own.board;
+  const size_t count = (size_t)(w->s->own.ring - (unsigned char *)w->s->own.board) / 4 +
+                       STRANGER_RING / 4;
+  while (!LOAD(w->has_to_end)) {
+    w->seed = w->seed * 1664525u + 1013904223u;
+    size_t at = 16 + (w->seed >> 8) % (count - 16);
+    __atomic_store_n(&words[at], w->seed >> 28 == 0 ? w->seed : (w->seed >> 24) % 128,
+                     __ATOMIC_RELAXED);
+  }
+}
+
+/* Whatever it writes, and whenever: the victim reads no byte outside, and goes on. */
+TEST(peer_that_writes_anything_does_no_harm) {
+  scene c;
+  scene_start(&c);
+  for (unsigned round = 0; round < 30; ++round) {
+    scribbler w = {&c.s, 0, round};
+    const int before = LOAD(c.victim.expelled);
+    stranger_connect(&c.s, &c.b);
+    stranger_greet(&c.s);
+    pthread_t thread = start_thread(scribble, &w);
+    for (int i = 0; i < 200 && LOAD(c.victim.expelled) == before; ++i) {
+      entry r = entry_for_victim(1, (uint32_t)i);
+      if (message_send(c.s.socket, MESSAGE_WAKE, 0, 0, NULL, -1) != 0) break;
+      memcpy(memory_at(&c.s.own, LOAD(c.s.own.board->head)), &r, sizeof r);
+      ADD(c.s.own.board->head, r.size);
+      if (i % 16 == 0) pause_ms(1);
+    }
+    STORE(w.has_to_end, 1);
+    join_thread(thread);
+    stranger_end(&c.s);
+    EVENTUALLY(peer_stats(&c.victim).joined == peer_stats(&c.victim).gone);
+  }
+  scene_end(&c);
+}
