@@ -69,7 +69,7 @@ typedef uint32_t multicast_local_state;
 ///
 /// @since 1.1
 enum multicast_local_state_code {
-  MULTICAST_LOCAL_CONNECTED = 1,  ///< This transport is in the group.
+  MULTICAST_LOCAL_CONNECTED = 1,  ///< This transport is in the group, and knows its peers' names.
   MULTICAST_LOCAL_REFUSED = 2,    ///< It could not join. Another try follows.
   MULTICAST_LOCAL_JOINED = 3,     ///< A peer has come, or was there before.
   MULTICAST_LOCAL_GONE = 4,       ///< A peer has gone: it has detached, or its process has ended.
@@ -197,8 +197,9 @@ MULTICAST_API multicast_status multicast_local_connect(const multicast_local_opt
 /// Waits until this transport is in its group, knows the names of all peers that are there, each of
 /// them knows its names, and all have read what it had published before this call.
 ///
-/// Call it after attaching, if the first publications matter, and after registering, if it matters
-/// when an observer begins to be notified. Before a process ends it is not needed. A peer that is
+/// Call it after attaching, if the first publications matter and MULTICAST_LOCAL_CONNECTED is not
+/// waited for, and after registering, if it matters when an observer begins to be notified. Before
+/// a process ends it is not needed. A peer that is
 /// stopped, or whose observers do not return, is waited for.
 ///
 /// @param transport   As multicast_local_connect() made it.

@@ -39,7 +39,7 @@ void stranger_connect(stranger *s, const broker *b) {
   CHECK_EQ(connect(s->socket, (const struct sockaddr *)&address, sizeof address), 0);
   CHECK_EQ(receive(s, &hello, &file), RECEIPT_MESSAGE);
   CHECK_EQ(hello.kind, MESSAGE_HELLO);
-  CHECK(memory_open(&s->its, file));
+  CHECK_EQ(memory_open(&s->its, file), 0);
   close(file);
   s->place = hello.place;
   s->file = memory_create(&s->own, STRANGER_RING);

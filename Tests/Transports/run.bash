@@ -1,8 +1,8 @@
 # Builds the library of a transport and its tests, and runs them. To be sourced by Tests/MQTT/run,
 # Tests/NATS/run and Tests/Local/run, which set `folder`, that of the transport, `server`, the program
 # that tests start, `clients`, options for the linker with the library that the transport has, `called`,
-# the files of the transport that tests call, too, and may set `common`, the files of Tests/Transports
-# that they have in them.
+# the files of the transport that tests call, too, and may set `common` and
+# `of_faults`, the files of Tests/Transports that they and those of faults have in them.
 # shellcheck shell=bash disable=SC2154
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -10,6 +10,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 . "$root/Tests/packages.bash"
 
 name=${folder,,}
+[ -n "${of_faults+set}" ] || of_faults=("$root"/Tests/Transports/{Faults,Harness}/*.c)
 [ -n "${common+set}" ] || common=("$root"/Tests/Transports/{,Harness/}*.c)
 usage() {
   cat <<END
@@ -107,7 +108,7 @@ build_objects() {
 # build_fault_tests OBJECT ...: the tests that have the library's objects in them.
 build_fault_tests() {
   gcc -std=gnu11 "${flags[@]}" -Wno-unused-parameter -I"$root/Tests/$folder" \
-    "$root/Tests/$folder"/{Faults/*,broker}.c "$root"/Tests/Transports/{Faults,Harness}/*.c \
+    "$root/Tests/$folder"/{Faults/*,broker}.c "${of_faults[@]}" \
     "$root"/Tests/Interface/{harness,main}.c "$@" "$library" "${clients[@]}" \
     "-Wl,-rpath,$(dirname "$library")" -o "$build/${name}_fault_tests"
 }

@@ -66,20 +66,21 @@ int memory_create(memory *m, uint64_t ring_size) {
   return -error;
 }
 
-bool memory_open(memory *m, int file) {
+int memory_open(memory *m, int file) {
   const int seals = fcntl(file, F_GET_SEALS);
   struct stat status;
   uint64_t ring_size;
   /* A file that can shrink would be a SIGBUS. */
-  if (seals < 0 || (seals & SEALS) != SEALS || fstat(file, &status) != 0) return false;
-  if (status.st_size < (off_t)board_size()) return false;
+  if (seals < 0 || (seals & SEALS) != SEALS || fstat(file, &status) != 0 ||
+      status.st_size < (off_t)board_size())
+    return EINVAL;
   ring_size = (uint64_t)status.st_size - board_size();
-  if (ring_size < RING_LEAST || ring_size > RING_MOST || (ring_size & (ring_size - 1)) != 0 ||
-      !map(m, file, ring_size, PROT_READ))
-    return false;
-  if (m->board->magic == magic && m->board->ring_size == ring_size) return true;
+  if (ring_size < RING_LEAST || ring_size > RING_MOST || (ring_size & (ring_size - 1)) != 0)
+    return EINVAL;
+  if (!map(m, file, ring_size, PROT_READ)) return ENOMEM;
+  if (m->board->magic == magic && m->board->ring_size == ring_size) return 0;
   memory_close(m);
-  return false;
+  return EINVAL;
 }
 
 void memory_close(memory *m) {

@@ -70,8 +70,8 @@ enum { RING_LEAST = 1 << 16, RING_MOST = 1 << 30 };
 
 /* Makes one that only this process can write. The descriptor of its file; negative: an errno. */
 int memory_create(memory *m, uint64_t ring_size);
-/* Has one of another process for reading. False: it is none. */
-bool memory_open(memory *m, int file);
+/* Has one of another process for reading. An errno; EINVAL: it is none. */
+int memory_open(memory *m, int file);
 void memory_close(memory *m);
 
 static inline unsigned char *memory_at(const memory *m, uint64_t position) {

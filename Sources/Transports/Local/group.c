@@ -173,20 +173,27 @@ static bool for_others(const group *g, bool (*call)(const group *g, const char *
   return goes_on;
 }
 
+int group_reach(const group *g, const char *file) {
+  const int s = connect_to(g->folder, file);
+  if (s < 0 && errno == ECONNREFUSED) {
+    unlinkat(g->folder, file, 0);
+    errno = ECONNREFUSED;
+  }
+  return s;
+}
+
 /* ---- Entering -------------------------------------------------------------------------------- */
 
 typedef struct meeting {
-  bool (*met)(void *context, int socket);
+  bool (*met)(void *context, int socket, const char *file);
   void *context;
 } meeting;
 
 static bool meet(const group *g, const char *file, int pid, void *context) {
   const meeting *m = context;
-  const int s = connect_to(g->folder, file);
+  const int s = group_reach(g, file);
   (void)pid;
-  if (s >= 0) return m->met(m->context, s);
-  if (errno == ECONNREFUSED) unlinkat(g->folder, file, 0);
-  return errno == ECONNREFUSED || errno == ENOENT;
+  return s >= 0 ? m->met(m->context, s, file) : errno == ECONNREFUSED || errno == ENOENT;
 }
 
 static void close_all(group *g) {
@@ -199,7 +206,8 @@ static void close_all(group *g) {
 }
 
 bool group_enter(group *g, const char *directory, const char *name,
-                 bool (*met)(void *context, int socket), void *context, trouble *why) {
+                 bool (*met)(void *context, int socket, const char *file), void *context,
+                 trouble *why) {
   meeting m = {met, context};
   int file, tries = 0;
   bool is_in;
@@ -223,21 +231,17 @@ bool group_enter(group *g, const char *directory, const char *name,
 /* ---- Leaving --------------------------------------------------------------------------------- */
 
 static bool sweep(const group *g, const char *file, int pid, void *context) {
-  int s;
-  if (pid != *(const pid_t *)context) return true;
-  s = connect_to(g->folder, file);
+  const int s = pid == *(const pid_t *)context ? group_reach(g, file) : -1;
   if (s >= 0) close(s); /* the process has another transport */
-  else if (errno == ECONNREFUSED) unlinkat(g->folder, file, 0);
   return true;
 }
 
 void group_sweep(const group *g, pid_t pid) { for_others(g, sweep, &pid); }
 
 static bool is_left_behind(const group *g, const char *file, int pid, void *context) {
-  const int s = connect_to(g->folder, file);
+  const int s = group_reach(g, file);
   (void)pid, (void)context;
   if (s >= 0) close(s);
-  else if (errno == ECONNREFUSED) unlinkat(g->folder, file, 0);
   return s < 0;
 }
 

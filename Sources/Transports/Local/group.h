@@ -22,9 +22,14 @@ typedef struct trouble {
 bool group_is_name(const char *name);
 
 /* Makes the folder, if it is not there, and listens in it; connects to each peer that does, and has
- * `met` called with the socket, which that takes over. False: it cannot now, or met() said so. */
+ * `met` called with the socket, which that takes over, and the name of the other one. False: it
+ * cannot now, or met() said so. */
 bool group_enter(group *g, const char *directory, const char *name,
-                 bool (*met)(void *context, int socket), void *context, trouble *why);
+                 bool (*met)(void *context, int socket, const char *file), void *context,
+                 trouble *why);
+/* Connects again to the socket with this name. Negative: an errno says why; the file of one that is
+ * not there any more is removed. */
+int group_reach(const group *g, const char *file);
 /* Removes the sockets that a process has left behind. */
 void group_sweep(const group *g, pid_t pid);
 /* Removes what is its own; the last one removes the folder. */

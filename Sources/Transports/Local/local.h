@@ -41,6 +41,7 @@ typedef struct peer {
   unsigned place;  /* here: its slot on the own board */
   uint64_t number; /* no other peer of the client has it */
   pid_t pid;
+  char file[FILE_NAME_SIZE]; /* its socket, if it was this client that has connected; or empty */
   uint64_t start;            /* where the own ring begins for it */
 
   /* Changed by the thread, under the lock, when the peer says hello. */
@@ -74,6 +75,7 @@ typedef struct peer {
   bool owes_sync, owes_done;
   uint64_t done;   /* what owes_done is about */
   bool has_more;   /* the socket was full */
+  uint32_t watched; /* events of its socket; 0: it is not watched yet */
   bool is_held;    /* `held` was received, and waits for room or memory */
   message held;
   size_t held_size;
@@ -108,6 +110,7 @@ typedef struct local_client {
   unsigned char *payload; /* a copy of what is delivered */
   size_t payload_size;
   uint32_t sleeps; /* as on the board */
+  uint64_t joined_at;
   bool is_short;   /* of memory: what is to be done is tried again soon */
 
   uint64_t received, overwritten; /* of the statistics; atomic */
@@ -154,7 +157,9 @@ int reader_read(local_client *c, peer *p, int most);
 /* ---- Peers: peer.c --------------------------------------------------------------------------- */
 
 /* All on the thread. Takes the socket over. NULL: no memory, no place, or not of this user. */
-peer *peer_add(local_client *c, int socket);
+peer *peer_add(local_client *c, int socket, const char *file);
+/* Has its socket watched for what is awaited now. False: the system does not do it now. */
+bool peer_watch(const local_client *c, peer *p);
 void peer_remove(local_client *c, peer *p);
 /* Sends what it is to be told, as far as its socket takes it. */
 void peer_tell(local_client *c, peer *p);

@@ -91,5 +91,5 @@ receipt message_receive(int socket, message *m, int *file) {
     return RECEIPT_MESSAGE;
   if (*file >= 0) close(*file);
   *file = -1;
-  return RECEIPT_INVALID;
+  return files == 0 && (packet.msg_flags & MSG_CTRUNC) != 0 ? RECEIPT_END : RECEIPT_INVALID;
 }

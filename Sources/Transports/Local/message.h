@@ -30,7 +30,7 @@ typedef struct message {
 typedef enum receipt {
   RECEIPT_MESSAGE,
   RECEIPT_NONE,   /* there is none now */
-  RECEIPT_END,    /* there will be none */
+  RECEIPT_END,    /* there will be none; or this process cannot have the file that came */
   RECEIPT_INVALID /* not a message of this library */
 } receipt;
 

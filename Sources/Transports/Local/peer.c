@@ -21,11 +21,15 @@ static bool is_of_user(int socket, pid_t *pid) {
   return true;
 }
 
-static bool watch(const local_client *c, peer *p, int operation) {
+bool peer_watch(const local_client *c, peer *p) {
   struct epoll_event event = {.events = EPOLLRDHUP, .data.ptr = p};
   if (!p->is_held) event.events |= EPOLLIN;
   if (p->has_more) event.events |= EPOLLOUT;
-  return epoll_ctl(c->poller, operation, p->socket, &event) == 0;
+  if (event.events == p->watched) return true;
+  if (epoll_ctl(c->poller, p->watched == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, p->socket, &event) != 0)
+    return false;
+  p->watched = event.events;
+  return true;
 }
 
 /* Under the lock. The own ring begins for it where it ends now. */
@@ -45,14 +49,15 @@ static bool take_place(local_client *c, peer *p) {
   return true;
 }
 
-peer *peer_add(local_client *c, int socket) {
+peer *peer_add(local_client *c, int socket, const char *file) {
   peer *p = calloc(1, sizeof *p);
   bool is_added = false;
   if (p != NULL) {
     p->socket = socket;
+    strcpy(p->file, file);
     p->untold = c->first_topic;
     p->owes_sync = true;
-    if (is_of_user(socket, &p->pid) && watch(c, p, EPOLL_CTL_ADD)) {
+    if (is_of_user(socket, &p->pid) && peer_watch(c, p)) {
       pthread_mutex_lock(&c->base.lock);
       is_added = take_place(c, p);
       pthread_mutex_unlock(&c->base.lock);
@@ -165,10 +170,8 @@ static bool tell(local_client *c, peer *p) {
 }
 
 void peer_tell(local_client *c, peer *p) {
-  const bool had_more = p->has_more;
   p->has_more = false;
   tell(c, p);
-  if (p->has_more != had_more) watch(c, p, EPOLL_CTL_MOD);
 }
 
 /* ---- What it says ---------------------------------------------------------------------------- */
@@ -181,7 +184,11 @@ static void copy_name(char *to, const char *name) {
 
 static bool heed_hello(local_client *c, peer *p, const message *m, int file) {
   memory its = {NULL, NULL, 0};
-  if (p->is_met || !memory_open(&its, file)) return false;
+  const int error = p->is_met ? EINVAL : memory_open(&its, file);
+  if (error != 0) {
+    p->has_ended = true; /* if it is right, and this process lacks something, they meet again */
+    return error != EINVAL;
+  }
   p->position = p->told_tail = m->number;
   /* Release: see store_tail(). The peer looks at it only when it knows a name that is wanted. */
   __atomic_store_n(&c->memory.board->slots[p->place].tail, m->number, __ATOMIC_RELEASE);
@@ -252,10 +259,9 @@ static bool heed(local_client *c, peer *p, const message *m, int file) {
 }
 
 bool peer_hear(local_client *c, peer *p) {
-  const bool was_held = p->is_held;
   message m;
   int count, file;
-  if (was_held) p->is_held = !heed_name(c, p, &p->held);
+  if (p->is_held) p->is_held = !heed_name(c, p, &p->held);
   for (count = 0; count < AT_ONCE_MAX && !p->is_held; ++count) {
     const receipt what = message_receive(p->socket, &m, &file);
     bool is_right = what == RECEIPT_MESSAGE;
@@ -269,8 +275,8 @@ bool peer_hear(local_client *c, peer *p) {
       pthread_mutex_unlock(&c->base.lock);
       return false;
     }
+    if (p->has_ended) return false;
     if (m.kind == MESSAGE_WAKE) break; /* most often there is no other one */
   }
-  if (p->is_held != was_held) watch(c, p, EPOLL_CTL_MOD);
   return true;
 }

@@ -25,7 +25,8 @@ enum {
    * long. */
   LOOKING_NS = 10000,
   SOON_MS = 1,
-  IDLE_MS = 1000
+  IDLE_MS = 1000,
+  PATIENCE_NS = 1000000000
 };
 
 /* ---- Reading --------------------------------------------------------------------------------- */
@@ -94,6 +95,17 @@ static void tell_of_peer(local_client *c, const peer *p, multicast_local_state s
   client_tell(&c->base, state, p->pid, p->name);
 }
 
+/* Tries whether an ended peer is there nevertheless: one of both may have lacked memory or a
+ * descriptor. Who has connected does so again. False: this is not known yet. */
+static bool reach_again(local_client *c, const peer *p) {
+  int s;
+  if (p->file[0] == '\0' || p->is_false) return true;
+  if (!p->is_met) poll(NULL, 0, SOON_MS); /* the lack may last */
+  s = group_reach(&c->group, p->file);
+  if (s >= 0) return peer_add(c, s, p->file) != NULL;
+  return errno == ECONNREFUSED || errno == ENOENT;
+}
+
 /* Delivers what an ended peer has written, and says that it has gone. */
 static void remove_peer(local_client *c, peer *p) {
   const bool is_false = p->is_false, is_met = p->is_met;
@@ -124,14 +136,16 @@ static void look_after_peers(local_client *c) {
   for (p = c->peers; p != NULL; p = next) {
     next = p->next;
     if (!p->has_ended && p->is_held && !peer_hear(c, p)) p->has_ended = true;
-    if (!p->has_ended && !p->has_more) peer_tell(c, p);
+    if (!p->has_ended) peer_tell(c, p);
+    if (!p->has_ended && !peer_watch(c, p)) c->is_short = true;
     if (p->lost > 0 && !p->has_ended) {
       p->lost = 0;
       tell_of_peer(c, p, MULTICAST_LOCAL_LOST);
     }
     if (p->has_ended || p->is_false) {
       end_peer(c, p, false);
-      remove_peer(c, p);
+      if (reach_again(c, p)) remove_peer(c, p);
+      else c->is_short = true;
     }
   }
 }
@@ -139,7 +153,7 @@ static void look_after_peers(local_client *c) {
 static void accept_peers(local_client *c) {
   int s;
   while ((s = accept4(c->group.listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0)
-    peer_add(c, s);
+    peer_add(c, s, "");
   /* Without a descriptor for it, it waits. */
   if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) poll(NULL, 0, SOON_MS);
 }
@@ -180,7 +194,7 @@ static void go_to_sleep(local_client *c) {
   pthread_mutex_lock(&base->lock);
   for (p = c->peers; p != NULL; p = p->next) {
     if (p->is_held) timeout = SOON_MS;
-    has_work = has_work || p->has_ended || p->is_false;
+    has_work = has_work || ((p->has_ended || p->is_false) && !c->is_short);
   }
   has_work = has_work || base->is_stopping || (base->names.first_change != NULL && !c->is_short);
   base->is_asleep = !has_work;
@@ -195,7 +209,9 @@ static void go_to_sleep(local_client *c) {
 
 /* ---- In the group ---------------------------------------------------------------------------- */
 
-static bool meet(void *context, int socket) { return peer_add(context, socket) != NULL; }
+static bool meet(void *context, int socket, const char *file) {
+  return peer_add(context, socket, file) != NULL;
+}
 
 static void leave(local_client *c) {
   while (c->peers != NULL) peer_remove(c, c->peers);
@@ -221,15 +237,25 @@ static bool join(local_client *c) {
     is_in = false;
   }
   client_come_back(&c->base);
+  c->joined_at = now_ns();
+  if (is_in) return true;
+  leave(c);
+  client_tell(&c->base, MULTICAST_LOCAL_REFUSED, why.error, why.reason);
+  return false;
+}
+
+/* Says that it is in the group when those that were there have told their names: what is published
+ * then arrives there. One that does not answer is not waited for. */
+static void tell_connected(local_client *c) {
+  const peer *p = c->peers;
+  if (c->base.is_connected) return; /* only this thread changes it */
+  while (p != NULL && (p->is_known || p->file[0] == '\0')) p = p->next;
+  if (p != NULL && now_ns() - c->joined_at < PATIENCE_NS) return;
   pthread_mutex_lock(&c->base.lock);
-  c->base.is_connected = is_in;
-  c->base.counts.connections += is_in;
+  c->base.is_connected = true;
   pthread_cond_broadcast(&c->base.changed);
   pthread_mutex_unlock(&c->base.lock);
-  if (!is_in) leave(c);
-  client_tell(&c->base, is_in ? MULTICAST_LOCAL_CONNECTED : MULTICAST_LOCAL_REFUSED, why.error,
-              is_in ? c->options.group : why.reason);
-  return is_in;
+  client_tell(&c->base, MULTICAST_LOCAL_CONNECTED, 0, c->options.group);
 }
 
 bool session_run(client *base) {
@@ -237,6 +263,7 @@ bool session_run(client *base) {
   if (!join(c)) return false;
   while (!client_is_stopping(base)) {
     look_after_peers(c);
+    tell_connected(c);
     read_for_a_while(c);
     go_to_sleep(c);
   }

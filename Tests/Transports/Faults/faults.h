@@ -34,6 +34,9 @@ void end_transport(peer *p, belongings before);
 /* Connects again and again, with another request refused each time, and so many in all. */
 void expect_no_connection(int refused);
 
+/* A connect says MULTICAST_ERROR_SYSTEM if such a request is refused. */
+void expect_no_start(int kind);
+
 /* Two peers publish to each other until both have got something, while requests of the threads of
  * transports are refused. Returns what the peers were told and have counted, added up; `*was_made`:
  * whether a request was refused. */

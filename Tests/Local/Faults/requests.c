@@ -1,0 +1,8 @@
+#include "requests.h"
+
+#include <errno.h>
+
+int refuse(int error) {
+  errno = error;
+  return -1;
+}
