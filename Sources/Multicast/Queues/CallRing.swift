@@ -135,6 +135,23 @@ struct CallRing: ~Copyable {
     return first
   }
 
+  /// The oldest call of those that wait. Nil if the head is open or there are gaps, which is seldom
+  /// between two runs.
+  @inline(__always)
+  var first: UnsafeMutablePointer<WaitingCall>? {
+    gaps == 0 && head.isClosed ? call(head.position) : nil
+  }
+
+  /// Takes out that call, and opens the head behind it.
+  ///
+  /// - Returns: the new position.
+  mutating func openBehindFirst() -> UInt64 {
+    let position = head.position &+ 1
+    knownHead = position
+    head.open(at: position)
+    return position
+  }
+
   /// Copies the oldest calls, and takes out the first of them.
   ///
   /// The head is left closed, behind the first call. The others can be taken out one after the
@@ -273,6 +290,10 @@ struct RingHead: ~Copyable {
   var position: UInt64 { get { word.load(ordering: .acquiring) >> 1 } }
 
   // MARK: - Under the lock
+
+  // Acquire: pairs with the run that has closed it without the lock.
+  // order: position
+  var isClosed: Bool { word.load(ordering: .acquiring) & Self.open == 0 }
 
   func close() {
     if word.load(ordering: .acquiring) & Self.open == 0 { return }  // order: position

@@ -236,6 +236,7 @@ extension Queue {
   }
 
   /// The same after calls were taken out. The need for notifications has not changed.
+  @inline(__always)
   func raiseFastPathEnd() {
     if state.fastPathEnd == 0 { return }
     // At most as many calls wait as there are places from the known head to the tail, less gaps.

@@ -7,12 +7,14 @@ extension Queue {
   ///
   /// - Parameter limit: The most calls to execute; 0: as many as wait now.
   /// - Returns: how many were executed, or the number of a status.
+  @_optimize(speed)
   static func run(_ handle: Handle, limit: UInt) -> Int64 {
     guard let queue = Queue(slotOf: handle) else { return Status.invalidHandle.count }
     guard let thread = ThreadRecord.current else { return queue.enterAndRun(limit) }
     return queue.run(by: thread, limit: limit)
   }
 
+  @inline(never)
   private func enterAndRun(_ limit: UInt) -> Int64 {
     guard let thread = ThreadRegistry.enter() else {
       runWasCalled()
@@ -47,9 +49,18 @@ extension Queue {
   // MARK: - A run
 
   /// - Returns: how many calls were executed, or the number of a status.
-  func run(by thread: ThreadRecord, limit: UInt) -> Int64 {
+  @inline(__always)
+  private func run(by thread: ThreadRecord, limit: UInt) -> Int64 {
     if _slowPath(thread.isInside) { return runInside(by: thread, limit: limit) }
     let calls = thread.batch.assumingMemoryBound(to: WaitingCall.self)
+    lock.lockInline()
+    if isUndisturbed(for: thread) {
+      if state.ring.count == 0 {
+        lock.unlockInline()
+        return 0
+      }
+      if let call = onlyCall(limit) { return run(call, calls, by: thread) }
+    }
     let capacity = ThreadRecord.batchSize / MemoryLayout<WaitingCall>.stride
     return run(by: thread, limit, calls, UInt64(capacity))
   }
@@ -60,11 +71,63 @@ extension Queue {
     // A small payload is in the call, and is aligned to 16.
     withUnsafeTemporaryAllocation(byteCount: MemoryLayout<WaitingCall>.size, alignment: 16) {
       let call = $0.baseAddress.unsafelyUnwrapped
+      lock.lock()
       return run(by: thread, limit, call.bindMemory(to: WaitingCall.self, capacity: 1), 1)
     }
   }
 
-  /// Executes waiting calls, one after the other.
+  /// Whether nothing but a call that waits may need this thread's attention: what is usual.
+  @inline(__always)
+  private func isUndisturbed(for thread: ThreadRecord) -> Bool {
+    isCurrent && state.worker == .none && state.wake == nil && state.descriptor < 0
+      && state.sleeperCount == 0 && !state.isRoomAwaited
+      && (state.runner == nil || state.runner == thread.storage)
+  }
+
+  /// The call of a run of one call; nil if there is more to do than to make it.
+  @inline(__always)
+  private func onlyCall(_ limit: UInt) -> UnsafeMutablePointer<WaitingCall>? {
+    guard limit == 1 || limit == 0 && state.ring.count == 1, let call = state.ring.first,
+      !call.pointee.isShared, !call.pointee.details.pointee.isProtected
+    else { return nil }
+    return call
+  }
+
+  /// Executes this call, as the other run does, without its questions.
+  @inline(__always)
+  private func run(
+    _ next: UnsafeMutablePointer<WaitingCall>, _ call: UnsafeMutablePointer<WaitingCall>,
+    by thread: ThreadRecord
+  ) -> Int64 {
+    let frame = thread.push().unsafelyUnwrapped  // the thread is in no call
+    call.pointee = next.pointee
+    frame.publish(target, epoch: .latest)
+    frame.setHazard(call.pointee.token)  //~ no_hazard_alone
+    state.runner = thread.storage
+    state.consumer.store(thread.identity, ordering: .relaxed)
+    let position = state.ring.openBehindFirst()
+    raiseFastPathEnd()
+    checkInvariants()
+    lock.unlockInline()
+    make(call, WaitingCall.ownInvocation(of: call))
+    return endClosed(call, at: position, frame, thread, 1)
+  }
+
+  /// Ends a run without the lock, if nothing needs this thread's attention.
+  @inline(__always)
+  private func endClosed(
+    _ call: UnsafeMutablePointer<WaitingCall>, at position: UInt64, _ frame: Frame,
+    _ thread: ThreadRecord, _ executed: UInt
+  ) -> Int64 {
+    frame.clearHazard()
+    // The frame first: a thread that waits for its turn closes the head, and then looks at the
+    // frames.
+    thread.pop(frame)
+    if !state.ring.head.close(at: position) { didEndClosed(call, thread) }
+    return Int64(truncatingIfNeeded: executed)
+  }
+
+  /// Executes waiting calls, one after the other. The lock is held at the beginning.
   ///
   /// Some calls are copied under one hold of the lock. The first is taken out there, the others
   /// without the lock, as long as the head of the ring is open: see `RingHead`.
@@ -84,7 +147,6 @@ extension Queue {
     by thread: ThreadRecord, _ given: UInt, _ calls: UnsafeMutablePointer<WaitingCall>,
     _ capacity: UInt64
   ) -> Int64 {
-    lock.lockInline()
     guard isCurrent, isRunnable(by: thread), isFree(for: thread) else { return refuse(.state) }
     guard let frame = thread.push() else { return refuse(.limit) }
     renewWake()
@@ -136,16 +198,11 @@ extension Queue {
         }
         position &+= 1
         call = next
-        isMade = make(call)
+        isMade = makeOwn(call)
       }
 
       if left == 0 && isMade && refused == nil && !call.pointee.isShared && mayEndClosed {
-        frame.clearHazard()
-        // The frame first: a thread that waits for its turn closes the head, and then looks at the
-        // frames.
-        thread.pop(frame)
-        if !state.ring.head.close(at: position) { didEndClosed(call, thread) }
-        return Int64(truncatingIfNeeded: limit)
+        return endClosed(call, at: position, frame, thread, limit)
       }
       lockAgain(after: call, isMade: isMade, refused, position, frame)
       // Meanwhile the queue may be destroyed, and its own thread may be started or stopped.
@@ -176,12 +233,24 @@ extension Queue {
   /// - Returns: whether it was executed. It is not if its context is dead, or its delegate was
   ///   removed.
   private func make(_ call: UnsafeMutablePointer<WaitingCall>) -> Bool {
+    if call.pointee.details.pointee.isProtected { return makeProtected(call) }
+    make(call, WaitingCall.invocation(of: call))
+    return true
+  }
+
+  /// The same for a payload that is not shared.
+  @inline(__always)
+  private func makeOwn(_ call: UnsafeMutablePointer<WaitingCall>) -> Bool {
+    if call.pointee.details.pointee.isProtected { return makeProtected(call) }
+    make(call, WaitingCall.ownInvocation(of: call))
+    return true
+  }
+
+  @inline(__always)
+  private func make(_ call: UnsafeMutablePointer<WaitingCall>, _ invocation: Invocation) {
     let details = call.pointee.details
-    if details.pointee.isProtected { return makeProtected(call) }
-    let invocation = WaitingCall.invocation(of: call)
     //~ called_under_lock
     _ = invocation(details.pointee.function.unsafelyUnwrapped, details.pointee.context)
-    return true
   }
 
   private func makeProtected(_ call: UnsafeMutablePointer<WaitingCall>) -> Bool {

@@ -83,7 +83,7 @@ extension Queue {
       state.ring.close()
       if state.ring.count > 0 && isFree(for: thread) {
         lock.unlock()
-        _ = run(by: thread, limit: .max)
+        _ = Queue.run(handle, limit: .max)
         lock.lock()
       } else {
         sleep(until: .max)

@@ -83,6 +83,7 @@ struct Queue {
   let storage: UnsafeMutablePointer<Storage>
 
   /// The slot that a handle leads to, whatever its occupant: see `isCurrent`.
+  @inline(__always)
   init?(slotOf handle: Handle) {
     guard let slot = Self.pool.slot(of: handle, .queue) else { return nil }
     self.handle = handle

@@ -56,10 +56,16 @@ struct WaitingCall {
 
   /// The arguments of the delegate. A small payload is passed where it is in the call.
   static func invocation(of call: UnsafeMutablePointer<WaitingCall>) -> Invocation {
-    let event = call.pointee.event
     if let shared = call.pointee.sharedPayload {
-      return Invocation(event: event, payload: shared.bytes, size: shared.size)
+      return Invocation(event: call.pointee.event, payload: shared.bytes, size: shared.size)
     }
+    return ownInvocation(of: call)
+  }
+
+  /// The same for a payload that is not shared.
+  @inline(__always)
+  static func ownInvocation(of call: UnsafeMutablePointer<WaitingCall>) -> Invocation {
+    let event = call.pointee.event
     if call.pointee.size == 0 {
       let payload = UnsafeRawPointer(bitPattern: UInt(call.pointee.bytes.0))
       return Invocation(event: event, payload: payload, size: 0)
