@@ -226,7 +226,8 @@ MULTICAST_API MULTICAST_NODISCARD multicast multicast_create(void);
 /// @param target    The multicast.
 /// @param delegate  What to call; `function` must not be NULL.
 /// @param options   How, or NULL for the defaults.
-/// @param out       NULL, or receives the token before the delegate can be called; zero on failure.
+/// @param out       NULL, or receives the token before the delegate can be called, by one relaxed
+///                  atomic store; zero on failure.
 /// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE: of the multicast, or of a lifetime or
 ///         queue in the options; MULTICAST_ERROR_INVALID_ARGUMENT: no function, or invalid options;
 ///         MULTICAST_ERROR_OUT_OF_MEMORY; MULTICAST_ERROR_LIMIT, with replays also: 256 invocations

@@ -24,7 +24,7 @@ extension Multicast {
     else { return false }
     if let release { registration.setRelease(release, delegate.context) }
     let token = registration.activate()
-    if let out { out.pointee.id = token.rawValue }  // before it can be called
+    if let out { NewDelegates.store(token, to: out) }  // before it can be called
     list.write(
       InvocationList.NewEntry(
         function: function, context: delegate.context, registration: registration, token: token,
@@ -204,7 +204,7 @@ extension Multicast {
     var added: UInt32 = 0
     while let registration = registrations.pop() {
       let token = registration.activate()
-      new.tokens?[Int(index)] = multicast_token(id: token.rawValue)
+      if let tokens = new.tokens { NewDelegates.store(token, to: tokens + Int(index)) }
       if new.isReplaced(index) {
         removal.retire(registration, token, in: self)
       } else {

@@ -111,11 +111,19 @@ struct NewDelegates {
     if let release { CallerCode.releasing { release(delegate.context) } }
   }
 
+  /// One store: another thread may read the token meanwhile. Relaxed: one that is in a call of the
+  /// delegate has acquired it with the list.
+  @inline(__always)
+  static func store(_ token: Token, to out: UnsafeMutablePointer<multicast_token>) {
+    UnsafeMutableRawPointer(out).assumingMemoryBound(to: Atomic<UInt64>.self).pointee.store(
+      token.rawValue, ordering: .relaxed)
+  }
+
   static func clear(_ tokens: UnsafeMutablePointer<multicast_token>?, _ count: UInt32) {
     guard let tokens else { return }
     var index = 0
     while index < Int(count) {
-      tokens[index] = multicast_token(id: 0)
+      store(.none, to: tokens + index)
       index &+= 1
     }
   }
