@@ -191,6 +191,96 @@ TEST_CASE("the end of an observer waits for a call on another thread") {
   opens.join();
 }
 
+namespace {
+struct stopper : watcher {
+  using mcast::observer::stop_observing;
+};
+}  // namespace
+
+TEST_CASE("an observer removes a method known at compile time") {
+  mcast::signal<void(int)> s, other;
+  mcast::registration last;
+  {
+    stopper w;
+    const mcast::registration first = s.add<&watcher::hear>(w);
+    CHECK(w.count() == 1);
+    first.remove();
+    CHECK(w.count() == 0);
+    s.add<&watcher::hear>(w);
+    last = other.add<&watcher::hear>(w);
+    CHECK(w.count() == 2);
+    w.stop_observing();
+    CHECK(w.count() == 0);
+    CHECK(s.empty());
+    s.add<&watcher::hear>(w);
+    last = other.add<&watcher::hear>(w);
+  }
+  CHECK(s.empty());
+  CHECK_FALSE(last.is_live());
+}
+
+TEST_CASE("the end of an observer waits for a method that was removed before") {
+  struct sleeper : mcast::observer {
+    std::function<void()> sleep;
+    void hear(int) { sleep(); }
+    ~sleeper() { stop_observing(); }
+  };
+  mcast::signal<void(int)> s, other;
+  auto w = std::make_unique<sleeper>();
+  gate entered, let_go;
+  std::atomic<bool> has_left{false};
+  w->sleep = [&] {
+    entered.open();
+    let_go.wait();
+    has_left = true;
+  };
+  const mcast::registration r = s.add<&sleeper::hear>(*w);
+  std::thread invokes([&] { s(1); });
+  entered.wait();
+  CHECK(r.remove_nowait() == MULTICAST_PENDING);
+  SUBCASE("alone") {}
+  SUBCASE("beside a later one") { other.add<&sleeper::hear>(*w); }
+  std::thread opens([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    let_go.open();
+  });
+  w.reset();
+  CHECK(has_left);
+  invokes.join();
+  opens.join();
+  CHECK(other.empty());
+}
+
+TEST_CASE("an observer may be destroyed by a call before its add returns") {
+  struct once : mcast::observer {
+    void hear(int) { delete this; }
+  };
+  mcast::policies how;
+  how.replay = 1;
+  mcast::signal<void(int)> s(how);
+  s(1);
+  const mcast::registration r = s.add<&once::hear>(*new once);
+  CHECK(r.token().id != 0);
+  CHECK_FALSE(r.is_live());
+  CHECK(s.empty());
+}
+
+TEST_CASE("an observer is added by several threads, and ends meanwhile") {
+  mcast::signal<void(int)> s, other;
+  for (int round = 0; round < 200; ++round) {
+    stopper w;
+    std::thread adds([&] { s.add<&watcher::hear>(w); });
+    std::thread stops([&] { w.stop_observing(); });
+    other.add<&watcher::hear>(w);
+    adds.join();
+    stops.join();
+    w.stop_observing();
+    CHECK(w.count() == 0);
+    CHECK(s.empty());
+    CHECK(other.empty());
+  }
+}
+
 TEST_CASE("objects may die while other threads invoke") {
   for (int round = 0; round < 100; ++round) {
     mcast::signal<void(int)> s;

@@ -309,6 +309,15 @@ class additions : public insertion<R, Args...> {
     static_assert(detail::is_delegate<R, typename Access::function, Args...>::value,
                   "the method cannot be called with this object and the arguments of the signal, "
                   "or returns something else than the signal");
+    if constexpr (std::is_convertible_v<T *, const observer *>) {
+      if (how == nullptr && object != nullptr) {
+        const multicast target = this->target_.make();
+        if (target.id == 0) return registration();  // without exceptions
+        const observer &kept_by = *object;
+        if (auto *const kept = kept_by.begin_to_keep())
+          return base::template insert_kept<Access>(target, Access::pack(object), *kept);
+      }
+    }
     options changed;
     if (!detail::prepare_object(object, how, changed)) return registration();
     return this->template insert<Access, may_queue>(

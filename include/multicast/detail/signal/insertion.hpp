@@ -14,6 +14,7 @@
 #include "../failures.hpp"
 #include "../frame.hpp"
 #include "../handles.hpp"
+#include "../kept_token.hpp"
 #include "../process.hpp"
 #include "calls.hpp"
 
@@ -115,6 +116,19 @@ class insertion : public calls<R, Args...> {
     detail::check(multicast_add(target, {function, context}, &given, &token));
     if (how != nullptr && how->group != nullptr && token.id != 0) how->group->add(token);
     return registration(token);
+  }
+
+  /// The same without options, for an observer that keeps the token.
+  template <typename Access>
+  static registration insert_kept(multicast target, void *context, kept_token &kept) {
+    static_assert(!Access::is_owned);
+    const multicast_function function = base::template call<Access, base::ordinary>;
+    const multicast_status status =
+        multicast_add(target, {function, context}, nullptr, kept.place());
+    const registration added(kept.get());
+    kept.leave();  // the observer may be gone
+    detail::check(status);
+    return added;
   }
 
   mutable detail::lazy_multicast target_;
