@@ -71,9 +71,9 @@ int memory_open(memory *m, int file) {
   struct stat status;
   uint64_t ring_size;
   /* A file that can shrink would be a SIGBUS. */
-  if (seals < 0 || (seals & SEALS) != SEALS || fstat(file, &status) != 0 ||
-      status.st_size < (off_t)board_size())
-    return EINVAL;
+  if (seals < 0 || (seals & SEALS) != SEALS) return EINVAL;
+  if (fstat(file, &status) != 0) return ENOMEM;
+  if (status.st_size < (off_t)board_size()) return EINVAL;
   ring_size = (uint64_t)status.st_size - board_size();
   if (ring_size < RING_LEAST || ring_size > RING_MOST || (ring_size & (ring_size - 1)) != 0)
     return EINVAL;
