@@ -174,10 +174,11 @@ TEST_OF_BROKER(folder_that_others_can_use_is_refused, NULL) {
   for (size_t i = 0; i < sizeof modes / sizeof *modes; ++i) {
     SCOPED peer p;
     CHECK_EQ(chmod(b->folder, modes[i]), 0);
-    peer_begin(&p, b->port, NULL);
-    EVENTUALLY(LOAD(p.refused) >= 1);
-    CHECK_EQ(p.connected, 0);
-    CHECK(strstr(p.reason, "folder") != NULL);
+    transport_options options = peer_options(&p, b->port);
+    p.expected = "folder";
+    CHECK_OK(transport_connect(&options, &p.transport));
+    EVENTUALLY(LOAD(p.refused_as_expected) >= 1);
+    CHECK_EQ(LOAD(p.connected), 0);
     peer_release(&p);
   }
   CHECK_EQ(chmod(b->folder, 0700), 0);
@@ -255,9 +256,10 @@ TEST_OF_BROKER(group_that_is_locked_is_told_and_tried_again, NULL) {
   int file = open(path, O_RDWR | O_CLOEXEC);
   CHECK(file >= 0);
   CHECK_EQ(flock(file, LOCK_EX), 0);
-  peer_begin(&p, b->port, NULL);
-  EVENTUALLY(LOAD(p.refused) >= 1);
-  CHECK(strstr(p.reason, "locked") != NULL);
+  transport_options options = peer_options(&p, b->port);
+  p.expected = "locked";
+  CHECK_OK(transport_connect(&options, &p.transport));
+  EVENTUALLY(LOAD(p.refused_as_expected) >= 1);
   close(file);
   EVENTUALLY(LOAD(p.connected) == 1);
   peer_meet(&p, 1);

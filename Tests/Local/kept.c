@@ -124,7 +124,7 @@ TEST_OF_BROKER(more_than_half_a_ring_is_not_kept_of_a_name, NULL) {
 
 FUNCTION(wait_for_gate, gate *g) { gate_wait(g); }
 
-/* Somebody else holds up the ring: the value waits for room, and what is published after it, too. */
+/* Somebody else holds up the ring: the value waits for room, as does what is published later. */
 TEST_OF_BROKER(value_waits_for_room, NULL) {
   static char payload[1000];
   SCOPED peer here, there, slow;

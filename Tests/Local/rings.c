@@ -24,7 +24,8 @@ FUNCTION(read_number, reader *r) {
 static const reader no_reader = {GATE_INIT, 0, -1, 0};
 
 /* Two peers: `here` has such a ring and policy, `there` the observer. */
-static void pair_start(broker *b, peer *here, peer *there, reader *r, const transport_options *more) {
+static void pair_start(broker *b, peer *here, peer *there, reader *r,
+                       const transport_options *more) {
   broker_start(b, NULL);
   peer_connect_with(there, b->port, NULL);
   peer_connect_with(here, b->port, more);

@@ -37,7 +37,7 @@ static inline bool places_are_none(const places *all) {
 /* What a board has for one peer. */
 typedef struct slot {
   _Alignas(64) uint64_t tail; /* so far the peer's ring was read */
-  uint64_t begin;             /* before this there is nothing in the ring that the peer has to read */
+  uint64_t begin;             /* before this there is nothing that the peer has to read */
   uint64_t dropped;           /* of what was for the peer, so much was before `counted` */
 } slot;
 

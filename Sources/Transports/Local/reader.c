@@ -17,8 +17,8 @@ static void store_tail(local_client *c, peer *p) {
   __atomic_store_n(&c->memory.board->slots[p->place].tail, p->position, __ATOMIC_RELEASE);
 }
 
-/* To be called after a copy was made: before this the peer may have overwritten it. If it was killed
- * between storing `oldest` and `counted`, it has overwritten no more than `counted` says. */
+/* To be called after a copy was made: before this the peer may have overwritten it. If it was
+ * killed between storing `oldest` and `counted`, it has overwritten no more than `counted` says. */
 static uint64_t oldest_of(const peer *p) {
   const board *b = p->memory.board;
   /* Pairs with the fence in show_oldest() in ring.c. */

@@ -13,7 +13,8 @@ topic *topic_make(local_client *c, const char *name) {
   known_name *known = names_find(&c->base.names, name);
   topic *t;
   if (known == NULL) known = names_add(&c->base.names, name);
-  if (known == NULL || known->subscription != NULL) return known == NULL ? NULL : known->subscription;
+  if (known == NULL) return NULL;
+  if (known->subscription != NULL) return known->subscription;
   t = calloc(1, sizeof *t);
   if (t == NULL) return NULL;
   t->name = known;
@@ -60,7 +61,8 @@ void topic_keep(topic *t, value *v) {
   *place = v;
 }
 
-/* Copies, in the same order: the others may be replaced meanwhile. One without memory is left out. */
+/* Copies, in the same order: the values may be replaced meanwhile. One without memory is left
+ * out. */
 static value *copy_values(const topic *t) {
   value *first = NULL, **place = &first;
   const value *v;
