@@ -10,7 +10,8 @@ BEGIN { print "\t.hidden\tshims_personality" }
 
 # Other assemblers warn of a type of sections that LLVM alone has. There is nothing in it.
 /^\t\.section\t"?\.linker-options/ { next }
-/^\t\.(section|text|data|bss)/ { dropping = !debug && /^\t\.section\t"?\.debug_/ }
+# .debug_names never: it names nothing of the shims, and gdb takes it for all that there is.
+/^\t\.(section|text|data|bss)/ { dropping = /^\t\.section\t"?\.debug_/ && (!debug || /names/) }
 /^\t\.(weak|hidden)\t/ { print; next }
 dropping { next }
 !debug && /^\t\.(file|loc)\t/ { next }
