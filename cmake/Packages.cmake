@@ -1,16 +1,34 @@
 # What `cpack` makes: an archive of everything, or Debian packages:
 #
-#   cmake -S . -B build -DCMAKE_INSTALL_PREFIX=/usr -DMULTICAST_DOCS=ON && cmake --build build
+#   cmake -S . -B build -DCMAKE_INSTALL_PREFIX=/usr -DMULTICAST_DOCS=ON \
+#     -DCMAKE_BUILD_TYPE=RelWithDebInfo -DMULTICAST_MAINTAINER="Ada <ada@example.org>"
+#   cmake --build build
 #   cpack --config build/CPackConfig.cmake -G DEB -B packages
+#
+# These are packages of binaries. There is no source package with a field Build-Depends, so what they are
+# built with is installed before: doxygen and python3 for the man pages, systemtap-sdt-dev for the probes.
 #
 # libmulticast1 is what programs run with, libmulticast-dev what they are built with. With MULTICAST_LOCAL
 # there are libmulticast-local1 and libmulticast-local-dev, too; with MULTICAST_MQTT and MULTICAST_NATS
-# the same for MQTT and NATS.
-# Without MULTICAST_DOCS, which needs Doxygen and Python, libmulticast-dev has no man pages.
+# the same for MQTT and NATS. Without MULTICAST_DOCS, libmulticast-dev has no man pages. For each package with machine code
+# there is one with its symbols, such as libmulticast1-dbgsym_1.1.0_amd64.ddeb, which dpkg and apt install as
+# any .deb. It has lines, too, if the build type has them.
 
 set(CPACK_PACKAGE_NAME multicast)
 set(CPACK_PACKAGE_VENDOR "The libmulticast authors")
-set(CPACK_PACKAGE_CONTACT "The libmulticast maintainers <maintainers@example.invalid>")
+# Who makes the packages, as Debian's own tools find it.
+set(multicast_maintainer "$ENV{DEBFULLNAME}")
+if(NOT multicast_maintainer)
+  set(multicast_maintainer "libmulticast maintainers")
+endif()
+set(multicast_address "$ENV{DEBEMAIL}")
+if(NOT multicast_address)
+  cmake_host_system_information(RESULT multicast_address QUERY FQDN)
+  string(PREPEND multicast_address "libmulticast@")
+endif()
+set(MULTICAST_MAINTAINER "${multicast_maintainer} <${multicast_address}>" CACHE STRING
+  "Who makes the Debian packages: Name <address>")
+set(CPACK_PACKAGE_CONTACT "${MULTICAST_MAINTAINER}")
 set(CPACK_RESOURCE_FILE_LICENSE ${PROJECT_SOURCE_DIR}/LICENSE)
 set(CPACK_VERBATIM_VARIABLES ON)
 set(CPACK_STRIP_FILES ON)
@@ -28,6 +46,7 @@ mark_as_advanced(MULTICAST_GZIP)
 set(CPACK_MULTICAST_GZIP ${MULTICAST_GZIP})
 
 set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_DEBIAN_DEBUGINFO_PACKAGE ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SOURCE libmulticast)
 set(CPACK_DEBIAN_PACKAGE_PRIORITY optional)

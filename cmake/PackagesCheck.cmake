@@ -3,6 +3,12 @@
 if(CPACK_GENERATOR STREQUAL "DEB")
   # Installed as for /usr, not moved there.
   set(CPACK_SET_DESTDIR ON)
+  # Whatever is stripped before has no symbols for the packages of symbols.
+  set(CPACK_STRIP_FILES OFF)
+  if(NOT CPACK_PACKAGE_CONTACT MATCHES "^[^<>]+ <[^<>@ ]+@[^<>@ ]+>$")
+    message(FATAL_ERROR
+      "MULTICAST_MAINTAINER is '${CPACK_PACKAGE_CONTACT}': it has to be 'Name <address>'.")
+  endif()
   # It would be the first line of both descriptions, which have one of their own.
   unset(CPACK_PACKAGE_DESCRIPTION_SUMMARY)
   if(NOT CPACK_MULTICAST_INSTALL_PREFIX STREQUAL "/usr")

@@ -109,7 +109,7 @@ add_place(archive_riscv64 riscv64 150 gcc-riscv64-linux-gnu g++-riscv64-linux-gn
 add_packaging_test(interop_pkg_config INSTALLED PACKAGES pkgconf
   COMMAND ${packages_dir}/pkg-config ${installed_prefix})
 add_packaging_test(interop_debian_package COST 60 PACKAGES dpkg-dev lintian file doxygen python3 man-db
-    libmosquitto-dev libnats-dev
+    systemtap-sdt-dev gdb libmosquitto-dev libnats-dev
   COMMAND ${packages_dir}/debian)
 # It changes what compilers and CMake find on this machine.
 set_tests_properties(interop_debian_package PROPERTIES RUN_SERIAL TRUE)
