@@ -9,7 +9,7 @@ import Testing
 /// others.
 private func queuedRegistration() -> Multicast.Registration {
   var tokens = [Multicast.Token](repeating: Multicast.Token(), count: 8)
-  let count = Multicast.Token.callStack(&tokens, capacity: tokens.count)
+  let count = Int(Multicast.Token.callStack(&tokens, capacity: tokens.count))
   for token in tokens.prefix(max(0, count)) {
     var registration = Multicast.Registration.default
     if token.get(&registration) == .ok, registration.queue.isValid {
