@@ -178,6 +178,98 @@ import Testing
     #expect(Canary.calledWhenDead.load(ordering: .relaxed) == 0)
   }
 
+  /// Delegates come, move to other places and go, and their multicast is notified meanwhile.
+  @Test(arguments: [MulticastDelegate<Canary>.Reference.weak, .strong])
+  func placesChangeWhileDelegatesAreNotified(_ reference: MulticastDelegate<Canary>.Reference) {
+    let living = Canary.living.load(ordering: .relaxed)
+    let calls = Atomic(0)
+    let isDone = Atomic(false)
+    do {
+      let multicast = MulticastDelegate<Canary>(reference: reference)
+      let delivery = Delivery(capacity: 16, overflow: .dropOldest)!
+      delivery.start()
+      let queue = DispatchQueue(label: "test")
+      let kept = (0..<4).map { _ in Canary() }
+      let change: @Sendable () -> Void = {
+        for index in 0..<300 {
+          let place: Place = [.delivery(delivery), .queue(queue), .notifier][index % 3]
+          multicast.add(kept[index % 4], on: place, isUnique: true)
+          let registration = multicast.add(Canary(), on: place)
+          if index % 2 == 0 { multicast.remove(kept[(index + 1) % 4]) }
+          registration.remove()
+        }
+      }
+      together([
+        {
+          while !isDone.load(ordering: .relaxed) {
+            multicast.notify {
+              $0.sing()
+              calls.add(1, ordering: .relaxed)
+            }
+            queue.sync {}
+          }
+        },
+        {
+          together([change, change])
+          // The last places are notified, too.
+          let before = calls.load(ordering: .relaxed)
+          while calls.load(ordering: .relaxed) < before + 8 { sched_yield() }
+          isDone.store(true, ordering: .relaxed)
+        },
+      ])
+      multicast.removeAll()
+      queue.sync {}
+      delivery.stop()
+      delivery.clear()
+      #expect(multicast.isEmpty)
+    }
+    #expect(Canary.living.load(ordering: .relaxed) == living)
+    #expect(Canary.calledWhenDead.load(ordering: .relaxed) == 0)
+  }
+
+  /// Watches replace each other, that of one multicast and that of all, in the middle of calls.
+  @Test func watchesChangeDuringCalls() {
+    let living = Canary.living.load(ordering: .relaxed)
+    let reports = Atomic(0)
+    let isDone = Atomic(false)
+    do {
+      let multicast = MulticastDelegate<Canary>()
+      let kept = Canary()
+      multicast.add(kept)
+      let invoke: @Sendable () -> Void = {
+        while !isDone.load(ordering: .relaxed) { multicast.invoke { $0.sing() } }
+      }
+      let newWatch: @Sendable () -> Watch = {
+        let spy = Canary()
+        return Watch(
+          slowness: .zero,
+          called: { _ in
+            spy.sing()
+            reports.add(1, ordering: .relaxed)
+          }, slow: { _ in spy.sing() })
+      }
+      together([
+        invoke, invoke,
+        {
+          together([
+            { for _ in 0..<100 { multicast.setWatch(newWatch()) } },
+            { for index in 0..<100 { multicast.setWatch(index % 2 == 0 ? nil : newWatch()) } },
+            { for index in 0..<100 { Watch.setForAll(index % 2 == 0 ? newWatch() : nil) } },
+          ])
+          multicast.setWatch(newWatch())
+          let before = reports.load(ordering: .relaxed)
+          while reports.load(ordering: .relaxed) < before + 2 { sched_yield() }
+          isDone.store(true, ordering: .relaxed)
+        },
+      ])
+      #expect(multicast.setWatch(nil) == .ended)
+      #expect(Watch.setForAll(nil) == .ended)
+      withExtendedLifetime(kept) {}
+    }
+    #expect(Canary.living.load(ordering: .relaxed) == living)
+    #expect(Canary.calledWhenDead.load(ordering: .relaxed) == 0)
+  }
+
   @Test func onceIsCalledOnceByManyThreads() {
     let calls = Atomic(0)
     let signal = Signal<Int>()
