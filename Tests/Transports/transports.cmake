@@ -30,3 +30,8 @@ add_check(transports_bridge LABELS mqtt nats TIMEOUT 300 COST 20
   PACKAGES ${mqtt_packages} ${nats_packages} gcc
   COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/Transports/check-bridge
     $<TARGET_FILE:multicast> ${PROJECT_BINARY_DIR}/transports-bridge)
+
+# `--seconds 600 --step 1` has all moments.
+add_check(local_kill LABELS local everyday TIMEOUT 300 COST 20 PACKAGES gcc
+  COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/Local/Kill/run $<TARGET_FILE:multicast>
+    ${PROJECT_BINARY_DIR}/local-kill)

@@ -1,0 +1,232 @@
+/* The processes: publishers publish numbers, subscribers check what arrives, and all check what
+ * they are told of the others. */
+
+#include "world.h"
+
+#include <multicast_local.h>
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { SIZE_MAX_SENT = 2000, BURST_MAX = 64, SHORT_LIFE = 40, BEFORE_STOP = 100 };
+
+static int here; /* the place */
+static place *me;
+static multicast_transport transport;
+static uint32_t random_state;
+
+static uint32_t random_below(uint32_t bound) {
+  random_state = random_state * 1664525u + 1013904223u;
+  return (random_state >> 8) % bound;
+}
+
+/* ---- Numbers --------------------------------------------------------------------------------- */
+
+typedef struct numbered {
+  int place;
+  uint32_t life;
+  uint64_t number;
+} numbered;
+
+static life *life_of(int p, uint32_t number) {
+  return &the_world->places[p].lives[number % LIVES_KEPT];
+}
+
+static void publish_number(multicast_broadcaster b, life *l) {
+  char payload[sizeof(numbered) + SIZE_MAX_SENT];
+  const numbered n = {here, me->number, l->begun};
+  const size_t size = sizeof n + random_below(SIZE_MAX_SENT);
+  int64_t result;
+  memcpy(payload, &n, sizeof n);
+  memset(payload + sizeof n, (int)n.number, size - sizeof n);
+  STORE(l->begun, n.number + 1);
+  if (me->task == STOP_IN_PUBLISH && n.number == BEFORE_STOP) raise(SIGUSR1);
+  while ((result = multicast_broadcaster_notify(b, "numbers", 1, payload, size)) ==
+         MULTICAST_ERROR_QUEUE_FULL) {
+    ++me->refusals;
+    pause_us(50);
+  }
+  if (result < 0) fail("publisher %d: %lld", here, (long long)result);
+  STORE(l->returned, n.number + 1);
+}
+
+static bool has_to_end(uint64_t count) {
+  return LOAD(the_world->has_to_end) || (me->task == LEAVE_SOON && count >= SHORT_LIFE);
+}
+
+static void publish_numbers(multicast_broadcaster b) {
+  life *l = life_of(here, me->number);
+  while (!has_to_end(l->begun)) {
+    for (uint32_t left = 1 + random_below(BURST_MAX); left > 0 && !has_to_end(l->begun); --left)
+      publish_number(b, l);
+    if (me->task != STOP_IN_PUBLISH) pause_us(random_below(2000));
+  }
+}
+
+/* ---- What arrives ---------------------------------------------------------------------------- */
+
+/* What has come of a life. Only the transport's thread uses it. */
+typedef struct account {
+  uint32_t life;
+  bool is_here; /* it has joined, and has not gone */
+  uint64_t first, next, count;
+} account;
+static account accounts[PLACES][LIVES_KEPT];
+
+/* What is published from then on must arrive: set when this process has flushed. */
+static uint32_t life_then[PLACES];
+static uint64_t begun_then[PLACES];
+
+static account *account_of(int p, uint32_t number) { return &accounts[p][number % LIVES_KEPT]; }
+
+static void take(void *context, uint32_t event, const void *payload, size_t size) {
+  const unsigned char *bytes = payload;
+  numbered n;
+  account *a;
+  (void)context;
+  if (event != 1 || size < sizeof n) fail("subscriber %d: not a number", here);
+  memcpy(&n, payload, sizeof n);
+  if (n.place < 0 || n.place >= PUBLISHERS) fail("subscriber %d: of no publisher", here);
+  for (size_t i = sizeof n; i < size; ++i) {
+    if (bytes[i] != (unsigned char)n.number) fail("subscriber %d: a torn payload", here);
+  }
+  a = account_of(n.place, n.life);
+  if (!a->is_here || a->life != n.life)
+    fail("subscriber %d: %llu of %d.%u, which is not here", here, (unsigned long long)n.number,
+         n.place, n.life);
+  if (a->count == 0) {
+    a->first = n.number;
+  } else if (n.number < a->next || (n.number > a->next && n.place != DROPS)) {
+    fail("subscriber %d: %llu of %d.%u, not %llu", here, (unsigned long long)n.number, n.place,
+         n.life, (unsigned long long)a->next);
+  }
+  a->next = n.number + 1;
+  ++a->count;
+  STORE(me->arrived, me->arrived + 1);
+  if (here == SLOW && n.place == DROPS && n.number % 32 == 0) pause_us(300);
+}
+
+/* So many notifications were overwritten, by what the library says. */
+static uint64_t overwritten(void) {
+  multicast_local_stats stats = multicast_local_stats_default();
+  if (multicast_local_get_stats(&transport, &stats) != MULTICAST_OK) fail("%d: statistics", here);
+  if (stats.received != stats.delivered) fail("%d: received is not delivered", here);
+  return stats.overwritten;
+}
+
+/* What a publisher that has gone has dropped is what the library has counted. Where it had begun
+ * before this process was known, it is not known how many there were. */
+static void check_lost(const account *a, bool is_exact) {
+  static uint64_t before;
+  const uint64_t now = overwritten(), missing = a->next - a->count;
+  if (is_exact && now - before != missing)
+    fail("subscriber %d: %llu of %d.%u are missing, %llu are counted", here,
+         (unsigned long long)missing, DROPS, a->life, (unsigned long long)(now - before));
+  before = now;
+  STORE(me->lost, now);
+}
+
+/* All that it had published is here: what `publish` has returned for, and perhaps one more. */
+static void check_all_arrived(int p, const account *a) {
+  const life *l = life_of(p, a->life);
+  const uint64_t begun = LOAD(l->begun), returned = LOAD(l->returned);
+  const bool is_later = a->life > life_then[p], was_here = a->life == life_then[p];
+  const bool is_bound = LOAD(me->is_settled) && (is_later || was_here);
+  const uint64_t bound = is_later ? 0 : begun_then[p];
+  if (a->count > 0 && (a->next < returned || a->next > begun))
+    fail("subscriber %d: %d.%u published %llu, began %llu, the last one here is %llu", here, p,
+         a->life, (unsigned long long)returned, (unsigned long long)begun,
+         (unsigned long long)a->next - 1);
+  if (is_bound && returned > bound && (a->count == 0 || (a->first > bound && p != DROPS)))
+    fail("subscriber %d: the first one of %d.%u is %llu, not %llu", here, p, a->life,
+         (unsigned long long)a->first, (unsigned long long)bound);
+  if (p == DROPS) check_lost(a, is_bound && is_later);
+}
+
+/* ---- What is told ---------------------------------------------------------------------------- */
+
+static void note_delay(uint64_t killed_at) {
+  const unsigned index = __atomic_fetch_add(&the_world->delays, 1, __ATOMIC_SEQ_CST);
+  if (index < DELAYS_MAX) the_world->delay_ms[index] = (float)(time_now() - killed_at) / 1e6f;
+}
+
+static void be_told_of(int p, uint32_t number, multicast_local_state state) {
+  account *a = account_of(p, number);
+  if (state == MULTICAST_LOCAL_JOINED) {
+    if (a->is_here || a->life == number) fail("%d: %d.%u has joined twice", here, p, number);
+    *a = (account){.life = number, .is_here = true};
+    STORE(me->met[p], number);
+  } else if (state == MULTICAST_LOCAL_GONE) {
+    const uint64_t killed_at = LOAD(life_of(p, number)->killed_at);
+    if (!a->is_here || a->life != number) fail("%d: %d.%u has gone before", here, p, number);
+    if (killed_at != 0) note_delay(killed_at);
+    if (here >= PUBLISHERS && p < PUBLISHERS) check_all_arrived(p, a);
+    a->is_here = false;
+    STORE(me->gone[p], number);
+  } else if (state != MULTICAST_LOCAL_LOST || p != DROPS) {
+    fail("%d: %d.%u: state %u", here, p, number, state);
+  }
+}
+
+static void changed(void *context, multicast_local_state state, int32_t pid, const char *text) {
+  int p;
+  uint32_t number;
+  (void)context, (void)pid;
+  /* Who was killed, or is traced, may hold up those who join: then another try follows. */
+  if (state == MULTICAST_LOCAL_CONNECTED || state == MULTICAST_LOCAL_REFUSED) return;
+  if (sscanf(text, "member %d.%u", &p, &number) != 2 || p < 0 || p >= PLACES)
+    fail("%d: told of %s", here, text);
+  be_told_of(p, number, state);
+}
+
+/* ---- A life ---------------------------------------------------------------------------------- */
+
+static multicast_local_options options_of(multicast_broadcaster b, const char *name) {
+  static const multicast_overflow policies[] = {
+      MULTICAST_OVERFLOW_REFUSE, MULTICAST_OVERFLOW_BLOCK, MULTICAST_OVERFLOW_DROP_OLDEST};
+  multicast_local_options options = multicast_local_options_default();
+  options.broadcaster = b;
+  options.group = "kill";
+  options.directory = directory;
+  options.name = name;
+  options.ring_bytes = 1 << 16;
+  options.block_ns = MULTICAST_FOREVER;
+  options.changed = changed;
+  if (here < PUBLISHERS) options.overflow = policies[here];
+  return options;
+}
+
+static void settle(void) {
+  if (multicast_local_flush(&transport, MULTICAST_FOREVER) != MULTICAST_OK) fail("%d: flush", here);
+  for (int p = 0; p < PUBLISHERS; ++p) {
+    life_then[p] = LOAD(the_world->places[p].number);
+    begun_then[p] = LOAD(life_of(p, life_then[p])->begun);
+  }
+  STORE(me->is_settled, true);
+}
+
+void live(int place) {
+  const multicast_broadcaster b = multicast_broadcaster_create(NULL);
+  const multicast_delegate d = {take, NULL};
+  char name[32];
+  multicast_local_options options;
+  here = place;
+  me = &the_world->places[place];
+  random_state = me->number * 7919u + (uint32_t)place;
+  snprintf(name, sizeof name, "member %d.%u", place, me->number);
+  options = options_of(b, name);
+  if (multicast_local_connect(&options, &transport) != MULTICAST_OK ||
+      multicast_broadcaster_attach(b, &transport) != MULTICAST_OK)
+    fail("%d: connect", place);
+  if (place >= PUBLISHERS &&
+      multicast_broadcaster_register(b, "numbers", d, NULL, NULL) != MULTICAST_OK)
+    fail("%d: register", place);
+  settle();
+  if (place < PUBLISHERS) publish_numbers(b);
+  while (!has_to_end(LOAD(me->arrived))) pause_us(1000);
+  if (multicast_broadcaster_destroy(b) != MULTICAST_OK) fail("%d: destroy", place);
+  _exit(0);
+}
