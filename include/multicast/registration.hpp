@@ -109,12 +109,12 @@ class registration {
   ///
   /// @return true from its add until its removal; with `once`, until its call begins.
   ///
-  /// Cost:      O(1), no lock. While any signal has delegates that track objects: two short locks.
-  ///            If its own signal has some, and it is paused or called once: as multicast_prune().
+  /// Cost:      O(1), no lock. If it tracks objects, or its hash is that of one that has tracked
+  ///            some: two short locks; and if it is paused or called once: as multicast_prune().
   /// @since 1.0
   bool is_live() const noexcept {
     if (!multicast_token_is_live(token_)) return false;
-    return detail::mortals.load(std::memory_order_relaxed) == 0 || detail::is_alive(token_);
+    return !detail::may_be_mortal(token_) || detail::is_alive(token_);
   }
   /// The same as is_live().
   ///

@@ -114,6 +114,9 @@ class insertion : public calls<R, Args...> {
       static_cast<void>(multicast_remove_within(target, {other, context}, 0));
     }
     detail::check(multicast_add(target, {function, context}, &given, &token));
+    if constexpr (Access::is_owned) {
+      if constexpr (detail::life<Access>::is_mortal) detail::note_mortal(token);
+    }
     if (how != nullptr && how->group != nullptr && token.id != 0) how->group->add(token);
     return registration(token);
   }
