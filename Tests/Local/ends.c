@@ -289,3 +289,25 @@ TEST(options_that_are_wrong_are_refused) {
   BAD(max_payload, (1u << 22) - 1023);
   CHECK_OK(multicast_broadcaster_destroy(p.broadcaster));
 }
+
+/* ---- Children -------------------------------------------------------------------------------- */
+
+/* Whoever has ended is not heard of again, though a child has the socket, too: the thread sleeps. */
+TEST_OF_BROKER(peer_ends_while_a_child_has_its_socket, NULL) {
+  SCOPED peer here, there;
+  peer_connect_to(&here, b);
+  peer_connect_to(&there, b);
+  peer_meet(&here, 1);
+  pid_t child = fork();
+  CHECK(child >= 0);
+  while (child == 0) pause();
+  peer_release(&there);
+  EVENTUALLY(LOAD(here.gone) == 1);
+  pause_ms(A_WHILE_MS);
+  const clock_t before = clock();
+  pause_ms(300);
+  CHECK(clock() - before < CLOCKS_PER_SEC / 10);
+  CHECK_EQ(kill(child, SIGKILL), 0);
+  CHECK_EQ(waitpid(child, NULL, 0), child);
+  peer_release(&here);
+}

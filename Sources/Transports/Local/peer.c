@@ -89,7 +89,8 @@ void peer_remove(local_client *c, peer *p) {
   leave_topics(c, p);
   pthread_cond_broadcast(&c->base.changed); /* a flush may wait for it */
   pthread_mutex_unlock(&c->base.lock);
-  /* A child of a fork may have the socket, too. */
+  /* A child of a fork may have the socket, too: closing it here would not end these. */
+  epoll_ctl(c->poller, EPOLL_CTL_DEL, p->socket, NULL);
   shutdown(p->socket, SHUT_RDWR);
   close(p->socket);
   memory_close(&p->memory);
