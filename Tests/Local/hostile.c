@@ -8,6 +8,8 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 /* A transport with an observer of "n", and a true peer that publishes to it. */
@@ -303,4 +305,23 @@ TEST(peer_that_writes_anything_does_no_harm) {
     EVENTUALLY(peer_stats(&c.victim).joined == peer_stats(&c.victim).gone);
   }
   scene_end(&c);
+}
+
+/* ---- Names of sockets ------------------------------------------------------------------------ */
+
+/* Longer than those that peers have. */
+TEST_OF_BROKER(socket_with_a_long_name_is_no_peer, NULL) {
+  struct sockaddr_un address = {.sun_family = AF_UNIX};
+  SCOPED peer first, second;
+  peer_connect_to(&first, b);
+  snprintf(address.sun_path, sizeof address.sun_path, "%s/tests/%060d-1", b->folder, 1);
+  int s = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+  CHECK_EQ(bind(s, (const struct sockaddr *)&address, sizeof address), 0);
+  CHECK_EQ(listen(s, 10), 0);
+  peer_connect_to(&second, b);
+  peer_meet(&second, 1);
+  CHECK_EQ(unlink(address.sun_path), 0);
+  close(s);
+  peer_release(&second);
+  peer_release(&first);
 }

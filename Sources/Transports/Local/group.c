@@ -153,7 +153,8 @@ static bool begin_listening(group *g) {
 static bool is_peer(const char *file, int *pid) {
   unsigned long long random;
   int end = 0;
-  return sscanf(file, "%d-%16llx%n", pid, &random, &end) == 2 && file[end] == '\0';
+  return strlen(file) < FILE_NAME_SIZE &&
+         sscanf(file, "%d-%16llx%n", pid, &random, &end) == 2 && file[end] == '\0';
 }
 
 /* Calls for each socket of others until false; whether it has not come to that. */
