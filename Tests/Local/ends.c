@@ -311,3 +311,38 @@ TEST_OF_BROKER(peer_ends_while_a_child_has_its_socket, NULL) {
   CHECK_EQ(waitpid(child, NULL, 0), child);
   peer_release(&here);
 }
+
+/* ---- Meeting --------------------------------------------------------------------------------- */
+
+static gate greeting = GATE_INIT;
+
+static void wait_in_joined(void *context, multicast_local_state state, int32_t pid,
+                           const char *text) {
+  if (state == MULTICAST_LOCAL_JOINED) gate_wait(&greeting);
+}
+
+/* It has said hello, and has not heard that of one of the others yet. */
+TEST_OF_BROKER(peer_that_hears_late_is_not_cut_off, NULL) {
+  SCOPED peer first, second, late;
+  int calls = 0;
+  peer_connect_to(&first, b);
+  peer_connect_to(&second, b);
+  peer_observe(&first, "n", counter(&calls));
+  peer_observe(&second, "n", counter(&calls));
+  CHECK_OK(peer_publish(&first, "n", 1, "x", 1));
+  CHECK_OK(peer_publish(&second, "n", 1, "x", 1));
+  transport_options options = peer_options(&late, b->port);
+  options.changed = wait_in_joined;
+  CHECK_OK(multicast_local_connect(&options, &late.transport));
+  EVENTUALLY(peer_stats(&first).peers == 2 && peer_stats(&second).peers == 2);
+  CHECK_ERROR(multicast_local_flush(&first.transport, 20000000), TIMEOUT);
+  CHECK_ERROR(multicast_local_flush(&second.transport, 20000000), TIMEOUT);
+  gate_open(&greeting);
+  peer_flush(&first);
+  peer_flush(&second);
+  CHECK_EQ(peer_stats(&first).expelled + peer_stats(&second).expelled, 0);
+  peer_release(&late);
+  peer_release(&second);
+  peer_release(&first);
+}
+

@@ -14,9 +14,9 @@ size_t ring_size_of(size_t name_size, size_t payload_size) {
 
 void ring_look(local_client *c, peer *p) {
   uint64_t tail;
-  /* Where nothing is for it, it may not know yet where the ring begins for it: its slot has what is
-   * left of another peer. */
-  if (p->is_over || p->tail >= p->last) return;
+  /* Where nothing is for it, it may not have stored yet where the ring begins for it: its slot has
+   * what is left of another peer. */
+  if (!p->is_met || p->is_over || p->tail >= p->last) return;
   /* Acquire: it has copied what is before. Pairs with store_tail() in reader.c. */
   tail = __atomic_load_n(&p->memory.board->slots[p->place_there].tail, __ATOMIC_ACQUIRE);
   if (tail >= p->tail && tail <= c->head) {
