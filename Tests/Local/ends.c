@@ -8,6 +8,7 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -346,3 +347,28 @@ TEST_OF_BROKER(peer_that_hears_late_is_not_cut_off, NULL) {
   peer_release(&first);
 }
 
+static int listening_takes_ms;
+
+/* In place of that of libc: a socket has a name for a while before it can be connected to. */
+int listen(int s, int backlog) {
+  pause_ms(LOAD(listening_takes_ms));
+  return (int)syscall(SYS_listen, s, backlog);
+}
+
+TEST_OF_BROKER(socket_of_one_that_joins_is_not_removed, NULL) {
+  SCOPED peer here, old, new, last;
+  peer_connect_to(&here, b);
+  peer_connect_to(&old, b);
+  peer_meet(&here, 1);
+  STORE(listening_takes_ms, 300);
+  peer_begin(&new, b->port, NULL);
+  pause_ms(100);
+  peer_release(&old); /* of the same process */
+  EVENTUALLY(LOAD(new.connected) == 1);
+  STORE(listening_takes_ms, 0);
+  peer_connect_to(&last, b);
+  peer_meet(&last, 2);
+  peer_release(&last);
+  peer_release(&new);
+  peer_release(&here);
+}

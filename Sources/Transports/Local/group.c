@@ -81,13 +81,14 @@ static int open_group(const char *directory, const char *name) {
   return folder;
 }
 
-/* Takes the lock, if nobody has it for long. Negative: ENOENT says that the folder was removed. */
-static int lock(int folder) {
+/* Takes the lock, if nobody has it for longer than so many milliseconds. Negative: ENOENT says that
+ * the folder was removed. */
+static int lock(int folder, int most) {
   struct stat status;
   int file = openat(folder, lock_file, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600), tries;
   if (file < 0) return -1;
   for (tries = 0; flock(file, LOCK_EX | LOCK_NB) != 0; ++tries) {
-    if (tries == TRIES || (errno != EWOULDBLOCK && errno != EINTR)) {
+    if (tries == most || (errno != EWOULDBLOCK && errno != EINTR)) {
       close(file);
       return -1;
     }
@@ -216,7 +217,7 @@ bool group_enter(group *g, const char *directory, const char *name,
   do {
     g->folder = open_group(directory, name);
     if (g->folder < 0) return fail(why, "the folder of the group cannot be used");
-    file = lock(g->folder);
+    file = lock(g->folder, TRIES);
     if (file >= 0) break;
     fail(why, "the group cannot be locked: a process may be stopped that has begun to join");
     close_all(g);
@@ -237,7 +238,14 @@ static bool sweep(const group *g, const char *file, int pid, void *context) {
   return true;
 }
 
-void group_sweep(const group *g, pid_t pid) { for_others(g, sweep, &pid); }
+/* Under the lock: a socket that was made, and does not listen yet, seems to be left behind, too.
+ * Where another one has the lock, they stay until somebody joins, or the last one leaves. */
+void group_sweep(const group *g, pid_t pid) {
+  const int file = lock(g->folder, 0);
+  if (file < 0) return;
+  for_others(g, sweep, &pid);
+  unlock(file);
+}
 
 static bool is_left_behind(const group *g, const char *file, int pid, void *context) {
   const int s = group_reach(g, file);
@@ -252,7 +260,7 @@ void group_leave(group *g, const char *directory, const char *name) {
   unlinkat(g->folder, g->file, 0);
   close(g->listener);
   g->listener = -1;
-  file = lock(g->folder);
+  file = lock(g->folder, TRIES);
   /* Until somebody listens: the folder is for that one then. */
   if (file >= 0 && for_others(g, is_left_behind, NULL)) {
     unlinkat(g->folder, lock_file, 0);
