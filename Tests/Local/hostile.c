@@ -325,3 +325,21 @@ TEST_OF_BROKER(socket_with_a_long_name_is_no_peer, NULL) {
   peer_release(&second);
   peer_release(&first);
 }
+
+/* ---- Rings without an end -------------------------------------------------------------------- */
+
+/* All its entries are for others, and the head is further away than the ring is long. */
+TEST(head_that_is_further_than_the_ring_ends_the_connection) {
+  scene c;
+  int expelled = 0;
+  scene_start(&c);
+  stranger_connect(&c.s, &c.b);
+  for (uint64_t at = 0; at < STRANGER_RING; at += 64) {
+    const entry r = {64, 1, 1, 1, {{0, 0}}};
+    memcpy(memory_at(&c.s.own, at), &r, sizeof r);
+  }
+  STORE(c.s.own.board->head, (uint64_t)1 << 60);
+  stranger_greet(&c.s);
+  expect_expelled(&c, &expelled);
+  scene_end(&c);
+}

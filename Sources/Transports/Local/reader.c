@@ -64,7 +64,8 @@ static bool catch_up(local_client *c, peer *p, uint64_t *head) {
 /* ---- An entry -------------------------------------------------------------------------------- */
 
 static bool is_entry(const peer *p, const entry *r, uint64_t left) {
-  return r->size % 8 == 0 && r->size >= sizeof *r && r->size <= left && r->name_size > 0 &&
+  return left <= p->memory.ring_size && r->size % 8 == 0 && r->size >= sizeof *r &&
+         r->size <= left && r->name_size > 0 &&
          r->name_size <= NAME_MAX_SIZE && r->payload_size <= p->memory.ring_size / 2 &&
          r->size >= ring_size_of(r->name_size, r->payload_size);
 }
