@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -371,4 +372,19 @@ TEST_OF_BROKER(socket_of_one_that_joins_is_not_removed, NULL) {
   peer_release(&last);
   peer_release(&new);
   peer_release(&here);
+}
+
+/* ---- Limits ---------------------------------------------------------------------------------- */
+
+/* The system would send SIGXFSZ. */
+TEST(ring_that_is_larger_than_files_may_be_is_refused) {
+  struct rlimit most;
+  peer p;
+  transport_options options = peer_options(&p, 1);
+  CHECK_EQ(getrlimit(RLIMIT_FSIZE, &most), 0);
+  const struct rlimit less = {1 << 20, most.rlim_max};
+  CHECK_EQ(setrlimit(RLIMIT_FSIZE, &less), 0);
+  expect_invalid(&options, &p, MULTICAST_ERROR_SYSTEM);
+  CHECK_EQ(setrlimit(RLIMIT_FSIZE, &most), 0);
+  CHECK_OK(multicast_broadcaster_destroy(p.broadcaster));
 }

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -50,8 +51,16 @@ static int create_file(void) {
   return file;
 }
 
+/* Where files may not be so large, making one would be a signal. */
+static bool may_be_as_large_as(uint64_t size) {
+  struct rlimit most;
+  return getrlimit(RLIMIT_FSIZE, &most) != 0 || size <= most.rlim_cur;
+}
+
 int memory_create(memory *m, uint64_t ring_size) {
-  int file = create_file(), error;
+  int file, error;
+  if (!may_be_as_large_as(board_size() + ring_size)) return -EFBIG;
+  file = create_file();
   if (file < 0) return -errno;
   if (ftruncate(file, (off_t)(board_size() + ring_size)) == 0 &&
       map(m, file, ring_size, PROT_READ | PROT_WRITE)) {
