@@ -154,3 +154,55 @@ TEST_OF_BROKER(value_waits_for_room, NULL) {
   peer_release(&there);
   peer_release(&slow);
 }
+
+/* Two peers go. When it is told of the first one, the observer is removed; and it is added again
+ * when it is told of the second one. */
+typedef struct leaver {
+  peer p;
+  gate first_is_gone, may_go_on;
+  int gone;
+  log l;
+} leaver;
+
+static leaver of_two;
+
+static void observe_again(void *context, multicast_local_state state, int32_t pid,
+                          const char *text) {
+  leaver *v = &of_two;
+  if (state == MULTICAST_LOCAL_CONNECTED) ADD(v->p.connected, 1);
+  if (state != MULTICAST_LOCAL_GONE) return;
+  if (ADD(v->gone, 1) == 1) {
+    gate_open(&v->first_is_gone);
+    gate_wait(&v->may_go_on);
+  } else {
+    CHECK_OK(multicast_broadcaster_register(v->p.broadcaster, "kept", DELEGATE(write_log, &v->l),
+                                            NULL, NULL));
+    CHECK_OK(v->p.transport.subscribe(v->p.transport.context, "kept"));
+  }
+}
+
+TEST_OF_BROKER(observer_that_comes_while_names_are_told_gets_the_value_once, NULL) {
+  SCOPED peer here, first, second;
+  leaver *v = &of_two;
+  const transport_options keeps = keeping();
+  *v = (leaver){.first_is_gone = GATE_INIT, .may_go_on = GATE_INIT, .l = no_log};
+  peer_connect_with(&here, b->port, &keeps);
+  text_publish(&here, 2, "value");
+  transport_options options = peer_options(&v->p, b->port);
+  options.changed = observe_again;
+  peer_connect(&v->p, &options);
+  peer_observe(&v->p, "kept", DELEGATE(write_log, &v->l));
+  expect_log(&v->l, "2:value ");
+  peer_connect_to(&first, b);
+  peer_connect_to(&second, b);
+  peer_meet(&v->p, 3);
+  peer_release(&first);
+  gate_wait(&v->first_is_gone);
+  CHECK_EQ(multicast_broadcaster_unregister_all(v->p.broadcaster, "kept"), 1);
+  v->p.transport.unsubscribe(v->p.transport.context, "kept");
+  peer_release(&second);
+  gate_open(&v->may_go_on);
+  expect_log(&v->l, "2:value 2:value ");
+  peer_release(&v->p);
+  peer_release(&here);
+}
