@@ -343,3 +343,33 @@ TEST(head_that_is_further_than_the_ring_ends_the_connection) {
   expect_expelled(&c, &expelled);
   scene_end(&c);
 }
+
+/* ---- Rings that are written ------------------------------------------------------------------ */
+
+/* It drops the oldest, and is interrupted there; what it writes then is for others. So nothing wakes
+ * this one. */
+TEST(what_is_left_when_others_had_the_oldest_dropped_arrives_soon) {
+  const entry r = entry_for_victim(1, 31);
+  scene c;
+  scene_start(&c);
+  stranger_connect(&c.s, &c.b);
+  board *its = c.s.own.board;
+  for (uint64_t at = 0; at < 2u * r.size; at += r.size) {
+    memcpy(memory_at(&c.s.own, at), &r, sizeof r);
+    memset(memory_at(&c.s.own, at) + sizeof r, 'n', 32);
+  }
+  its->slots[VICTIM_PLACE].dropped = 1;
+  STORE(its->oldest, r.size);
+  STORE(its->head, 2 * r.size);
+  stranger_greet(&c.s);
+  EVENTUALLY(peer_stats(&c.victim).joined == 1);
+  pause_ms(50);
+  CHECK_EQ(LOAD(c.calls), 0);
+  const uint64_t before = time_now();
+  STORE(its->counted, r.size);
+  EVENTUALLY(LOAD(c.calls) == 1);
+  CHECK(time_now() - before < 400000000u);
+  stranger_end(&c.s);
+  EVENTUALLY(peer_stats(&c.victim).gone == 1);
+  scene_end(&c);
+}

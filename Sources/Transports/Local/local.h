@@ -68,6 +68,7 @@ typedef struct peer {
   uint64_t lost;                /* of these, so many are lost and not told yet */
   bool has_ended;               /* its connection */
   bool is_killed;               /* while it wrote */
+  bool is_behind;               /* the oldest is being dropped: it is to be looked at again */
   /* What it is told: */
   bool has_hello;
   topic *untold; /* the first name by change that it is to be told of; NULL: none */

@@ -30,7 +30,7 @@ static bool is_overwritten(const peer *p) { return oldest_of(p) > p->position; }
 
 /* Goes on with the oldest entry that is left, and counts what was lost: of what was for this
  * process all that is dropped is before `oldest`, and all that was read, too. False: the peer is
- * writing that now; it wakes this one afterwards. */
+ * writing that now. It does not wake this one afterwards if what it writes then is for others. */
 static bool catch_up_at_once(local_client *c, peer *p, uint64_t *head) {
   const board *b = p->memory.board;
   const uint64_t counted = __atomic_load_n(&b->counted, __ATOMIC_ACQUIRE);
@@ -149,12 +149,14 @@ int reader_read(local_client *c, peer *p, int most) {
   uint64_t head = __atomic_load_n(&b->head, __ATOMIC_ACQUIRE);
   int count = 0, tries = 0;
   if (begin > p->position) p->position = begin;
+  p->is_behind = false;
   while (count >= 0 && count < most && p->position != head &&
          !__atomic_load_n(&c->base.is_stopping, __ATOMIC_RELAXED)) {
     reading result = head < p->position ? READ_INVALID : read_one(c, p, head - p->position);
     if (result == READ_ONE) ++count;
     if (result == READ_INVALID) count = -1;
-    if (result == READ_OVERWRITTEN && (tries++ == TRIES || !catch_up(c, p, &head))) break;
+    p->is_behind = result == READ_OVERWRITTEN && (tries++ == TRIES || !catch_up(c, p, &head));
+    if (p->is_behind) break;
     tell_tail(c, p);
   }
   if (p->position != p->told_tail) store_tail(c, p);

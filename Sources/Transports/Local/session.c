@@ -193,7 +193,7 @@ static void go_to_sleep(local_client *c) {
   has_work = read_all(c) > 0;
   pthread_mutex_lock(&base->lock);
   for (p = c->peers; p != NULL; p = p->next) {
-    if (p->is_held) timeout = SOON_MS;
+    if (p->is_held || p->is_behind) timeout = SOON_MS;
     has_work = has_work || ((p->has_ended || p->is_false) && !c->is_short);
   }
   has_work = has_work || base->is_stopping || (base->names.first_change != NULL && !c->is_short);
