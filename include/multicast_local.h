@@ -90,8 +90,8 @@ typedef struct multicast_local_options {
   uint32_t flags;
   /// What is delivered to. Not none.
   multicast_broadcaster broadcaster;
-  /// The group: 1 to 100 letters, digits, `.`, `_` and `-`, no `.` at the beginning (default: NULL,
-  /// "default").
+  /// The group: 1 to 100 letters, digits, dots, underscores and hyphens, no dot at the beginning
+  /// (default: NULL, "default").
   const char *group;
   /// The folder that has the folders of groups: it is made if it is not there, and has to belong to
   /// this user alone (default: NULL, `multicast` in $XDG_RUNTIME_DIR or else in /run/user/UID; if

@@ -294,7 +294,7 @@ TEST(options_that_are_wrong_are_refused) {
 
 /* ---- Children -------------------------------------------------------------------------------- */
 
-/* Whoever has ended is not heard of again, though a child has the socket, too: the thread sleeps. */
+/* Whoever has ended is not heard of again, though a child has the socket: the thread sleeps. */
 TEST_OF_BROKER(peer_ends_while_a_child_has_its_socket, NULL) {
   SCOPED peer here, there;
   peer_connect_to(&here, b);

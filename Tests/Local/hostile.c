@@ -346,8 +346,8 @@ TEST(head_that_is_further_than_the_ring_ends_the_connection) {
 
 /* ---- Rings that are written ------------------------------------------------------------------ */
 
-/* It drops the oldest, and is interrupted there; what it writes then is for others. So nothing wakes
- * this one. */
+/* It drops the oldest, and is interrupted there; what it writes then is for others. So nothing
+ * wakes this one. */
 TEST(what_is_left_when_others_had_the_oldest_dropped_arrives_soon) {
   const entry r = entry_for_victim(1, 31);
   scene c;

@@ -232,9 +232,17 @@ bool group_enter(group *g, const char *directory, const char *name,
 
 /* ---- Leaving --------------------------------------------------------------------------------- */
 
+/* The system may close what a process has connected before it closes its listener: then this
+ * connection ends, too, and the next one is refused. A process with another transport says hello. */
 static bool sweep(const group *g, const char *file, int pid, void *context) {
-  const int s = pid == *(const pid_t *)context ? group_reach(g, file) : -1;
-  if (s >= 0) close(s); /* the process has another transport */
+  bool is_over = pid != *(const pid_t *)context;
+  int tries;
+  for (tries = 0; !is_over && tries < 20; ++tries) {
+    struct pollfd socket = {group_reach(g, file), POLLIN, 0};
+    if (socket.fd < 0) break;
+    is_over = poll(&socket, 1, 5) != 1 || (socket.revents & POLLHUP) == 0;
+    close(socket.fd);
+  }
   return true;
 }
 

@@ -146,15 +146,16 @@ static bool say(peer *p, message_kind kind, uint32_t place, uint64_t number, con
   return error == 0;
 }
 
-/* One that has changed since is told when that change is in the list: told twice, its values would be
- * given twice. */
+/* One that has changed since is told when that change is in the list: told twice, its values would
+ * be given twice. */
 static bool say_name(local_client *c, peer *p) {
   bool is_wanted, has_changed;
   pthread_mutex_lock(&c->base.lock);
   is_wanted = p->untold->name->is_wanted;
   has_changed = p->untold->name->is_changed;
   pthread_mutex_unlock(&c->base.lock);
-  return has_changed || say(p, is_wanted ? MESSAGE_WANT : MESSAGE_UNWANT, 0, 0, p->untold->name->text, -1);
+  return has_changed ||
+         say(p, is_wanted ? MESSAGE_WANT : MESSAGE_UNWANT, 0, 0, p->untold->name->text, -1);
 }
 
 /* Names only when it has said hello: then it is known from where its ring is to be read. */
