@@ -302,7 +302,9 @@ TEST_OF_BROKER(peer_ends_while_a_child_has_its_socket, NULL) {
   peer_meet(&here, 1);
   pid_t child = fork();
   CHECK(child >= 0);
-  while (child == 0) pause();
+  if (child == 0) {
+    for (;;) pause();
+  }
   peer_release(&there);
   EVENTUALLY(LOAD(here.gone) == 1);
   pause_ms(A_WHILE_MS);

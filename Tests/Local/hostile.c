@@ -156,7 +156,7 @@ TEST(memory_that_is_none_ends_the_connection) {
   }
   /* A ring of another size than the file. */
   stranger_connect(&c.s, &c.b);
-  c.s.own.board->ring_size = STRANGER_RING * 2;
+  c.s.own.board->ring_size = (uint64_t)STRANGER_RING * 2;
   stranger_greet(&c.s);
   expect_expelled(&c, &expelled);
   scene_end(&c);
@@ -354,13 +354,13 @@ TEST(what_is_left_when_others_had_the_oldest_dropped_arrives_soon) {
   scene_start(&c);
   stranger_connect(&c.s, &c.b);
   board *its = c.s.own.board;
-  for (uint64_t at = 0; at < 2u * r.size; at += r.size) {
+  for (uint64_t at = 0; at < (uint64_t)2 * r.size; at += r.size) {
     memcpy(memory_at(&c.s.own, at), &r, sizeof r);
     memset(memory_at(&c.s.own, at) + sizeof r, 'n', 32);
   }
   its->slots[VICTIM_PLACE].dropped = 1;
   STORE(its->oldest, r.size);
-  STORE(its->head, 2 * r.size);
+  STORE(its->head, (uint64_t)2 * r.size);
   stranger_greet(&c.s);
   EVENTUALLY(peer_stats(&c.victim).joined == 1);
   pause_ms(50);

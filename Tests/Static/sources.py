@@ -44,7 +44,10 @@ def known(database):
 
 def plain(path, root):
     above = [folder for folder in path.parent.parents if folder != root and root in folder.parents]
-    beside = sorted(folder for one in above for folder in one.iterdir() if folder.is_dir())
+    # The folder's own first; what transports have in common takes the header of one, and Local has
+    # not all of the options.
+    beside = sorted((folder for one in above for folder in one.iterdir() if folder.is_dir()),
+                    key=lambda folder: (folder not in path.parents, folder.name == "Local", folder))
     folders = [root / "include", path.parent, path.parent / "include", *beside]
     flags = ["-std=gnu99", "-Wall", "-Wextra", "-Wno-unused-parameter",
              *(f"-I{folder}" for folder in folders)]

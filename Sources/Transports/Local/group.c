@@ -233,7 +233,7 @@ bool group_enter(group *g, const char *directory, const char *name,
 /* ---- Leaving --------------------------------------------------------------------------------- */
 
 /* The system may close what a process has connected before it closes its listener: then this
- * connection ends, too, and the next one is refused. A process with another transport says hello. */
+ * connection ends, too, and the next one is refused. One with another transport says hello. */
 static bool sweep(const group *g, const char *file, int pid, void *context) {
   bool is_over = pid != *(const pid_t *)context;
   int tries;

@@ -183,7 +183,10 @@ void peer_tell(local_client *c, peer *p) {
 
 /* Text that others may show. */
 static void copy_name(char *to, const char *name) {
-  for (; *name != '\0'; ++name) *to++ = (unsigned char)*name < 0x20 || *name == 0x7f ? '?' : *name;
+  for (; *name != '\0'; ++name) {
+    const bool is_control = (unsigned char)*name < 0x20 || *name == 0x7f;
+    *to++ = (char)(is_control ? '?' : *name);
+  }
   *to = '\0';
 }
 

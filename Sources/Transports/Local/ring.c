@@ -117,7 +117,7 @@ void ring_write(local_client *c, const char *name, uint32_t event, span payload,
   unsigned char *at = memory_at(&c->memory, c->head);
   const entry r = {(uint32_t)size, (uint32_t)name_bytes, (uint32_t)payload.size, event, *readers};
   memcpy(at, &r, sizeof r);
-  memcpy(at + sizeof r, name, name_bytes);
+  memcpy(at + sizeof r, name, name_bytes); /* NOLINT(bugprone-not-null-terminated-result) */
   if (payload.size > 0) memcpy(at + sizeof r + name_bytes, payload.at, payload.size);
   FOR_PLACES(place, readers) address(c, c->at[place], c->head, c->head + size);
   c->head += size;

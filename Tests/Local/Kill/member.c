@@ -179,7 +179,8 @@ static void changed(void *context, multicast_local_state state, int32_t pid, con
   if (state == MULTICAST_LOCAL_CONNECTED || state == MULTICAST_LOCAL_REFUSED) return;
   if (sscanf(text, "member %d.%u", &p, &number) != 2 || p < 0 || p >= PLACES)
     fail("%d: told of %s", here, text);
-  be_told_of(p, number, state);
+  else
+    be_told_of(p, number, state);
 }
 
 /* ---- A life ---------------------------------------------------------------------------------- */
