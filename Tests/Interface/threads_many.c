@@ -109,9 +109,11 @@ static int threads_in_report(void) {
   return count;
 }
 
+#ifndef IS_WITHOUT_THREADS_IN_CHILDREN
 THREAD(time_out_at_call, crowd *c) {
   CHECK_ERROR(multicast_token_remove_within(c->forking, 1000000), TIMEOUT);
 }
+#endif
 
 /* In a call of `forking`, by the only thread that is left. */
 static void use_after_many(void *argument) {

@@ -38,6 +38,7 @@ TEST(peers_are_told_by_name) {
   /* Its socket was removed, too: joining finds none that refuses. */
   DIR *folder = opendir(strcat(b.folder, "/tests"));
   int sockets = 0;
+  CHECK(folder != NULL);
   for (const struct dirent *e; (e = readdir(folder)) != NULL;) sockets += e->d_name[0] != '.';
   closedir(folder);
   CHECK_EQ(sockets, 1);
@@ -80,7 +81,11 @@ static void publish_until_killed(int port, numbers *n, multicast_overflow overfl
 
 /* Two observe: each has all that was accepted, and one more if that was on its way. */
 TEST(what_a_killed_process_has_published_arrives) {
+#ifdef IS_WITHOUT_THREADS_IN_CHILDREN
+  static const int rounds = 1; /* the next child would be one of a process that has had threads */
+#else
   static const int rounds = 30;
+#endif
   numbers *n = mmap(NULL, sizeof *n, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   CHECK(n != MAP_FAILED);
   for (int round = 0; round < rounds; ++round) {
@@ -104,11 +109,12 @@ TEST(what_a_killed_process_has_published_arrives) {
     CHECK_EQ(kill(child, SIGKILL), 0);
     EVENTUALLY(LOAD(here.gone) == 1 && LOAD(there.gone) == 1);
     CHECK_EQ(waitpid(child, NULL, 0), child);
-    CHECK(to_here.next >= n->accepted && to_here.next <= n->begun);
-    CHECK_EQ(to_here.next, to_there.next);
-    CHECK_EQ(to_here.wrong + to_here.repeated + to_there.wrong + to_there.repeated, 0);
+    int last = LOAD(to_here.next);
+    CHECK(last >= n->accepted && last <= n->begun);
+    CHECK_EQ(LOAD(to_there.next), last);
+    CHECK_EQ(LOAD(to_here.wrong) + LOAD(to_here.repeated), 0);
+    CHECK_EQ(LOAD(to_there.wrong) + LOAD(to_there.repeated), 0);
     /* Both go on. */
-    int last = to_here.next;
     CHECK_OK(peer_publish(&here, "n", 1, &last, sizeof last));
     EVENTUALLY(LOAD(to_there.next) == last + 1);
     peer_release(&here);

@@ -3,6 +3,7 @@
 
 #include "Harness/broker.h"
 
+#include <sched.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -658,8 +659,7 @@ THREAD(connect_with_others, int *ready) {
   peer p;
   transport_options options = peer_options(&p, free_port());
   ADD(*ready, 1);
-  while (LOAD(*ready) < 4) {
-  }
+  while (LOAD(*ready) < 4) sched_yield();
   CHECK_OK(transport_connect(&options, &p.transport));
   peer_release(&p);
 }
@@ -681,8 +681,7 @@ typedef struct releaser {
 THREAD(release_with_others, void *context) {
   const releaser *r = context;
   ADD(*r->ready, 1);
-  while (LOAD(*r->ready) < 2) {
-  }
+  while (LOAD(*r->ready) < 2) sched_yield();
   r->transport->release(r->transport->context);
 }
 

@@ -83,6 +83,7 @@ typedef struct model_queue {
   bool needs_wake;   /* the wake was not called since the queue was run */
   bool was_run;      /* a call of it has begun: this thread is expected to run it */
   int waking;        /* calls of its wake function on the stack */
+  bool has_reserve;  /* of memory for payloads */
   multicast_queue_stats stats;
 } model_queue;
 

@@ -37,7 +37,7 @@ void perform_create_queue(const record *r) {
   o.capacity = capacities[r->a % 8];
   if (r->d & 1) o.thread_name = "of the queue";
   if (r->d & 2) o.stack_size = 65536;
-  if (r->d & 4) o.payload_size = r->d; /* for some payloads */
+  if ((r->d & 4) && !memory_is_failing()) o.payload_size = r->d; /* for some payloads */
   o.overflow = (multicast_overflow)(r->b % 3);
   if (is_unrun && o.overflow == MULTICAST_OVERFLOW_BLOCK) o.overflow = MULTICAST_OVERFLOW_REFUSE;
   if (r->f >= 128) o.wake = wake_loop;
@@ -80,6 +80,7 @@ void perform_create_queue(const record *r) {
   q.overflow = o.overflow;
   q.calls = malloc((size_t)q.capacity * sizeof *q.calls);
   q.descriptor = -1;
+  q.has_reserve = o.payload_size > 0;
   model.queues[model.queue_count++] = q;
   EXPECT_EQ(multicast_queue_run(q.handle, 0), model.nesting < NESTING ? 0 : MULTICAST_ERROR_LIMIT);
 }

@@ -63,8 +63,17 @@ void verify(void) {
 
 operation operation_of(const record *r) { return (operation)(r->operation % OPERATIONS); }
 
+/* Whether copies of payloads may take no memory. The model does not follow how many such copies
+ * there are. */
+static bool has_reserves(void) {
+  for (int i = 0; i < model.queue_count; ++i)
+    if (model.queues[i].is_alive && model.queues[i].has_reserve) return true;
+  return false;
+}
+
 void perform_fail_memory(const record *r) {
   if (memory_is_failing()) return; /* until the end of the operation */
+  if (has_reserves()) return;
   NOTE("memory: %lld allocations, then no more", r->a % 8);
   memory_fail_after(r->a % 8);
 }
