@@ -86,6 +86,7 @@ TEST_OF_MULTICAST(add_many_of_none_is_ok) {
   CHECK_OK(multicast_add_many(m, &d, 0, NULL, NULL));
   CHECK_EQ(multicast_count(m), 0);
   CHECK_OK(multicast_destroy(m));
+  CHECK_ERROR(multicast_add_many(m, NULL, 0, NULL, NULL), INVALID_HANDLE);
   CHECK_ERROR(multicast_add_many(m, &d, 0, NULL, NULL), INVALID_HANDLE);
 }
 
