@@ -5,19 +5,21 @@ final class OwnWatch: Sendable {
   private struct Content: Sendable {
     /// The newest, and others whose functions may still run.
     var watches: [Watch] = []
-    /// How many changes have begun.
+    /// How many changes have begun, and how many of them go on.
     var changes = 0
+    var running = 0
   }
 
   private let content = Locked(Content())
 
   @discardableResult
   func replace(with watch: Watch?, of target: Multicast) -> Removal {
-    let (number, older) = content.withLock { content in
+    let (number, older, isAlone) = content.withLock { content in
       let older = content.watches.count
       if let watch { content.watches.append(watch) }
       content.changes += 1
-      return (content.changes, older)
+      content.running += 1
+      return (content.changes, older, content.running == 1)
     }
     // Waits for functions of the last watch: not under the lock.
     let status: Multicast.Status
@@ -27,10 +29,11 @@ final class OwnWatch: Sendable {
       status = target.setWatch(nil)
     }
     let result = Removal(status)
-    // If another thread makes a change meanwhile, it is unknown which watch is set now: they stay
-    // until the next change.
+    // If another change went on at the beginning, or has begun since, it is unknown which watch is
+    // set now: they stay until the next change.
     let ended = content.withLock { content -> [Watch] in
-      guard result == .ended, content.changes == number else { return [] }
+      content.running -= 1
+      guard result == .ended, isAlone, content.changes == number else { return [] }
       defer { content.watches.removeFirst(older) }
       return Array(content.watches.prefix(older))
     }
