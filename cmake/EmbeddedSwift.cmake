@@ -126,6 +126,12 @@ function(multicast_add_embedded_swift_object object)
       -Xllvm -instrprof-atomic-counter-update-all
       -Xcc -fprofile-instr-generate -Xcc -fcoverage-mapping)
   endif()
+  # As in C: bpftrace and perf --call-graph fp follow frame pointers only.
+  set(frame_pointers)
+  string(TOUPPER "${CMAKE_BUILD_TYPE}" config)
+  if("${CMAKE_C_FLAGS} ${CMAKE_C_FLAGS_${config}}" MATCHES "-fno-omit-frame-pointer")
+    set(frame_pointers -Xcc -fno-omit-frame-pointer)
+  endif()
   list(TRANSFORM arg_DEFINES PREPEND -D OUTPUT_VARIABLE defines)
   # Small code, but for functions with the attribute @_optimize(speed): the ones that programs call
   # often. Those of ALIGNED begin on cache lines: the position of a loop can double its time.
@@ -143,7 +149,8 @@ function(multicast_add_embedded_swift_object object)
       -Xllvm -enable-machine-outliner=never
       $<IF:$<CONFIG:Debug>,-Onone,-Osize> $<IF:${is_debug},-g,-gline-tables-only>
       "$<$<BOOL:${PROJECT_IS_TOP_LEVEL}>:-warnings-as-errors>"
-      ${sanitize} ${coverage} ${defines} ${includes} ${arg_SOURCES} -o ${object}.swiftc.s
+      ${frame_pointers} ${sanitize} ${coverage} ${defines} ${includes} ${arg_SOURCES}
+      -o ${object}.swiftc.s
     COMMAND awk -f ${script} -v aligned=${aligned} -v debug=${is_debug} ${object}.swiftc.s > ${object}.s
     COMMAND ${assemble} ${object}.s
     COMMAND ${CMAKE_COMMAND} -E rm ${object}.swiftc.s
