@@ -155,7 +155,7 @@ static void print_report(const struct program *program, const struct typist *typ
   must("queue_get_stats", multicast_queue_get_stats(program->queue, &stats));
   printf("told of \"Draft\": %" PRId64 "; of \"Letter to Ada\": %" PRId64 "\n",
          typist->told_of_draft, typist->told_of_letter);
-  printf("calls queued: %" PRIu64 "; made: %" PRIu64 "; taken back: %" PRIu64 "\n", stats.queued,
+  printf("calls queued: %" PRIu64 "; made: %" PRIu64 "; cancelled: %" PRIu64 "\n", stats.queued,
          stats.delivered, stats.cancelled);
 }
 

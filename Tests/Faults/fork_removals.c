@@ -272,7 +272,7 @@ static void fork_in_each_release(int called) {
   }
 }
 
-/* The release of the payload of calls that are taken back is first. */
+/* The release of the payload of calls that are cancelled is first. */
 TEST(fork_in_release_of_payload_of_a_removal_releases_once) {
   forks_itself = true;
   for (int number = 0; number < WAYS; ++number) {

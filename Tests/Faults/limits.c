@@ -196,7 +196,7 @@ static void fill_queue(multicast_overflow overflow) {
     CHECK_EQ(multicast_invoke(filled, 0, NULL, 0), 1);
   }
   CHECK_EQ(stats_of(q).pending, MOST_CALLS);
-  if (overflow == MULTICAST_OVERFLOW_BLOCK) { /* all of them are taken back */
+  if (overflow == MULTICAST_OVERFLOW_BLOCK) { /* all of them are cancelled */
     CHECK_OK(multicast_token_remove(token));
     CHECK_EQ(stats_of(q).pending, 0);
   } else if (overflow == MULTICAST_OVERFLOW_REFUSE) {

@@ -176,7 +176,7 @@ TEST_OF_QUEUE(wait_sleeps_and_does_not_poll) {
   expect_to_have_slept(begin);
 }
 
-/* ---- Calls that are taken back --------------------------------------------------------------- */
+/* ---- Calls that are cancelled --------------------------------------------------------------- */
 
 static void ended_by(int64_t (*remove)(removal *)) {
   removal r;
@@ -478,7 +478,7 @@ TEST_OF_QUEUE(wait_whose_time_is_up_is_no_timeout_if_all_calls_were_made) {
   doomed_queue = q;
   running = NULL;
   add(m, DELEGATE(destroy_doomed, NULL));
-  CHECK_EQ(multicast_invoke_with(m, &how, &out), 3); /* it was taken back */
+  CHECK_EQ(multicast_invoke_with(m, &how, &out), 3); /* it was cancelled */
   CHECK_OUTCOME(out, 2, 1, 0, 0, 0);
 }
 

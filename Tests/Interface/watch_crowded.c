@@ -7,7 +7,7 @@
 /* What was notified, one word for each: count, "label" or a letter for the function, how many. */
 static char told[1024];
 static multicast last;
-static pthread_t teller;
+static pthread_t notifier;
 static void (*in_function)(void);
 
 static void note_crowd(void *context, multicast target, uint64_t count, const char *label,
@@ -23,7 +23,7 @@ static void note_crowd(void *context, multicast target, uint64_t count, const ch
   snprintf(told + end, sizeof told - end, "%s%d:%s:%d", end == 0 ? "" : " ", (int)count, name,
            (int)most);
   last = target;
-  teller = pthread_self();
+  notifier = pthread_self();
   if (in_function != NULL) in_function();
 }
 
@@ -299,7 +299,7 @@ TEST(crowd_does_not_count_what_was_removed) {
 
 THREAD(add_two, multicast *argument) {
   add_times(2, *argument, counter(&calls));
-  CHECK(pthread_equal(teller, pthread_self()));
+  CHECK(pthread_equal(notifier, pthread_self()));
 }
 
 TEST(crowd_is_notified_on_the_thread_that_adds) {

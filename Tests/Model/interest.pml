@@ -1,11 +1,13 @@
 /* Whether a multicast has delegates, notified to its interest function, which runs under no lock.
  *
- *   change   under the lock: a delegate comes or goes. Then: tell
- *   tell     one thread at a time: looks under the lock, tells, looks again, until what was told
- *            last is so. A thread that finds another one telling leaves it to that one
- *   destroy  ends the multicast under the lock. The thread that tells last gives the policies back
+ *   change   under the lock: a delegate comes or goes. Then: notify
+ *   notify   one thread at a time: looks under the lock, notifies, looks again, until the last
+ *            notification matches the state. A thread that finds another one notifying leaves it
+ *            to that one
+ *   destroy  ends the multicast under the lock. The thread that notifies last gives the policies
+ *            back
  *
- * Proved: no two calls of the function at once; each call tells something else than the one before;
+ * Proved: no two calls of the function at once; each call says something else than the one before;
  * the last word is true; the policies are given back once, after the last call.
  *
  * Threads: two or three that change, inside a call of the function too, and one that destroys.
@@ -19,7 +21,7 @@
 
 bit locked;
 byte live;         /* delegates */
-bit notified;      /* what was told last */
+bit notified;      /* the last notification */
 bit is_under_way;
 bit is_ended;
 bit is_given_back;

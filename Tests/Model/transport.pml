@@ -1,23 +1,23 @@
 /* Transports of a broadcaster: each notification is published by one of those that replace each
- * other, and each transport is told whether a name has observers.
+ * other, and each transport subscribes the names that have observers.
  *
  * A transport is the only delegate of a multicast, so its calls and its end are those of
  * `invoke_remove`: here each is one step. To attach is to make the multicast of the name observed,
- * to exchange the transport, to tell, and to wait for the calls of the old transport.
+ * to exchange the transport, to subscribe, and to wait for the calls of the old transport.
  *
- *   tell       under the stripe's lock it looks at the delegates and at the transport, leaves the
- *              lock to call `subscribe` or `unsubscribe`, and looks again, until what was told last
- *              is so; a thread that finds another one telling leaves it to that
- *   add        the fast path does not tell: not of an observed multicast. If the multicast was
+ *   subscribe  under the stripe's lock it looks at the delegates and at the transport, leaves the
+ *              lock to call `subscribe` or `unsubscribe`, and looks again, until the last
+ *              call matches the state; a thread that finds another one doing so leaves it to that
+ *   add        the fast path does not subscribe: not of an observed multicast. If the multicast was
  *              destroyed, the name gets the next one first
- *   remove     the fast path does not tell: not of an observed multicast
- *   destroy    ends the multicast of the name under the lock. What was told last stays with the
- *              name, and the thread that tells goes on with the next multicast
+ *   remove     the fast path does not subscribe: not of an observed multicast
+ *   destroy    ends the multicast of the name under the lock. The last subscription stays with the
+ *              name, and the thread that subscribes goes on with the next multicast
  *   notify     publishes; if the transport is detached, it looks for another one
  *
  * Proved: no function of a transport is called after its release; `subscribe` and `unsubscribe` are
- * called by turns, one at a time; what was told last is so; while transports replace each other,
- * each notification is published exactly once.
+ * called by turns, one at a time; the last call matches the state; while transports replace each
+ * other, each notification is published exactly once.
  *
  * Threads: A adds a delegate and R removes one, if there is one. X destroys the multicast by its
  * handle. C attaches transport 2, and E transport 3. D detaches what there is. N notifies.
@@ -40,7 +40,7 @@ byte published, done;
 bit is_locked;
 byte live;                 /* delegates */
 bit is_observed, is_notifying;
-byte notified;             /* the transport to which it was told that there are delegates, or 0 */
+byte notified;             /* the transport that has subscribed, or 0 */
 bit is_ended;              /* the multicast was destroyed, and the name has no next one yet */
 byte generation;           /* of the multicast */
 
@@ -77,7 +77,7 @@ inline call_notifier(t, is_wanted, is_called) {
        assert(notified_at_once == 1); /* one at a time */
        assert(is_subscribed[t] != is_wanted); /* by turns */
        is_subscribed[t] = is_wanted;
-       printf("transport %d is told %d\n", t, is_wanted)
+       printf("transport %d subscribes: %d\n", t, is_wanted)
      };
      notified_at_once--;
      end_call(t)

@@ -62,7 +62,7 @@ static multicast_status publish(void *context, const char *protocol, uint32_t ev
 }
 
 /* By turns, and one at a time. The child of a fork may be notified of what a thread of the parent
- * was just telling. */
+ * was just notifying. */
 static void note(carrier *c, const char *protocol, uint32_t is_wanted) {
   int name = number_of_name(protocol);
   bool is_parent = c->process == getpid();

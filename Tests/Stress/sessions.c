@@ -154,7 +154,7 @@ static void leave_listeners(void *context) {
 
 static void release_listeners(void *context) {
   listeners *l = context;
-  /* Inside fork, in the child, the thread that was telling does not exist. */
+  /* Inside fork, in the child, the thread that was notifying does not exist. */
   MUST(actor_current()->is_plain || (LOAD(l->is_notifying) == 0 && LOAD(l->is_wanted) == 0),
        "released while it is wanted");
   leave_listeners(l);
