@@ -24,8 +24,12 @@ typedef struct client client;
 typedef struct engine {
   const coding *coding;
   const char *thread_name;
-  size_t size; /* of the engine's own client */
+  size_t size;         /* of the engine's own client */
+  size_t options_size; /* of the engine's options, which begin with two words: size, flags */
+  uint32_t flags;      /* all that there are */
   uint32_t default_payload, largest_payload;
+  /* Puts defaults into the options, and the settings out of them. False: they are not valid. */
+  bool (*settle)(void *options, settings *s);
   bool (*start)(void); /* once in a process; false: the engine cannot be used */
   /* Copies the options, and makes all that the engine's client needs but its thread. */
   multicast_status (*prepare)(client *c, const void *options);

@@ -102,8 +102,8 @@ static multicast_status begin(client *c, const settings *s, multicast_transport 
   return status;
 }
 
-multicast_status client_connect(const engine *e, settings *s, const void *options,
-                                multicast_transport *out) {
+static multicast_status connect_with(const engine *e, settings *s, const void *options,
+                                     multicast_transport *out) {
   multicast_status status;
   client *c;
   if (!process_start(e->start)) return MULTICAST_ERROR_SYSTEM;
@@ -114,5 +114,22 @@ multicast_status client_connect(const engine *e, settings *s, const void *option
   status = e->prepare(c, options);
   if (status == MULTICAST_OK) status = begin(c, s, out);
   if (status != MULTICAST_OK) client_release(c);
+  return status;
+}
+
+/* The second word of all options. */
+static uint32_t flags_of(const void *options) {
+  return ((const uint32_t *)options)[1];
+}
+
+multicast_status client_connect(const engine *e, const void *options, void *copy,
+                                multicast_transport *out) {
+  multicast_status status = MULTICAST_ERROR_INVALID_ARGUMENT;
+  settings s;
+  if (out != NULL) memset(out, 0, sizeof *out);
+  if (!struct_read(copy, options, e->options_size) || (flags_of(copy) & ~e->flags) != 0)
+    return status;
+  if (e->settle(copy, &s) && out != NULL) status = connect_with(e, &s, copy, out);
+  if (status != MULTICAST_OK && s.release != NULL) s.release(s.context);
   return status;
 }

@@ -8,8 +8,8 @@
 /* ---- Connecting: connect.c ------------------------------------------------------------------- */
 
 /* Makes a client and starts its thread. That may call functions of the caller before this returns.
- * If that fails, `release` of the settings has not been called. */
-multicast_status client_connect(const engine *e, settings *s, const void *options,
+ * `copy` has room for the options. */
+multicast_status client_connect(const engine *e, const void *options, void *copy,
                                 multicast_transport *out);
 
 /* ---- The functions of a transport: transport.c ----------------------------------------------- */

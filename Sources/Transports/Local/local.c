@@ -24,10 +24,6 @@ _Static_assert(sizeof(multicast_local_stats) == STATS_SIZE, "the header says so"
 
 /* ---- Options --------------------------------------------------------------------------------- */
 
-static bool read_options(multicast_local_options *copy, const multicast_local_options *options) {
-  return struct_read(copy, options, OPTIONS_SIZE) && copy->flags == 0;
-}
-
 static void set_defaults(multicast_local_options *o) {
   uint64_t size = RING_LEAST;
   if (o->group == NULL) o->group = "default";
@@ -50,16 +46,18 @@ static bool are_valid(const multicast_local_options *o) {
          (o->directory == NULL || o->directory[0] == '/');
 }
 
-static settings settings_of(const multicast_local_options *o) {
-  settings s = {.broadcaster = o->broadcaster,
-                .queue = o->queue,
-                .max_payload = PAYLOAD_MAX, /* what comes may be larger than what is published */
-                .reconnect_min_ns = o->reconnect_min_ns,
-                .reconnect_max_ns = o->reconnect_max_ns,
-                .changed = o->changed,
-                .context = o->context,
-                .release = o->release};
-  return s;
+static bool settle(void *options, settings *s) {
+  multicast_local_options *o = options;
+  set_defaults(o);
+  *s = (settings){.broadcaster = o->broadcaster,
+                  .queue = o->queue,
+                  .max_payload = PAYLOAD_MAX, /* what comes may be larger than what is published */
+                  .reconnect_min_ns = o->reconnect_min_ns,
+                  .reconnect_max_ns = o->reconnect_max_ns,
+                  .changed = o->changed,
+                  .context = o->context,
+                  .release = o->release};
+  return are_valid(o);
 }
 
 /* The texts that are copied. */
@@ -103,9 +101,11 @@ static multicast_status prepare(client *base, const void *options) {
 }
 
 static const engine local = {.thread_name = "multicast-local",
+                             .options_size = OPTIONS_SIZE,
                              .size = sizeof(local_client),
                              .default_payload = PAYLOAD_MAX,
                              .largest_payload = PAYLOAD_MAX,
+                             .settle = settle,
                              .start = start,
                              .prepare = prepare,
                              .publish = local_publish,
@@ -116,18 +116,8 @@ static const engine local = {.thread_name = "multicast-local",
 
 multicast_status multicast_local_connect(const multicast_local_options *options,
                                          multicast_transport *out) {
-  multicast_status status = MULTICAST_ERROR_INVALID_ARGUMENT;
   multicast_local_options copy;
-  settings s;
-  if (out != NULL) memset(out, 0, sizeof *out);
-  if (!read_options(&copy, options)) return status;
-  set_defaults(&copy);
-  if (out != NULL && are_valid(&copy)) {
-    s = settings_of(&copy);
-    status = client_connect(&local, &s, &copy, out);
-  }
-  if (status != MULTICAST_OK && copy.release != NULL) copy.release(copy.context);
-  return status;
+  return client_connect(&local, options, &copy, out);
 }
 
 /* ---- Waiting --------------------------------------------------------------------------------- */

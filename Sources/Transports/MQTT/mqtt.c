@@ -26,14 +26,6 @@ static bool start(void) { return mosquitto_lib_init() == MOSQ_ERR_SUCCESS; }
 
 /* ---- Options --------------------------------------------------------------------------------- */
 
-/* Copies what this version knows. False: it cannot be read. */
-static bool read_options(multicast_mqtt_options *to, const multicast_mqtt_options *from) {
-  const uint32_t flags = MULTICAST_MQTT_TLS | MULTICAST_MQTT_TLS_ANY_HOST |
-                         MULTICAST_MQTT_REFUSE_OFFLINE | MULTICAST_MQTT_PLAIN |
-                         MULTICAST_MQTT_NO_RETAINED;
-  return struct_read(to, from, sizeof *to) && (to->flags & ~flags) == 0;
-}
-
 static void set_defaults(multicast_mqtt_options *o) {
   if (o->ca_file != NULL || o->ca_path != NULL) o->flags |= MULTICAST_MQTT_TLS;
   if (o->host == NULL) o->host = "localhost";
@@ -67,20 +59,22 @@ static bool are_valid(const multicast_mqtt_options *o) {
          o->keep_alive_s >= 5 && o->keep_alive_s <= 65535;
 }
 
-static settings settings_of(const multicast_mqtt_options *o) {
-  settings s = {.broadcaster = o->broadcaster,
-                .queue = o->queue,
-                .refuses_offline = (o->flags & MULTICAST_MQTT_REFUSE_OFFLINE) != 0,
-                .capacity = o->capacity,
-                .overflow = o->overflow,
-                .max_payload = o->max_payload,
-                .reconnect_min_ns = o->reconnect_min_ns,
-                .reconnect_max_ns = o->reconnect_max_ns,
-                .connect_timeout_ns = o->connect_timeout_ns,
-                .changed = o->changed,
-                .context = o->context,
-                .release = o->release};
-  return s;
+static bool settle(void *options, settings *s) {
+  multicast_mqtt_options *o = options;
+  set_defaults(o);
+  *s = (settings){.broadcaster = o->broadcaster,
+                  .queue = o->queue,
+                  .refuses_offline = (o->flags & MULTICAST_MQTT_REFUSE_OFFLINE) != 0,
+                  .capacity = o->capacity,
+                  .overflow = o->overflow,
+                  .max_payload = o->max_payload,
+                  .reconnect_min_ns = o->reconnect_min_ns,
+                  .reconnect_max_ns = o->reconnect_max_ns,
+                  .connect_timeout_ns = o->connect_timeout_ns,
+                  .changed = o->changed,
+                  .context = o->context,
+                  .release = o->release};
+  return are_valid(o);
 }
 
 /* The texts that are copied. */
@@ -193,9 +187,14 @@ static multicast_status prepare(client *base, const void *options) {
 
 static const engine mqtt = {.coding = &topic_coding,
                             .thread_name = "multicast-mqtt",
+                            .options_size = sizeof(multicast_mqtt_options),
+                            .flags = MULTICAST_MQTT_TLS | MULTICAST_MQTT_TLS_ANY_HOST |
+                                     MULTICAST_MQTT_REFUSE_OFFLINE | MULTICAST_MQTT_PLAIN |
+                                     MULTICAST_MQTT_NO_RETAINED,
                             .size = sizeof(mqtt_client),
                             .default_payload = 16u << 20,
                             .largest_payload = PAYLOAD_MAX,
+                            .settle = settle,
                             .start = start,
                             .prepare = prepare,
                             .publish = client_publish,
@@ -207,18 +206,8 @@ static const engine mqtt = {.coding = &topic_coding,
 
 multicast_status multicast_mqtt_connect(const multicast_mqtt_options *options,
                                         multicast_transport *out) {
-  multicast_status status = MULTICAST_ERROR_INVALID_ARGUMENT;
   multicast_mqtt_options copy;
-  settings s;
-  if (out != NULL) memset(out, 0, sizeof *out);
-  if (!read_options(&copy, options)) return status;
-  set_defaults(&copy);
-  if (out != NULL && are_valid(&copy)) {
-    s = settings_of(&copy);
-    status = client_connect(&mqtt, &s, &copy, out);
-  }
-  if (status != MULTICAST_OK && copy.release != NULL) copy.release(copy.context);
-  return status;
+  return client_connect(&mqtt, options, &copy, out);
 }
 
 /* ---- Waiting and statistics ------------------------------------------------------------------ */

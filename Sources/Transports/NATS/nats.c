@@ -43,12 +43,6 @@ static bool start(void) {
 
 /* ---- Options --------------------------------------------------------------------------------- */
 
-/* Copies what this version knows. False: it cannot be read. */
-static bool read_options(multicast_nats_options *to, const multicast_nats_options *from) {
-  const uint32_t flags = MULTICAST_NATS_TLS | MULTICAST_NATS_REFUSE_OFFLINE;
-  return struct_read(to, from, sizeof *to) && (to->flags & ~flags) == 0;
-}
-
 static void set_defaults(multicast_nats_options *o) {
   if (o->servers == NULL) o->servers = "nats://localhost:4222";
   if (o->subject_prefix == NULL) o->subject_prefix = "multicast";
@@ -104,20 +98,22 @@ static bool are_valid(multicast_nats_options *o) {
          (o->cert_file == NULL) == (o->key_file == NULL) && o->ping_interval_s <= 65535;
 }
 
-static settings settings_of(const multicast_nats_options *o) {
-  settings s = {.broadcaster = o->broadcaster,
-                .queue = o->queue,
-                .refuses_offline = (o->flags & MULTICAST_NATS_REFUSE_OFFLINE) != 0,
-                .capacity = o->capacity,
-                .overflow = o->overflow,
-                .max_payload = o->max_payload,
-                .reconnect_min_ns = o->reconnect_min_ns,
-                .reconnect_max_ns = o->reconnect_max_ns,
-                .connect_timeout_ns = o->connect_timeout_ns,
-                .changed = o->changed,
-                .context = o->context,
-                .release = o->release};
-  return s;
+static bool settle(void *options, settings *s) {
+  multicast_nats_options *o = options;
+  set_defaults(o);
+  *s = (settings){.broadcaster = o->broadcaster,
+                  .queue = o->queue,
+                  .refuses_offline = (o->flags & MULTICAST_NATS_REFUSE_OFFLINE) != 0,
+                  .capacity = o->capacity,
+                  .overflow = o->overflow,
+                  .max_payload = o->max_payload,
+                  .reconnect_min_ns = o->reconnect_min_ns,
+                  .reconnect_max_ns = o->reconnect_max_ns,
+                  .connect_timeout_ns = o->connect_timeout_ns,
+                  .changed = o->changed,
+                  .context = o->context,
+                  .release = o->release};
+  return are_valid(o);
 }
 
 /* The texts that are copied. An address may contain a secret, too. */
@@ -272,9 +268,12 @@ static multicast_status prepare(client *base, const void *options) {
 
 static const engine nats = {.coding = &subject_coding,
                             .thread_name = "multicast-nats",
+                            .options_size = sizeof(multicast_nats_options),
+                            .flags = MULTICAST_NATS_TLS | MULTICAST_NATS_REFUSE_OFFLINE,
                             .size = sizeof(nats_client),
                             .default_payload = PAYLOAD_MAX,
                             .largest_payload = PAYLOAD_MAX,
+                            .settle = settle,
                             .start = start,
                             .prepare = prepare,
                             .publish = client_publish,
@@ -284,18 +283,8 @@ static const engine nats = {.coding = &subject_coding,
 
 multicast_status multicast_nats_connect(const multicast_nats_options *options,
                                         multicast_transport *out) {
-  multicast_status status = MULTICAST_ERROR_INVALID_ARGUMENT;
   multicast_nats_options copy;
-  settings s;
-  if (out != NULL) memset(out, 0, sizeof *out);
-  if (!read_options(&copy, options)) return status;
-  set_defaults(&copy);
-  if (out != NULL && are_valid(&copy)) {
-    s = settings_of(&copy);
-    status = client_connect(&nats, &s, &copy, out);
-  }
-  if (status != MULTICAST_OK && copy.release != NULL) copy.release(copy.context);
-  return status;
+  return client_connect(&nats, options, &copy, out);
 }
 
 /* ---- Waiting --------------------------------------------------------------------------------- */
