@@ -41,6 +41,7 @@
 #define accept4(...) UNLESS_REFUSED(ACCEPTING, EMFILE, accept4(__VA_ARGS__))
 #define getsockopt(...) UNLESS_REFUSED(CREDENTIALS, ENOBUFS, getsockopt(__VA_ARGS__))
 #define sendmsg(...) UNLESS_REFUSED(SENDING, ENOBUFS, sendmsg(__VA_ARGS__))
+#define memcpy(to, from, size) copy_disturbed(to, from, size)
 #define recvmsg(...) UNLESS_REFUSED(RECEIVING_MESSAGE, ENOMEM, recvmsg(__VA_ARGS__))
 
 #endif

@@ -24,12 +24,21 @@ enum {
   ACCEPTING,
   CREDENTIALS,
   SENDING,
-  RECEIVING_MESSAGE
+  RECEIVING_MESSAGE,
+  COPYING /* a memcpy of `disturbed_size` bytes: what is to be refused is disturbed instead */
 };
+
+/* ---- For tests ------------------------------------------------------------------------------- */
+
+/* In such a copy this function is called when so many bytes are copied. To be set before. */
+extern size_t disturbed_size, disturbed_at;
+extern void (*disturb)(void);
 
 /* ---- For the library: see replace.h ---------------------------------------------------------- */
 
 /* -1, with this errno. */
 int refuse(int error);
+
+void *copy_disturbed(void *to, const void *from, size_t size);
 
 #endif
