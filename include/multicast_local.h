@@ -42,7 +42,8 @@ extern "C" {
  *              another thread publishes meanwhile may be missed there, or come twice. It ends with
  *              its publisher.
  * Ends         The end of a process, in whatever way, is told to all others by the system, without
- *              a timeout. They deliver what it has published, then tell MULTICAST_LOCAL_GONE.
+ *              a timeout: within 10 ms, unless the machine is busy or what it has published takes
+ *              longer. They deliver that, then tell MULTICAST_LOCAL_GONE.
  * Security     Only processes of the same user take part: the folder's rights and the system's
  *              word for who connects say so. What a peer writes is checked before it is used: a
  *              peer that breaks the rules is cut off. Observers check payloads.

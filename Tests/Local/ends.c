@@ -24,12 +24,9 @@ TEST(peers_are_told_by_name) {
   peer_meet(&here, 1);
   EVENTUALLY(LOAD(here.joined) == 1);
   CHECK_TEXT(here.joined_name, "the ? other one");
-  uint64_t killed_at = time_now();
   CHECK_EQ(kill(r.pid, SIGKILL), 0);
   EVENTUALLY(LOAD(here.gone) == 1);
   CHECK_TEXT(here.gone_name, "the ? other one");
-  /* The machine may be busy. */
-  CHECK(LOAD(here.gone_at) - killed_at < 1000000000u);
   CHECK_EQ(peer_stats(&here).peers, 0);
   CHECK_EQ(peer_stats(&here).joined, 1);
   CHECK_EQ(peer_stats(&here).gone, 1);
@@ -43,6 +40,36 @@ TEST(peers_are_told_by_name) {
   closedir(folder);
   CHECK_EQ(sockets, 1);
   b.folder[strlen(b.folder) - 6] = '\0';
+  peer_release(&here);
+  broker_delete(&b);
+}
+
+/* The best of some: the machine may be busy. The others have just heard of the new name, and sleep
+ * again: a timeout would begin here, and no try would be faster. */
+TEST(kill_is_told_within_10_ms) {
+  enum { COUNT = 10 };
+  broker b;
+  peer here;
+  remote all[COUNT];
+  uint64_t best = UINT64_MAX;
+  int killed = 0;
+  broker_prepare(&b, NULL);
+  for (int i = 0; i < COUNT; ++i) all[i] = remote_start(b.port, "r", name_n);
+  peer_connect_to(&here, &b);
+  peer_meet(&here, COUNT);
+  while (killed < COUNT && best >= 10000000) {
+    char name[16];
+    snprintf(name, sizeof name, "name %d", killed);
+    peer_observe(&here, name, counter(&calls));
+    peer_flush(&here);
+    const uint64_t before = time_now();
+    remote_end(&all[killed++], SIGKILL);
+    EVENTUALLY(LOAD(here.gone) == killed);
+    if (LOAD(here.gone_at) - before < best) best = LOAD(here.gone_at) - before;
+  }
+  CHECK(best < 10000000);
+  while (killed < COUNT) remote_end(&all[killed++], SIGKILL);
+  EVENTUALLY(LOAD(here.gone) == COUNT);
   peer_release(&here);
   broker_delete(&b);
 }
