@@ -358,7 +358,7 @@ TEST(what_is_left_when_others_had_the_oldest_dropped_arrives_soon) {
     memcpy(memory_at(&c.s.own, at), &r, sizeof r);
     memset(memory_at(&c.s.own, at) + sizeof r, 'n', 32);
   }
-  its->slots[VICTIM_PLACE].dropped = 1;
+  its->slots[VICTIM_PLACE].dropped[0] = 1;
   STORE(its->oldest, r.size);
   STORE(its->head, (uint64_t)2 * r.size);
   stranger_greet(&c.s);
@@ -371,5 +371,55 @@ TEST(what_is_left_when_others_had_the_oldest_dropped_arrives_soon) {
   CHECK(time_now() - before < 400000000u);
   stranger_end(&c.s);
   EVENTUALLY(peer_stats(&c.victim).gone == 1);
+  scene_end(&c);
+}
+
+/* ---- What rings have lost --------------------------------------------------------------------- */
+
+/* So many entries for the victim, of which the first was dropped. */
+static void fill_ring(scene *c, uint64_t count) {
+  const entry r = entry_for_victim(1, 31);
+  stranger_connect(&c->s, &c->b);
+  board *its = c->s.own.board;
+  for (uint64_t at = 0; at < count * r.size; at += r.size) {
+    memcpy(memory_at(&c->s.own, at), &r, sizeof r);
+    memset(memory_at(&c->s.own, at) + sizeof r, 'n', 32);
+  }
+  its->slots[VICTIM_PLACE].dropped[1] = 1;
+  its->counted = r.size | COUNT_BIT;
+  STORE(its->oldest, r.size);
+  STORE(its->head, count * r.size);
+}
+
+/* It was killed while it dropped the second: that is there yet, and not counted, whatever is written
+ * of the new count. */
+TEST(what_was_being_dropped_at_a_kill_arrives) {
+  scene c;
+  scene_start(&c);
+  fill_ring(&c, 3);
+  const uint64_t size = entry_for_victim(1, 31).size;
+  c.s.own.board->slots[VICTIM_PLACE].dropped[0] = 2;
+  STORE(c.s.own.board->oldest, 2 * size);
+  stranger_greet(&c.s);
+  stranger_end(&c.s);
+  EVENTUALLY(peer_stats(&c.victim).gone == 1);
+  CHECK_EQ(LOAD(c.calls), 2);
+  CHECK_EQ(peer_stats(&c.victim).overwritten, 1);
+  CHECK_EQ(peer_stats(&c.victim).expelled, 0);
+  scene_end(&c);
+}
+
+/* It says that more was lost than there can have been. */
+TEST(losses_that_are_too_many_end_the_connection) {
+  scene c;
+  int expelled = 0;
+  scene_start(&c);
+  for (uint64_t dropped = 2; dropped != 0; dropped *= 1 << 21) {
+    fill_ring(&c, 2);
+    c.s.own.board->slots[VICTIM_PLACE].dropped[1] = dropped;
+    stranger_greet(&c.s);
+    expect_expelled(&c, &expelled);
+    CHECK_EQ(peer_stats(&c.victim).overwritten, 0);
+  }
   scene_end(&c);
 }

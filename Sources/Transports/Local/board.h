@@ -38,7 +38,7 @@ static inline bool places_are_none(const places *all) {
 typedef struct slot {
   _Alignas(64) uint64_t tail; /* so far the peer's ring was read */
   uint64_t begin;             /* before this there is nothing that the peer has to read */
-  uint64_t dropped;           /* of what was for the peer, so much was before `counted` */
+  uint64_t dropped[2];        /* of what was for the peer, so much was before `counted` */
 } slot;
 
 /* Positions count bytes from the beginning of the ring's life. What several peers look at often is
@@ -48,7 +48,7 @@ typedef struct board {
   _Alignas(64) uint64_t head; /* up to here the ring is written */
   uint32_t is_waited_for;     /* readers say at once how far they are */
   _Alignas(64) uint64_t oldest; /* before this it is or will be overwritten */
-  uint64_t counted;             /* what `dropped` of the slots is about */
+  uint64_t counted;             /* what `dropped` of the slots is about, and which one: COUNT_BIT */
   _Alignas(64) uint32_t sleeps; /* odd: the peer's thread sleeps */
   slot slots[PEERS_MAX];
 } board;
@@ -66,7 +66,12 @@ typedef struct memory {
   uint64_t ring_size;  /* a power of two */
 } memory;
 
-enum { RING_LEAST = 1 << 16, RING_MOST = 1 << 30 };
+enum {
+  RING_LEAST = 1 << 16,
+  RING_MOST = 1 << 30,
+  ENTRY_LEAST = sizeof(entry) + 8, /* with a name */
+  COUNT_BIT = 1                    /* positions are multiples of 8 */
+};
 
 /* Makes one that only this process can write. The descriptor of its file; negative: an errno. */
 int memory_create(memory *m, uint64_t ring_size);

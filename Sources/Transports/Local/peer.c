@@ -41,7 +41,8 @@ static bool take_place(local_client *c, peer *p) {
   p->start = p->tail = p->first = p->last = c->head;
   s = &c->memory.board->slots[p->place];
   __atomic_store_n(&s->begin, c->head, __ATOMIC_RELEASE);
-  __atomic_store_n(&s->dropped, 0, __ATOMIC_RELAXED);
+  __atomic_store_n(&s->dropped[0], 0, __ATOMIC_RELAXED);
+  __atomic_store_n(&s->dropped[1], 0, __ATOMIC_RELAXED);
   c->at[p->place] = p;
   p->next = c->peers;
   c->peers = p;

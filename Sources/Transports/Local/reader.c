@@ -17,48 +17,56 @@ static void store_tail(local_client *c, peer *p) {
   __atomic_store_n(&c->memory.board->slots[p->place].tail, p->position, __ATOMIC_RELEASE);
 }
 
+/* Of an entry, or of what was overwritten. */
+typedef enum reading { READ_NONE, READ_ONE, READ_OVERWRITTEN, READ_INVALID } reading;
+
 /* To be called after a copy was made: before this the peer may have overwritten it. If it was
  * killed between storing `oldest` and `counted`, it has overwritten no more than `counted` says. */
 static uint64_t oldest_of(const peer *p) {
   const board *b = p->memory.board;
   /* Pairs with the fence in show_oldest() in ring.c. */
   __atomic_thread_fence(__ATOMIC_ACQUIRE);
-  return __atomic_load_n(p->is_killed ? &b->counted : &b->oldest, __ATOMIC_RELAXED);
+  return p->is_killed ? __atomic_load_n(&b->counted, __ATOMIC_RELAXED) & ~(uint64_t)COUNT_BIT
+                      : __atomic_load_n(&b->oldest, __ATOMIC_RELAXED);
 }
 
 static bool is_overwritten(const peer *p) { return oldest_of(p) > p->position; }
 
 /* Goes on with the oldest entry that is left, and counts what was lost: of what was for this
- * process all that is dropped is before `oldest`, and all that was read, too. False: the peer is
- * writing that now. It does not wake this one afterwards if what it writes then is for others. */
-static bool catch_up_at_once(local_client *c, peer *p, uint64_t *head) {
+ * process all that is dropped is before `oldest`, and all that was read, too. Not more than had
+ * room between them. READ_OVERWRITTEN: the peer is writing that now. It does not wake this one
+ * afterwards if what it writes then is for others. */
+static reading catch_up_at_once(local_client *c, peer *p, uint64_t *head) {
   const board *b = p->memory.board;
   const uint64_t counted = __atomic_load_n(&b->counted, __ATOMIC_ACQUIRE);
-  const uint64_t dropped = __atomic_load_n(&b->slots[p->place_there].dropped, __ATOMIC_RELAXED);
+  const uint64_t dropped = __atomic_load_n(
+      &b->slots[p->place_there].dropped[counted & COUNT_BIT], __ATOMIC_RELAXED);
   const uint64_t oldest = oldest_of(p);
   uint64_t lost;
-  if (oldest != counted || oldest < p->position) return false;
+  if (oldest != (counted & ~(uint64_t)COUNT_BIT) || oldest < p->position) return READ_OVERWRITTEN;
+  lost = dropped > p->seen ? dropped - p->seen : 0;
+  if (lost > (oldest - p->position) / ENTRY_LEAST) return READ_INVALID;
   *head = __atomic_load_n(&b->head, __ATOMIC_ACQUIRE);
   p->position = oldest;
-  lost = dropped > p->seen ? dropped - p->seen : 0;
   p->seen += lost;
   p->lost += lost;
   __atomic_store_n(&c->overwritten, c->overwritten + lost, __ATOMIC_RELAXED);
-  return true;
+  return READ_NONE;
 }
 
-static bool catch_up(local_client *c, peer *p, uint64_t *head) {
+static reading catch_up(local_client *c, peer *p, uint64_t *head) {
+  reading result = catch_up_at_once(c, p, head);
   int tries;
-  if (catch_up_at_once(c, p, head)) return true;
-  if (!p->has_ended) return false;
+  if (result != READ_OVERWRITTEN || !p->has_ended) return result;
   /* It has cut the connection, and writes on; or it was killed in the middle. */
   for (tries = 0; tries < TRIES; ++tries) {
-    if (catch_up_at_once(c, p, head)) return true;
+    result = catch_up_at_once(c, p, head);
+    if (result != READ_OVERWRITTEN) return result;
     sched_yield();
   }
   p->is_killed = true;
-  catch_up_at_once(c, p, head);
-  return true;
+  result = catch_up_at_once(c, p, head);
+  return result == READ_INVALID ? READ_INVALID : READ_NONE;
 }
 
 /* ---- An entry -------------------------------------------------------------------------------- */
@@ -97,8 +105,6 @@ static void deliver(local_client *c, const char *name, uint32_t event, span payl
   /* Only this thread counts. */
   else __atomic_store_n(&base->delivered, base->delivered + 1, __ATOMIC_RELAXED);
 }
-
-typedef enum reading { READ_NONE, READ_ONE, READ_OVERWRITTEN, READ_INVALID } reading;
 
 /* Copies the entry at the position, and delivers it if it is for this process. */
 static reading read_one(local_client *c, peer *p, uint64_t left) {
@@ -153,9 +159,10 @@ int reader_read(local_client *c, peer *p, int most) {
   while (count >= 0 && count < most && p->position != head &&
          !__atomic_load_n(&c->base.is_stopping, __ATOMIC_RELAXED)) {
     reading result = head < p->position ? READ_INVALID : read_one(c, p, head - p->position);
+    if (result == READ_OVERWRITTEN && tries++ < TRIES) result = catch_up(c, p, &head);
     if (result == READ_ONE) ++count;
     if (result == READ_INVALID) count = -1;
-    p->is_behind = result == READ_OVERWRITTEN && (tries++ == TRIES || !catch_up(c, p, &head));
+    p->is_behind = result == READ_OVERWRITTEN;
     if (p->is_behind) break;
     tell_tail(c, p);
   }

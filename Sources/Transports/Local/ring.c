@@ -62,17 +62,18 @@ static void count_dropped(local_client *c, const entry *r, uint64_t position) {
 }
 
 /* Before an entry is overwritten, `oldest` says so: a reader that has copied one looks there
- * afterwards. The first fence pairs with that in reader.c: who has seen new bytes sees the new
- * `oldest`. `dropped` of the slots is between `oldest` and `counted`: it is whole while both are
- * the same. */
+ * afterwards. The first fence pairs with that in reader.c: who has seen new bytes, or new counts,
+ * sees the new `oldest`. `counted` names the counts that are whole: the others are written. So
+ * they are right, too, if the process is killed here. */
 static void show_oldest(local_client *c, bool has_counts) {
   board *b = c->memory.board;
+  const uint64_t which = ~b->counted & COUNT_BIT;
   peer *p;
   __atomic_store_n(&b->oldest, c->oldest, __ATOMIC_RELAXED);
   __atomic_thread_fence(__ATOMIC_RELEASE);
   for (p = has_counts ? c->peers : NULL; p != NULL; p = p->next)
-    __atomic_store_n(&b->slots[p->place].dropped, p->dropped, __ATOMIC_RELAXED);
-  __atomic_store_n(&b->counted, c->oldest, __ATOMIC_RELEASE);
+    __atomic_store_n(&b->slots[p->place].dropped[which], p->dropped, __ATOMIC_RELAXED);
+  __atomic_store_n(&b->counted, c->oldest | which, __ATOMIC_RELEASE);
 }
 
 /* A sixteenth at least is given up at once: so readers seldom have to read the line of `oldest`
