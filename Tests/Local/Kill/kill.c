@@ -4,7 +4,8 @@
  *   kill DIRECTORY SECONDS STEP WITHIN_MS
  *
  * A third of the time is for each: kills at any moment; at each STEPth beginning and end of a
- * system call of a life; at each (STEP * STEP)th instruction of a publication. */
+ * system call of a life; at each (STEP * STEP)th instruction of a publication, and twice as often
+ * while the publication drops what a subscriber has yet to read. */
 
 #include "world.h"
 
@@ -238,7 +239,9 @@ static bool has_nothing_left(void) {
 
 static void print_what_is_left(void) {
   for (int p = 0; p < PLACES; ++p)
-    printf("member %d: %d descriptors, %d mappings\n", p, count_descriptors(p), count_mappings(p));
+    printf("member %d.%u: %d descriptors, %d mappings; told of %d: %u, its end: %u\n", p,
+           the_world->places[p].number, count_descriptors(p), count_mappings(p), killed,
+           LOAD(the_world->places[p].met[killed]), LOAD(the_world->places[p].gone[killed]));
   printf("%d sockets; right: %d descriptors, %d mappings, %d sockets\n", count_sockets(""),
          right_descriptors, 2 * PLACES, PLACES);
 }
@@ -424,9 +427,9 @@ int main(int argc, char **argv) {
   for (uint64_t i = 0; i < 3; ++i)
     kill_in_order(each[i], kill_at_stop, step, begin + third + (i + 1) * third / 3,
                   "system calls");
-  for (uint64_t i = 0; i < 3; i += 2)
-    kill_in_order(each[i], kill_at_instruction, step * step,
-                  begin + 2 * third + (i + 2) * third / 4, "instructions");
+  kill_in_order(DROPS, kill_at_instruction, (step * step + 1) / 2, begin + 2 * third + third * 3 / 4,
+                "instructions");
+  kill_in_order(BLOCKS, kill_at_instruction, step * step, begin + 3 * third, "instructions");
   end_all();
   report(atof(argv[4]));
   return 0;

@@ -11,7 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { SIZE_MAX_SENT = 2000, BURST_MAX = 64, SHORT_LIFE = 40, BEFORE_STOP = 100 };
+/* Where a ring is full, each publication of the largest size drops an older one. */
+enum { SIZE_MAX_SENT = 4200, BURST_MAX = 64, SHORT_LIFE = 40, BEFORE_STOP = 100 };
 
 static int here; /* the place */
 static place *me;
@@ -38,7 +39,8 @@ static life *life_of(int p, uint32_t number) {
 static void publish_number(multicast_broadcaster b, life *l) {
   char payload[sizeof(numbered) + SIZE_MAX_SENT];
   const numbered n = {here, me->number, l->begun};
-  const size_t size = sizeof n + random_below(SIZE_MAX_SENT);
+  const size_t more = me->task == STOP_IN_PUBLISH ? SIZE_MAX_SENT : random_below(SIZE_MAX_SENT);
+  const size_t size = sizeof n + more;
   int64_t result;
   memcpy(payload, &n, sizeof n);
   memset(payload + sizeof n, (int)n.number, size - sizeof n);
@@ -82,6 +84,17 @@ static uint64_t begun_then[PLACES];
 
 static account *account_of(int p, uint32_t number) { return &accounts[p][number % LIVES_KEPT]; }
 
+/* It returns when the publisher is killed that is to be stopped while it drops what is not read. */
+static void wait_for_kill(const numbered *n) {
+  const place *one = &the_world->places[DROPS];
+  if (here != SLOW || n->place != DROPS || n->number > 0 || LOAD(one->number) != n->life ||
+      one->task != STOP_IN_PUBLISH)
+    return;
+  while (LOAD(life_of(DROPS, n->life)->killed_at) == 0 && !LOAD(the_world->has_to_end))
+    pause_us(100);
+  pause_us(random_below(2000));
+}
+
 static void take(void *context, uint32_t event, const void *payload, size_t size) {
   const unsigned char *bytes = payload;
   numbered n;
@@ -106,6 +119,7 @@ static void take(void *context, uint32_t event, const void *payload, size_t size
   a->next = n.number + 1;
   ++a->count;
   STORE(me->arrived, me->arrived + 1);
+  wait_for_kill(&n);
   if (here == SLOW && n.place == DROPS && n.number % 32 == 0) pause_us(300);
 }
 
