@@ -112,7 +112,9 @@ typedef struct local_client {
   size_t payload_size;
   uint32_t sleeps; /* as on the board */
   uint64_t joined_at;
-  bool is_short;   /* of memory: what is to be done is tried again soon */
+  uint64_t arrived_at; /* the last entry; 0: none */
+  bool is_frequent;    /* it came soon after that before it */
+  bool is_short;       /* of memory: what is to be done is tried again soon */
 
   uint64_t received, overwritten; /* of the statistics; atomic */
 } local_client;

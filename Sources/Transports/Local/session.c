@@ -21,9 +21,12 @@ enum {
   ENTRIES_MAX = 1024,
   /* How long the rings are read before the sockets are looked at. */
   READING_NS = 1000000,
-  /* How long a ring that is empty is looked at again before the thread sleeps: two wake-ups take as
-   * long. */
-  LOOKING_NS = 10000,
+  /* How long the thread looks for more after it has read something, before it sleeps: to wake it
+   * on another processor takes as long. */
+  LOOKING_NS = 50000,
+  /* And if something came at most so long after what was before it. Less often a thread seldom
+   * looks: one that gets nothing takes no time. */
+  OFTEN_NS = 500000,
   SOON_MS = 1,
   IDLE_MS = 1000,
   PATIENCE_NS = 1000000000
@@ -64,29 +67,33 @@ static int read_all(local_client *c) {
   return total;
 }
 
-static void relax(void) {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  __asm__ volatile("yield");
-#endif
+/* Whether there was something. */
+static bool read_some(local_client *c) {
+  uint64_t now;
+  if (read_all(c) == 0) return false;
+  now = now_ns();
+  /* Where more peers wait for processors than there are, looking would take them from these. */
+  c->is_frequent = now - c->arrived_at < OFTEN_NS && c->processors >= c->peer_count;
+  c->arrived_at = now;
+  return true;
 }
 
-/* Reads while there is something, and looks a little longer: an answer may come soon. Where peers
- * have to wait for a processor they get this one first: then there is more to be read at once, and
- * fewer of them have to be woken. */
+/* Whether an answer may come soon. */
+static bool is_looking(const local_client *c) {
+  return now_ns() - c->arrived_at < (c->is_frequent ? OFTEN_NS : LOOKING_NS) &&
+         !__atomic_load_n(&c->base.is_stopping, __ATOMIC_RELAXED);
+}
+
+/* Reads while there is something, and looks a little longer: an answer may come soon. The peer that
+ * is to give it may have to wait for this processor, however many there are: it gets it first. Then
+ * there is more to be read at once, too, and fewer peers have to be woken. */
 static void read_for_a_while(local_client *c) {
-  const bool has_company = c->processors > c->peer_count;
-  uint64_t now = now_ns(), end = now + READING_NS, quiet = now + LOOKING_NS;
-  while (now < end) {
-    const int count = read_all(c);
-    if (count == 0 && (now >= quiet || __atomic_load_n(&c->base.is_stopping, __ATOMIC_RELAXED)))
-      return;
-    if (count == 0 && has_company) relax();
-    if (count == 0 && !has_company) sched_yield();
-    now = now_ns();
-    if (count > 0) quiet = now + LOOKING_NS;
-  }
+  const uint64_t end = now_ns() + READING_NS;
+  do {
+    if (read_some(c)) continue;
+    if (!is_looking(c)) return;
+    sched_yield();
+  } while (now_ns() < end);
 }
 
 /* ---- Peers ----------------------------------------------------------------------------------- */
@@ -190,7 +197,7 @@ static void go_to_sleep(local_client *c) {
   /* Pairs with the fence in ring_show(): a peer sees that this thread sleeps, or its head is seen
    * here. */
   __atomic_thread_fence(__ATOMIC_SEQ_CST);
-  has_work = read_all(c) > 0;
+  has_work = read_some(c) || is_looking(c);
   pthread_mutex_lock(&base->lock);
   for (p = c->peers; p != NULL; p = p->next) {
     if (p->is_held || p->is_behind) timeout = SOON_MS;
@@ -204,6 +211,7 @@ static void go_to_sleep(local_client *c) {
   base->is_asleep = false;
   pthread_mutex_unlock(&base->lock);
   store_sleeps(c);
+  if (count > 0) read_some(c); /* before the message that has woken it: the answer is earlier */
   for (i = 0; i < count; ++i) heed_event(c, &events[i]);
 }
 
