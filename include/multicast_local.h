@@ -48,8 +48,8 @@ extern "C" {
  *              word for who connects say so. What a peer writes is checked before it is used: a
  *              peer that breaks the rules is cut off. Observers check payloads.
  * Threads      A transport has one thread. It calls `changed`, and the observers if there is no
- *              `queue`. While such a call runs, nothing is received. While something comes at
- *              least every 500 us, it looks for more instead of sleeping, and yields to others.
+ *              `queue`. While such a call runs, nothing is received. After a notification it
+ *              looks 50 us for the next one before it sleeps, and yields to others.
  * fork         The child does not use the group: publishing says MULTICAST_ERROR_STATE, and
  *              nothing arrives. The descriptors are closed on exec; until then, or until the child
  *              ends, the others do not notice that the parent was killed.

@@ -1,5 +1,5 @@
-/* How long a transport's thread looks for more before it sleeps. The machine may be too busy for
- * one round, but not for all of them. */
+/* How long the thread of a transport looks for more before it sleeps. The machine may be too busy
+ * for one round, but not for all of them. */
 
 #include "groups.h"
 
@@ -66,10 +66,9 @@ TEST_OF_BROKER(answer_comes_before_the_thread_sleeps, NULL) {
   peer_release(&there.p);
 }
 
-TEST_OF_BROKER(thread_sleeps_only_where_nothing_comes_soon, NULL) {
+TEST_OF_BROKER(thread_sleeps_where_nothing_comes_soon, NULL) {
   static stop there;
   SCOPED peer here;
-  struct timespec begin, end;
   int round = 0, i;
   peer_connect_to(&here, b);
   connect_stop(&there, b, "b", NULL);
@@ -78,14 +77,10 @@ TEST_OF_BROKER(thread_sleeps_only_where_nothing_comes_soon, NULL) {
     CHECK(++round <= ROUNDS);
     for (i = 0; i < COUNT; ++i) {
       CHECK_OK(peer_publish(&here, "b", 1, NULL, 0));
-      usleep(100);
+      usleep(200);
     }
     EVENTUALLY(LOAD(there.arrived) == round * COUNT);
-  } while (there.sleeps > COUNT / 4);
-  CHECK_EQ(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &begin), 0);
-  sleep(1);
-  CHECK_EQ(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end), 0);
-  CHECK((end.tv_sec - begin.tv_sec) * 1000 + (end.tv_nsec - begin.tv_nsec) / 1000000 < 100);
+  } while (there.sleeps < COUNT / 2);
   peer_release(&here);
   peer_release(&there.p);
 }

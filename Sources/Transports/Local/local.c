@@ -5,7 +5,6 @@
 #include "../Common/transport.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -85,15 +84,12 @@ static void free_client(client *base) {
 
 static multicast_status prepare(client *base, const void *options) {
   local_client *c = (local_client *)base;
-  cpu_set_t processors;
   c->options = *(const multicast_local_options *)options;
   c->memory_file = c->poller = c->group.folder = c->group.listener = -1;
   if (!texts_copy(&c->texts, &c->options, option_texts, TEXTS))
     return MULTICAST_ERROR_OUT_OF_MEMORY;
   if (strlen(c->options.name) > NAME_SHOWN) /* in `texts` */
     ((char *)(uintptr_t)c->options.name)[NAME_SHOWN] = '\0';
-  if (sched_getaffinity(0, sizeof processors, &processors) == 0)
-    c->processors = (unsigned)CPU_COUNT(&processors);
   c->memory_file = memory_create(&c->memory, c->options.ring_bytes);
   if (c->memory_file == -ENOMEM) return MULTICAST_ERROR_OUT_OF_MEMORY;
   c->poller = epoll_create1(EPOLL_CLOEXEC);

@@ -93,7 +93,6 @@ typedef struct local_client {
   memory memory; /* what this client shows: its board and its ring */
   int memory_file;
   int poller;       /* an epoll */
-  unsigned processors;
 
   /* Under the lock. */
   peer *peers;
@@ -113,7 +112,6 @@ typedef struct local_client {
   uint32_t sleeps; /* as on the board */
   uint64_t joined_at;
   uint64_t arrived_at; /* the last entry; 0: none */
-  bool is_frequent;    /* it came soon after that before it */
   bool is_short;       /* of memory: what is to be done is tried again soon */
 
   uint64_t received, overwritten; /* of the statistics; atomic */

@@ -22,11 +22,8 @@ enum {
   /* How long the rings are read before the sockets are looked at. */
   READING_NS = 1000000,
   /* How long the thread looks for more after it has read something, before it sleeps: to wake it
-   * on another processor takes as long. */
+   * on another processor takes as long, so this costs at most as much again. */
   LOOKING_NS = 50000,
-  /* And if something came at most so long after what was before it. Less often a thread seldom
-   * looks: one that gets nothing takes no time. */
-  OFTEN_NS = 500000,
   SOON_MS = 1,
   IDLE_MS = 1000,
   PATIENCE_NS = 1000000000
@@ -69,18 +66,14 @@ static int read_all(local_client *c) {
 
 /* Whether there was something. */
 static bool read_some(local_client *c) {
-  uint64_t now;
   if (read_all(c) == 0) return false;
-  now = now_ns();
-  /* Where more peers wait for processors than there are, looking would take them from these. */
-  c->is_frequent = now - c->arrived_at < OFTEN_NS && c->processors >= c->peer_count;
-  c->arrived_at = now;
+  c->arrived_at = now_ns();
   return true;
 }
 
 /* Whether an answer may come soon. */
 static bool is_looking(const local_client *c) {
-  return now_ns() - c->arrived_at < (c->is_frequent ? OFTEN_NS : LOOKING_NS) &&
+  return now_ns() - c->arrived_at < LOOKING_NS &&
          !__atomic_load_n(&c->base.is_stopping, __ATOMIC_RELAXED);
 }
 
