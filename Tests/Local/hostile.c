@@ -391,8 +391,8 @@ static void fill_ring(scene *c, uint64_t count) {
   STORE(its->head, count * r.size);
 }
 
-/* It was killed while it dropped the second: that is there yet, and not counted, whatever is written
- * of the new count. */
+/* It was killed while it dropped the second: that is there yet, and not counted, whatever is
+ * written of the new count. */
 TEST(what_was_being_dropped_at_a_kill_arrives) {
   scene c;
   scene_start(&c);
