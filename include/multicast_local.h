@@ -41,15 +41,19 @@ extern "C" {
  *              first observer of the name gets it, too, before its registration returns; one that
  *              another thread publishes meanwhile may be missed there, or come twice. It ends with
  *              its publisher.
+ * Questions    A question is asked of all peers that answer its name. The answer of each, its end
+ *              or its silence is told: multicast_local_ask(). Questions and answers are in the
+ *              rings, too: Order, Losses and `overflow` are as above. A transport does not get its
+ *              own questions.
  * Ends         The end of a process, in whatever way, is told to all others by the system, without
  *              a timeout: within 10 ms, unless the machine is busy or what it has published takes
  *              longer. They deliver that, then tell MULTICAST_LOCAL_GONE.
  * Security     Only processes of the same user take part: the folder's rights and the system's
  *              word for who connects say so. What a peer writes is checked before it is used: a
  *              peer that breaks the rules is cut off. Observers check payloads.
- * Threads      A transport has one thread. It calls `changed`, and the observers if there is no
- *              `queue`. While such a call runs, nothing is received. After a notification it
- *              looks 50 us for the next one before it sleeps, and yields to others.
+ * Threads      A transport has one thread. It calls `changed`, and the observers and those that
+ *              answer if there is no `queue`. While such a call runs, nothing is received. After a
+ *              notification it looks 50 us for the next one before it sleeps, and yields to others.
  * fork         The child does not use the group: publishing says MULTICAST_ERROR_STATE, and
  *              nothing arrives. The descriptors are closed on exec; until then, or until the child
  *              ends, the others do not notice that the parent was killed.
@@ -217,9 +221,124 @@ MULTICAST_API multicast_status multicast_local_connect(const multicast_local_opt
 MULTICAST_API multicast_status multicast_local_flush(const multicast_transport *transport,
                                                      uint64_t timeout_ns);
 
-/* ---- 3. Statistics --------------------------------------------------------------------------- */
+/* ---- 3. Questions ---------------------------------------------------------------------------- */
+
+/// Where an answer goes.
+///
+/// May be copied, and kept as long as one likes: nothing is to be released.
+/// The fields are the library's.
+///
+/// @since 1.1
+typedef struct multicast_local_question {
+  uint64_t transport;  ///< Of the one that answers. Zero: no question.
+  uint64_t peer;       ///< The one that asks.
+  uint64_t number;     ///< Which of its questions it is.
+} multicast_local_question;
+
+/// From now on this transport answers the questions that peers ask of a name.
+///
+/// The names whose questions are answered are told to the peers, as those
+/// with observers are; multicast_local_flush() waits until they know.
+///
+/// @param transport  As multicast_local_connect() made it.
+/// @param name       1 to 255 bytes. Names of questions and of notifications are different ones.
+/// @param function   Called for each question, where observers are called; it may answer with
+///                   multicast_local_reply(), or keep a copy of the question and answer later.
+///                   `question` and `payload` are valid until it returns. It replaces an earlier
+///                   function of the name. NULL: questions are not answered any more.
+/// @param context    Passed to the two functions.
+/// @param release    Runs once, on any thread, when `context` is not used any more: after the
+///                   function was replaced and its calls have returned, or after the transport's
+///                   release; also if this fails. Not in the child of a fork. May be NULL; not
+///                   used if `function` is NULL.
+/// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE: not a transport of this library, or it has
+///         been released; MULTICAST_ERROR_INVALID_ARGUMENT: not a name; MULTICAST_ERROR_NOT_FOUND:
+///         no function, and none to replace; MULTICAST_ERROR_STATE: in the child of a fork;
+///         MULTICAST_ERROR_OUT_OF_MEMORY.
+///
+/// Threads:   any. It does not wait: a call of an earlier function may go on.
+/// Reentry:   the function may call this, and reply, but not ask with this transport, unless that
+///            has a `queue`.
+/// Cost:      O(1), and a message to each peer.
+/// @since 1.1
+MULTICAST_API multicast_status multicast_local_answer(
+    const multicast_transport *transport, const char *name,
+    void (*function)(void *context, const multicast_local_question *question, uint32_t event,
+                     const void *payload, size_t size),
+    void *context, void (*release)(void *context));
+
+/// Answers a question: its asker is told MULTICAST_OK and gets the payload.
+///
+/// A question that nobody replies to ends with the asker's time. Of several
+/// replies the asker gets the first one.
+///
+/// @param question  As the function got it, or a copy.
+/// @param payload   The answer; may be NULL if there are no bytes.
+/// @param size      Bytes at `payload`, up to `max_payload`.
+/// @return MULTICAST_OK: it is in memory that the asker has, who may not wait for it any more;
+///         MULTICAST_ERROR_NOT_FOUND: the asker has gone; MULTICAST_ERROR_QUEUE_FULL: there is no
+///         room, see `overflow`, try again; MULTICAST_ERROR_LIMIT: larger than `max_payload`;
+///         MULTICAST_ERROR_INVALID_HANDLE: not a question, or its transport has been released;
+///         MULTICAST_ERROR_INVALID_ARGUMENT: NULL; MULTICAST_ERROR_STATE: in the child of a fork.
+///
+/// Threads:   any.
+/// Cost:      O(peers), and a copy.
+/// @since 1.1
+MULTICAST_API multicast_status multicast_local_reply(const multicast_local_question *question,
+                                                     const void *payload, size_t size);
+
+/// Asks all peers that answer a name, and waits for their answers.
+///
+/// `visit` is called once for each peer that was asked, in the order in
+/// which that is known, with its process, its name, and
+///   - MULTICAST_OK: it has answered, with the payload;
+///   - MULTICAST_ERROR_NOT_FOUND: it has ended, or detached, without an answer;
+///   - MULTICAST_ERROR_STATE: it does not answer the name any more;
+///   - MULTICAST_ERROR_OUT_OF_MEMORY: it had no memory for the question, or this process has none
+///     for its answer;
+///   - MULTICAST_ERROR_TIMEOUT: it has not answered in time. An answer that comes later is dropped
+///     (`late` of multicast_local_stats).
+/// `peer` and `payload` are valid until it returns; `payload` is NULL if there are no bytes. If it
+/// returns false, that is enough: it is not called again. So who wants the first answer returns
+/// `status != MULTICAST_OK`, and who wants all returns true.
+///
+/// @param transport   As multicast_local_connect() made it.
+/// @param name        As it is answered.
+/// @param event       Passed on to those that answer, as the payload.
+/// @param payload     Copied; may be NULL if there are no bytes.
+/// @param size        Bytes at `payload`, up to `max_payload`.
+/// @param timeout_ns  Nanoseconds on the monotonic clock, the wait for room included.
+///                    MULTICAST_FOREVER: no limit.
+/// @param visit       Not NULL. It must not end the thread.
+/// @param context     Passed to `visit`.
+/// @return MULTICAST_OK: all peers were told of, or `visit` has returned false;
+///         MULTICAST_ERROR_TIMEOUT: the same, and some have not answered in time;
+///         MULTICAST_ERROR_NOT_FOUND: nobody answers the name, at once;
+///         MULTICAST_ERROR_QUEUE_FULL: there is no room, see `overflow`; MULTICAST_ERROR_LIMIT:
+///         larger than `max_payload`; MULTICAST_ERROR_INVALID_ARGUMENT: not a name, or NULL;
+///         MULTICAST_ERROR_INVALID_HANDLE: not a transport of this library, or it has been
+///         released, also meanwhile: the others are not told of; MULTICAST_ERROR_STATE: on the
+///         transport's thread, or in the child of a fork; MULTICAST_ERROR_OUT_OF_MEMORY.
+///
+/// Threads:   any, several at once, but not the transport's. `visit` runs on this one, under no
+///            lock. A `queue` that this thread runs is not run meanwhile.
+/// Reentry:   observers and functions that answer may ask if the transport has a `queue`, and with
+///            another transport. `visit` may call anything.
+/// Cost:      O(peers), a copy, and some 100 bytes for each peer.
+/// @since 1.1
+MULTICAST_API multicast_status multicast_local_ask(
+    const multicast_transport *transport, const char *name, uint32_t event, const void *payload,
+    size_t size, uint64_t timeout_ns,
+    bool (*visit)(void *context, multicast_status status, int32_t pid, const char *peer,
+                  const void *payload, size_t size),
+    void *context);
+
+/* ---- 4. Statistics --------------------------------------------------------------------------- */
 
 /// What a transport has done since it was made.
+///
+/// A question counts as a publication, and where it arrives as a notification; an answer does not,
+/// but in `overwritten`.
 ///
 /// At every moment `published` is `sent` and `unwanted` together, and `received` is `delivered`,
 /// what is being delivered or waits in `queue`, and what is lost for another reason than the
@@ -266,13 +385,16 @@ typedef struct multicast_local_stats {
   /// Notifications that peers have overwritten before this process had read them: they drop the
   /// oldest.
   uint64_t overwritten;
+  /// Answers that were dropped: nobody waited for them any more, or they were not asked for.
+  uint64_t late;
 } multicast_local_stats;
 
 /// All zero, with `struct_size` set: ready for multicast_local_get_stats().
 ///
 /// @since 1.1
 #define MULTICAST_LOCAL_STATS_INIT \
-  {(uint32_t)sizeof(multicast_local_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+  {(uint32_t)sizeof(multicast_local_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
+   0}
 
 /// All zero, with `struct_size` set: ready for multicast_local_get_stats().
 ///

@@ -73,6 +73,7 @@ static const packet packets[] = {
     {false, MESSAGE_HELLO, UINT32_MAX, 2, "n", 1}, {false, MESSAGE_HELLO, 0, SIZE_MAX, NULL, 0},
     {true, MESSAGE_HELLO, 0, 2, "n", 1},   {true, MESSAGE_WANT, 0, 0, "", 0},
     {true, MESSAGE_WANT, 0, 1, "", 0},     {true, MESSAGE_WANT, 0, 1, "n", 0},
+    {true, MESSAGE_WANT, 2, 2, "n", 0},    {true, MESSAGE_UNWANT, 2, 2, "n", 0},
     {true, MESSAGE_WANT, 0, 4, "a\0b", 0}, {true, MESSAGE_WANT, 0, 257, long_text, 0},
     {true, MESSAGE_WANT, 0, 300, long_text, 0}, {true, MESSAGE_WANT, 0, 2, "n", 1},
     {true, MESSAGE_UNWANT, 0, 1, "", 0},   {true, MESSAGE_WAKE, 0, 2, "n", 0},
@@ -192,7 +193,7 @@ TEST(entries_that_are_none_end_the_connection) {
     stranger_write(&c.s, &good, "nxx", 3);
     EVENTUALLY(LOAD(c.calls) == calls + 1);
     bad.size = entries[row].size;
-    bad.name_size = entries[row].name_size;
+    bad.name_size = (uint16_t)entries[row].name_size;
     bad.payload_size = entries[row].payload_size;
     unsigned char *at = memory_at(&c.s.own, good.size);
     memcpy(at, &bad, sizeof bad);
@@ -294,6 +295,7 @@ TEST(peer_that_writes_anything_does_no_harm) {
     pthread_t thread = start_thread(scribble, &w);
     for (int i = 0; i < 200 && LOAD(c.victim.expelled) == before; ++i) {
       entry r = entry_for_victim(1, (uint32_t)i);
+      r.kind = (uint16_t)(i % 4);
       if (message_send(c.s.socket, MESSAGE_WAKE, 0, 0, NULL, -1) != 0) break;
       memcpy(memory_at(&c.s.own, LOAD(c.s.own.board->head)), &r, sizeof r);
       ADD(c.s.own.board->head, r.size);
@@ -335,7 +337,7 @@ TEST(head_that_is_further_than_the_ring_ends_the_connection) {
   scene_start(&c);
   stranger_connect(&c.s, &c.b);
   for (uint64_t at = 0; at < STRANGER_RING; at += 64) {
-    const entry r = {64, 1, 1, 1, {{0, 0}}};
+    const entry r = {.size = 64, .name_size = 1, .payload_size = 1, .event = 1};
     memcpy(memory_at(&c.s.own, at), &r, sizeof r);
   }
   STORE(c.s.own.board->head, (uint64_t)1 << 60);

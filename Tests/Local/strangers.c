@@ -4,6 +4,7 @@
 #include "strangers.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -81,8 +82,10 @@ void stranger_send(const stranger *s, const void *bytes, size_t size, int file, 
 }
 
 entry entry_for_victim(uint32_t name_size, uint32_t payload_size) {
-  entry r = {(uint32_t)(sizeof r + name_size + payload_size + 7) & ~7u, name_size, payload_size, 1,
-              {{0, 0}}};
+  entry r = {.size = (uint32_t)(sizeof r + name_size + payload_size + 7) & ~7u,
+             .name_size = (uint16_t)name_size,
+             .payload_size = payload_size,
+             .event = 1};
   places_add(&r.readers, VICTIM_PLACE);
   return r;
 }
@@ -93,5 +96,7 @@ void stranger_write(stranger *s, const entry *r, const void *behind, size_t size
   memcpy(at, r, sizeof *r);
   memcpy(at + sizeof *r, behind, size);
   __atomic_store_n(&b->head, b->head + r->size, __ATOMIC_RELEASE);
-  stranger_say(s, MESSAGE_WAKE, 0, NULL);
+  /* If its socket is full, it will wake. */
+  const int error = message_send(s->socket, MESSAGE_WAKE, 0, 0, NULL, -1);
+  CHECK(error == 0 || error == EAGAIN);
 }

@@ -26,6 +26,7 @@ void client_free(client *c) {
     outbox_free(&c->outbox);
     blocks_free(&c->blocks);
     names_free(&c->names);
+    names_free(&c->answered);
     pthread_cond_destroy(&c->changed);
     pthread_mutex_destroy(&c->lock);
   }

@@ -35,6 +35,9 @@ typedef struct engine {
   multicast_status (*prepare)(client *c, const void *options);
   /* On any thread, with a name, and a payload that is not too large. */
   multicast_status (*publish)(client *c, const char *name, uint32_t event, span payload);
+  /* On the thread that delivers: has a question answered. Negative: it cannot be. NULL: there are
+   * no questions. */
+  int64_t (*answer)(client *c, const char *name, uint32_t event, span payload, origin from);
   /* On any thread: the first observer of a name has come. NULL: that is all. */
   void (*observed)(client *c, const char *name);
   /* Of a publication. NULL: it has no header, and none is retained. */
@@ -80,6 +83,7 @@ struct client {
   blocks blocks; /* the memory of publications and arrivals of before */
   outbox outbox;
   names names;
+  names answered; /* names whose questions are answered here */
   arrivals arrivals;
   uint64_t arrived_bytes; /* of those, and of those that are delivered now */
   counts counts;

@@ -62,25 +62,32 @@ client *clients_at(const void *context) {
   return c != NULL && places[index].uses == handle >> INDEX_BITS ? c : NULL;
 }
 
-/* The client of a transport, with a reference for the caller; NULL: there is none. Another library,
- * or the program, may have made the transport. */
-static client *find(const multicast_transport *transport) {
+client *clients_find(const void *context) {
   client *c;
-  if (transport == NULL) return NULL;
   process_lock();
-  c = clients_at(transport->context);
-  if (c != NULL && c->publish != transport->publish) c = NULL;
+  c = clients_at(context);
   if (c != NULL) client_retain(c);
   process_unlock();
   return c;
 }
 
+client *clients_find_transport(const multicast_transport *transport) {
+  client *c = transport == NULL ? NULL : clients_find(transport->context);
+  if (c == NULL || c->publish == transport->publish) return c;
+  client_release(c);
+  return NULL;
+}
+
+uint64_t deadline_of(uint64_t timeout_ns) {
+  const uint64_t now = now_ns();
+  return timeout_ns < INT64_MAX - now ? now + timeout_ns : INT64_MAX;
+}
+
 multicast_status client_flush(const multicast_transport *transport, uint64_t timeout_ns,
                               multicast_status (*wait)(client *c, uint64_t deadline)) {
-  client *c = find(transport);
+  client *c = clients_find_transport(transport);
   multicast_status status = MULTICAST_ERROR_STATE;
-  uint64_t now = now_ns();
-  uint64_t deadline = timeout_ns < INT64_MAX - now ? now + timeout_ns : INT64_MAX;
+  uint64_t deadline = deadline_of(timeout_ns);
   if (c == NULL) return MULTICAST_ERROR_INVALID_HANDLE;
   if (!client_is_in_child(c) && !pthread_equal(pthread_self(), c->thread)) {
     pthread_mutex_lock(&c->lock);
@@ -93,7 +100,7 @@ multicast_status client_flush(const multicast_transport *transport, uint64_t tim
 
 multicast_status client_get_stats(const multicast_transport *transport, void *out, void *stats,
                                   size_t size, void (*fill)(const client *c, void *stats)) {
-  client *c = find(transport);
+  client *c = clients_find_transport(transport);
   multicast_status status = MULTICAST_ERROR_STATE;
   if (c == NULL) return MULTICAST_ERROR_INVALID_HANDLE;
   if (!client_is_in_child(c)) {

@@ -2,10 +2,11 @@
 
 #include <stdlib.h>
 
-void client_receive(client *c, const char *name, uint32_t event, span payload) {
+bool client_receive(client *c, const char *name, uint32_t event, span payload, origin from) {
   const bool is_ours = name != NULL && payload.size <= c->settings.max_payload;
   const size_t whole = is_ours ? arrival_size(name, payload) : 0;
   arrival *a = NULL;
+  bool is_taken = false;
   if (whole > BLOCK_SIZE) a = arrival_write(malloc(whole), whole, name, event, payload);
   pthread_mutex_lock(&c->lock);
   if (is_ours && whole <= BLOCK_SIZE)
@@ -17,14 +18,19 @@ void client_receive(client *c, const char *name, uint32_t event, span payload) {
     ++c->counts.lost;
     free(a);
   } else {
+    a->from = from;
     c->arrived_bytes += whole;
     arrivals_append(&c->arrivals, a);
     client_wake(c);
+    is_taken = true;
   }
   pthread_mutex_unlock(&c->lock);
+  return is_taken;
 }
 
-static int64_t deliver_to_observers(const client *c, const arrival *a) {
+static int64_t deliver(client *c, const arrival *a) {
+  if (a->from.peer != 0)
+    return c->engine->answer(c, a->name, a->event, (span){a->payload, a->size}, a->from);
   return multicast_broadcaster_deliver(c->settings.broadcaster, a->name, a->event,
                                        a->size == 0 ? NULL : a->payload, a->size);
 }
@@ -61,7 +67,7 @@ static bool deliver_one(client *c, arrival *a) {
     client_end_in_child(forks); /* a queue may call a function, too */
     return false;
   }
-  result = deliver_to_observers(c, a);
+  result = deliver(c, a);
   client_end_in_child(forks);
   if (result < 0) client_count_lost(c);
   /* Only this thread counts: a client without an inbox has no other one that delivers. */
@@ -115,7 +121,7 @@ static void deliver_from_inbox(void *context, uint32_t event, const void *payloa
   client *c = context;
   arrival *a = (arrival *)(uintptr_t)payload; /* no other delegate has it */
   const unsigned forks = process_forks();
-  int64_t result = deliver_to_observers(c, a);
+  int64_t result = deliver(c, a);
   (void)event, (void)size;
   a->is_counted = true;
   if (forks != process_forks()) return;

@@ -32,6 +32,13 @@ client *clients_take(const void *context);
  * and is removed after. NULL: there is none. */
 client *clients_at(const void *context);
 
+/* That of a context, with a reference for the caller; NULL: there is none. */
+client *clients_find(const void *context);
+/* That of a transport of this library. Another library, or the program, may have made it. */
+client *clients_find_transport(const multicast_transport *transport);
+
+uint64_t deadline_of(uint64_t timeout_ns); /* in the time of now_ns() */
+
 /* Finds the client of a transport and calls the function under its lock; `wait` may give that up
  * meanwhile. */
 multicast_status client_flush(const multicast_transport *transport, uint64_t timeout_ns,
@@ -44,8 +51,9 @@ multicast_status client_get_stats(const multicast_transport *transport, void *ou
 
 /* What arrives waits in a list, and the thread delivers it to the observers. */
 
-/* On any thread. Counts a message, and has its payload delivered; without a name it is ignored. */
-void client_receive(client *c, const char *name, uint32_t event, span payload);
+/* On any thread. Counts a message, and has its payload delivered; without a name it is ignored.
+ * Whether it will be. */
+bool client_receive(client *c, const char *name, uint32_t event, span payload, origin from);
 /* On the client's thread. Delivers so many at most, or queues them for the inbox's delegate. */
 void client_deliver(client *c, size_t most);
 /* If the options have a queue. */

@@ -18,7 +18,7 @@
 #endif
 
 /* Another layout has another number. */
-static const uint64_t magic = 0x316c61636f6c636du; /* "mclocal1" */
+static const uint64_t magic = 0x326c61636f6c636du; /* "mclocal2" */
 
 enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL };
 

@@ -53,10 +53,16 @@ typedef struct board {
   slot slots[PEERS_MAX];
 } board;
 
-/* An entry of the ring. Behind it are the name, without a NUL, and the payload. */
+typedef enum entry_kind { ENTRY_NOTIFICATION, ENTRY_QUESTION, ENTRY_ANSWER } entry_kind;
+
+/* An entry of the ring. Behind it are the name, without a NUL, the payload, and, but of a
+ * notification, the number of the question. */
 typedef struct entry {
   uint32_t size; /* of all, a multiple of 8 */
-  uint32_t name_size, payload_size, event;
+  uint16_t name_size; /* of an answer: 0 */
+  uint16_t kind;
+  uint32_t payload_size;
+  uint32_t event; /* of an answer: a multicast_status */
   places readers;
 } entry;
 

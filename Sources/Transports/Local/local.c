@@ -12,7 +12,7 @@
 
 enum {
   OPTIONS_SIZE = 120, /* of version 1.1 */
-  STATS_SIZE = 120,
+  STATS_SIZE = 128,
   RING_DEFAULT = 1 << 23,
   /* Of half a ring; for the entry's header and the longest name. */
   ENTRY_REST = 1024,
@@ -78,6 +78,7 @@ static void free_client(client *base) {
   close_file(c->memory_file);
   close_file(c->poller);
   memory_close(&c->memory);
+  if (!client_is_in_child(base)) answerers_release(c->old_answerers);
   free(c->payload);
   texts_free(&c->texts);
 }
@@ -105,6 +106,7 @@ static const engine local = {.thread_name = "multicast-local",
                              .start = start,
                              .prepare = prepare,
                              .publish = local_publish,
+                             .answer = local_answer,
                              .observed = local_give_kept,
                              .run = session_run,
                              .end = session_end,
@@ -134,7 +136,7 @@ static bool is_flushed(local_client *c, uint64_t change, uint64_t position) {
 
 static multicast_status wait_until_flushed(client *base, uint64_t deadline) {
   local_client *c = (local_client *)base;
-  const uint64_t change = base->names.changes, position = c->head;
+  const uint64_t change = changes_of(c), position = c->head;
   multicast_status status = MULTICAST_OK;
   ring_wait(c, true);
   while (status == MULTICAST_OK && !is_flushed(c, change, position)) {
@@ -166,6 +168,7 @@ static void fill_stats(const client *base, void *stats) {
   out->published = c->sent + c->unwanted;
   out->sent = c->sent;
   out->unwanted = c->unwanted;
+  out->late = c->late;
   out->refused = base->counts.refused;
   /* `delivered` first: what was received is counted before. */
   out->delivered = __atomic_load_n(&base->delivered, __ATOMIC_ACQUIRE);

@@ -15,8 +15,8 @@ typedef enum message_kind {
   MESSAGE_WAKE = 1, /* there is something in the ring */
   MESSAGE_HELLO,    /* the first one: `place` is that of who gets it, `number` is where the ring
                      * begins for it, `text` the sender's name; the memory's file comes with it */
-  MESSAGE_WANT,     /* the name `text` has observers */
-  MESSAGE_UNWANT,   /* it has none any more */
+  MESSAGE_WANT,     /* the name `text` has observers; if `place` is 1: its questions are answered */
+  MESSAGE_UNWANT,   /* it has none any more; or they are not */
   MESSAGE_SYNC,     /* all changes of names up to `number` were told */
   MESSAGE_DONE      /* the answer, when they are heeded */
 } message_kind;

@@ -71,10 +71,9 @@ peer *peer_add(local_client *c, int socket, const char *file) {
 }
 
 /* Under the lock. Nothing is for it any more. */
-static void leave_topics(local_client *c, const peer *p) {
+static void leave_topics(const names *all, const peer *p) {
   known_name *name;
-  for (name = names_next(&c->base.names, NULL); name != NULL;
-       name = names_next(&c->base.names, name)) {
+  for (name = names_next(all, NULL); name != NULL; name = names_next(all, name)) {
     topic *t = name->subscription;
     if (t != NULL) places_remove(&t->wanted_by, p->place);
   }
@@ -87,7 +86,8 @@ void peer_remove(local_client *c, peer *p) {
   *place = p->next;
   c->at[p->place] = NULL;
   --c->peer_count;
-  leave_topics(c, p);
+  leave_topics(&c->base.names, p);
+  leave_topics(&c->base.answered, p);
   pthread_cond_broadcast(&c->base.changed); /* a flush may wait for it */
   pthread_mutex_unlock(&c->base.lock);
   /* A child of a fork may have the socket, too: closing it here would not end these. */
@@ -121,21 +121,27 @@ static void list_last(local_client *c, topic *t) {
   }
 }
 
-void peers_note_names(local_client *c) {
-  names *all = &c->base.names;
+/* Under the lock. */
+static void note_names(local_client *c, names *all) {
   known_name *name;
-  pthread_mutex_lock(&c->base.lock);
-  c->is_short = false;
   while (!c->is_short && (name = names_take_change(all)) != NULL) {
-    topic *t = topic_make(c, name->text);
+    topic *t = topic_make(all, name->text);
     if (t != NULL) {
+      t->is_of_questions = all == &c->base.answered;
       list_last(c, t);
     } else {
       names_change(all, name);
       c->is_short = true;
     }
   }
-  if (!c->is_short) c->told = all->changes;
+}
+
+void peers_note_names(local_client *c) {
+  pthread_mutex_lock(&c->base.lock);
+  c->is_short = false;
+  note_names(c, &c->base.names);
+  note_names(c, &c->base.answered);
+  if (!c->is_short) c->told = changes_of(c);
   pthread_mutex_unlock(&c->base.lock);
 }
 
@@ -156,7 +162,8 @@ static bool say_name(local_client *c, peer *p) {
   has_changed = p->untold->name->is_changed;
   pthread_mutex_unlock(&c->base.lock);
   return has_changed ||
-         say(p, is_wanted ? MESSAGE_WANT : MESSAGE_UNWANT, 0, 0, p->untold->name->text, -1);
+         say(p, is_wanted ? MESSAGE_WANT : MESSAGE_UNWANT, p->untold->is_of_questions, 0,
+             p->untold->name->text, -1);
 }
 
 /* Names only when it has said hello: then it is known from where its ring is to be read. */
@@ -220,8 +227,11 @@ static bool give_kept(local_client *c, topic *t, const peer *p) {
   if (!ring_make_room(c, topic_kept(t), c->options.overflow == MULTICAST_OVERFLOW_DROP_OLDEST))
     return false;
   places_add(&only, p->place);
-  for (v = t->values; v != NULL; v = v->next)
-    ring_write(c, t->name->text, v->event, (span){v->payload, v->size}, &only);
+  for (v = t->values; v != NULL; v = v->next) {
+    const letter l = {
+        .name = t->name->text, .event = v->event, .payload = {v->payload, v->size}};
+    ring_write(c, &l, &only);
+  }
   ring_show(c, &only);
   return true;
 }
@@ -229,10 +239,11 @@ static bool give_kept(local_client *c, topic *t, const peer *p) {
 /* False: no room or no memory now. */
 static bool heed_name(local_client *c, const peer *p, const message *m) {
   const bool is_wanted = m->kind == MESSAGE_WANT;
+  names *all = m->place == 1 ? &c->base.answered : &c->base.names;
   bool is_heeded = true;
   topic *t;
   pthread_mutex_lock(&c->base.lock);
-  t = is_wanted ? topic_make(c, m->text) : topic_find(c, m->text);
+  t = is_wanted ? topic_make(all, m->text) : topic_find(all, m->text);
   /* Also if it was wanted before: that its last observer had gone may not have been told. */
   if (t != NULL) places_remove(&t->wanted_by, p->place);
   if (is_wanted) {

@@ -73,9 +73,11 @@ static reading catch_up(local_client *c, peer *p, uint64_t *head) {
 
 static bool is_entry(const peer *p, const entry *r, uint64_t left) {
   return left <= p->memory.ring_size && r->size % 8 == 0 && r->size >= sizeof *r &&
-         r->size <= left && r->name_size > 0 &&
-         r->name_size <= NAME_MAX_SIZE && r->payload_size <= p->memory.ring_size / 2 &&
-         r->size >= ring_size_of(r->name_size, r->payload_size);
+         r->size <= left && r->kind <= ENTRY_ANSWER && r->name_size <= NAME_MAX_SIZE &&
+         (r->name_size == 0) == (r->kind == ENTRY_ANSWER) &&
+         r->payload_size <= p->memory.ring_size / 2 &&
+         r->size >= ring_size_of(r->name_size, r->payload_size + number_size(r->kind)) &&
+         (r->kind != ENTRY_ANSWER || is_status_of_answer(r->event));
 }
 
 /* Where the payload is copied to. NULL: no memory. */
@@ -90,20 +92,45 @@ static unsigned char *payload_of(local_client *c, size_t size) {
   return larger;
 }
 
-static void deliver(local_client *c, const char *name, uint32_t event, span payload) {
+/* A notification, or a question. */
+static void deliver(local_client *c, const char *name, uint32_t event, span payload, origin from) {
   client *base = &c->base;
   const unsigned forks = process_forks();
   int64_t result;
   if (base->inbox.id != 0) {
-    client_receive(base, name, event, payload);
+    if (!client_receive(base, name, event, payload, from) && from.peer != 0)
+      answer_refuse(c, from, MULTICAST_ERROR_OUT_OF_MEMORY);
     return;
   }
-  result = multicast_broadcaster_deliver(base->settings.broadcaster, name, event, payload.at,
-                                         payload.size);
+  if (from.peer != 0)
+    result = local_answer(base, name, event, payload, from);
+  else
+    result = multicast_broadcaster_deliver(base->settings.broadcaster, name, event, payload.at,
+                                           payload.size);
   client_end_in_child(forks);
   if (result < 0) client_count_lost(base);
   /* Only this thread counts. */
   else __atomic_store_n(&base->delivered, base->delivered + 1, __ATOMIC_RELAXED);
+}
+
+/* What was copied. The position is behind it. */
+static void heed(local_client *c, const peer *p, const entry *r, const char *name, span payload,
+                 uint64_t number) {
+  const bool has_no_memory = payload.size > 0 && payload.at == NULL;
+  const origin from = {r->kind == ENTRY_QUESTION ? p->number : 0, number};
+  if (r->kind == ENTRY_ANSWER) {
+    question_answered(c, p, number,
+                      has_no_memory ? MULTICAST_ERROR_OUT_OF_MEMORY : (multicast_status)r->event,
+                      payload);
+    return;
+  }
+  __atomic_store_n(&c->received, c->received + 1, __ATOMIC_RELAXED);
+  if (!has_no_memory) {
+    deliver(c, name, r->event, payload, from);
+  } else {
+    client_count_lost(&c->base);
+    if (from.peer != 0) answer_refuse(c, from, MULTICAST_ERROR_OUT_OF_MEMORY);
+  }
 }
 
 /* Copies the entry at the position, and delivers it if it is for this process. */
@@ -111,6 +138,7 @@ static reading read_one(local_client *c, peer *p, uint64_t left) {
   const unsigned char *at = memory_at(&p->memory, p->position);
   char name[NAME_MAX_SIZE + 1];
   span payload = {NULL, 0};
+  uint64_t number = 0;
   entry r;
   if (left < sizeof r) return is_overwritten(p) ? READ_OVERWRITTEN : READ_INVALID;
   memcpy(&r, at, sizeof r);
@@ -128,13 +156,12 @@ static reading read_one(local_client *c, peer *p, uint64_t left) {
     if (copy != NULL) memcpy(copy, at + r.name_size, r.payload_size);
     payload = (span){copy, r.payload_size};
   }
+  memcpy(&number, at + r.name_size + r.payload_size, number_size(r.kind));
   if (is_overwritten(p)) return READ_OVERWRITTEN;
   if (strlen(name) != r.name_size) return READ_INVALID;
   p->position += r.size;
   ++p->seen;
-  __atomic_store_n(&c->received, c->received + 1, __ATOMIC_RELAXED);
-  if (payload.size > 0 && payload.at == NULL) client_count_lost(&c->base);
-  else deliver(c, name, r.event, payload);
+  heed(c, p, &r, name, payload, number);
   return READ_ONE;
 }
 

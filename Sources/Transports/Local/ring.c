@@ -2,6 +2,8 @@
 
 #include "local.h"
 
+#include "../Common/transport.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -112,14 +114,25 @@ static void address(local_client *c, peer *p, uint64_t position, uint64_t end) {
   p->last = end;
 }
 
-void ring_write(local_client *c, const char *name, uint32_t event, span payload,
-                const places *readers) {
-  const size_t name_bytes = strlen(name), size = ring_size_of(name_bytes, payload.size);
+size_t letter_size(const letter *l) {
+  return ring_size_of(strlen(l->name), l->payload.size + number_size(l->kind));
+}
+
+void ring_write(local_client *c, const letter *l, const places *readers) {
+  const size_t name_bytes = strlen(l->name), size = letter_size(l);
   unsigned char *at = memory_at(&c->memory, c->head);
-  const entry r = {(uint32_t)size, (uint32_t)name_bytes, (uint32_t)payload.size, event, *readers};
+  const entry r = {.size = (uint32_t)size,
+                   .name_size = (uint16_t)name_bytes,
+                   .kind = (uint16_t)l->kind,
+                   .payload_size = (uint32_t)l->payload.size,
+                   .event = l->event,
+                   .readers = *readers};
   memcpy(at, &r, sizeof r);
-  memcpy(at + sizeof r, name, name_bytes); /* NOLINT(bugprone-not-null-terminated-result) */
-  if (payload.size > 0) memcpy(at + sizeof r + name_bytes, payload.at, payload.size);
+  at += sizeof r;
+  memcpy(at, l->name, name_bytes); /* NOLINT(bugprone-not-null-terminated-result) */
+  at += name_bytes;
+  if (l->payload.size > 0) memcpy(at, l->payload.at, l->payload.size);
+  memcpy(at + l->payload.size, &l->number, number_size(l->kind));
   FOR_PLACES(place, readers) address(c, c->at[place], c->head, c->head + size);
   c->head += size;
 }
@@ -169,15 +182,14 @@ static void wait_for_slowest(local_client *c, uint64_t position, uint64_t deadli
     p->is_over = true;
 }
 
-/* Under the lock, which it may give up. */
-static multicast_status get_room(local_client *c, size_t bytes) {
+multicast_status ring_get_room(local_client *c, size_t bytes, uint64_t until) {
   const multicast_overflow how = c->options.overflow;
-  uint64_t now, deadline = 0;
+  uint64_t deadline;
   bool has_room = ring_make_room(c, bytes, how == MULTICAST_OVERFLOW_DROP_OLDEST);
   if (has_room || how != MULTICAST_OVERFLOW_BLOCK)
     return has_room ? MULTICAST_OK : MULTICAST_ERROR_QUEUE_FULL;
-  now = now_ns();
-  deadline = c->options.block_ns < INT64_MAX - now ? now + c->options.block_ns : INT64_MAX;
+  deadline = deadline_of(c->options.block_ns);
+  if (deadline > until) deadline = until;
   ring_wait(c, true);
   while (!has_room && !c->base.is_stopping && now_ns() < deadline) {
     wait_for_slowest(c, c->head + bytes - c->memory.ring_size, deadline);
@@ -199,11 +211,12 @@ static bool may_keep(const local_client *c, const topic *t, const value *v) {
 /* Under the lock, which it may give up. `v`: what is to be kept, or NULL. */
 static multicast_status publish(local_client *c, const char *name, uint32_t event, span payload,
                                 value *v) {
-  topic *t = v == NULL ? topic_find(c, name) : topic_make(c, name);
+  topic *t = v == NULL ? topic_find(&c->base.names, name) : topic_make(&c->base.names, name);
+  const letter l = {.name = name, .event = event, .payload = payload};
   multicast_status status;
   if (v != NULL && t == NULL) return MULTICAST_ERROR_OUT_OF_MEMORY;
   if (t != NULL && !places_are_none(&t->wanted_by)) {
-    status = get_room(c, ring_size_of(strlen(name), payload.size));
+    status = ring_get_room(c, letter_size(&l), MULTICAST_FOREVER);
     if (status != MULTICAST_OK) return status;
   }
   if (v != NULL && !may_keep(c, t, v)) return MULTICAST_ERROR_LIMIT;
@@ -211,7 +224,7 @@ static multicast_status publish(local_client *c, const char *name, uint32_t even
   if (t == NULL || places_are_none(&t->wanted_by)) {
     ++c->unwanted;
   } else {
-    ring_write(c, name, event, payload, &t->wanted_by);
+    ring_write(c, &l, &t->wanted_by);
     ring_show(c, &t->wanted_by);
     ++c->sent;
   }

@@ -118,6 +118,7 @@ static void remove_peer(local_client *c, peer *p) {
     client_come_back(&c->base);
     if (c->base.inbox.id != 0) client_deliver(&c->base, SIZE_MAX);
   }
+  questions_end(c, p); /* at once: sweeping may take a moment */
   if (p->lost > 0) tell_of_peer(c, p, MULTICAST_LOCAL_LOST);
   if (is_met && !is_false) group_sweep(&c->group, pid);
   peer_remove(c, p);
@@ -179,6 +180,11 @@ static void store_sleeps(local_client *c) {
   __atomic_store_n(&c->memory.board->sleeps, ++c->sleeps, __ATOMIC_RELAXED);
 }
 
+/* Under the lock. */
+static bool has_changes(const local_client *c) {
+  return c->base.names.first_change != NULL || c->base.answered.first_change != NULL;
+}
+
 /* Sleeps until a peer, another thread, or the time wakes it. */
 static void go_to_sleep(local_client *c) {
   client *base = &c->base;
@@ -196,7 +202,7 @@ static void go_to_sleep(local_client *c) {
     if (p->is_held || p->is_behind) timeout = SOON_MS;
     has_work = has_work || ((p->has_ended || p->is_false) && !c->is_short);
   }
-  has_work = has_work || base->is_stopping || (base->names.first_change != NULL && !c->is_short);
+  has_work = has_work || base->is_stopping || (has_changes(c) && !c->is_short);
   base->is_asleep = !has_work;
   pthread_mutex_unlock(&base->lock);
   count = epoll_wait(c->poller, events, EVENTS_MAX, has_work ? 0 : timeout);

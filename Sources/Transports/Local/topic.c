@@ -3,16 +3,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-topic *topic_find(const local_client *c, const char *name) {
-  const known_name *known = names_find(&c->base.names, name);
+topic *topic_find(const names *all, const char *name) {
+  const known_name *known = names_find(all, name);
   return known == NULL ? NULL : known->subscription;
 }
 
 /* Names stay: so do those of a broadcaster. */
-topic *topic_make(local_client *c, const char *name) {
-  known_name *known = names_find(&c->base.names, name);
+topic *topic_make(names *all, const char *name) {
+  known_name *known = names_find(all, name);
   topic *t;
-  if (known == NULL) known = names_add(&c->base.names, name);
+  if (known == NULL) known = names_add(all, name);
   if (known == NULL) return NULL;
   if (known->subscription != NULL) return known->subscription;
   t = calloc(1, sizeof *t);
@@ -76,10 +76,9 @@ static value *copy_values(const topic *t) {
 }
 
 void local_give_kept(client *base, const char *name) {
-  const local_client *c = (const local_client *)base;
   value *v, *next;
   pthread_mutex_lock(&base->lock);
-  v = copy_values(topic_find(c, name));
+  v = copy_values(topic_find(&base->names, name));
   pthread_mutex_unlock(&base->lock);
   for (; v != NULL; v = next) {
     next = v->next;
@@ -89,8 +88,14 @@ void local_give_kept(client *base, const char *name) {
   }
 }
 
-void topics_free(local_client *c) {
-  const names *all = &c->base.names;
+/* Their functions may be called yet. */
+static void set_aside(local_client *c, answerer *a) {
+  if (a == NULL) return;
+  a->next = c->old_answerers;
+  c->old_answerers = a;
+}
+
+static void free_all(local_client *c, const names *all) {
   known_name *name;
   for (name = names_next(all, NULL); name != NULL; name = names_next(all, name)) {
     topic *t = name->subscription;
@@ -99,7 +104,13 @@ void topics_free(local_client *c) {
       t->values = v->next;
       free(v);
     }
+    if (t != NULL) set_aside(c, t->answerer);
     free(t);
     name->subscription = NULL;
   }
+}
+
+void topics_free(local_client *c) {
+  free_all(c, &c->base.names);
+  free_all(c, &c->base.answered);
 }

@@ -90,7 +90,7 @@ static void on_message(struct mosquitto *mosquitto, void *object,
       coding_read(&topic_coding, message->topic, c->options.topic_prefix, name, &event) > 0 &&
       is_wanted(c, name);
   client_receive(&c->base, is_taken ? name : NULL, event,
-                 (span){is_ours ? payload + HEADER_SIZE : payload, size});
+                 (span){is_ours ? payload + HEADER_SIZE : payload, size}, (origin){0, 0});
 }
 
 /* ---- What is sent ---------------------------------------------------------------------------- */

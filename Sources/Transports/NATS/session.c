@@ -57,7 +57,7 @@ static void on_message(natsConnection *connection, natsSubscription *subscriptio
     pthread_mutex_lock(&c->gate);
     pthread_mutex_unlock(&c->gate);
   }
-  client_receive(&c->base, is_ours ? r->name : NULL, event, payload);
+  client_receive(&c->base, is_ours ? r->name : NULL, event, payload, (origin){0, 0});
   natsMsg_Destroy(message);
 }
 

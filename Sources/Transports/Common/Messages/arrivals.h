@@ -11,6 +11,11 @@ typedef struct drops {
   uint64_t count;
 } drops;
 
+/* Who asks, and which question of that one it is: numbers of the engine. */
+typedef struct origin {
+  uint64_t peer, number; /* 0: it is no question */
+} origin;
+
 typedef struct arrival {
   struct arrival *next;
   drops *drops;    /* NULL: it is not in the queue */
@@ -19,6 +24,7 @@ typedef struct arrival {
   size_t size;
   const char *name; /* behind the payload */
   uint32_t event;
+  origin from;
   _Alignas(16) unsigned char payload[];
 } arrival;
 _Static_assert(_Alignof(arrival) <= 16, "malloc() aligns so");

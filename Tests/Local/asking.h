@@ -1,0 +1,47 @@
+/* Peers that ask, and what they are told. */
+
+#ifndef ASKING_H
+#define ASKING_H
+
+#include "groups.h"
+
+enum { TOLD_MAX = 32 };
+
+/* All that a question was told, in order. */
+typedef struct told {
+  int count;
+  int enough; /* after so many answers; 0: never */
+  int answers;
+  struct {
+    multicast_status status;
+    int32_t pid;
+    char peer[64], payload[64];
+    size_t size;
+    uint64_t at;
+  } each[TOLD_MAX];
+} told;
+
+bool note_told(void *context, multicast_status status, int32_t pid, const char *peer,
+               const void *payload, size_t size);
+
+/* Asks with event 7 and a text. */
+multicast_status ask(const peer *p, told *t, const char *name, const char *text,
+                     uint64_t timeout_ns);
+
+/* Answers "NAME:EVENT:QUESTION". */
+typedef struct responder {
+  const char *name;
+  int calls, releases;
+} responder;
+
+void respond(void *context, const multicast_local_question *question, uint32_t event,
+             const void *payload, size_t size);
+void note_release_of_responder(void *context);
+/* Keeps the question in the memory at `context`, which is zero before; and does not answer. */
+void keep_question(void *context, const multicast_local_question *question, uint32_t event,
+                   const void *payload, size_t size);
+
+/* Has a peer answer a name, and waits until all know. */
+void peer_answer(peer *p, const char *name, responder *r);
+
+#endif
