@@ -376,7 +376,7 @@ TEST(what_is_left_when_others_had_the_oldest_dropped_arrives_soon) {
   scene_end(&c);
 }
 
-/* ---- What rings have lost --------------------------------------------------------------------- */
+/* ---- What rings have lost -------------------------------------------------------------------- */
 
 /* So many entries for the victim, of which the first was dropped. */
 static void fill_ring(scene *c, uint64_t count) {

@@ -427,8 +427,8 @@ int main(int argc, char **argv) {
   for (uint64_t i = 0; i < 3; ++i)
     kill_in_order(each[i], kill_at_stop, step, begin + third + (i + 1) * third / 3,
                   "system calls");
-  kill_in_order(DROPS, kill_at_instruction, (step * step + 1) / 2, begin + 2 * third + third * 3 / 4,
-                "instructions");
+  kill_in_order(DROPS, kill_at_instruction, (step * step + 1) / 2,
+                begin + 2 * third + third * 3 / 4, "instructions");
   kill_in_order(BLOCKS, kill_at_instruction, step * step, begin + 3 * third, "instructions");
   end_all();
   report(atof(argv[4]));
