@@ -1,5 +1,5 @@
-/* The ring of a publisher at each of its instructions: whenever it is killed there, what others find
- * is right. */
+/* The ring of a publisher at each of its instructions: whenever it is killed there, what others
+ * find is right. */
 
 #include "strangers.h"
 
