@@ -35,3 +35,9 @@ add_check(transports_bridge LABELS mqtt nats TIMEOUT 300 COST 20
 add_check(local_kill LABELS local everyday TIMEOUT 300 COST 20 PACKAGES gcc
   COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/Local/Kill/run $<TARGET_FILE:multicast>
     ${PROJECT_BINARY_DIR}/local-kill)
+
+# It still runs; what it measures means nothing.
+add_check(local_benchmark LABELS local bench TIMEOUT 300 COST 20
+  PACKAGES ${mqtt_packages} ${nats_packages} gcc libzmq3-dev python3-matplotlib
+  COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/Local/Benchmark/run $<TARGET_FILE:multicast>
+    ${PROJECT_BINARY_DIR}/local-benchmark --quick)

@@ -44,7 +44,7 @@ static void on_message(struct mosquitto *m, void *object,
 }
 
 static void publish_bare(client *c, const char *name, const void *payload) {
-  if (mosquitto_publish(c->connection, NULL, name, SIZE, payload, c->kind, false) != 0)
+  if (mosquitto_publish(c->connection, NULL, name, (int)c->size, payload, c->kind, false) != 0)
     fail("mosquitto_publish");
 }
 

@@ -42,7 +42,7 @@ static void on_message(natsConnection *connection, natsSubscription *subscriptio
 /* The subjects are those that libmulticast-nats has: the server does the same for both. */
 static void publish_bare(client *c, const char *name, const void *payload) {
   const char *subject = name[0] == 't' ? "multicast.there.1" : "multicast.back.1";
-  expect_ok(natsConnection_Publish(c->connection, subject, payload, SIZE));
+  expect_ok(natsConnection_Publish(c->connection, subject, payload, c->size));
 }
 
 static void flush_bare(client *c) { expect_ok(natsConnection_FlushTimeout(c->connection, 20000)); }

@@ -7,57 +7,15 @@
 
 #include "measure.h"
 
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-enum { PINGS = 2000, SECONDS_MAX = 60 };
-
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
-void fail(const char *what) {
-  fprintf(stderr, "benchmark: %s\n", what);
-  _exit(1);
-}
-
-/* ---- Clients of ours ------------------------------------------------------------------------- */
-
-static void notified(void *context, uint32_t event, const void *payload, size_t size) {
-  client *c = context;
-  (void)event;
-  c->arrived(c, payload, size);
-}
-
-static void publish_ours(client *c, const char *name, const void *payload) {
-  int64_t result;
-  while ((result = multicast_broadcaster_notify(c->broadcaster, name, 1, payload, SIZE)) ==
-         MULTICAST_ERROR_QUEUE_FULL)
-    usleep(100);
-  if (result < 0) fail("notify");
-}
-
-multicast_broadcaster begin_ours(client *c) {
-  c->broadcaster = multicast_broadcaster_create(NULL);
-  c->publish = publish_ours;
-  return c->broadcaster;
-}
-
-void attach_ours(client *c, const multicast_transport *transport) {
-  const multicast_delegate d = {notified, c};
-  if (multicast_broadcaster_attach(c->broadcaster, transport) != MULTICAST_OK ||
-      multicast_broadcaster_register(c->broadcaster, c->name, d, NULL, NULL) != MULTICAST_OK)
-    fail("attach");
-}
+enum { SECONDS_MAX = 60 };
 
 /* ---- The two processes ----------------------------------------------------------------------- */
 
@@ -75,19 +33,6 @@ static void answer(client *c, const void *payload, size_t size) {
   memcpy(back, &received_there, sizeof received_there);
   if (received_there % answer_every == 0) c->publish(c, "back", back);
 }
-
-/* What the other process says, in the process that measures. */
-static int received;
-
-static void be_answered(client *c, const void *payload, size_t size) {
-  int count;
-  (void)c;
-  if (size != SIZE) fail("an answer of another size");
-  memcpy(&count, payload, sizeof count);
-  __atomic_store_n(&received, count, __ATOMIC_SEQ_CST);
-}
-
-static int received_now(void) { return __atomic_load_n(&received, __ATOMIC_SEQ_CST); }
 
 /* It has told why. */
 static void end_with_child(int signal) {
@@ -140,27 +85,6 @@ static void measure_rate(client *c, int count, int window) {
   printf(" %9.0f messages/s\n", count / took);
 }
 
-static int compare(const void *a, const void *b) {
-  double left = *(const double *)a, right = *(const double *)b;
-  return (left > right) - (left < right);
-}
-
-/* A message there, and one back. */
-static void measure_latency(client *c) {
-  static double times[PINGS];
-  char payload[SIZE] = "";
-  for (int i = 0; i < PINGS; ++i) {
-    const double begin = now();
-    memcpy(payload, &i, sizeof i);
-    c->publish(c, "there", payload);
-    while (received_now() <= i) sched_yield();
-    times[i] = now() - begin;
-  }
-  qsort(times, PINGS, sizeof *times, compare);
-  printf(" there and back: median %6.1f us, 99th %7.1f us;", times[PINGS / 2] * 1e6,
-         times[PINGS * 99 / 100] * 1e6);
-}
-
 static void measure(const contender *who, client here, bool is_rate) {
   const int messages = the_benchmark.messages, window = the_benchmark.window;
   alarm(SECONDS_MAX);
@@ -171,7 +95,7 @@ static void measure(const contender *who, client here, bool is_rate) {
   here.publishes_many = is_rate;
   who->create(&here);
   if (is_rate) measure_rate(&here, messages, window);
-  else measure_latency(&here);
+  else measure_latency(&here, PINGS);
   end_other(child);
 }
 
@@ -201,7 +125,7 @@ static void measure_contender(const contender *who, const client *c) {
 
 int main(int argc, char **argv) {
   if (argc != 3) fail("usage: benchmark PORT ROUNDS");
-  client c = {.port = atoi(argv[1])};
+  client c = {.port = atoi(argv[1]), .size = SIZE};
   int rounds = atoi(argv[2]);
   for (int round = 0; round < rounds; ++round) {
     for (c.kind = 0; the_benchmark.kinds[c.kind] != NULL; ++c.kind) {

@@ -7,12 +7,19 @@
 
 #include <stdbool.h>
 
-enum { SIZE = 64 }; /* of each payload */
+enum {
+  SIZE = 64,            /* of a small payload */
+  LARGE_SIZE = 1000000, /* of a large one */
+  PINGS = 2000          /* messages there and back, at most */
+};
 
 /* A connection in one process. */
 typedef struct client client;
 struct client {
   int port;
+  size_t size;           /* of each payload that it publishes */
+  int number;            /* of those that subscribe the same name: 0, 1... */
+  int subscribers;       /* so many subscribe what it publishes */
   int kind;              /* the index in `kinds` of the benchmark */
   bool publishes_many;   /* as many as go; otherwise one, and then it waits */
   const char *name;      /* what it subscribes */
@@ -40,6 +47,14 @@ typedef struct benchmark {
 extern const benchmark the_benchmark;
 
 void fail(const char *what);
+double now(void); /* in seconds */
+
+/* The answers: each has the number of messages that have arrived there. */
+void be_answered(client *c, const void *payload, size_t size);
+int received_now(void); /* the last answer */
+
+/* So often a message "there", and an answer back. Prints the times. */
+void measure_latency(client *c, int pings);
 
 /* The clients of our libraries differ only in how they connect. */
 multicast_broadcaster begin_ours(client *c);

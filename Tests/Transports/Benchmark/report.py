@@ -23,8 +23,9 @@ LINE = re.compile(
     r"^(?:(?P<kind>\S.*?) )?(?P<library>\S+) +there and back: median +(?P<median>[\d.]+) us,"
     r" 99th +(?P<late>[\d.]+) us; +(?P<rate>\d+) messages/s$", re.MULTILINE)
 OURS, BARE = "ours", "bare"
-COLORS = {OURS: "#0072b2", BARE: "#000000"}
-MARKERS = {OURS: "o", BARE: "x"}
+RATIOS = ", and of the ratios in a round"
+COLORS = {BARE: "#000000"}
+MARKERS = {BARE: "x"}
 
 
 def main():
@@ -40,7 +41,7 @@ def main():
     given = parser.parse_args()
     names = {OURS: given.ours, BARE: given.bare}
     rounds = read(given.printed.read_text(), names)
-    text = f"{table(rounds, names)}\n\n{conditions(rounds, given.packages)}"
+    text = f"{table(rounds, names)}\n\n{conditions(rounds, given.packages, RATIOS)}"
     print(text)
     draw(rounds, names, given.plot)
     if given.update_readme:
@@ -92,17 +93,18 @@ def table(rounds, names):
     return "\n".join(lines)
 
 
-def conditions(rounds, packages):
+def conditions(rounds, packages, and_of=""):
     cpu = Path("/proc/cpuinfo").read_text()
     name = machine.field(cpu, r"model name\s*:\s*(.+)") or platform.machine()
     virtual = re.search(r"^flags\s*:.*\bhypervisor\b", cpu, re.MULTILINE)
     cores = len(os.sched_getaffinity(0))
     pairs = (each.partition("=")[::2] for each in packages)
     versions = [(what, machine.version(package, None)) for what, package in pairs]
-    versions = " and ".join(f"{what} {version}" for what, version in versions if version)
+    versions = [f"{what} {version}" for what, version in versions if version]
+    versions = " and ".join(filter(None, [", ".join(versions[:-1]), *versions[-1:]]))
     count = len(next(iter(rounds.values())))
     return textwrap.fill(
-        f"Medians of {count} rounds, and of the ratios in a round. Measured on {name},"
+        f"Medians of {count} rounds{and_of}. Measured on {name},"
         f" {'a virtual machine with ' if virtual else ''}{cores} cores,"
         f" {platform.system()} {platform.release()}"
         f"{', with ' if versions else ''}{versions}.", 120)
@@ -133,10 +135,10 @@ def draw(rounds, names, path):
 
 def draw_panel(panel, rounds, names, figure, title, better):
     """A row for each library: the median of its rounds, and small each round."""
-    rows = [(kind, library) for kind in kinds(rounds) for library in (OURS, BARE)][::-1]
+    rows = [(kind, library) for kind in kinds(rounds) for library in names][::-1]
     scale, unit = (1000, "k") if figure == "rate" else (1, " µs")
     for row, (kind, library) in enumerate(rows):
-        color, marker = COLORS[library], MARKERS[library]
+        color, marker = COLORS.get(library, "#0072b2"), MARKERS.get(library, "o")
         values = [each[figure] / scale for each in rounds[kind, library]]
         panel.plot(values, [row] * len(values), ".", color=color, alpha=0.35, markersize=5)
         value = middle(rounds, kind, library, figure) / scale

@@ -5,7 +5,7 @@
 #   bare, link      the library that it uses; how to link with it
 #   default_rounds
 #   packages        NAME=PACKAGE of what the figures depend on, for the report
-#   start_server    a function that becomes the server; gets a port and a folder
+#   server          mosquitto or nats
 # shellcheck shell=bash disable=SC2154
 
 root=$(cd "$here/../../.." && pwd)
@@ -57,14 +57,14 @@ fi
 
 # shellcheck source=Tests/packages.bash
 . "$root/Tests/packages.bash"
+# shellcheck source=Tests/Transports/Benchmark/servers.bash
+. "$root/Tests/Transports/Benchmark/servers.bash"
 need_packages python3-matplotlib
 # Debian's matplotlib is for Debian's Python, which may not be the first one on the PATH.
 python=python3
 "$python" -c 'import matplotlib.pyplot' 2>/dev/null || python=/usr/bin/python3
 
 # ---- Measuring -----------------------------------------------------------------------------------
-
-is_open() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
 
 if [ -z "$again" ]; then
   # It builds the library, too.
@@ -73,23 +73,10 @@ if [ -z "$again" ]; then
     exit 1
   fi
   gcc -std=gnu11 -O2 -Wall -Wextra -Werror -I"$root/include" -I"$root/Tests/Transports/Benchmark" \
-    "$root/Tests/Transports/Benchmark/measure.c" "$here/clients.c" "$build/$ours.so.1" "$library" \
-    "$link" "-Wl,-rpath,$build:$(dirname "$library")" -o "$build/benchmark"
+    "$root"/Tests/Transports/Benchmark/{common,measure}.c "$here/clients.c" "$build/$ours.so.1" \
+    "$library" "$link" "-Wl,-rpath,$build:$(dirname "$library")" -o "$build/benchmark"
 
-  port=$((20000 + RANDOM % 10000))
-  while is_open "$port"; do port=$((port + 1)); done
-  (start_server "$port" "$build") >"$build/server.log" 2>&1 &
-  server=$!
-  trap 'kill "$server"' EXIT
-  until is_open "$port"; do
-    if ! kill -0 "$server" 2>/dev/null; then
-      trap - EXIT
-      echo "the server has not started:" >&2
-      cat "$build/server.log" >&2
-      exit 1
-    fi
-    sleep 0.1
-  done
+  begin_server "$server" "$build"
   "$build/benchmark" "$port" "$rounds" | tee "$build/results.txt"
 fi
 
