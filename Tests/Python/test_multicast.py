@@ -101,8 +101,8 @@ def test_bound_methods_are_weak_and_others_strong(shared):
     assert m.collect("x") == [1, "x"]
     weak = weakref.ref(listener)
     del listener
-    assert weak() is None
-    assert m.collect("y") == ["y"] and not token.is_live and len(m) == 1
+    assert weak() is None and not token.is_live and repr(m) == "<multicast.Multicast of 1>"
+    assert m.collect("y") == ["y"] and len(m) == 1
 
 
 def test_weak_can_be_chosen(shared):
@@ -115,10 +115,11 @@ def test_weak_can_be_chosen(shared):
     def function(payload):
         return "weak"
 
-    m.add(function, weak=True)
+    token = m.add(function, weak=True)
     assert function in m and m.collect()[1] == "weak"
+    assert repr(token) == f"<multicast.Token {function!r}, live>"
     del function
-    assert len(m) == 1
+    assert repr(token) == "<multicast.Token None, ended>" and len(m) == 1
 
 
 def test_method_of_an_object_that_cannot_be_held_weakly_is_refused(shared):
@@ -190,6 +191,7 @@ def test_destroy_during_an_invocation_ends_it(shared):
         with pytest.raises(MulticastError) as caught:
             use()
         assert caught.value.status == Status.INVALID_HANDLE
+        assert str(caught.value) == "it was destroyed or has ended"
     assert m.destroy() is True and len(m) == 0
 
 
@@ -286,7 +288,7 @@ def test_c_code_adds_invokes_and_removes():
     assert got == [("C", 0, b""), ("Python", None), ("other", None)]
     assert lib.multicast_token_remove_within(token.handle, 0) == 0
     assert not token.is_live and len(m) == 0
-    with pytest.raises(MulticastError):
+    with pytest.raises(MulticastError, match="not the handle of a multicast: 1"):
         Multicast.from_handle(1)
     with pytest.raises(AttributeError):
         Multicast().handle

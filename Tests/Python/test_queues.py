@@ -92,7 +92,7 @@ def test_destroyed_queue_removes_its_delegates(shared):
         m.invoke(1)
     assert not token.is_live and m.invoke(2) == 0 and got == []
     for use in (q.run, q.wait, lambda: m.add(print, queue=q)):
-        with pytest.raises(MulticastError):
+        with pytest.raises(MulticastError, match="it was destroyed or has ended"):
             use()
     with pytest.raises(OSError):
         q.fileno()
@@ -119,12 +119,14 @@ def test_thread_makes_calls_and_stops(shared, gate):
     with pytest.raises(TimeoutError):
         q.stop(0.05)
     gate.opened.set()
-    with pytest.raises(MulticastError):
+    with pytest.raises(MulticastError, match="it has no thread"):
         q.stop()
     m.invoke(2)
     time.sleep(0.05)
     assert len(q) == 2
     q.start()
+    with pytest.raises(MulticastError, match="it has a loop or a thread already"):
+        q.start()
     while len(q):
         time.sleep(0.001)
     assert q.stop() is True and gate.calls == 2

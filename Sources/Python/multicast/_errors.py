@@ -26,8 +26,10 @@ class Status(IntEnum):
 class MulticastError(RuntimeError):
     """The library has refused a call. `status` says why; INVALID_HANDLE: it was destroyed."""
 
-    def __init__(self, status: int) -> None:
-        super().__init__(lib.multicast_status_message(status).decode())
+    def __init__(self, status: int, text: "str | None" = None) -> None:
+        if text is None and status == Status.INVALID_HANDLE:
+            text = "it was destroyed or has ended"
+        super().__init__(text or lib.multicast_status_message(status).decode())
         self.status: "Status | int" = status
         if status in Status._value2member_map_:
             self.status = Status(status)

@@ -55,7 +55,7 @@ class Multicast(Generic[T]):
         """A multicast that C code has made, and destroys. Its payloads are bytes or None."""
         self: "Multicast[Any]" = cls.__new__(cls)
         if not lib.multicast_is_valid(handle):
-            raise MulticastError(Status.INVALID_HANDLE)
+            raise MulticastError(Status.INVALID_HANDLE, f"not the handle of a multicast: {handle}")
         self._setup(handle, None, True, [])
         return self
 
@@ -186,7 +186,9 @@ class Multicast(Generic[T]):
         return callable(function) and bool(self._find(function))
 
     def __repr__(self) -> str:
-        return f"<multicast.Multicast {self._label or ''} of {len(self._tokens)}>"
+        name = f" {self._label!r}" if self._label else ""
+        count = sum(one.is_live for one in list(self._tokens.values()))
+        return f"<multicast.Multicast{name} of {count}>"
 
     # ---- Invoking --------------------------------------------------------------------------------
 

@@ -116,7 +116,7 @@ class Queue:
         exception handler. Detach it, or destroy it, before the loop is closed.
         """
         if self._loop is not None or self._worker is not None:
-            raise MulticastError(Status.STATE)
+            raise MulticastError(Status.STATE, "it has a loop or a thread already")
         self._loop = loop or asyncio.get_running_loop()
         # A descriptor of its own: the queue may be destroyed on another thread.
         self._watched = os.dup(self.fileno())
@@ -150,7 +150,7 @@ class Queue:
         """
         with lock:
             if self._worker is not None or self._loop is not None:
-                raise MulticastError(Status.STATE)
+                raise MulticastError(Status.STATE, "it has a loop or a thread already")
             self._worker = _Worker(self, name)
         self._worker.thread.start()
         return self
@@ -163,7 +163,7 @@ class Queue:
         with lock:
             worker, self._worker = self._worker, None
         if worker is None:
-            raise MulticastError(Status.STATE)
+            raise MulticastError(Status.STATE, "it has no thread")
         worker.end()
         return wait_for((worker,), timeout)
 

@@ -82,8 +82,8 @@ class Token:
 
     @property
     def is_live(self) -> bool:
-        """True until it is removed; with `once`, until its call begins."""
-        return not self.ended
+        """True until it is removed or its object is gone; with `once`, until its call begins."""
+        return not self.ended and (self.target is None or self.target() is not None)
 
     def remove(self, timeout: "float | None" = None) -> bool:
         """Removes the registration and waits until no other thread is in a call of it.
@@ -126,8 +126,11 @@ class Token:
         self.remove()
 
     def __repr__(self) -> str:
-        state = "ended" if self.ended else "paused" if self.paused else "live"
-        return f"<multicast.Token {self.label or self.function!r}, {state}>"
+        state = "ended" if not self.is_live else "paused" if self.paused else "live"
+        function: Any = self.function
+        if self.target is not None and function is _call_target:
+            function = self.target()
+        return f"<multicast.Token {self.label or function!r}, {state}>"
 
     # ---- What the other classes do ---------------------------------------------------------------
 
