@@ -29,7 +29,8 @@ enum class overflow : multicast_overflow {
 
 /// A queue, in which calls wait until it is run. The destructor removes the delegates that deliver
 /// there, as multicast_queue_destroy() does. Each function does what the multicast_queue_...()
-/// function of that name does.
+/// function of that name does; descriptor() is multicast_queue_fd(), and statistics() is
+/// multicast_queue_get_stats().
 ///
 /// Threads:   any; one thread at a time runs it.
 /// @since 1.0
