@@ -17,6 +17,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static multicast target;
 static multicast_queue queue;
 static volatile int is_inside;
+static int is_over;
 
 /* Not static: backtrace_symbols_fd() knows what the program exports. */
 void delegate(void *context, uint32_t event, const void *payload, size_t size);
@@ -44,7 +45,7 @@ static void work(void) {
 }
 
 void delegate(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)context, (void)event, (void)payload, (void)size;
+  (void)event, (void)payload, (void)size;
   if (strcmp(what, "print") == 0) print_stack();
   if (strcmp(what, "abort") == 0) abort();
   if (strcmp(what, "write") == 0) write_behind_a_block();
@@ -53,6 +54,9 @@ void delegate(void *context, uint32_t event, const void *payload, size_t size) {
     is_inside = 1;
     pthread_mutex_lock(&lock);
     pthread_mutex_unlock(&lock);
+  }
+  if (strcmp(what, "share") == 0 && context != NULL) {
+    __atomic_store_n(&is_inside, *(int *)context, __ATOMIC_RELAXED);
   }
   __asm__ __volatile__("" ::: "memory"); /* a call before the end stays a call */
 }
@@ -73,9 +77,34 @@ static void hang(void) {
   multicast_remove(target, d);
 }
 
+static void *invoke_until_over(void *unused) {
+  while (!__atomic_load_n(&is_over, __ATOMIC_RELAXED)) multicast_invoke(target, 0, NULL, 0);
+  return unused;
+}
+
+/* The library alone orders what is done to the context before the add, in calls on another thread,
+ * and after the removal. */
+static void share(void) {
+  pthread_t thread;
+  if (pthread_create(&thread, NULL, invoke_until_over, NULL) != 0) exit(2);
+  int *context = malloc(sizeof *context);
+  const multicast_delegate d = {delegate, context};
+  if (context == NULL) exit(2);
+  *context = 1;
+  if (multicast_add(target, d, NULL, NULL) != MULTICAST_OK) exit(2);
+  while (!__atomic_load_n(&is_inside, __ATOMIC_RELAXED)) usleep(1000);
+  if (multicast_remove_every(target, d) != MULTICAST_OK) exit(2);
+  free(context);
+  __atomic_store_n(&is_over, 1, __ATOMIC_RELAXED);
+  pthread_join(thread, NULL);
+  puts("shared");
+}
+
 void caller(void) {
   if (strcmp(what, "hang") == 0) {
     hang();
+  } else if (strcmp(what, "share") == 0) {
+    share();
   } else {
     multicast_invoke(target, 0, NULL, 0);
     multicast_queue_run(queue, 1);
@@ -87,7 +116,7 @@ int main(int count, char **arguments) {
   const multicast_delegate d = {delegate, NULL};
   multicast_add_options options = MULTICAST_ADD_OPTIONS_INIT;
   if (count != 3) {
-    fprintf(stderr, "Usage: stacks invoke|queue print|abort|write|work|hang\n");
+    fprintf(stderr, "Usage: stacks invoke|queue print|abort|write|work|hang|share\n");
     return 2;
   }
   what = arguments[2];
