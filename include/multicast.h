@@ -121,8 +121,10 @@ extern "C" {
  *              destructors of keys created earlier. The rest of a replay is not made. Where libc
  *              unwinds the stack, as glibc does, clean-up of the functions that have invoked runs
  *              before, while the thread is still inside the call.
- * Copies       Each copy of the library that is opened takes 24 bytes of the space that the loader
- *              keeps for thread-local variables. With glibc some 100 copies fit.
+ * Copies       A handle means nothing to another copy of the library, which refuses it or takes it
+ *              for one of its own: a host and its plug-ins link the same shared library. Each copy
+ *              that is opened takes 24 bytes of the space that the loader keeps for thread-local
+ *              variables. With glibc some 100 copies fit.
  * Stack        16 KB are enough for every function. Each level of nesting takes up to 500 bytes, of
  *              an invocation with options up to 900, plus what the delegates take.
  *
