@@ -67,6 +67,24 @@ void removal_of_a_large_lambda(mcast::signal<void()> &s) {
   s.remove(lambda);  // refused
 }
 
+// error: give options as mcast::on\(queue\)
+void queue_for_options(mcast::signal<void(int)> &s, mcast::queue &loop) {
+  s.add([](int) {}, loop);  // refused
+  s.add([](int) {}, mcast::on(loop));
+}
+
+// error: give options as mcast::on\(queue\)
+void lifetime_for_options(mcast::signal<void(int)> &s, const mcast::lifetime &plugin) {
+  s.add([](int) {}, plugin);  // refused
+  s.add([](int) {}, mcast::under(plugin));
+}
+
+// error: give options as .*priority\(1\)
+void number_for_options(mcast::signal<void(int)> &s) {
+  s.add([](int) {}, 1);  // refused
+  s.add([](int) {}, mcast::priority(1));
+}
+
 // ---- Objects ------------------------------------------------------------------------------------
 
 // error: the object must live longer than this call

@@ -26,6 +26,17 @@ struct options_of {
   using type = std::conditional_t<Signal::is_queueable, options, basic_options<no_queue>>;
 };
 
+/// Whether it may be a delegate. It is none that comes into options by a function.
+template <typename T>
+constexpr bool is_no_option() {
+  constexpr bool is_option = std::is_arithmetic_v<T> ||
+                             std::is_convertible_v<T &, queue_reference> ||
+                             std::is_convertible_v<T &, lifetime_reference>;
+  static_assert(!is_option,
+                "give options as mcast::on(queue), mcast::under(lifetime), mcast::priority(1)");
+  return !is_option;
+}
+
 /// The functions of a signal that add delegates.
 template <typename R, typename... Args>
 class additions : public insertion<R, Args...> {
@@ -112,7 +123,9 @@ class additions : public insertion<R, Args...> {
   template <typename Object, typename F,
             std::enable_if_t<!detail::is_options<std::decay_t<F>>::value, int> = 0>
   registration add(Object &&object, F &&delegate) {
-    return add_member<false>(std::forward<Object>(object), std::forward<F>(delegate), nullptr);
+    if constexpr (detail::is_no_option<std::decay_t<F>>()) {
+      return add_member<false>(std::forward<Object>(object), std::forward<F>(delegate), nullptr);
+    }
   }
   template <typename Object, typename F,
             typename How = default_options<Object>,
