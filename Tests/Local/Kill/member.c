@@ -167,19 +167,24 @@ static void note_delay(uint64_t killed_at) {
   if (index < DELAYS_MAX) the_world->delay_ms[index] = (float)(time_now() - killed_at) / 1e6f;
 }
 
+/* Lives that ended soon one after the other may be told in another order. */
+static void note_life(uint32_t *last, uint32_t number) {
+  if (number > *last) STORE(*last, number);
+}
+
 static void be_told_of(int p, uint32_t number, multicast_local_state state) {
   account *a = account_of(p, number);
   if (state == MULTICAST_LOCAL_JOINED) {
     if (a->is_here || a->life == number) fail("%d: %d.%u has joined twice", here, p, number);
     *a = (account){.life = number, .is_here = true};
-    STORE(me->met[p], number);
+    note_life(&me->met[p], number);
   } else if (state == MULTICAST_LOCAL_GONE) {
     const uint64_t killed_at = LOAD(life_of(p, number)->killed_at);
     if (!a->is_here || a->life != number) fail("%d: %d.%u has gone before", here, p, number);
     if (killed_at != 0) note_delay(killed_at);
     if (here >= PUBLISHERS && p < PUBLISHERS) check_all_arrived(p, a);
     a->is_here = false;
-    STORE(me->gone[p], number);
+    note_life(&me->gone[p], number);
   } else if (state != MULTICAST_LOCAL_LOST || p != DROPS) {
     fail("%d: %d.%u: state %u", here, p, number, state);
   }
