@@ -1,0 +1,138 @@
+/* Sleep of a peer, in libmulticast-local: its thread sleeps while the rings of others are empty, and
+ * whoever publishes wakes it by a packet, once for each sleep.
+ *
+ *   go_to_sleep   go_to_sleep in Sources/Transports/Local/session.c
+ *   publish       ring_write, ring_show in ring.c
+ *
+ * The reader says that it sleeps, by an odd number, makes a fence, and looks at the heads once more.
+ * A publisher stores its head, makes a fence, and looks at the number. Packets stay in the socket
+ * until they are read.
+ *
+ * Proved: the reader reads all that is published, without a timeout; no publisher sends two packets
+ * for one sleep.
+ *
+ * Threads: the reader, R; PUBLISHERS publishers, each of which publishes NUMBERS times.
+ *
+ * Variants: PUBLISHERS=1, NUMBERS=2.
+ */
+
+#ifndef PUBLISHERS
+#define PUBLISHERS 1
+#endif
+#ifndef NUMBERS
+#define NUMBERS 2
+#endif
+
+#define SLEEPS 0
+#define HEAD(publisher) (publisher) /* from 1 */
+#define WORDS 3
+#define THREADS (PUBLISHERS + 1)
+#define BUFFERED THREADS
+#define BUFFER 3
+#define R 0
+
+#include "memory.pml"
+
+byte packets;
+byte position[3]; /* of the reader in the rings */
+bool is_new;
+
+/* Whether there was something. */
+inline read_all() {
+  is_new = false;
+  load(R, HEAD(1), head);
+  when(head != position[1], is_new = true; position[1] = head);
+#if PUBLISHERS > 1
+  load(R, HEAD(2), head);
+  when(head != position[2], is_new = true; position[2] = head);
+#endif
+  head = 0
+}
+
+#define ALL_READ (position[1] == NUMBERS && (PUBLISHERS == 1 || position[2] == NUMBERS))
+
+/* Of no more than one socket at a time. */
+inline go_to_sleep() {
+#ifdef LOOKS_BEFORE_IT_SAYS
+  read_all();
+#endif
+  sleeps++;
+#ifdef SAYS_ONLY_THAT
+  store(R, SLEEPS, 1);
+#else
+  store(R, SLEEPS, sleeps);
+#endif
+#ifndef NO_FENCE_OF_READER
+  full_fence(R);
+#endif
+#ifndef LOOKS_BEFORE_IT_SAYS
+#ifdef DOES_NOT_LOOK_AGAIN
+  is_new = false;
+#else
+  read_all();
+#endif
+#endif
+  if
+  :: is_new || ALL_READ -> skip
+  :: else -> full_fence(R); d_step { packets > 0 -> packets-- } /* a system call */
+  fi;
+  sleeps++;
+#ifdef SAYS_ONLY_THAT
+  store(R, SLEEPS, 0)
+#else
+  store(R, SLEEPS, sleeps)
+#endif
+}
+
+active proctype Reader() {
+  byte head, sleeps;
+  do
+  :: ALL_READ -> break
+  :: else -> read_all(); go_to_sleep()
+  od;
+  printf("thread R: has read all\n");
+  done++
+}
+
+inline wake() {
+  load(me, SLEEPS, sleeps);
+  if
+  :: sleeps % 2 == 0 || sleeps == woken
+  :: else ->
+     woken = sleeps;
+     d_step { BUFFER_IS_EMPTY(me) -> packets++ };
+     assert(packets <= PUBLISHERS * NUMBERS);
+     printf("thread %d: wakes from %d\n", me, sleeps)
+  fi;
+  sleeps = 0
+}
+
+proctype Publisher(byte me) {
+  byte number, sleeps, woken;
+  for (number : 1 .. NUMBERS) {
+#ifdef LOOKS_BEFORE_HEAD
+    full_fence(me);
+    wake();
+    store(me, HEAD(me), number)
+#else
+    store(me, HEAD(me), number);
+    printf("thread %d: publishes %d\n", me, number);
+#ifndef NO_FENCE_OF_PUBLISHER
+    full_fence(me);
+#endif
+    wake()
+#endif
+  };
+  done++
+}
+
+init {
+  atomic {
+    run Publisher(1);
+#if PUBLISHERS > 1
+    run Publisher(2);
+#endif
+    skip
+  };
+  (done == THREADS)
+}
