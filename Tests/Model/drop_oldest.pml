@@ -4,8 +4,8 @@
  *                 Sources/Transports/Local/ring.c
  *   read_ring     reader_read, read_one, catch_up in reader.c
  *
- * The publisher stores how far it will overwrite (OLDEST), then how much of that was for the reader,
- * then which count is whole (COUNTED); then it overwrites. The reader copies an entry, and looks at
+ * The publisher stores how far it will overwrite (OLDEST), then how much of that was for the
+ * reader, then which count is whole (COUNTED); then it overwrites. The reader copies an entry, and looks at
  * OLDEST afterwards. If the publisher was killed, the reader believes COUNTED instead: nothing
  * behind it is overwritten yet.
  *

@@ -1,11 +1,11 @@
-/* Sleep of a peer, in libmulticast-local: its thread sleeps while the rings of others are empty, and
- * whoever publishes wakes it by a packet, once for each sleep.
+/* Sleep of a peer, in libmulticast-local: its thread sleeps while the rings of others are empty,
+ * and whoever publishes wakes it by a packet, once for each sleep.
  *
  *   go_to_sleep   go_to_sleep in Sources/Transports/Local/session.c
  *   publish       ring_write, ring_show in ring.c
  *
- * The reader says that it sleeps, by an odd number, makes a fence, and looks at the heads once more.
- * A publisher stores its head, makes a fence, and looks at the number. Packets stay in the socket
+ * The reader says that it sleeps, by an odd number, makes a fence, and looks at the heads once
+ * more. A publisher stores its head, makes a fence, and looks at the number. Packets stay in the socket
  * until they are read.
  *
  * Proved: the reader reads all that is published, without a timeout; no publisher sends two packets

@@ -171,7 +171,7 @@ static void fill_stats(const client *base, void *stats) {
   out->late = c->late;
   out->refused = base->counts.refused;
   /* `delivered` first: what was received is counted before. */
-  out->delivered = __atomic_load_n(&base->delivered, __ATOMIC_ACQUIRE);
+  out->delivered = __atomic_load_n(&base->delivered, __ATOMIC_ACQUIRE); /* order: shown */
   out->overwritten = __atomic_load_n(&c->overwritten, __ATOMIC_RELAXED);
   out->lost = client_lost(base) + out->overwritten;
   out->received = __atomic_load_n(&c->received, __ATOMIC_RELAXED);

@@ -40,7 +40,7 @@ static bool take_place(local_client *c, peer *p) {
   p->number = ++c->peer_numbers;
   p->start = p->tail = p->first = p->last = c->head;
   s = &c->memory.board->slots[p->place];
-  __atomic_store_n(&s->begin, c->head, __ATOMIC_RELEASE);
+  __atomic_store_n(&s->begin, c->head, __ATOMIC_RELEASE); /* order: shown */
   __atomic_store_n(&s->dropped[0], 0, __ATOMIC_RELAXED);
   __atomic_store_n(&s->dropped[1], 0, __ATOMIC_RELAXED);
   c->at[p->place] = p;
@@ -207,6 +207,7 @@ static bool heed_hello(local_client *c, peer *p, const message *m, int file) {
   }
   p->position = p->told_tail = m->number;
   /* Release: see store_tail(). The peer looks at it only when it knows a name that is wanted. */
+  /* order: tail */
   __atomic_store_n(&c->memory.board->slots[p->place].tail, m->number, __ATOMIC_RELEASE);
   pthread_mutex_lock(&c->base.lock);
   p->memory = its;

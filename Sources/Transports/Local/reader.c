@@ -14,6 +14,7 @@ enum { TRIES = 100 };
 /* Release: what is before was copied, and the peer may overwrite it. Pairs with ring_look(). */
 static void store_tail(local_client *c, peer *p) {
   p->told_tail = p->position;
+  /* order: tail */
   __atomic_store_n(&c->memory.board->slots[p->place].tail, p->position, __ATOMIC_RELEASE);
 }
 
@@ -25,7 +26,7 @@ typedef enum reading { READ_NONE, READ_ONE, READ_OVERWRITTEN, READ_INVALID } rea
 static uint64_t oldest_of(const peer *p) {
   const board *b = p->memory.board;
   /* Pairs with the fence in show_oldest() in ring.c. */
-  __atomic_thread_fence(__ATOMIC_ACQUIRE);
+  __atomic_thread_fence(__ATOMIC_ACQUIRE); /* order: overwritten */
   return p->is_killed ? __atomic_load_n(&b->counted, __ATOMIC_RELAXED) & ~(uint64_t)COUNT_BIT
                       : __atomic_load_n(&b->oldest, __ATOMIC_RELAXED);
 }
@@ -38,7 +39,7 @@ static bool is_overwritten(const peer *p) { return oldest_of(p) > p->position; }
  * afterwards if what it writes then is for others. */
 static reading catch_up_at_once(local_client *c, peer *p, uint64_t *head) {
   const board *b = p->memory.board;
-  const uint64_t counted = __atomic_load_n(&b->counted, __ATOMIC_ACQUIRE);
+  const uint64_t counted = __atomic_load_n(&b->counted, __ATOMIC_ACQUIRE); /* order: dropped */
   const uint64_t dropped = __atomic_load_n(
       &b->slots[p->place_there].dropped[counted & COUNT_BIT], __ATOMIC_RELAXED);
   const uint64_t oldest = oldest_of(p);
@@ -46,7 +47,7 @@ static reading catch_up_at_once(local_client *c, peer *p, uint64_t *head) {
   if (oldest != (counted & ~(uint64_t)COUNT_BIT) || oldest < p->position) return READ_OVERWRITTEN;
   lost = dropped > p->seen ? dropped - p->seen : 0;
   if (lost > (oldest - p->position) / ENTRY_LEAST) return READ_INVALID;
-  *head = __atomic_load_n(&b->head, __ATOMIC_ACQUIRE);
+  *head = __atomic_load_n(&b->head, __ATOMIC_ACQUIRE); /* order: shown */
   p->position = oldest;
   p->seen += lost;
   p->lost += lost;
@@ -110,7 +111,7 @@ static void deliver(local_client *c, const char *name, uint32_t event, span payl
   client_end_in_child(forks);
   if (result < 0) client_count_lost(base);
   /* Only this thread counts. */
-  else __atomic_store_n(&base->delivered, base->delivered + 1, __ATOMIC_RELAXED);
+  else __atomic_store_n(&base->delivered, base->delivered + 1, __ATOMIC_RELEASE); /* order: shown */
 }
 
 /* What was copied. The position is behind it. */
@@ -178,8 +179,9 @@ int reader_read(local_client *c, peer *p, int most) {
   const board *b = p->memory.board;
   /* `begin` before `head`: it is not behind it then. Both acquire: they pair with the stores in
    * ring.c, and entries before the head are whole. */
+  /* order: shown */
   const uint64_t begin = __atomic_load_n(&b->slots[p->place_there].begin, __ATOMIC_ACQUIRE);
-  uint64_t head = __atomic_load_n(&b->head, __ATOMIC_ACQUIRE);
+  uint64_t head = __atomic_load_n(&b->head, __ATOMIC_ACQUIRE); /* order: shown */
   int count = 0, tries = 0;
   if (begin > p->position) p->position = begin;
   p->is_behind = false;

@@ -20,6 +20,7 @@ void ring_look(local_client *c, peer *p) {
    * what is left of another peer. */
   if (!p->is_met || p->is_over || p->tail >= p->last) return;
   /* Acquire: it has copied what is before. Pairs with store_tail() in reader.c. */
+  /* order: tail */
   tail = __atomic_load_n(&p->memory.board->slots[p->place_there].tail, __ATOMIC_ACQUIRE);
   if (tail >= p->tail && tail <= c->head) {
     p->tail = tail;
@@ -72,10 +73,10 @@ static void show_oldest(local_client *c, bool has_counts) {
   const uint64_t which = ~b->counted & COUNT_BIT;
   peer *p;
   __atomic_store_n(&b->oldest, c->oldest, __ATOMIC_RELAXED);
-  __atomic_thread_fence(__ATOMIC_RELEASE);
+  __atomic_thread_fence(__ATOMIC_RELEASE); /* order: overwritten */
   for (p = has_counts ? c->peers : NULL; p != NULL; p = p->next)
     __atomic_store_n(&b->slots[p->place].dropped[which], p->dropped, __ATOMIC_RELAXED);
-  __atomic_store_n(&b->counted, c->oldest | which, __ATOMIC_RELEASE);
+  __atomic_store_n(&b->counted, c->oldest | which, __ATOMIC_RELEASE); /* order: dropped */
 }
 
 /* A sixteenth at least is given up at once: so readers seldom have to read the line of `oldest`
@@ -109,6 +110,7 @@ static void address(local_client *c, peer *p, uint64_t position, uint64_t end) {
   if (p->last > p->tail && position - p->tail > c->memory.ring_size / 8) ring_look(c, p);
   if (p->last <= p->tail) {
     p->first = position;
+    /* order: shown */
     __atomic_store_n(&c->memory.board->slots[p->place].begin, position, __ATOMIC_RELEASE);
   }
   p->last = end;
@@ -145,8 +147,8 @@ void ring_write(local_client *c, const letter *l, const places *readers) {
  * reader looks when it has slept for a second. */
 void ring_show(local_client *c, const places *readers) {
   /* Release: readers see whole entries. */
-  __atomic_store_n(&c->memory.board->head, c->head, __ATOMIC_RELEASE);
-  __atomic_thread_fence(__ATOMIC_SEQ_CST);
+  __atomic_store_n(&c->memory.board->head, c->head, __ATOMIC_RELEASE); /* order: shown */
+  __atomic_thread_fence(__ATOMIC_SEQ_CST); /* order: sleeping_peer */
   FOR_PLACES(place, readers) {
     peer *p = c->at[place];
     const uint32_t sleeps = __atomic_load_n(&p->memory.board->sleeps, __ATOMIC_RELAXED);

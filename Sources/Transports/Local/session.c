@@ -195,7 +195,7 @@ static void go_to_sleep(local_client *c) {
   store_sleeps(c);
   /* Pairs with the fence in ring_show(): a peer sees that this thread sleeps, or its head is seen
    * here. */
-  __atomic_thread_fence(__ATOMIC_SEQ_CST);
+  __atomic_thread_fence(__ATOMIC_SEQ_CST); /* order: sleeping_peer */
   has_work = read_some(c) || is_looking(c);
   pthread_mutex_lock(&base->lock);
   for (p = c->peers; p != NULL; p = p->next) {

@@ -4,6 +4,8 @@ It is multi-copy atomic: there is one memory. A thread executes its operations i
 these rules allow. An operation waits for one before it in the program, if
 
 - both access the same word, or one of them is a full fence;
+- a fence is between them that orders them: a release fence what is before it and stores behind it,
+  an acquire fence loads before it and what is behind it;
 - the one before is an acquire, or this one is a release;
 - the one before is a release and this one an acquire (ARMv8 without ldapr; off with RCPC);
 - this one depends on what the one before has read: by its address or value, or, for a store, by a
@@ -52,8 +54,8 @@ def UNLOCK(word="lock", order="release"):
     return W(word, 0, order)
 
 
-def F():
-    return Op(FENCE)
+def F(order=""):
+    return Op(FENCE, order=order)
 
 
 def B():
@@ -67,7 +69,11 @@ def predecessors(thread, rcpc):
         before = set()
         for other_place in range(place):
             other = thread[other_place]
-            fence = op.kind in (FENCE, BARRIER) or other.kind in (FENCE, BARRIER)
+            # Loads behind a release fence do not wait for it, nor it for stores if it is an acquire.
+            fence = (op.kind in (FENCE, BARRIER) and
+                     not (op.order == "acquire" and other.kind == WRITE)) or \
+                (other.kind in (FENCE, BARRIER) and
+                 not (other.order == "release" and op.kind == READ))
             same = op.word is not None and op.word == other.word
             acquired = "acquire" in other.order
             released = "release" in op.order

@@ -1,16 +1,20 @@
 """Each ordering of the sources that is not relaxed names, at the end of its line, the program of
-programs.py that is about it: `// order: frame`. If there is no room, the line above does."""
+programs.py that is about it: `// order: frame`, in C `/* order: tail */`. If there is no room, the
+line above does."""
 
 import re
 
-ORDERING = re.compile(r"rdering: \.(acquiring|releasing|sequentiallyConsistent)")
+ORDERING = re.compile(r"rdering: \.(acquiring|releasing|sequentiallyConsistent)|"
+                      r"__ATOMIC_(ACQUIRE|RELEASE|ACQ_REL|SEQ_CST)")
 OF_FENCES = {"second_removal", "other_list", "last_reader", "lists", "begin_fencing", "end_fencing"}
-NAME = re.compile(r"// order: (\w+)")
+NAME = re.compile(r"(?://|/\*) order: (\w+)")
 
 
 def orderings(root):
     """Yields the place, the line and the program of each."""
-    for path in sorted((root / "Sources" / "Multicast").rglob("*.swift")):
+    sources = root / "Sources"
+    for path in (*sorted((sources / "Multicast").rglob("*.swift")),
+                 *sorted((sources / "Transports" / "Local").glob("*.c"))):
         above = ""
         for number, line in enumerate(path.read_text().split("\n"), start=1):
             if ORDERING.search(line.split("//")[0]):

@@ -432,12 +432,63 @@ def rules(mutation, symmetric):
         lambda r: r["rules"] == 2 and r["handle"] == 1
 
 
+# ---- libmulticast-local --------------------------------------------------------------------------
+
+def sleeping_peer(mutation, symmetric):
+    """go_to_sleep() and ring_show(): a reader says that it sleeps, and looks at the head; a
+    publisher stores the head, and looks whether it sleeps. One of both sees the other."""
+    reader = [W("sleeps", 1), *([] if mutation == "no_fence_of_reader" else [F()]),
+              R("head", "head", "acquire")]
+    publisher = [W("head", 1, "release"), *([] if mutation == "no_fence_of_publisher" else [F()]),
+                 R("sleeps", "sleeps")]
+    return [reader, publisher], {"sleeps": 0, "head": 0}, \
+        lambda r: r["head"] == 0 and r["sleeps"] == 0
+
+
+def overwritten(mutation, symmetric):
+    """show_oldest() and oldest_of(): who has copied new bytes sees the new `oldest`."""
+    release = [] if mutation == "no_release_fence" else [F("release")]
+    acquire = [] if mutation == "no_acquire_fence" else [F("acquire")]
+    publisher = [W("oldest", 1), *release, W("bytes", 2)]
+    reader = [R("bytes", "bytes"), *acquire, R("oldest", "oldest")]
+    return [publisher, reader], {"oldest": 0, "bytes": 1}, \
+        lambda r: r["bytes"] == 2 and r["oldest"] == 0
+
+
+def dropped(mutation, symmetric):
+    """show_oldest() and catch_up_at_once(): the count that `counted` names is whole, if `oldest` is
+    the same. The third count is written where the first one was."""
+    order = "" if mutation == "counted_relaxed" else "release"
+    look = "" if mutation == "counted_read_relaxed" else "acquire"
+    release = [] if mutation == "no_release_fence" else [F("release")]
+    acquire = [] if mutation == "no_acquire_fence" else [F("acquire")]
+    publisher = [W("count", 1), W("counted", 1, order), W("oldest", 2), *release, W("count", 2)]
+    reader = [R("counted", "counted", look), R("count", "count"), *acquire, R("oldest", "oldest")]
+    return [publisher, reader], {"oldest": 1, "count": 0, "counted": 0}, \
+        lambda r: r["counted"] == 1 and r["oldest"] == 1 and r["count"] != 1
+
+
+def shown(mutation, symmetric):
+    """ring_show() and reader_read(): entries before the head are whole. The same for `begin`, and
+    for `delivered` of the statistics."""
+    return message(mutation, depends=False)
+
+
+def tail(mutation, symmetric):
+    """store_tail() and ring_look(): what a reader has read may be overwritten."""
+    order = "" if mutation == "tail_relaxed" else "release"
+    look = "" if mutation == "tail_read_relaxed" else "acquire"
+    reader = [R("bytes", "bytes"), W("tail", 1, order)]
+    publisher = [R("tail", "tail", look), W("bytes", 2, when=("tail", 1))]
+    return [reader, publisher], {"bytes": 1, "tail": 0}, lambda r: r["bytes"] == 2
+
+
 PROGRAMS = [
     removal, second_removal, call_ends, withdrawal, frame, other_list, lists, last_reader, epoch,
     fenced_epoch, next_occupant, entries, slab, block, contents, table, place, default, policies,
     interest, occupant, record, woken, next_owner, references, calls_over, last_member,
     end_of_lifetime, lock, head, position, head_under_lock, started, failed, owner, invokers,
-    first_invoker, begin_fencing, end_fencing, rules,
+    first_invoker, begin_fencing, end_fencing, rules, sleeping_peer, overwritten, dropped, shown, tail,
 ]
 
 # Of each mutation: whether it is noticed with membarrier, and without; or redundant, for the reason
@@ -540,4 +591,17 @@ MUTATIONS = [
     (end_fencing, "fenced_read_relaxed", "noticed", None),
     (rules, "rules_set_relaxed", "noticed", "noticed"),
     (rules, "rules_read_relaxed", "noticed", "noticed"),
+    (sleeping_peer, "no_fence_of_reader", "noticed", "noticed"),
+    (sleeping_peer, "no_fence_of_publisher", "noticed", "noticed"),
+    (overwritten, "no_release_fence", "noticed", "noticed"),
+    (overwritten, "no_acquire_fence", "noticed", "noticed"),
+    (dropped, "counted_relaxed", "noticed", "noticed"),
+    (dropped, "counted_read_relaxed", "noticed", "noticed"),
+    (dropped, "no_release_fence", "noticed", "noticed"),
+    (dropped, "no_acquire_fence", "noticed", "noticed"),
+    (shown, "published_relaxed", "noticed", "noticed"),
+    (shown, "read_relaxed", "noticed", "noticed"),
+    (tail, "tail_relaxed", "noticed", "noticed"),
+    # A store behind a branch waits for it. The language knows no such order.
+    (tail, "tail_read_relaxed", "redundant", "redundant"),
 ]
