@@ -1,4 +1,5 @@
 import MulticastHeader
+import MulticastShims
 import Synchronization
 
 extension Multicast {
@@ -43,12 +44,8 @@ extension Multicast {
   }
 
   @inline(never)
-  @_optimize(speed)
   private func admitAndInvoke<C: Call>(_ thread: ThreadRecord, _ frame: Frame, _ call: C) -> Int64 {
-    if becomesFirst(thread) {
-      return withList(thread, frame, asymmetric: true) { list in list.invoke(call, in: frame) }
-    }
-    return AnyCall.with(call) { call in admitAndInvoke(thread, frame, call) }
+    AnyCall.with(call) { call in admitAndInvoke(thread, frame, call) }
   }
 
   /// Looks at the special bits, and registers this thread if need be.
@@ -158,34 +155,44 @@ extension Multicast {
   /// under the lock, too. Of a writer that has had the lock, this thread sees everything, also that
   /// the word is another one, or that all multicasts are watched.
   ///
-  /// - Returns: whether it is registered, and nothing is special.
+  /// - Returns: whether it is the first, and nothing is special. Otherwise `admit` looks again: so
+  ///   no call returns to the loop, which has no register for it.
   @inline(__always)
   private func becomesFirst(_ thread: ThreadRecord) -> Bool {
-    if fields.invoker.load(ordering: .relaxed) != handle.rawValue || !Fence.isAsymmetric {
-      return false
-    }
-    let first = handle.rawValue &+ UInt64(thread.number)
-    guard
+    let first = UInt64(thread.number)
+    guard Fence.isAsymmetric,
       fields.invoker.compareExchange(
         // order: first_invoker
-        expected: handle.rawValue, desired: first, ordering: .sequentiallyConsistent
+        expected: handle.rawValue, desired: handle.rawValue &+ first,
+        ordering: .sequentiallyConsistent
       ).exchanged
     else { return false }
-    if _fastPath(stripe.isFree && Watch.ofAll == 0) || registerInvoker(thread) {
-      return isBiased(thread)
+    guard _fastPath(stripe.isFree && Watch.ofAll == 0) else {
+      _ = registerInvoker(thread)
+      return false
     }
-    return false
+    return invokers == first
   }
 
-  /// Whether this thread is registered as an invoker of this multicast, and nothing is special.
+  /// The word of the invokers without the handle.
   ///
-  /// Asked before the list is read: a writer that found a single invoker has made its change
-  /// without a fence, under the lock that `registerInvoker` takes. Acquire: pairs with the
-  /// release of `registerInvoker`, by which another thread has let several threads in, this one
-  /// too; with that of `observe`; and with that of `endFencing`.
+  /// Read before the list is: a writer that found a single invoker has made its change without a
+  /// fence, under the lock that `registerInvoker` takes. Acquire: pairs with the release of
+  /// `registerInvoker`, by which another thread has let several threads in, this one too; with that
+  /// of `observe`; and with that of `endFencing`.
+  private var invokers: UInt64 {
+    fields.invoker.load(ordering: .acquiring) &- handle.rawValue  // order: invokers
+  }
+
+  /// Whether this thread is one of the invokers, or becomes the first, and nothing is special.
+  @inline(__always)
   private func isBiased(_ thread: ThreadRecord) -> Bool {
-    let number = fields.invoker.load(ordering: .acquiring) &- handle.rawValue  // order: invokers
-    return number == UInt64(thread.number) || number >= Self.open
+    let invokers = self.invokers
+    if invokers >= Self.open { return true }
+    // Hidden from the compiler, which makes more instructions of one question than of three.
+    let single = shims_keep(UnsafeMutableRawPointer(bitPattern: UInt(invokers)))
+    if UInt(bitPattern: single) == UInt(thread.number) { return true }
+    return single == nil && becomesFirst(thread)
   }
 
   /// Registers this thread if need be, and makes a full fence if the multicast is not biased.
@@ -195,7 +202,7 @@ extension Multicast {
   /// - Returns: nil if the multicast does not exist.
   private func admit(_ thread: ThreadRecord) -> Mode? {
     repeat {
-      let word = fields.invoker.load(ordering: .acquiring) &- handle.rawValue  // order: invokers
+      let word = invokers
       let number = word & ~(Self.special | Self.open)
       //~ invoker_not_registered
       if number == UInt64(thread.number) || number == Self.multipleInvokers {
