@@ -313,7 +313,8 @@ MULTICAST_API multicast_status multicast_local_reply(const multicast_local_quest
 /// @param context     Passed to `visit`.
 /// @return MULTICAST_OK: all peers were told of, or `visit` has returned false;
 ///         MULTICAST_ERROR_TIMEOUT: the same, and some have not answered in time;
-///         MULTICAST_ERROR_NOT_FOUND: nobody answers the name, at once;
+///         MULTICAST_ERROR_NOT_FOUND, at once: nobody is known to answer the name, see
+///         multicast_local_flush();
 ///         MULTICAST_ERROR_QUEUE_FULL: there is no room, see `overflow`; MULTICAST_ERROR_LIMIT:
 ///         larger than `max_payload`; MULTICAST_ERROR_INVALID_ARGUMENT: not a name, or NULL;
 ///         MULTICAST_ERROR_INVALID_HANDLE: not a transport of this library, or it has been

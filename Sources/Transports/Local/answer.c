@@ -105,7 +105,8 @@ static multicast_status send_answer(local_client *c, origin to, multicast_status
 
 void answer_refuse(local_client *c, origin to, multicast_status why) {
   pthread_mutex_lock(&c->base.lock);
-  send_answer(c, to, why, (span){NULL, 0}, 0);
+  /* Else it is told soon that this one has gone. */
+  if (!c->base.is_stopping) send_answer(c, to, why, (span){NULL, 0}, 0);
   pthread_mutex_unlock(&c->base.lock);
 }
 
