@@ -13,7 +13,7 @@ int refuse(int error) {
 
 void *copy_disturbed(void *to, const void *from, size_t size) {
   size_t done = 0;
-  if (size == disturbed_size && is_refused(COPYING, false)) {
+  if (size == __atomic_load_n(&disturbed_size, __ATOMIC_SEQ_CST) && is_refused(COPYING, false)) {
     memcpy(to, from, done = disturbed_at);
     disturb();
   }

@@ -52,9 +52,9 @@ static void pair_end(broker *b) {
 }
 
 static void disturb_copy(size_t size, size_t at, asking_thread asking, void (*call)(void)) {
-  disturbed_size = size;
   disturbed_at = at;
   disturb = call;
+  STORE(disturbed_size, size); /* the transport's thread may copy meanwhile */
   refuse_request(COPYING, 0, asking);
 }
 
