@@ -50,7 +50,8 @@ extern "C" {
  *              longer. They deliver that, then tell MULTICAST_LOCAL_GONE.
  * Security     Only processes of the same user take part: the folder's rights and the system's
  *              word for who connects say so. What a peer writes is checked before it is used: a
- *              peer that breaks the rules is cut off. Observers check payloads.
+ *              peer that breaks the rules is cut off. Observers check payloads. Losses that a
+ *              peer tells are counted up to what its ring had room for.
  * Threads      A transport has one thread. It calls `changed`, and the observers and those that
  *              answer if there is no `queue`. While such a call runs, nothing is received. After a
  *              notification it looks 50 us for the next one before it sleeps, and yields to others.
@@ -120,7 +121,8 @@ typedef struct multicast_local_options {
   /// stopped, or whose observers do not return, holds up the others, but with drop oldest.
   multicast_overflow overflow;
   /// How long `publish` may wait for room, with MULTICAST_OVERFLOW_BLOCK; then it refuses. It waits
-  /// for no peer that has ended (default: 0, which means 1 s). MULTICAST_FOREVER: no limit.
+  /// for no peer that has ended (default: 0, which means 1 s). MULTICAST_FOREVER: no limit; two
+  /// peers that publish to each other from observers may then wait for each other without end.
   uint64_t block_ns;
   /// How long to wait before the second try to join; doubled with each further one, and up to a
   /// quarter less at random. At most `reconnect_max_ns`, also if that is the default (default: 0,
