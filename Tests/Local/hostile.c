@@ -328,6 +328,25 @@ TEST_OF_BROKER(socket_with_a_long_name_is_no_peer, NULL) {
   peer_release(&first);
 }
 
+TEST_OF_BROKER(socket_of_another_kind_is_no_peer, NULL) {
+  static const int kinds[] = {SOCK_STREAM, SOCK_DGRAM};
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; ++i) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    SCOPED peer first, second;
+    peer_connect_to(&first, b);
+    snprintf(address.sun_path, sizeof address.sun_path, "%s/tests/1-1", b->folder);
+    int s = socket(AF_UNIX, kinds[i] | SOCK_CLOEXEC, 0);
+    CHECK_EQ(bind(s, (const struct sockaddr *)&address, sizeof address), 0);
+    if (kinds[i] == SOCK_STREAM) CHECK_EQ(listen(s, 10), 0);
+    peer_connect_to(&second, b);
+    peer_meet(&second, 1);
+    CHECK_EQ(unlink(address.sun_path), 0);
+    close(s);
+    peer_release(&second);
+    peer_release(&first);
+  }
+}
+
 /* ---- Rings without an end -------------------------------------------------------------------- */
 
 /* All its entries are for others, and the head is further away than the ring is long. */

@@ -195,7 +195,9 @@ static bool meet(const group *g, const char *file, int pid, void *context) {
   const meeting *m = context;
   const int s = group_reach(g, file);
   (void)pid;
-  return s >= 0 ? m->met(m->context, s, file) : errno == ECONNREFUSED || errno == ENOENT;
+  if (s >= 0) return m->met(m->context, s, file);
+  /* It is not there any more; or it is a socket of another kind, and no peer. */
+  return errno == ECONNREFUSED || errno == ENOENT || errno == EPROTOTYPE;
 }
 
 static void close_all(group *g) {
