@@ -5,8 +5,8 @@
  *   read_ring     reader_read, read_one, catch_up in reader.c
  *
  * The publisher stores how far it will overwrite (OLDEST), then how much of that was for the
- * reader, then which count is whole (COUNTED); then it overwrites. The reader copies an entry, and looks at
- * OLDEST afterwards. If the publisher was killed, the reader believes COUNTED instead: nothing
+ * reader, then which count is whole (COUNTED); then it overwrites. The reader copies an entry, and
+ * looks at OLDEST afterwards. If the publisher was killed, the reader believes COUNTED instead: nothing
  * behind it is overwritten yet.
  *
  * Proved: nothing that is torn is delivered; each number is delivered, or is counted as lost, once;

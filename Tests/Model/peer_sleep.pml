@@ -5,8 +5,8 @@
  *   publish       ring_write, ring_show in ring.c
  *
  * The reader says that it sleeps, by an odd number, makes a fence, and looks at the heads once
- * more. A publisher stores its head, makes a fence, and looks at the number. Packets stay in the socket
- * until they are read.
+ * more. A publisher stores its head, makes a fence, and looks at the number. Packets stay in the
+ * socket until they are read.
  *
  * Proved: the reader reads all that is published, without a timeout; no publisher sends two packets
  * for one sleep.
