@@ -52,13 +52,21 @@ extension Multicast {
   @_optimize(speed)
   private func admitAndInvoke(_ thread: ThreadRecord, _ frame: Frame, _ call: AnyCall) -> Int64 {
     guard let mode = admit(thread) else { return Self.refuse(thread, frame) }
-    if mode.hasPolicies {
+    guard mode.hasPolicies else {
+      return withList(thread, frame, asymmetric: mode.isBiased) { list in
+        list.invoke(call, in: frame, mode)
+      }
+    }
+    guard let visit = call.details.visit else {
       Self.leave(frame, of: thread, asymmetric: mode.isBiased)
       return invokeWithPolicies(call)
     }
-    return withList(thread, frame, asymmetric: mode.isBiased) { list in
-      list.invoke(call, in: frame, mode)
+    // Policies do not count for a visit, but for what was deferred meanwhile.
+    let count = withList(thread, frame, asymmetric: mode.isBiased) { list in
+      self.visit(visit, orUndo: nil, in: list, frame, mode)
     }
+    invokeDeferred(on: thread)
+    return count
   }
 
   /// Reads the list with a frame that keeps it from being freed. Policies do not count.
@@ -80,6 +88,7 @@ extension Multicast {
   /// Begins an invocation: publishes its frame.
   ///
   /// - Returns: nil if invocations are nested too deep.
+  @inline(__always)
   private func enter(_ thread: ThreadRecord) -> Frame? {
     // The epoch is read before the frame can be seen: no frame is ever without one.
     let epoch = Epoch.current
@@ -200,6 +209,7 @@ extension Multicast {
   /// The frame is published. It returns the mode of the value that it read last.
   ///
   /// - Returns: nil if the multicast does not exist.
+  @inline(__always)
   private func admit(_ thread: ThreadRecord) -> Mode? {
     repeat {
       let word = invokers

@@ -14,15 +14,22 @@ extension Multicast {
     }
     defer { ThreadRegistry.leaveIfEnding(thread, hasEntered) }
     let count = withList(on: thread) { list, frame, mode in
-      if mode.isWatched { shims_probe_invoke_begin(handle.rawValue, 0, nil, 0) }
-      let count =
-        mode.isBiased
-        ? self.visit(visit, orUndo: undo, in: list, frame, mode, LightFence.self)
-        : self.visit(visit, orUndo: undo, in: list, frame, mode, FullFence.self)
-      if mode.isWatched { shims_probe_invoke_end(handle.rawValue, 0, count) }
-      return count
+      self.visit(visit, orUndo: undo, in: list, frame, mode)
     }
     invokeDeferred(on: thread)
+    return count
+  }
+
+  /// The same, with the frame of an invocation.
+  func visit(
+    _ visit: Visit, orUndo undo: Visit?, in list: InvocationList, _ frame: Frame, _ mode: Mode
+  ) -> Int64 {
+    if mode.isWatched { shims_probe_invoke_begin(handle.rawValue, 0, nil, 0) }
+    let count =
+      mode.isBiased
+      ? self.visit(visit, orUndo: undo, in: list, frame, mode, LightFence.self)
+      : self.visit(visit, orUndo: undo, in: list, frame, mode, FullFence.self)
+    if mode.isWatched { shims_probe_invoke_end(handle.rawValue, 0, count) }
     return count
   }
 

@@ -57,6 +57,24 @@ static void be_notified(void *context, multicast_token token, uint32_t event, ui
 }
 static void make_watched(void) { make_watched_by(NULL); }
 static void make_notified(void) { make_watched_by(be_notified); }
+static void *lock_context(void *context) { return context; }
+static void unlock_context(void *strong) { (void)strong; }
+static bool call_visited(void *context, const multicast_delegate *delegate) {
+  (void)context;
+  delegate->function(delegate->context, 1, NULL, 0);
+  return true;
+}
+static void visit(void) { multicast_visit(target, call_visited, NULL); }
+// As weak delegates of MulticastSwift are.
+static void make_weak(void) {
+  multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;
+  options.flags = MULTICAST_VISIT_ONLY;
+  options.lock_context = lock_context;
+  options.unlock_context = unlock_context;
+  target = multicast_create_with(&options);
+  CHECK(multicast_add(target, delegates[0], NULL, NULL) == MULTICAST_OK);
+  CHECK(multicast_visit(target, call_visited, NULL) == 1);
+}
 // Searched so often that it has an index.
 static void make_searched(void) {
   make_full();
@@ -217,6 +235,7 @@ static const struct expression {
      destroy_queued, 1 + 16},
     {"100 invocations with a queue, multicast_queue_run, each", 100, make_queued,
      queue_and_run_100, destroy_queued, 1700},
+    {"multicast_visit, 1 delegate that is locked", 1, make_weak, visit, destroy, 1},
 };
 
 static uint64_t sum(void) {
