@@ -6,8 +6,8 @@
  *
  * The publisher stores how far it will overwrite (OLDEST), then how much of that was for the
  * reader, then which count is whole (COUNTED); then it overwrites. The reader copies an entry, and
- * looks at OLDEST afterwards. If the publisher was killed, the reader believes COUNTED instead: nothing
- * behind it is overwritten yet.
+ * looks at OLDEST afterwards. If the publisher was killed, the reader believes COUNTED instead:
+ * nothing behind it is overwritten yet.
  *
  * Proved: nothing that is torn is delivered; each number is delivered, or is counted as lost, once;
  * so also if the publisher is killed after any step.
