@@ -1,0 +1,20 @@
+/* Included before each source of libmulticast-local: what it reads of others may change at each
+ * step. See disturb.c. */
+
+#ifndef REPLACE_H
+#define REPLACE_H
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+
+#include "disturb.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#define memcpy(to, from, size) copy_disturbed(to, from, size)
+#define __atomic_load_n(object, order) (disturb(), __atomic_load_n(object, order))
+#define pthread_create keep_thread
+
+#endif
