@@ -116,7 +116,8 @@ def figure(measure, found, names, parameter):
 def conditions(results):
     machine = results["machine"]
     peers = ", ".join(f"{name} {version}" for name, version in results["peers"].items())
-    return (f"{statistics(results)} {place(results)}\n\n"
+    added = "".join(f" Added on {date}: {name}." for name, date in results.get("added", {}).items())
+    return (f"{statistics(results)} {place(results)}{added}\n\n"
             f"Versions: {machine['c++']}; {machine['swift']}; {peers}.\n\n{missing(results)}")
 
 

@@ -40,8 +40,20 @@ def main():
         "too_slow": too_slow(runs),
         "figures": figures([run for run in runs if not run.get("error_occurred")]),
     }
+    if arguments.add:
+        results = added_to(json.loads((arguments.output / "results.json").read_text()), results)
     arguments.output.mkdir(parents=True, exist_ok=True)
     (arguments.output / "results.json").write_text(text_of(results) + "\n")
+
+
+def added_to(before, results):
+    """Earlier results with these measures: a measure is compared within one run, so it is whole."""
+    for key in ("cpu", "cores", "virtual", "c++"):
+        if before["machine"][key] != results["machine"][key]:
+            sys.exit(f"the earlier results are of another {key}: {before['machine'][key]}")
+    before["figures"].update(results["figures"])
+    dates = dict.fromkeys(results["figures"], results["machine"]["date"])
+    return {**before, "added": {**before.get("added", {}), **dates}}
 
 
 def text_of(value, depth=3, indent=""):
@@ -62,6 +74,8 @@ def parse():
     parser.add_argument("output", type=Path, help="the directory for results.json")
     parser.add_argument("--quick", action="store_true", help="run each contender once and briefly")
     parser.add_argument("--only", help="a part of the names of benchmarks, or a program's name")
+    parser.add_argument("--add", action="store_true",
+                        help="add the measures to the results that are in `output`")
     return parser.parse_args()
 
 
