@@ -3,9 +3,9 @@
  *
  *   kill DIRECTORY SECONDS STEP WITHIN_MS
  *
- * A third of the time is for each: kills at any moment; at each STEPth beginning and end of a
- * system call of a life; at each (STEP * STEP)th instruction of a publication, and twice as often
- * while the publication drops what a subscriber has yet to read. */
+ * A third of the time is for each: kills at any moment, some while another one is stopped; at each
+ * STEPth beginning and end of a system call of a life; at each (STEP * STEP)th instruction of a
+ * publication, and twice as often while the publication drops what a subscriber has yet to read. */
 
 #include "world.h"
 
@@ -98,6 +98,7 @@ static void begin_life(int p, task t, bool is_traced) {
   memset(&one->lives[number % LIVES_KEPT], 0, sizeof(life));
   memset(one->met, 0, sizeof one->met);
   memset(one->gone, 0, sizeof one->gone);
+  memset(one->here, 0, sizeof one->here);
   one->is_settled = false;
   one->arrived = one->lost = 0;
   one->task = t;
@@ -124,13 +125,13 @@ static bool is_settled(void) {
   return true;
 }
 
-/* All that have met the one that was killed last know that it has gone. */
+/* All that have met the one that was killed last, or one before in its place, know that they have
+ * gone. */
 static int killed;
 
 static bool is_told(void) {
   for (int p = 0; p < PLACES; ++p) {
-    const place *one = &the_world->places[p];
-    if (is_alive(p) && LOAD(one->met[killed]) != LOAD(one->gone[killed])) return false;
+    if (is_alive(p) && LOAD(the_world->places[p].here[killed]) > 0) return false;
   }
   return true;
 }
@@ -192,16 +193,21 @@ static void expect_others_to_go_on(int p) {
   wait_for(do_publish, "the publishers go on");
 }
 
-static void kill_now(int p) {
+/* `time`: 0, if it is not to be known how soon the others are told. */
+static void kill_now(int p, uint64_t time) {
   place *one = &the_world->places[p];
-  STORE(one->lives[one->number % LIVES_KEPT].killed_at, time_now());
+  STORE(one->lives[one->number % LIVES_KEPT].killed_at, time);
   if (kill(one->process, SIGKILL) != 0) fail("kill");
   ++kills;
 }
 
-static void kill_for_good(int p) {
-  kill_now(p);
+static void kill_and_wait(int p, uint64_t time) {
+  kill_now(p, time);
   if (waitpid(the_world->places[p].process, NULL, 0) < 0) fail("waitpid");
+}
+
+static void kill_for_good(int p) {
+  kill_and_wait(p, time_now());
   expect_others_to_go_on(p);
 }
 
@@ -239,9 +245,10 @@ static bool has_nothing_left(void) {
 
 static void print_what_is_left(void) {
   for (int p = 0; p < PLACES; ++p)
-    printf("member %d.%u: %d descriptors, %d mappings; told of %d: %u, its end: %u\n", p,
+    printf("member %d.%u: %d descriptors, %d mappings; told of %d: %u, ends: %u; %u here\n", p,
            the_world->places[p].number, count_descriptors(p), count_mappings(p), killed,
-           LOAD(the_world->places[p].met[killed]), LOAD(the_world->places[p].gone[killed]));
+           LOAD(the_world->places[p].met[killed]), LOAD(the_world->places[p].gone[killed]),
+           LOAD(the_world->places[p].here[killed]));
   printf("%d sockets; right: %d descriptors, %d mappings, %d sockets\n", count_sockets(""),
          right_descriptors, 2 * PLACES, PLACES);
 }
@@ -255,13 +262,32 @@ static void expect_nothing_left(void) {
 
 static uint32_t random_below(uint32_t bound) { return (uint32_t)random() % bound; }
 
+/* Another one is stopped, and hears of some lives only when they are over. */
+static void kill_while_one_is_stopped(int p) {
+  const int stopped = (p + 1 + (int)random_below(PLACES - 1)) % PLACES;
+  const pid_t process = the_world->places[stopped].process;
+  int status;
+  if (kill(process, SIGSTOP) != 0 || waitpid(process, &status, WUNTRACED) != process ||
+      !WIFSTOPPED(status))
+    fail("%d has ended", stopped);
+  for (int i = 0; i < 2; ++i) {
+    kill_and_wait(p, 0);
+    begin_life(p, GO_ON, false);
+    pause_us(random_below(8000));
+  }
+  kill_and_wait(p, 0);
+  if (kill(process, SIGCONT) != 0) fail("go on");
+  expect_others_to_go_on(p);
+}
+
 static void kill_at_any_moment(uint64_t until) {
   for (uint64_t i = 0; time_now() < until; ++i) {
     const int p = (int)random_below(PLACES);
     /* From 4 us to 60 ms: so some have just begun. */
     pause_us((long)(4 * pow(15000, random_below(1000) / 1000.0)));
     look_for_failures();
-    kill_for_good(p);
+    if (i % 4 == 3) kill_while_one_is_stopped(p);
+    else kill_for_good(p);
     begin_life(p, GO_ON, false);
     if (i % 16 == 0) expect_nothing_left();
   }
@@ -317,7 +343,7 @@ static bool kill_at_stop(int p, int stop) {
   ptrace(PTRACE_SYSCALL, process, 0, 0);
   while (wait_for_stop(process, &thread, &status)) {
     if (WSTOPSIG(status) == SYSTEM_CALL && count++ == stop) {
-      kill_now(p);
+      kill_now(p, time_now());
       wait_for_end(process);
       return true;
     }
@@ -357,7 +383,7 @@ static bool kill_at_instruction(int p, int instruction) {
       if (thread != publisher) ptrace(PTRACE_CONT, thread, 0, signal_of(status));
     } while (thread != publisher);
   }
-  kill_now(p);
+  kill_now(p, time_now());
   wait_for_end(process);
   return LOAD(l->returned) < begun;
 }

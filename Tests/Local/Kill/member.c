@@ -177,6 +177,7 @@ static void be_told_of(int p, uint32_t number, multicast_local_state state) {
   if (state == MULTICAST_LOCAL_JOINED) {
     if (a->is_here || a->life == number) fail("%d: %d.%u has joined twice", here, p, number);
     *a = (account){.life = number, .is_here = true};
+    STORE(me->here[p], me->here[p] + 1);
     note_life(&me->met[p], number);
   } else if (state == MULTICAST_LOCAL_GONE) {
     const uint64_t killed_at = LOAD(life_of(p, number)->killed_at);
@@ -185,6 +186,7 @@ static void be_told_of(int p, uint32_t number, multicast_local_state state) {
     if (here >= PUBLISHERS && p < PUBLISHERS) check_all_arrived(p, a);
     a->is_here = false;
     note_life(&me->gone[p], number);
+    STORE(me->here[p], me->here[p] - 1);
   } else if (state != MULTICAST_LOCAL_LOST || p != DROPS) {
     fail("%d: %d.%u: state %u", here, p, number, state);
   }

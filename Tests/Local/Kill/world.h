@@ -34,7 +34,8 @@ typedef struct place {
   life lives[LIVES_KEPT];
   /* The process writes these. */
   bool is_settled;                   /* it has flushed */
-  uint32_t met[PLACES], gone[PLACES]; /* the last life that it was told of */
+  uint32_t met[PLACES], gone[PLACES]; /* the newest life that it was told of */
+  uint32_t here[PLACES]; /* so many lives have joined, and have not gone */
   uint64_t arrived, lost, refusals;
 } place;
 
