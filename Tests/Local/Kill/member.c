@@ -5,6 +5,7 @@
 
 #include <multicast_local.h>
 
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -143,6 +144,16 @@ static void check_lost(const account *a, bool is_exact) {
   STORE(me->lost, now);
 }
 
+/* When the broadcaster is being destroyed, not all arrives. A check ends before that begins. */
+static pthread_mutex_t checking = PTHREAD_MUTEX_INITIALIZER;
+static bool is_leaving;
+
+static void begin_leaving(void) {
+  pthread_mutex_lock(&checking);
+  is_leaving = true;
+  pthread_mutex_unlock(&checking);
+}
+
 /* All that it had published is here: what `publish` has returned for, and perhaps one more. */
 static void check_all_arrived(int p, const account *a) {
   const life *l = life_of(p, a->life);
@@ -183,7 +194,9 @@ static void be_told_of(int p, uint32_t number, multicast_local_state state) {
     const uint64_t killed_at = LOAD(life_of(p, number)->killed_at);
     if (!a->is_here || a->life != number) fail("%d: %d.%u has gone before", here, p, number);
     if (killed_at != 0) note_delay(killed_at);
-    if (here >= PUBLISHERS && p < PUBLISHERS) check_all_arrived(p, a);
+    pthread_mutex_lock(&checking);
+    if (here >= PUBLISHERS && p < PUBLISHERS && !is_leaving) check_all_arrived(p, a);
+    pthread_mutex_unlock(&checking);
     a->is_here = false;
     note_life(&me->gone[p], number);
     STORE(me->here[p], me->here[p] - 1);
@@ -206,6 +219,13 @@ static void changed(void *context, multicast_local_state state, int32_t pid, con
 
 /* ---- A life ---------------------------------------------------------------------------------- */
 
+static bool has_left;
+
+static void note_release(void *context) {
+  (void)context;
+  STORE(has_left, true);
+}
+
 static multicast_local_options options_of(multicast_broadcaster b, const char *name) {
   static const multicast_overflow policies[] = {
       MULTICAST_OVERFLOW_REFUSE, MULTICAST_OVERFLOW_BLOCK, MULTICAST_OVERFLOW_DROP_OLDEST};
@@ -217,6 +237,7 @@ static multicast_local_options options_of(multicast_broadcaster b, const char *n
   options.ring_bytes = 1 << 16;
   options.block_ns = MULTICAST_FOREVER;
   options.changed = changed;
+  options.release = note_release;
   if (here < PUBLISHERS) options.overflow = policies[here];
   return options;
 }
@@ -249,6 +270,9 @@ void live(int place) {
   settle();
   if (place < PUBLISHERS) publish_numbers(b);
   while (!has_to_end(LOAD(me->arrived))) pause_us(1000);
+  begin_leaving();
   if (multicast_broadcaster_destroy(b) != MULTICAST_OK) fail("%d: destroy", place);
+  /* That does not wait for a thread that delivers, or tells: its socket would stay. */
+  while (!LOAD(has_left)) pause_us(1000);
   _exit(0);
 }
