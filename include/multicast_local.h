@@ -195,7 +195,9 @@ static inline multicast_local_options multicast_local_options_default(void) {
 ///            it is attached once, to one broadcaster: after `release` it must not be used. If
 ///            it is never attached, call `release` with `context` yourself. It leaves the group.
 /// Threads:   any. `release` waits for the transport's thread, unless that is in `changed`, or
-///            delivers what has arrived.
+///            delivers what has arrived: then it leaves the group later, before `release` of the
+///            options runs. A process that ends earlier is like one that was killed: if it is the
+///            last one, the folder of the group stays until the next peer comes and leaves.
 /// Cost:      a thread, and four descriptors; one more for each peer. Address space: twice the
 ///            ring, and twice that of each peer.
 /// @since 1.1

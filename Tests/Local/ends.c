@@ -409,6 +409,36 @@ TEST_OF_BROKER(socket_of_one_that_joins_is_not_removed, NULL) {
   peer_release(&here);
 }
 
+/* ---- Leaving --------------------------------------------------------------------------------- */
+
+static gate telling = GATE_INIT;
+static int is_told;
+
+static void wait_in_changed(void *context, multicast_local_state state, int32_t pid,
+                            const char *text) {
+  STORE(is_told, 1);
+  gate_wait(&telling);
+}
+
+/* `release` of the transport does not wait for a thread that is in `changed`. That of the options
+ * runs when nothing is left. */
+TEST_OF_BROKER(last_one_has_left_before_options_are_released, NULL) {
+  peer p;
+  char path[64];
+  transport_options options = peer_options(&p, b->port);
+  snprintf(path, sizeof path, "%s/tests", b->folder);
+  options.changed = wait_in_changed;
+  CHECK_OK(multicast_local_connect(&options, &p.transport));
+  EVENTUALLY(LOAD(is_told) == 1);
+  p.transport.release(p.transport.context);
+  CHECK_EQ(LOAD(p.releases), 0);
+  CHECK_EQ(access(path, F_OK), 0);
+  gate_open(&telling);
+  EVENTUALLY(LOAD(p.releases) == 1);
+  CHECK_EQ(access(path, F_OK), -1);
+  CHECK_OK(multicast_broadcaster_destroy(p.broadcaster));
+}
+
 /* ---- Limits ---------------------------------------------------------------------------------- */
 
 /* The system would send SIGXFSZ. */
