@@ -32,6 +32,14 @@ bool peer_watch(const local_client *c, peer *p) {
   return true;
 }
 
+/* A child of a fork may have it, too: closing it here would end neither the watching nor the
+ * connection. */
+static void close_socket(const local_client *c, int socket) {
+  epoll_ctl(c->poller, EPOLL_CTL_DEL, socket, NULL);
+  shutdown(socket, SHUT_RDWR);
+  close(socket);
+}
+
 /* Under the lock. The own ring begins for it where it ends now. */
 static bool take_place(local_client *c, peer *p) {
   slot *s;
@@ -65,7 +73,7 @@ peer *peer_add(local_client *c, int socket, const char *file) {
     }
   }
   if (is_added) return p;
-  close(socket);
+  close_socket(c, socket);
   free(p);
   return NULL;
 }
@@ -90,10 +98,7 @@ void peer_remove(local_client *c, peer *p) {
   leave_topics(&c->base.answered, p);
   pthread_cond_broadcast(&c->base.changed); /* a flush may wait for it */
   pthread_mutex_unlock(&c->base.lock);
-  /* A child of a fork may have the socket, too: closing it here would not end these. */
-  epoll_ctl(c->poller, EPOLL_CTL_DEL, p->socket, NULL);
-  shutdown(p->socket, SHUT_RDWR);
-  close(p->socket);
+  close_socket(c, p->socket);
   memory_close(&p->memory);
   free(p);
 }
