@@ -20,10 +20,11 @@ void callee_call_on(void) {
 
 static void do_nothing(void *context, uint32_t event, const void *payload, size_t size) {}
 
+/* With a function that copies or releases it, a size may come without a payload. */
 static void read_payload(void *context, uint32_t event, const void *payload, size_t size) {
   const unsigned char *bytes = payload;
   volatile unsigned char sum = 0;
-  for (size_t i = 0; i < size; ++i) sum = (unsigned char)(sum + bytes[i]);
+  for (size_t i = 0; bytes != NULL && i < size; ++i) sum = (unsigned char)(sum + bytes[i]);
 }
 
 static void do_something(void *context, uint32_t event, const void *payload, size_t size) {

@@ -98,7 +98,7 @@ static uint64_t *word_of_board(unsigned which) {
 /* `size`: how the number is meant. */
 static void show(const step *s) {
   uint64_t *word = word_of_board(s->where), value = s->large;
-  if (s->size % 4 == 1) value = *word + s->small % 256 * 8;
+  if (s->size % 4 == 1) value = *word + s->small % 256 * (uint64_t)8;
   if (s->size % 4 == 2) value = *word_of_board(s->small) + s->large % 4096;
   if (s->size % 4 == 3) value = s->small;
   NOTE("shows %lld: %lld", s->where % 7, (long long)value);
@@ -106,8 +106,9 @@ static void show(const step *s) {
 }
 
 static void scribble(const step *s) {
-  NOTE("writes %lld to %lld", (long long)s->large, s->small % (HOSTILE_RING / 8) * 8);
-  memcpy(hostile_memory.ring + s->small % (HOSTILE_RING / 8) * 8, &s->large, 8);
+  const size_t place = s->small % (HOSTILE_RING / 8) * (size_t)8;
+  NOTE("writes %lld to %lld", (long long)s->large, (long long)place);
+  memcpy(hostile_memory.ring + place, &s->large, 8);
 }
 
 static uint32_t whole_size(uint32_t name_size, uint32_t payload_size) {
@@ -129,7 +130,7 @@ static void write_entry(const step *s) {
   if (s->where % 8 == 3) r.name_size = (uint16_t)s->large;
   if (s->where % 8 == 4) r.payload_size = (uint32_t)s->large;
   if (s->where % 8 == 5) {
-    r.payload_size = (uint32_t)(s->large % (2 * HOSTILE_RING));
+    r.payload_size = (uint32_t)(s->large % ((uint64_t)2 * HOSTILE_RING));
     r.size = whole_size(name_size, r.payload_size + number);
   }
   if (s->where % 8 == 6) {
@@ -138,7 +139,7 @@ static void write_entry(const step *s) {
   }
   NOTE("writes an entry: size %lld, name %lld, payload %lld", r.size, r.name_size, r.payload_size);
   memcpy(at, &r, sizeof r);
-  memcpy(at + sizeof r, name, name_size);
+  memcpy(at + sizeof r, name, name_size); /* NOLINT(bugprone-not-null-terminated-result) */
   memset(at + sizeof r + name_size, 'p', payload);
   memcpy(at + sizeof r + name_size + payload, &s->large, number);
   b->head += r.size <= HOSTILE_RING && r.size % 8 == 0 ? r.size : size;
@@ -146,5 +147,5 @@ static void write_entry(const step *s) {
 
 void hostile_do(const step *s) {
   static void (*const all[])(const step *) = {say, show, scribble, write_entry};
-  all[s->what % (LAST_OF_HOSTILE + 1)](s);
+  all[s->what % (sizeof all / sizeof *all)](s);
 }

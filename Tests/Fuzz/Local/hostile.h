@@ -3,8 +3,8 @@
 #ifndef HOSTILE_H
 #define HOSTILE_H
 
-#include "board.h"
-#include "message.h"
+#include "../../../Sources/Transports/Local/board.h"
+#include "../../../Sources/Transports/Local/message.h"
 
 /* An input is a sequence of these. */
 typedef struct step {
@@ -19,7 +19,6 @@ enum {
   SHOW,       /* a word of its board */
   SCRIBBLE,   /* a word of its ring */
   WRITE,      /* an entry at its head, right or nearly so */
-  LAST_OF_HOSTILE = WRITE,
   LATER,      /* the next one is done in the midst of what the library does, so many steps later */
   HEAR,       /* from here on what the victim does */
   READ,
@@ -31,7 +30,8 @@ enum {
   STEP_KINDS
 };
 
-enum { HOSTILE_PLACE = 3, HOSTILE_RING = RING_LEAST };
+enum { HOSTILE_PLACE = 3 };
+enum { HOSTILE_RING = RING_LEAST };
 
 extern memory hostile_memory;
 

@@ -1,9 +1,9 @@
 /* A transport of libmulticast-local and a hostile peer. What its thread would do is done here, one
  * step after the other; the peer writes between any two of them. */
 
+#include "../../../Sources/Transports/Local/local.h"
 #include "disturb.h"
 #include "hostile.h"
-#include "local.h"
 
 #include "expect.h"
 #include "history.h"
@@ -12,7 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { VICTIM_RING = RING_LEAST, LATER_MAX = 8 };
+enum { VICTIM_RING = RING_LEAST };
+enum { LATER_MAX = 8 };
 
 static multicast_broadcaster broadcaster;
 static multicast_transport transport;

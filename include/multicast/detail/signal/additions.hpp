@@ -125,6 +125,8 @@ class additions : public insertion<R, Args...> {
   registration add(Object &&object, F &&delegate) {
     if constexpr (detail::is_no_option<std::decay_t<F>>()) {
       return add_member<false>(std::forward<Object>(object), std::forward<F>(delegate), nullptr);
+    } else {
+      return registration();
     }
   }
   template <typename Object, typename F,
