@@ -1,32 +1,46 @@
 /* SPDX-License-Identifier: MIT
  *
- * 12_machines: one program in one process, or in several, on several machines.
+ * 12_machines: one program in several processes, without a server; or on several machines.
  *
  * A station measures the temperature. A display shows it, and an alarm rings when it freezes. They
  * know a name, "temperature", and each other not at all.
  *
- *   12_machines                     all of them, in one process
- *   12_machines observe HOST PORT   the display and the alarm; ends when the station closes
- *   12_machines notify HOST PORT    the station
+ *   12_machines            the display and the alarm, which start the station as another process
+ *   12_machines observe    the display and the alarm; ends when the station closes
+ *   12_machines notify     the station
  *
- * With a HOST and a PORT, which are those of an MQTT broker, the broadcaster gets a transport. That
- * is all that is different: multicast_broadcaster_attach(), and waiting for the broker at the begin
- * and at the end.
+ *     gcc 12_machines.c -lmulticast-local -lmulticast -o 12_machines && ./12_machines
  *
- * Observers print the text in expected/12_machines.txt, in one process and in two.
+ * With -DMQTT and -lmulticast-mqtt the processes may be on several machines: the HOST and the PORT
+ * of an MQTT broker follow. Only attach() differs. It prints the text in expected/12_machines.txt.
  */
 
+#define _POSIX_C_SOURCE 200809L
+
+#ifdef MQTT
 #include <multicast_mqtt.h>
+#define TRANSPORT(name) multicast_mqtt_##name
+enum { REFUSED = MULTICAST_MQTT_REFUSED, ARGUMENTS = 4 };
+#else
+#include <multicast_local.h>
+#define TRANSPORT(name) multicast_local_##name
+enum { REFUSED = MULTICAST_LOCAL_REFUSED, ARGUMENTS = 2 };
+#endif
 
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
-static void must(const char *what, multicast_status status) {
-  if (status >= 0) return;
-  fprintf(stderr, "12_machines: %s: %s\n", what, multicast_status_message(status));
+static void fail(const char *what, const char *why) {
+  fprintf(stderr, "12_machines: %s: %s\n", what, why);
   exit(EXIT_FAILURE);
+}
+
+static void must(const char *what, int64_t status) {
+  if (status < 0) fail(what, multicast_status_message(status));
 }
 
 /* ---- The names, and what goes with them ------------------------------------------------------ */
@@ -34,35 +48,22 @@ static void must(const char *what, multicast_status status) {
 static const char temperature[] = "temperature";
 enum { MEASURED = 1, CLOSED = 2 }; /* Events. The payload of the first one is a text. */
 
-/* Payloads come from other programs: they may be anything. */
-static bool read_temperature(const void *payload, size_t size, int *degrees) {
-  char text[16];
-  char *end;
-  if (size == 0 || size >= sizeof text) return false;
-  memcpy(text, payload, size);
-  text[size] = '\0';
-  *degrees = (int)strtol(text, &end, 10);
-  return *end == '\0';
-}
-
 /* ---- Observers ------------------------------------------------------------------------------- */
 
 static void display_notified(void *context, uint32_t event, const void *payload, size_t size) {
-  bool *is_closed = context;
-  int degrees;
-  if (event == MEASURED && read_temperature(payload, size, &degrees)) {
-    printf("display: %d degrees\n", degrees);
-  } else if (event == CLOSED) {
-    puts("display: the station is closed");
-    *is_closed = true;
-  }
+  if (event == MEASURED) printf("display: %.*s degrees\n", (int)size, (const char *)payload);
+  if (event != CLOSED) return;
+  puts("display: the station is closed");
+  *(bool *)context = true;
 }
 
+/* Payloads come from other programs: they may be anything. */
 static void alarm_notified(void *context, uint32_t event, const void *payload, size_t size) {
-  int degrees;
+  char text[16] = "";
   (void)context;
-  if (event == MEASURED && read_temperature(payload, size, &degrees) && degrees < 0)
-    puts("alarm: it freezes");
+  if (event != MEASURED || size == 0 || size >= sizeof text) return;
+  memcpy(text, payload, size);
+  if (strtol(text, NULL, 10) < 0) puts("alarm: it freezes");
 }
 
 static void observe(multicast_broadcaster broadcaster, bool *is_closed) {
@@ -73,37 +74,45 @@ static void observe(multicast_broadcaster broadcaster, bool *is_closed) {
 
 /* ---- The station ----------------------------------------------------------------------------- */
 
-static void measure(multicast_broadcaster broadcaster) {
+static void measure(multicast_broadcaster to) {
   static const char *const measured[] = {"3", "1", "-2"};
-  size_t i;
-  for (i = 0; i < sizeof measured / sizeof *measured; ++i) {
-    int64_t result = multicast_broadcaster_notify(broadcaster, temperature, MEASURED, measured[i],
-                                                  strlen(measured[i]));
-    must("notify", result < 0 ? (multicast_status)result : MULTICAST_OK);
-  }
-  multicast_broadcaster_notify(broadcaster, temperature, CLOSED, NULL, 0);
+  for (size_t i = 0; i < sizeof measured / sizeof *measured; ++i)
+    must("notify", multicast_broadcaster_notify(to, temperature, MEASURED, measured[i],
+                                                strlen(measured[i])));
+  must("notify", multicast_broadcaster_notify(to, temperature, CLOSED, NULL, 0));
 }
 
-/* ---- The broker ------------------------------------------------------------------------------ */
+/* The child of a fork has no transport, until it is this program again and makes its own. */
+static void run_station(const char *program) {
+  int status = -1;
+  pid_t station = fork();
+  if (station == 0) _exit(execlp(program, program, "notify", (char *)NULL));
+  if (waitpid(station, &status, 0) < 0 || status != 0) fail("station", "not started, or failed");
+}
 
-static void connection_changed(void *context, multicast_mqtt_state state, int32_t code,
-                               const char *reason) {
+/* ---- The transport --------------------------------------------------------------------------- */
+
+static void changed(void *context, uint32_t state, int32_t code, const char *reason) {
   (void)context, (void)code;
-  if (state != MULTICAST_MQTT_CONNECTED) fprintf(stderr, "12_machines: %s\n", reason);
+  if (state == REFUSED) fprintf(stderr, "12_machines: %s\n", reason);
 }
 
-static multicast_transport attach(multicast_broadcaster broadcaster, multicast_queue loop,
-                                  const char *host, int port) {
-  multicast_mqtt_options options = multicast_mqtt_options_default();
+static multicast_transport attach(multicast_broadcaster to, multicast_queue loop, char **address) {
+  TRANSPORT(options) options = TRANSPORT(options_default)();
   multicast_transport transport;
-  options.broadcaster = broadcaster;
-  options.host = host;
-  options.port = (uint32_t)port;
-  options.qos = 1;
+  options.broadcaster = to;
   options.queue = loop; /* Observers run on the main thread. */
-  options.changed = connection_changed;
-  must("connect", multicast_mqtt_connect(&options, &transport));
-  must("attach", multicast_broadcaster_attach(broadcaster, &transport));
+  options.changed = changed;
+#ifdef MQTT
+  options.host = address[0];
+  options.port = (uint32_t)atoi(address[1]);
+  options.qos = 1;
+#else
+  options.group = "12_machines";
+  (void)address;
+#endif
+  must("connect", TRANSPORT(connect)(&options, &transport));
+  must("attach", multicast_broadcaster_attach(to, &transport));
   return transport;
 }
 
@@ -111,36 +120,27 @@ static multicast_transport attach(multicast_broadcaster broadcaster, multicast_q
 
 int main(int argc, char **argv) {
   const uint64_t ten_seconds = 10000000000u;
+  bool is_alone = argc == 1 && ARGUMENTS == 2, is_closed = false;
+  bool observes = argc == ARGUMENTS && strcmp(argv[1], "observe") == 0;
+  bool notifies = argc == ARGUMENTS && strcmp(argv[1], "notify") == 0;
   multicast_queue loop = multicast_queue_create(NULL);
   multicast_broadcaster broadcaster = multicast_broadcaster_create(NULL);
-  bool is_alone = argc == 1, is_closed = false;
-  bool observes = is_alone || strcmp(argv[1], "observe") == 0;
-  bool notifies = is_alone || strcmp(argv[1], "notify") == 0;
-  multicast_transport transport;
   if (broadcaster.id == 0 || loop.id == 0) must("create", multicast_create_error());
-  if (!is_alone && (argc != 4 || (!observes && !notifies))) {
-    fputs("Usage: 12_machines [observe|notify HOST PORT]\n", stderr);
-    return EXIT_FAILURE;
-  }
+  if (!is_alone && !observes && !notifies)
+    fail("usage", ARGUMENTS > 2 ? "observe|notify HOST PORT" : "[observe|notify]");
 
-  if (!is_alone) transport = attach(broadcaster, loop, argv[2], atoi(argv[3]));
-  if (observes) observe(broadcaster, &is_closed);
-  if (!is_alone && observes) {
-    /* The station may begin when the broker knows the names. */
-    must("the broker", multicast_mqtt_flush(&transport, ten_seconds));
-    fputs("12_machines: observing\n", stderr);
+  multicast_transport transport = attach(broadcaster, loop, argv + 2);
+  if (!notifies) observe(broadcaster, &is_closed);
+  must("flush", TRANSPORT(flush)(&transport, ten_seconds)); /* Until the names are known. */
+  if (observes) fputs("12_machines: observing\n", stderr);
+  if (is_alone) run_station(argv[0]);
+  if (notifies) {
+    measure(broadcaster);
+    must("flush", TRANSPORT(flush)(&transport, ten_seconds));
   }
-  if (notifies) measure(broadcaster);
-  if (!is_alone && notifies) must("the broker", multicast_mqtt_flush(&transport, ten_seconds));
-  while (observes && !is_closed) {
+  while (!notifies && !is_closed)
     if (multicast_queue_wait(loop, MULTICAST_FOREVER) > 0) multicast_queue_run(loop, 0);
-  }
-
   must("destroy", multicast_broadcaster_destroy(broadcaster));
   must("destroy", multicast_queue_destroy(loop));
-  if (fflush(stdout) != 0 || ferror(stdout)) {
-    perror("12_machines: standard output");
-    return EXIT_FAILURE;
-  }
-  return EXIT_SUCCESS;
+  return fflush(stdout) != 0 || ferror(stdout) ? EXIT_FAILURE : EXIT_SUCCESS;
 }
