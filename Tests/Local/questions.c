@@ -789,6 +789,42 @@ TEST(child_of_a_fork_does_not_ask_nor_answer) {
   broker_delete(&b);
 }
 
+typedef struct fork_of_queue {
+  int calls;
+  pid_t child;
+} fork_of_queue;
+
+static void fork_at_first(void *context, const multicast_local_question *question, uint32_t event,
+                          const void *payload, size_t size) {
+  fork_of_queue *f = context;
+  if (f->calls++ == 0) f->child = fork();
+}
+
+TEST_OF_BROKER(child_of_a_fork_does_not_answer_what_its_queue_has, NULL) {
+  SCOPED peer here, there;
+  const multicast_queue queue = multicast_queue_create(NULL);
+  fork_of_queue f = {0, -1};
+  told t = {0};
+  int end = -1;
+  peer_connect_to(&here, b);
+  peer_connect_with(&there, b->port, &OPTIONS(.queue = queue));
+  peer_meet(&here, 1);
+  CHECK_OK(multicast_local_answer(&there.transport, "q", fork_at_first, &f, NULL));
+  peer_flush(&there);
+  for (int i = 0; i < 2; ++i) CHECK_ERROR(ask(&here, &t, "q", "", 1000000), TIMEOUT);
+  EVENTUALLY(peer_stats(&there).received == 2);
+  pause_ms(A_WHILE_MS);
+  const size_t calls = multicast_queue_run(queue, 0);
+  if (f.child == 0) _exit(calls == 1 && f.calls == 1 && multicast_queue_run(queue, 0) == 0 ? 0 : 1);
+  CHECK_EQ(calls, 2);
+  CHECK_EQ(f.calls, 2);
+  CHECK_EQ(waitpid(f.child, &end, 0), f.child);
+  CHECK_EQ(end, 0);
+  peer_release(&here);
+  peer_release(&there);
+  CHECK_OK(multicast_queue_destroy(queue));
+}
+
 /* A function that answers forks, and returns in the child, on the transport's thread. */
 static void fork_and_answer(void *context, const multicast_local_question *question,
                             uint32_t event, const void *payload, size_t size) {

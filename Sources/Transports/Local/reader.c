@@ -141,7 +141,7 @@ static reading read_one(local_client *c, peer *p, uint64_t left) {
   span payload = {NULL, 0};
   uint64_t number = 0;
   entry r;
-  if (left < sizeof r) return is_overwritten(p) ? READ_OVERWRITTEN : READ_INVALID;
+  if (left < sizeof r) return READ_INVALID; /* whole entries are before the head */
   memcpy(&r, at, sizeof r);
   if (is_overwritten(p)) return READ_OVERWRITTEN;
   if (!is_entry(p, &r, left)) return READ_INVALID;
