@@ -44,6 +44,18 @@ TEST(peers_are_told_by_name) {
   broker_delete(&b);
 }
 
+TEST_OF_BROKER(long_name_is_cut, NULL) {
+  static const char name[] = "a name of more than the 63 bytes that others are told: this is cut";
+  SCOPED peer here, there;
+  peer_connect_to(&here, b);
+  peer_connect_with(&there, b->port, &OPTIONS(.name = name));
+  EVENTUALLY(LOAD(here.joined) == 1);
+  CHECK_EQ(strlen(here.joined_name), 63);
+  CHECK_EQ(strncmp(here.joined_name, name, 63), 0);
+  peer_release(&here);
+  peer_release(&there);
+}
+
 /* The best of some: the machine may be busy. The others have just heard of the new name, and sleep
  * again: a timeout would begin here, and no try would be faster. */
 TEST(kill_is_told_within_10_ms) {
@@ -58,7 +70,7 @@ TEST(kill_is_told_within_10_ms) {
   peer_connect_to(&here, &b);
   peer_meet(&here, COUNT);
   while (killed < COUNT && best >= 10000000) {
-    char name[16];
+    char name[20];
     snprintf(name, sizeof name, "name %d", killed);
     peer_observe(&here, name, counter(&calls));
     peer_flush(&here);
@@ -240,22 +252,33 @@ TEST_OF_BROKER(folder_of_another_user_is_refused, NULL) {
   peer_release(&p);
 }
 
-TEST(default_folders) {
-  static const char runtime[] = "/tmp/multicast-runtime-XXXXXX";
+static void expect_folder(const char *runtime, const char *group, const char *folder) {
   SCOPED peer p;
-  char folder[64], path[128];
-  strcpy(folder, runtime);
-  CHECK(mkdtemp(folder) != NULL);
-  CHECK_EQ(setenv("XDG_RUNTIME_DIR", folder, 1), 0);
+  char path[128];
+  CHECK_EQ(setenv("XDG_RUNTIME_DIR", runtime, 1), 0);
   transport_options options = peer_create(&p);
+  options.group = group;
   peer_connect(&p, &options);
-  snprintf(path, sizeof path, "%s/multicast/default", folder);
+  snprintf(path, sizeof path, "%s/%s", folder, group == NULL ? "default" : group);
   CHECK_EQ(access(path, F_OK), 0);
   peer_release(&p);
   CHECK_EQ(access(path, F_OK), -1);
-  snprintf(path, sizeof path, "%s/multicast", folder);
-  CHECK_EQ(rmdir(path), 0);
-  CHECK_EQ(rmdir(folder), 0);
+  CHECK(rmdir(folder) == 0 || group != NULL); /* others may have groups there */
+}
+
+TEST(default_folders) {
+  char runtime[] = "/tmp/multicast-runtime-XXXXXX", group[32], folder[64], of_user[64];
+  CHECK(mkdtemp(runtime) != NULL);
+  snprintf(folder, sizeof folder, "%s/multicast", runtime);
+  expect_folder(runtime, NULL, folder);
+  CHECK_EQ(rmdir(runtime), 0);
+  snprintf(group, sizeof group, "test-%d", (int)getpid());
+  snprintf(folder, sizeof folder, "/tmp/multicast-%u", (unsigned)geteuid());
+  expect_folder("/missing/folder", group, folder);
+  /* Where systemd has made it. */
+  snprintf(of_user, sizeof of_user, "/run/user/%u", (unsigned)geteuid());
+  if (access(of_user, F_OK) == 0) strcpy(folder, strcat(of_user, "/multicast"));
+  expect_folder("relative", group, folder);
 }
 
 /* The path of a socket is longer than the system takes. */

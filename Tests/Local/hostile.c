@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -207,9 +208,9 @@ TEST(entries_that_are_none_end_the_connection) {
   scene_end(&c);
 }
 
-/* Heads that are before what was read, and much further than the ring is long. */
+/* Heads that are before what was read, much further than the ring is long, and in an entry. */
 TEST(heads_that_are_none_end_the_connection) {
-  static const uint64_t heads[] = {8, UINT64_MAX, UINT64_MAX / 2, 39, 1};
+  static const uint64_t heads[] = {8, UINT64_MAX, UINT64_MAX / 2, 39, 1, 48};
   scene c;
   int expelled = 0;
   scene_start(&c);
@@ -442,5 +443,112 @@ TEST(losses_that_are_too_many_end_the_connection) {
     expect_expelled(&c, &expelled);
     CHECK_EQ(peer_stats(&c.victim).overwritten, 0);
   }
+  scene_end(&c);
+}
+
+/* It was killed while it dropped the second, and says that it had lost more than there was. */
+TEST(losses_that_are_too_many_at_a_kill_are_not_counted) {
+  scene c;
+  scene_start(&c);
+  fill_ring(&c, 3);
+  c.s.own.board->slots[VICTIM_PLACE].dropped[1] = 1000;
+  STORE(c.s.own.board->oldest, 2 * entry_for_victim(1, 31).size);
+  stranger_greet(&c.s);
+  stranger_end(&c.s);
+  EVENTUALLY(peer_stats(&c.victim).gone == 1);
+  CHECK_EQ(LOAD(c.calls), 0);
+  CHECK_EQ(peer_stats(&c.victim).overwritten, 0);
+  scene_end(&c);
+}
+
+/* ---- Names that wait for room ---------------------------------------------------------------- */
+
+static bool retains_k(void *context, const char *protocol, uint32_t event) {
+  return protocol[0] == 'k';
+}
+
+/* A peer that wants a name of which something is kept, while it holds up the ring. What it says
+ * then is not heard before there is room. */
+static void hold_up(scene *c) {
+  static const char payload[1000];
+  transport_options options;
+  broker_start(&c->b, NULL);
+  c->calls = 0;
+  options = peer_options(&c->victim, c->b.port);
+  options.ring_bytes = 1 << 16;
+  options.retains = retains_k;
+  peer_connect(&c->victim, &options);
+  peer_observe(&c->victim, "n", counter(&c->calls));
+  CHECK_OK(peer_publish(&c->victim, "k", 1, payload, sizeof payload));
+  stranger_connect(&c->s, &c->b);
+  STORE(c->s.own.board->slots[VICTIM_PLACE].tail, c->s.its.board->head);
+  stranger_greet(&c->s);
+  stranger_say(&c->s, MESSAGE_WANT, 0, "mine");
+  EVENTUALLY(peer_publish(&c->victim, "mine", 1, payload, sizeof payload) == MULTICAST_OK &&
+             peer_stats(&c->victim).sent > 0);
+  while (peer_publish(&c->victim, "mine", 1, payload, sizeof payload) == MULTICAST_OK) {
+  }
+  stranger_say(&c->s, MESSAGE_WANT, 0, "k");
+  pause_ms(A_WHILE_MS);
+}
+
+TEST(peer_that_waits_for_room_may_go) {
+  scene c;
+  hold_up(&c);
+  stranger_end(&c.s);
+  EVENTUALLY(peer_stats(&c.victim).gone == 1);
+  CHECK_EQ(peer_stats(&c.victim).expelled, 0);
+  scene_end(&c);
+}
+
+TEST(peer_that_breaks_the_rules_while_it_waits_is_cut_off_then) {
+  scene c;
+  int expelled = 0;
+  hold_up(&c);
+  stranger_greet(&c.s); /* once more */
+  pause_ms(A_WHILE_MS);
+  CHECK_EQ(LOAD(c.victim.expelled), 0);
+  STORE(c.s.own.board->slots[VICTIM_PLACE].tail, LOAD(c.s.its.board->head));
+  expect_expelled(&c, &expelled);
+  scene_end(&c);
+}
+
+/* ---- Limits ---------------------------------------------------------------------------------- */
+
+/* No descriptor is left for the memory of a peer. */
+TEST(peer_whose_memory_finds_no_descriptor_breaks_no_rule) {
+  struct rlimit most;
+  scene c;
+  message m;
+  int file;
+  scene_start(&c);
+  stranger_connect(&c.s, &c.b);
+  CHECK_EQ(getrlimit(RLIMIT_NOFILE, &most), 0);
+  const struct rlimit less = {3, most.rlim_max};
+  CHECK_EQ(setrlimit(RLIMIT_NOFILE, &less), 0);
+  stranger_greet(&c.s);
+  EVENTUALLY(message_receive(c.s.socket, &m, &file) == RECEIPT_END);
+  CHECK_EQ(setrlimit(RLIMIT_NOFILE, &most), 0);
+  CHECK_EQ(LOAD(c.victim.gone) + LOAD(c.victim.expelled), 0);
+  stranger_end(&c.s);
+  scene_end(&c);
+}
+
+/* A group has 129 peers at most. */
+TEST(one_peer_too_many_is_not_taken) {
+  static stranger all[PEERS_MAX];
+  scene c;
+  message m;
+  int file;
+  scene_start(&c);
+  for (int i = 0; i < PEERS_MAX; ++i) {
+    stranger_connect(&all[i], &c.b);
+    stranger_greet(&all[i]);
+  }
+  stranger_reach(&c.s, &c.b);
+  EVENTUALLY(message_receive(c.s.socket, &m, &file) == RECEIPT_END);
+  close(c.s.socket);
+  for (int i = 0; i < PEERS_MAX; ++i) stranger_end(&all[i]);
+  EVENTUALLY(peer_stats(&c.victim).gone == PEERS_MAX);
   scene_end(&c);
 }

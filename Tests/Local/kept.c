@@ -2,6 +2,9 @@
 
 #include "groups.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 enum { RING = 1 << 16 };
 
 static bool keeps_even(void *context, const char *protocol, uint32_t event) {
@@ -221,4 +224,23 @@ TEST_OF_BROKER(observer_that_comes_while_names_are_told_gets_the_value_once, NUL
   expect_log(&v->l, "2:value 2:value ");
   peer_release(&v->p);
   peer_release(&here);
+}
+
+/* ---- Forks ----------------------------------------------------------------------------------- */
+
+static bool fork_when_asked(void *context, const char *protocol, uint32_t event) {
+  STORE(((peer *)context)->code, fork());
+  return true;
+}
+
+TEST_OF_BROKER(child_that_returns_from_retains_does_not_publish, NULL) {
+  SCOPED peer p;
+  int end = -1;
+  peer_connect_with(&p, b->port, &OPTIONS(.retains = fork_when_asked));
+  const multicast_status status = peer_publish(&p, "n", 1, "x", 1);
+  if (LOAD(p.code) == 0) _exit(status == MULTICAST_ERROR_STATE ? 0 : 1);
+  CHECK_OK(status);
+  CHECK_EQ(waitpid(p.code, &end, 0), p.code);
+  CHECK_EQ(end, 0);
+  peer_release(&p);
 }

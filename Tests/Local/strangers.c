@@ -29,15 +29,19 @@ static receipt receive(const stranger *s, message *m, int *file) {
   return result;
 }
 
-void stranger_connect(stranger *s, const broker *b) {
+void stranger_reach(stranger *s, const broker *b) {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
-  message hello;
-  int file;
   memset(s, 0, sizeof *s);
   find_socket(b, address.sun_path, sizeof address.sun_path);
   s->socket = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
   CHECK(s->socket >= 0);
   CHECK_EQ(connect(s->socket, (const struct sockaddr *)&address, sizeof address), 0);
+}
+
+void stranger_connect(stranger *s, const broker *b) {
+  message hello;
+  int file;
+  stranger_reach(s, b);
   CHECK_EQ(receive(s, &hello, &file), RECEIPT_MESSAGE);
   CHECK_EQ(hello.kind, MESSAGE_HELLO);
   CHECK_EQ(memory_open(&s->its, file), 0);

@@ -18,7 +18,9 @@ typedef struct stranger {
   int file; /* of the own one */
 } stranger;
 
-/* Connects to the only peer of the group, and hears its hello; makes a memory, and says nothing. */
+/* Connects to the only peer of the group. */
+void stranger_reach(stranger *s, const broker *b);
+/* The same, and hears its hello; makes a memory, and says nothing. */
 void stranger_connect(stranger *s, const broker *b);
 void stranger_end(stranger *s);
 

@@ -114,22 +114,22 @@ build_fault_tests() {
 }
 
 # All tests, with the same objects, which count in the folder `counts`. Objects that are there count
-# on. Those that both transports have are built once.
+# on. Those that all transports have are built once.
 build_counting() {
-  local of_both=$counts/Transports of_one=$counts/$folder count=(--coverage -fprofile-update=atomic)
+  local of_all=$counts/Transports of_one=$counts/$folder count=(--coverage -fprofile-update=atomic)
   mkdir -p "$counts"
   {
-    flock 9 # for one of both
-    [ -d "$of_both" ] || build_objects "$of_both" Transports Common "${count[@]}"
+    flock 9 # for one of them
+    [ -d "$of_all" ] || build_objects "$of_all" Transports Common "${count[@]}"
   } 9>"$counts/lock"
   [ -d "$of_one" ] || build_objects "$of_one" "$folder" "$folder" "${count[@]}"
   gcc "${flags[@]}" -c "$root/Tests/Coverage/end.c" -o "$build/end.o"
   flags+=(-D_exit=end_with_counts)
-  build_fault_tests {"$of_both","$of_one"}/*.o "$build/end.o" -lgcov
+  build_fault_tests {"$of_all","$of_one"}/*.o "$build/end.o" -lgcov
   gcc -std=gnu11 "${flags[@]}" -Wno-unused-parameter -I"$root/Tests/$folder" \
     "$root/Tests/$folder"/*.c "${common[@]}" \
     "$root/Tests/$folder/Faults/requests.c" "$root/Tests/Transports/Faults/requests.c" \
-    "$root"/Tests/Interface/{harness,main}.c {"$of_both","$of_one"}/*.o "$build/end.o" -lgcov \
+    "$root"/Tests/Interface/{harness,main}.c {"$of_all","$of_one"}/*.o "$build/end.o" -lgcov \
     "$library" "${clients[@]}" "-Wl,-rpath,$(dirname "$library")" -o "$build/${name}_tests"
 }
 

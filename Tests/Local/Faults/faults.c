@@ -5,6 +5,8 @@
 
 #include "../../Transports/Faults/faults.h"
 
+#include <limits.h>
+
 transport_options all_options(peer *p, const broker *b) {
   transport_options options = peer_options(p, b->port);
   options.name = "name";
@@ -44,6 +46,33 @@ TEST(value_without_memory_is_refused_and_counted) {
   end_transport(&p, before);
 }
 
+/* Keeps how many have come, and the last one. */
+typedef struct last {
+  int calls;
+  uint32_t event;
+  bool has_payload;
+} last;
+
+FUNCTION(keep_last, last *l) {
+  *l = (last){l->calls + 1, event, payload != NULL || size > 0};
+}
+
+TEST_OF_BROKER(kept_value_without_memory_for_its_copy_is_left_out, NULL) {
+  SCOPED peer p;
+  last l = {0, 0, true};
+  requests_are_of_the_test();
+  peer_connect_with(&p, b->port, &OPTIONS(.retains = retains_all));
+  CHECK_OK(peer_publish(&p, "n", 1, "x", 1));
+  CHECK_OK(peer_publish(&p, "n", 2, NULL, 0));
+  refuse_request(MALLOC, 0, OF_THE_TEST);
+  peer_observe(&p, "n", DELEGATE(keep_last, &l));
+  CHECK(refusal_was_made());
+  CHECK_EQ(l.calls, 1);
+  CHECK_EQ(l.event, 2);
+  CHECK(!l.has_payload);
+  peer_release(&p);
+}
+
 /* ---- On the thread of the transport ---------------------------------------------------------- */
 
 /* Each request in turn, of a transport that joins a group with a peer; the first tries may fail. */
@@ -71,8 +100,44 @@ TEST(transport_goes_on_without_sockets) {
   expect_to_go_on_without(CREDENTIALS, 2);
   expect_to_go_on_without(EPOLL_CHANGE, 6);
 }
+TEST(transport_goes_on_without_mappings) { expect_to_go_on_without(MAPPING, 6); }
 TEST(transport_goes_on_without_messages) {
   expect_to_go_on_without(SENDING, 10);
   expect_to_go_on_without(RECEIVING_MESSAGE, 10);
   expect_to_go_on_without(EPOLL_WAITING, 4);
+}
+
+/* The second one has connected to the first one, and tries to do so again when that has gone. */
+TEST_OF_BROKER(peer_of_which_it_is_not_known_has_not_gone, NULL) {
+  SCOPED peer first, second;
+  requests_are_of_the_test();
+  peer_connect_to(&first, b);
+  peer_connect_to(&second, b);
+  EVENTUALLY(peer_stats(&second).peers == 1);
+  refuse_requests(SOCKET, 0, INT_MAX, OF_A_TRANSPORT);
+  peer_release(&first);
+  pause_ms(A_WHILE_MS);
+  CHECK_EQ(LOAD(second.gone), 0);
+  CHECK(refusal_was_made());
+  EVENTUALLY(LOAD(second.gone) == 1);
+  peer_release(&second);
+}
+
+/* What goes with a name is made by the thread. */
+TEST_OF_BROKER(name_is_told_though_memory_is_refused, NULL) {
+  SCOPED peer here, there;
+  int calls = 0;
+  requests_are_of_the_test();
+  peer_connect_to(&here, b);
+  peer_connect_to(&there, b);
+  EVENTUALLY(peer_stats(&here).peers == 1);
+  peer_flush(&there);
+  refuse_request(CALLOC, 0, OF_A_TRANSPORT);
+  peer_observe(&there, "n", counter(&calls));
+  peer_flush(&there);
+  CHECK(refusal_was_made());
+  CHECK_OK(peer_publish(&here, "n", 1, "x", 1));
+  EVENTUALLY(LOAD(calls) == 1);
+  peer_release(&here);
+  peer_release(&there);
 }

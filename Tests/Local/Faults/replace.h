@@ -28,7 +28,6 @@
 #define epoll_create1(...) UNLESS_REFUSED(EPOLL, EMFILE, epoll_create1(__VA_ARGS__))
 #define epoll_ctl(...) UNLESS_REFUSED(EPOLL_CHANGE, ENOMEM, epoll_ctl(__VA_ARGS__))
 #define epoll_wait(...) UNLESS_REFUSED(EPOLL_WAITING, EINTR, epoll_wait(__VA_ARGS__))
-#define open(...) UNLESS_REFUSED(OPENING, EMFILE, open(__VA_ARGS__))
 #define openat(...) UNLESS_REFUSED(OPENING, EMFILE, openat(__VA_ARGS__))
 #define mkdirat(...) UNLESS_REFUSED(FOLDER, ENOSPC, mkdirat(__VA_ARGS__))
 #define fdopendir(...) (is_refused(FOLDER, true) ? (errno = ENOMEM, NULL) : fdopendir(__VA_ARGS__))

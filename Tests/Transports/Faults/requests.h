@@ -54,7 +54,7 @@ bool refusal_was_made(void);
 bool refusal_was_of_memory(void);
 
 /* How many transports there can be here. */
-#define TRANSPORTS_MAX 8
+#define TRANSPORTS_MAX 24
 
 /* What the library has now: blocks of memory, and objects of its client library. */
 int held_blocks(void);
