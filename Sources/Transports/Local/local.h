@@ -58,6 +58,7 @@ typedef struct peer {
   pid_t pid;
   char file[FILE_NAME_SIZE]; /* its socket, if it was this client that has connected; or empty */
   uint64_t start;            /* where the own ring begins for it */
+  uint64_t added_at;
 
   /* Changed by the thread, under the lock, when the peer says hello. */
   bool is_met;

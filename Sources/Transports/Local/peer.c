@@ -66,6 +66,7 @@ peer *peer_add(local_client *c, int socket, const char *file) {
     strcpy(p->file, file);
     p->untold = c->first_topic;
     p->owes_sync = true;
+    p->added_at = now_ns();
     if (is_of_user(socket, &p->pid) && peer_watch(c, p)) {
       pthread_mutex_lock(&c->base.lock);
       is_added = take_place(c, p);

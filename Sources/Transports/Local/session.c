@@ -15,6 +15,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#ifndef HELLO_NS
+#define HELLO_NS 10000000000 /* so long one that has connected may say nothing */
+#endif
+
 enum {
   EVENTS_MAX = 64,
   /* How many entries of a ring are delivered before the others are looked at. */
@@ -130,6 +134,14 @@ static void remove_peer(local_client *c, peer *p) {
   else if (is_met) client_tell(&c->base, MULTICAST_LOCAL_GONE, pid, name);
 }
 
+/* One that has connected, and keeps its place without saying hello. Its hello may have come while
+ * this thread was in an observer: it is heard first. A true peer that was stopped so long finds
+ * that the connection has ended, and connects again: reach_again(). Nobody was told of it here. */
+static bool is_silent(local_client *c, peer *p) {
+  return !p->is_met && p->file[0] == '\0' && now_ns() - p->added_at > HELLO_NS &&
+         (!peer_hear(c, p) || !p->is_met);
+}
+
 /* What is to be done for each peer between two sleeps. */
 static void look_after_peers(local_client *c) {
   peer *p, *next;
@@ -137,6 +149,7 @@ static void look_after_peers(local_client *c) {
   for (p = c->peers; p != NULL; p = next) {
     next = p->next;
     if (!p->has_ended && p->is_held && !peer_hear(c, p)) p->has_ended = true;
+    if (!p->has_ended && is_silent(c, p)) p->has_ended = true;
     if (!p->has_ended) peer_tell(c, p);
     if (!p->has_ended && !peer_watch(c, p)) c->is_short = true;
     if (p->lost > 0 && !p->has_ended) {

@@ -1,6 +1,7 @@
 /* What libmulticast-local alone asks for. The tests of all transports are in
  * Tests/Transports/Faults. */
 
+#include "../strangers.h"
 #include "requests.h"
 
 #include "../../Transports/Faults/faults.h"
@@ -140,4 +141,83 @@ TEST_OF_BROKER(name_is_told_though_memory_is_refused, NULL) {
   EVENTUALLY(LOAD(calls) == 1);
   peer_release(&here);
   peer_release(&there);
+}
+
+/* ---- Peers that say nothing ------------------------------------------------------------------ */
+
+TEST_OF_BROKER(peer_that_says_nothing_loses_its_place, NULL) {
+  SCOPED peer here, next;
+  stranger silent[3], s;
+  message m;
+  int file;
+  peer_connect_to(&here, b);
+  const uint64_t before = time_now();
+  stranger_connect(&s, b);
+  stranger_greet(&s);
+  for (int i = 0; i < 3; ++i) stranger_connect(&silent[i], b);
+  for (int i = 0; i < 3; ++i) {
+    EVENTUALLY(message_receive(silent[i].socket, &m, &file) == RECEIPT_END);
+    CHECK(time_now() - before >= (uint64_t)HELLO_MS * 1000000);
+    stranger_end(&silent[i]);
+  }
+  peer_connect_to(&next, b);
+  EVENTUALLY(peer_stats(&here).peers == 2); /* who has said hello, and says no more, too */
+  CHECK_EQ(LOAD(here.gone) + LOAD(here.expelled), 0);
+  peer_release(&next);
+  stranger_end(&s);
+  peer_release(&here);
+}
+
+static gate greeting = GATE_INIT;
+
+static void wait_in_joined(void *context, multicast_local_state state, int32_t pid,
+                           const char *text) {
+  if (state == MULTICAST_LOCAL_JOINED) gate_wait(&greeting);
+}
+
+/* Its hello has come in time, and the transport's thread was in a function of the caller. */
+TEST_OF_BROKER(peer_that_is_heard_late_keeps_its_place, NULL) {
+  SCOPED peer here;
+  stranger first, second;
+  message m;
+  int file;
+  transport_options options = peer_options(&here, b->port);
+  options.changed = wait_in_joined;
+  CHECK_OK(transport_connect(&options, &here.transport));
+  peer_flush(&here);
+  stranger_connect(&first, b);
+  stranger_connect(&second, b);
+  stranger_greet(&second);
+  EVENTUALLY(peer_stats(&here).joined == 1);
+  stranger_greet(&first);
+  pause_ms(HELLO_MS + HELLO_MS / 4);
+  gate_open(&greeting);
+  EVENTUALLY(peer_stats(&here).joined == 2);
+  pause_ms(A_WHILE_MS);
+  CHECK_EQ(peer_stats(&here).peers, 2);
+  EVENTUALLY(message_receive(first.socket, &m, &file) != RECEIPT_END && m.kind == MESSAGE_SYNC);
+  stranger_end(&first);
+  stranger_end(&second);
+  peer_release(&here);
+}
+
+/* As if a debugger had stopped it before. */
+TEST_OF_BROKER(peer_that_says_hello_late_is_met, NULL) {
+  SCOPED peer here, there;
+  int calls = 0;
+  requests_are_of_the_test();
+  peer_connect_to(&here, b);
+  refuse_requests(SENDING, 0, INT_MAX, OF_A_TRANSPORT);
+  peer_begin(&there, b->port, NULL);
+  pause_ms(2 * HELLO_MS + HELLO_MS / 2);
+  CHECK_EQ(peer_stats(&here).joined, 0);
+  CHECK(refusal_was_made());
+  peer_observe(&there, "n", counter(&calls));
+  EVENTUALLY(peer_stats(&here).peers == 1);
+  peer_flush(&here);
+  CHECK_OK(peer_publish(&here, "n", 1, "x", 1));
+  EVENTUALLY(LOAD(calls) == 1);
+  CHECK_EQ(LOAD(here.gone) + LOAD(here.expelled), 0);
+  peer_release(&there);
+  peer_release(&here);
 }

@@ -28,6 +28,9 @@ enum {
   COPYING /* a memcpy of `disturbed_size` bytes: what is to be refused is disturbed instead */
 };
 
+/* So long a peer may say nothing here. */
+#define HELLO_MS 1000
+
 /* ---- For tests ------------------------------------------------------------------------------- */
 
 /* In such a copy this function is called when so many bytes are copied. To be set before. */
