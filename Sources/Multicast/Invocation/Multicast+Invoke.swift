@@ -171,9 +171,8 @@ extension Multicast {
     let first = UInt64(thread.number)
     guard Fence.isAsymmetric,
       fields.invoker.compareExchange(
-        // order: first_invoker
         expected: handle.rawValue, desired: handle.rawValue &+ first,
-        ordering: .sequentiallyConsistent
+        ordering: .sequentiallyConsistent  // order: first_invoker
       ).exchanged
     else { return false }
     guard _fastPath(stripe.isFree && Watch.ofAll == 0) else {

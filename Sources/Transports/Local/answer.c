@@ -11,7 +11,8 @@
 /* ---- Who answers ----------------------------------------------------------------------------- */
 
 static void answerer_drop(answerer *a) {
-  if (a == NULL || __atomic_sub_fetch(&a->references, 1, __ATOMIC_ACQ_REL) > 0) return;
+  if (a == NULL) return;
+  if (__atomic_sub_fetch(&a->references, 1, __ATOMIC_ACQ_REL) > 0) return; /* order: references */
   if (a->release != NULL) a->release(a->context);
   free(a);
 }
