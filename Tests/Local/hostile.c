@@ -452,7 +452,7 @@ TEST(losses_that_are_too_many_at_a_kill_are_not_counted) {
   scene_start(&c);
   fill_ring(&c, 3);
   c.s.own.board->slots[VICTIM_PLACE].dropped[1] = 1000;
-  STORE(c.s.own.board->oldest, 2 * entry_for_victim(1, 31).size);
+  STORE(c.s.own.board->oldest, (uint64_t)2 * entry_for_victim(1, 31).size);
   stranger_greet(&c.s);
   stranger_end(&c.s);
   EVENTUALLY(peer_stats(&c.victim).gone == 1);
