@@ -94,14 +94,33 @@ TEST_OF_MULTICAST(visit_removes_a_delegate_added_once) {
   CHECK_EQ(multicast_visit(m, note_visit, &v), 0);
 }
 
+typedef struct descent {
+  multicast target;
+  int levels, limits;
+} descent;
+
 static bool visit_again(void *context, const multicast_delegate *delegate) {
-  multicast *m = context;
-  int64_t result = multicast_visit(*m, visit_again, m);
-  if (result < 0) CHECK_ERROR(result, LIMIT);
+  descent *d = context;
+  ++d->levels;
+  int64_t result = multicast_visit(d->target, visit_again, d);
+  if (result != 1) {
+    CHECK_ERROR(result, LIMIT);
+    ++d->limits;
+  }
   return true;
 }
 
-TEST_OF_MULTICAST(visit_nested_too_deep_is_limit) {
-  add(m, counter(&calls));
-  CHECK_EQ(multicast_visit(m, visit_again, &m), 1);
+static void expect_limit(multicast target) {
+  descent d = {target, 0, 0};
+  int calls = 0;
+  add(target, counter(&calls));
+  CHECK_EQ(multicast_visit(target, visit_again, &d), 1);
+  CHECK_EQ(d.levels, 256);
+  CHECK_EQ(d.limits, 1);
+  CHECK_OK(multicast_destroy(target));
+}
+
+TEST(visit_nested_too_deep_is_limit) {
+  expect_limit(multicast_create());
+  expect_limit(multicast_create_with(&CREATE_OPTIONS(.reentry = MULTICAST_REENTRY_REFUSE)));
 }
