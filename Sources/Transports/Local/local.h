@@ -68,7 +68,7 @@ typedef struct peer {
 
   /* Under the lock. As a reader of the own ring: */
   bool is_over;     /* its connection has ended, or will: it is not waited for */
-  bool is_false;    /* it has broken the rules */
+  bool is_false;    /* it has broken the rules; the thread also reads it without the lock */
   uint64_t tail;    /* so far it is known to have read */
   uint64_t first;   /* before this there is nothing for it that it may not have read */
   uint64_t last;    /* and behind this there is nothing for it */

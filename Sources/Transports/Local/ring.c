@@ -25,7 +25,8 @@ void ring_look(local_client *c, peer *p) {
   if (tail >= p->tail && tail <= c->head) {
     p->tail = tail;
   } else {
-    p->is_over = p->is_false = true;
+    p->is_over = true;
+    __atomic_store_n(&p->is_false, true, __ATOMIC_RELAXED);
     client_wake(&c->base);
   }
 }

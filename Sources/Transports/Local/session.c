@@ -156,7 +156,7 @@ static void look_after_peers(local_client *c) {
       p->lost = 0;
       tell_of_peer(c, p, MULTICAST_LOCAL_LOST);
     }
-    if (p->has_ended || p->is_false) {
+    if (p->has_ended || __atomic_load_n(&p->is_false, __ATOMIC_RELAXED)) {
       end_peer(c, p, false);
       if (reach_again(c, p)) remove_peer(c, p);
       else c->is_short = true;
