@@ -1,4 +1,4 @@
-// The table of README.md: idioms of other signal libraries, each with what takes its place.
+// The tables of the guide, include/multicast/README.md: idioms of other libraries, and ours.
 #include "test.hpp"
 
 #include <multicast/groups.hpp>
@@ -22,7 +22,7 @@ struct fixture {
   fixture() { called = 0; }
 };
 
-// ---- The example of README.md ----------------------------------------------------------------
+// ---- The example of the guide -----------------------------------------------------------------
 
 struct Window {
   std::string title;
@@ -34,9 +34,9 @@ bool is_closed;
 void redraw(int id) { redrawn += id; }
 void close() { is_closed = true; }
 
-TEST_CASE("the example of README.md") {
+TEST_CASE("the example of the guide") {
   const auto window = std::make_shared<Window>();
-#include "example.inc"  // tests.cpp's directory has it, made of README.md
+#include "example.inc"  // tests.cpp's directory has it, made of the guide
   CHECK(window->title == "Ada");
   CHECK(redrawn == 1);
   loop.run();
