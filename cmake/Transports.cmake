@@ -45,7 +45,8 @@ function(multicast_add_transport FOLDER ENGINE)
     target_link_libraries(${target} PRIVATE ${MULTICAST_${ENGINE}_LIBRARY})
   endif()
   target_include_directories(${target} INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>)
-  target_compile_options(${target} PRIVATE -Wall -Wextra ${multicast_sanitize_flags})
+  target_compile_options(${target} PRIVATE
+    ${multicast_optimized} -Wall -Wextra ${multicast_sanitize_flags})
   # Whichever kind the program itself links: the handles are those of the shared library.
   target_link_libraries(${target} PUBLIC multicast PRIVATE Threads::Threads)
   target_link_options(${target} PRIVATE LINKER:--version-script=${map}
