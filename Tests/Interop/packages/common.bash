@@ -13,6 +13,7 @@ swiftc_for_the_library=OFF # in the archive of a release
 [[ $swiftc = OFF ]] || swiftc_for_the_library=$(command -v "$swiftc")
 export CC=${CC:-cc} CXX=${CXX:-c++}
 checkout=$(cd -P -- "$(dirname -- "${BASH_SOURCE[0]}")/../../.." && pwd -P)
+version=$("$checkout/cmake/version")
 
 # The library is compiled once by each command, where the environment has a folder for that.
 if [[ -n ${MULTICAST_SWIFTC_CACHE-} ]]; then
