@@ -1,4 +1,4 @@
-# What `cmake --install` copies: the libraries, the headers, the CMake package, the pkg-config file,
+# The files of `cmake --install`: the libraries, the headers, the CMake package, the pkg-config file,
 # multicast-trace.
 # No file contains the prefix, so an installation can be moved.
 

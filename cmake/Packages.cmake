@@ -1,4 +1,4 @@
-# What `cpack` makes: an archive of everything, or Debian packages:
+# The packages of `cpack`: an archive of everything, or Debian packages:
 #
 #   cmake -S . -B build -DCMAKE_INSTALL_PREFIX=/usr -DMULTICAST_DOCS=ON \
 #     -DCMAKE_BUILD_TYPE=RelWithDebInfo -DMULTICAST_MAINTAINER="Ada <ada@example.org>"

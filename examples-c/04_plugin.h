@@ -11,7 +11,7 @@
 
 #include <multicast.h>
 
-/* What the host offers to a plugin while it is loaded. */
+/* The services of the host for a plugin while it is loaded. */
 struct plugin_host {
   /* Invoked when a key was pressed. The payload is its character. */
   multicast keys;

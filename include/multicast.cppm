@@ -80,7 +80,7 @@ using mcast::last_error;
 
 }  // namespace mcast
 
-// What the functions of these classes take and return.
+// Parameters and results of these classes.
 export {
   using ::multicast;
   using ::multicast_add_options;

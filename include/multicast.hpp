@@ -42,7 +42,7 @@
  * They need no <functional> and no <memory>: programs that use std::ref(), std::shared_ptr, or a
  * signal<R &(...)>, whose results are kept as std::reference_wrapper, include those themselves.
  *
- * What is in mcast::detail and in multicast/detail/ is private.
+ * The names of mcast::detail, and the files of multicast/detail/, are private.
  *
  * Errors       A function that fails throws mcast::error or, if out of memory, std::bad_alloc.
  *              Removals return their status instead, so that the caller can check for

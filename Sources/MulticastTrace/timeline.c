@@ -145,7 +145,7 @@ static void copy_name(char *to, size_t room, const char *name) {
   *to = '\0';
 }
 
-// What is known of a token. No token comes twice, so that this stays true.
+// A token as the timeline knows it. No token comes twice, so that this stays true.
 typedef struct known {
   uint64_t token, target, queue;
   char name[160];

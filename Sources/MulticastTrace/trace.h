@@ -1,4 +1,4 @@
-// What multicast-trace and the object that it puts into a program share: a block of memory, and the
+// Shared by multicast-trace and the object that it puts into a program: a block of memory, and the
 // file of the timeline. So nothing is lost, whatever ends the program.
 
 #ifndef MULTICAST_TRACE_H

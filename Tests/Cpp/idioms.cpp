@@ -209,7 +209,7 @@ TEST_CASE("Boost: a combiner") {
   CHECK(sig.combine(product()) == 6);  // signal<int(), product>
 }
 
-// ---- What is different ------------------------------------------------------------------------
+// ---- Differences ------------------------------------------------------------------------------
 
 TEST_CASE("a delegate that destroys its signal stops the rest") {
   auto sig = std::make_unique<mcast::signal<void()>>();

@@ -1,4 +1,4 @@
-# What Doxygen reads instead of a header: the head as the main page, the sections as groups that it
+# Rewrites a header for Doxygen: the head as the main page, the sections as groups that it
 # links, and the labelled lines of comment blocks ("Cost: ...") as paragraphs with a title.
 
 # The sections, for heads that do not list them.

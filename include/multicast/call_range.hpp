@@ -20,7 +20,7 @@ namespace MULTICAST_HPP_NAMESPACE {
 template <typename Signature>
 class signal;
 
-/// What a delegate without a result returns to a combiner.
+/// The result of a delegate without a result, for a combiner.
 /// @since 1.1
 struct nothing {};
 

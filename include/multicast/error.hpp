@@ -26,7 +26,7 @@ class MULTICAST_API error : public std::runtime_error {
   /// @since 1.0
   explicit error(multicast_status status)
       : std::runtime_error(multicast_status_message(status)), status_(status) {}
-  /// What went wrong.
+  /// The status that was returned.
   ///
   /// @return The status.
   ///

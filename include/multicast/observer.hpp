@@ -19,8 +19,8 @@ template <typename R, typename... Args>
 class additions;
 }
 
-/// A base class of objects whose methods are delegates. What is added with such an object is
-/// removed when it is destroyed.
+/// A base class of objects whose methods are delegates. The destructor of such an object removes
+/// the delegates that were added with it.
 ///
 /// The destructor of a base class runs after those of the derived class. If other threads invoke,
 /// call stop_observing() first in the destructor of the derived class. Copies observe nothing.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What a signal does beside calling its delegates.
+// Policies: the behaviour of a signal beside calling its delegates.
 #ifndef MULTICAST_POLICIES_HPP
 #define MULTICAST_POLICIES_HPP
 
@@ -14,7 +14,7 @@
 
 namespace MULTICAST_HPP_NAMESPACE {
 
-/// What an invocation does that begins inside a call of the same signal, on the same thread.
+/// The effect of an invocation that begins inside a call of the same signal, on the same thread.
 /// @since 1.1
 enum class reentry : multicast_reentry {
   recurse = MULTICAST_REENTRY_RECURSE,     ///< Calls the delegates now.
@@ -23,7 +23,7 @@ enum class reentry : multicast_reentry {
   defer_latest = MULTICAST_REENTRY_LATEST  ///< As `defer`, but only the newest invocation.
 };
 
-/// What is told whether a signal is wanted: any callable that takes a bool, or none. Copied and
+/// The function that hears whether a signal is wanted: takes a bool, or is none. Copied and
 /// compared with nullptr as a std::function<void(bool)>, which takes longer to compile.
 /// @since 1.1
 class interest_function {
@@ -95,7 +95,7 @@ class interest_function {
 /// How a signal is created: `mcast::signal<void(int)> s{policies}`; see multicast_create_options.
 /// @since 1.1
 struct policies {
-  /// What an invocation does inside a call of the same signal (default: recurse). `defer` and
+  /// The effect of an invocation inside a call of the same signal (default: recurse). `defer` and
   /// `defer_latest` keep a copy of the arguments, and so need a signal that is_queueable; what a
   /// delegate throws then goes to the handler of set_exception_handler(). Signals with results
   /// recurse.

@@ -19,7 +19,7 @@
 
 namespace MULTICAST_HPP_NAMESPACE {
 
-/// What happens to a call if its queue is full; see multicast_overflow.
+/// The fate of a call if its queue is full; see multicast_overflow.
 /// @since 1.1
 enum class overflow : multicast_overflow {
   refuse = MULTICAST_OVERFLOW_REFUSE,            ///< The queue refuses it.
@@ -190,7 +190,7 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
   /// @since 1.0
   multicast_status stop() noexcept { return multicast_queue_stop(handle_); }
 
-  /// What has become of the calls: all numbers at one moment.
+  /// Counts of the calls by their outcome: all numbers at one moment.
   ///
   /// @return As multicast_queue_get_stats() fills it.
   ///

@@ -123,7 +123,7 @@ class registration {
   /// Cost:      as is_live().
   /// @since 1.1
   explicit operator bool() const noexcept { return is_live(); }
-  /// What was counted of its calls while they were watched; see mcast::watch.
+  /// The counts of its calls while they were watched; see mcast::watch.
   ///
   /// @return The numbers; all zero if there was no watch.
   ///

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What a removal has done.
+// The result of a removal.
 #ifndef MULTICAST_REMOVAL_HPP
 #define MULTICAST_REMOVAL_HPP
 
@@ -11,7 +11,7 @@
 
 namespace MULTICAST_HPP_NAMESPACE {
 
-/// What a removal has done: how many delegates were removed, and whether calls of them still run.
+/// The result of a removal: how many delegates were removed, and whether calls of them still run.
 ///
 ///     if (changed.remove(redraw)) ...                       // something was removed
 ///     const size_t count = changed.remove(redraw);
@@ -20,7 +20,7 @@ namespace MULTICAST_HPP_NAMESPACE {
 /// @since 1.1
 class removal {
  public:
-  /// What was removed.
+  /// The number and the status.
   ///
   /// @param status  As the functions of multicast.h that remove.
   /// @param count   How many.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What is registered, and which thread waits for what.
+// Reports: the registrations of the process, and which thread waits for which call.
 #ifndef MULTICAST_REPORTS_HPP
 #define MULTICAST_REPORTS_HPP
 
@@ -10,7 +10,7 @@
 
 namespace MULTICAST_HPP_NAMESPACE {
 
-/// What there is in the process: every signal, delegate and queue, and which thread waits for what;
+/// The state of the process: every signal, delegate and queue, and the waits of its threads;
 /// see multicast_dump().
 ///
 /// @return A text for people.

@@ -17,7 +17,7 @@
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// What combine() returns. It must not refer into the range of the results, which ends before.
+/// The result of combine(). It must not refer into the range of the results, which ends before.
 template <typename R, typename Combiner, typename Iterator>
 struct combined {
   using made = std::invoke_result_t<Combiner, Iterator, Iterator>;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What a signal calls, under the name that other libraries have.
+// The callables of a signal, under the name that other libraries have.
 #ifndef MULTICAST_SLOT_HPP
 #define MULTICAST_SLOT_HPP
 
@@ -10,7 +10,7 @@
 
 namespace MULTICAST_HPP_NAMESPACE {
 
-/// What a signal calls: any callable will do, and costs less.
+/// A callable for a signal; any other callable will do, and costs less.
 /// @since 1.1
 template <typename Signature>
 using slot = std::function<Signature>;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What a signal was invoked with, for tests. multicast.hpp does not include this header.
+// A record of a signal's invocations, for tests. multicast.hpp does not include this header.
 #ifndef MULTICAST_SPY_HPP
 #define MULTICAST_SPY_HPP
 
@@ -66,7 +66,7 @@ class spy<signal<void(Args...)>> {
                 "references to const");
 
  public:
-  /// What is recorded.
+  /// One invocation of the record.
   /// @since 1.1
   using call = spied_call<Args...>;
 
@@ -86,7 +86,7 @@ class spy<signal<void(Args...)>> {
   spy &operator=(const spy &) = delete;
   ~spy() = default;
 
-  /// What was recorded since the beginning, or since clear() or take().
+  /// The record since the beginning, or since clear() or take().
   ///
   /// @return A copy, in the order in which the calls were recorded.
   ///

@@ -11,7 +11,7 @@
 
 namespace MULTICAST_HPP_NAMESPACE {
 
-/// What is counted of the calls of a delegate while they are watched; see
+/// Counts of the calls of a delegate while they are watched; see
 /// registration::statistics().
 /// @since 1.1
 struct call_statistics {

@@ -1,4 +1,4 @@
-// What MulticastSwift needs and Swift cannot name.
+// Functions that MulticastSwift needs and Swift cannot name.
 
 #ifndef MULTICAST_RUNTIME_H
 #define MULTICAST_RUNTIME_H

@@ -1,4 +1,4 @@
-/// What few multicasts have.
+/// Members that few multicasts use.
 final class Extras: Sendable {
   let places = Places()
   let watch = OwnWatch()

@@ -38,7 +38,7 @@ public final class MulticastDelegate<P> {
 
   /// When the next delegates that have ended are removed.
   private let growth = Growth()
-  /// What few multicasts have.
+  /// Members that few multicasts use.
   let extras = AtomicLazyReference<Extras>()
 
   /// A multicast with these delegates.

@@ -1,4 +1,4 @@
-/// What a delivery does later.
+/// The work of a delivery, done later.
 ///
 /// `@unchecked`: one thread runs it, and the thread that gives up the last reference comes after.
 final class Work: @unchecked Sendable {

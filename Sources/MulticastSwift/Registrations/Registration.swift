@@ -32,7 +32,7 @@ public struct Registration: Hashable, Sendable {
   /// - Complexity: O(1).
   public var isPaused: Bool { described?.isPaused ?? false }
 
-  /// What the core knows of it; nil if it was removed.
+  /// The core's description of it; nil if it was removed.
   private var described: Multicast.Registration? {
     var registration = Multicast.Registration.default
     let status = token.get(&registration)

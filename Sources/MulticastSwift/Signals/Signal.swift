@@ -129,7 +129,7 @@ extension Signal where Event == Void {
 }
 
 extension Signal: CustomDebugStringConvertible {
-  /// What is registered, with labels, and which thread is in which call.
+  /// The delegates with their labels, and which thread is in which call.
   ///
   /// - Complexity: O(closures).
   public var debugDescription: String { handlers.debugDescription }

@@ -2,7 +2,7 @@
 ///
 /// Under its lock nothing is released and nobody is resumed: both may run code of others.
 final class Channel<Event: Sendable>: Sendable {
-  /// What became of an event that was put in.
+  /// The outcome of putting an event in.
   enum Outcome: Sendable { case taken, lost, ended }
 
   private struct Sender: Sendable {

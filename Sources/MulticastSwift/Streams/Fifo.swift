@@ -1,4 +1,4 @@
-/// What comes first goes first.
+/// First in, first out.
 struct Fifo<Element> {
   private var elements: [Element?] = []
   private var first = 0

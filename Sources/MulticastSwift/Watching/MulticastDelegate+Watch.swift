@@ -14,7 +14,7 @@ extension MulticastDelegate {
 }
 
 extension MulticastDelegate: CustomDebugStringConvertible {
-  /// What is registered, with labels, and which thread is in which call.
+  /// The delegates with their labels, and which thread is in which call.
   ///
   /// - Complexity: O(delegates).
   public var debugDescription: String { withExtendedLifetime(self) { Text.describing(target) } }

@@ -2,7 +2,7 @@ import CMulticast
 
 /// The texts of the core's reports.
 enum Text {
-  /// What `multicast_describe` writes.
+  /// The text of `multicast_describe`.
   static func describing(_ target: Multicast) -> String {
     collect { target.describe(to: $0, $1) }
   }

@@ -52,7 +52,7 @@ struct answer<void> {
   void get() {}
 };
 
-/// What a delegate of a signal with results is asked.
+/// The question to a delegate of a signal with results.
 template <typename R>
 struct question {
   multicast target;
@@ -65,7 +65,7 @@ struct invoked {
 };
 template <typename F>
 struct invoked<F, std::enable_if_t<std::is_invocable_v<F &>>> : std::invoke_result<F &> {};
-/// What is kept of the result of a callable. It need not be one: that is an error elsewhere.
+/// The kept result of a callable. It need not be one: that is an error elsewhere.
 template <typename F>
 using kept_result = typename std::conditional_t<
     std::is_lvalue_reference_v<typename invoked<F>::type>, invoked<F>,

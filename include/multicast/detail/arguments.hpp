@@ -149,7 +149,7 @@ struct held<Arg, Given, holding::variable> {
   Arg pass() noexcept { return *address; }
 };
 
-/// What a queued call keeps of an argument: a copy.
+/// The copy of an argument that a queued call keeps.
 template <typename T>
 struct stored {
   T copy;

@@ -95,7 +95,7 @@ class arrival : public std::enable_shared_from_this<arrival> {
   }
 
  protected:
-  /// What has come is kept by `keep()`, before others see that it is over.
+  /// `keep()` keeps the arguments before others see that the wait is over.
   template <typename Keep>
   void come(Keep &&keep) {
     guard(failures{&thrown_, nullptr}, keep);
@@ -106,7 +106,7 @@ class arrival : public std::enable_shared_from_this<arrival> {
     }
     go_on(next);
   }
-  /// What has come is lost.
+  /// The arguments are lost.
   virtual void drop() noexcept = 0;
 
   /// Of keep(). Only the one that waits looks at it, when it is over.
@@ -115,7 +115,7 @@ class arrival : public std::enable_shared_from_this<arrival> {
  private:
   static constexpr std::chrono::nanoseconds longest = std::chrono::hours(24 * 365);
 
-  /// With the lock. What is to be resumed here: with a queue only whether there is something.
+  /// With the lock. The coroutine to resume here; with a queue only whether there is one.
   continuation finish() noexcept {
     is_over_ = true;
     changed_.notify_all();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What signals with and without results have in common.
+// The common base of signals with and without results.
 #ifndef MULTICAST_DETAIL_BASIC_SIGNAL_HPP
 #define MULTICAST_DETAIL_BASIC_SIGNAL_HPP
 
@@ -24,7 +24,7 @@ class connectable;
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// What signals with and without results have in common.
+/// The common base of signals with and without results.
 template <typename R, typename... Args>
 class basic_signal : public connections<R, Args...> {
   using base = connections<R, Args...>;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What can be a delegate, and how it is called.
+// Types that can be delegates, and their calls.
 #ifndef MULTICAST_DETAIL_CALLABLE_HPP
 #define MULTICAST_DETAIL_CALLABLE_HPP
 

@@ -16,7 +16,7 @@
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// What `write(writer, context)` writes.
+/// The text that `write(writer, context)` writes.
 template <typename Write>
 std::string written(Write &&write) {
   struct sink {

@@ -96,7 +96,7 @@ using frame = frame_of<std::index_sequence_for<Args...>, Args...>;
 inline constexpr size_t copy_alignment = 16;
 
 /// The frame of an invocation, on its stack. It is not aligned as a copy is: that tells them apart.
-/// What is in the frame cannot: a copy has the same bytes, may outlive the stack of its invocation,
+/// A mark in the frame cannot: a copy has the same bytes, may outlive the stack of its invocation,
 /// and may even be where that was.
 template <typename Frame>
 struct alignas(copy_alignment) original_frame {
@@ -117,7 +117,7 @@ inline bool is_copy(const void *payload) noexcept {
   return reinterpret_cast<uintptr_t>(payload) % copy_alignment == 0;
 }
 
-/// What a queued call keeps of one argument.
+/// The copy of one argument that a queued call keeps.
 template <size_t, typename Arg>
 struct kept_cell {
   typename storage<value<Arg>>::type kept;
@@ -125,7 +125,7 @@ struct kept_cell {
   explicit kept_cell(value<Arg> &&given) : kept(std::move(given)) {}
 };
 
-/// The copy of a frame, with its own copies of the arguments. What is given away is moved.
+/// The copy of a frame, with copies of the arguments. Arguments that are given away are moved.
 template <typename Frame, typename Moves>
 struct copied_of;
 template <size_t... I, typename... Args, bool... moves>
@@ -141,7 +141,7 @@ struct copied_of<frame_of<std::index_sequence<I...>, Args...>,
     const frame *result = nullptr;
     guard(original.where, [&] {
       const auto *made = new copied_of(original);
-      // What was moved is there now, also for the delegates that are called directly.
+      // Moved arguments are there now, also for the delegates that are called directly.
       if constexpr ((moves || ...)) made->redirect(original);
       result = made;
     });

@@ -13,7 +13,7 @@
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// What is kept of an argument: its value; of a text that it only looks at, the characters.
+/// The kept form of an argument: its value; for a view of a text, the characters.
 template <typename T>
 struct keeping {
   using type = T;

@@ -16,7 +16,7 @@
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// What the contexts of equal delegates have in common. `content`: the bytes of a callable whose
+/// The key that contexts of equal delegates share. `content`: the bytes of a callable whose
 /// bytes are all that it is.
 struct key {
   const void *object;
@@ -188,8 +188,8 @@ inline keyed_contexts keyed_contexts::all[parts];
 template <typename Method>
 MULTICAST_API inline char method_id = 0;
 
-/// What is equal of delegates with objects: their methods and objects; and of callables whose bytes
-/// are all that they are (`is_plain`) these.
+/// Delegates with objects are equal if their methods and objects are; callables whose bytes
+/// are all that they are (`is_plain`), if these are.
 template <bool is_plain>
 struct equality {
   template <typename Pointer, typename Method>

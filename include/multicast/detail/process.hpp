@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What a process has once: a lock that a fork keeps, and the tables that it guards.
+// Single instances of a process: a lock that a fork keeps, and the tables that it guards.
 #ifndef MULTICAST_DETAIL_PROCESS_HPP
 #define MULTICAST_DETAIL_PROCESS_HPP
 
@@ -15,9 +15,9 @@
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// What a lock guards. A thread that holds one may take those below it. The last one has parts: so
-/// that threads seldom wait for each other. Few: with the locks of the library, no more than the
-/// thread sanitizer can track in one thread.
+/// The tables, each with a lock. A thread that holds one may take those below it. The last one has
+/// parts, so that threads seldom wait for each other. Few: with the locks of the library, no more
+/// than the thread sanitizer can track in one thread.
 enum class guarded : size_t { groups, members, pauses, watches, failures, keyed };
 inline constexpr size_t parts = 4;
 

@@ -28,7 +28,7 @@ class table {
     entry &found = at(number);
     return number != 0 && found.number == number ? &found.value : nullptr;
   }
-  /// What is there, or a new one.
+  /// The value that is there, or a new one.
   Value &operator[](uint64_t number) {
     if (Value *const there = find(number)) return *there;
     if (2 * count_ >= size_) grow();

@@ -15,7 +15,7 @@
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// What was posted.
+/// A posted callable.
 struct task {
   virtual void run() = 0;
   virtual ~task() = default;

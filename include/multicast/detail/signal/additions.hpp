@@ -19,7 +19,7 @@
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// What options in braces mean. Depends on a type so that it is only asked where they are used:
+/// Options in braces. Depends on a type so that it is only asked where they are used:
 /// until then types of arguments may be incomplete.
 template <typename Signal, typename>
 struct options_of {

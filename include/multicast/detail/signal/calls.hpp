@@ -29,7 +29,7 @@ class calls {
  protected:
   using frame = detail::frame<Args...>;
 
-  /// What is called: with the registration as the first argument, or without.
+  /// The callable: with the registration as the first argument, or without.
   template <typename F, bool is_extended>
   using form_of = std::conditional_t<is_extended, detail::extended<F>, F>;
   template <typename F, bool is_extended>
@@ -59,7 +59,7 @@ class calls {
   /// queue, or, in a signal with results, called once.
   enum kind : bool { ordinary, special };
 
-  /// What the library calls.
+  /// The function that the library calls.
   template <typename Access, kind is>
   static void call(void *context, uint32_t, const void *payload, size_t) {
     const frame &arguments = *static_cast<const frame *>(payload);

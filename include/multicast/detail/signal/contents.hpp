@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What a signal has.
+// The contents of a signal.
 #ifndef MULTICAST_DETAIL_SIGNAL_CONTENTS_HPP
 #define MULTICAST_DETAIL_SIGNAL_CONTENTS_HPP
 
@@ -99,7 +99,7 @@ class contents : public removals<R, Args...> {
     detail::rethrow(std::move(context.thrown));
     return detail::count(passed);
   }
-  /// What there is to know about this signal and its delegates; see multicast_describe().
+  /// A description of this signal and its delegates; see multicast_describe().
   ///
   /// @return A text for people; empty before the first add.
   ///
