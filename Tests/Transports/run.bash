@@ -66,6 +66,7 @@ build_tests() {
   fi
   build_library
   build_library_tests
+  rm -rf "$build/faults" # it may have objects of sources that are gone
   build_objects "$build/faults" "$folder" "$folder"
   build_objects "$build/faults" Transports Common
   build_fault_tests "$build"/faults/*.o

@@ -2,9 +2,10 @@
  * question until it is answered, is in the question itself: nothing is kept of those that never
  * are. */
 
-#include "local.h"
+#include "answer.h"
 
 #include "../Common/transport.h"
+#include "ring.h"
 
 #include <stdlib.h>
 

@@ -66,6 +66,13 @@ typedef struct entry {
   places readers;
 } entry;
 
+static inline size_t number_size(unsigned kind) {
+  return kind == ENTRY_NOTIFICATION ? 0 : sizeof(uint64_t);
+}
+static inline size_t entry_size(size_t name_size, size_t payload_size) {
+  return (sizeof(entry) + name_size + payload_size + 7) & ~(size_t)7;
+}
+
 typedef struct memory {
   board *board; /* NULL: none */
   unsigned char *ring; /* is there twice, one behind the other: entries have no gap */

@@ -1,4 +1,6 @@
-#include "local.h"
+#include "peer.h"
+
+#include "ring.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -54,7 +56,6 @@ static bool take_place(local_client *c, peer *p) {
   c->at[p->place] = p;
   p->next = c->peers;
   c->peers = p;
-  ++c->peer_count;
   return true;
 }
 
@@ -94,7 +95,6 @@ void peer_remove(local_client *c, peer *p) {
   while (*place != p) place = &(*place)->next;
   *place = p->next;
   c->at[p->place] = NULL;
-  --c->peer_count;
   leave_topics(&c->base.names, p);
   leave_topics(&c->base.answered, p);
   pthread_cond_broadcast(&c->base.changed); /* a flush may wait for it */

@@ -1,8 +1,9 @@
 /* Questions that this process asks, until they are answered. */
 
-#include "local.h"
+#include "question.h"
 
 #include "../Common/transport.h"
+#include "ring.h"
 
 #include <stdlib.h>
 #include <string.h>

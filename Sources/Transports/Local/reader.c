@@ -1,9 +1,11 @@
 /* The ring of a peer. The peer may be hostile, and write anything at any time: what is read is
  * copied first, and then checked. */
 
-#include "local.h"
+#include "reader.h"
 
 #include "../Common/transport.h"
+#include "answer.h"
+#include "question.h"
 
 #include <sched.h>
 #include <stdlib.h>
@@ -77,7 +79,7 @@ static bool is_entry(const peer *p, const entry *r, uint64_t left) {
          r->size <= left && r->kind <= ENTRY_ANSWER && r->name_size <= NAME_MAX_SIZE &&
          (r->name_size == 0) == (r->kind == ENTRY_ANSWER) &&
          r->payload_size <= p->memory.ring_size / 2 &&
-         r->size >= ring_size_of(r->name_size, r->payload_size + number_size(r->kind)) &&
+         r->size >= entry_size(r->name_size, r->payload_size + number_size(r->kind)) &&
          (r->kind != ENTRY_ANSWER || is_status_of_answer(r->event));
 }
 

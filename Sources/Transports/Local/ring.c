@@ -1,6 +1,6 @@
 /* The own ring: publishing. The ring belongs to the client's lock; readers take none. */
 
-#include "local.h"
+#include "ring.h"
 
 #include "../Common/transport.h"
 
@@ -9,10 +9,6 @@
 #include <string.h>
 
 /* ---- How far readers are --------------------------------------------------------------------- */
-
-size_t ring_size_of(size_t name_size, size_t payload_size) {
-  return (sizeof(entry) + name_size + payload_size + 7) & ~(size_t)7;
-}
 
 void ring_look(local_client *c, peer *p) {
   uint64_t tail;
@@ -118,7 +114,7 @@ static void address(local_client *c, peer *p, uint64_t position, uint64_t end) {
 }
 
 size_t letter_size(const letter *l) {
-  return ring_size_of(strlen(l->name), l->payload.size + number_size(l->kind));
+  return entry_size(strlen(l->name), l->payload.size + number_size(l->kind));
 }
 
 void ring_write(local_client *c, const letter *l, const places *readers) {
@@ -206,8 +202,8 @@ multicast_status ring_get_room(local_client *c, size_t bytes, uint64_t until) {
 static bool may_keep(const local_client *c, const topic *t, const value *v) {
   const size_t name_bytes = strlen(t->name->text);
   const value *old = topic_value(t, v->event);
-  return topic_kept(t) - (old == NULL ? 0 : ring_size_of(name_bytes, old->size)) +
-             ring_size_of(name_bytes, v->size) <=
+  return topic_kept(t) - (old == NULL ? 0 : entry_size(name_bytes, old->size)) +
+             entry_size(name_bytes, v->size) <=
          c->memory.ring_size / 2;
 }
 

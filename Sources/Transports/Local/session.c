@@ -1,9 +1,12 @@
 /* The thread of a client: joins the group, reads the rings of peers, sleeps, and hears and tells
  * what is said over the connections. */
 
-#include "local.h"
+#include "session.h"
 
 #include "../Common/transport.h"
+#include "peer.h"
+#include "question.h"
+#include "reader.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -294,6 +297,7 @@ void session_end(client *base) {
   local_client *c = (local_client *)base;
   leave(c);
   pthread_mutex_lock(&base->lock);
-  topics_free(c);
+  topics_free(&base->names, &c->old_answerers);
+  topics_free(&base->answered, &c->old_answerers);
   pthread_mutex_unlock(&base->lock);
 }

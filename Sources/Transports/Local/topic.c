@@ -1,4 +1,4 @@
-#include "local.h"
+#include "topic.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +26,7 @@ size_t topic_kept(const topic *t) {
   const size_t name_bytes = strlen(t->name->text);
   const value *v;
   size_t total = 0;
-  for (v = t->values; v != NULL; v = v->next) total += ring_size_of(name_bytes, v->size);
+  for (v = t->values; v != NULL; v = v->next) total += entry_size(name_bytes, v->size);
   return total;
 }
 
@@ -88,29 +88,22 @@ void local_give_kept(client *base, const char *name) {
   }
 }
 
-/* Their functions may be called yet. */
-static void set_aside(local_client *c, answerer *a) {
-  if (a == NULL) return;
-  a->next = c->old_answerers;
-  c->old_answerers = a;
-}
-
-static void free_all(local_client *c, const names *all) {
+/* The functions of those that have answered may be called yet. */
+void topics_free(const names *all, answerer **old) {
   known_name *name;
   for (name = names_next(all, NULL); name != NULL; name = names_next(all, name)) {
     topic *t = name->subscription;
-    while (t != NULL && t->values != NULL) {
+    if (t == NULL) continue;
+    while (t->values != NULL) {
       value *v = t->values;
       t->values = v->next;
       free(v);
     }
-    if (t != NULL) set_aside(c, t->answerer);
+    if (t->answerer != NULL) {
+      t->answerer->next = *old;
+      *old = t->answerer;
+    }
     free(t);
     name->subscription = NULL;
   }
-}
-
-void topics_free(local_client *c) {
-  free_all(c, &c->base.names);
-  free_all(c, &c->base.answered);
 }

@@ -1,7 +1,9 @@
 /* A transport of libmulticast-local and a hostile peer. What its thread would do is done here, one
  * step after the other; the peer writes between any two of them. */
 
-#include "../../../Sources/Transports/Local/local.h"
+#include "../../../Sources/Transports/Local/peer.h"
+#include "../../../Sources/Transports/Local/reader.h"
+#include "../../../Sources/Transports/Local/ring.h"
 #include "disturb.h"
 #include "hostile.h"
 
@@ -104,7 +106,7 @@ static void start(void) {
 static void end(void) {
   later_count = 0;
   cut_off();
-  topics_free(victim);
+  topics_free(&victim->base.names, &victim->old_answerers);
   victim->base.is_done = true;
   client_release(&victim->base);
   transport.release(transport.context);

@@ -1,8 +1,9 @@
 /* The exported functions: they check options, and make what the thread needs. */
 
-#include "local.h"
-
 #include "../Common/transport.h"
+#include "answer.h"
+#include "ring.h"
+#include "session.h"
 
 #include <errno.h>
 #include <stdlib.h>
