@@ -132,16 +132,23 @@ static uint64_t overwritten(void) {
   return stats.overwritten;
 }
 
-/* What a publisher that has gone has dropped is what the library has counted. Where it had begun
- * before this process was known, it is not known how many there were. */
+/* What lives that have gone have dropped is what the library has counted. It counts those of all
+ * lives, and several may be here, told of in any order: they are compared when the last one goes.
+ * Where one had begun before this process was known, it is not known how many there were. */
 static void check_lost(const account *a, bool is_exact) {
-  static uint64_t before;
-  const uint64_t now = overwritten(), missing = a->next - a->count;
-  if (is_exact && now - before != missing)
-    fail("subscriber %d: %llu of %d.%u are missing, %llu are counted", here,
+  static uint64_t before, missing;
+  static bool is_known = true;
+  const uint64_t now = overwritten();
+  missing += a->next - a->count;
+  is_known = is_known && is_exact;
+  STORE(me->lost, now);
+  if (me->here[DROPS] > 1) return;
+  if (is_known && now - before != missing)
+    fail("subscriber %d: %llu up to %d.%u are missing, %llu are counted", here,
          (unsigned long long)missing, DROPS, a->life, (unsigned long long)(now - before));
   before = now;
-  STORE(me->lost, now);
+  missing = 0;
+  is_known = true;
 }
 
 /* When the broadcaster is being destroyed, not all arrives. A check ends before that begins. */
