@@ -245,7 +245,7 @@ def test_multicast_with_its_own_listener_is_collected(shared):
     del model
     gc.collect()
     assert weak() is None and not multicast._library.lib.multicast_is_valid(handle)
-    assert not [one for one in multicast._token._tokens.values() if one[0]() is None]
+    assert not [one for one in multicast._calls.registered.values() if one[0]() is None]
 
 
 def test_lifetime_ends_its_registrations(shared):

@@ -16,14 +16,25 @@ import threading
 import time
 import weakref
 from threading import get_ident
-from typing import TYPE_CHECKING, Any, Collection, Optional
+from typing import Any, Callable, Collection, Iterable, Optional
 
-if TYPE_CHECKING:
-    from ._token import Token
+from ._errors import raise_all
 
 # MULTICAST_PYTHON_CALLS=library: as without the interpreter's lock. For tests and comparisons.
 IS_DIRECT = (not sysconfig.get_config_var("Py_GIL_DISABLED")
              and os.environ.get("MULTICAST_PYTHON_CALLS") != "library")
+
+# Every registration that the library has, a Token, by its key, which is the context of its delegate.
+# The multicast owns them: a callable that refers to its own multicast is no leak. With it, the sets of
+# keys that it is in.
+registered: "dict[int, tuple[Callable[[], Any], list[set[int]]]]" = {}
+
+
+def with_keys(keys: "Iterable[int]") -> "set[Any]":
+    """The registrations with these keys."""
+    found = [registered[key][0]() for key in list(keys) if key in registered]
+    return {one for one in found if one is not None}
+
 
 SHORTEST, LONGEST = 50e-6, 2e-3  # seconds between two looks at the calls of other threads
 
@@ -46,6 +57,13 @@ class Collector:
 
     def __exit__(self, *_: object) -> None:
         local.collector = self.outer
+
+    def finish(self) -> None:
+        """Raises what they have raised."""
+        if self.interruption is not None:
+            raise self.interruption
+        if self.errors:
+            raise_all(self.errors)
 
 
 class _Thread:
@@ -79,12 +97,6 @@ class _Local(threading.local):
 
 
 local = _Local()
-
-
-def current_token() -> "Token | None":
-    """The registration that this thread is calling now, the innermost one; or None."""
-    calls = local.calls
-    return calls[-1][0] if calls else None
 
 
 def current_event() -> "int | None":

@@ -2,10 +2,9 @@
 
 import weakref
 
-from ._calls import IS_DIRECT, lock, wait_for
+from ._calls import IS_DIRECT, lock, wait_for, with_keys
 from ._errors import Status, check, created
 from ._library import lib, nanoseconds
-from ._token import with_keys
 
 
 class Lifetime:

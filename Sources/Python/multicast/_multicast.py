@@ -3,18 +3,16 @@
 import ctypes
 import weakref
 from collections import deque
-from typing import TYPE_CHECKING, Any, Callable, Generic, Iterable, Optional, TypeVar
+from typing import Any, Callable, Generic, Iterable, Optional, TypeVar
 
 from ._calls import IS_DIRECT, Collector, local, lock, running, wait_for
 from ._errors import MulticastError, Status, check, created, raise_all
 from ._library import LATEST, ONCE, AddOptions, CreateOptions, Delegate, lib, nanoseconds
+from ._lifetime import Lifetime
 from ._payload import send
+from ._queue import Overflow, Queue
+from ._stream import Stream
 from ._token import NotCalled, Token, call, mask, release
-
-if TYPE_CHECKING:
-    from ._lifetime import Lifetime
-    from ._queue import Overflow, Queue
-    from ._stream import Stream
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -275,7 +273,7 @@ class Multicast(Generic[T]):
         with Collector(self, results) as collector:
             how, _kept = send(payload, event, collector)
             count = self._invoke(handle, how)
-        finish(collector)
+        collector.finish()
         return check(count)
 
     def _invoke(self, handle: int, how: Any) -> int:
@@ -286,8 +284,7 @@ class Multicast(Generic[T]):
     def listen(self, capacity: int = 1024, overflow: "Overflow | None" = None,
                **options: Any) -> "Stream[T]":
         """The payloads of the invocations from now on, for `async for`. Options are as in add()."""
-        from ._stream import Stream
-        return Stream(self, capacity, overflow, options)
+        return Stream(self.add, capacity, overflow, options)
 
     # ---- Inside ----------------------------------------------------------------------------------
 
@@ -322,14 +319,6 @@ class Multicast(Generic[T]):
             return wait_for(tokens, timeout)
         results = [lib.multicast_ended_within(one.handle, nanoseconds(timeout)) for one in tokens]
         return all(check(one) == Status.OK for one in results)
-
-
-def finish(collector: Collector) -> None:
-    """Raises what delegates have raised that the library has called."""
-    if collector.interruption is not None:
-        raise collector.interruption
-    if collector.errors:
-        raise_all(collector.errors)
 
 
 def _check_event(event: int) -> None:

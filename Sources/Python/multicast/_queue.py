@@ -10,11 +10,9 @@ import weakref
 from enum import IntEnum
 from typing import Any, Coroutine, NamedTuple, Optional
 
-from ._calls import IS_DIRECT, Collector, local, lock, wait_for
+from ._calls import IS_DIRECT, Collector, local, lock, wait_for, with_keys
 from ._errors import MulticastError, Status, check, created
 from ._library import QueueOptions, QueueStats, lib, nanoseconds
-from ._multicast import finish
-from ._token import with_keys
 
 SLICE = 0.1  # seconds, after which a waiting thread looks for signals
 
@@ -65,7 +63,7 @@ class Queue:
         """
         with Collector(None, None) as collector:
             count = lib.multicast_queue_run(self._handle, max)
-        finish(collector)
+        collector.finish()
         return check(count)
 
     def wait(self, timeout: "float | None" = None) -> int:

@@ -4,12 +4,10 @@ import asyncio
 import os
 import weakref
 from collections import deque
-from typing import TYPE_CHECKING, Any, Generic, Optional, TypeVar
+from typing import Any, Callable, Generic, Optional, TypeVar
 
 from ._queue import Overflow, Queue
-
-if TYPE_CHECKING:
-    from ._multicast import Multicast
+from ._token import Token
 
 T = TypeVar("T")
 
@@ -21,13 +19,13 @@ class Stream(Generic[T]):
     refused. It ends when it is closed or the multicast is destroyed.
     """
 
-    def __init__(self, multicast: "Multicast[T]", capacity: int, overflow: "Overflow | None",
+    def __init__(self, add: "Callable[..., Token]", capacity: int, overflow: "Overflow | None",
                  options: "dict[str, Any]") -> None:
         self._queue = Queue(capacity, Overflow.DROP_OLDEST if overflow is None else overflow)
         self._arrived: "deque[T]" = deque()
-        self._multicast = multicast
+        self._add = add  # of the multicast, which stays as long
         self._waiter: "Optional[asyncio.Future[None]]" = None
-        self.token = multicast.add(self._arrived.append, queue=self._queue, **options)
+        self.token = add(self._arrived.append, queue=self._queue, **options)
         weak = weakref.ref(self)
         self.token.on_end = lambda: _wake(weak)
         # A loop that is left by `break` drops the stream: then the registration ends.

@@ -4,24 +4,18 @@ import atexit
 import inspect
 import itertools
 import weakref
+from collections import deque
 from types import MethodType
-from typing import TYPE_CHECKING, Any, Callable, Iterable, Optional
+from typing import Any, Callable, Iterable, Optional, Protocol
 
-from ._calls import IS_DIRECT, local, wait_for
+from ._calls import IS_DIRECT, local, registered, wait_for, with_keys
 from ._errors import Status, check
 from ._library import Function, Release, keep_forever, lib, nanoseconds
+from ._lifetime import Lifetime
 from ._payload import receive
-
-if TYPE_CHECKING:
-    from ._lifetime import Lifetime
-    from ._multicast import Multicast
-    from ._queue import Queue
+from ._queue import Queue
 
 _keys = itertools.count(1)
-# Every registration that the library has, by its key, which is the context of its delegate. The
-# multicast owns them: a callable that refers to its own multicast is no leak. With it, the sets of
-# keys that it is in.
-_tokens: "dict[int, tuple[Callable[[], Optional[Token]], list[set[int]]]]" = {}
 
 
 class NotCalled(Exception):
@@ -39,6 +33,15 @@ def _call_target(target: "Callable[[Any], Any]", payload: Any) -> Any:
     return target(payload)
 
 
+class Owner(Protocol):
+    """What a registration needs of its multicast."""
+
+    _handles: "list[int]"
+    _dead: "deque[Any]"
+
+    def _changed(self, token: "Token") -> None: ...
+
+
 class Token:
     """One registration: a callable in a multicast. As a context manager it removes itself."""
 
@@ -46,7 +49,7 @@ class Token:
         "function", "target", "skip", "ended", "paused", "is_once", "events", "priority", "key",
         "handle", "owner", "queue", "lifetime", "label", "on_end", "_claims", "__weakref__")
 
-    def __init__(self, owner: "Multicast[Any]", function: "Callable[..., Any]", *, priority: int,
+    def __init__(self, owner: Owner, function: "Callable[..., Any]", *, priority: int,
                  events: int, once: bool, weak: "bool | None", queue: "Queue | None",
                  lifetime: "Lifetime | None", label: "str | None") -> None:
         if not callable(function):
@@ -76,7 +79,7 @@ class Token:
         for keys in homes:
             keys.add(self.key)
         # A multicast of C does not end with the object that stands for it.
-        _tokens[self.key] = (weakref.ref(self) if owner._handles else lambda: self), homes
+        registered[self.key] = (weakref.ref(self) if owner._handles else lambda: self), homes
 
     # ---- What a user does ------------------------------------------------------------------------
 
@@ -196,17 +199,17 @@ def mask(events: "Iterable[int] | int | None") -> int:
     return bits
 
 
-def with_keys(keys: "Iterable[int]") -> "set[Token]":
-    """The registrations with these keys."""
-    found = [_tokens[key][0]() for key in list(keys) if key in _tokens]
-    return {one for one in found if one is not None}
+def current_token() -> "Token | None":
+    """The registration that this thread is calling now, the innermost one; or None."""
+    calls = local.calls
+    return calls[-1][0] if calls else None
 
 
 # ---- The functions of C --------------------------------------------------------------------------
 
 
 def _call(key: int, event: int, address: "int | None", size: int) -> None:
-    token = _tokens[key][0]() if key in _tokens else None
+    token = registered[key][0]() if key in registered else None
     if token is None:
         return
     calls, collector = local.calls, local.collector
@@ -235,7 +238,7 @@ def _call(key: int, event: int, address: "int | None", size: int) -> None:
 
 
 def _released(key: int) -> None:
-    get, homes = _tokens.pop(key, (None, []))
+    get, homes = registered.pop(key, (None, []))
     for keys in homes:
         keys.discard(key)
     token = get() if get is not None else None
@@ -249,7 +252,7 @@ release = keep_forever(Release(_released))
 
 def _remove_all() -> None:
     """At exit: multicasts of C stay, and must call Python no more."""
-    for token in with_keys(_tokens):
+    for token in with_keys(registered):
         token.remove_nowait()
 
 
