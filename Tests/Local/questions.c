@@ -667,6 +667,46 @@ TEST(release_ends_the_wait_of_a_question_for_room) {
   broker_delete(&b);
 }
 
+static gate telling = GATE_INIT;
+
+static bool wait_when_told(void *context, multicast_status status, int32_t pid, const char *peer,
+                           const void *payload, size_t size) {
+  STORE(*(int *)context, 1);
+  gate_wait(&telling);
+  return true;
+}
+
+THREAD(stay_in_question, asking *a) {
+  a->result = multicast_local_ask(&a->p->transport, "q", 1, NULL, 0, ten_seconds, wait_when_told,
+                                  &a->is_done);
+}
+
+THREAD(publish_without_room, asking *a) { a->result = peer_publish(a->p, "busy", 1, NULL, 0); }
+
+/* Its topics may be freed when it goes on. A question has the rest of the transport meanwhile. */
+TEST(release_ends_the_wait_of_a_publication_for_room) {
+  broker b;
+  SCOPED peer here, there, stuck;
+  asking stays = {&here, 1, {0}, 0}, waits = stays;
+  responder a = {"a", 0, 0};
+  start_without_room(&b, &here, &there, &stuck, &a);
+  pthread_t asks = start_thread(stay_in_question, &stays);
+  EVENTUALLY(LOAD(stays.is_done) == 1);
+  fill_with_questions(&here, "s");
+  pthread_t publishes = start_thread(publish_without_room, &waits);
+  pause_ms(A_WHILE_MS);
+  here.transport.release(here.transport.context);
+  join_thread(publishes);
+  CHECK_ERROR(waits.result, STATE);
+  gate_open(&telling);
+  join_thread(asks);
+  gate_open(&busy);
+  peer_release(&here);
+  peer_release(&there);
+  peer_release(&stuck);
+  broker_delete(&b);
+}
+
 /* The transport's thread is in an observer, and has not noticed it. */
 TEST(peer_that_was_killed_and_held_up_the_ring_is_not_asked) {
   silent *s = mmap(NULL, sizeof *s, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -216,6 +216,7 @@ static multicast_status publish(local_client *c, const char *name, uint32_t even
   if (v != NULL && t == NULL) return MULTICAST_ERROR_OUT_OF_MEMORY;
   if (t != NULL && !places_are_none(&t->wanted_by)) {
     status = ring_get_room(c, letter_size(&l), MULTICAST_FOREVER);
+    if (c->base.is_stopping) return MULTICAST_ERROR_STATE; /* topics may be freed then */
     if (status != MULTICAST_OK) return status;
   }
   if (v != NULL && !may_keep(c, t, v)) return MULTICAST_ERROR_LIMIT;
