@@ -255,6 +255,44 @@ TEST(silence_is_told_when_the_time_is_over) {
   broker_delete(&b);
 }
 
+/* In row 0 a name is observed, in row 1 it is answered. */
+static void change_names_when_gone(void *context, multicast_local_state state, int32_t pid,
+                                   const char *text) {
+  static multicast_local_question unused;
+  const multicast_transport *own = &((const peer *)context)->transport;
+  if (state != MULTICAST_LOCAL_GONE) return;
+  CHECK_OK(row == 0 ? own->subscribe(own->context, "q")
+                    : multicast_local_answer(own, "q", keep_question, &unused, NULL));
+}
+
+/* The thread has told of all names, and is about to sleep for a second. Nothing else wakes it. */
+TEST_OF_BROKER(names_that_change_before_a_sleep_are_told_before_it, NULL) {
+  for (row = 0; row < 2; ++row) {
+    SCOPED peer here;
+    stranger first, second;
+    message m = {0};
+    int file;
+    transport_options options = peer_options(&here, b->port);
+    options.changed = change_names_when_gone;
+    CHECK_OK(transport_connect(&options, &here.transport));
+    peer_flush(&here);
+    stranger_connect(&first, b);
+    stranger_connect(&second, b);
+    stranger_greet(&first);
+    stranger_greet(&second);
+    EVENTUALLY(peer_stats(&here).peers == 2);
+    const uint64_t before = time_now();
+    stranger_end(&first);
+    EVENTUALLY(message_receive(second.socket, &m, &file) == RECEIPT_MESSAGE &&
+               m.kind == MESSAGE_WANT);
+    CHECK_EQ(m.place, row);
+    CHECK(time_now() - before < 900000000u);
+    peer_release(&here);
+    stranger_end(&second);
+  }
+  row = -1;
+}
+
 /* ---- Ends ------------------------------------------------------------------------------------ */
 
 THREAD(release_peer, peer *p) {
