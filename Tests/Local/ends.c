@@ -15,12 +15,11 @@
 
 static const char *const name_n[] = {"n", NULL};
 
-TEST(peers_are_told_by_name) {
-  broker b;
-  peer here;
-  broker_prepare(&b, NULL);
-  remote r = remote_start(b.port, "the \x01 other one", name_n);
-  peer_connect_with(&here, b.port, &OPTIONS(.name = "this one"));
+TEST_OF_BROKER(peers_are_told_by_name, NULL) {
+  SCOPED peer here;
+  char path[64];
+  remote r = remote_start(b->port, "the \x01 other one", name_n);
+  peer_connect_with(&here, b->port, &OPTIONS(.name = "this one"));
   peer_meet(&here, 1);
   EVENTUALLY(LOAD(here.joined) == 1);
   CHECK_TEXT(here.joined_name, "the ? other one");
@@ -33,15 +32,13 @@ TEST(peers_are_told_by_name) {
   CHECK_EQ(peer_stats(&here).expelled, 0);
   CHECK_EQ(waitpid(r.pid, NULL, 0), r.pid);
   /* Its socket was removed, too: joining finds none that refuses. */
-  DIR *folder = opendir(strcat(b.folder, "/tests"));
+  snprintf(path, sizeof path, "%s/tests", b->folder);
+  DIR *folder = opendir(path);
   int sockets = 0;
   CHECK(folder != NULL);
   for (const struct dirent *e; (e = readdir(folder)) != NULL;) sockets += e->d_name[0] != '.';
   closedir(folder);
   CHECK_EQ(sockets, 1);
-  b.folder[strlen(b.folder) - 6] = '\0';
-  peer_release(&here);
-  broker_delete(&b);
 }
 
 TEST_OF_BROKER(long_name_is_cut, NULL) {
@@ -52,22 +49,18 @@ TEST_OF_BROKER(long_name_is_cut, NULL) {
   EVENTUALLY(LOAD(here.joined) == 1);
   CHECK_EQ(strlen(here.joined_name), 63);
   CHECK_EQ(strncmp(here.joined_name, name, 63), 0);
-  peer_release(&here);
-  peer_release(&there);
 }
 
 /* The best of some: the machine may be busy. The others have just heard of the new name, and sleep
  * again: a timeout would begin here, and no try would be faster. */
-TEST(kill_is_told_within_10_ms) {
+TEST_OF_BROKER(kill_is_told_within_10_ms, NULL) {
   enum { COUNT = 10 };
-  broker b;
-  peer here;
+  SCOPED peer here;
   remote all[COUNT];
   uint64_t best = UINT64_MAX;
   int killed = 0;
-  broker_prepare(&b, NULL);
-  for (int i = 0; i < COUNT; ++i) all[i] = remote_start(b.port, "r", name_n);
-  peer_connect_to(&here, &b);
+  for (int i = 0; i < COUNT; ++i) all[i] = remote_start(b->port, "r", name_n);
+  peer_connect_to(&here, b);
   peer_meet(&here, COUNT);
   while (killed < COUNT && best >= 10000000) {
     char name[20];
@@ -82,8 +75,6 @@ TEST(kill_is_told_within_10_ms) {
   CHECK(best < 10000000);
   while (killed < COUNT) remote_end(&all[killed++], SIGKILL);
   EVENTUALLY(LOAD(here.gone) == COUNT);
-  peer_release(&here);
-  broker_delete(&b);
 }
 
 TEST_OF_BROKER(peer_that_detaches_is_told, NULL) {
@@ -95,7 +86,6 @@ TEST_OF_BROKER(peer_that_detaches_is_told, NULL) {
   peer_release(&there);
   EVENTUALLY(LOAD(here.gone) == 1);
   CHECK_TEXT(here.gone_name, "there");
-  peer_release(&here);
 }
 
 /* ---- Publishers that are killed -------------------------------------------------------------- */
@@ -193,27 +183,21 @@ TEST_OF_BROKER(groups_do_not_meet, NULL) {
   CHECK_EQ(peer_stats(&here).peers, 0);
   CHECK_EQ(peer_stats(&here).unwanted, 1);
   CHECK_EQ(calls, 0);
-  peer_release(&here);
-  peer_release(&there);
 }
 
 /* What is left when all are killed does not disturb who comes then. */
-TEST(group_of_killed_peers_can_be_joined) {
-  broker b;
-  peer here;
+TEST_OF_BROKER(group_of_killed_peers_can_be_joined, NULL) {
+  SCOPED peer here;
   remote all[5];
-  broker_prepare(&b, NULL);
-  for (int i = 0; i < 5; ++i) all[i] = remote_start(b.port, "r", name_n);
-  peer_connect_to(&here, &b);
+  for (int i = 0; i < 5; ++i) all[i] = remote_start(b->port, "r", name_n);
+  peer_connect_to(&here, b);
   peer_meet(&here, 5);
   peer_release(&here);
   for (int i = 0; i < 5; ++i) CHECK_EQ(kill(all[i].pid, SIGSTOP), 0);
   for (int i = 0; i < 5; ++i) remote_end(&all[i], SIGKILL);
-  peer_connect_to(&here, &b);
+  peer_connect_to(&here, b);
   CHECK_EQ(peer_stats(&here).peers, 0);
   peer_flush(&here);
-  peer_release(&here);
-  broker_delete(&b);
 }
 
 TEST_OF_BROKER(folder_that_others_can_use_is_refused, NULL) {
@@ -239,7 +223,6 @@ TEST_OF_BROKER(folder_that_others_can_use_is_refused, NULL) {
   CHECK_EQ(unlink(path), 0);
   /* It tries again. */
   EVENTUALLY(LOAD(p.connected) == 1);
-  peer_release(&p);
 }
 
 TEST_OF_BROKER(folder_of_another_user_is_refused, NULL) {
@@ -249,7 +232,6 @@ TEST_OF_BROKER(folder_of_another_user_is_refused, NULL) {
   peer_begin(&p, b->port, NULL);
   EVENTUALLY(LOAD(p.refused) >= 1);
   CHECK_EQ(chown(b->folder, 0, 0), 0);
-  peer_release(&p);
 }
 
 static void expect_folder(const char *runtime, const char *group, const char *folder) {
@@ -282,27 +264,22 @@ TEST(default_folders) {
 }
 
 /* The path of a socket is longer than the system takes. */
-TEST(long_folders_can_be_used) {
-  broker b;
+TEST_OF_BROKER(long_folders_can_be_used, NULL) {
   char folder[200], group[101];
   SCOPED peer here, there;
-  broker_start(&b, NULL);
-  snprintf(folder, sizeof folder, "%s/%0100d", b.folder, 0);
+  snprintf(folder, sizeof folder, "%s/%0100d", b->folder, 0);
   memset(group, 'g', 100);
   group[100] = '\0';
-  transport_options options = peer_options(&here, b.port);
-  options.directory = folder;
-  options.group = group;
-  peer_connect(&here, &options);
-  transport_options others = peer_options(&there, b.port);
-  others.directory = folder;
-  others.group = group;
-  peer_connect(&there, &others);
+  for (int i = 0; i < 2; ++i) {
+    transport_options options = peer_options(i == 0 ? &here : &there, b->port);
+    options.directory = folder;
+    options.group = group;
+    peer_connect(i == 0 ? &here : &there, &options);
+  }
   peer_meet(&here, 1);
   peer_release(&here);
   peer_release(&there);
   CHECK_EQ(rmdir(folder), 0);
-  broker_delete(&b);
 }
 
 /* A process that has stopped while it joined keeps others from joining; they say so. */
@@ -321,8 +298,6 @@ TEST_OF_BROKER(group_that_is_locked_is_told_and_tried_again, NULL) {
   close(file);
   EVENTUALLY(LOAD(p.connected) == 1);
   peer_meet(&p, 1);
-  peer_release(&p);
-  peer_release(&first);
 }
 
 TEST(options_that_are_wrong_are_refused) {
@@ -369,7 +344,6 @@ TEST_OF_BROKER(peer_ends_while_a_child_has_its_socket, NULL) {
   CHECK(clock() - before < CLOCKS_PER_SEC / 10);
   CHECK_EQ(kill(child, SIGKILL), 0);
   CHECK_EQ(waitpid(child, NULL, 0), child);
-  peer_release(&here);
 }
 
 /* ---- Meeting --------------------------------------------------------------------------------- */
@@ -401,9 +375,6 @@ TEST_OF_BROKER(peer_that_hears_late_is_not_cut_off, NULL) {
   peer_flush(&first);
   peer_flush(&second);
   CHECK_EQ(peer_stats(&first).expelled + peer_stats(&second).expelled, 0);
-  peer_release(&late);
-  peer_release(&second);
-  peer_release(&first);
 }
 
 static int listening_takes_ms;
@@ -427,9 +398,6 @@ TEST_OF_BROKER(socket_of_one_that_joins_is_not_removed, NULL) {
   STORE(listening_takes_ms, 0);
   peer_connect_to(&last, b);
   peer_meet(&last, 2);
-  peer_release(&last);
-  peer_release(&new);
-  peer_release(&here);
 }
 
 /* ---- Leaving --------------------------------------------------------------------------------- */

@@ -13,40 +13,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* A transport with an observer of "n", and a true peer that publishes to it. */
-typedef struct scene {
-  broker b;
-  peer victim;
-  int calls;
-  stranger s;
-} scene;
-
-static void scene_start(scene *c) {
-  broker_start(&c->b, NULL);
-  c->calls = 0;
-  peer_connect_with(&c->victim, c->b.port, &OPTIONS(.ring_bytes = 1 << 16));
-  CHECK_OK(multicast_broadcaster_register(c->victim.broadcaster, "n", counter(&c->calls), NULL,
-                                          NULL));
-  CHECK_OK(c->victim.transport.subscribe(c->victim.transport.context, "n"));
-}
-
-/* The next peer is welcome. */
-static void scene_end(scene *c) {
-  peer next;
-  const int calls = LOAD(c->calls);
-  peer_connect_to(&next, &c->b);
-  peer_meet(&next, 1);
-  CHECK_OK(peer_publish(&next, "n", 1, "x", 1));
-  EVENTUALLY(LOAD(c->calls) == calls + 1);
-  peer_release(&next);
-  peer_release(&c->victim);
-  broker_delete(&c->b);
-}
-
-static void expect_expelled(scene *c, int *expelled) {
-  EVENTUALLY(LOAD(c->victim.expelled) == *expelled + 1);
-  ++*expelled;
-  CHECK_EQ(peer_stats(&c->victim).expelled, *expelled);
+static void expect_expelled(scene *c) {
+  EVENTUALLY(LOAD(c->victim.expelled) == c->expelled + 1);
+  ++c->expelled;
+  CHECK_EQ(peer_stats(&c->victim).expelled, c->expelled);
   stranger_end(&c->s);
 }
 
@@ -82,11 +52,8 @@ static const packet packets[] = {
     {true, MESSAGE_DONE + 1, 0, 0, "", 0}, {true, UINT32_MAX, 0, 0, "", 0},
     {true, MESSAGE_WAKE, 0, SIZE_MAX, NULL, 0}};
 
-TEST(messages_that_are_none_end_the_connection) {
-  scene c;
-  int expelled = 0;
+TEST_OF_SCENE(messages_that_are_none_end_the_connection) {
   memset(long_text, 'a', sizeof long_text - 1);
-  scene_start(&c);
   for (row = 0; row < (int)(sizeof packets / sizeof *packets); ++row) {
     const packet *p = &packets[row];
     struct {
@@ -97,26 +64,22 @@ TEST(messages_that_are_none_end_the_connection) {
     bytes.m.kind = p->kind;
     bytes.m.place = p->place;
     if (p->text != NULL) memcpy(bytes.m.text, p->text, p->size);
-    stranger_connect(&c.s, &c.b);
-    if (p->has_hello) stranger_greet(&c.s);
+    stranger_connect(&c->s, &c->b);
+    if (p->has_hello) stranger_greet(&c->s);
     const size_t text = p->size == SIZE_MAX ? 0 : p->size;
-    stranger_send(&c.s, &bytes, p->size == SIZE_MAX ? 5 : offsetof(message, text) + text, c.s.file,
-                  p->files);
-    expect_expelled(&c, &expelled);
+    stranger_send(&c->s, &bytes, p->size == SIZE_MAX ? 5 : offsetof(message, text) + text,
+                  c->s.file, p->files);
+    expect_expelled(c);
   }
   row = -1;
-  scene_end(&c);
 }
 
-TEST(peer_that_says_nothing_is_none) {
-  scene c;
-  scene_start(&c);
-  stranger_connect(&c.s, &c.b);
-  stranger_end(&c.s);
+TEST_OF_SCENE(peer_that_says_nothing_is_none) {
+  stranger_connect(&c->s, &c->b);
+  stranger_end(&c->s);
   pause_ms(A_WHILE_MS);
-  CHECK_EQ(peer_stats(&c.victim).joined, 0);
-  CHECK_EQ(LOAD(c.victim.gone) + LOAD(c.victim.expelled), 0);
-  scene_end(&c);
+  CHECK_EQ(peer_stats(&c->victim).joined, 0);
+  CHECK_EQ(LOAD(c->victim.gone) + LOAD(c->victim.expelled), 0);
 }
 
 /* ---- Memory ---------------------------------------------------------------------------------- */
@@ -131,12 +94,10 @@ static int memory_file(size_t size, int seals) {
   return file;
 }
 
-TEST(memory_that_is_none_ends_the_connection) {
+TEST_OF_SCENE(memory_that_is_none_ends_the_connection) {
   const size_t page = (size_t)sysconf(_SC_PAGESIZE);
   const size_t before = (sizeof(board) + page - 1) / page * page;
-  int ends[2], files[12], count = 0, expelled = 0;
-  scene c;
-  scene_start(&c);
+  int ends[2], files[12], count = 0;
   CHECK_EQ(pipe(ends), 0);
   files[count++] = ends[0];
   files[count++] = ends[1];
@@ -151,17 +112,16 @@ TEST(memory_that_is_none_ends_the_connection) {
   files[count++] = memory_file(before + STRANGER_RING + 4096, ALL_SEALS);
   files[count++] = memory_file(before + STRANGER_RING, ALL_SEALS); /* without the number */
   for (int i = 0; i < count; ++i) {
-    stranger_connect(&c.s, &c.b);
-    CHECK_EQ(message_send(c.s.socket, MESSAGE_HELLO, 0, 0, "stranger", files[i]), 0);
+    stranger_connect(&c->s, &c->b);
+    CHECK_EQ(message_send(c->s.socket, MESSAGE_HELLO, 0, 0, "stranger", files[i]), 0);
     close(files[i]);
-    expect_expelled(&c, &expelled);
+    expect_expelled(c);
   }
   /* A ring of another size than the file. */
-  stranger_connect(&c.s, &c.b);
-  c.s.own.board->ring_size = (uint64_t)STRANGER_RING * 2;
-  stranger_greet(&c.s);
-  expect_expelled(&c, &expelled);
-  scene_end(&c);
+  stranger_connect(&c->s, &c->b);
+  c->s.own.board->ring_size = (uint64_t)STRANGER_RING * 2;
+  stranger_greet(&c->s);
+  expect_expelled(c);
 }
 
 /* ---- Rings ----------------------------------------------------------------------------------- */
@@ -182,85 +142,78 @@ static const spoiled entries[] = {
     {40, 3, 1, "n\0n"},       {40, 2, 1, "n"},
     {1 << 16, 1, 1 << 30, "n"}};
 
-TEST(entries_that_are_none_end_the_connection) {
-  scene c;
-  int expelled = 0;
-  scene_start(&c);
+TEST_OF_SCENE(entries_that_are_none_end_the_connection) {
   for (row = 0; row < (int)(sizeof entries / sizeof *entries); ++row) {
-    const int calls = LOAD(c.calls);
+    const int calls = LOAD(c->calls);
     entry good = entry_for_victim(1, 2), bad = good;
-    stranger_connect(&c.s, &c.b);
-    stranger_greet(&c.s);
-    stranger_write(&c.s, &good, "nxx", 3);
-    EVENTUALLY(LOAD(c.calls) == calls + 1);
+    scene_meet(c, &c->s);
+    stranger_write(&c->s, &good, "nxx", 3);
+    EVENTUALLY(LOAD(c->calls) == calls + 1);
     bad.size = entries[row].size;
     bad.name_size = (uint16_t)entries[row].name_size;
     bad.payload_size = entries[row].payload_size;
-    unsigned char *at = memory_at(&c.s.own, good.size);
+    unsigned char *at = memory_at(&c->s.own, good.size);
     memcpy(at, &bad, sizeof bad);
     memcpy(at + sizeof bad, entries[row].name, 2);
-    __atomic_store_n(&c.s.own.board->head, good.size + 40, __ATOMIC_RELEASE);
-    stranger_say(&c.s, MESSAGE_WAKE, 0, NULL);
-    expect_expelled(&c, &expelled);
-    CHECK_EQ(LOAD(c.calls), calls + 1);
+    __atomic_store_n(&c->s.own.board->head, good.size + 40, __ATOMIC_RELEASE);
+    stranger_say(&c->s, MESSAGE_WAKE, 0, NULL);
+    expect_expelled(c);
+    CHECK_EQ(LOAD(c->calls), calls + 1);
   }
   row = -1;
-  scene_end(&c);
 }
 
 /* Heads that are before what was read, much further than the ring is long, and in an entry. */
-TEST(heads_that_are_none_end_the_connection) {
+TEST_OF_SCENE(heads_that_are_none_end_the_connection) {
   static const uint64_t heads[] = {8, UINT64_MAX, UINT64_MAX / 2, 39, 1, 48};
-  scene c;
-  int expelled = 0;
-  scene_start(&c);
   for (size_t i = 0; i < sizeof heads / sizeof *heads; ++i) {
-    const int calls = LOAD(c.calls);
+    const int calls = LOAD(c->calls);
     entry good = entry_for_victim(1, 2);
-    stranger_connect(&c.s, &c.b);
-    stranger_greet(&c.s);
-    stranger_write(&c.s, &good, "nxx", 3);
-    EVENTUALLY(LOAD(c.calls) == calls + 1);
-    __atomic_store_n(&c.s.own.board->head, heads[i], __ATOMIC_RELEASE);
-    stranger_say(&c.s, MESSAGE_WAKE, 0, NULL);
-    expect_expelled(&c, &expelled);
+    scene_meet(c, &c->s);
+    stranger_write(&c->s, &good, "nxx", 3);
+    EVENTUALLY(LOAD(c->calls) == calls + 1);
+    __atomic_store_n(&c->s.own.board->head, heads[i], __ATOMIC_RELEASE);
+    stranger_say(&c->s, MESSAGE_WAKE, 0, NULL);
+    expect_expelled(c);
   }
   /* A beginning behind the head. */
-  stranger_connect(&c.s, &c.b);
-  c.s.own.board->slots[VICTIM_PLACE].begin = 80;
-  c.s.own.board->head = 40;
-  stranger_greet(&c.s);
-  expect_expelled(&c, &expelled);
-  scene_end(&c);
+  stranger_connect(&c->s, &c->b);
+  c->s.own.board->slots[VICTIM_PLACE].begin = 80;
+  c->s.own.board->head = 40;
+  stranger_greet(&c->s);
+  expect_expelled(c);
+}
+
+static multicast_status publish(scene *c, const char *name) {
+  static const char payload[1000];
+  return peer_publish(&c->victim, name, 1, payload, sizeof payload);
+}
+
+/* A stranger that has read all, and then reads no more: until the victim's ring is full. */
+static void hold_up(scene *c) {
+  stranger_connect(&c->s, &c->b);
+  STORE(c->s.own.board->slots[VICTIM_PLACE].tail, c->s.its.board->head);
+  stranger_greet(&c->s);
+  stranger_say(&c->s, MESSAGE_WANT, 0, "mine");
+  EVENTUALLY(publish(c, "mine") == MULTICAST_OK && peer_stats(&c->victim).sent > 0);
+  while (publish(c, "mine") == MULTICAST_OK) {
+  }
 }
 
 /* It says that it has read more than there is, or less than before. */
-TEST(tails_that_are_none_end_the_connection) {
-  static char payload[1000];
+TEST_OF_SCENE(tails_that_are_none_end_the_connection) {
   static const uint64_t tails[] = {UINT64_MAX, 1 << 20, 1};
-  scene c;
-  int expelled = 0;
-  scene_start(&c);
   for (size_t i = 0; i < sizeof tails / sizeof *tails; ++i) {
-    stranger_connect(&c.s, &c.b);
-    const uint64_t begin = c.s.its.board->head;
-    uint64_t *tail = &c.s.own.board->slots[VICTIM_PLACE].tail;
-    STORE(*tail, begin);
-    stranger_greet(&c.s);
-    stranger_say(&c.s, MESSAGE_WANT, 0, "mine");
-    EVENTUALLY(peer_publish(&c.victim, "mine", 1, payload, sizeof payload) == MULTICAST_OK &&
-               peer_stats(&c.victim).sent > 0);
-    while (peer_publish(&c.victim, "mine", 1, payload, sizeof payload) == MULTICAST_OK) {
-    }
-    STORE(*tail, c.s.its.board->head);
-    EVENTUALLY(peer_publish(&c.victim, "mine", 1, payload, sizeof payload) == MULTICAST_OK);
+    hold_up(c);
+    uint64_t *tail = &c->s.own.board->slots[VICTIM_PLACE].tail;
+    STORE(*tail, c->s.its.board->head);
+    EVENTUALLY(publish(c, "mine") == MULTICAST_OK);
     STORE(*tail, tails[i]);
-    for (int k = 0; k < 200; ++k) peer_publish(&c.victim, "mine", 1, payload, sizeof payload);
-    expect_expelled(&c, &expelled);
+    for (int k = 0; k < 200; ++k) publish(c, "mine");
+    expect_expelled(c);
     /* Nobody is left who holds it up. */
-    CHECK_OK(peer_publish(&c.victim, "mine", 1, payload, sizeof payload));
+    CHECK_OK(publish(c, "mine"));
   }
-  scene_end(&c);
 }
 
 /* ---- Anything -------------------------------------------------------------------------------- */
@@ -285,270 +238,202 @@ THREAD(scribble, scribbler *w) {
 }
 
 /* Whatever it writes, and whenever: the victim reads no byte outside, and goes on. */
-TEST(peer_that_writes_anything_does_no_harm) {
-  scene c;
-  scene_start(&c);
+TEST_OF_SCENE(peer_that_writes_anything_does_no_harm) {
   for (unsigned round = 0; round < 30; ++round) {
-    scribbler w = {&c.s, 0, round};
-    const int before = LOAD(c.victim.expelled);
-    stranger_connect(&c.s, &c.b);
-    stranger_greet(&c.s);
+    scribbler w = {&c->s, 0, round};
+    const int before = LOAD(c->victim.expelled);
+    scene_meet(c, &c->s);
     pthread_t thread = start_thread(scribble, &w);
-    for (int i = 0; i < 200 && LOAD(c.victim.expelled) == before; ++i) {
+    for (int i = 0; i < 200 && LOAD(c->victim.expelled) == before; ++i) {
       entry r = entry_for_victim(1, (uint32_t)i);
       r.kind = (uint16_t)(i % 4);
-      if (message_send(c.s.socket, MESSAGE_WAKE, 0, 0, NULL, -1) != 0) break;
-      memcpy(memory_at(&c.s.own, LOAD(c.s.own.board->head)), &r, sizeof r);
-      ADD(c.s.own.board->head, r.size);
+      if (message_send(c->s.socket, MESSAGE_WAKE, 0, 0, NULL, -1) != 0) break;
+      memcpy(memory_at(&c->s.own, LOAD(c->s.own.board->head)), &r, sizeof r);
+      ADD(c->s.own.board->head, r.size);
       if (i % 16 == 0) pause_ms(1);
     }
     STORE(w.has_to_end, 1);
     join_thread(thread);
-    stranger_end(&c.s);
-    EVENTUALLY(peer_stats(&c.victim).joined == peer_stats(&c.victim).gone);
+    stranger_end(&c->s);
+    EVENTUALLY(peer_stats(&c->victim).joined == peer_stats(&c->victim).gone);
   }
-  scene_end(&c);
 }
 
-/* ---- Names of sockets ------------------------------------------------------------------------ */
+/* ---- Other sockets --------------------------------------------------------------------------- */
 
-/* Longer than those that peers have. */
-TEST_OF_BROKER(socket_with_a_long_name_is_no_peer, NULL) {
+/* Who comes then finds the first peer nevertheless. */
+static void expect_no_peer(const broker *b, const char *name, int kind) {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
   SCOPED peer first, second;
   peer_connect_to(&first, b);
-  snprintf(address.sun_path, sizeof address.sun_path, "%s/tests/%060d-1", b->folder, 1);
-  int s = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+  snprintf(address.sun_path, sizeof address.sun_path, "%s/tests/%s", b->folder, name);
+  int s = socket(AF_UNIX, kind | SOCK_CLOEXEC, 0);
   CHECK_EQ(bind(s, (const struct sockaddr *)&address, sizeof address), 0);
-  CHECK_EQ(listen(s, 10), 0);
+  if (kind != SOCK_DGRAM) CHECK_EQ(listen(s, 10), 0);
   peer_connect_to(&second, b);
   peer_meet(&second, 1);
   CHECK_EQ(unlink(address.sun_path), 0);
   close(s);
-  peer_release(&second);
-  peer_release(&first);
 }
 
-TEST_OF_BROKER(socket_of_another_kind_is_no_peer, NULL) {
-  static const int kinds[] = {SOCK_STREAM, SOCK_DGRAM};
-  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; ++i) {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    SCOPED peer first, second;
-    peer_connect_to(&first, b);
-    snprintf(address.sun_path, sizeof address.sun_path, "%s/tests/1-1", b->folder);
-    int s = socket(AF_UNIX, kinds[i] | SOCK_CLOEXEC, 0);
-    CHECK_EQ(bind(s, (const struct sockaddr *)&address, sizeof address), 0);
-    if (kinds[i] == SOCK_STREAM) CHECK_EQ(listen(s, 10), 0);
-    peer_connect_to(&second, b);
-    peer_meet(&second, 1);
-    CHECK_EQ(unlink(address.sun_path), 0);
-    close(s);
-    peer_release(&second);
-    peer_release(&first);
-  }
+TEST_OF_BROKER(sockets_of_others_are_no_peers, NULL) {
+  char long_name[64]; /* longer than those that peers have */
+  snprintf(long_name, sizeof long_name, "%060d-1", 1);
+  expect_no_peer(b, long_name, SOCK_SEQPACKET);
+  expect_no_peer(b, "1-1", SOCK_STREAM);
+  expect_no_peer(b, "1-1", SOCK_DGRAM);
 }
 
 /* ---- Rings without an end -------------------------------------------------------------------- */
 
 /* All its entries are for others, and the head is further away than the ring is long. */
-TEST(head_that_is_further_than_the_ring_ends_the_connection) {
-  scene c;
-  int expelled = 0;
-  scene_start(&c);
-  stranger_connect(&c.s, &c.b);
+TEST_OF_SCENE(head_that_is_further_than_the_ring_ends_the_connection) {
+  stranger_connect(&c->s, &c->b);
   for (uint64_t at = 0; at < STRANGER_RING; at += 64) {
     const entry r = {.size = 64, .name_size = 1, .payload_size = 1, .event = 1};
-    memcpy(memory_at(&c.s.own, at), &r, sizeof r);
+    memcpy(memory_at(&c->s.own, at), &r, sizeof r);
   }
-  STORE(c.s.own.board->head, (uint64_t)1 << 60);
-  stranger_greet(&c.s);
-  expect_expelled(&c, &expelled);
-  scene_end(&c);
+  STORE(c->s.own.board->head, (uint64_t)1 << 60);
+  stranger_greet(&c->s);
+  expect_expelled(c);
+}
+
+/* Writes so many entries for the victim, before it is greeted. Their size. */
+static uint64_t write_entries(scene *c, uint64_t count) {
+  const entry r = entry_for_victim(1, 31);
+  stranger_connect(&c->s, &c->b);
+  for (uint64_t at = 0; at < count * r.size; at += r.size) {
+    memcpy(memory_at(&c->s.own, at), &r, sizeof r);
+    memset(memory_at(&c->s.own, at) + sizeof r, 'n', 32);
+  }
+  STORE(c->s.own.board->head, count * r.size);
+  return r.size;
 }
 
 /* ---- Rings that are written ------------------------------------------------------------------ */
 
 /* It drops the oldest, and is interrupted there; what it writes then is for others. So nothing
  * wakes this one. */
-TEST(what_is_left_when_others_had_the_oldest_dropped_arrives_soon) {
-  const entry r = entry_for_victim(1, 31);
-  scene c;
-  scene_start(&c);
-  stranger_connect(&c.s, &c.b);
-  board *its = c.s.own.board;
-  for (uint64_t at = 0; at < (uint64_t)2 * r.size; at += r.size) {
-    memcpy(memory_at(&c.s.own, at), &r, sizeof r);
-    memset(memory_at(&c.s.own, at) + sizeof r, 'n', 32);
-  }
+TEST_OF_SCENE(what_is_left_when_others_had_the_oldest_dropped_arrives_soon) {
+  const uint64_t size = write_entries(c, 2);
+  board *its = c->s.own.board;
   its->slots[VICTIM_PLACE].dropped[0] = 1;
-  STORE(its->oldest, r.size);
-  STORE(its->head, (uint64_t)2 * r.size);
-  stranger_greet(&c.s);
-  EVENTUALLY(peer_stats(&c.victim).joined == 1);
+  STORE(its->oldest, size);
+  stranger_greet(&c->s);
+  EVENTUALLY(peer_stats(&c->victim).joined == 1);
   pause_ms(50);
-  CHECK_EQ(LOAD(c.calls), 0);
+  CHECK_EQ(LOAD(c->calls), 0);
   const uint64_t before = time_now();
-  STORE(its->counted, r.size);
-  EVENTUALLY(LOAD(c.calls) == 1);
+  STORE(its->counted, size);
+  EVENTUALLY(LOAD(c->calls) == 1);
   CHECK(time_now() - before < 400000000u);
-  stranger_end(&c.s);
-  EVENTUALLY(peer_stats(&c.victim).gone == 1);
-  scene_end(&c);
+  stranger_end(&c->s);
+  EVENTUALLY(peer_stats(&c->victim).gone == 1);
 }
 
 /* ---- What rings have lost -------------------------------------------------------------------- */
 
-/* So many entries for the victim, of which the first was dropped. */
-static void fill_ring(scene *c, uint64_t count) {
-  const entry r = entry_for_victim(1, 31);
-  stranger_connect(&c->s, &c->b);
+/* So many entries for the victim, of which the first was dropped. The size of one. */
+static uint64_t fill_ring(scene *c, uint64_t count) {
+  const uint64_t size = write_entries(c, count);
   board *its = c->s.own.board;
-  for (uint64_t at = 0; at < count * r.size; at += r.size) {
-    memcpy(memory_at(&c->s.own, at), &r, sizeof r);
-    memset(memory_at(&c->s.own, at) + sizeof r, 'n', 32);
-  }
   its->slots[VICTIM_PLACE].dropped[1] = 1;
-  its->counted = r.size | COUNT_BIT;
-  STORE(its->oldest, r.size);
-  STORE(its->head, count * r.size);
+  its->counted = size | COUNT_BIT;
+  STORE(its->oldest, size);
+  return size;
 }
 
 /* It was killed while it dropped the second: that is there yet, and not counted, whatever is
  * written of the new count. */
-TEST(what_was_being_dropped_at_a_kill_arrives) {
-  scene c;
-  scene_start(&c);
-  fill_ring(&c, 3);
-  const uint64_t size = entry_for_victim(1, 31).size;
-  c.s.own.board->slots[VICTIM_PLACE].dropped[0] = 2;
-  STORE(c.s.own.board->oldest, 2 * size);
-  stranger_greet(&c.s);
-  stranger_end(&c.s);
-  EVENTUALLY(peer_stats(&c.victim).gone == 1);
-  CHECK_EQ(LOAD(c.calls), 2);
-  CHECK_EQ(peer_stats(&c.victim).overwritten, 1);
-  CHECK_EQ(peer_stats(&c.victim).expelled, 0);
-  scene_end(&c);
+TEST_OF_SCENE(what_was_being_dropped_at_a_kill_arrives) {
+  const uint64_t size = fill_ring(c, 3);
+  c->s.own.board->slots[VICTIM_PLACE].dropped[0] = 2;
+  STORE(c->s.own.board->oldest, 2 * size);
+  stranger_greet(&c->s);
+  stranger_end(&c->s);
+  EVENTUALLY(peer_stats(&c->victim).gone == 1);
+  CHECK_EQ(LOAD(c->calls), 2);
+  CHECK_EQ(peer_stats(&c->victim).overwritten, 1);
+  CHECK_EQ(peer_stats(&c->victim).expelled, 0);
 }
 
 /* It says that more was lost than there can have been. */
-TEST(losses_that_are_too_many_end_the_connection) {
-  scene c;
-  int expelled = 0;
-  scene_start(&c);
+TEST_OF_SCENE(losses_that_are_too_many_end_the_connection) {
   for (uint64_t dropped = 2; dropped != 0; dropped *= 1 << 21) {
-    fill_ring(&c, 2);
-    c.s.own.board->slots[VICTIM_PLACE].dropped[1] = dropped;
-    stranger_greet(&c.s);
-    expect_expelled(&c, &expelled);
-    CHECK_EQ(peer_stats(&c.victim).overwritten, 0);
+    fill_ring(c, 2);
+    c->s.own.board->slots[VICTIM_PLACE].dropped[1] = dropped;
+    stranger_greet(&c->s);
+    expect_expelled(c);
+    CHECK_EQ(peer_stats(&c->victim).overwritten, 0);
   }
-  scene_end(&c);
 }
 
 /* It was killed while it dropped the second, and says that it had lost more than there was. */
-TEST(losses_that_are_too_many_at_a_kill_are_not_counted) {
-  scene c;
-  scene_start(&c);
-  fill_ring(&c, 3);
-  c.s.own.board->slots[VICTIM_PLACE].dropped[1] = 1000;
-  STORE(c.s.own.board->oldest, (uint64_t)2 * entry_for_victim(1, 31).size);
-  stranger_greet(&c.s);
-  stranger_end(&c.s);
-  EVENTUALLY(peer_stats(&c.victim).gone == 1);
-  CHECK_EQ(LOAD(c.calls), 0);
-  CHECK_EQ(peer_stats(&c.victim).overwritten, 0);
-  scene_end(&c);
+TEST_OF_SCENE(losses_that_are_too_many_at_a_kill_are_not_counted) {
+  const uint64_t size = fill_ring(c, 3);
+  c->s.own.board->slots[VICTIM_PLACE].dropped[1] = 1000;
+  STORE(c->s.own.board->oldest, 2 * size);
+  stranger_greet(&c->s);
+  stranger_end(&c->s);
+  EVENTUALLY(peer_stats(&c->victim).gone == 1);
+  CHECK_EQ(LOAD(c->calls), 0);
+  CHECK_EQ(peer_stats(&c->victim).overwritten, 0);
 }
 
 /* ---- Names that wait for room ---------------------------------------------------------------- */
 
-static bool retains_k(void *context, const char *protocol, uint32_t event) {
-  return protocol[0] == 'k';
-}
-
 /* A peer that wants a name of which something is kept, while it holds up the ring. What it says
  * then is not heard before there is room. */
-static void hold_up(scene *c) {
-  static const char payload[1000];
-  transport_options options;
-  broker_start(&c->b, NULL);
-  c->calls = 0;
-  options = peer_options(&c->victim, c->b.port);
-  options.ring_bytes = 1 << 16;
-  options.retains = retains_k;
-  peer_connect(&c->victim, &options);
-  peer_observe(&c->victim, "n", counter(&c->calls));
-  CHECK_OK(peer_publish(&c->victim, "k", 1, payload, sizeof payload));
-  stranger_connect(&c->s, &c->b);
-  STORE(c->s.own.board->slots[VICTIM_PLACE].tail, c->s.its.board->head);
-  stranger_greet(&c->s);
-  stranger_say(&c->s, MESSAGE_WANT, 0, "mine");
-  EVENTUALLY(peer_publish(&c->victim, "mine", 1, payload, sizeof payload) == MULTICAST_OK &&
-             peer_stats(&c->victim).sent > 0);
-  while (peer_publish(&c->victim, "mine", 1, payload, sizeof payload) == MULTICAST_OK) {
-  }
-  stranger_say(&c->s, MESSAGE_WANT, 0, "k");
+static void wait_for_room(scene *c) {
+  CHECK_OK(publish(c, "kept"));
+  hold_up(c);
+  stranger_say(&c->s, MESSAGE_WANT, 0, "kept");
   pause_ms(A_WHILE_MS);
 }
 
-TEST(peer_that_waits_for_room_may_go) {
-  scene c;
-  hold_up(&c);
-  stranger_end(&c.s);
-  EVENTUALLY(peer_stats(&c.victim).gone == 1);
-  CHECK_EQ(peer_stats(&c.victim).expelled, 0);
-  scene_end(&c);
+TEST_OF_SCENE(peer_that_waits_for_room_may_go) {
+  wait_for_room(c);
+  stranger_end(&c->s);
+  EVENTUALLY(peer_stats(&c->victim).gone == 1);
+  CHECK_EQ(peer_stats(&c->victim).expelled, 0);
 }
 
-TEST(peer_that_breaks_the_rules_while_it_waits_is_cut_off_then) {
-  scene c;
-  int expelled = 0;
-  hold_up(&c);
-  stranger_greet(&c.s); /* once more */
+TEST_OF_SCENE(peer_that_breaks_the_rules_while_it_waits_is_cut_off_then) {
+  wait_for_room(c);
+  stranger_greet(&c->s); /* once more */
   pause_ms(A_WHILE_MS);
-  CHECK_EQ(LOAD(c.victim.expelled), 0);
-  STORE(c.s.own.board->slots[VICTIM_PLACE].tail, LOAD(c.s.its.board->head));
-  expect_expelled(&c, &expelled);
-  scene_end(&c);
+  CHECK_EQ(LOAD(c->victim.expelled), 0);
+  STORE(c->s.own.board->slots[VICTIM_PLACE].tail, LOAD(c->s.its.board->head));
+  expect_expelled(c);
 }
 
 /* ---- Limits ---------------------------------------------------------------------------------- */
 
 /* No descriptor is left for the memory of a peer. */
-TEST(peer_whose_memory_finds_no_descriptor_breaks_no_rule) {
+TEST_OF_SCENE(peer_whose_memory_finds_no_descriptor_breaks_no_rule) {
   struct rlimit most;
-  scene c;
   message m;
   int file;
-  scene_start(&c);
-  stranger_connect(&c.s, &c.b);
+  stranger_connect(&c->s, &c->b);
   CHECK_EQ(getrlimit(RLIMIT_NOFILE, &most), 0);
   const struct rlimit less = {3, most.rlim_max};
   CHECK_EQ(setrlimit(RLIMIT_NOFILE, &less), 0);
-  stranger_greet(&c.s);
-  EVENTUALLY(message_receive(c.s.socket, &m, &file) == RECEIPT_END);
+  stranger_greet(&c->s);
+  EVENTUALLY(message_receive(c->s.socket, &m, &file) == RECEIPT_END);
   CHECK_EQ(setrlimit(RLIMIT_NOFILE, &most), 0);
-  CHECK_EQ(LOAD(c.victim.gone) + LOAD(c.victim.expelled), 0);
-  stranger_end(&c.s);
-  scene_end(&c);
+  CHECK_EQ(LOAD(c->victim.gone) + LOAD(c->victim.expelled), 0);
+  stranger_end(&c->s);
 }
 
 /* A group has 129 peers at most. */
-TEST(one_peer_too_many_is_not_taken) {
+TEST_OF_SCENE(one_peer_too_many_is_not_taken) {
   static stranger all[PEERS_MAX];
-  scene c;
   message m;
   int file;
-  scene_start(&c);
-  for (int i = 0; i < PEERS_MAX; ++i) {
-    stranger_connect(&all[i], &c.b);
-    stranger_greet(&all[i]);
-  }
-  stranger_reach(&c.s, &c.b);
-  EVENTUALLY(message_receive(c.s.socket, &m, &file) == RECEIPT_END);
-  close(c.s.socket);
+  for (int i = 0; i < PEERS_MAX; ++i) scene_meet(c, &all[i]);
+  stranger_reach(&c->s, &c->b);
+  EVENTUALLY(message_receive(c->s.socket, &m, &file) == RECEIPT_END);
+  close(c->s.socket);
   for (int i = 0; i < PEERS_MAX; ++i) stranger_end(&all[i]);
-  EVENTUALLY(peer_stats(&c.victim).gone == PEERS_MAX);
-  scene_end(&c);
+  EVENTUALLY(peer_stats(&c->victim).gone == PEERS_MAX);
 }

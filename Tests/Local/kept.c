@@ -79,8 +79,6 @@ TEST_OF_BROKER(who_comes_late_gets_the_last_value_of_each_event_once, NULL) {
   text_publish(&here, 1, "nobody");
   peer_observe(&there, "kept", DELEGATE(write_log, &l));
   expect_log(&l, "4:four 2:newer ");
-  peer_release(&here);
-  peer_release(&there);
 }
 
 TEST_OF_BROKER(values_are_of_their_publisher_and_end_with_it, NULL) {
@@ -100,8 +98,6 @@ TEST_OF_BROKER(values_are_of_their_publisher_and_end_with_it, NULL) {
   there.transport.unsubscribe(there.transport.context, "kept");
   peer_observe(&there, "kept", DELEGATE(write_log, &later));
   expect_log(&later, "2:a ");
-  peer_release(&second);
-  peer_release(&there);
 }
 
 TEST_OF_BROKER(first_observer_in_the_publishing_process_gets_the_value, NULL) {
@@ -137,8 +133,6 @@ TEST_OF_BROKER(more_than_half_a_ring_is_not_kept_of_a_name, NULL) {
   peer_connect_to(&there, b);
   peer_observe(&there, "kept", recorder(r));
   record_wait(r, 2);
-  peer_release(&here);
-  peer_release(&there);
 }
 
 FUNCTION(wait_for_gate, gate *g) { gate_wait(g); }
@@ -169,9 +163,6 @@ TEST_OF_BROKER(value_waits_for_room, NULL) {
   peer_flush(&there);
   text_publish(&here, 1, "next");
   expect_log(&l, "2:value 1:next ");
-  peer_release(&here);
-  peer_release(&there);
-  peer_release(&slow);
 }
 
 /* Two peers go. When it is told of the first one, the observer is removed; and it is added again
@@ -223,7 +214,6 @@ TEST_OF_BROKER(observer_that_comes_while_names_are_told_gets_the_value_once, NUL
   gate_open(&v->may_go_on);
   expect_log(&v->l, "2:value 2:value ");
   peer_release(&v->p);
-  peer_release(&here);
 }
 
 /* ---- Forks ----------------------------------------------------------------------------------- */
@@ -242,5 +232,4 @@ TEST_OF_BROKER(child_that_returns_from_retains_does_not_publish, NULL) {
   CHECK_OK(status);
   CHECK_EQ(waitpid(p.code, &end, 0), p.code);
   CHECK_EQ(end, 0);
-  peer_release(&p);
 }

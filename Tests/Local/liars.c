@@ -6,32 +6,9 @@
 
 static const uint64_t a_while = 50000000, ten_seconds = 10000000000u;
 
-typedef struct scene {
-  broker b;
-  peer victim;
-  stranger s, other;
-} scene;
-
-static void meet(scene *c, stranger *s, int peers) {
-  stranger_connect(s, &c->b);
-  stranger_greet(s);
-  EVENTUALLY(peer_stats(&c->victim).peers == (uint32_t)peers);
-}
-
 /* The name `q` is answered by this one. */
 static void say_answers(const stranger *s) {
   CHECK_EQ(message_send(s->socket, MESSAGE_WANT, 1, 0, "q", -1), 0);
-}
-
-static void scene_start(scene *c) {
-  broker_start(&c->b, NULL);
-  peer_connect_with(&c->victim, c->b.port, &OPTIONS(.ring_bytes = 1 << 16));
-  meet(c, &c->s, 1);
-}
-
-static void scene_end(scene *c) {
-  peer_release(&c->victim);
-  broker_delete(&c->b);
 }
 
 static entry answer_to_victim(uint32_t payload_size, multicast_status status) {
@@ -103,48 +80,44 @@ static void expect_late(scene *c, uint64_t count) {
   CHECK_EQ(peer_stats(&c->victim).expelled, 0);
 }
 
-TEST(answers_that_nobody_waits_for_are_dropped) {
-  scene c;
+TEST_OF_SCENE(answers_that_nobody_waits_for_are_dropped) {
   told t = {0};
-  scene_start(&c);
-  meet(&c, &c.other, 2);
-  say_answers(&c.s);
-  CHECK_ERROR(ask_liar(&c, &t, lie_about_the_number), TIMEOUT);
+  scene_meet(c, &c->s);
+  scene_meet(c, &c->other);
+  say_answers(&c->s);
+  CHECK_ERROR(ask_liar(c, &t, lie_about_the_number), TIMEOUT);
   CHECK_EQ(t.count, 1);
-  expect_late(&c, 4);
-  CHECK_ERROR(ask_liar(&c, &t, let_another_answer), TIMEOUT);
+  expect_late(c, 4);
+  CHECK_ERROR(ask_liar(c, &t, let_another_answer), TIMEOUT);
   CHECK_EQ(t.answers, 0);
-  expect_late(&c, 5);
-  CHECK_OK(ask_liar(&c, &t, answer_twice));
+  expect_late(c, 5);
+  CHECK_OK(ask_liar(c, &t, answer_twice));
   CHECK_EQ(t.count, 1);
   CHECK_TEXT(t.each[0].payload, "a");
-  expect_late(&c, 6);
-  CHECK_ERROR(ask_liar(&c, &t, say_nothing), TIMEOUT);
+  expect_late(c, 6);
+  CHECK_ERROR(ask_liar(c, &t, say_nothing), TIMEOUT);
   for (uint64_t i = 0; i < 1000; ++i) {
-    send_answer(&c.s, i, 'x');
-    if (i % 5 == 4) expect_late(&c, i + 7);
+    send_answer(&c->s, i, 'x');
+    if (i % 5 == 4) expect_late(c, i + 7);
   }
-  stranger_end(&c.other);
-  stranger_end(&c.s);
-  EVENTUALLY(peer_stats(&c.victim).peers == 0);
-  CHECK_ERROR(ask(&c.victim, &t, "q", "", a_while), NOT_FOUND);
-  scene_end(&c);
+  stranger_end(&c->other);
+  stranger_end(&c->s);
+  EVENTUALLY(peer_stats(&c->victim).peers == 0);
+  CHECK_ERROR(ask(&c->victim, &t, "q", "", a_while), NOT_FOUND);
 }
 
 /* Its place is another one's now. */
-TEST(who_takes_the_place_of_one_that_was_asked_is_not_awaited) {
-  scene c;
+TEST_OF_SCENE(who_takes_the_place_of_one_that_was_asked_is_not_awaited) {
   told t = {0};
-  scene_start(&c);
-  say_answers(&c.s);
-  EVENTUALLY(ask(&c.victim, &t, "q", "", 0) == MULTICAST_ERROR_TIMEOUT);
-  stranger_end(&c.s);
-  EVENTUALLY(peer_stats(&c.victim).peers == 0);
-  meet(&c, &c.s, 1);
-  for (uint64_t i = 0; i < 5; ++i) send_answer(&c.s, i, 'x');
-  expect_late(&c, 5);
-  stranger_end(&c.s);
-  scene_end(&c);
+  scene_meet(c, &c->s);
+  say_answers(&c->s);
+  EVENTUALLY(ask(&c->victim, &t, "q", "", 0) == MULTICAST_ERROR_TIMEOUT);
+  stranger_end(&c->s);
+  EVENTUALLY(peer_stats(&c->victim).peers == 0);
+  scene_meet(c, &c->s);
+  for (uint64_t i = 0; i < 5; ++i) send_answer(&c->s, i, 'x');
+  expect_late(c, 5);
+  stranger_end(&c->s);
 }
 
 /* ---- What is no entry ------------------------------------------------------------------------ */
@@ -163,29 +136,24 @@ static const struct {
     {48, 0, 1, ENTRY_ANSWER, 1},          {48, 0, 1, ENTRY_ANSWER, MULTICAST_ERROR_TIMEOUT},
     {48, 0, 1, ENTRY_ANSWER, MULTICAST_ERROR_NOT_FOUND}, {48, 0, 1, ENTRY_ANSWER, INT32_MIN}};
 
-TEST(questions_and_answers_that_are_none_end_the_connection) {
+TEST_OF_SCENE(questions_and_answers_that_are_none_end_the_connection) {
   static const char behind[64] = "n";
-  scene c;
   told t = {0};
-  scene_start(&c);
-  stranger_end(&c.s);
-  EVENTUALLY(peer_stats(&c.victim).peers == 0);
   for (row = 0; row < (int)(sizeof spoiled / sizeof *spoiled); ++row) {
-    const uint64_t expelled = peer_stats(&c.victim).expelled;
+    const uint64_t expelled = peer_stats(&c->victim).expelled;
     entry r = answer_to_victim(1, spoiled[row].status);
-    meet(&c, &c.s, 1);
-    say_answers(&c.s);
+    scene_meet(c, &c->s);
+    say_answers(&c->s);
     r.size = spoiled[row].size;
     r.name_size = (uint16_t)spoiled[row].name_size;
     r.payload_size = spoiled[row].payload_size;
     r.kind = (uint16_t)spoiled[row].kind;
-    EVENTUALLY(ask(&c.victim, &t, "q", "", 0) == MULTICAST_ERROR_TIMEOUT);
-    stranger_write(&c.s, &r, behind, sizeof behind);
-    EVENTUALLY(peer_stats(&c.victim).expelled == expelled + 1);
-    stranger_end(&c.s);
+    EVENTUALLY(ask(&c->victim, &t, "q", "", 0) == MULTICAST_ERROR_TIMEOUT);
+    stranger_write(&c->s, &r, behind, sizeof behind);
+    EVENTUALLY(peer_stats(&c->victim).expelled == expelled + 1);
+    stranger_end(&c->s);
   }
   row = -1;
-  scene_end(&c);
 }
 
 /* Who breaks the rules while it is awaited is told as one that has ended. */
@@ -197,21 +165,19 @@ THREAD(break_rules, scene *c) {
   stranger_write(&c->s, &r, behind, sizeof behind);
 }
 
-TEST(peer_that_is_cut_off_does_not_answer) {
-  scene c;
+TEST_OF_SCENE(peer_that_is_cut_off_does_not_answer) {
   told t = {0};
   multicast_status status;
-  scene_start(&c);
-  say_answers(&c.s);
-  pthread_t thread = start_thread(break_rules, &c);
-  EVENTUALLY((status = ask(&c.victim, &t, "q", "", ten_seconds)) != MULTICAST_ERROR_NOT_FOUND);
+  scene_meet(c, &c->s);
+  say_answers(&c->s);
+  pthread_t thread = start_thread(break_rules, c);
+  EVENTUALLY((status = ask(&c->victim, &t, "q", "", ten_seconds)) != MULTICAST_ERROR_NOT_FOUND);
   CHECK_OK(status);
   CHECK_EQ(t.count, 1);
   CHECK_ERROR(t.each[0].status, NOT_FOUND);
   CHECK_TEXT(t.each[0].peer, "stranger");
   join_thread(thread);
-  stranger_end(&c.s);
-  scene_end(&c);
+  stranger_end(&c->s);
 }
 
 /* ---- Strange questions ----------------------------------------------------------------------- */
@@ -241,26 +207,24 @@ static void expect_answer(const scene *c, uint64_t *at, uint64_t number, multica
 
 /* Any number, also twice; a name that nobody answers; and more questions than answers fit into the
  * ring, of which none is read. */
-TEST(strange_questions_do_no_harm) {
-  scene c;
+TEST_OF_SCENE(strange_questions_do_no_harm) {
   responder r = {"r", 0, 0};
   uint64_t at = 0;
-  scene_start(&c);
-  send_question(&c.s, 0);
-  expect_answer(&c, &at, 0, MULTICAST_ERROR_STATE);
-  CHECK_OK(multicast_local_answer(&c.victim.transport, "q", respond, &r, NULL));
-  send_question(&c.s, UINT64_MAX);
-  expect_answer(&c, &at, UINT64_MAX, MULTICAST_OK);
-  send_question(&c.s, UINT64_MAX);
-  expect_answer(&c, &at, UINT64_MAX, MULTICAST_OK);
+  scene_meet(c, &c->s);
+  send_question(&c->s, 0);
+  expect_answer(c, &at, 0, MULTICAST_ERROR_STATE);
+  CHECK_OK(multicast_local_answer(&c->victim.transport, "q", respond, &r, NULL));
+  send_question(&c->s, UINT64_MAX);
+  expect_answer(c, &at, UINT64_MAX, MULTICAST_OK);
+  send_question(&c->s, UINT64_MAX);
+  expect_answer(c, &at, UINT64_MAX, MULTICAST_OK);
   CHECK_EQ(LOAD(r.calls), 2);
-  CHECK_OK(multicast_local_answer(&c.victim.transport, "q", NULL, NULL, NULL));
+  CHECK_OK(multicast_local_answer(&c->victim.transport, "q", NULL, NULL, NULL));
   for (uint64_t i = 0; i < 2000; ++i) {
-    send_question(&c.s, i);
-    if (i % 5 == 4) EVENTUALLY(peer_stats(&c.victim).received == i + 4);
+    send_question(&c->s, i);
+    if (i % 5 == 4) EVENTUALLY(peer_stats(&c->victim).received == i + 4);
   }
-  CHECK_EQ(peer_stats(&c.victim).lost, 2001);
-  stranger_end(&c.s);
-  EVENTUALLY(peer_stats(&c.victim).gone == 1);
-  scene_end(&c);
+  CHECK_EQ(peer_stats(&c->victim).lost, 2001);
+  stranger_end(&c->s);
+  EVENTUALLY(peer_stats(&c->victim).gone == 1);
 }

@@ -104,3 +104,35 @@ void stranger_write(stranger *s, const entry *r, const void *behind, size_t size
   const int error = message_send(s->socket, MESSAGE_WAKE, 0, 0, NULL, -1);
   CHECK(error == 0 || error == EAGAIN);
 }
+
+/* ---- Scenes ---------------------------------------------------------------------------------- */
+
+static bool retains_k(void *context, const char *protocol, uint32_t event) {
+  return protocol[0] == 'k';
+}
+
+void scene_start(scene *c) {
+  memset(c, 0, sizeof *c);
+  broker_start(&c->b, NULL);
+  peer_connect_with(&c->victim, c->b.port, &OPTIONS(.ring_bytes = 1 << 16, .retains = retains_k));
+  peer_observe(&c->victim, "n", counter(&c->calls));
+}
+
+void scene_end(scene *c) {
+  peer next;
+  const int calls = LOAD(c->calls);
+  peer_connect_to(&next, &c->b);
+  peer_meet(&next, 1);
+  CHECK_OK(peer_publish(&next, "n", 1, "x", 1));
+  EVENTUALLY(LOAD(c->calls) == calls + 1);
+  peer_release(&next);
+  peer_release(&c->victim);
+  broker_delete(&c->b);
+}
+
+void scene_meet(const scene *c, stranger *s) {
+  const uint64_t joined = peer_stats(&c->victim).joined;
+  stranger_connect(s, &c->b);
+  stranger_greet(s);
+  EVENTUALLY(peer_stats(&c->victim).joined == joined + 1);
+}

@@ -30,6 +30,30 @@ void stranger_say(const stranger *s, message_kind kind, uint64_t number, const c
 /* Sends a packet with so many copies of the file. */
 void stranger_send(const stranger *s, const void *bytes, size_t size, int file, int copies);
 
+/* A peer, the victim, and strangers, which are no peers. */
+typedef struct scene {
+  broker b;
+  peer victim; /* observes "n", and keeps the last values of names with a "k" */
+  int calls;   /* of that observer */
+  int expelled; /* for the test */
+  stranger s, other;
+} scene;
+
+void scene_start(scene *c);
+void scene_end(scene *c);                  /* the next peer is welcome */
+void scene_meet(const scene *c, stranger *s); /* connects and greets, as a peer does */
+
+/* TEST_OF_SCENE(name) { ... }: a test with a scene `c`. */
+#define TEST_OF_SCENE(NAME)            \
+  static void NAME##_with(scene *c);   \
+  TEST(NAME) {                         \
+    scene c;                           \
+    scene_start(&c);                   \
+    NAME##_with(&c);                   \
+    scene_end(&c);                     \
+  }                                    \
+  static void NAME##_with(scene *c)
+
 /* Writes an entry for the victim at the head, as it is; and shows it. */
 void stranger_write(stranger *s, const entry *r, const void *behind, size_t size);
 entry entry_for_victim(uint32_t name_size, uint32_t payload_size);

@@ -71,7 +71,6 @@ TEST_OF_BROKER(kept_value_without_memory_for_its_copy_is_left_out, NULL) {
   CHECK_EQ(l.calls, 1);
   CHECK_EQ(l.event, 2);
   CHECK(!l.has_payload);
-  peer_release(&p);
 }
 
 /* ---- On the thread of the transport ---------------------------------------------------------- */
@@ -121,7 +120,6 @@ TEST_OF_BROKER(peer_of_which_it_is_not_known_has_not_gone, NULL) {
   CHECK_EQ(LOAD(second.gone), 0);
   CHECK(refusal_was_made());
   EVENTUALLY(LOAD(second.gone) == 1);
-  peer_release(&second);
 }
 
 /* What goes with a name is made by the thread. */
@@ -139,8 +137,6 @@ TEST_OF_BROKER(name_is_told_though_memory_is_refused, NULL) {
   CHECK(refusal_was_made());
   CHECK_OK(peer_publish(&here, "n", 1, "x", 1));
   EVENTUALLY(LOAD(calls) == 1);
-  peer_release(&here);
-  peer_release(&there);
 }
 
 /* ---- Peers that say nothing ------------------------------------------------------------------ */
@@ -165,7 +161,6 @@ TEST_OF_BROKER(peer_that_says_nothing_loses_its_place, NULL) {
   CHECK_EQ(LOAD(here.gone) + LOAD(here.expelled), 0);
   peer_release(&next);
   stranger_end(&s);
-  peer_release(&here);
 }
 
 static gate greeting = GATE_INIT;
@@ -198,7 +193,6 @@ TEST_OF_BROKER(peer_that_is_heard_late_keeps_its_place, NULL) {
   EVENTUALLY(message_receive(first.socket, &m, &file) != RECEIPT_END && m.kind == MESSAGE_SYNC);
   stranger_end(&first);
   stranger_end(&second);
-  peer_release(&here);
 }
 
 /* As if a debugger had stopped it before. */
@@ -218,6 +212,4 @@ TEST_OF_BROKER(peer_that_says_hello_late_is_met, NULL) {
   CHECK_OK(peer_publish(&here, "n", 1, "x", 1));
   EVENTUALLY(LOAD(calls) == 1);
   CHECK_EQ(LOAD(here.gone) + LOAD(here.expelled), 0);
-  peer_release(&there);
-  peer_release(&here);
 }
