@@ -115,16 +115,18 @@ static uint32_t whole_size(uint32_t name_size, uint32_t payload_size) {
   return (uint32_t)(sizeof(entry) + name_size + payload_size + 7) & ~7u;
 }
 
-/* `where`: what is wrong; the head moves by what has room. */
+/* `where`: what is wrong, the kind, and how right an answer is; the head moves by what has room. */
 static void write_entry(const step *s) {
   board *b = hostile_memory.board;
   const uint16_t kind = s->where / 8 % 4;
   const char *name = kind == ENTRY_ANSWER ? "" : hostile_name(s->small);
   const uint32_t name_size = (uint32_t)strlen(name), payload = s->size % 1024;
   const uint32_t number = kind == ENTRY_NOTIFICATION ? 0 : sizeof s->large;
+  const uint64_t question = s->where / 64 % 2 == 0 ? s->large % 4 : s->large; /* 1: the first */
   const uint32_t size = whole_size(name_size, payload + number);
   entry r = {size, (uint16_t)name_size, kind, payload, s->small / 4, {{0, 0}}};
   unsigned char *at = memory_at(&hostile_memory, b->head);
+  if (kind == ENTRY_ANSWER && s->where / 32 % 2 == 0) r.event = 0;
   if (s->where % 8 != 1) places_add(&r.readers, HOSTILE_PLACE);
   if (s->where % 8 == 2) r.size = (uint32_t)s->large;
   if (s->where % 8 == 3) r.name_size = (uint16_t)s->large;
@@ -141,7 +143,7 @@ static void write_entry(const step *s) {
   memcpy(at, &r, sizeof r);
   memcpy(at + sizeof r, name, name_size); /* NOLINT(bugprone-not-null-terminated-result) */
   memset(at + sizeof r + name_size, 'p', payload);
-  memcpy(at + sizeof r + name_size + payload, &s->large, number);
+  memcpy(at + sizeof r + name_size + payload, &question, number);
   b->head += r.size <= HOSTILE_RING && r.size % 8 == 0 ? r.size : size;
 }
 

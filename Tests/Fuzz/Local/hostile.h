@@ -25,6 +25,9 @@ enum {
   TELL,
   PUBLISH,
   OBSERVE,
+  ASK,
+  ANSWER,
+  REPLY,
   END_READING, /* as the connection ends */
   MEET_AGAIN,
   STEP_KINDS

@@ -2,6 +2,7 @@
  * step after the other; the peer writes between any two of them. */
 
 #include "../../../Sources/Transports/Local/peer.h"
+#include "../../../Sources/Transports/Local/question.h"
 #include "../../../Sources/Transports/Local/reader.h"
 #include "../../../Sources/Transports/Local/ring.h"
 #include "disturb.h"
@@ -15,12 +16,14 @@
 #include <unistd.h>
 
 enum { VICTIM_RING = RING_LEAST };
-enum { LATER_MAX = 8 };
+enum { LATER_MAX = 8, WAITS_MAX = 3 };
 
 static multicast_broadcaster broadcaster;
 static multicast_transport transport;
 static local_client *victim;
 static peer *other; /* NULL: it was cut off */
+static uint64_t now;
+static multicast_local_question kept; /* one that is not answered yet */
 
 /* ---- In the midst of the library ------------------------------------------------------------- */
 
@@ -82,11 +85,27 @@ static void meet(void) { other = peer_add(victim, hostile_connect(), ""); }
 
 static void cut_off(void) {
   if (other == NULL) return;
+  questions_end(victim, other);
   if (other->is_false) ++victim->expelled;
   victim->gone += other->is_met;
   peer_remove(victim, other);
   other = NULL;
   hostile_disconnect();
+}
+
+/* Answers at once, or in a later step. */
+static void answer(void *context, const multicast_local_question *question, uint32_t event,
+                   const void *payload, size_t size) {
+  observe(context, event, payload, size);
+  if (event % 2 == 0) multicast_local_reply(question, payload, size);
+  else kept = *question;
+}
+
+static void answer_name(unsigned number,
+                        void (*function)(void *, const multicast_local_question *, uint32_t,
+                                         const void *, size_t)) {
+  multicast_local_answer(&transport, hostile_name(number), function, NULL, NULL);
+  peers_note_names(victim);
 }
 
 static void start(void) {
@@ -98,7 +117,11 @@ static void start(void) {
   for (unsigned i = 0; i < 4; ++i)
     EXPECT_EQ(transport.subscribe(transport.context, hostile_name(i)), MULTICAST_OK);
   peers_note_names(victim);
+  for (unsigned i = 0; i < 2; ++i) answer_name(i, answer);
+  victim->base.thread = 0; /* else this one may not ask */
   later_count = 0;
+  now = 0;
+  kept = (multicast_local_question){0, 0, 0};
   meet();
 }
 
@@ -107,6 +130,7 @@ static void end(void) {
   later_count = 0;
   cut_off();
   topics_free(&victim->base.names, &victim->old_answerers);
+  topics_free(&victim->base.answered, &victim->old_answerers);
   victim->base.is_done = true;
   client_release(&victim->base);
   transport.release(transport.context);
@@ -122,6 +146,52 @@ static void read_all(bool is_over) {
   if (count < 0) other->is_false = true;
 }
 
+static void hear(void) {
+  if (!peer_hear(victim, other)) other->has_ended = true;
+}
+
+static void meet_again_if_ended(void) {
+  if (other == NULL || !(other->has_ended || other->is_false)) return;
+  cut_off();
+  meet();
+}
+
+int work_instead(pthread_cond_t *changed, pthread_mutex_t *lock, const struct timespec *until) {
+  pthread_mutex_unlock(lock);
+  ++now;
+  if (other != NULL) hear();
+  if (other != NULL) read_all(false);
+  meet_again_if_ended();
+  pthread_mutex_lock(lock);
+  return 0;
+}
+
+int tell_time(clockid_t clock, struct timespec *time) {
+  *time = (struct timespec){0, (long)now};
+  return 0;
+}
+
+static bool visit(void *context, multicast_status status, int32_t pid, const char *name,
+                  const void *payload, size_t size) {
+  const step *s = context;
+  EXPECT(status == MULTICAST_OK || size == 0, "who has not answered has a payload");
+  observe(NULL, 0, payload, size);
+  return s->where % 2 == 0;
+}
+
+static void ask(const step *s) {
+  static const unsigned char payload[VICTIM_RING];
+  step copy = *s;
+  multicast_local_ask(&transport, hostile_name(s->small), 1, payload, s->size % 1024, WAITS_MAX,
+                      visit, &copy);
+}
+
+/* A question that there was, or one that is made up. */
+static void reply(const step *s) {
+  const multicast_local_question forged = {victim->base.handle, s->small % 4, s->large};
+  multicast_local_reply(s->where % 2 == 0 ? &kept : &forged, &s->large, sizeof s->large);
+}
+
 static void publish(const step *s) {
   static const unsigned char payload[VICTIM_RING];
   const span what = {payload, s->size % (VICTIM_RING / 2 - 1024)};
@@ -130,9 +200,7 @@ static void publish(const step *s) {
 
 static void act(const step *s) {
   switch (s->what % STEP_KINDS) {
-    case HEAR:
-      if (!peer_hear(victim, other)) other->has_ended = true;
-      break;
+    case HEAR: hear(); break;
     case READ: read_all(false); break;
     case TELL: peer_tell(victim, other); break;
     case PUBLISH: publish(s); break;
@@ -142,14 +210,17 @@ static void act(const step *s) {
       transport.subscribe(transport.context, hostile_name(s->small));
       peers_note_names(victim);
       break;
+    case ASK: ask(s); break;
+    case ANSWER:
+      answer_name(s->small, NULL);
+      answer_name(s->small, answer);
+      break;
+    case REPLY: reply(s); break;
     case END_READING: read_all(true); break;
     case MEET_AGAIN: other->has_ended = true; break;
     default: hostile_do(s);
   }
-  if (other->has_ended || other->is_false) {
-    cut_off();
-    meet();
-  }
+  meet_again_if_ended();
 }
 
 /* ---- What must hold -------------------------------------------------------------------------- */

@@ -12,9 +12,12 @@
 
 #include <pthread.h>
 #include <string.h>
+#include <time.h>
 
 #define memcpy(to, from, size) copy_disturbed(to, from, size)
 #define __atomic_load_n(object, order) (disturb(), __atomic_load_n(object, order))
 #define pthread_create keep_thread
+#define pthread_cond_timedwait work_instead
+#define clock_gettime tell_time
 
 #endif
