@@ -178,8 +178,8 @@ static inline multicast_local_options multicast_local_options_default(void) {
 /// `publish` of the transport copies into the ring, on the calling thread. It says
 /// MULTICAST_ERROR_QUEUE_FULL if there is no room, see `overflow`; MULTICAST_ERROR_LIMIT for a
 /// payload above `max_payload`, or for too much that is kept of a name; MULTICAST_ERROR_STATE in
-/// the child of a fork; MULTICAST_ERROR_OUT_OF_MEMORY. If no peer has observers of the name, it
-/// does nothing, and succeeds.
+/// the child of a fork, or if the transport is being released; MULTICAST_ERROR_OUT_OF_MEMORY. If no
+/// peer has observers of the name, it does nothing, and succeeds.
 ///
 /// @param options  How; not NULL.
 /// @param out      Receives the transport, before `changed` can be called; all zero if the call
