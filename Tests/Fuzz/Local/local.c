@@ -23,6 +23,7 @@ static multicast_transport transport;
 static local_client *victim;
 static peer *other; /* NULL: it was cut off */
 static uint64_t now;
+static uint64_t asked; /* the number of the next question */
 static multicast_local_question kept; /* one that is not answered yet */
 
 /* ---- In the midst of the library ------------------------------------------------------------- */
@@ -121,6 +122,7 @@ static void start(void) {
   victim->base.thread = 0; /* else this one may not ask */
   later_count = 0;
   now = 0;
+  asked = 1;
   kept = (multicast_local_question){0, 0, 0};
   meet();
 }
@@ -175,15 +177,25 @@ static bool visit(void *context, multicast_status status, int32_t pid, const cha
                   const void *payload, size_t size) {
   const step *s = context;
   EXPECT(status == MULTICAST_OK || size == 0, "who has not answered has a payload");
+  EXPECT(status == MULTICAST_OK || status == MULTICAST_ERROR_STATE ||
+             status == MULTICAST_ERROR_OUT_OF_MEMORY || status == MULTICAST_ERROR_NOT_FOUND ||
+             status == MULTICAST_ERROR_TIMEOUT, "a status that the header does not name");
   observe(NULL, 0, payload, size);
   return s->where % 2 == 0;
 }
 
+/* `where`: how often the other one answers, right or not. What it has written is read when the
+ * question waits. */
 static void ask(const step *s) {
   static const unsigned char payload[VICTIM_RING];
+  const step answers = {WRITE, (uint8_t)(ENTRY_ANSWER * 8 + 64 + s->where / 16 % 2 * 32), s->size,
+                        s->small, asked + s->where / 8 % 2};
   step copy = *s;
-  multicast_local_ask(&transport, hostile_name(s->small), 1, payload, s->size % 1024, WAITS_MAX,
-                      visit, &copy);
+  multicast_status status;
+  for (unsigned i = s->where / 2 % 4; i > 0; --i) hostile_do(&answers);
+  status = multicast_local_ask(&transport, hostile_name(s->small), 1, payload, s->size % 1024,
+                               WAITS_MAX, visit, &copy);
+  asked += status == MULTICAST_OK || status == MULTICAST_ERROR_TIMEOUT;
 }
 
 /* A question that there was, or one that is made up. */
