@@ -28,11 +28,7 @@
  * WRITERS_BUFFERED.
  */
 
-#if HAS_B
-#define FRAMES 2
-#else
-#define FRAMES 1
-#endif
+#define FRAMES EITHER(HAS_B, 2, 1)
 #define TARGET(f) (f)
 #define EPOCH(f) (FRAMES + (f))
 #define FRAME_LIST(f) (2 * FRAMES + (f))
@@ -49,11 +45,7 @@
 /* A is thread 0. W is thread 1, or 2 beside B. S is the last. */
 #define W_NUMBER FRAMES
 #define S_NUMBER (FRAMES + 1)
-#if WRITERS_BUFFERED
-#define BUFFERED (FRAMES + 1)
-#else
-#define BUFFERED FRAMES
-#endif
+#define BUFFERED EITHER(WRITERS_BUFFERED, (FRAMES + 1), FRAMES)
 #define BUFFER 4
 
 #include "reclaim.pml"
@@ -82,27 +74,20 @@ inline advance(me) {
 
 inline begin_fencing(me) {
   lock(me, STRIPE_LOCK);
-#ifdef EPOCH_ADVANCED_BEFORE_MODE
-  advance(me);
-  store(me, INVOKER, 1);
-#else
-  store(me, INVOKER, 1);
-  advance(me);
-#endif
+  EITHER(EPOCH_ADVANCED_BEFORE_MODE, advance(me);
+                                     store(me, INVOKER, 1),
+                                     store(me, INVOKER, 1);
+                                     advance(me));
   printf("thread %d: fenced since %d\n", me, since);
   unlock(me, STRIPE_LOCK)
 }
 
 inline end_fencing(me) {
-#ifndef ENDED_WITHOUT_LOCK
-  lock(me, STRIPE_LOCK);
-#endif
+  UNLESS(ENDED_WITHOUT_LOCK, lock(me, STRIPE_LOCK);)
   since = 0;
   store(me, INVOKER, 0);
   printf("thread %d: biased\n", me);
-#ifndef ENDED_WITHOUT_LOCK
-  unlock(me, STRIPE_LOCK)
-#endif
+  UNLESS(ENDED_WITHOUT_LOCK, unlock(me, STRIPE_LOCK))
 }
 
 /* Under the lock. */
@@ -112,12 +97,9 @@ inline needed_fence(me) {
   if
   :: x == 0 -> skip
   :: x != 0 && since == 0 -> is_heavy = 0
-#ifndef FENCED_WITHOUT_FENCE
-  :: x != 0 && since != 0 && fenced_epoch < since -> skip
-  :: x != 0 && since != 0 && fenced_epoch >= since ->
-#else
-  :: x != 0 && since != 0 ->
-#endif
+  EITHER(FENCED_WITHOUT_FENCE, :: x != 0 && since != 0 ->,
+                               :: x != 0 && since != 0 && fenced_epoch < since -> skip
+                               :: x != 0 && since != 0 && fenced_epoch >= since ->)
      is_heavy = 0;
      is_own = 0;
      f = 0;
@@ -141,11 +123,7 @@ inline needed_fence(me) {
      f = 0;
 #endif
      if
-#ifdef OWN_FRAME_FORGOTTEN
-     :: !is_heavy -> since = 0
-#else
-     :: !is_heavy && !is_own -> since = 0
-#endif
+     EITHER(OWN_FRAME_FORGOTTEN, :: !is_heavy -> since = 0, :: !is_heavy && !is_own -> since = 0)
      :: else
      fi;
      is_own = 0
@@ -159,22 +137,15 @@ inline make_fence(me) {
   printf("thread %d makes a fence, heavy: %d\n", me, is_heavy);
   if
   :: is_heavy -> fence(me)
-#ifdef NO_FULL_FENCE_OF_WRITER
-  :: else
-#else
-  :: else -> full_fence(me)
-#endif
+  EITHER(NO_FULL_FENCE_OF_WRITER, :: else, :: else -> full_fence(me))
   fi
 }
 
 inline lock_and_find_need(me) {
-#ifdef NEED_FOUND_BEFORE_LOCK
-  needed_fence(me);
-  lock(me, STRIPE_LOCK)
-#else
-  lock(me, STRIPE_LOCK);
-  needed_fence(me)
-#endif
+  EITHER(NEED_FOUND_BEFORE_LOCK, needed_fence(me);
+                                 lock(me, STRIPE_LOCK),
+                                 lock(me, STRIPE_LOCK);
+                                 needed_fence(me))
 }
 
 inline remove(me, d) {
@@ -184,12 +155,8 @@ inline remove(me, d) {
 #if AT_ONCE
   if
   :: !is_heavy ->
-#ifndef NO_FENCE_UNDER_LOCK
-     full_fence(me);
-#endif
-#ifndef HAZARDS_NOT_READ_UNDER_LOCK
-     is_calling(me, d, found);
-#endif
+     UNLESS(NO_FENCE_UNDER_LOCK, full_fence(me);)
+     UNLESS(HAZARDS_NOT_READ_UNDER_LOCK, is_calling(me, d, found);)
      is_reclaimed = !found;
      found = 0
   :: else
@@ -312,9 +279,7 @@ inline call_biased(me) {
 /* Ends the call of `last`. */
 inline end_call(me) {
   store(me, HAZARD(me), 0);
-#ifndef NO_FULL_FENCE_AFTER_CALL
-  full_fence(me);
-#endif
+  UNLESS(NO_FULL_FENCE_AFTER_CALL, full_fence(me);)
   load(me, DEAD(last), x);
   when(x, call_did_return(me, last));
   last = 0
@@ -329,23 +294,17 @@ inline call_fenced(me) {
      if
      :: !x ->
         store(me, HAZARD(me), d);
-#ifndef NO_FULL_FENCE_OF_HAZARD
-        full_fence(me);
-#endif
+        UNLESS(NO_FULL_FENCE_OF_HAZARD, full_fence(me);)
 #ifndef NO_LOOK_AFTER_FENCED_CALL
         if
         :: last ->
            load(me, DEAD(last), x);
            if
            :: x ->
-#ifndef NEXT_HAZARD_KEPT
-              store(me, HAZARD(me), 0);
-#endif
+              UNLESS(NEXT_HAZARD_KEPT, store(me, HAZARD(me), 0);)
               call_did_return(me, last);
               store(me, HAZARD(me), d);
-#ifndef NO_FULL_FENCE_OF_NEXT_HAZARD
-              full_fence(me)
-#endif
+              UNLESS(NO_FULL_FENCE_OF_NEXT_HAZARD, full_fence(me))
            :: else
            fi
         :: else
@@ -371,18 +330,12 @@ inline call_fenced(me) {
 inline invoke(me) {
   load(me, GLOBAL_EPOCH, epoch);
   store(me, EPOCH(me), epoch);
-#ifdef MODE_READ_BEFORE_FRAME
-  load(me, INVOKER, is_fenced);
-#endif
+  IF(MODE_READ_BEFORE_FRAME, load(me, INVOKER, is_fenced);)
   store(me, FRAME_LIST(me), 0);
   store(me, TARGET(me), 1);
   light_fence(me);
-#ifndef MODE_READ_BEFORE_FRAME
-  load(me, INVOKER, is_fenced);
-#endif
-#ifndef NO_FULL_FENCE_OF_FRAME
-  when(is_fenced, full_fence(me));
-#endif
+  UNLESS(MODE_READ_BEFORE_FRAME, load(me, INVOKER, is_fenced);)
+  UNLESS(NO_FULL_FENCE_OF_FRAME, when(is_fenced, full_fence(me));)
 #if LISTS
   load(me, LIST, list);
   store(me, FRAME_LIST(me), list);
@@ -396,9 +349,7 @@ inline invoke(me) {
   fi;
 #endif
   store(me, TARGET(me), 0);
-#ifndef NO_FULL_FENCE_AT_END
-  when(is_fenced, full_fence(me));
-#endif
+  UNLESS(NO_FULL_FENCE_AT_END, when(is_fenced, full_fence(me));)
   is_fenced = 0;
   load(me, RETIRED_EPOCH, x);
   if
@@ -415,9 +366,7 @@ inline invoke(me) {
 
 proctype A() {
   LOCALS;
-#if HAS_A
-  invoke(0);
-#endif
+  IF(HAS_A, invoke(0);)
   done++
 }
 
@@ -429,28 +378,17 @@ proctype B() {
 
 proctype W() {
   LOCALS;
-#if LISTS
-  replace_list(W_NUMBER);
-#else
-#if ALL
-  remove(W_NUMBER, 1);
-#endif
-  remove(W_NUMBER, DELEGATES);
-#endif
+  EITHER(LISTS, replace_list(W_NUMBER),
+                IF(ALL, remove(W_NUMBER, 1);)
+                remove(W_NUMBER, DELEGATES));
   done++
 }
 
 proctype S() {
   byte x, unfenced;
-#if BEGINS
-  begin_fencing(S_NUMBER);
-#endif
-#if FENCES
-  fence(S_NUMBER);
-#endif
-#if ENDS
-  end_fencing(S_NUMBER);
-#endif
+  IF(BEGINS, begin_fencing(S_NUMBER);)
+  IF(FENCES, fence(S_NUMBER);)
+  IF(ENDS, end_fencing(S_NUMBER);)
 #if BEGINS > 1
   begin_fencing(S_NUMBER);
 #endif
@@ -465,9 +403,7 @@ init {
   };
   atomic {
     run A();
-#if HAS_B
-    run B();
-#endif
+    IF(HAS_B, run B();)
     run W();
     run S()
   };

@@ -30,11 +30,7 @@
 #define NAMES_LOCK (HANDLE + 2)
 #define WORDS (HANDLE + 3)
 #define THREADS 5
-#if WRITERS_BUFFERED
-#define BUFFERED 5
-#else
-#define BUFFERED 2
-#endif
+#define BUFFERED EITHER(WRITERS_BUFFERED, 5, 2)
 
 #include "memory.pml"
 
@@ -46,33 +42,19 @@ bit is_vacant, is_created;
 #define OWNER(table) (table == 3 -> 2 : 1)
 
 inline find(me, frame, handle) {
-#ifdef NO_LIGHT_FENCE
-#if SYMMETRIC
-  store(me, TARGET(frame), LOOK_UP);
-  load(me, TABLE, table);
-#else
-  load(me, TABLE, table);
-  store(me, TARGET(frame), LOOK_UP);
-#endif
-#else
-  store(me, TARGET(frame), LOOK_UP);
-  light_fence(me);
-#ifdef HANDLE_READ_BEFORE_TABLE
-  load(me, HANDLE, x);
-#endif
-  load(me, TABLE, table);
-#endif
-#ifdef FRAME_CLEARED_TOO_EARLY
-  store(me, TARGET(frame), 0);
-#endif
+  EITHER(NO_LIGHT_FENCE, EITHER(SYMMETRIC, store(me, TARGET(frame), LOOK_UP);
+                                           load(me, TABLE, table),
+                                           load(me, TABLE, table);
+                                           store(me, TARGET(frame), LOOK_UP)),
+                         store(me, TARGET(frame), LOOK_UP);
+                         light_fence(me);
+                         IF(HANDLE_READ_BEFORE_TABLE, load(me, HANDLE, x);)
+                         load(me, TABLE, table));
+  IF(FRAME_CLEARED_TOO_EARLY, store(me, TARGET(frame), 0);)
   assert(!is_free[table]); /* its names are read, whichever occupant it belongs to */
   assert(!is_free[table]);
-#ifndef HANDLE_READ_BEFORE_TABLE
-  load(me, HANDLE, x);
-#endif
-#ifdef HANDLE_NOT_READ
-  x = handle;
-#endif
+  UNLESS(HANDLE_READ_BEFORE_TABLE, load(me, HANDLE, x);)
+  IF(HANDLE_NOT_READ, x = handle;)
   store(me, TARGET(frame), 0);
   d_step {
     if
@@ -92,9 +74,7 @@ inline add(me) {
   if
   :: x == 1 ->
      store(me, TABLE, 2);
-#ifdef TABLE_FREED_WHEN_REPLACED
-     is_free[1] = 1;
-#endif
+     IF(TABLE_FREED_WHEN_REPLACED, is_free[1] = 1;)
      printf("thread %d replaces table 1 by table 2\n", me)
   :: else
   fi;
@@ -106,20 +86,13 @@ inline destroy(me, handle) {
   lock(me, NAMES_LOCK);
   printf("thread %d destroys occupant %d\n", me, handle);
   load(me, TABLE, table);
-#ifdef HANDLE_CLEARED_AFTER_TABLE
-  store(me, TABLE, 0);
-  store(me, HANDLE, 0);
-#else
-  store(me, HANDLE, 0);
-  store(me, TABLE, 0);
-#endif
+  EITHER(HANDLE_CLEARED_AFTER_TABLE, store(me, TABLE, 0);
+                                     store(me, HANDLE, 0),
+                                     store(me, HANDLE, 0);
+                                     store(me, TABLE, 0));
   unlock(me, NAMES_LOCK);
-#ifndef NO_FENCE
-  heavy_fence(me, unfenced);
-#endif
-#ifdef SLOT_RECLAIMED_BEFORE_WAIT
-  is_vacant = 1;
-#endif
+  UNLESS(NO_FENCE, heavy_fence(me, unfenced);)
+  IF(SLOT_RECLAIMED_BEFORE_WAIT, is_vacant = 1;)
 #ifndef LOOK_UPS_NOT_WAITED_FOR
   f = 0;
   do /* until no frame has this target */
@@ -128,11 +101,8 @@ inline destroy(me, handle) {
      if
      :: x == 0 -> f = (f < FRAMES_OF_A -> FRAMES_OF_A : FRAMES)
      :: x == LOOK_UP -> f = 0
-#ifdef SCAN_OUTERMOST_FRAME_ONLY
-     :: else -> f = (f < FRAMES_OF_A -> FRAMES_OF_A : FRAMES)
-#else
-     :: else -> f++
-#endif
+     EITHER(SCAN_OUTERMOST_FRAME_ONLY, :: else -> f = (f < FRAMES_OF_A -> FRAMES_OF_A : FRAMES),
+                                       :: else -> f++)
      fi;
      x = 0
   :: else -> break
@@ -204,15 +174,9 @@ init {
   };
   atomic {
     run A();
-#if HAS_B
-    run B();
-#endif
-#if HAS_C
-    run C();
-#endif
-#if HAS_G
-    run G();
-#endif
+    IF(HAS_B, run B();)
+    IF(HAS_C, run C();)
+    IF(HAS_G, run G();)
     run D()
   };
   d_step {

@@ -61,9 +61,7 @@ inline reach(d) {
      if
      :: stage[i] == 0 && IS_CALLING(i, d) ->
         stage[i] = 1;
-#ifdef ONE_CALLER_REACHED
-        break
-#endif
+        IF(ONE_CALLER_REACHED, break)
      :: else
      fi;
      i++
@@ -86,20 +84,12 @@ inline closes_cycle(me, d) {
      od;
      when(next == THREADS, closed = 0; break);
      stage[next] = 2;
-#ifndef WAITS_NOT_FOLLOWED
-     reach(waits_for[next])
-#endif
+     UNLESS(WAITS_NOT_FOLLOWED, reach(waits_for[next]))
   :: else -> closed = 1; break
   od;
-#ifdef CYCLES_NOT_SEARCHED
-  closed = (calls[me] & BIT(d)) != 0;
-#endif
-#ifdef OWN_CALL_NOT_SEEN
-  closed = closed && !(calls[me] & BIT(d));
-#endif
-#ifdef NEVER_WAITS_IN_CALL
-  closed = (calls[me] != 0);
-#endif
+  IF(CYCLES_NOT_SEARCHED, closed = (calls[me] & BIT(d)) != 0;)
+  IF(OWN_CALL_NOT_SEEN, closed = closed && !(calls[me] & BIT(d));)
+  IF(NEVER_WAITS_IN_CALL, closed = (calls[me] != 0);)
   i = 0;
   next = 0
 }
@@ -215,9 +205,7 @@ inline decide(me) {
   :: else ->
      if
      :: is_again && !is_passed_over[me] -> closed = 0
-#ifdef WOKEN_DOES_NOT_SEARCH
-     :: is_again && is_passed_over[me] -> closed = 0
-#endif
+     IF(WOKEN_DOES_NOT_SEARCH, :: is_again && is_passed_over[me] -> closed = 0)
      :: else -> closes_cycle(me, r)
      fi;
      if
@@ -247,9 +235,7 @@ inline fall_asleep(me) {
   is_again = 1;
   is_woken[me] = 0;
   is_passed_over[me] = 0;
-#ifdef WAIT_NOT_PUBLISHED
-  waits_for[me] = 0;
-#endif
+  IF(WAIT_NOT_PUBLISHED, waits_for[me] = 0;)
   skip
 }
 
@@ -259,31 +245,22 @@ inline remove_some(me) {
   do
   :: d_step {
        decide(me);
-#ifndef SLEEP_AFTER_UNLOCK
-       when(outcome == 0, fall_asleep(me))
-#endif
+       UNLESS(SLEEP_AFTER_UNLOCK, when(outcome == 0, fall_asleep(me)))
      };
      if
      :: outcome -> break
      :: else ->
-#ifdef SLEEP_AFTER_UNLOCK
-        d_step { fall_asleep(me) };
-#endif
-#if HAS_TIMEOUT
-        if
-        :: !asleep[me]
-        :: is_timed_out = 1
-        fi;
-        d_step {
-          asleep[me] = 0;
-#else
-        d_step {
-          !asleep[me] ->
-#endif
+        IF(SLEEP_AFTER_UNLOCK, d_step { fall_asleep(me) };)
+        EITHER(HAS_TIMEOUT, if
+                            :: !asleep[me]
+                            :: is_timed_out = 1
+                            fi;
+                            d_step {
+                              asleep[me] = 0;,
+                            d_step {
+                              !asleep[me] ->)
           sleeps_for[me] = 0;
-#ifndef WAIT_PUBLISHED_WHEN_AWAKE
-          waits_for[me] = 0;
-#endif
+          UNLESS(WAIT_PUBLISHED_WHEN_AWAKE, waits_for[me] = 0;)
           skip
         }
      fi
@@ -310,23 +287,17 @@ proctype Thread(byte me) {
      choose(d);
      call_some(me)
   fi;
-#if NESTED
-  outer = d;
-  if
-  :: outer -> choose(d); call_some(me)
-  :: d = 0
-  fi;
-#endif
+  IF(NESTED, outer = d;
+             if
+             :: outer -> choose(d); call_some(me)
+             :: d = 0
+             fi;)
   remove_some(me);
-#if TWO_REMOVALS
-  remove_some(me);
-#endif
+  IF(TWO_REMOVALS, remove_some(me);)
   end_call(me);
-#if NESTED
-  d = outer;
-  outer = 0;
-  end_call(me);
-#endif
+  IF(NESTED, d = outer;
+             outer = 0;
+             end_call(me);)
   done++
 }
 

@@ -41,11 +41,7 @@
 #define DEAD(l) (STRIPE_LOCK + (l))
 #define WORDS (STRIPE_LOCK + 3)
 #define THREADS 4
-#if WRITERS_BUFFERED
-#define BUFFERED 4
-#else
-#define BUFFERED 2
-#endif
+#define BUFFERED EITHER(WRITERS_BUFFERED, 4, 2)
 #define BUFFER 5
 #define MULTIPLE 7
 
@@ -72,12 +68,8 @@ inline create(me) {
   store(me, INVOKER, 2 * 8);
 #endif
   store(me, HANDLE, 2);
-#ifdef INVOKER_RESET_AFTER_HANDLE
-  store(me, INVOKER, 2 * 8);
-#endif
-#ifdef RETIRED_EPOCH_RESET
-  store(me, RETIRED_EPOCH, 0);
-#endif
+  IF(INVOKER_RESET_AFTER_HANDLE, store(me, INVOKER, 2 * 8);)
+  IF(RETIRED_EPOCH_RESET, store(me, RETIRED_EPOCH, 0);)
   d_step { printf("thread %d creates occupant 2\n", me); exists[2] = 1; is_created = 1 };
   lock(me, STRIPE_LOCK);
   store(me, LIST, 2);
@@ -92,22 +84,16 @@ inline destroy(me, h, number) {
   load(me, INVOKER, x);
   is_single = (x == h * 8 || (number && x == h * 8 + number));
   x = 0;
-#ifdef HANDLE_CLEARED_AFTER_LIST
-  store(me, LIST, 0);
-  unlock(me, STRIPE_LOCK);
-  lock(me, STRIPE_LOCK);
-  store(me, HANDLE, 0);
-#else
-  store(me, HANDLE, 0);
-  store(me, LIST, 0);
-#endif
+  EITHER(HANDLE_CLEARED_AFTER_LIST, store(me, LIST, 0);
+                                    unlock(me, STRIPE_LOCK);
+                                    lock(me, STRIPE_LOCK);
+                                    store(me, HANDLE, 0),
+                                    store(me, HANDLE, 0);
+                                    store(me, LIST, 0));
   exists[h] = 0;
   is_calling(me, h, called);
-#ifdef OWN_FRAMES_NOT_SCANNED
-  has_no_reader = is_single;
-#else
-  has_no_reader = (is_single && !DESTROYED_IN_CALL);
-#endif
+  EITHER(OWN_FRAMES_NOT_SCANNED, has_no_reader = is_single,
+                                 has_no_reader = (is_single && !DESTROYED_IN_CALL));
   if
   :: has_no_reader ->
      is_free[h] = 1; /* no invocation reads it */
@@ -184,19 +170,12 @@ inline invoke(me, frame, h, number) {
   if
   :: found ->
      found = 0;
-#ifdef HANDLE_READ_BEFORE_LIST
-     load(me, HANDLE, x);
-     load(me, LIST, list);
-#else
-     load(me, LIST, list);
-     load(me, HANDLE, x);
-#endif
+     EITHER(HANDLE_READ_BEFORE_LIST, load(me, HANDLE, x);
+                                     load(me, LIST, list),
+                                     load(me, LIST, list);
+                                     load(me, HANDLE, x));
      if
-#ifdef HANDLE_NOT_READ
-     :: list ->
-#else
-     :: x == h && list ->
-#endif
+     EITHER(HANDLE_NOT_READ, :: list ->, :: x == h && list ->)
         x = 0;
         store(me, FRAME_LIST(frame), list);
         use(list);
@@ -238,11 +217,9 @@ inline invoke(me, frame, h, number) {
   store(me, TARGET(frame), 0);
   light_fence(me);
   load(me, RETIRED_EPOCH, x);
-#ifdef STALE_INVOCATION_DOES_NOT_RECLAIM
-  load(me, HANDLE, l);
-  when(l != h, x = 0);
-  l = 0;
-#endif
+  IF(STALE_INVOCATION_DOES_NOT_RECLAIM, load(me, HANDLE, l);
+                                        when(l != h, x = 0);
+                                        l = 0;)
   if
   :: x > epoch -> x = 0; lock_and_reclaim(me)
   :: else -> x = 0
@@ -267,9 +244,7 @@ proctype A() {
 
 proctype B() {
   LOCALS;
-#if !GUESSED
-  is_created;
-#endif
+  UNLESS(GUESSED, is_created;)
   invoke(1, 1, 2, 2);
   done++
 }
@@ -284,9 +259,7 @@ proctype C() {
   LOCALS;
   is_vacant;
   create(3);
-#if DESTROYED_AGAIN
-  destroy(3, 2, 0);
-#endif
+  IF(DESTROYED_AGAIN, destroy(3, 2, 0);)
   done++
 }
 
@@ -299,15 +272,9 @@ init {
     exists[1] = 1
   };
   atomic {
-#if HAS_A
-    run A();
-#endif
-#if HAS_B
-    run B();
-#endif
-#if !DESTROYED_IN_CALL
-    run D();
-#endif
+    IF(HAS_A, run A();)
+    IF(HAS_B, run B();)
+    UNLESS(DESTROYED_IN_CALL, run D();)
     run C()
   };
   d_step {

@@ -44,11 +44,7 @@
 bool is_over; /* the process of the publisher has ended */
 
 /* Where it may be killed. What is in its store buffer comes to memory all the same. */
-#if KILLED
-#define MOMENT if :: goto killed :: skip fi
-#else
-#define MOMENT skip
-#endif
+#define MOMENT EITHER(KILLED, if :: goto killed :: skip fi, skip)
 
 inline step(address, value) {
   MOMENT;
@@ -56,36 +52,23 @@ inline step(address, value) {
 }
 
 inline show_oldest(position) {
-#ifndef ONE_COUNT
-  which = 1 - which;
-#endif
-#ifndef OLDEST_AFTER_BYTES
-  step(OLDEST, position);
-#endif
-#ifdef COUNTED_BEFORE_COUNT
-  step(COUNTED, position * 2 + which);
-  step(DROPPED(which), position)
-#else
-  step(DROPPED(which), position); /* all were for the reader */
-  step(COUNTED, position * 2 + which)
-#endif
+  UNLESS(ONE_COUNT, which = 1 - which;)
+  UNLESS(OLDEST_AFTER_BYTES, step(OLDEST, position);)
+  EITHER(COUNTED_BEFORE_COUNT, step(COUNTED, position * 2 + which);
+                               step(DROPPED(which), position),
+                               step(DROPPED(which), position); /* all were for the reader */
+                               step(COUNTED, position * 2 + which))
 }
 
 active proctype Publisher() {
   byte number, which;
   for (number : 1 .. NUMBERS) {
     when(number > SIZE, show_oldest((number - SIZE)));
-#ifdef HEAD_BEFORE_BYTES
-    step(HEAD, number);
-#endif
+    IF(HEAD_BEFORE_BYTES, step(HEAD, number);)
     step(ENTRY(number - 1), number);
     step(ENTRY(number - 1) + 1, number);
-#ifdef OLDEST_AFTER_BYTES
-    when(number > SIZE, step(OLDEST, number - SIZE));
-#endif
-#ifndef HEAD_BEFORE_BYTES
-    step(HEAD, number);
-#endif
+    IF(OLDEST_AFTER_BYTES, when(number > SIZE, step(OLDEST, number - SIZE));)
+    UNLESS(HEAD_BEFORE_BYTES, step(HEAD, number);)
     printf("thread P: has published %d\n", number)
   };
 killed:
@@ -95,14 +78,11 @@ killed:
 
 /* Sets `oldest`. */
 inline look_at_oldest() {
-#ifdef OLDEST_OF_KILLED
-  load(R, OLDEST, oldest)
-#else
-  if
-  :: is_killed -> load(R, COUNTED, oldest); oldest = oldest / 2
-  :: else -> load(R, OLDEST, oldest)
-  fi
-#endif
+  EITHER(OLDEST_OF_KILLED, load(R, OLDEST, oldest),
+                           if
+                           :: is_killed -> load(R, COUNTED, oldest); oldest = oldest / 2
+                           :: else -> load(R, OLDEST, oldest)
+                           fi)
 }
 
 /* READ_OVERWRITTEN, if the publisher is writing: then it is tried again. */
@@ -125,14 +105,10 @@ inline catch_up() {
 }
 
 inline read_one() {
-#ifdef CHECK_BEFORE_COPY
-  look_at_oldest();
-#endif
+  IF(CHECK_BEFORE_COPY, look_at_oldest();)
   load(R, ENTRY(position), first);
   load(R, ENTRY(position) + 1, second);
-#ifdef NO_CHECK_AFTER_COPY
-  oldest = 0;
-#endif
+  IF(NO_CHECK_AFTER_COPY, oldest = 0;)
 #if !defined(CHECK_BEFORE_COPY) && !defined(NO_CHECK_AFTER_COPY)
   look_at_oldest();
 #endif

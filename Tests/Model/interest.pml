@@ -49,9 +49,7 @@ inline change() {
 inline notify_locked(changes_inside) {
   do
   :: notified != IS_WANTED ->
-#ifndef NOTIFIED_SET_AFTER_CALL
-     notified = IS_WANTED;
-#endif
+     UNLESS(NOTIFIED_SET_AFTER_CALL, notified = IS_WANTED;)
      word = IS_WANTED;
      unlock();
      notifying++;
@@ -65,22 +63,14 @@ inline notify_locked(changes_inside) {
      fi;
      notifying--;
      lock();
-#ifdef NOTIFIED_SET_AFTER_CALL
-     notified = IS_WANTED;
-#endif
-#ifdef NOT_LOOKED_AGAIN
-     break
-#endif
+     IF(NOTIFIED_SET_AFTER_CALL, notified = IS_WANTED;)
+     IF(NOT_LOOKED_AGAIN, break)
   :: else -> break
   od;
-#ifndef UNDER_WAY_AFTER_UNLOCK
-  is_under_way = 0;
-#endif
+  UNLESS(UNDER_WAY_AFTER_UNLOCK, is_under_way = 0;)
   gives_back = is_ended;
   unlock();
-#ifdef UNDER_WAY_AFTER_UNLOCK
-  is_under_way = 0;
-#endif
+  IF(UNDER_WAY_AFTER_UNLOCK, is_under_way = 0;)
   if
   :: gives_back ->
      assert(!is_given_back);
@@ -99,12 +89,8 @@ proctype Changer() {
      /* Policies.notify */
      lock();
      if
-#ifndef END_NOT_ASKED
-     :: is_ended -> unlock()
-#endif
-#ifndef TWO_NOTIFY
-     :: is_under_way -> unlock()
-#endif
+     UNLESS(END_NOT_ASKED, :: is_ended -> unlock())
+     UNLESS(TWO_NOTIFY, :: is_under_way -> unlock())
      :: else -> is_under_way = 1; notify_locked(true)
      fi
   :: break
@@ -117,11 +103,7 @@ proctype Destroyer() {
   lock();
   live = 0;
   is_ended = 1;
-#ifdef END_ALWAYS_NOTIFIED
-  ends = 1;
-#else
-  ends = !is_under_way;
-#endif
+  EITHER(END_ALWAYS_NOTIFIED, ends = 1, ends = !is_under_way);
   when(ends, is_under_way = 1);
   unlock();
   when(ends, lock(); notify_locked(false));
@@ -133,10 +115,8 @@ init {
   atomic {
     for (i : 1 .. CHANGERS) { run Changer() }
     all = CHANGERS;
-#ifdef HAS_DESTROY
-    run Destroyer();
-    all++
-#endif
+    IF(HAS_DESTROY, run Destroyer();
+                    all++)
   }
   finished == all ->
   /* The last word is true. */

@@ -38,11 +38,7 @@
 #define CALLS_LOCK (STRIPE_LOCK + 1)
 #define WORDS (CALLS_LOCK + 1)
 #define THREADS 5
-#if WRITERS_BUFFERED
-#define BUFFERED 5
-#else
-#define BUFFERED 2
-#endif
+#define BUFFERED EITHER(WRITERS_BUFFERED, 5, 2)
 
 #include "memory.pml"
 
@@ -67,11 +63,7 @@ inline scan_hazards(me, d, seen, f) {
         load(me, HAZARD(f), x);
         d_step {
           when(x == d, seen = 1);
-#ifdef SCAN_OUTERMOST_FRAME_ONLY
-          f = (f < FRAMES_OF_A -> FRAMES_OF_A : FRAMES);
-#else
-          f++;
-#endif
+          EITHER(SCAN_OUTERMOST_FRAME_ONLY, f = (f < FRAMES_OF_A -> FRAMES_OF_A : FRAMES), f++);
           x = 0
         }
      :: else -> f = (f < FRAMES_OF_A -> FRAMES_OF_A : FRAMES)
@@ -94,18 +86,13 @@ inline release(me, d) {
 
 inline call_did_return(me, d) {
   lock(me, CALLS_LOCK);
-#ifndef NO_WAKE_IN_CALL_DID_RETURN
-  d_step { wake_all() };
-#endif
+  UNLESS(NO_WAKE_IN_CALL_DID_RETURN, d_step { wake_all() };)
   found = 0;
   if
   :: deferred & (1 << d) ->
-#ifdef CALL_DID_RETURN_WITHOUT_SCAN
-     found = 1;
-#else
-     scan_hazards(me, d, found, f);
-     found = !found;
-#endif
+     EITHER(CALL_DID_RETURN_WITHOUT_SCAN, found = 1,
+                                          scan_hazards(me, d, found, f);
+                                          found = !found);
      when(found, deferred = deferred & ~(1 << d))
   :: else
   fi;
@@ -126,23 +113,17 @@ inline complete_removal(me, d, waits) {
         if
         :: !found -> unlock(me, CALLS_LOCK); release(me, d); break
         :: found && waits ->
-#ifdef SCAN_BEFORE_LOCK
-           unlock(me, CALLS_LOCK);
-           lock(me, CALLS_LOCK);
-#endif
+           IF(SCAN_BEFORE_LOCK, unlock(me, CALLS_LOCK);
+                                lock(me, CALLS_LOCK);)
            found = 0;
            sleep(me, CALLS_LOCK)
-#ifdef NO_SCAN_AFTER_WAKE
-           ;
-           unlock(me, CALLS_LOCK);
-           release(me, d);
-           break
-#endif
+           IF(NO_SCAN_AFTER_WAKE, ;
+                                  unlock(me, CALLS_LOCK);
+                                  release(me, d);
+                                  break)
         :: found && !waits ->
-#ifdef DEFER_AFTER_UNLOCK
-           unlock(me, CALLS_LOCK);
-           lock(me, CALLS_LOCK);
-#endif
+           IF(DEFER_AFTER_UNLOCK, unlock(me, CALLS_LOCK);
+                                  lock(me, CALLS_LOCK);)
            deferred = deferred | (1 << d);
            unlock(me, CALLS_LOCK);
            break
@@ -166,9 +147,7 @@ inline wait_for_calls(me, d) {
 
 /* S does not invoke: it has no frame of its own to skip. */
 inline wait_for_prior(me, d) {
-#ifndef WAIT_FOR_PRIOR_WITHOUT_FENCE
-  heavy_fence(me, unfenced);
-#endif
+  UNLESS(WAIT_FOR_PRIOR_WITHOUT_FENCE, heavy_fence(me, unfenced);)
   scan_hazards(me, d, found, f);
   when(found, wait_for_calls(me, d))
 }
@@ -194,12 +173,8 @@ inline remove(me, d, waits) {
      fi
   :: else ->
      printf("thread %d removes delegate %d\n", me, d);
-#ifndef NO_FENCE_IN_REMOVE
-     heavy_fence(me, unfenced);
-#endif
-#ifdef MARK_AFTER_FENCE
-     store(me, DEAD(d), 1);
-#endif
+     UNLESS(NO_FENCE_IN_REMOVE, heavy_fence(me, unfenced);)
+     IF(MARK_AFTER_FENCE, store(me, DEAD(d), 1);)
      complete_removal(me, d, waits)
   fi;
   if
@@ -218,39 +193,23 @@ inline remove(me, d, waits) {
 
 /* The check before the hazard is set is only an optimization: it skips dead entries. */
 inline set_hazard_and_check(me, frame, d) {
-#ifdef NO_LIGHT_AFTER_HAZARD
-#if SYMMETRIC
-  store(me, HAZARD(frame), d);
-  load(me, DEAD(d), x);
-#else
-  load(me, DEAD(d), x);
-  store(me, HAZARD(frame), d);
-#endif
-#else
-  store(me, HAZARD(frame), d);
-  light_fence(me);
-#ifdef NO_CHECK_AFTER_HAZARD
-  x = 0;
-#else
-  load(me, DEAD(d), x);
-#endif
-#endif
+  EITHER(NO_LIGHT_AFTER_HAZARD, EITHER(SYMMETRIC, store(me, HAZARD(frame), d);
+                                                  load(me, DEAD(d), x),
+                                                  load(me, DEAD(d), x);
+                                                  store(me, HAZARD(frame), d)),
+                                store(me, HAZARD(frame), d);
+                                light_fence(me);
+                                EITHER(NO_CHECK_AFTER_HAZARD, x = 0, load(me, DEAD(d), x)));
 }
 
 inline clear_hazard_and_check(me, frame, d) {
-#ifdef NO_LIGHT_AFTER_CALL
-#if SYMMETRIC
-  store(me, HAZARD(frame), 0);
-  load(me, DEAD(d), x);
-#else
-  load(me, DEAD(d), x);
-  store(me, HAZARD(frame), 0);
-#endif
-#else
-  store(me, HAZARD(frame), 0);
-  light_fence(me);
-  load(me, DEAD(d), x);
-#endif
+  EITHER(NO_LIGHT_AFTER_CALL, EITHER(SYMMETRIC, store(me, HAZARD(frame), 0);
+                                                load(me, DEAD(d), x),
+                                                load(me, DEAD(d), x);
+                                                store(me, HAZARD(frame), 0)),
+                              store(me, HAZARD(frame), 0);
+                              light_fence(me);
+                              load(me, DEAD(d), x));
 }
 
 inline begin_call(me, d) {
@@ -274,11 +233,7 @@ inline end_call(me, d) {
 inline claim(me, d) {
   atomic {
     lock(me, STRIPE_LOCK);
-#ifdef CLAIM_WITHOUT_CHECK
-    x = 0;
-#else
-    x = removed[d];
-#endif
+    EITHER(CLAIM_WITHOUT_CHECK, x = 0, x = removed[d]);
     removed[d] = 1;
     when(!x, store(me, DEAD(d), 1));
     unlock(me, STRIPE_LOCK)
@@ -308,12 +263,8 @@ inline invoke_inner(me, frame) {
 inline body(me, d) {
   if
   :: d == 1 && me == 0 ->
-#if NESTED
-     invoke_inner(0, 1);
-#endif
-#if REMOVED_IN_CALL
-     remove(0, 1, 0);
-#endif
+     IF(NESTED, invoke_inner(0, 1);)
+     IF(REMOVED_IN_CALL, remove(0, 1, 0);)
      skip
   :: else
   fi
@@ -328,20 +279,14 @@ inline invoke(me, frame) {
      if
      :: !x ->
         set_hazard_and_check(me, frame, d);
-#if ONCE
-        when(!x && d == 1, claim(me, 1));
-#endif
+        IF(ONCE, when(!x && d == 1, claim(me, 1));)
         when(!x, begin_call(me, d); body(me, d); end_call(me, d));
 #ifdef NO_CALL_DID_RETURN_IF_NOT_CALLED
         when(x, store(me, HAZARD(frame), 0); x = 0; goto next);
 #endif
         clear_hazard_and_check(me, frame, d);
         if
-#ifdef NO_CALL_DID_RETURN
-        :: x -> x = 0
-#else
-        :: x -> x = 0; call_did_return(me, d)
-#endif
+        EITHER(NO_CALL_DID_RETURN, :: x -> x = 0, :: x -> x = 0; call_did_return(me, d))
         :: else
         fi
      :: else -> x = 0

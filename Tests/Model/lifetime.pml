@@ -61,32 +61,23 @@ inline finish_one(me) {
   if
   :: left > 0 ->
      if
-#ifdef NOT_WOKEN
-     :: false -> skip
-#else
-     :: left == 1 && id == ENDED -> d_step { wake_all() }
-#endif
+     EITHER(NOT_WOKEN, :: false -> skip, :: left == 1 && id == ENDED -> d_step { wake_all() })
      :: else
      fi
   :: else ->
-#ifdef RECLAIMED_WITHOUT_SECOND_CHECK
-     is_last = (id == ENDED);
-     if
-     :: is_last -> d_step {
-#else
-     if
-     :: d_step {
-          id == ENDED && unfinished == 0 ->
-#endif
+     EITHER(RECLAIMED_WITHOUT_SECOND_CHECK, is_last = (id == ENDED);
+                                            if
+                                            :: is_last -> d_step {,
+                                            if
+                                            :: d_step {
+                                                 id == ENDED && unfinished == 0 ->)
           printf("thread %d frees the slot\n", me);
           id = VACANT;
           slot_reclaims++;
           assert(slot_reclaims == 1);
           assert(!enders) /* not before the end is over */
         };
-#ifndef SECOND_END_NOT_WOKEN
-        when(waiters > 0, d_step { wake_all() })
-#endif
+        UNLESS(SECOND_END_NOT_WOKEN, when(waiters > 0, d_step { wake_all() }))
      :: else
      fi
   fi;
@@ -110,9 +101,7 @@ inline release(me, m) {
     assert(releases[m] == 1);
     assert(calls[m] == 0)
   };
-#ifdef COUNTED_BEFORE_RELEASE
-  finish_one(me);
-#endif
+  IF(COUNTED_BEFORE_RELEASE, finish_one(me);)
   released[m]++; /* a step of its own: the release takes time */
 #if defined(COUNTED_BEFORE_RELEASE) || defined(NOT_COUNTED)
   skip
@@ -167,12 +156,9 @@ inline call(me, m) {
 
 inline join(me, m) {
   if
-#ifdef JOINED_WITHOUT_CHECK
-  :: d_step {
-#else
-  :: d_step {
-       id == LIVE ->
-#endif
+  EITHER(JOINED_WITHOUT_CHECK, :: d_step {,
+                               :: d_step {
+                                    id == LIVE ->)
        printf("thread %d adds member %d\n", me, m);
        members = members | (1 << m);
        unfinished++;
@@ -180,9 +166,7 @@ inline join(me, m) {
        is_member[m] = 1;
        was_added = 1
      }
-#ifndef JOINED_WITHOUT_CHECK
-  :: id != LIVE
-#endif
+  UNLESS(JOINED_WITHOUT_CHECK, :: id != LIVE)
   fi
 }
 
@@ -210,11 +194,8 @@ inline end(me) {
      :: d_step { members != 0 -> m = (members & 2 -> 1 : 2) };
         d_step { /* under the lock of the multicast */
           if
-#ifdef MEMBERSHIP_NOT_COMPARED
-          :: state[m] == LIVE ->
-#else
-          :: state[m] == LIVE && is_member[m] ->
-#endif
+          EITHER(MEMBERSHIP_NOT_COMPARED, :: state[m] == LIVE ->,
+                                          :: state[m] == LIVE && is_member[m] ->)
              assert(is_member[m]); /* no registration without this lifetime */
              unlink(m);
              own_members = own_members | (1 << m)
@@ -240,12 +221,10 @@ inline end(me) {
      /* Waits for the other releases. The wait for prior removals before it is left out. */
      if
      :: is_second ->
-#ifndef SECOND_END_DOES_NOT_WAIT
-        do
-        :: id != ENDED -> break
-        :: d_step { id == ENDED -> asleep[me] = 1 }; !asleep[me]
-        od;
-#endif
+        UNLESS(SECOND_END_DOES_NOT_WAIT, do
+                                         :: id != ENDED -> break
+                                         :: d_step { id == ENDED -> asleep[me] = 1 }; !asleep[me]
+                                         od;)
         skip;
         d_step {
           printf("thread %d has waited for the end\n", me);
@@ -324,18 +303,10 @@ init {
   d_step { state[1] = LIVE; is_member[1] = 1 };
   atomic {
     run E();
-#if HAS_N
-    run N();
-#endif
-#if HAS_J
-    run J();
-#endif
-#if HAS_I
-    run I();
-#endif
-#if HAS_F
-    run F();
-#endif
+    IF(HAS_N, run N();)
+    IF(HAS_J, run J();)
+    IF(HAS_I, run I();)
+    IF(HAS_F, run F();)
     skip
   };
   d_step {

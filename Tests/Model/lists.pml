@@ -79,15 +79,10 @@ inline advance_epoch(me, new_epoch) {
 }
 
 inline fence(me) {
-#ifdef GLOBAL_EPOCH_READ_AFTER_FENCE
-  heavy_fence(me, unfenced);
-  load(me, GLOBAL_EPOCH, x);
-#else
-  load(me, GLOBAL_EPOCH, x);
-#ifndef NO_FENCE
-  heavy_fence(me, unfenced);
-#endif
-#endif
+  EITHER(GLOBAL_EPOCH_READ_AFTER_FENCE, heavy_fence(me, unfenced);
+                                        load(me, GLOBAL_EPOCH, x);,
+                                        load(me, GLOBAL_EPOCH, x);
+                                        UNLESS(NO_FENCE, heavy_fence(me, unfenced);))
   d_step {
     when(fenced_epoch < x, fenced_epoch = x);
     x = 0
@@ -111,11 +106,8 @@ inline is_reading(me, list, seen) {
            load(me, FRAME_LIST(f), x);
            d_step {
              if
-#ifdef UNKNOWN_LIST_IGNORED
-             :: x == list -> seen = 1
-#else
-             :: x == 0 || x == list -> seen = 1
-#endif
+             EITHER(UNKNOWN_LIST_IGNORED, :: x == list -> seen = 1,
+                                          :: x == 0 || x == list -> seen = 1)
              :: else
              fi;
              f++
@@ -140,11 +132,8 @@ inline reclaim(me) {
      :: is_retired[l] ->
         found = 0;
         if
-#ifdef RECLAIMED_WITHOUT_FENCE
-        :: false -> skip
-#else
-        :: retired_at[l] > fenced_epoch -> found = 1
-#endif
+        EITHER(RECLAIMED_WITHOUT_FENCE, :: false -> skip,
+                                        :: retired_at[l] > fenced_epoch -> found = 1)
         :: else -> is_reading(me, l, found)
         fi;
         d_step {
@@ -163,12 +152,9 @@ inline reclaim(me) {
   :: else -> break
   od;
   if
-#ifdef RETIRED_EPOCH_CLEARED_TOO_EARLY
-  :: true -> store(me, RETIRED_EPOCH, 0)
-#else
-  :: !kept -> store(me, RETIRED_EPOCH, 0)
-  :: else
-#endif
+  EITHER(RETIRED_EPOCH_CLEARED_TOO_EARLY, :: true -> store(me, RETIRED_EPOCH, 0),
+                                          :: !kept -> store(me, RETIRED_EPOCH, 0)
+                                          :: else)
   fi;
   kept = 0
 }
@@ -183,21 +169,16 @@ inline lock_and_reclaim(me) {
 
 /* Replaces the list `old` by `new`. */
 inline replace_list(me) {
-#ifdef EPOCH_ADVANCED_BEFORE_LIST
-  advance_epoch(me, new_epoch);
-  store(me, LIST, new);
-#else
-  store(me, LIST, new);
-  advance_epoch(me, new_epoch);
-#endif
+  EITHER(EPOCH_ADVANCED_BEFORE_LIST, advance_epoch(me, new_epoch);
+                                     store(me, LIST, new),
+                                     store(me, LIST, new);
+                                     advance_epoch(me, new_epoch));
   d_step {
     printf("thread %d replaces list %d by %d\n", me, old, new);
     retired_at[old] = new_epoch;
     is_retired[old] = 1
   };
-#ifndef RETIRED_EPOCH_SET_AFTER_FENCE
-  store(me, RETIRED_EPOCH, new_epoch);
-#endif
+  UNLESS(RETIRED_EPOCH_SET_AFTER_FENCE, store(me, RETIRED_EPOCH, new_epoch);)
   old = 0;
   new = 0
 }
@@ -224,15 +205,9 @@ inline copy(me) {
 /* The last steps of every writer, without the lock. */
 inline fence_and_reclaim(me) {
   fence(me);
-#ifdef RETIRED_EPOCH_SET_AFTER_FENCE
-  store(me, RETIRED_EPOCH, new_epoch);
-#endif
+  IF(RETIRED_EPOCH_SET_AFTER_FENCE, store(me, RETIRED_EPOCH, new_epoch);)
   new_epoch = 0;
-#ifndef NOT_RECLAIMED_BY_WRITER
-  lock_and_reclaim(me)
-#else
-  skip
-#endif
+  EITHER(NOT_RECLAIMED_BY_WRITER, skip, lock_and_reclaim(me))
 }
 
 inline add(me) {
@@ -252,11 +227,8 @@ inline mark(me) {
   :: l > 0 ->
      load(me, LIST, x);
      if
-#ifdef RETIRED_LIST_NOT_MARKED
-     :: x == l -> store(me, DEAD(l, 0), 1)
-#else
-     :: x == l || is_retired[l] -> store(me, DEAD(l, 0), 1)
-#endif
+     EITHER(RETIRED_LIST_NOT_MARKED, :: x == l -> store(me, DEAD(l, 0), 1),
+                                     :: x == l || is_retired[l] -> store(me, DEAD(l, 0), 1))
      :: else
      fi;
      x = 0;
@@ -269,16 +241,10 @@ inline remove(me) {
   lock(me, STRIPE_LOCK);
   printf("thread %d removes delegate 1\n", me);
   mark(me);
-#if COMPACT
-  copy(me);
-  replace_list(me);
-#endif
+  IF(COMPACT, copy(me);
+              replace_list(me);)
   unlock(me, STRIPE_LOCK);
-#if COMPACT
-  fence_and_reclaim(me);
-#else
-  fence(me);
-#endif
+  EITHER(COMPACT, fence_and_reclaim(me), fence(me));
   /* waits until it is the hazard of no frame */
   f = 0;
   do
@@ -330,18 +296,14 @@ inline publish(me, frame, m, list) {
   store(me, TARGET(frame), m);
   store(me, FRAME_LIST(frame), 0);
 #else
-#ifndef LIST_NOT_CLEARED
-  store(me, FRAME_LIST(frame), 0);
-#endif
+  UNLESS(LIST_NOT_CLEARED, store(me, FRAME_LIST(frame), 0);)
 #if defined(NO_LIGHT_AFTER_FRAME) && !SYMMETRIC
   load(me, LIST, list);
 #endif
   store(me, TARGET(frame), m);
 #endif
 #endif
-#ifndef NO_LIGHT_AFTER_FRAME
-  light_fence(me);
-#endif
+  UNLESS(NO_LIGHT_AFTER_FRAME, light_fence(me);)
 #if !defined(NO_LIGHT_AFTER_FRAME) || SYMMETRIC
   load(me, LIST, list)
 #else
@@ -356,9 +318,7 @@ inline use(list) { assert(!is_free[list]) } /* no read after the list was freed 
 inline read_list(me, frame, list, place, count) {
   store(me, FRAME_LIST(frame), list);
   d_step { use(list); load_here(me, COUNT(list), count) };
-#ifdef FRAME_CLEARED_TOO_EARLY
-  store(me, TARGET(frame), 0);
-#endif
+  IF(FRAME_CLEARED_TOO_EARLY, store(me, TARGET(frame), 0);)
   place = 0;
   do
   :: place < count ->
@@ -371,9 +331,7 @@ inline read_list(me, frame, list, place, count) {
           printf("thread %d calls delegate %d in list %d\n", me, place + 1, list);
           assert(place > 0 || !released) /* no call after the removal has returned */
         };
-#if NESTED
-        when(place + 1 == count && frame == 0 && me == 0, invoke_inner(0, 1));
-#endif
+        IF(NESTED, when(place + 1 == count && frame == 0 && me == 0, invoke_inner(0, 1));)
         assert(place > 0 || !released)
      :: else
      fi;
@@ -389,25 +347,15 @@ inline read_list(me, frame, list, place, count) {
 }
 
 inline end_invocation(me, frame) {
-#ifdef NO_LIGHT_AFTER_INVOCATION
-#if SYMMETRIC
-  store(me, TARGET(frame), 0);
-  load(me, RETIRED_EPOCH, x);
-#else
-  load(me, RETIRED_EPOCH, x);
-  store(me, TARGET(frame), 0);
-#endif
-#else
-  store(me, TARGET(frame), 0);
-  light_fence(me);
-  load(me, RETIRED_EPOCH, x);
-#endif
+  EITHER(NO_LIGHT_AFTER_INVOCATION, EITHER(SYMMETRIC, store(me, TARGET(frame), 0);
+                                                      load(me, RETIRED_EPOCH, x),
+                                                      load(me, RETIRED_EPOCH, x);
+                                                      store(me, TARGET(frame), 0)),
+                                    store(me, TARGET(frame), 0);
+                                    light_fence(me);
+                                    load(me, RETIRED_EPOCH, x));
   if
-#ifdef NOT_RECLAIMED_BY_READER
-  :: true -> x = 0
-#else
-  :: x > epoch -> x = 0; lock_and_reclaim(me)
-#endif
+  EITHER(NOT_RECLAIMED_BY_READER, :: true -> x = 0, :: x > epoch -> x = 0; lock_and_reclaim(me))
   :: else -> x = 0
   fi;
   epoch = 0
@@ -451,15 +399,11 @@ inline invoke_other(me, frame) {
 
 proctype A() {
   LOCALS;
-#if NESTED
-  byte outer_epoch, inner_list;
-#endif
+  IF(NESTED, byte outer_epoch, inner_list;)
   byte times;
   do
   :: times <= A_INVOKES_TWICE ->
-#if OTHER_MULTICAST
-     when(times == 1, invoke_other(0, 0));
-#endif
+     IF(OTHER_MULTICAST, when(times == 1, invoke_other(0, 0));)
      invoke(0, 0);
      times++
   :: else -> break
@@ -504,15 +448,9 @@ init {
   };
   atomic {
     run A();
-#if HAS_B
-    run B();
-#endif
-#if HAS_G
-    run G();
-#endif
-#if HAS_R
-    run R();
-#endif
+    IF(HAS_B, run B();)
+    IF(HAS_G, run G();)
+    IF(HAS_R, run R();)
     skip
   };
   d_step {

@@ -84,22 +84,17 @@ inline futex_wake_one() {
 
 inline lock_word(me) {
   compare_and_swap(me, is_taken);
-#if SPINS
-  when(!is_taken, compare_and_swap(me, is_taken));
-#endif
+  IF(SPINS, when(!is_taken, compare_and_swap(me, is_taken));)
   if
   :: is_taken
   :: else ->
      do
-#ifdef TAKEN_AS_HELD
-     :: compare_and_swap(me, is_taken);
-        if
-        :: is_taken -> break
-        :: else -> exchange(me, 2, old)
-        fi;
-#else
-     :: exchange(me, 2, old);
-#endif
+     EITHER(TAKEN_AS_HELD, :: compare_and_swap(me, is_taken);
+                              if
+                              :: is_taken -> break
+                              :: else -> exchange(me, 2, old)
+                              fi,
+                           :: exchange(me, 2, old));
         when(old == 0, break);
         futex_wait(me, WORD, 2, 0)
      od
@@ -111,29 +106,21 @@ inline lock_word(me) {
 
 inline unlock_word(me) {
   d_step { printf("thread %d unlocks\n", me); inside-- };
-#ifdef UNLOCKED_IN_TWO_STEPS
-  load(me, WORD, old);
-  store(me, WORD, 0);
-#else
-  exchange(me, 0, old);
-#endif
+  EITHER(UNLOCKED_IN_TWO_STEPS, load(me, WORD, old);
+                                store(me, WORD, 0),
+                                exchange(me, 0, old));
   if
-#ifndef NOT_WOKEN
-  :: old == 2 -> futex_wake_one()
-#endif
+  UNLESS(NOT_WOKEN, :: old == 2 -> futex_wake_one())
   :: else
   fi;
   old = 0
 }
 
 inline sleep_with_event(me) {
-#ifdef EVENT_READ_AFTER_UNLOCK
-  unlock_word(me);
-  load(me, EVENT, seen);
-#else
-  load(me, EVENT, seen);
-  unlock_word(me);
-#endif
+  EITHER(EVENT_READ_AFTER_UNLOCK, unlock_word(me);
+                                  load(me, EVENT, seen),
+                                  load(me, EVENT, seen);
+                                  unlock_word(me));
   futex_wait(me, EVENT, seen, 1);
   seen = 0;
   lock_word(me)
@@ -143,9 +130,7 @@ inline sleep_with_event(me) {
 inline wake_with_event(me) {
   d_step {
     BUFFER_IS_EMPTY(me) ->
-#ifndef EVENT_NOT_CHANGED
-    mem[EVENT] = mem[EVENT] + 1
-#endif
+    UNLESS(EVENT_NOT_CHANGED, mem[EVENT] = mem[EVENT] + 1)
   };
   d_step {
     when(asleep[0] && sleeps_for_event[0], asleep[0] = 0)

@@ -53,35 +53,17 @@ inline read_all() {
 
 /* Of no more than one socket at a time. */
 inline go_to_sleep() {
-#ifdef LOOKS_BEFORE_IT_SAYS
-  read_all();
-#endif
+  IF(LOOKS_BEFORE_IT_SAYS, read_all();)
   sleeps++;
-#ifdef SAYS_ONLY_THAT
-  store(R, SLEEPS, 1);
-#else
-  store(R, SLEEPS, sleeps);
-#endif
-#ifndef NO_FENCE_OF_READER
-  full_fence(R);
-#endif
-#ifndef LOOKS_BEFORE_IT_SAYS
-#ifdef DOES_NOT_LOOK_AGAIN
-  is_new = false;
-#else
-  read_all();
-#endif
-#endif
+  EITHER(SAYS_ONLY_THAT, store(R, SLEEPS, 1), store(R, SLEEPS, sleeps));
+  UNLESS(NO_FENCE_OF_READER, full_fence(R);)
+  UNLESS(LOOKS_BEFORE_IT_SAYS, EITHER(DOES_NOT_LOOK_AGAIN, is_new = false, read_all());)
   if
   :: is_new || ALL_READ -> skip
   :: else -> full_fence(R); d_step { packets > 0 -> packets-- } /* a system call */
   fi;
   sleeps++;
-#ifdef SAYS_ONLY_THAT
-  store(R, SLEEPS, 0)
-#else
-  store(R, SLEEPS, sleeps)
-#endif
+  EITHER(SAYS_ONLY_THAT, store(R, SLEEPS, 0), store(R, SLEEPS, sleeps))
 }
 
 active proctype Reader() {
@@ -110,18 +92,13 @@ inline wake() {
 proctype Publisher(byte me) {
   byte number, sleeps, woken;
   for (number : 1 .. NUMBERS) {
-#ifdef LOOKS_BEFORE_HEAD
-    full_fence(me);
-    wake();
-    store(me, HEAD(me), number)
-#else
-    store(me, HEAD(me), number);
-    printf("thread %d: publishes %d\n", me, number);
-#ifndef NO_FENCE_OF_PUBLISHER
-    full_fence(me);
-#endif
-    wake()
-#endif
+    EITHER(LOOKS_BEFORE_HEAD, full_fence(me);
+                              wake();
+                              store(me, HEAD(me), number),
+                              store(me, HEAD(me), number);
+                              printf("thread %d: publishes %d\n", me, number);
+                              UNLESS(NO_FENCE_OF_PUBLISHER, full_fence(me);)
+                              wake())
   };
   done++
 }

@@ -47,11 +47,7 @@
 #define QUEUE_LOCK (DEAD + 4)
 #define WORDS (DEAD + 5)
 #define THREADS 4
-#if WRITERS_BUFFERED
-#define BUFFERED 4
-#else
-#define BUFFERED 2
-#endif
+#define BUFFERED EITHER(WRITERS_BUFFERED, 4, 2)
 
 #include "memory.pml"
 
@@ -173,9 +169,7 @@ inline cancel(me) {
   if
   :: occupant == 1 -> d_step {
        assert(!released);
-#ifndef NOT_CLOSED_BY_REMOVAL
-       is_open = 0;
-#endif
+       UNLESS(NOT_CLOSED_BY_REMOVAL, is_open = 0;)
        take_back(false, head)
      }
   :: else
@@ -186,21 +180,15 @@ inline cancel(me) {
 inline remove(me, waits) {
   lock(me, STRIPE_LOCK);
   printf("thread %d removes delegate 1\n", me);
-#ifdef CANCEL_BEFORE_MARK
-  cancel(me);
-#endif
+  IF(CANCEL_BEFORE_MARK, cancel(me);)
   store(me, DEAD, 1);
   store(me, LIVE, 0);
-#ifdef SCAN_BEFORE_CANCEL
-  scan_hazards(me, found);
-#endif
+  IF(SCAN_BEFORE_CANCEL, scan_hazards(me, found);)
 #if !defined(CANCEL_BEFORE_MARK) && !defined(NO_CANCEL)
   cancel(me);
 #endif
 #if SINGLE_INVOKER
-#ifndef SCAN_BEFORE_CANCEL
-  scan_hazards(me, found);
-#endif
+  UNLESS(SCAN_BEFORE_CANCEL, scan_hazards(me, found);)
   unlock(me, STRIPE_LOCK);
   if
   :: !found -> release(me)
@@ -223,22 +211,12 @@ inline remove(me, waits) {
 /* ---- Appending ------------------------------------------------------------------------------ */
 
 inline append(me) {
-#ifdef LIVENESS_CHECKED_BEFORE_LOCK
-  load(me, LIVE, x);
-#endif
+  IF(LIVENESS_CHECKED_BEFORE_LOCK, load(me, LIVE, x);)
   lock(me, QUEUE_LOCK);
-#ifndef LIVENESS_CHECKED_BEFORE_LOCK
-  load(me, LIVE, x);
-#endif
-#ifdef LIVENESS_NOT_CHECKED
-  x = 1;
-#endif
+  UNLESS(LIVENESS_CHECKED_BEFORE_LOCK, load(me, LIVE, x);)
+  IF(LIVENESS_NOT_CHECKED, x = 1;)
   if
-#ifdef QUEUE_HANDLE_NOT_COMPARED
-  :: x ->
-#else
-  :: x && occupant == 1 ->
-#endif
+  EITHER(QUEUE_HANDLE_NOT_COMPARED, :: x ->, :: x && occupant == 1 ->)
      d_step {
        printf("thread %d appends a call of delegate 1\n", me);
        assert(!released);          /* its registration details are read */
@@ -259,9 +237,7 @@ inline invoke(me, frame) {
   load(me, DEAD, x);
   if
   :: !x ->
-#ifndef NO_HAZARD_OF_QUEUED_CALL
-     store(me, HAZARD(frame), 1);
-#endif
+     UNLESS(NO_HAZARD_OF_QUEUED_CALL, store(me, HAZARD(frame), 1);)
      light_fence(me);
      load(me, DEAD, x);
      skip;
@@ -312,9 +288,7 @@ inline make(me, d) {
     assert(d != 1 || !released);
     made++
   };
-#if REMOVED_IN_CALL
-  when(d == 1 && !has_removed, has_removed = 1; remove(me, 0));
-#endif
+  IF(REMOVED_IN_CALL, when(d == 1 && !has_removed, has_removed = 1; remove(me, 0));)
   d_step {
     if
     :: d == 1 ->
@@ -333,11 +307,7 @@ inline look_after(me, d) {
   :: d == 1 ->
      load(me, LIVE, x);
      if
-#ifdef NO_CALL_DID_RETURN_AFTER_RUN
-     :: false -> skip
-#else
-     :: !x -> call_did_return(me)
-#endif
+     EITHER(NO_CALL_DID_RETURN_AFTER_RUN, :: false -> skip, :: !x -> call_did_return(me))
      :: else -> x = 0
      fi
   :: else
@@ -363,30 +333,20 @@ inline take(me, frame) {
     refused = 0;
     when(made + 1 < RUNS && head < tail, next = ring[head])
   };
-#ifdef HAZARD_SET_AFTER_UNLOCK
-  is_open = 1;
-  unlock(me, QUEUE_LOCK);
-  store(me, HAZARD(frame), current)
-#else
-  store(me, HAZARD(frame), current);
-#ifdef OPENED_FOR_SLEEPERS
-  is_open = 1;
-#else
-  is_open = !sleeps;
-#endif
-  unlock(me, QUEUE_LOCK)
-#endif
+  EITHER(HAZARD_SET_AFTER_UNLOCK, is_open = 1;
+                                  unlock(me, QUEUE_LOCK);
+                                  store(me, HAZARD(frame), current),
+                                  store(me, HAZARD(frame), current);
+                                  EITHER(OPENED_FOR_SLEEPERS, is_open = 1, is_open = !sleeps);
+                                  unlock(me, QUEUE_LOCK))
 }
 
 /* The second call of a batch. */
 inline go_on(me, frame) {
-#ifdef HAZARD_SET_AFTER_TAKE
-  take_next(me);
-  store(me, HAZARD(frame), next);
-#else
-  store(me, HAZARD(frame), next);
-  take_next(me);
-#endif
+  EITHER(HAZARD_SET_AFTER_TAKE, take_next(me);
+                                store(me, HAZARD(frame), next),
+                                store(me, HAZARD(frame), next);
+                                take_next(me));
   if
   :: taken -> d_step { taken = 0; current = next; position++ }; make(me, current)
   :: else -> refused = next
@@ -421,13 +381,10 @@ inline run_queue(me, frame) {
            store(me, TARGET(frame), 0);
 #else
            store(me, HAZARD(frame), 0);
-#ifdef FRAME_LEFT_AFTER_CLOSE
-           close_head(me);
-           store(me, TARGET(frame), 0);
-#else
-           store(me, TARGET(frame), 0);
-           close_head(me);
-#endif
+           EITHER(FRAME_LEFT_AFTER_CLOSE, close_head(me);
+                                          store(me, TARGET(frame), 0),
+                                          store(me, TARGET(frame), 0);
+                                          close_head(me));
 #endif
            has_lock = 0;
            if
@@ -482,9 +439,7 @@ proctype Q() {
   LOCALS;
   byte made, handle, times, current, next, refused, position;
   bit has_lock, taken;
-#if REMOVED_IN_CALL
-  bit has_removed;
-#endif
+  IF(REMOVED_IN_CALL, bit has_removed;)
   do
   :: times < 2 -> made = 0; run_queue(1, 1); times++
   :: else -> break
@@ -498,15 +453,11 @@ proctype W() {
   lock(3, QUEUE_LOCK);
   do
   :: true ->
-#ifndef SLEEPS_WITHOUT_CLOSE
-     is_open = 0;
-#endif
+     UNLESS(SLEEPS_WITHOUT_CLOSE, is_open = 0;)
      load(3, TARGET(1), x);
      if
      :: x ->
-#ifdef SLEEPS_WITHOUT_CLOSE
-        is_open = 0;
-#endif
+        IF(SLEEPS_WITHOUT_CLOSE, is_open = 0;)
         sleeps = 1;
         sleep(3, QUEUE_LOCK)
      :: else -> break
@@ -521,9 +472,7 @@ proctype C() {
   byte from;
   lock(3, QUEUE_LOCK);
   d_step {
-#ifndef NOT_CLOSED_BY_CLEAR
-    is_open = 0;
-#endif
+    UNLESS(NOT_CLOSED_BY_CLEAR, is_open = 0;)
     from = head
   };
   d_step { take_back(true, from) };
@@ -575,21 +524,11 @@ init {
     i = 0
   };
   atomic {
-#if HAS_A
-    run A();
-#endif
-#if HAS_R
-    run R();
-#endif
-#if HAS_D
-    run D();
-#endif
-#if HAS_C
-    run C();
-#endif
-#if HAS_W
-    run W();
-#endif
+    IF(HAS_A, run A();)
+    IF(HAS_R, run R();)
+    IF(HAS_D, run D();)
+    IF(HAS_C, run C();)
+    IF(HAS_W, run W();)
     run Q()
   };
   d_step {

@@ -16,9 +16,7 @@ bit is_retired[3], is_free[3];
 
 inline fence(me) {
   load(me, GLOBAL_EPOCH, x);
-#ifndef NO_FENCE
-  heavy_fence(me, unfenced);
-#endif
+  UNLESS(NO_FENCE, heavy_fence(me, unfenced);)
   d_step {
     when(fenced_epoch < x, fenced_epoch = x);
     x = 0

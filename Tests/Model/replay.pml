@@ -21,11 +21,7 @@
 
 #include "when.pml"
 
-#ifdef IS_NESTED
-#define NESTED 1
-#else
-#define NESTED 0
-#endif
+#define NESTED EITHER(IS_NESTED, 1, 0)
 #define MOST 1
 #define LEAD 1
 #define HIGHEST 255
@@ -69,11 +65,8 @@ inline find_slowest() {
 inline drop() {
   find_slowest();
   do
-#ifdef DROPPED_EARLY
-  :: newest - first + 1 > MOST -> first++
-#else
-  :: newest - first + 1 > MOST && slow == ADDERS -> first++; find_slowest()
-#endif
+  EITHER(DROPPED_EARLY, :: newest - first + 1 > MOST -> first++,
+                        :: newest - first + 1 > MOST && slow == ADDERS -> first++; find_slowest())
   :: else -> break
   od
 }
@@ -164,17 +157,11 @@ proctype Adder(byte me) {
   bit has_invoked = !NESTED;
   LOCALS;
   lock();
-#ifdef CALLED_BEFORE_REPLAYED
-  replayed[me] = 0;
-#else
-  replayed[me] = HIGHEST;
-#endif
+  EITHER(CALLED_BEFORE_REPLAYED, replayed[me] = 0, replayed[me] = HIGHEST);
   start[me] = (newest - first + 1 > MOST -> newest - MOST + 1 : first);
   is_listed[me] = 1;
-#ifdef BEGUN_LATER
-  unlock();
-  lock();
-#endif
+  IF(BEGUN_LATER, unlock();
+                  lock();)
   begin_replay();
   unlock();
   do
@@ -194,15 +181,9 @@ proctype Adder(byte me) {
      :: else -> break
      fi
   od;
-#ifdef ENDED_LATER
-  unlock();
-  lock();
-#endif
-#ifdef NEXT_NOT_LEFT_OUT
-  replayed[me] = newest;
-#else
-  replayed[me] = newest + 1;
-#endif
+  IF(ENDED_LATER, unlock();
+                  lock();)
+  EITHER(NEXT_NOT_LEFT_OUT, replayed[me] = newest, replayed[me] = newest + 1);
   runs[me] = 0;
   drop();
   unlock();

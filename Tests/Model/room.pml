@@ -84,22 +84,17 @@ inline wake_sleepers(it) {
 }
 
 inline wake_producers(me) {
-#ifdef WOKEN_WITHOUT_LOCK
-  d_step { wake_sleepers(FOR_QUEUE); is_awaited = 0 }
-#else
-  lock(me, CALLS_LOCK);
-  lock(me, QUEUE_LOCK);
-  d_step { wake_sleepers(FOR_QUEUE); is_awaited = 0 };
-  unlock(me, QUEUE_LOCK);
-  unlock(me, CALLS_LOCK)
-#endif
+  EITHER(WOKEN_WITHOUT_LOCK, d_step { wake_sleepers(FOR_QUEUE); is_awaited = 0 },
+                             lock(me, CALLS_LOCK);
+                             lock(me, QUEUE_LOCK);
+                             d_step { wake_sleepers(FOR_QUEUE); is_awaited = 0 };
+                             unlock(me, QUEUE_LOCK);
+                             unlock(me, CALLS_LOCK))
 }
 
 /* Any one of them: the order does not matter here. */
 inline wake_one_producer(me) {
-#ifndef WOKEN_WITHOUT_LOCK
-  lock(me, CALLS_LOCK);
-#endif
+  UNLESS(WOKEN_WITHOUT_LOCK, lock(me, CALLS_LOCK);)
   if
   :: SLEEPS_FOR(0, FOR_QUEUE) -> asleep[0] = 0
   :: SLEEPS_FOR(1, FOR_QUEUE) -> asleep[1] = 0
@@ -108,23 +103,13 @@ inline wake_one_producer(me) {
   :: !ANY_SLEEPS_FOR_ROOM
   fi;
   if
-#ifdef NOTE_TAKEN_AWAY_TOO_EARLY
-  :: true ->
-#else
-  :: !ANY_SLEEPS_FOR_ROOM ->
-#endif
+  EITHER(NOTE_TAKEN_AWAY_TOO_EARLY, :: true ->, :: !ANY_SLEEPS_FOR_ROOM ->)
      lock(me, QUEUE_LOCK);
      is_awaited = 0;
      unlock(me, QUEUE_LOCK)
-#ifndef NOTE_TAKEN_AWAY_TOO_EARLY
-  :: ANY_SLEEPS_FOR_ROOM
-#endif
+  UNLESS(NOTE_TAKEN_AWAY_TOO_EARLY, :: ANY_SLEEPS_FOR_ROOM)
   fi;
-#ifndef WOKEN_WITHOUT_LOCK
-  unlock(me, CALLS_LOCK)
-#else
-  skip
-#endif
+  EITHER(WOKEN_WITHOUT_LOCK, skip, unlock(me, CALLS_LOCK))
 }
 
 /* ---- Removal -------------------------------------------------------------------------------- */
@@ -150,11 +135,7 @@ inline remove(me, d) {
      };
      unlock(me, QUEUE_LOCK);
      if
-#ifdef NOT_WOKEN_BY_REMOVER
-     :: x -> x = 0
-#else
-     :: x -> x = 0; wake_producers(me)
-#endif
+     EITHER(NOT_WOKEN_BY_REMOVER, :: x -> x = 0, :: x -> x = 0; wake_producers(me))
      :: else
      fi
   :: else
@@ -165,9 +146,7 @@ inline remove(me, d) {
   :: else ->
      d_step {
        closes_cycle(me, d);
-#ifdef REMOVER_DOES_NOT_SEARCH
-       closed = 0;
-#endif
+       IF(REMOVER_DOES_NOT_SEARCH, closed = 0;)
        x = closed;
        closed = 0
      };
@@ -186,9 +165,7 @@ inline remove(me, d) {
 inline call_did_return(me, d) {
   lock(me, CALLS_LOCK);
   d_step {
-#ifndef NOT_WOKEN_BY_CALL
-    wake_sleepers(d);
-#endif
+    UNLESS(NOT_WOKEN_BY_CALL, wake_sleepers(d);)
     x = ((deferred & BIT(d)) && !IS_CALLED(d));
     when(x, deferred = deferred & ~BIT(d))
   };
@@ -205,17 +182,13 @@ inline wait_for_room(me) {
   :: lock(me, QUEUE_LOCK);
      d_step {
        x = (queued == 0 || (removed & BIT(2)));
-#ifndef NOTED_AFTER_CHECK
-       is_awaited = is_awaited || !x
-#endif
+       UNLESS(NOTED_AFTER_CHECK, is_awaited = is_awaited || !x)
      };
      unlock(me, QUEUE_LOCK);
      when(x, x = 0; break);
      d_step {
        when(!searched, closes_cycle(me, FOR_QUEUE));
-#ifdef PRODUCER_DOES_NOT_SEARCH
-       closed = 0;
-#endif
+       IF(PRODUCER_DOES_NOT_SEARCH, closed = 0;)
        searched = 1;
        x = closed;
        closed = 0
@@ -224,11 +197,9 @@ inline wait_for_room(me) {
      :: x -> x = 0; is_refused = 1; break
      :: else ->
         printf("thread %d waits for room\n", me);
-#ifdef NOTED_AFTER_CHECK
-        lock(me, QUEUE_LOCK);
-        is_awaited = 1;
-        unlock(me, QUEUE_LOCK);
-#endif
+        IF(NOTED_AFTER_CHECK, lock(me, QUEUE_LOCK);
+                              is_awaited = 1;
+                              unlock(me, QUEUE_LOCK);)
         sleep_for(me, FOR_QUEUE)
      fi
   od;
@@ -270,11 +241,7 @@ inline run_one(me) {
      };
      unlock(me, QUEUE_LOCK);
      if
-#ifdef NOT_WOKEN_BY_CONSUMER
-     :: x -> x = 0
-#else
-     :: x -> x = 0; wake_one_producer(me)
-#endif
+     EITHER(NOT_WOKEN_BY_CONSUMER, :: x -> x = 0, :: x -> x = 0; wake_one_producer(me))
      :: else
      fi;
      d_step {
@@ -285,9 +252,7 @@ inline run_one(me) {
 #if REMOVES == 2
      when(calls_made == 1, remove(me, 1));
 #endif
-#if CONSUMER_QUEUES
-     when(calls_made == 1, append(me); append(me));
-#endif
+     IF(CONSUMER_QUEUES, when(calls_made == 1, append(me); append(me));)
      lock(me, QUEUE_LOCK);
      d_step { calls[me] = calls[me] & ~BIT(2); depth[me]-- };
      unlock(me, QUEUE_LOCK);

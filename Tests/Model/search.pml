@@ -51,18 +51,13 @@ inline closes_cycle(me, it) {
         when(next == THREADS, break);
         stage[next] = 2;
         if
-#ifdef WAIT_NOT_FOLLOWED
-        :: waits_for[next] == FOR_QUEUE -> skip
-#endif
+        IF(WAIT_NOT_FOLLOWED, :: waits_for[next] == FOR_QUEUE -> skip)
         :: CONSUMER_IS_UNKNOWN(waits_for[next]) ->
-#ifdef UNKNOWN_CONSUMER_IGNORED
-           skip
-#else
-           if
-           :: it != FOR_QUEUE -> closed = 1; break
-           :: else -> reach(waits_for[next])
-           fi
-#endif
+           EITHER(UNKNOWN_CONSUMER_IGNORED, skip,
+                                            if
+                                            :: it != FOR_QUEUE -> closed = 1; break
+                                            :: else -> reach(waits_for[next])
+                                            fi)
         :: else -> reach(waits_for[next])
         fi
      :: else -> closed = 1; break

@@ -47,11 +47,7 @@
 #define DEAD(l) (STRIPE_LOCK + (l))
 #define WORDS (STRIPE_LOCK + 3)
 #define THREADS 4
-#if WRITERS_BUFFERED
-#define BUFFERED 4
-#else
-#define BUFFERED 3
-#endif
+#define BUFFERED EITHER(WRITERS_BUFFERED, 4, 3)
 #define BUFFER 5
 #define MULTIPLE 7
 
@@ -100,13 +96,10 @@ inline replace_list(me, is_inside) {
 }
 
 inline add(me, number, is_inside) {
-#ifdef SINGLE_CHECKED_BEFORE_LOCK
-  check_single(me, number);
-  lock(me, STRIPE_LOCK);
-#else
-  lock(me, STRIPE_LOCK);
-  check_single(me, number);
-#endif
+  EITHER(SINGLE_CHECKED_BEFORE_LOCK, check_single(me, number);
+                                     lock(me, STRIPE_LOCK),
+                                     lock(me, STRIPE_LOCK);
+                                     check_single(me, number));
   replace_list(me, is_inside);
   unlock(me, STRIPE_LOCK);
   when(!is_single && is_retired[1], fence(me); lock_and_reclaim(me));
@@ -114,13 +107,10 @@ inline add(me, number, is_inside) {
 }
 
 inline remove(me, number, is_inside) {
-#ifdef SINGLE_CHECKED_BEFORE_LOCK
-  check_single(me, number);
-  lock(me, STRIPE_LOCK);
-#else
-  lock(me, STRIPE_LOCK);
-  check_single(me, number);
-#endif
+  EITHER(SINGLE_CHECKED_BEFORE_LOCK, check_single(me, number);
+                                     lock(me, STRIPE_LOCK),
+                                     lock(me, STRIPE_LOCK);
+                                     check_single(me, number));
   printf("thread %d removes delegate 1, single invoker: %d\n", me, is_single);
   store(me, DEAD(2), 1);
   when(is_retired[1], store(me, DEAD(1), 1));
@@ -145,21 +135,14 @@ inline remove(me, number, is_inside) {
 /* ---- Invocations ---------------------------------------------------------------------------- */
 
 inline add_invoker(me, number) {
-#ifndef REGISTERED_WITHOUT_LOCK
-  lock(me, STRIPE_LOCK);
-#endif
+  UNLESS(REGISTERED_WITHOUT_LOCK, lock(me, STRIPE_LOCK);)
   load(me, INVOKER, x);
   if
   :: x == 0 || x == number -> store(me, INVOKER, number)
-#ifdef SECOND_REPLACES_FIRST
-  :: else -> store(me, INVOKER, number)
-#else
-  :: else -> store(me, INVOKER, MULTIPLE)
-#endif
+  EITHER(SECOND_REPLACES_FIRST, :: else -> store(me, INVOKER, number),
+                                :: else -> store(me, INVOKER, MULTIPLE))
   fi;
-#ifndef REGISTERED_WITHOUT_LOCK
-  unlock(me, STRIPE_LOCK);
-#endif
+  UNLESS(REGISTERED_WITHOUT_LOCK, unlock(me, STRIPE_LOCK);)
   x = 0
 }
 
@@ -192,21 +175,14 @@ inline register_invoker(me, number) {
   :: FIRST & (1 << me) -> become_first(me, number)
   :: else
   fi;
-#ifdef NOT_READ_AGAIN
-  if
-  :: found -> x = number
-  :: else -> load(me, INVOKER, x)
-  fi;
-#else
-  load(me, INVOKER, x);
-#endif
+  EITHER(NOT_READ_AGAIN, if
+                         :: found -> x = number
+                         :: else -> load(me, INVOKER, x)
+                         fi,
+                         load(me, INVOKER, x));
   found = 0;
   if
-#ifdef NOT_REGISTERED
-  :: true -> x = 0
-#else
-  :: x == number || x == MULTIPLE -> x = 0
-#endif
+  EITHER(NOT_REGISTERED, :: true -> x = 0, :: x == number || x == MULTIPLE -> x = 0)
   :: else -> add_invoker(me, number)
   fi
 }
@@ -217,20 +193,13 @@ inline invoke(me, frame, number) {
   load(me, GLOBAL_EPOCH, epoch);
   store(me, EPOCH(frame), epoch);
   store(me, FRAME_LIST(frame), 0);
-#ifdef REGISTERED_BEFORE_FRAME
-  register_invoker(me, number);
-#endif
+  IF(REGISTERED_BEFORE_FRAME, register_invoker(me, number);)
   store(me, TARGET(frame), 1);
   light_fence(me);
-#ifdef REGISTERED_AFTER_LIST
-  load(me, LIST, list);
-  register_invoker(me, number);
-#else
-#ifndef REGISTERED_BEFORE_FRAME
-  register_invoker(me, number);
-#endif
-  load(me, LIST, list);
-#endif
+  EITHER(REGISTERED_AFTER_LIST, load(me, LIST, list);
+                                register_invoker(me, number),
+                                UNLESS(REGISTERED_BEFORE_FRAME, register_invoker(me, number);)
+                                load(me, LIST, list));
   store(me, FRAME_LIST(frame), list);
   use(list);
   load(me, DEAD(list), x);
@@ -317,12 +286,8 @@ init {
   };
   atomic {
     run A();
-#if HAS_B
-    run B();
-#endif
-#if HAS_C
-    run C();
-#endif
+    IF(HAS_B, run B();)
+    IF(HAS_C, run C();)
 #if WRITER == 0
     run W();
 #endif

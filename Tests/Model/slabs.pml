@@ -14,6 +14,8 @@
  * Threads: two stripes, a trim, and a thread with a token of any generation.
  */
 
+#include "when.pml"
+
 #define GENERATIONS 3
 #define NONE 2
 #define VACANT(generation) (2 * (generation))
@@ -45,9 +47,7 @@ proctype Stripe(bit s) {
      :: d_step {
           vacant_in == s ->
           vacant_in = NONE;
-#ifndef FLOOR_FORGOTTEN
-          newest_known = id / 2;
-#endif
+          UNLESS(FLOOR_FORGOTTEN, newest_known = id / 2;)
           is_free = 1
         }
      :: d_step { is_free -> is_free = 0; id = VACANT(newest_known); vacant_in = s }
@@ -85,14 +85,11 @@ proctype Token() {
      if
      :: owner != s -> unlock(s)
      :: else ->
-#ifdef HANDLE_READ_ONCE
-        break
-#else
-        if
-        :: id != found -> unlock(s)
-        :: else -> break
-        fi
-#endif
+        EITHER(HANDLE_READ_ONCE, break,
+                                 if
+                                 :: id != found -> unlock(s)
+                                 :: else -> break
+                                 fi)
      fi
 #endif
 #endif

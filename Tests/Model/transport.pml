@@ -109,11 +109,7 @@ inline notify_locked() {
      :: else -> refusing = 255 /* of what was refused before, only the last counts */
 #endif
      fi;
-#ifdef NOT_LOOKED_AGAIN
-     break
-#else
-     look()
-#endif
+     EITHER(NOT_LOOKED_AGAIN, break, look())
   od;
   is_notifying = 0;
   d_step { wanted = 0; was_notified = 0; refusing = 0; t = 0; is_called = 0 };
@@ -157,9 +153,7 @@ inline add() {
   seen = generation;
   d_step {
     is_slow = is_observed;
-#ifdef FAST_ADD_TO_OBSERVED
-    is_slow = 0;
-#endif
+    IF(FAST_ADD_TO_OBSERVED, is_slow = 0;)
     live++
   };
   unlock();
@@ -173,19 +167,13 @@ inline destroy() {
     live = 0;
     is_ended = 1;
     is_slow = (is_observed && !is_notifying);
-#ifdef NEXT_NOTIFIED_BY_OTHERS
-    when(is_slow, t = notified; notified = 0)
-#else
-    when(is_slow, is_notifying = 1)
-#endif
+    EITHER(NEXT_NOTIFIED_BY_OTHERS, when(is_slow, t = notified; notified = 0),
+                                    when(is_slow, is_notifying = 1))
   };
   unlock();
   if
-#ifdef NEXT_NOTIFIED_BY_OTHERS
-  :: is_slow && t != 0 -> call_notifier(t, 0, is_called)
-#else
-  :: is_slow -> lock(); notify_locked()
-#endif
+  EITHER(NEXT_NOTIFIED_BY_OTHERS, :: is_slow && t != 0 -> call_notifier(t, 0, is_called),
+                                  :: is_slow -> lock(); notify_locked())
   :: else
   fi
 }
@@ -195,9 +183,7 @@ inline remove() {
   d_step {
     seen = generation;
     is_slow = (live > 0 && is_observed);
-#ifdef FAST_REMOVAL_OF_OBSERVED
-    is_slow = 0;
-#endif
+    IF(FAST_REMOVAL_OF_OBSERVED, is_slow = 0;)
     when(live > 0, live--)
   };
   unlock();
@@ -208,9 +194,7 @@ inline detach(t) {
   if
   :: t != 0 ->
      d_step { is_detached[t] = 1; printf("transport %d is detached\n", t) };
-#ifndef CALLS_NOT_WAITED_FOR
-     inside[t] == 0;
-#endif
+     UNLESS(CALLS_NOT_WAITED_FOR, inside[t] == 0;)
      is_released[t] = 1
   :: else
   fi
@@ -218,20 +202,12 @@ inline detach(t) {
 
 inline attach(next) {
   when(next != 0, d_step { was_attached = 1; seen = generation }; observe());
-#ifdef DETACHED_BEFORE_EXCHANGE
-  old = current;
-  detach(old);
-#endif
-#ifdef NOTIFIED_BEFORE_EXCHANGE
-  notify();
-#endif
+  IF(DETACHED_BEFORE_EXCHANGE, old = current;
+                               detach(old);)
+  IF(NOTIFIED_BEFORE_EXCHANGE, notify();)
   atomic { old = current; current = next; printf("transport %d is attached\n", next) };
-#ifndef NOTIFIED_BEFORE_EXCHANGE
-  when(next != 0, seen = generation; notify());
-#endif
-#ifndef DETACHED_BEFORE_EXCHANGE
-  detach(old)
-#endif
+  UNLESS(NOTIFIED_BEFORE_EXCHANGE, when(next != 0, seen = generation; notify());)
+  UNLESS(DETACHED_BEFORE_EXCHANGE, detach(old))
 }
 
 #define LOCALS byte wanted, was_notified, refusing, t, old, seen; bit is_called, is_slow
@@ -254,9 +230,7 @@ proctype N() {
      :: is_called -> published++; end_call(t); break
      :: else -> last = t
      fi
-#ifdef PUBLISHED_BY_THE_FIRST
-     ; break
-#endif
+     IF(PUBLISHED_BY_THE_FIRST, ; break)
   od;
   done++
 }
@@ -271,27 +245,13 @@ init {
     is_subscribed[1] = (HAS_OLD && LIVE)
   };
   atomic {
-#if HAS_C
-    run C();
-#endif
-#if HAS_X
-    run X();
-#endif
-#if HAS_A
-    run A();
-#endif
-#if HAS_R
-    run R();
-#endif
-#if HAS_E
-    run E();
-#endif
-#if HAS_D
-    run D();
-#endif
-#if HAS_N
-    run N();
-#endif
+    IF(HAS_C, run C();)
+    IF(HAS_X, run X();)
+    IF(HAS_A, run A();)
+    IF(HAS_R, run R();)
+    IF(HAS_E, run E();)
+    IF(HAS_D, run D();)
+    IF(HAS_N, run N();)
   };
   d_step {
     done == HAS_C + HAS_A + HAS_R + HAS_X + HAS_E + HAS_D + HAS_N ->
@@ -301,9 +261,7 @@ init {
     assert(current == 2 || is_released[2] == HAS_C);
     assert(current == 3 || is_released[3] == HAS_E);
     assert(current == 0 || !is_released[current]);
-#if HAS_N
-    assert(published <= 1);
-    assert(published == 1 || !HAS_OLD || HAS_D)
-#endif
+    IF(HAS_N, assert(published <= 1);
+              assert(published == 1 || !HAS_OLD || HAS_D))
   }
 }

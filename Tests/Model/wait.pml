@@ -72,13 +72,10 @@ bit has_queue; /* of the wait for queued calls: the queue existed when it was pu
 /* ---- The receipt ---------------------------------------------------------------------------- */
 
 inline wake(me) {
-#ifdef WOKEN_WITHOUT_LOCK
-  d_step { wake_all() }
-#else
-  lock(me, CALLS_LOCK);
-  d_step { wake_all() };
-  unlock(me, CALLS_LOCK)
-#endif
+  EITHER(WOKEN_WITHOUT_LOCK, d_step { wake_all() },
+                             lock(me, CALLS_LOCK);
+                             d_step { wake_all() };
+                             unlock(me, CALLS_LOCK))
 }
 
 /* Removes references. Afterwards x is 1 if the waiter is to be woken. */
@@ -89,10 +86,8 @@ inline count_down(count) {
     x = (references == 1);
     when(references == 0, freed = 1)
   }
-#ifdef KIND_READ_AFTER_COUNT
-  ;
-  assert(!x || !freed)
-#endif
+  IF(KIND_READ_AFTER_COUNT, ;
+                            assert(!x || !freed))
 }
 
 /* ---- Removal, and the end of the queue ------------------------------------------------------ */
@@ -105,9 +100,7 @@ inline wait_until_not_called(me, d) {
   :: else ->
      d_step {
        closes_cycle(me, d);
-#ifdef REMOVER_DOES_NOT_SEARCH
-       closed = 0;
-#endif
+       IF(REMOVER_DOES_NOT_SEARCH, closed = 0;)
        x = closed;
        closed = 0
      };
@@ -148,18 +141,13 @@ inline destroy(me) {
   :: consumer = me + 1
   fi;
   unlock(me, QUEUE_LOCK);
-#ifndef WAITER_WOKEN_AFTER_WAITING
-  when(x, x = 0; wake(me));
-#else
-  woken_later = x;
-  x = 0;
-#endif
+  EITHER(WAITER_WOKEN_AFTER_WAITING, woken_later = x;
+                                     x = 0,
+                                     when(x, x = 0; wake(me)));
   wait_until_not_called(me, 2);
   is_pending = 0
-#ifdef WAITER_WOKEN_AFTER_WAITING
-  ;
-  when(woken_later, wake(me))
-#endif
+  IF(WAITER_WOKEN_AFTER_WAITING, ;
+                                 when(woken_later, wake(me)))
 }
 
 /* ---- The waiter ----------------------------------------------------------------------------- */
@@ -169,14 +157,10 @@ inline wait_for_calls(me) {
   do
   :: assert(!freed);
      when(references <= 1, break);
-#ifndef QUEUE_NOT_LOOKED_AT_AGAIN
-     has_queue = exists;
-#endif
+     UNLESS(QUEUE_NOT_LOOKED_AT_AGAIN, has_queue = exists;)
      d_step {
        closes_cycle(me, FOR_QUEUE);
-#ifdef WAITER_DOES_NOT_SEARCH
-       closed = 0;
-#endif
+       IF(WAITER_DOES_NOT_SEARCH, closed = 0;)
        x = closed;
        closed = 0
      };
@@ -195,24 +179,16 @@ inline wait_for_calls(me) {
 /* ---- The consumer --------------------------------------------------------------------------- */
 
 inline finish_call(me) {
-#ifdef ENDED_CALL_KEEPS_RECEIPT
-  if
-  :: is_ending -> retains[me] = 0
-  :: else ->
-#endif
+  IF(ENDED_CALL_KEEPS_RECEIPT, if
+                               :: is_ending -> retains[me] = 0
+                               :: else ->)
   retains[me] = 0;
   count_down(1);
   if
-#ifdef NOT_WOKEN_BY_CONSUMER
-  :: x -> x = 0
-#else
-  :: x -> x = 0; wake(me)
-#endif
+  EITHER(NOT_WOKEN_BY_CONSUMER, :: x -> x = 0, :: x -> x = 0; wake(me))
   :: else
   fi
-#ifdef ENDED_CALL_KEEPS_RECEIPT
-  fi
-#endif
+  IF(ENDED_CALL_KEEPS_RECEIPT, fi)
 }
 
 inline run_one(me) {
@@ -232,9 +208,7 @@ inline run_one(me) {
 #if REMOVES == 2
      when(me == 1 && !removed, remove(me));
 #endif
-#if ENDS
-     is_ending = (me == 1);
-#endif
+     IF(ENDS, is_ending = (me == 1);)
      finish_call(me);
      /* A thread that ends withdraws its frames without the lock of the queue. */
      if
@@ -257,13 +231,9 @@ inline run_one(me) {
 
 active proctype W() {
   LOCALS;
-#ifdef QUEUE_NOT_LOOKED_AT_AGAIN
-  has_queue = 1;
-#endif
-#if !OUTSIDE
-  if
-  :: d_step { !removed -> calls[0] = BIT(W_IN); depth[0] = 1 };
-#endif
+  IF(QUEUE_NOT_LOOKED_AT_AGAIN, has_queue = 1;)
+  UNLESS(OUTSIDE, if
+                  :: d_step { !removed -> calls[0] = BIT(W_IN); depth[0] = 1 };)
      wait_for_calls(0);
 #if !OUTSIDE
      d_step { calls[0] = 0; depth[0] = 0 };
