@@ -33,27 +33,6 @@ class Op:
         self.once = once    # waits until the word has this value
 
 
-def R(word, into, order="", after=(), when=None):
-    return Op(READ, word, None, into, order, after, when)
-
-
-def W(word, value, order="", after=(), when=None):
-    return Op(WRITE, word, value, None, order, after, when)
-
-
-def C(word, change, into, order="", when=None):
-    """Changes a word in one step; `into` becomes its old value. change(old) is its new one."""
-    return Op(CHANGE, word, change, into, order, when=when)
-
-
-def LOCK(word="lock", order="acquire"):
-    return Op(CHANGE, word, lambda old: 1, None, order, once=0)
-
-
-def UNLOCK(word="lock", order="release"):
-    return W(word, 0, order)
-
-
 def F(order=""):
     return Op(FENCE, order=order)
 
@@ -153,7 +132,7 @@ def steps(threads, orders, state):
 
 
 def outcomes(threads, memory, rcpc):
-    """All combinations of registers, and of words at the end ("=word"), that are possible."""
+    """All combinations of registers that are possible."""
     orders = [predecessors(thread, rcpc) for thread in threads]
     start = State(tuple(sorted(memory.items())), tuple(frozenset() for _ in threads))
     seen, stack, ends = {start.key()}, [start], []
@@ -168,5 +147,5 @@ def outcomes(threads, memory, rcpc):
         if is_end:
             ended = all(len(d) == len(t) for d, t in zip(state.done, threads))
             assert ended, "a program that hangs"
-            ends.append({**dict(state.registers), **{"=" + w: v for w, v in state.memory}})
+            ends.append(dict(state.registers))
     return ends

@@ -1,5 +1,5 @@
 """Each ordering of the sources that is not relaxed names, at the end of its line, the program of
-programs.py that is about it: `// order: frame`, in C `/* order: tail */`. If there is no room, the
+`programs` that is about it: `// order: frame`, in C `/* order: tail */`. If there is no room, the
 line above does."""
 
 import re
@@ -34,8 +34,8 @@ def complaints(root, programs):
         if not name:
             yield f"{place}: end the line with // order: and the name of a program:\n  {line}"
         elif name not in programs:
-            yield f"{place}: there is no program {name} in Tests/Model/weak/programs.py"
+            yield f"{place}: there is no program {name} in Tests/Model/weak/programs"
         unnamed.discard(name)
     # These are about fences and about the order of operations, which stand in the sources as such.
     for name in sorted(unnamed - OF_FENCES):
-        yield f"Tests/Model/weak/programs.py: no ordering names the program {name}"
+        yield f"Tests/Model/weak/programs: no ordering names the program {name}"
