@@ -1,20 +1,33 @@
-/* Makes a transport for a broker that is not there. */
+/* Makes a transport for a broker, a server or a group that is not there. The macro LOCAL, MQTT or
+ * NATS says which. */
 
+#if defined LOCAL
+#include <multicast_local.h>
+#define OF(name) multicast_local_##name
+#define ADDRESS options.directory = "/missing/folder"
+#define connections connected
+#elif defined MQTT
 #include <multicast_mqtt.h>
+#define OF(name) multicast_mqtt_##name
+#define ADDRESS options.host = "127.0.0.1", options.port = 1
+#else
+#include <multicast_nats.h>
+#define OF(name) multicast_nats_##name
+#define ADDRESS options.servers = "nats://127.0.0.1:1"
+#endif
 
 #include <stdio.h>
 
 int main(void) {
-  multicast_mqtt_options options = multicast_mqtt_options_default();
-  multicast_mqtt_stats stats = multicast_mqtt_stats_default();
+  OF(options) options = OF(options_default)();
+  OF(stats) stats = OF(stats_default)();
   multicast_transport transport;
   multicast_broadcaster broadcaster = multicast_broadcaster_create(NULL);
   options.broadcaster = broadcaster;
-  options.host = "127.0.0.1";
-  options.port = 1;
-  if (multicast_mqtt_connect(&options, &transport) != MULTICAST_OK ||
+  ADDRESS;
+  if (OF(connect)(&options, &transport) != MULTICAST_OK ||
       multicast_broadcaster_attach(broadcaster, &transport) != MULTICAST_OK ||
-      multicast_mqtt_get_stats(&transport, &stats) != MULTICAST_OK)
+      OF(get_stats)(&transport, &stats) != MULTICAST_OK)
     return 1;
   puts(stats.connections == 0 ? "not connected" : "connected");
   return multicast_broadcaster_destroy(broadcaster) == MULTICAST_OK ? 0 : 1;
