@@ -5,7 +5,6 @@
 
 (define OK 0)
 (define INVALID-HANDLE -10)
-(define INVALID-ARGUMENT -20)
 (define NOT-FOUND -30)
 (define TIMEOUT -70)
 
@@ -28,7 +27,6 @@
 (define-foreign is-valid "multicast_is_valid" uint8 (handle))
 (define-foreign add "multicast_add" int (handle delegate '* '*))
 (define-foreign remove "multicast_remove" int (handle delegate))
-(define-foreign remove-every "multicast_remove_every" int (handle delegate))
 (define-foreign count "multicast_count" int64 (handle))
 (define-foreign invoke "multicast_invoke" int64 (handle uint32 '* size_t))
 (define-foreign token-remove "multicast_token_remove" int (handle))
@@ -119,10 +117,6 @@
     (check (remove m first) NOT-FOUND)
     (check (invoke-text m 8 "x") 1)
     (check (taken) '((2 8 "x")))
-    (check (add m first %null-pointer %null-pointer) OK)
-    (check (add m first %null-pointer %null-pointer) OK)
-    (check (remove-every m first) OK)   ; both
-    (check (remove-every m first) NOT-FOUND)
 
     (check (add m first (make-options #:lifetime lifetime) %null-pointer) OK)
     (check (invoke-empty m 9) 2)
@@ -167,19 +161,11 @@
     (check (queue-destroy queue) OK)
     (check (destroy m) OK)))
 
-(define (test-bad-calls)
-  (let ((m (create)) (forged #xDEADBEEFDEADBEEF)
-        (nothing (make-c-struct delegate (list %null-pointer %null-pointer))))
-    (check (invoke-empty forged 0) INVALID-HANDLE)
-    (check (remove m first) NOT-FOUND)
-    (check (add m nothing %null-pointer %null-pointer) INVALID-ARGUMENT)
-    (check (pointer->string (status-name NOT-FOUND)) "MULTICAST_ERROR_NOT_FOUND")
-    (check (destroy m) OK)))
-
 (check (ash (version) -16) 1)
 (test-delegates)
 (test-queue)
-(test-bad-calls)
+(check (invoke-empty #xDEADBEEFDEADBEEF 0) INVALID-HANDLE)
+(check (pointer->string (status-name NOT-FOUND)) "MULTICAST_ERROR_NOT_FOUND")
 (if (zero? failures)
     (format #t "guile: ~a checks passed~%" checks)
     (format #t "guile: ~a of ~a checks failed~%" failures checks))
