@@ -29,10 +29,6 @@
  */
 
 #define FRAMES EITHER(HAS_B, 2, 1)
-#define TARGET(f) (f)
-#define EPOCH(f) (FRAMES + (f))
-#define FRAME_LIST(f) (2 * FRAMES + (f))
-#define HAZARD(f) (3 * FRAMES + (f))
 #define LIST (4 * FRAMES)
 #define RETIRED_EPOCH (LIST + 1)
 #define INVOKER (LIST + 2) /* 0: biased, 1: fenced */
@@ -370,19 +366,11 @@ proctype A() {
   done++
 }
 
-proctype B() {
-  LOCALS;
-  invoke(1);
-  done++
-}
-
-proctype W() {
-  LOCALS;
-  EITHER(LISTS, replace_list(W_NUMBER),
-                IF(ALL, remove(W_NUMBER, 1);)
-                remove(W_NUMBER, DELEGATES));
-  done++
-}
+THREAD(B, LOCALS, invoke(1))
+THREAD(W, LOCALS,
+       EITHER(LISTS, replace_list(W_NUMBER),
+                     IF(ALL, remove(W_NUMBER, 1);)
+                     remove(W_NUMBER, DELEGATES)))
 
 proctype S() {
   byte x, unfenced;

@@ -123,28 +123,18 @@ inline destroy(me, handle) {
 
 #define LOCALS byte x, f, table, unfenced
 
-proctype A() {
-  LOCALS;
-  byte times;
-  do
-  :: times <= A_LOOKS_UP_TWICE -> find(0, IN_INVOCATION, 1); times++
-  :: else -> break
-  od;
-  done++
-}
+THREAD(A, LOCALS,
+       byte times;
+       do
+       :: times <= A_LOOKS_UP_TWICE -> find(0, IN_INVOCATION, 1); times++
+       :: else -> break
+       od)
 
-proctype B() {
-  LOCALS;
-  is_created;
-  find(1, FRAMES_OF_A, 2);
-  done++
-}
+THREAD(B, LOCALS,
+       is_created;
+       find(1, FRAMES_OF_A, 2))
 
-proctype D() {
-  LOCALS;
-  destroy(2, 1);
-  done++
-}
+THREAD(D, LOCALS, destroy(2, 1))
 
 proctype C() {
   LOCALS;
@@ -159,11 +149,7 @@ proctype C() {
   done++
 }
 
-proctype G() {
-  LOCALS;
-  add(4);
-  done++
-}
+THREAD(G, LOCALS, add(4))
 
 init {
   d_step {

@@ -28,10 +28,6 @@
  */
 
 #define FRAMES 2
-#define TARGET(f) (f)
-#define EPOCH(f) (FRAMES + (f))
-#define FRAME_LIST(f) (2 * FRAMES + (f))
-#define HAZARD(f) (3 * FRAMES + (f))
 #define HANDLE (4 * FRAMES) /* of the occupant of the slot; 0: none */
 #define LIST (HANDLE + 1)
 #define RETIRED_EPOCH (HANDLE + 2)
@@ -232,28 +228,18 @@ inline invoke(me, frame, h, number) {
 #define LOCALS \
   byte x, f, l, unfenced, list, epoch; bit found, called, is_single, has_no_reader, has_destroyed
 
-proctype A() {
-  LOCALS;
-  byte times;
-  do
-  :: times <= A_INVOKES_TWICE -> invoke(0, 0, 1, 1); times++
-  :: else -> break
-  od;
-  done++
-}
+THREAD(A, LOCALS,
+       byte times;
+       do
+       :: times <= A_INVOKES_TWICE -> invoke(0, 0, 1, 1); times++
+       :: else -> break
+       od)
 
-proctype B() {
-  LOCALS;
-  UNLESS(GUESSED, is_created;)
-  invoke(1, 1, 2, 2);
-  done++
-}
+THREAD(B, LOCALS,
+       UNLESS(GUESSED, is_created;)
+       invoke(1, 1, 2, 2))
 
-proctype D() {
-  LOCALS;
-  destroy(2, 1, 0);
-  done++
-}
+THREAD(D, LOCALS, destroy(2, 1, 0))
 
 proctype C() {
   LOCALS;

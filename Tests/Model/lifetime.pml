@@ -265,11 +265,7 @@ inline end(me) {
 
 #define LOCALS byte m, left, own_members; bit is_own, is_second, is_last
 
-proctype E() {
-  LOCALS;
-  end(0);
-  done++
-}
+THREAD(E, LOCALS, end(0))
 
 proctype N() {
   LOCALS;
@@ -281,23 +277,9 @@ proctype N() {
   done++
 }
 
-proctype J() {
-  LOCALS;
-  join(2, 2);
-  done++
-}
-
-proctype I() {
-  LOCALS;
-  call(3, 1);
-  done++
-}
-
-proctype F() {
-  LOCALS;
-  end(4);
-  done++
-}
+THREAD(J, LOCALS, join(2, 2))
+THREAD(I, LOCALS, call(3, 1))
+THREAD(F, LOCALS, end(4))
 
 init {
   d_step { state[1] = LIVE; is_member[1] = 1 };

@@ -412,31 +412,20 @@ proctype A() {
 }
 
 #if HAS_B
-proctype B() {
-  LOCALS;
-  invoke(1, FRAMES_OF_A);
-  done++
-}
+THREAD(B, LOCALS, invoke(1, FRAMES_OF_A))
 #endif
 
 #if HAS_G
-proctype G() {
-  WRITER_LOCALS;
-  byte times;
-  do
-  :: times < HAS_G -> add(2); times++
-  :: else -> break
-  od;
-  done++
-}
+THREAD(G, WRITER_LOCALS,
+       byte times;
+       do
+       :: times < HAS_G -> add(2); times++
+       :: else -> break
+       od)
 #endif
 
 #if HAS_R
-proctype R() {
-  WRITER_LOCALS;
-  remove(3);
-  done++
-}
+THREAD(R, WRITER_LOCALS, remove(3))
 #endif
 
 init {

@@ -424,15 +424,12 @@ inline run_queue(me, frame) {
 
 #define LOCALS byte x, f, unfenced; bit found
 
-proctype A() {
-  LOCALS;
-  byte times;
-  do
-  :: times < HAS_A -> invoke(0, 0); times++
-  :: else -> break
-  od;
-  done++
-}
+THREAD(A, LOCALS,
+       byte times;
+       do
+       :: times < HAS_A -> invoke(0, 0); times++
+       :: else -> break
+       od)
 
 /* Runs the queue twice, so that calls are also queued while no thread runs it. */
 proctype Q() {
@@ -480,11 +477,7 @@ proctype C() {
   done++
 }
 
-proctype R() {
-  LOCALS;
-  remove(2, REMOVER_WAITS);
-  done++
-}
+THREAD(R, LOCALS, remove(2, REMOVER_WAITS))
 
 proctype D() {
   LOCALS;

@@ -4,8 +4,13 @@
  *   fence, reclaim, lock_and_reclaim, is_reading   as in lists.pml
  *   is_calling                                     scans the hazards of all frames
  *
- * A scenario defines the addresses in its memory and FRAMES before it includes this file, which
+ * A scenario defines FRAMES and the addresses from 4 * FRAMES on before it includes this file, which
  * includes memory.pml. */
+
+#define TARGET(f) (f)
+#define EPOCH(f) (FRAMES + (f))
+#define FRAME_LIST(f) (2 * FRAMES + (f))
+#define HAZARD(f) (3 * FRAMES + (f))
 
 #include "memory.pml"
 

@@ -35,10 +35,6 @@
  */
 
 #define FRAMES 3
-#define TARGET(f) (f)
-#define EPOCH(f) (FRAMES + (f))
-#define FRAME_LIST(f) (2 * FRAMES + (f))
-#define HAZARD(f) (3 * FRAMES + (f))
 #define LIST (4 * FRAMES)
 #define RETIRED_EPOCH (LIST + 1)
 #define INVOKER (LIST + 2) /* 0, the number of a thread (from 1), or MULTIPLE */
@@ -259,24 +255,11 @@ proctype A() {
   done++
 }
 
-proctype B() {
-  LOCALS;
-  invoke(1, 1, 2);
-  done++
-}
-
-proctype C() {
-  LOCALS;
-  invoke(2, 2, 3);
-  done++
-}
-
-proctype W() {
-  LOCALS;
-  add(3, 0, 0);
-  remove(3, 0, 0);
-  done++
-}
+THREAD(B, LOCALS, invoke(1, 1, 2))
+THREAD(C, LOCALS, invoke(2, 2, 3))
+THREAD(W, LOCALS,
+       add(3, 0, 0);
+       remove(3, 0, 0))
 
 init {
   d_step {

@@ -22,3 +22,6 @@
 #define ON_1 0,
 #define ON_2 0,
 #define ON_3 0,
+
+/* A thread: its locals, and what it does. `done` counts those that have ended. */
+#define THREAD(name, locals, ...) proctype name() { locals; __VA_ARGS__; done++ }
