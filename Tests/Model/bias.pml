@@ -358,7 +358,7 @@ inline invoke(me) {
 /* ---- Threads -------------------------------------------------------------------------------- */
 
 #define LOCALS byte x, f, l, d, last, unfenced, list, epoch; \
-  bit found, is_heavy, is_own, is_fenced, is_reclaimed
+  bit found, kept, is_heavy, is_own, is_fenced, is_reclaimed
 
 proctype A() {
   LOCALS;

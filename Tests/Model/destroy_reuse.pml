@@ -226,7 +226,8 @@ inline invoke(me, frame, h, number) {
 /* ---- Threads -------------------------------------------------------------------------------- */
 
 #define LOCALS \
-  byte x, f, l, unfenced, list, epoch; bit found, called, is_single, has_no_reader, has_destroyed
+  byte x, f, l, unfenced, list, epoch; \
+  bit found, kept, called, is_single, has_no_reader, has_destroyed
 
 THREAD(A, LOCALS,
        byte times;

@@ -36,10 +36,6 @@
 #define FRAMES (FRAMES_OF_A + HAS_B)
 #define LISTS (1 + HAS_G + COMPACT)
 #define PLACES 2
-#define TARGET(f) (f)
-#define EPOCH(f) (FRAMES + (f))
-#define FRAME_LIST(f) (2 * FRAMES + (f))
-#define HAZARD(f) (3 * FRAMES + (f))
 #define LIST (4 * FRAMES)
 #define RETIRED_EPOCH (LIST + 1)
 #define GLOBAL_EPOCH (LIST + 2)
@@ -55,17 +51,19 @@
 #define BUFFERED 2
 #endif
 
-#include "memory.pml"
-
 #define THIS_MULTICAST 1
+#define LISTS_OF_ALL LISTS
+#define NEWEST_LIST list_count
+#define NEEDS_FENCE(l) true
+#define IS_THIS(target) ((target) == THIS_MULTICAST)
+#define NEXT_THREAD(f) (f < FRAMES_OF_A -> FRAMES_OF_A : FRAMES)
+byte list_count = 1;
+
+#include "reclaim.pml"
+
 #define ANOTHER_MULTICAST 2
 #define LIST_OF_ANOTHER 9
 
-byte fenced_epoch; /* of the newest fence; raised by read-modify-writes, read under the lock */
-byte list_count = 1;
-byte retired_at[LISTS + 1];
-bit is_retired[LISTS + 1];
-bit is_free[LISTS + 1];
 bit released; /* delegate 1: its removal has returned */
 
 /* ---- Epochs --------------------------------------------------------------------------------- */
@@ -76,93 +74,6 @@ inline advance_epoch(me, new_epoch) {
     mem[GLOBAL_EPOCH] = mem[GLOBAL_EPOCH] + 1;
     new_epoch = mem[GLOBAL_EPOCH]
   }
-}
-
-inline fence(me) {
-  EITHER(GLOBAL_EPOCH_READ_AFTER_FENCE, heavy_fence(me, unfenced);
-                                        load(me, GLOBAL_EPOCH, x);,
-                                        load(me, GLOBAL_EPOCH, x);
-                                        UNLESS(NO_FENCE, heavy_fence(me, unfenced);))
-  d_step {
-    when(fenced_epoch < x, fenced_epoch = x);
-    x = 0
-  }
-}
-
-/* ---- Reclamation ---------------------------------------------------------------------------- */
-
-inline is_reading(me, list, seen) {
-  seen = 0;
-  f = 0;
-  do
-  :: f < FRAMES && !seen ->
-     load(me, TARGET(f), x);
-     if
-     :: x == 0 -> f = (f < FRAMES_OF_A -> FRAMES_OF_A : FRAMES)
-     :: x == THIS_MULTICAST ->
-        load(me, EPOCH(f), x);
-        if
-        :: x < retired_at[list] ->
-           load(me, FRAME_LIST(f), x);
-           d_step {
-             if
-             EITHER(UNKNOWN_LIST_IGNORED, :: x == list -> seen = 1,
-                                          :: x == 0 || x == list -> seen = 1)
-             :: else
-             fi;
-             f++
-           }
-        :: else -> f++
-        fi
-     :: else -> f++
-     fi;
-     x = 0
-  :: else -> break
-  od;
-  f = 0
-}
-
-/* Under the lock; the newest first. */
-inline reclaim(me) {
-  kept = 0;
-  l = list_count;
-  do
-  :: l > 0 ->
-     if
-     :: is_retired[l] ->
-        found = 0;
-        if
-        EITHER(RECLAIMED_WITHOUT_FENCE, :: false -> skip,
-                                        :: retired_at[l] > fenced_epoch -> found = 1)
-        :: else -> is_reading(me, l, found)
-        fi;
-        d_step {
-          if
-          :: found -> kept = 1
-          :: else ->
-             printf("thread %d frees list %d\n", me, l);
-             is_retired[l] = 0;
-             is_free[l] = 1
-          fi;
-          found = 0
-        }
-     :: else
-     fi;
-     l--
-  :: else -> break
-  od;
-  if
-  EITHER(RETIRED_EPOCH_CLEARED_TOO_EARLY, :: true -> store(me, RETIRED_EPOCH, 0),
-                                          :: !kept -> store(me, RETIRED_EPOCH, 0)
-                                          :: else)
-  fi;
-  kept = 0
-}
-
-inline lock_and_reclaim(me) {
-  lock(me, STRIPE_LOCK);
-  reclaim(me);
-  unlock(me, STRIPE_LOCK)
 }
 
 /* ---- Writers, under the lock ---------------------------------------------------------------- */

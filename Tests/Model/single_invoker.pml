@@ -243,7 +243,7 @@ inline invoke(me, frame, number) {
 
 /* ---- Threads -------------------------------------------------------------------------------- */
 
-#define LOCALS byte x, f, l, unfenced, list, epoch; bit found, is_single, has_written
+#define LOCALS byte x, f, l, unfenced, list, epoch; bit found, kept, is_single, has_written
 
 proctype A() {
   LOCALS;
