@@ -209,45 +209,6 @@ TEST_CASE("Boost: a combiner") {
   CHECK(sig.combine(product()) == 6);  // signal<int(), product>
 }
 
-// ---- Differences ------------------------------------------------------------------------------
-
-TEST_CASE("a delegate that destroys its signal stops the rest") {
-  auto sig = std::make_unique<mcast::signal<void()>>();
-  int after = 0;
-  sig->add([&] { sig.reset(); });
-  sig->add([&] { ++after; });
-  (*sig)();
-  CHECK(after == 0);
-}
-
-TEST_CASE("delegates added during an invocation are called by the next") {
-  mcast::signal<void()> sig;
-  int calls = 0;
-  sig.add([&] { sig.add([&] { ++calls; }); });
-  sig();
-  CHECK(calls == 0);
-  sig();
-  CHECK(calls == 1);
-}
-
-TEST_CASE("removal waits for a call on another thread") {
-  mcast::signal<void()> sig;
-  gate entered, let_go;
-  std::atomic<bool> has_left{false};
-  const mcast::registration c = sig.add([&] {
-    entered.open();
-    let_go.wait();
-    has_left = true;
-  });
-  std::thread invokes([&] { sig(); });
-  entered.wait();
-  std::thread opens([&] { let_go.open(); });
-  CHECK(c.remove() == MULTICAST_OK);
-  CHECK(has_left);
-  invokes.join();
-  opens.join();
-}
-
 TEST_CASE("the names of other libraries are beside ours") {
   struct window {
     int calls = 0;
