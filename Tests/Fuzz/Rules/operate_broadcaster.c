@@ -230,7 +230,7 @@ void perform_unregister(const record *r) {
   choice c = choose_broadcaster(r->a);
   name_choice name = choose_name(r->d);
   multicast_broadcaster b = {c.id};
-  int function = r->b % FUNCTIONS, context = r->c % CONTEXTS, index, target;
+  int function = r->b % FUNCTIONS, context = r->c % CONTEXTS, target;
   outcomes allowed = {{0}, 0};
   bool is_destroyed;
   NOTE("multicast_broadcaster_unregister(b%lld, n%lld, f%lld c%lld)", c.index, name.name, function,
@@ -238,13 +238,8 @@ void perform_unregister(const record *r) {
   model_enter(CHANGE);
   target = find_target(&c, &name, &allowed, &is_destroyed);
   if (allowed.count == 0 || is_destroyed) {
-    index = target == NONE ? NONE : model_first_equal(target, function, context);
-    if (index == NONE) {
-      allow(&allowed, MULTICAST_ERROR_NOT_FOUND);
-    } else {
-      allowed = model_removal_by_value(index);
-      model_remove(index);
-    }
+    if (target == NONE) allow(&allowed, MULTICAST_ERROR_NOT_FOUND);
+    else remove_of(&allowed, target, function, context);
   }
   finish(multicast_broadcaster_unregister(b, name.text, delegate_of(function, context)), &allowed);
 }

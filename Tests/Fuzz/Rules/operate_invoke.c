@@ -63,25 +63,30 @@ bool is_place_open(const choice *c) {
   return is_open && c->is_alive && model.multicasts[c->index].refuses;
 }
 
+frame *begin_calls(const outcomes *errors, frame_kind kind, int target, int64_t budget) {
+  frame *f = model_enter(errors->count > 0 ? CHANGE : kind);
+  if (errors->count == 0) f->target = target, f->budget = budget;
+  return f;
+}
+
 void finish_calls(frame *f, int64_t result) {
   model_leave();
   NOTE("= %lld", result);
   EXPECT_EQ(result, f->made);
 }
 
+void end_calls(frame *f, int64_t result, const outcomes *errors) {
+  if (errors->count > 0) finish(result, errors);
+  else finish_calls(f, result);
+}
+
 static void invoke(const choice *c, const argument *a) {
   multicast m = {c->id};
   outcomes errors = errors_of(c, a->is_missing);
-  frame *f;
   add_refusal(c, &errors);
   NOTE("multicast_invoke(m%lld, event %lld, size %lld)", c->index, a->event, a->size);
-  if (errors.count > 0) {
-    model_enter(CHANGE);
-    finish(multicast_invoke(m, a->event, a->passed, a->size), &errors);
-  } else {
-    f = enter_invocation(c->index, a);
-    finish_calls(f, multicast_invoke(m, a->event, a->passed, a->size));
-  }
+  frame *f = errors.count > 0 ? model_enter(CHANGE) : enter_invocation(c->index, a);
+  end_calls(f, multicast_invoke(m, a->event, a->passed, a->size), &errors);
   free(a->payload);
 }
 
@@ -146,15 +151,8 @@ void perform_visit(const record *r) {
   outcomes errors = errors_of(&c, is_null);
   int64_t at_most = r->b % 8 == 0 ? INT64_MAX : r->b % 8;
   NOTE("multicast_visit(m%lld, stopping after %lld)", c.index, at_most);
-  if (errors.count > 0) {
-    model_enter(CHANGE);
-    finish(multicast_visit(m, is_null ? NULL : visit_delegate, NULL), &errors);
-  } else {
-    frame *f = model_enter(VISIT);
-    f->target = c.index;
-    f->budget = at_most;
-    finish_calls(f, multicast_visit(m, visit_delegate, f));
-  }
+  frame *f = begin_calls(&errors, VISIT, c.index, at_most);
+  end_calls(f, multicast_visit(m, is_null ? NULL : visit_delegate, f), &errors);
 }
 
 void perform_enumerate(const record *r) {
@@ -164,13 +162,6 @@ void perform_enumerate(const record *r) {
   outcomes errors = errors_of(&c, is_null);
   int64_t at_most = r->b % 8 == 0 ? INT64_MAX : r->b % 8;
   NOTE("multicast_enumerate(m%lld, stopping after %lld)", c.index, at_most);
-  if (errors.count > 0) {
-    model_enter(CHANGE);
-    finish(multicast_enumerate(m, is_null ? NULL : enumerate_registration, NULL), &errors);
-  } else {
-    frame *f = model_enter(ENUMERATE);
-    f->target = c.index;
-    f->budget = at_most;
-    finish_calls(f, multicast_enumerate(m, enumerate_registration, f));
-  }
+  frame *f = begin_calls(&errors, ENUMERATE, c.index, at_most);
+  end_calls(f, multicast_enumerate(m, is_null ? NULL : enumerate_registration, f), &errors);
 }

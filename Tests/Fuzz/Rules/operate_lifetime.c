@@ -20,13 +20,9 @@ void perform_create_lifetime(const record *r) {
 }
 
 void perform_end_lifetime(const record *r) {
-  choice c = choose_lifetime(r->a);
-  multicast_lifetime l = {c.id};
   limit within = choose_limit(r->b);
-  outcomes allowed = {{0}, 0};
-  NOTE("multicast_lifetime_end(l%lld)", c.index);
-  model_enter(CHANGE);
-  allow_handle_error(&allowed, &c);
+  BEGIN_CHANGE(multicast_lifetime l, choose_lifetime(r->a), "multicast_lifetime_end(l%lld)",
+               c.index);
   if (c.is_alive) {
     model.lifetimes[c.index].is_alive = false;
     for (int i = 0; i < model.registration_count; ++i)

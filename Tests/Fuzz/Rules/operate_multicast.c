@@ -36,13 +36,8 @@ static void allow_end(outcomes *allowed, int target) {
 }
 
 void perform_destroy(const record *r) {
-  choice c = choose_multicast(r->a);
-  multicast m = {c.id};
   limit within = choose_limit(r->b);
-  outcomes allowed = {{0}, 0};
-  NOTE("multicast_destroy(m%lld)", c.index);
-  model_enter(CHANGE);
-  allow_handle_error(&allowed, &c);
+  BEGIN_CHANGE(multicast m, choose_multicast(r->a), "multicast_destroy(m%lld)", c.index);
   if (c.is_alive) {
     allow_end(&allowed, c.index);
     model_destroy(c.index);
@@ -53,45 +48,40 @@ void perform_destroy(const record *r) {
 
 /* ---- Removal --------------------------------------------------------------------------------- */
 
-void perform_remove(const record *r) {
-  choice c = choose_multicast(r->a);
-  multicast m = {c.id};
-  int function = r->b % FUNCTIONS, context = r->c % CONTEXTS, index = NONE;
-  outcomes allowed = {{0}, 0};
-  NOTE("multicast_remove(m%lld, f%lld c%lld)", c.index, function, context);
-  model_enter(CHANGE);
-  allow_handle_error(&allowed, &c);
-  if (c.is_alive) {
-    index = model_first_equal(c.index, function, context);
-    if (index == NONE) {
-      allow(&allowed, MULTICAST_ERROR_NOT_FOUND);
-    } else {
-      allowed = model_removal_by_value(index);
-      model_remove(index);
-    }
+void remove_of(outcomes *allowed, int target, int function, int context) {
+  int index = model_first_equal(target, function, context);
+  if (index == NONE) {
+    allow(allowed, MULTICAST_ERROR_NOT_FOUND);
+  } else {
+    *allowed = model_removal_by_value(index);
+    model_remove(index);
   }
+}
+
+void perform_remove(const record *r) {
+  int function = r->b % FUNCTIONS, context = r->c % CONTEXTS;
+  BEGIN_CHANGE(multicast m, choose_multicast(r->a), "multicast_remove(m%lld, f%lld c%lld)", c.index,
+               function, context);
+  if (c.is_alive) remove_of(&allowed, c.index, function, context);
   finish(multicast_remove(m, delegate_of(function, context)), &allowed);
 }
 
 void perform_remove_every(const record *r) {
-  choice c = choose_multicast(r->a);
-  multicast m = {c.id};
-  selection s = {c.index, r->b % FUNCTIONS, r->c % CONTEXTS};
-  multicast_delegate d = delegate_of(s.function, s.context);
+  int function = r->b % FUNCTIONS, context = r->c % CONTEXTS;
+  multicast_delegate d = delegate_of(function, context);
   limit within = choose_limit(r->d);
   pending_calls before = {false, false}, after;
-  outcomes allowed = {{0}, 0};
   bool is_found = false;
-  NOTE("multicast_remove_every(m%lld, f%lld c%lld)", c.index, s.function, s.context);
-  model_enter(CHANGE);
-  allow_handle_error(&allowed, &c);
+  BEGIN_CHANGE(multicast m, choose_multicast(r->a), "multicast_remove_every(m%lld, f%lld c%lld)",
+               c.index, function, context);
+  selection s = {c.index, function, context};
   if (c.is_alive) {
     is_found = model_remove_selected(&s) > 0;
     if (!is_found) allow(&allowed, MULTICAST_ERROR_NOT_FOUND);
     before = model_pending(&s);
   }
   multicast_status status = within.is_limited ? multicast_remove_within(m, d, within.timeout_ns)
-                             : multicast_remove_every(m, d);
+                                              : multicast_remove_every(m, d);
   if (is_found) {
     after = model_pending(&s);
     allow_pending(&allowed, &before, &after);
@@ -101,19 +91,16 @@ void perform_remove_every(const record *r) {
 
 /* Removes by one delegate, by context, or all, and compares the status beside the count. */
 void perform_remove_several_within(const record *r) {
-  choice c = choose_multicast(r->a);
-  multicast m = {c.id};
   int what = r->d % 3;
-  selection s = {c.index, what == 0 ? r->b % FUNCTIONS : NONE, what < 2 ? r->c % CONTEXTS : NONE};
-  multicast_delegate d = delegate_of(s.function, what < 2 ? s.context : 0);
   limit within = choose_limit(r->e);
   multicast_status status = MULTICAST_ERROR_STATE, *out = r->e & 64 ? NULL : &status;
   pending_calls before = {false, false}, after;
-  outcomes allowed = {{0}, 0}, statuses = {{0}, 0};
+  outcomes statuses = {{0}, 0};
   int64_t result;
-  NOTE("multicast_remove_..._within(m%lld), way %lld", c.index, what);
-  model_enter(CHANGE);
-  allow_handle_error(&allowed, &c);
+  BEGIN_CHANGE(multicast m, choose_multicast(r->a), "multicast_remove_..._within(m%lld), way %lld",
+               c.index, what);
+  selection s = {c.index, what == 0 ? r->b % FUNCTIONS : NONE, what < 2 ? r->c % CONTEXTS : NONE};
+  multicast_delegate d = delegate_of(s.function, what < 2 ? s.context : 0);
   if (c.is_alive) {
     if (what == 0) {
       int index = model_first_equal(c.index, s.function, s.context);
@@ -139,24 +126,10 @@ void perform_remove_several_within(const record *r) {
 /* Like an invocation that makes no call. */
 void perform_prune(const record *r) {
   choice c = choose_multicast(r->a);
-  multicast m = {c.id};
-  outcomes errors = {{0}, 0};
-  int64_t result;
+  outcomes errors = errors_of(&c, false);
   NOTE("multicast_prune(m%lld)", c.index);
-  allow_handle_error(&errors, &c);
-  if (model.nesting >= NESTING) allow(&errors, MULTICAST_ERROR_LIMIT);
-  if (errors.count > 0) {
-    model_enter(CHANGE);
-    finish(multicast_prune(m), &errors);
-  } else {
-    frame *f = model_enter(PRUNE);
-    f->target = c.index;
-    f->budget = INT64_MAX;
-    result = multicast_prune(m);
-    model_leave();
-    NOTE("= %lld", result);
-    EXPECT_EQ(result, f->made);
-  }
+  frame *f = begin_calls(&errors, PRUNE, c.index, INT64_MAX);
+  end_calls(f, multicast_prune((multicast){c.id}), &errors);
 }
 
 void perform_remove_many(const record *r) {
@@ -186,34 +159,19 @@ void perform_remove_many(const record *r) {
 }
 
 void perform_remove_context(const record *r) {
-  choice c = choose_multicast(r->a);
-  multicast m = {c.id};
-  int context = r->b % CONTEXTS, removed = 0;
-  outcomes allowed = {{0}, 0};
-  NOTE("multicast_remove_context(m%lld, c%lld)", c.index, context);
-  model_enter(CHANGE);
-  allow_handle_error(&allowed, &c);
-  if (c.is_alive) {
-    for (int i = 0; i < model.registration_count; ++i) {
-      const registration *x = &model.registrations[i];
-      if (x->target != c.index || !x->is_live || x->context != context) continue;
-      model_remove(i);
-      ++removed;
-    }
-    allow(&allowed, removed);
-  }
+  int context = r->b % CONTEXTS;
+  BEGIN_CHANGE(multicast m, choose_multicast(r->a), "multicast_remove_context(m%lld, c%lld)",
+               c.index, context);
+  selection s = {c.index, NONE, context};
+  if (c.is_alive) allow(&allowed, model_remove_selected(&s));
   finish(multicast_remove_context(m, context_pointer(context)), &allowed);
 }
 
 void perform_remove_at(const record *r) {
-  choice c = choose_multicast(r->a);
-  multicast m = {c.id};
   size_t place = r->b == 0xFF ? SIZE_MAX : r->b % 12;
   int index = NONE;
-  outcomes allowed = {{0}, 0};
-  NOTE("multicast_remove_at(m%lld, %lld)", c.index, place);
-  model_enter(CHANGE);
-  allow_handle_error(&allowed, &c);
+  BEGIN_CHANGE(multicast m, choose_multicast(r->a), "multicast_remove_at(m%lld, %lld)", c.index,
+               place);
   if (c.is_alive) {
     for (size_t i = 0; i <= place; ++i) {
       index = model_next(c.index, index, model.registration_count);
@@ -230,12 +188,7 @@ void perform_remove_at(const record *r) {
 }
 
 void perform_remove_all(const record *r) {
-  choice c = choose_multicast(r->a);
-  multicast m = {c.id};
-  outcomes allowed = {{0}, 0};
-  NOTE("multicast_remove_all(m%lld)", c.index);
-  model_enter(CHANGE);
-  allow_handle_error(&allowed, &c);
+  BEGIN_CHANGE(multicast m, choose_multicast(r->a), "multicast_remove_all(m%lld)", c.index);
   if (c.is_alive) allow(&allowed, model_remove_all(c.index));
   finish(multicast_remove_all(m), &allowed);
 }

@@ -93,15 +93,10 @@ static bool is_of_another(int descriptor) {
 }
 
 void perform_destroy_queue(const record *r) {
-  choice c = choose_queue(r->a);
-  multicast_queue handle = {c.id};
-  model_queue *q = c.is_alive ? &model.queues[c.index] : NULL;
-  multicast_status status;
   limit within = choose_limit(r->b);
-  outcomes allowed = {{0}, 0};
-  NOTE("multicast_queue_destroy(q%lld)", c.index);
-  model_enter(CHANGE);
-  allow_handle_error(&allowed, &c);
+  BEGIN_CHANGE(multicast_queue handle, choose_queue(r->a), "multicast_queue_destroy(q%lld)",
+               c.index);
+  model_queue *q = c.is_alive ? &model.queues[c.index] : NULL;
   if (q != NULL) {
     q->is_alive = false;
     (void)model_queue_clear(c.index);
@@ -109,8 +104,9 @@ void perform_destroy_queue(const record *r) {
       if (model.registrations[i].queue == c.index && model.registrations[i].is_live)
         model_remove(i);
   }
-  status = within.is_limited ? multicast_queue_destroy_within(handle, within.timeout_ns)
-                             : multicast_queue_destroy(handle);
+  multicast_status status = within.is_limited
+                                ? multicast_queue_destroy_within(handle, within.timeout_ns)
+                                : multicast_queue_destroy(handle);
   if (q != NULL) {
     allow(&allowed, MULTICAST_OK);
     if (model.releases_inside > 0) allow(&allowed, MULTICAST_PENDING);
@@ -142,35 +138,21 @@ void perform_run(const record *r) {
   choice c = choose_queue(r->a);
   multicast_queue q = {c.id};
   size_t max = counts[r->b % 8];
-  outcomes errors = {{0}, 0};
-  int64_t result;
+  outcomes errors = errors_of(&c, false);
   NOTE("multicast_queue_run(q%lld, %lld)", c.index, (long long)max);
-  allow_handle_error(&errors, &c);
-  if (model.nesting >= NESTING) allow(&errors, MULTICAST_ERROR_LIMIT);
   if (c.is_alive) model.queues[c.index].needs_wake = model.queues[c.index].has_wake;
-  if (errors.count > 0) {
-    model_enter(CHANGE);
-    finish(multicast_queue_run(q, max), &errors);
-  } else {
-    frame *f = model_enter(RUN);
+  frame *f = model_enter(errors.count > 0 ? CHANGE : RUN);
+  if (errors.count == 0) {
     f->queue = c.index;
     f->is_inner = is_running(c.index);
     f->budget = max == 0 ? (int64_t)model.queues[c.index].stats.pending
                          : max > INT64_MAX ? INT64_MAX : (int64_t)max;
-    result = multicast_queue_run(q, max);
-    model_leave();
-    NOTE("= %lld", result);
-    EXPECT_EQ(result, f->made);
   }
+  end_calls(f, multicast_queue_run(q, max), &errors);
 }
 
 void perform_clear(const record *r) {
-  choice c = choose_queue(r->a);
-  multicast_queue q = {c.id};
-  outcomes allowed = {{0}, 0};
-  NOTE("multicast_queue_clear(q%lld)", c.index);
-  model_enter(CHANGE);
-  allow_handle_error(&allowed, &c);
+  BEGIN_CHANGE(multicast_queue q, choose_queue(r->a), "multicast_queue_clear(q%lld)", c.index);
   if (c.is_alive) allow(&allowed, model_queue_clear(c.index));
   finish(multicast_queue_clear(q), &allowed);
 }

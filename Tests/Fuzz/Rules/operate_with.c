@@ -237,22 +237,22 @@ void perform_notify_with(const record *r) {
 
 /* ---- One registration ------------------------------------------------------------------------ */
 
+/* The multicast of a registration that was chosen, or NONE. */
+static int target_of(const choice *c) {
+  return c->index == NONE ? NONE : model.registrations[c->index].target;
+}
+
 void perform_invoke_token(const record *r) {
   choice c = choose_registration(r->a);
   argument a = make_argument(r->b, r->c);
   multicast_token t = {c.id};
   outcomes errors = errors_of(&c, a.is_missing);
-  if (c.is_alive && model.multicasts[model.registrations[c.index].target].is_visit_only)
+  if (c.is_alive && model.multicasts[target_of(&c)].is_visit_only)
     allow(&errors, MULTICAST_ERROR_STATE);
   NOTE("multicast_token_invoke(r%lld, event %lld, size %lld)", c.index, a.event, a.size);
-  if (errors.count > 0) {
-    model_enter(CHANGE);
-    finish(multicast_token_invoke(t, a.event, a.passed, a.size), &errors);
-  } else {
-    frame *f = enter_invocation(model.registrations[c.index].target, &a);
-    f->only = c.index;
-    finish_calls(f, multicast_token_invoke(t, a.event, a.passed, a.size));
-  }
+  frame *f = errors.count > 0 ? model_enter(CHANGE) : enter_invocation(target_of(&c), &a);
+  if (errors.count == 0) f->only = c.index;
+  end_calls(f, multicast_token_invoke(t, a.event, a.passed, a.size), &errors);
   free(a.payload);
 }
 
@@ -262,16 +262,10 @@ void perform_visit_token(const record *r) {
   bool is_null = r->c == 0xFF;
   outcomes errors = errors_of(&c, is_null);
   NOTE("multicast_token_visit(r%lld)", c.index);
-  if (errors.count > 0) {
-    model_enter(CHANGE);
-    finish(multicast_token_visit(t, is_null ? NULL : visit_delegate, NULL), &errors);
-  } else {
-    frame *f = model_enter(VISIT);
-    f->target = model.registrations[c.index].target;
-    f->only = c.index;
-    f->budget = 1 + r->b % 2; /* what the visitor returns does not matter */
-    finish_calls(f, multicast_token_visit(t, visit_delegate, f));
-  }
+  /* The visitor may return anything. */
+  frame *f = begin_calls(&errors, VISIT, target_of(&c), 1 + r->b % 2);
+  if (errors.count == 0) f->only = c.index;
+  end_calls(f, multicast_token_visit(t, is_null ? NULL : visit_delegate, f), &errors);
 }
 
 /* Whether the header says which calls are running: not inside a lock, and the like. */

@@ -127,6 +127,19 @@ name_choice choose_name(uint8_t byte);
 
 /* Allows MULTICAST_ERROR_INVALID_HANDLE, unless the object is alive. */
 void allow_handle_error(outcomes *o, const choice *c);
+/* Begins an operation that changes the object of a choice: declares the choice `c`, the handle, and
+ * what is `allowed`. The rest is for NOTE. */
+#define BEGIN_CHANGE(HANDLE, CHOICE, ...)                                      \
+  choice c = CHOICE;                                                           \
+  HANDLE = {c.id};                                                             \
+  outcomes allowed = {{0}, 0};                                                 \
+  NOTE(__VA_ARGS__);                                                           \
+  model_enter(CHANGE);                                                         \
+  allow_handle_error(&allowed, &c)
+
+/* The removal of the first equal delegate. */
+void remove_of(outcomes *allowed, int target, int function, int context);
+
 /* Allows MULTICAST_ERROR_OUT_OF_MEMORY if an allocation has failed during the frame. */
 void allow_memory_error(outcomes *o, const frame *f);
 
@@ -154,8 +167,12 @@ void add_refusal(const choice *c, outcomes *errors);
 /* Whether the header leaves open if an invocation would begin inside a call of the multicast. */
 bool is_place_open(const choice *c);
 
-/* The library has returned from calls: the result must be their number. */
+/* The frame of calls; where the arguments have an error, of none. */
+frame *begin_calls(const outcomes *errors, frame_kind kind, int target, int64_t budget);
+
+/* The library has returned from calls: the result must be their number, or such an error. */
 void finish_calls(frame *f, int64_t result);
+void end_calls(frame *f, int64_t result, const outcomes *errors);
 
 /* The library has returned: no call may be missing, and the result must be allowed. */
 void finish(int64_t result, const outcomes *allowed);
