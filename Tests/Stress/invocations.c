@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "invocations.h"
+#include "operations.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -8,7 +8,6 @@
 #include "atomics.h"
 #include "context.h"
 #include "failure.h"
-#include "operations.h"
 #include "shipment.h"
 #include "statuses.h"
 #include "world.h"
@@ -121,10 +120,10 @@ static void send_any(int64_t (*send)(const shipment *s, multicast_outcome *o)) {
                           (s.how.copy != NULL ? OUT_OF_MEMORY : 0));
 }
 
-void invoke_with(void) { send_any(to_a_multicast); }
-void notify_with(void) { send_any(to_a_name); }
+OPERATION("multicast_invoke_with", 100) { send_any(to_a_multicast); }
+OPERATION("multicast_broadcaster_notify_with", 15) { send_any(to_a_name); }
 
-void invoke_token(void) {
+OPERATION("multicast_token_invoke", 40) {
   uint32_t event = random_event();
   size_t size = random_size();
   order own, *outer = order_begins(&own);
@@ -140,7 +139,7 @@ static bool pass_on(void *context, const multicast_delegate *d) {
   return context != NULL;
 }
 
-void visit_token(void) {
+OPERATION("multicast_token_visit", 15) {
   order own, *outer = order_begins(&own);
   int64_t count = multicast_token_visit(random_token(), pass_on, one_in(2) ? &own : NULL);
   EXPECT_COUNT(count, OK | INVALID_HANDLE);
@@ -148,7 +147,7 @@ void visit_token(void) {
   actor_current()->order = outer;
 }
 
-void read_call_stack(void) {
+OPERATION("multicast_call_stack", 5) {
   multicast_token all[256], some[2] = {{0}, {0}};
   int64_t depth = multicast_call_stack(all, 256), i;
   MUST(depth >= 0 && depth <= 256, "%lld calls", (long long)depth);

@@ -15,7 +15,6 @@
 #include "borrowed.h"
 #include "carrier.h"
 #include "failure.h"
-#include "invocations.h"
 #include "replays.h"
 #include "sessions.h"
 #include "statuses.h"
@@ -68,9 +67,9 @@ static void invoke_one(multicast m) {
   order_ends(outer, count);
 }
 
-static void invoke(void) { invoke_one(random_multicast()); }
+OPERATION("multicast_invoke", 160) { invoke_one(random_multicast()); }
 
-static void notify(void) {
+OPERATION("multicast_broadcaster_notify", 30) {
   uint32_t event = random_event();
   size_t size = random_size();
   order own, *outer = order_begins(&own);
@@ -80,7 +79,7 @@ static void notify(void) {
   actor_current()->order = outer;
 }
 
-static void deliver(void) {
+OPERATION("multicast_broadcaster_deliver", 10) {
   uint32_t event = random_event();
   size_t size = random_size();
   order own, *outer = order_begins(&own);
@@ -109,7 +108,7 @@ static bool look_at(void *context, const multicast_registration *r) {
   return --*(int *)context != 0;
 }
 
-static void enumerate(void) {
+OPERATION("multicast_enumerate", 15) {
   int left = (int)random_below(20);
   EXPECT_COUNT(multicast_enumerate(random_multicast(), look_at, &left), OK | INVALID_HANDLE);
 }
@@ -119,12 +118,12 @@ static bool look_at_line(void *left, const char *line, size_t size) {
   return --*(int *)left != 0;
 }
 
-static void dump(void) {
+OPERATION("multicast_dump", 1) {
   int left = one_in(4) ? -1 : (int)random_below(200);
   EXPECT(multicast_dump(look_at_line, &left), OK);
 }
 
-static void describe(void) {
+OPERATION("multicast_describe", 8) {
   int left = -1;
   EXPECT(multicast_describe(random_multicast(), look_at_line, &left), OK | INVALID_HANDLE);
 }
@@ -175,7 +174,7 @@ static multicast_watch watch_with(watcher *w) {
   return watch;
 }
 
-static void set_watch(void) {
+OPERATION("multicast_set_watch", 20) {
   multicast m = random_multicast();
   multicast_watch watch = watch_with(&always);
   if (m.id == 0) return;
@@ -183,7 +182,7 @@ static void set_watch(void) {
 }
 
 /* One thread at a time: it knows whose functions may still run. */
-static void watch_all(void) {
+OPERATION("multicast_set_watch of all", 6) {
   static bool is_busy;
   multicast all = {0};
   watcher *w;
@@ -217,7 +216,7 @@ static bool undo_visit(void *context, const multicast_delegate *d) {
   return true;
 }
 
-static void visit_undo(void) {
+OPERATION("multicast_visit_undo", 15) {
   trial t = {.left = one_in(2) ? -1 : (int)random_below(20)};
   int64_t count = multicast_visit_undo(random_multicast(), try_visit, undo_visit, &t);
   EXPECT_COUNT(count, OK | INVALID_HANDLE);
@@ -227,7 +226,7 @@ static void visit_undo(void) {
        (long long)count, t.visited, t.undone);
 }
 
-static void visit(void) { visit_one(random_multicast()); }
+OPERATION("multicast_visit", 20) { visit_one(random_multicast()); }
 
 /* ---- Adding ---------------------------------------------------------------------------------- */
 
@@ -237,7 +236,7 @@ static void choose_place(context *c) {
 }
 
 /* The library owns the context from the call on: it may be freed when the call returns. */
-static void add_one(void) {
+OPERATION("multicast_add", 100) {
   context *c = context_make();
   bool is_retained = one_in(2);
   choose_place(c);
@@ -250,7 +249,7 @@ static void add_one(void) {
   }
 }
 
-static void register_one(void) {
+OPERATION("multicast_broadcaster_register", 20) {
   context *c = context_make();
   bool is_retained = one_in(2);
   choose_place(c);
@@ -288,11 +287,11 @@ static void add_several(bool is_by_name) {
   }
 }
 
-static void add_many(void) { add_several(false); }
-static void register_many(void) { add_several(true); }
+OPERATION("multicast_add_many", 15) { add_several(false); }
+OPERATION("multicast_broadcaster_register_many", 5) { add_several(true); }
 
 /* Equal delegates: all registrations share one context. */
-static void add_equal(void) {
+OPERATION("multicast_add of equal delegates", 10) {
   context *c = context_make();
   multicast m = random_multicast();
   multicast_delegate delegates[3];
@@ -316,7 +315,7 @@ static void add_equal(void) {
 }
 
 /* Removals that follow each other closely. Invocations of this multicast make full fences then. */
-static void change_in_a_row(void) {
+OPERATION("additions and removals in a row", 8) {
   multicast m = random_multicast();
   uint32_t i, count = 15 + random_below(15);
   for (i = 0; i < count; ++i) {
@@ -332,7 +331,7 @@ static void change_in_a_row(void) {
   }
 }
 
-static void add_wrongly(void) {
+OPERATION("multicast_add with invalid options", 4) {
   context *c = context_make();
   multicast_delegate d = context_delegate(c);
   bool is_released = false;
@@ -353,27 +352,29 @@ static void add_wrongly(void) {
   if (!is_released) context_release(c);
 }
 
-static void borrow(void) { borrowed_add(random_multicast(), random_queue(), random_lifetime()); }
-static void remove_borrowed(void) { borrowed_remove(); }
-static void take_over(void) { borrowed_take_over(false); }
+OPERATION("multicast_add without release", 40) {
+  borrowed_add(random_multicast(), random_queue(), random_lifetime());
+}
+OPERATION("removal without release", 40) { borrowed_remove(); }
+OPERATION("taking over a context without release", 4) { borrowed_take_over(false); }
 
 /* ---- Removal --------------------------------------------------------------------------------- */
 
-static void remove_token(void) {
+OPERATION("multicast_token_remove", 60) {
   multicast_token t = random_token();
   multicast_status status = multicast_token_remove(t);
   EXPECT(status, OK | INVALID_HANDLE | (waits_for_certain() ? 0 : PENDING));
   finished_if_ok(status, t);
 }
 
-static void remove_token_nowait(void) {
+OPERATION("multicast_token_remove_nowait", 20) {
   multicast_token t = random_token();
   multicast_status status = multicast_token_remove_nowait(t);
   EXPECT(status, OK | PENDING | INVALID_HANDLE);
   finished_if_ok(status, t);
 }
 
-static void remove_token_within(void) {
+OPERATION("multicast_token_remove_within", 20) {
   multicast_token t = random_token();
   multicast_status status = multicast_token_remove_within(t, random_below(200000));
   EXPECT(status, OK | PENDING | INVALID_HANDLE | TIMEOUT);
@@ -403,9 +404,10 @@ static void remove_listed(void) {
       EXPECT_COUNT(multicast_remove_context(m, listed[number].context), OK | INVALID_HANDLE);
   }
 }
+OPERATION("multicast_remove", 30) { remove_listed(); }
 
 /* Of all equal ones, or of several, with a time limit or without waiting. */
-static void remove_listed_within(void) {
+OPERATION("removals with a time limit", 25) {
   multicast m = random_multicast();
   multicast_delegate listed[4];
   multicast_status status = MULTICAST_ERROR_STATE;
@@ -429,49 +431,49 @@ static void remove_listed_within(void) {
   if (out != NULL) EXPECT(status, count < 0 ? INVALID_HANDLE : OK | PENDING | TIMEOUT);
 }
 
-static void remove_all_within(void) {
+OPERATION("multicast_remove_all_within", 2) {
   multicast_status status = MULTICAST_ERROR_STATE;
   int64_t count = multicast_remove_all_within(random_multicast(), random_below(1000), &status);
   EXPECT_COUNT(count, OK | INVALID_HANDLE);
   EXPECT(status, count < 0 ? INVALID_HANDLE : OK | PENDING | TIMEOUT);
 }
 
-static void prepare_thread(void) { EXPECT(multicast_thread_prepare(), OK); }
+OPERATION("multicast_thread_prepare", 2) { EXPECT(multicast_thread_prepare(), OK); }
 
-static void trim(void) { EXPECT_COUNT(multicast_trim(), OK); }
+OPERATION("multicast_trim", 2) { EXPECT_COUNT(multicast_trim(), OK); }
 
-static void prune(void) {
+OPERATION("multicast_prune", 8) {
   EXPECT_COUNT(multicast_prune(random_multicast()), OK | INVALID_HANDLE);
 }
 
-static void remove_at(void) {
+OPERATION("multicast_remove_at", 15) {
   EXPECT(multicast_remove_at(random_multicast(), random_below(30)),
          OK | PENDING | INVALID_HANDLE | NOT_FOUND);
 }
 
-static void remove_all(void) {
+OPERATION("multicast_remove_all", 3) {
   EXPECT_COUNT(multicast_remove_all(random_multicast()), OK | INVALID_HANDLE);
 }
 
-static void unregister(void) {
+OPERATION("multicast_broadcaster_unregister", 5) {
   multicast_delegate d = {ignore_call, NULL};
   EXPECT(multicast_broadcaster_unregister(random_broadcaster(), random_name(), d),
          OK | PENDING | INVALID_HANDLE | NOT_FOUND);
 }
 
-static void unregister_all(void) {
+OPERATION("multicast_broadcaster_unregister_all", 3) {
   EXPECT_COUNT(multicast_broadcaster_unregister_all(random_broadcaster(), random_name()),
                OK | INVALID_HANDLE);
 }
 
-static void unregister_context(void) {
+OPERATION("multicast_broadcaster_unregister_context", 2) {
   EXPECT_COUNT(multicast_broadcaster_unregister_context(random_broadcaster(), random_name(), NULL),
                OK | INVALID_HANDLE);
 }
 
 /* ---- Queries --------------------------------------------------------------------------------- */
 
-static void query(void) {
+OPERATION("a query", 40) {
   multicast_queue_stats s = multicast_queue_stats_default();
   multicast_delegate d = {ignore_call, NULL};
   multicast m = random_multicast();
@@ -494,7 +496,7 @@ static void query(void) {
   }
 }
 
-static void get(void) {
+OPERATION("multicast_token_get", 20) {
   multicast_registration r = MULTICAST_REGISTRATION_INIT;
   multicast_token t = random_token();
   multicast_status status = multicast_token_get(t, &r);
@@ -505,24 +507,24 @@ static void get(void) {
   MUST(r.priority >= -1 && r.priority <= 2, "priority %d", r.priority);
 }
 
-static void pause_or_resume(void) {
+OPERATION("multicast_token_pause or resume", 30) {
   multicast_token t = random_token();
   EXPECT(one_in(3) ? multicast_token_pause(t) : multicast_token_resume(t), OK | INVALID_HANDLE);
 }
 
 /* ---- Create and destroy ---------------------------------------------------------------------- */
 
-static void replace_multicast(void) {
+OPERATION("multicast_destroy and create", 8) {
   multicast old = {SWAP(world_multicasts[random_below(MULTICAST_COUNT)], make_multicast().id)};
   EXPECT(multicast_destroy(old), OK | PENDING | INVALID_HANDLE);
 }
 
 /* The handle stays in the table, and is stale. */
-static void destroy_multicast(void) {
+OPERATION("multicast_destroy", 2) {
   EXPECT(multicast_destroy(random_multicast()), OK | PENDING | INVALID_HANDLE);
 }
 
-static void replace_lifetime(void) {
+OPERATION("multicast_lifetime_end", 8) {
   multicast_lifetime fresh = multicast_lifetime_create();
   multicast_lifetime old = {SWAP(world_lifetimes[random_below(LIFETIME_COUNT)], fresh.id)};
   EXPECT(multicast_lifetime_end(old), OK | PENDING | INVALID_HANDLE);
@@ -533,12 +535,12 @@ static uint64_t random_timeout(void) {
   return one_in(2) ? 0 : one_in(4) ? MULTICAST_FOREVER : random_below(100000);
 }
 
-static void destroy_multicast_within(void) {
+OPERATION("multicast_destroy_within", 3) {
   EXPECT(multicast_destroy_within(random_multicast(), random_timeout()),
          OK | PENDING | INVALID_HANDLE | TIMEOUT);
 }
 
-static void end_lifetime_within(void) {
+OPERATION("multicast_lifetime_end_within", 3) {
   multicast_lifetime l = random_lifetime();
   EXPECT(multicast_lifetime_end_within(l, random_timeout()),
          OK | PENDING | INVALID_HANDLE | TIMEOUT);
@@ -546,7 +548,7 @@ static void end_lifetime_within(void) {
 }
 
 /* Another thread may end any of them at any time. */
-static void ask_ended(void) {
+OPERATION("multicast_ended_within", 10) {
   const uint64_t handles[] = {random_token().id, random_multicast().id, random_lifetime().id,
                               random_queue().id};
   const uint64_t handle = handles[random_below(4)];
@@ -559,20 +561,20 @@ static void ask_ended(void) {
          (unsigned long long)handle);
 }
 
-static void destroy_broadcaster_within(void) {
+OPERATION("multicast_broadcaster_destroy_within", 2) {
   multicast_broadcaster b = random_broadcaster();
   EXPECT(multicast_broadcaster_destroy_within(b, random_timeout()),
          OK | PENDING | INVALID_HANDLE | TIMEOUT);
   MUST(!multicast_broadcaster_is_valid(b), "a destroyed broadcaster is valid");
 }
 
-static void replace_queue(void) {
+OPERATION("multicast_queue_destroy", 5) {
   multicast_queue fresh = make_queue();
   multicast_queue old = {SWAP(world_queues[1 + random_below(QUEUE_COUNT - 1)], fresh.id)};
   EXPECT(destroy_queue(old), OK | PENDING | INVALID_HANDLE);
 }
 
-static void replace_broadcaster(void) {
+OPERATION("multicast_broadcaster_destroy", 3) {
   multicast_broadcaster_options options = multicast_broadcaster_options_default();
   multicast_broadcaster old;
   if (one_in(2)) options.queue.id = LOAD(world_queues[0]);
@@ -582,7 +584,7 @@ static void replace_broadcaster(void) {
   EXPECT(multicast_broadcaster_destroy(old), OK | PENDING | INVALID_HANDLE);
 }
 
-static void attach_transport(void) {
+OPERATION("multicast_broadcaster_attach", 6) {
   multicast_broadcaster b = random_broadcaster();
   multicast_transport transport;
   bool is_none = one_in(4);
@@ -601,9 +603,9 @@ static void run_queue(multicast_queue q) {
   a->order = outer;
 }
 
-static void run(void) { run_queue(random_queue()); }
+OPERATION("multicast_queue_run", 40) { run_queue(random_queue()); }
 
-static void wait_for_calls(void) {
+OPERATION("multicast_queue_wait", 10) {
   int64_t count = multicast_queue_wait(random_queue(), random_below(50000));
   EXPECT_COUNT(count, OK | INVALID_HANDLE | TIMEOUT);
   MUST(count != 0, "the wait ended without a queued call");
@@ -614,12 +616,12 @@ static multicast_queue random_other_queue(void) {
   return (multicast_queue){LOAD(world_queues[1 + random_below(QUEUE_COUNT - 1)])};
 }
 
-static void clear_queue(void) {
+OPERATION("multicast_queue_clear", 4) {
   EXPECT_COUNT(multicast_queue_clear(random_queue()), OK | INVALID_HANDLE);
 }
 
 /* Not the first queue. */
-static void destroy_queue_within(void) {
+OPERATION("multicast_queue_destroy_within", 3) {
   multicast_queue q = random_other_queue();
   multicast_status status = multicast_queue_destroy_within(q, random_timeout());
   EXPECT(status, OK | PENDING | INVALID_HANDLE | TIMEOUT);
@@ -627,11 +629,11 @@ static void destroy_queue_within(void) {
   MUST(!multicast_queue_is_valid(q), "a destroyed queue is valid");
 }
 
-static void start_queue(void) {
+OPERATION("multicast_queue_start", 6) {
   EXPECT(multicast_queue_start(random_other_queue()), OK | INVALID_HANDLE | STATE);
 }
 
-static void stop_queue(void) {
+OPERATION("multicast_queue_stop", 4) {
   if (LOAD(world_is_calm) && !is_outside_of_calls()) return;
   EXPECT(multicast_queue_stop(random_other_queue()), OK | PENDING | INVALID_HANDLE | STATE);
 }
@@ -649,88 +651,18 @@ void run_queues(void) {
 
 /* ---- Choosing -------------------------------------------------------------------------------- */
 
-typedef struct operation {
-  const char *name;
-  uint32_t weight;
-  void (*perform)(void);
-} operation;
+static operation operations[100];
+static int operation_count;
 
-static const operation operations[] = {
-    {"multicast_add", 100, add_one},
-    {"multicast_broadcaster_register", 20, register_one},
-    {"multicast_add_many", 15, add_many},
-    {"multicast_broadcaster_register_many", 5, register_many},
-    {"multicast_add of equal delegates", 10, add_equal},
-    {"additions and removals in a row", 8, change_in_a_row},
-    {"multicast_add with invalid options", 4, add_wrongly},
-    {"multicast_add without release", 40, borrow},
-    {"removal without release", 40, remove_borrowed},
-    {"taking over a context without release", 4, take_over},
-    {"multicast_token_remove", 60, remove_token},
-    {"multicast_token_remove_nowait", 20, remove_token_nowait},
-    {"multicast_token_remove_within", 20, remove_token_within},
-    {"multicast_remove", 30, remove_listed},
-    {"removals with a time limit", 25, remove_listed_within},
-    {"multicast_remove_all_within", 2, remove_all_within},
-    {"multicast_prune", 8, prune},
-    {"multicast_thread_prepare", 2, prepare_thread},
-    {"multicast_trim", 2, trim},
-    {"multicast_broadcaster_unregister_context", 2, unregister_context},
-    {"multicast_token_get", 20, get},
-    {"multicast_destroy_within", 3, destroy_multicast_within},
-    {"multicast_lifetime_end_within", 3, end_lifetime_within},
-    {"multicast_ended_within", 10, ask_ended},
-    {"multicast_queue_destroy_within", 3, destroy_queue_within},
-    {"multicast_broadcaster_destroy_within", 2, destroy_broadcaster_within},
-    {"multicast_queue_clear", 4, clear_queue},
-    {"multicast_remove_at", 15, remove_at},
-    {"multicast_remove_all", 3, remove_all},
-    {"multicast_broadcaster_unregister", 5, unregister},
-    {"multicast_broadcaster_unregister_all", 3, unregister_all},
-    {"multicast_invoke", 160, invoke},
-    {"multicast_broadcaster_notify", 30, notify},
-    {"multicast_broadcaster_deliver", 10, deliver},
-    {"multicast_broadcaster_attach", 6, attach_transport},
-    {"multicast_visit", 20, visit},
-    {"multicast_visit_undo", 15, visit_undo},
-    {"multicast_enumerate", 15, enumerate},
-    {"multicast_describe", 8, describe},
-    {"multicast_dump", 1, dump},
-    {"multicast_set_watch", 20, set_watch},
-    {"multicast_set_watch of all", 6, watch_all},
-    {"multicast_invoke_with", 100, invoke_with},
-    {"multicast_broadcaster_notify_with", 15, notify_with},
-    {"multicast_token_invoke", 40, invoke_token},
-    {"multicast_token_visit", 15, visit_token},
-    {"multicast_call_stack", 5, read_call_stack},
-    {"a query", 40, query},
-    {"multicast_token_pause or resume", 30, pause_or_resume},
-    {"multicast_destroy and create", 8, replace_multicast},
-    {"multicast_destroy", 2, destroy_multicast},
-    {"multicast_lifetime_end", 8, replace_lifetime},
-    {"multicast_queue_destroy", 5, replace_queue},
-    {"multicast_broadcaster_destroy", 3, replace_broadcaster},
-    {"multicast_queue_run", 40, run},
-    {"multicast_queue_wait", 10, wait_for_calls},
-    {"multicast_queue_start", 6, start_queue},
-    {"multicast_queue_stop", 4, stop_queue},
-    {"a session under a lifetime", 6, session_under_lifetime},
-    {"a session with a queue", 4, session_with_queue},
-    {"a session with a multicast", 6, session_with_multicast},
-    {"a session with contexts of one kind", 8, session_with_contexts_of_one_kind},
-    {"multicast_invoke, kept for replays", 20, replays_invoke},
-    {"multicast_add with replays", 20, replays_listen},
-    {"multicast_destroy of one that replays", 1, replays_replace},
-    {"a session that waits for the thread of a queue", 3, session_that_waits},
-    {"a session that waits for itself", 6, session_that_waits_for_itself},
-    {"a session that others end", 3, session_that_others_end},
-    {"a session that forks", 1, session_that_forks},
-};
-enum { OPERATION_COUNT = sizeof operations / sizeof *operations };
+void operation_register(operation o) {
+  MUST(operation_count < (int)(sizeof operations / sizeof *operations), "too many operations");
+  operations[operation_count++] = o;
+}
 
 static const operation *choose(void) {
-  uint32_t i, sum = 0, number;
-  for (i = 0; i < OPERATION_COUNT; ++i) sum += operations[i].weight;
+  uint32_t sum = 0, number;
+  int i;
+  for (i = 0; i < operation_count; ++i) sum += operations[i].weight;
   number = random_below(sum);
   for (i = 0; number >= operations[i].weight; ++i) number -= operations[i].weight;
   return &operations[i];

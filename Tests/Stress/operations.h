@@ -5,6 +5,24 @@
 
 #include "context.h"
 
+/* OPERATION(name, weight) { ... }: one of the random operations. The larger its weight, the more
+ * often it is performed. */
+#define OPERATION(...) OPERATION_AT(__LINE__, __VA_ARGS__)
+#define OPERATION_AT(...) OPERATION_AS(__VA_ARGS__)
+#define OPERATION_AS(LINE, NAME, WEIGHT)                                       \
+  static void perform_##LINE(void);                                            \
+  __attribute__((constructor)) static void register_##LINE(void) {             \
+    operation_register((operation){NAME, WEIGHT, perform_##LINE});             \
+  }                                                                            \
+  static void perform_##LINE(void)
+
+typedef struct operation {
+  const char *name;
+  uint32_t weight;
+  void (*perform)(void);
+} operation;
+void operation_register(operation o);
+
 /* Performs one random operation. */
 void operate(void);
 

@@ -10,6 +10,7 @@
 #include "atomics.h"
 #include "failure.h"
 #include "multicast.h"
+#include "operations.h"
 #include "sessions.h"
 #include "statuses.h"
 #include "world.h"
@@ -101,7 +102,7 @@ void replays_make(void) {
   MUST(LOAD(current) != 0, "a multicast");
 }
 
-void replays_replace(void) {
+OPERATION("multicast_destroy of one that replays", 1) {
   multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;
   options.replay = KEPT;
   multicast old = {SWAP(current, multicast_create_with(&options).id)};
@@ -130,8 +131,9 @@ void replays_invoke(void) {
   }
   is_sending = false;
 }
+OPERATION("multicast_invoke, kept for replays", 20) { replays_invoke(); }
 
-void replays_listen(void) {
+OPERATION("multicast_add with replays", 20) {
   multicast m = {LOAD(current)};
   multicast_add_options options;
   multicast_token token = {0};

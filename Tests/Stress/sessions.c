@@ -72,7 +72,7 @@ static void release_members(session *s) {
   while (s->count > 0) context_release(s->members[--s->count]);
 }
 
-void session_under_lifetime(void) {
+OPERATION("a session under a lifetime", 6) {
   multicast_lifetime l = multicast_lifetime_create();
   multicast any = {0};
   multicast_queue none = {0};
@@ -89,7 +89,7 @@ void session_under_lifetime(void) {
   release_members(&s);
 }
 
-void session_with_queue(void) {
+OPERATION("a session with a queue", 4) {
   multicast_queue q = make_queue();
   multicast any = {0};
   multicast_lifetime none = {0};
@@ -106,7 +106,7 @@ void session_with_queue(void) {
   release_members(&s);
 }
 
-void session_with_multicast(void) {
+OPERATION("a session with a multicast", 6) {
   multicast m = multicast_create();
   multicast_lifetime none = {0};
   multicast_queue any = {0};
@@ -161,7 +161,7 @@ static void release_listeners(void *context) {
 }
 
 /* A multicast that locks the contexts. Others know its members only. */
-void session_with_contexts_of_one_kind(void) {
+OPERATION("a session with contexts of one kind", 8) {
   multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;
   listeners *heard = calloc(1, sizeof *heard);
   multicast_lifetime none = {0};
@@ -243,7 +243,8 @@ static multicast_queue_stats stats_of(const line *l) {
   return s;
 }
 
-void session_that_waits(void) {
+/* Here no other operation uses the queue: the outcome of each invocation is known. */
+OPERATION("a session that waits for the thread of a queue", 3) {
   line l;
   multicast_outcome o;
   if (is_in_calm_call()) return;
@@ -261,7 +262,7 @@ void session_that_waits(void) {
 }
 
 /* This thread is expected to run the queue: it waits for nothing. */
-void session_that_waits_for_itself(void) {
+OPERATION("a session that waits for itself", 6) {
   line l;
   multicast_outcome o;
   int32_t wakes;
@@ -304,7 +305,8 @@ static void work_in_child(const line *l) {
   _exit(0);
 }
 
-void session_that_forks(void) {
+/* Forks while calls wait. The child must not release the payloads of this process. */
+OPERATION("a session that forks", 1) {
   actor *a = actor_current();
   bool was_plain = a->is_plain;
   multicast_outcome o;
@@ -327,7 +329,8 @@ void session_that_forks(void) {
 /* The line of the session that waits, or 0. */
 static uint64_t abandoned_queue, abandoned_target;
 
-void session_that_others_end(void) {
+/* Its queue is never run: `end_abandoned` ends its calls. */
+OPERATION("a session that others end", 3) {
   static uint64_t is_taken;
   uint64_t no = 0;
   multicast_outcome o;
