@@ -322,22 +322,16 @@ proctype A() {
   done++
 }
 
-#if HAS_B
-THREAD(B, LOCALS, invoke(1, FRAMES_OF_A))
-#endif
+IF(HAS_B, THREAD(B, LOCALS, invoke(1, FRAMES_OF_A)))
 
-#if HAS_G
-THREAD(G, WRITER_LOCALS,
-       byte times;
-       do
-       :: times < HAS_G -> add(2); times++
-       :: else -> break
-       od)
-#endif
+IF(HAS_G, THREAD(G, WRITER_LOCALS,
+                 byte times;
+                 do
+                 :: times < HAS_G -> add(2); times++
+                 :: else -> break
+                 od))
 
-#if HAS_R
-THREAD(R, WRITER_LOCALS, remove(3))
-#endif
+IF(HAS_R, THREAD(R, WRITER_LOCALS, remove(3)))
 
 init {
   byte each;

@@ -23,6 +23,21 @@
 #define BUFFER 4 /* capacity of a store buffer; a thread that finds its buffer full waits */
 #endif
 
+/* X(q, its bit) for each buffer. */
+#if BUFFERED > 4
+#define EACH_BUFFER(X) X(0, 1) X(1, 2) X(2, 4) X(3, 8) X(4, 16)
+#elif BUFFERED > 3
+#define EACH_BUFFER(X) X(0, 1) X(1, 2) X(2, 4) X(3, 8)
+#elif BUFFERED > 2
+#define EACH_BUFFER(X) X(0, 1) X(1, 2) X(2, 4)
+#elif BUFFERED > 1
+#define EACH_BUFFER(X) X(0, 1) X(1, 2)
+#elif BUFFERED > 0
+#define EACH_BUFFER(X) X(0, 1)
+#else
+#define EACH_BUFFER(X)
+#endif
+
 #if BUFFERED > 0
 #define CELLS (BUFFERED * BUFFER)
 #define BUFFERS BUFFERED
@@ -61,23 +76,12 @@ inline drain_all(q) {
   od
 }
 
+#define DRAINS(q, one) :: d_step { store_count[q] > 0 -> drain_one(q) }
 #if BUFFERED > 0
 active proctype Memory() {
 end:
   do
-  :: d_step { store_count[0] > 0 -> drain_one(0) }
-#if BUFFERED > 1
-  :: d_step { store_count[1] > 0 -> drain_one(1) }
-#endif
-#if BUFFERED > 2
-  :: d_step { store_count[2] > 0 -> drain_one(2) }
-#endif
-#if BUFFERED > 3
-  :: d_step { store_count[3] > 0 -> drain_one(3) }
-#endif
-#if BUFFERED > 4
-  :: d_step { store_count[4] > 0 -> drain_one(4) }
-#endif
+  EACH_BUFFER(DRAINS)
   od
 }
 #endif
@@ -124,25 +128,14 @@ inline full_fence(me) { BUFFER_IS_EMPTY(me) }
 #else
 #define light_fence(me) skip
 
+#define FENCES_THREAD(q, one) \
+  :: d_step { unfenced & one -> drain_all(q); unfenced = unfenced & ~one }
+
 /* `unfenced`, a variable of the caller, is the set of threads that have not executed the fence. */
 inline heavy_fence(me, unfenced) {
   d_step { BUFFER_IS_EMPTY(me) -> unfenced = (1 << BUFFERED) - 1 };
   do
-#if BUFFERED > 0
-  :: d_step { unfenced & 1 -> drain_all(0); unfenced = unfenced & ~1 }
-#endif
-#if BUFFERED > 1
-  :: d_step { unfenced & 2 -> drain_all(1); unfenced = unfenced & ~2 }
-#endif
-#if BUFFERED > 2
-  :: d_step { unfenced & 4 -> drain_all(2); unfenced = unfenced & ~4 }
-#endif
-#if BUFFERED > 3
-  :: d_step { unfenced & 8 -> drain_all(3); unfenced = unfenced & ~8 }
-#endif
-#if BUFFERED > 4
-  :: d_step { unfenced & 16 -> drain_all(4); unfenced = unfenced & ~16 }
-#endif
+  EACH_BUFFER(FENCES_THREAD)
   :: unfenced == 0 -> break
   od;
   skip
@@ -182,19 +175,5 @@ inline wake_all() {
 
 byte done; /* threads that have ended */
 
-#if BUFFERED > 4
-#define ALL_DRAINED \
-  (BUFFER_IS_EMPTY(0) && BUFFER_IS_EMPTY(1) && BUFFER_IS_EMPTY(2) && BUFFER_IS_EMPTY(3) && \
-   BUFFER_IS_EMPTY(4))
-#elif BUFFERED > 3
-#define ALL_DRAINED \
-  (BUFFER_IS_EMPTY(0) && BUFFER_IS_EMPTY(1) && BUFFER_IS_EMPTY(2) && BUFFER_IS_EMPTY(3))
-#elif BUFFERED > 2
-#define ALL_DRAINED (BUFFER_IS_EMPTY(0) && BUFFER_IS_EMPTY(1) && BUFFER_IS_EMPTY(2))
-#elif BUFFERED > 1
-#define ALL_DRAINED (BUFFER_IS_EMPTY(0) && BUFFER_IS_EMPTY(1))
-#elif BUFFERED > 0
-#define ALL_DRAINED BUFFER_IS_EMPTY(0)
-#else
-#define ALL_DRAINED true
-#endif
+#define AND_IS_EMPTY(q, one) && BUFFER_IS_EMPTY(q)
+#define ALL_DRAINED (true EACH_BUFFER(AND_IS_EMPTY))
