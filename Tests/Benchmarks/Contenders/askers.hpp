@@ -14,16 +14,7 @@
 #include "qt_asker.hpp"
 #endif
 
-#ifdef HAS_GLIB
-using glib_askers = contenders<glib_asker>;
-#else
-using glib_askers = contenders<>;
-#endif
-#ifdef HAS_QT
-using peer_askers = glib_askers::with<qt_asker, promise_asker>;
-#else
-using peer_askers = glib_askers::with<promise_asker>;
-#endif
-
+using peer_askers =
+    contenders<WHEN(HAS_GLIB, glib_asker, ) WHEN(HAS_QT, qt_asker, ) promise_asker>;
 using libmulticast_askers =
     contenders<libmulticast_asker<shared_library>, libmulticast_asker<static_library>>;

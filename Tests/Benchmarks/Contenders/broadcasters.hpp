@@ -13,8 +13,5 @@
 
 using libmulticast_broadcasters = contenders<libmulticast_broadcaster_contender<shared_library>,
                                              libmulticast_broadcaster_contender<static_library>>;
-#ifdef HAS_GLIB
-using peer_broadcasters = contenders<gobject_broadcaster_contender, map_broadcaster_contender>;
-#else
-using peer_broadcasters = contenders<map_broadcaster_contender>;
-#endif
+using peer_broadcasters =
+    contenders<WHEN(HAS_GLIB, gobject_broadcaster_contender, ) map_broadcaster_contender>;

@@ -45,31 +45,11 @@ using bare_loops = contenders<
 
 using peers = contenders<
     libmulticast_cpp_contender,  // it has what peers have
-#ifdef HAS_BOOST
-    boost_signals2_contender,
-#endif
-#ifdef HAS_SIGCXX
-    sigcxx_contender,
-#endif
-#ifdef HAS_GLIB
-    gobject_contender,
-#endif
-#ifdef HAS_QT
-    qt_contender,
-#endif
-#ifdef HAS_URCU
-    urcu_contender,
-#endif
-#ifdef HAS_SIGSLOT
-    sigslot_contender,
-#endif
-#ifdef HAS_NANO_SIGNAL_SLOT
-    nano_signal_slot_contender,
-#endif
-#ifdef HAS_EVENTPP
-    eventpp_contender,
-#endif
-    mutex_contender>;
+    WHEN(HAS_BOOST, boost_signals2_contender, ) WHEN(HAS_SIGCXX, sigcxx_contender, )
+    WHEN(HAS_GLIB, gobject_contender, ) WHEN(HAS_QT, qt_contender, )
+    WHEN(HAS_URCU, urcu_contender, ) WHEN(HAS_SIGSLOT, sigslot_contender, )
+    WHEN(HAS_EVENTPP, eventpp_contender, )
+    WHEN(HAS_NANO_SIGNAL_SLOT, nano_signal_slot_contender, ) mutex_contender>;
 
 /// The names of the contenders that are not thread-safe, for `run_question`.
 inline std::string not_thread_safe() {

@@ -20,17 +20,9 @@
 #include "qt_queue.hpp"
 #endif
 
-#ifdef HAS_GLIB
-using glib_queues = contenders<glib_queue_contender>;
-#else
-using glib_queues = contenders<>;
-#endif
-#ifdef HAS_QT
-using peer_queues = glib_queues::with<qt_queue_contender, condition_queue_contender>;
-#else
-using peer_queues = glib_queues::with<condition_queue_contender>;
-#endif
-
+using peer_queues =
+    contenders<WHEN(HAS_GLIB, glib_queue_contender, ) WHEN(HAS_QT, qt_queue_contender, )
+                   condition_queue_contender>;
 using polled_queues =
     contenders<libmulticast_queue_contender<shared_library, runner::loop>,
                libmulticast_queue_contender<static_library, runner::loop>,

@@ -77,8 +77,4 @@ struct string_deque {
   std::deque<std::function<void()>> waiting;
 };
 
-#ifdef HAS_QT
-using string_queues = contenders<string_libmulticast, string_qt, string_deque>;
-#else
-using string_queues = contenders<string_libmulticast, string_deque>;
-#endif
+using string_queues = contenders<string_libmulticast, WHEN(HAS_QT, string_qt, ) string_deque>;

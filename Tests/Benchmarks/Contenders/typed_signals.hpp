@@ -112,20 +112,6 @@ struct typed_mutex {
   uint64_t last = 0;
 };
 
-using no_typed = contenders<typed_libmulticast>;
-#ifdef HAS_BOOST
-using typed_until_boost = no_typed::with<typed_boost>;
-#else
-using typed_until_boost = no_typed;
-#endif
-#ifdef HAS_SIGCXX
-using typed_until_sigcxx = typed_until_boost::with<typed_sigcxx>;
-#else
-using typed_until_sigcxx = typed_until_boost;
-#endif
-#ifdef HAS_QT
-using typed_until_qt = typed_until_sigcxx::with<typed_qt>;
-#else
-using typed_until_qt = typed_until_sigcxx;
-#endif
-using typed_signals = typed_until_qt::with<typed_mutex>;
+using typed_signals =
+    contenders<typed_libmulticast, WHEN(HAS_BOOST, typed_boost, ) WHEN(HAS_SIGCXX, typed_sigcxx, )
+                   WHEN(HAS_QT, typed_qt, ) typed_mutex>;

@@ -17,8 +17,7 @@ template <class Asker> static void ask(benchmark::State &state) {
 int main(int argc, char **argv) {
   auto register_one = [](auto each) {
     using asker = typename decltype(each)::contender;
-    benchmark::RegisterBenchmark(label("ask and wait", asker::name(), 1).c_str(), ask<asker>)
-        ->UseRealTime();
+    add_benchmark("ask and wait", asker::name(), 1, ask<asker>)->UseRealTime();
   };
   libmulticast_askers::for_each(register_one);
   peer_askers::for_each(register_one);

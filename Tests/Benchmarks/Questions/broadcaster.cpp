@@ -1,10 +1,7 @@
 // How long does it take to notify by name, with one name to 65,536?
 
 #include <algorithm>
-#include <chrono>
-#include <deque>
 #include <random>
-#include <thread>
 
 #include "broadcasters.hpp"
 #include "question.hpp"
@@ -63,7 +60,6 @@ template <class Broadcaster> static void invoke(benchmark::State &state, size_t 
   });
 }
 
-/// The look-ups of all threads in total, while all of them run. An iteration is a period of time.
 template <class Broadcaster>
 static void look_up_from_threads(benchmark::State &state, int64_t count) {
   named<Broadcaster> all(4096);
@@ -77,50 +73,33 @@ static void look_up_from_threads(benchmark::State &state, int64_t count) {
       };
     });
   }
-  auto sum = [&] {
-    uint64_t rounds = 0;
-    for (auto &thread : threads) rounds += thread.rounds();
-    return rounds;
-  };
-  uint64_t looked_up = 0;
-  for (auto _ : state) {
-    const auto begin = std::chrono::steady_clock::now();
-    const uint64_t before = sum();
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    looked_up += sum() - before;
-    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
-    state.SetIterationTime(taken.count());
-  }
-  state.SetItemsProcessed(int64_t(looked_up));
+  throughput(state, threads);
 }
 
 int main(int argc, char **argv) {
   for (int64_t count : {1, 16, 256, 4096, 65536}) {
     auto by_name = [&](auto each) {
       using broadcaster = typename decltype(each)::contender;
-      benchmark::RegisterBenchmark(label("look up by name", broadcaster::name(), count).c_str(),
-                                   look_up<broadcaster>, size_t(count));
-      benchmark::RegisterBenchmark(label("notify by name", broadcaster::name(), count).c_str(),
-                                   notify<broadcaster>, size_t(count));
+      add_benchmark("look up by name", broadcaster::name(), count,
+                    look_up<broadcaster>, size_t(count));
+      add_benchmark("notify by name", broadcaster::name(), count,
+                    notify<broadcaster>, size_t(count));
     };
     libmulticast_broadcasters::for_each(by_name);
     peer_broadcasters::for_each(by_name);
 
     libmulticast_broadcasters::for_each([&](auto each) {
       using broadcaster = typename decltype(each)::contender;
-      benchmark::RegisterBenchmark(
-          label("invoke without a name", broadcaster::name(), count).c_str(),
-          invoke<broadcaster>, size_t(count));
+      add_benchmark("invoke without a name", broadcaster::name(), count,
+                    invoke<broadcaster>, size_t(count));
     });
   }
 
   for (int64_t threads : {1, 2, 4}) {
     auto from_threads = [&](auto each) {
       using broadcaster = typename decltype(each)::contender;
-      benchmark::RegisterBenchmark(
-          label("look up by name from threads", broadcaster::name(), threads).c_str(),
-          look_up_from_threads<broadcaster>, threads)
-          ->UseManualTime();
+      add_benchmark("look up by name from threads", broadcaster::name(), threads,
+                    look_up_from_threads<broadcaster>, threads)->UseManualTime();
     };
     libmulticast_broadcasters::for_each(from_threads);
     peer_broadcasters::for_each(from_threads);

@@ -157,8 +157,7 @@ static void for_counts(const std::string &measure, const std::string &contender,
       state.SkipWithError(
           ("too slow: over 2 s for " + std::to_string(*enough) + " delegates").c_str());
     };
-    benchmark::RegisterBenchmark(label(measure, contender, int64_t(count)).c_str(), until_too_slow)
-        ->UseManualTime();
+    add_benchmark(measure, contender, int64_t(count), until_too_slow)->UseManualTime();
   }
 }
 
@@ -330,8 +329,7 @@ template <class Contender> static void register_all() {
   if constexpr (has_contains<Contender>::value) for_counts("contains", name, contains<Contender>);
 
   auto named = [](const char *measure, size_t parameter, auto run) {
-    return benchmark::RegisterBenchmark(
-        label(measure, Contender::name(), int64_t(parameter)).c_str(), run);
+    return add_benchmark(measure, Contender::name(), int64_t(parameter), run);
   };
   named("create and destroy", 0, create_and_destroy<Contender>);
   named("create, add one, destroy", 1, create_add_destroy<Contender>);
@@ -356,14 +354,13 @@ template <class library> static void register_own() {
   for_counts("add_many", contender::name(), add_many<contender>);
 
   auto beside = [](const char *measure, auto run) {
-    benchmark::RegisterBenchmark(label(measure, contender::name(), 16).c_str(), run);
+    add_benchmark(measure, contender::name(), 16, run);
   };
   beside("add and remove", add_and_remove<library, false>);
   beside("add and remove with release", add_and_remove<library, true>);
 
   auto named = [](const char *measure, auto run) {
-    benchmark::RegisterBenchmark(label(measure, contender::name(), invoked).c_str(), run)
-        ->UseManualTime();
+    add_benchmark(measure, contender::name(), invoked, run)->UseManualTime();
   };
   named("remove_nowait while another thread invokes", [](benchmark::State &state) {
     remove_invoked<contender>(state, [](auto &each, auto &token) { each.remove_nowait(token); });
@@ -386,7 +383,6 @@ int main(int argc, char **argv) {
   register_own<shared_library>();
   register_own<static_library>();
   for_counts("remove by token, random order", "memory, reads", read_shuffled);
-  benchmark::RegisterBenchmark(label("membarrier", "Linux", invoked).c_str(), barrier)
-      ->UseManualTime();
+  add_benchmark("membarrier", "Linux", invoked, barrier)->UseManualTime();
   return run_question(argc, argv, not_thread_safe());
 }

@@ -74,18 +74,15 @@ int main(int argc, char **argv) {
   typed_signals::for_each([](auto each) {
     using signal = typename decltype(each)::contender;
     for (size_t words : {1, 4})
-      benchmark::RegisterBenchmark(
-          label("connect and disconnect a closure", signal::name(), int64_t(words)).c_str(),
-          connect_and_disconnect<signal>, words, 16);
-    benchmark::RegisterBenchmark(label("whole life of a signal", signal::name(), 1).c_str(),
-                                 whole_life<signal>);
+      add_benchmark("connect and disconnect a closure", signal::name(), int64_t(words),
+                    connect_and_disconnect<signal>, words, 16);
+    add_benchmark("whole life of a signal", signal::name(), 1, whole_life<signal>);
   });
   string_queues::for_each([](auto each) {
     using queue = typename decltype(each)::contender;
     for (size_t size : {8, 100})
-      benchmark::RegisterBenchmark(
-          label("std::string through a queue", queue::name(), int64_t(size)).c_str(),
-          string_through_queue<queue>, size);
+      add_benchmark("std::string through a queue", queue::name(), int64_t(size),
+                    string_through_queue<queue>, size);
   });
   return run_question(argc, argv, not_thread_safe());
 }

@@ -36,8 +36,8 @@ int main(int argc, char **argv) {
   for (size_t count : counts) {
     auto in_executable = [&](auto each) {
       using contender = typename decltype(each)::contender;
-      benchmark::RegisterBenchmark(label("invoke", contender::name(), int64_t(count)).c_str(),
-                                   invoke<contender>, count, work_in_executable);
+      add_benchmark("invoke", contender::name(), int64_t(count),
+                    invoke<contender>, count, work_in_executable);
     };
     bare_loops::for_each(in_executable);
     libmulticasts::for_each(in_executable);
@@ -45,9 +45,8 @@ int main(int argc, char **argv) {
 
     auto in_library = [&](auto each) {
       using contender = typename decltype(each)::contender;
-      benchmark::RegisterBenchmark(
-          label("invoke delegates of a library", contender::name(), int64_t(count)).c_str(),
-          invoke<contender>, count, work_in_library);
+      add_benchmark("invoke delegates of a library", contender::name(), int64_t(count),
+                    invoke<contender>, count, work_in_library);
     };
     bare_loops::for_each(in_library);
     libmulticasts::for_each(in_library);
@@ -56,9 +55,8 @@ int main(int argc, char **argv) {
     using contender = typename decltype(each)::contender;
     if constexpr (has_is_wanted<contender>::value)
       for (size_t count : {0, 1})
-        benchmark::RegisterBenchmark(
-            label("ask whether anybody listens", contender::name(), int64_t(count)).c_str(),
-            ask<contender>, count);
+        add_benchmark("ask whether anybody listens", contender::name(), int64_t(count),
+                      ask<contender>, count);
   };
   libmulticasts::for_each(ask_each);
   peers::for_each(ask_each);

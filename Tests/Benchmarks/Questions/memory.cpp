@@ -123,9 +123,8 @@ int main(int argc, char **argv) {
     auto add = [&](auto type) {
       using contender = typename decltype(type)::contender;
       const char *measure = each == 0 ? "bytes of an empty one" : "bytes";
-      benchmark::RegisterBenchmark(label(measure, contender::name(), int64_t(each)).c_str(),
-                                   bytes<contender>, each)
-          ->Iterations(1);
+      add_benchmark(measure, contender::name(), int64_t(each),
+                    bytes<contender>, each)->Iterations(1);
     };
     contenders<bare_loop_contender<false, 0>>::for_each(add);
     libmulticasts::for_each(add);

@@ -138,8 +138,7 @@ int main(int argc, char **argv) {
       missing += (missing.empty() ? "" : "; ") + std::string(each.file);
       continue;
     }
-    benchmark::RegisterBenchmark(label("open", each.contender, 1).c_str(), open, path)
-        ->Iterations(20);  // some milliseconds each
+    add_benchmark("open", each.contender, 1, open, path)->Iterations(20);  // some milliseconds each
   }
   if (!missing.empty()) benchmark::AddCustomContext("missing_libraries", missing);
   return run_question(argc, argv);

@@ -67,8 +67,8 @@ template <class library, class Way> static void register_way() {
     const std::string measure =
         delegates == 1 ? "queued payload, 1 delegate" : "queued payload, 3 delegates";
     for (size_t size : {256, 4096, 65536, 1048576})
-      benchmark::RegisterBenchmark(label(measure, Way::name(), int64_t(size)).c_str(),
-                                   invoke_and_run<library, Way>, delegates, size);
+      add_benchmark(measure, Way::name(), int64_t(size),
+                    invoke_and_run<library, Way>, delegates, size);
   }
 }
 

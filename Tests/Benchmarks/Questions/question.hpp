@@ -14,10 +14,12 @@
 
 #include "work.h"
 
-/// `measure/contender/parameter`. The parts may have commas and blanks, but no slashes.
-inline std::string label(const std::string &measure, const std::string &contender,
-                         int64_t parameter) {
-  return measure + "/" + contender + "/" + std::to_string(parameter);
+/// Registers `measure/contender/parameter`. The parts may have commas and blanks, but no slashes.
+template <class... Rest>
+auto *add_benchmark(const std::string &measure, const std::string &contender, int64_t parameter,
+                    Rest... rest) {
+  const std::string name = measure + "/" + contender + "/" + std::to_string(parameter);
+  return benchmark::RegisterBenchmark(name.c_str(), rest...);
 }
 
 /// Whether a contender can add many delegates in one call.

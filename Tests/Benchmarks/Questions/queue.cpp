@@ -121,10 +121,9 @@ template <class Queue> static void latency(benchmark::State &state, uint32_t pro
 
 template <class Queue> static void register_throughput(const char *measure, int64_t parameter,
                                                        bound by, uint32_t producers, size_t size) {
-  benchmark::RegisterBenchmark(label(measure, Queue::name(), parameter).c_str(),
-                               throughput<Queue>, by, producers, size)
-      ->UseRealTime()
-      ->Unit(benchmark::kMicrosecond);
+  add_benchmark(measure, Queue::name(), parameter,
+                throughput<Queue>, by, producers, size)
+      ->UseRealTime()->Unit(benchmark::kMicrosecond);
 }
 
 int main(int argc, char **argv) {
@@ -134,8 +133,7 @@ int main(int argc, char **argv) {
 
   auto here = [](auto each) {
     using queue = typename decltype(each)::contender;
-    benchmark::RegisterBenchmark(label("queued call, same thread", queue::name(), message).c_str(),
-                                 call_here<queue>, message);
+    add_benchmark("queued call, same thread", queue::name(), message, call_here<queue>, message);
   };
   polled_queues::for_each(here);
   peer_queues::for_each(here);
@@ -149,10 +147,8 @@ int main(int argc, char **argv) {
       if (queue::is_bounded)
         register_throughput<queue>("queued throughput, full queue blocks", producers,
                                    bound::blocking, producers, message);
-      benchmark::RegisterBenchmark(label("queued latency", queue::name(), producers).c_str(),
-                                   latency<queue>, producers)
-          ->UseRealTime()
-          ->Unit(benchmark::kMillisecond);
+      add_benchmark("queued latency", queue::name(), producers,
+                    latency<queue>, producers)->UseRealTime()->Unit(benchmark::kMillisecond);
     };
     polled_queues::for_each(from_producers);
     threaded_queues::for_each(from_producers);

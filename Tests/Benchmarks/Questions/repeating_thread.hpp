@@ -1,8 +1,12 @@
 /// A thread that repeats one function until this object is destroyed.
 #pragma once
 
+#include <benchmark/benchmark.h>
+
 #include <atomic>
+#include <chrono>
 #include <cstdint>
+#include <deque>
 #include <thread>
 
 class repeating_thread {
@@ -40,3 +44,24 @@ class repeating_thread {
   alignas(128) std::atomic<bool> stopped{false};
   std::thread thread;
 };
+
+/// The repetitions of all threads in total, while all of them run. (With a fixed number for each,
+/// and more threads than processors, the last thread would run alone.) An iteration is a period of
+/// time.
+inline void throughput(benchmark::State &state, const std::deque<repeating_thread> &threads) {
+  auto sum = [&] {
+    uint64_t rounds = 0;
+    for (auto &thread : threads) rounds += thread.rounds();
+    return rounds;
+  };
+  uint64_t repeated = 0;
+  for (auto _ : state) {
+    const auto begin = std::chrono::steady_clock::now();
+    const uint64_t before = sum();
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    repeated += sum() - before;
+    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
+    state.SetIterationTime(taken.count());
+  }
+  state.SetItemsProcessed(int64_t(repeated));
+}

@@ -4,9 +4,6 @@
 // Compiled with WORK_READS, see work.h: delegates that write would move their cache lines between
 // the threads, whatever the library does.
 
-#include <chrono>
-#include <deque>
-
 #include "contenders.hpp"
 #include "question.hpp"
 #include "repeating_thread.hpp"
@@ -19,27 +16,6 @@ template <class Contender> static void invoke(Contender &contender) {
 }
 
 // ---- Threads that invoke ------------------------------------------------------------------------
-
-/// The invocations of all threads in total, while all of them run. (With a fixed number for each,
-/// and more threads than processors, the last thread would run alone.) An iteration is a period of
-/// time.
-static void throughput(benchmark::State &state, const std::deque<repeating_thread> &threads) {
-  auto sum = [&] {
-    uint64_t rounds = 0;
-    for (auto &thread : threads) rounds += thread.rounds();
-    return rounds;
-  };
-  uint64_t invocations = 0;
-  for (auto _ : state) {
-    const auto begin = std::chrono::steady_clock::now();
-    const uint64_t before = sum();
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    invocations += sum() - before;
-    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
-    state.SetIterationTime(taken.count());
-  }
-  state.SetItemsProcessed(int64_t(invocations));
-}
 
 template <class Contender> static void invoke_one(benchmark::State &state, int count) {
   filled<Contender> full(delegates);
@@ -83,20 +59,16 @@ int main(int argc, char **argv) {
     auto together = [&](auto each) {
       using contender = typename decltype(each)::contender;
       if constexpr (contender::is_thread_safe)
-        benchmark::RegisterBenchmark(
-            label("invoke one multicast from threads", contender::name(), count).c_str(),
-            invoke_one<contender>, count)
-            ->UseManualTime();
+        add_benchmark("invoke one multicast from threads", contender::name(), count,
+                      invoke_one<contender>, count)->UseManualTime();
     };
     libmulticasts::for_each(together);
     peers::for_each(together);
 
     auto apart = [&](auto each) {
       using contender = typename decltype(each)::contender;
-      benchmark::RegisterBenchmark(
-          label("invoke one each from threads", contender::name(), count).c_str(),
-          invoke_one_each<contender>, count)
-          ->UseManualTime();
+      add_benchmark("invoke one each from threads", contender::name(), count,
+                    invoke_one_each<contender>, count)->UseManualTime();
     };
     bare_loops::for_each(apart);
     libmulticasts::for_each(apart);
@@ -106,10 +78,8 @@ int main(int argc, char **argv) {
   auto changed = [](auto each) {
     using contender = typename decltype(each)::contender;
     if constexpr (contender::is_thread_safe)
-      benchmark::RegisterBenchmark(
-          label("invoke while another adds and removes", contender::name(), delegates).c_str(),
-          invoke_while_changed<contender>)
-          ->UseRealTime();
+      add_benchmark("invoke while another adds and removes", contender::name(), delegates,
+                    invoke_while_changed<contender>)->UseRealTime();
   };
   libmulticasts::for_each(changed);
   peers::for_each(changed);
