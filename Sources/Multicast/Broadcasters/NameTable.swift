@@ -110,13 +110,11 @@ struct NameTable {
 
   /// Frees this table, the names, and the tables that it has replaced.
   func deallocate() {
-    var chunk = 0
-    while chunk < header.pointee.chunkCount {
+    for chunk in 0..<header.pointee.chunkCount {
       if let block = chunks[chunk] {
         Allocator.deallocate(
           block, size: Self.chunkSize(chunk), alignment: Self.chunkAlignment)
       }
-      chunk += 1
     }
     var next: UnsafeMutablePointer<Header>? = header
     while let current = next {

@@ -102,14 +102,12 @@ struct DelegateIndex {
 
   /// - Returns: false if there is no room for all of them.
   func put(_ list: InvocationList, from start: UInt32, to end: UInt32) -> Bool {
-    var position = start
-    while position < end {
+    for position in start..<end {
       let entry = list.entry(position)
       if !InvocationList.isDead(entry) {
         guard put(entry.pointee.token, InvocationList.delegate(of: entry)) else { return false }
       }
       list.mark(position, set: InvocationList.State.indexed)
-      position &+= 1
     }
     return true
   }

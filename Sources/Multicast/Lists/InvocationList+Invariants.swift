@@ -18,8 +18,7 @@ import Synchronization
 
       var alive: UInt32 = 0
       var highest = Int32.max
-      var position: UInt32 = 0
-      while position < count {
+      for position in 0..<count {
         if !Self.isDead(entry(position)) {
           alive &+= 1
           checkLive(position, multicast, check)
@@ -27,7 +26,6 @@ import Synchronization
           check.that(priority <= highest, "priorities do not rise", UInt64(position))
           highest = priority
         }
-        position &+= 1
       }
       check.that(
         alive == live, "live counts the entries that are not dead", UInt64(live), UInt64(alive))
@@ -40,10 +38,8 @@ import Synchronization
 
     /// Checks that do not look at all entries.
     private func checkNewest(_ multicast: Multicast, _ check: Check) {
-      var position = count &- 4
-      while position < count {
+      for position in count &- 4..<count {
         if !Self.isDead(entry(position)) { checkLive(position, multicast, check) }
-        position &+= 1
       }
     }
 
@@ -94,9 +90,7 @@ import Synchronization
 
     /// Entries have their places in the next older list.
     func checkPlaces(in older: InvocationList, _ check: Check) {
-      let reach = Check.reach()
-      var place = count > reach ? count &- reach : 0
-      while place < count {
+      for place in count &- min(count, Check.reach())..<count {
         let old = entry(place).pointee.oldPlace.load(ordering: .relaxed)
         if old != Entry.none {
           check.that(
@@ -104,19 +98,15 @@ import Synchronization
               && older.entry(old).pointee.token == entry(place).pointee.token,
             "an entry knows its place in the next older list", UInt64(place), UInt64(old))
         }
-        place &+= 1
       }
     }
 
     /// Of a list that was replaced: what was removed since is dead here, too.
     func checkRetired(_ check: Check) {
-      let reach = Check.reach()
-      var position = count > reach ? count &- reach : 0
-      while position < count {
+      for position in count &- min(count, Check.reach())..<count {
         check.that(
           Self.isDead(entry(position)) || Registration.isLive(entry(position).pointee.token),
           "what was removed is dead in retired lists, too", UInt64(position))
-        position &+= 1
       }
     }
   }

@@ -248,13 +248,13 @@ struct InvocationList {
   }
 
   /// The place of the first live delegate that matches.
+  ///
+  /// - Parameter start: Perhaps beyond the end: of a list that was longer.
   func firstPosition(
     from start: UInt32 = 0, where matches: (UnsafeMutablePointer<Entry>) -> Bool
   ) -> UInt32? {
-    var position = start
-    while position < count {
+    for position in min(start, count)..<count {
       if !Self.isDead(entry(position)) && matches(entry(position)) { return position }
-      position &+= 1
     }
     return nil
   }
@@ -323,10 +323,8 @@ struct InvocationList {
   }
 
   func forEachLive(_ body: (UnsafeMutablePointer<Entry>) -> Void) {
-    var position: UInt32 = 0
-    while position < count {
+    for position in 0..<count {
       if !Self.isDead(entry(position)) { body(entry(position)) }
-      position &+= 1
     }
   }
 
@@ -443,10 +441,8 @@ struct InvocationList {
     let end = count
     header.count.store(0, ordering: .relaxed)
     header.live = 0
-    var position: UInt32 = 0
-    while position < end {
+    for position in 0..<end {
       if !Self.isDead(entry(position)) { take(entry(position)) }
-      position &+= 1
     }
     refreshLastPriority()
   }

@@ -141,10 +141,8 @@ extension Multicast {
   private func take(
     _ new: inout NewDelegates, _ registrations: inout RegistrationChain, from stripe: Stripe
   ) throws(Status) {
-    var taken: UInt32 = 0
-    while taken < new.count {
+    for _ in 0..<new.count {
       registrations.push(try Registration.take(from: stripe, owner: handle.index))
-      taken &+= 1
     }
     // In the order of the chain, in which they are used: the last one taken is the first.
     var index: UInt32 = 0
@@ -233,12 +231,10 @@ extension Multicast {
   /// Removes delegates that are equal to one that is added as unique.
   private func removeEqual(to new: NewDelegates, _ removal: inout Removal) {
     guard let list else { return }
-    var index: UInt32 = 0
-    while index < new.count {
+    for index in 0..<new.count {
       while let found = list.firstPosition(of: new[index]) {
         removal.unlink(found, of: list, in: self)
       }
-      index &+= 1
     }
   }
 }

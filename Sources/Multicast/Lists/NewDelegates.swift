@@ -48,10 +48,8 @@ struct NewDelegates {
   /// Whether the delegates themselves, and the options, are valid.
   var areValid: Bool {
     if options.isContradictory { return false }
-    var index: UInt32 = 0
-    while index < count {
+    for index in 0..<count {
       if self[index].function == nil { return false }
-      index &+= 1
     }
     return true
   }
@@ -59,10 +57,8 @@ struct NewDelegates {
   /// Whether an equal delegate of the same add replaces this delegate at once.
   func isReplaced(_ index: UInt32) -> Bool {
     guard options.isUnique else { return false }
-    var later = index &+ 1
-    while later < count {
+    for later in index &+ 1..<count {
       if self[later] == self[index] { return true }
-      later &+= 1
     }
     return false
   }
@@ -95,10 +91,8 @@ struct NewDelegates {
     while let details = takeDetails() { RegistrationDetails.deallocate(details) }
     Self.clear(tokens, count)
     guard let release = options.release else { return }
-    var index: UInt32 = 0
-    while index < count {
+    for index in 0..<count {
       CallerCode.releasing { release(self[index].context) }
-      index &+= 1
     }
   }
 
@@ -121,10 +115,8 @@ struct NewDelegates {
 
   static func clear(_ tokens: UnsafeMutablePointer<multicast_token>?, _ count: UInt32) {
     guard let tokens else { return }
-    var index = 0
-    while index < Int(count) {
+    for index in 0..<Int(count) {
       store(.none, to: tokens + index)
-      index &+= 1
     }
   }
 }

@@ -96,11 +96,7 @@ struct Lock {
     // its processor keeps the data.
     var pauses = 4
     while pauses <= 256 {
-      var count = 0
-      while count < pauses {
-        shims_pause()
-        count &+= 1
-      }
+      for _ in 0..<pauses { shims_pause() }
       if state.pointee.load(ordering: .relaxed) == 0 && take() { return }
       pauses *= 2
     }
@@ -137,21 +133,9 @@ struct Lock {
 
   /// Visits every lock, in the order in which they are taken.
   private static func forEach(_ body: (Lock) -> Void) {
-    var index: UInt32 = 0
-    while index < Stripe.count {
-      body(Stripe(of: index).mutex)
-      index &+= 1
-    }
-    index = 0
-    while index < UInt32(SHIMS_LOCK_COUNT) {
-      body(Lock(index))
-      index &+= 1
-    }
-    index = 0
-    while index <= UInt32(SHIMS_WATCH_LOCK) {
-      body(Lock(queue: index))
-      index &+= 1
-    }
+    for index in 0..<Stripe.count { body(Stripe(of: index).mutex) }
+    for index in 0..<UInt32(SHIMS_LOCK_COUNT) { body(Lock(index)) }
+    for index in 0...UInt32(SHIMS_WATCH_LOCK) { body(Lock(queue: index)) }
   }
 
   /// Takes all locks of the library, for a fork.

@@ -48,14 +48,11 @@ extension SlabDirectory {
     state.pointee.free_count &-= 1
     slab.pointee.vacant = 0
     if slab.pointee.floor == 0 { return number }  // it is as new, and zero
-    var index = Self.firstIndex(ofSlab: number)
-    let end = index &+ slotCount(ofSlab: number)
-    while index < end {
+    for index in indices(ofSlab: number) {
       let slot = slot(index).unsafelyUnwrapped.assumingMemoryBound(to: SlotHeader.self)
       // Relaxed: a handle that is not vacant is stored before any caller has it.
       let id = Handle(slab.pointee.floor | UInt64(index))  //~ floor_forgotten
       slot.pointee.id.store(id, ordering: .relaxed)
-      index &+= 1
     }
     return number
   }

@@ -41,15 +41,8 @@ struct SlabDirectory {
   /// Visits every slot, used or not. In the child of a fork: no slab is added meanwhile.
   @inline(never)
   func forEachInChild(_ body: (_ index: UInt32) -> Void) {
-    var slab: UInt32 = 0
-    while slab < slabCount {
-      let first = Self.firstIndex(ofSlab: slab)
-      var index = first
-      while index < first &+ slotCount(ofSlab: slab) {
-        body(index)
-        index &+= 1
-      }
-      slab &+= 1
+    for slab in 0..<slabCount {
+      for index in indices(ofSlab: slab) { body(index) }
     }
   }
 
@@ -78,6 +71,11 @@ struct SlabDirectory {
   }
 
   static func firstIndex(ofSlab slab: UInt32) -> UInt32 { slab << placeBits }
+
+  func indices(ofSlab slab: UInt32) -> Range<UInt32> {
+    let first = Self.firstIndex(ofSlab: slab)
+    return first..<first &+ slotCount(ofSlab: slab)
+  }
 
   func shift(ofSlab slab: UInt32) -> UInt {
     words[Int(slab)].load(ordering: .relaxed) & UInt(Self.shiftMask)

@@ -79,9 +79,8 @@ struct SlotPool {
         limit: sharesDirectory ? directory.crowdedAt : SlabDirectory.capacity)
       state.pointee.slab_shift &+= 1
     }
-    let taken = slab.unsafelyUnwrapped
-    let first = SlabDirectory.firstIndex(ofSlab: taken)
-    setUnused(first, first &+ directory.slotCount(ofSlab: taken))
+    let indices = directory.indices(ofSlab: slab.unsafelyUnwrapped)
+    setUnused(indices.lowerBound, indices.upperBound)
   }
 
   /// Takes back a slot that has no occupant any more. A slot without a generation left stays

@@ -24,10 +24,8 @@ enum StructSize {
   static func isValid(_ given: UnsafeRawPointer, smallest: Int) -> Bool {
     let size = Int(given.load(as: UInt32.self))
     guard size >= smallest, size <= largest else { return false }
-    var offset = smallest
-    while offset < size {
+    for offset in smallest..<size {
       if given.load(fromByteOffset: offset, as: UInt8.self) != 0 { return false }
-      offset &+= 1
     }
     return true
   }

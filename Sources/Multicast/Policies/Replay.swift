@@ -98,8 +98,7 @@ struct Replay {
 
   private mutating func end(_ run: Run.Address) {
     run.pointee.isOver = true
-    var index = 0
-    while index < run.pointee.count {
+    for index in 0..<run.pointee.count {
       let token = Token(Run(run).tokens[index].id)
       let registration = Registration(index: token.index)
       if registration.id == token {
@@ -107,7 +106,6 @@ struct Replay {
         //~ replay_without_number
         registration.knownDetails.pointee.replayed.store(newest &+ 1, ordering: .relaxed)
       }
-      index &+= 1
     }
     if firstRun == run { return firstRun = run.pointee.nextOfMulticast }
     var other = firstRun
@@ -190,11 +188,9 @@ extension Replay {
 
     /// Whether one of the delegates is registered.
     fileprivate var hasDelegate: Bool {
-      var index = 0
-      while index < storage.pointee.count {
+      for index in 0..<storage.pointee.count {
         let token = Token(tokens[index].id)
         if Registration(index: token.index).id == token { return true }
-        index &+= 1
       }
       return false
     }

@@ -17,8 +17,7 @@ import Synchronization
       if UInt64(Check.reach()) < length { return }
 
       var (calls, linked) = (UInt64(0), UInt64(0))
-      var position = head
-      while position != tail {
+      for position in head..<tail {
         if !call(position).pointee.token.isNone {
           calls &+= 1
           checkCall(position, check)
@@ -26,7 +25,6 @@ import Synchronization
             linked &+= countLinked(to: position, from: head, check)
           }
         }
-        position &+= 1
       }
       check.that(calls == count, "the calls that wait are counted", calls, count)
       check.that(

@@ -252,17 +252,13 @@ struct CallRing: ~Copyable {
     knownHead = to
     gaps = 0
     // The positions have changed: link the calls of each delegate again.
-    var position = to
-    while position != tail {
+    for position in to..<tail {
       call(position).pointee.details.pointee.lastCall = 0
-      position &+= 1
     }
-    position = to
-    while position != tail {
+    for position in to..<tail {
       let details = call(position).pointee.details
       call(position).pointee.previous = details.pointee.lastCall
       details.pointee.lastCall = position
-      position &+= 1
     }
   }
 }

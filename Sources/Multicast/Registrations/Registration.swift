@@ -153,8 +153,7 @@ struct Registration {
 
   /// Gives slabs that are vacant to all stripes. No lock is held.
   static func collect() {
-    var index: UInt32 = 0
-    while index < Stripe.count {
+    for index in 0..<Stripe.count {
       let stripe = Stripe(of: index)
       stripe.lock()  //~ stripe_locked_after_slabs
       Lock.slabs.lock()
@@ -162,7 +161,6 @@ struct Registration {
       if index == Stripe.count &- 1 { directory.didCollect() }
       Lock.slabs.unlock()
       stripe.unlock()
-      index &+= 1
     }
   }
 

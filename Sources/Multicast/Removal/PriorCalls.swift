@@ -33,13 +33,11 @@ extension Multicast {
     defer { stripe.unlock() }
     var isFound = false
     let look = { (list: InvocationList) in
-      var position: UInt32 = 0
-      while position < list.count && !isFound {
+      for position in 0..<list.count where !isFound {
         let entry = list.entry(position)
         isFound =
           InvocationList.isDead(entry) && selection.includes(entry)
           && (token.map { $0 == entry.pointee.token } ?? true)
-        position &+= 1
       }
     }
     // Retired lists do not count what is live.

@@ -187,11 +187,9 @@ extension Multicast {
     var next = multicast.list?.address ?? multicast.fields.firstRetired
     while let address = next, function == nil {
       let list = InvocationList(address)
-      var position: UInt32 = 0
-      while position < list.count {
+      for position in 0..<list.count {
         let entry = list.entry(position)
         if entry.pointee.token == token { function = entry.pointee.function }
-        position &+= 1
       }
       next =
         list.address == multicast.list?.address ? multicast.fields.firstRetired : list.header.next

@@ -113,10 +113,8 @@ struct Sleeper: ~Copyable {
 
   /// The child of a fork has none of the threads that slept.
   static func forgetAllInChild() {
-    var index = 0
-    while index < Int(SHIMS_SLEEPER_LISTS) {
+    for index in 0..<Int(SHIMS_SLEEPER_LISTS) {
       shims_get_sleepers(index).pointee = shims_sleepers()
-      index &+= 1
     }
   }
 }

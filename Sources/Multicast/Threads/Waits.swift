@@ -200,10 +200,8 @@ enum Waits {
   static func wakeSleepers() {
     generation &+= 1
     if sleeperCount == 0 { return }
-    var index = 0
-    while index < Int(SHIMS_SLEEPER_LISTS) {
+    for index in 0..<Int(SHIMS_SLEEPER_LISTS) {
       while let sleeper = Sleeper.first(shims_get_sleepers(index)) { wake(sleeper) }
-      index &+= 1
     }
   }
 
