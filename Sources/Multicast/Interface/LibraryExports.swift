@@ -1,24 +1,20 @@
 import MulticastHeader
 import MulticastShims
 
-@_cdecl("multicast_version") @implementation
-public func multicast_version() -> UInt32 {
+@c @implementation public func multicast_version() -> UInt32 {
   UInt32(MULTICAST_VERSION_MAJOR) << 16 | UInt32(MULTICAST_VERSION_MINOR) << 8
     | UInt32(MULTICAST_VERSION_PATCH)
 }
 
-@_cdecl("multicast_status_name") @implementation
-public func multicast_status_name(_ status: Int64) -> UnsafePointer<CChar>? {
+@c @implementation public func multicast_status_name(_ status: Int64) -> UnsafePointer<CChar>? {
   shims_status_name(status)
 }
 
-@_cdecl("multicast_status_message") @implementation
-public func multicast_status_message(_ status: Int64) -> UnsafePointer<CChar>? {
+@c @implementation public func multicast_status_message(_ status: Int64) -> UnsafePointer<CChar>? {
   shims_status_message(status)
 }
 
-@_cdecl("multicast_set_allocator") @implementation
-public func multicast_set_allocator(
+@c @implementation public func multicast_set_allocator(
   _ allocator: UnsafePointer<multicast_allocator>?
 ) -> multicast_status {
   guard let allocator, StructSize.isValid(allocator, smallest: StructSize.allocator),
@@ -28,8 +24,7 @@ public func multicast_set_allocator(
   return Start.replaceAllocator(allocator.pointee.context, allocate, deallocate).code
 }
 
-@_cdecl("multicast_thread_prepare") @implementation
+@c @implementation
 public func multicast_thread_prepare() -> multicast_status { ThreadRegistry.prepare().code }
 
-@_cdecl("multicast_trim") @implementation
-public func multicast_trim() -> Int64 { Int64(Trim.run()) }
+@c @implementation public func multicast_trim() -> Int64 { Int64(Trim.run()) }

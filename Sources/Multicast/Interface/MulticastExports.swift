@@ -1,45 +1,42 @@
 import MulticastHeader
 import MulticastShims
 
-@_cdecl("multicast_create") @implementation
+@c @implementation
 @_optimize(speed)
 public func multicast_create() -> multicast {
   multicast(id: creating { () throws(Status) in try Multicast.create() })
 }
 
-@_cdecl("multicast_create_with") @implementation
-public func multicast_create_with(
+@c @implementation public func multicast_create_with(
   _ options: UnsafePointer<multicast_create_options>?
 ) -> multicast {
   multicast(id: creating { () throws(Status) in try Multicast.create(with: options) })
 }
 
-@_cdecl("multicast_destroy") @implementation
+@c @implementation
 @_optimize(speed)
 public func multicast_destroy(_ target: multicast) -> multicast_status {
   guard let target = Multicast(slotOf: target.handle) else { return Status.invalidHandle.code }
   return target.destroy().status.code
 }
 
-@_cdecl("multicast_destroy_within") @implementation
-public func multicast_destroy_within(
+@c @implementation public func multicast_destroy_within(
   _ target: multicast, _ timeout_ns: UInt64
 ) -> multicast_status {
   guard let target = Multicast(slotOf: target.handle) else { return Status.invalidHandle.code }
   return target.destroyOutlined(.nanoseconds(timeout_ns)).status.code
 }
 
-@_cdecl("multicast_create_error") @implementation
+@c @implementation
 public func multicast_create_error() -> multicast_status { shims_get_create_error() }
 
-@_cdecl("multicast_is_valid") @implementation
-public func multicast_is_valid(_ target: multicast) -> Bool {
+@c @implementation public func multicast_is_valid(_ target: multicast) -> Bool {
   Multicast(slotOf: target.handle)?.isCurrent ?? false
 }
 
 // MARK: - Adding
 
-@_cdecl("multicast_add") @implementation
+@c @implementation
 @_optimize(speed)
 public func multicast_add(
   _ target: multicast, _ delegate: multicast_delegate,
@@ -81,8 +78,7 @@ private func add(
   }.code
 }
 
-@_cdecl("multicast_add_many") @implementation
-public func multicast_add_many(
+@c @implementation public func multicast_add_many(
   _ target: multicast, _ delegates: UnsafePointer<multicast_delegate>?, _ count: Int,
   _ options: UnsafePointer<multicast_add_options>?, _ out: UnsafeMutablePointer<multicast_token>?
 ) -> multicast_status {
@@ -92,22 +88,19 @@ public func multicast_add_many(
 
 // MARK: - Removing
 
-@_cdecl("multicast_remove") @implementation
-public func multicast_remove(
+@c @implementation public func multicast_remove(
   _ target: multicast, _ delegate: multicast_delegate
 ) -> multicast_status {
   code { () throws(Status) in try slot(of: target).removeFirst(delegate) }
 }
 
-@_cdecl("multicast_remove_every") @implementation
-public func multicast_remove_every(
+@c @implementation public func multicast_remove_every(
   _ target: multicast, _ delegate: multicast_delegate
 ) -> multicast_status {
   code { () throws(Status) in try slot(of: target).removeEvery(.equal(delegate)) }
 }
 
-@_cdecl("multicast_remove_within") @implementation
-public func multicast_remove_within(
+@c @implementation public func multicast_remove_within(
   _ target: multicast, _ delegate: multicast_delegate, _ timeout_ns: UInt64
 ) -> multicast_status {
   code { () throws(Status) in
@@ -115,8 +108,7 @@ public func multicast_remove_within(
   }
 }
 
-@_cdecl("multicast_remove_many") @implementation
-public func multicast_remove_many(
+@c @implementation public func multicast_remove_many(
   _ target: multicast, _ delegates: UnsafePointer<multicast_delegate>?, _ count: Int
 ) -> Int64 {
   counting { () throws(Status) in
@@ -126,8 +118,7 @@ public func multicast_remove_many(
   }
 }
 
-@_cdecl("multicast_remove_many_within") @implementation
-public func multicast_remove_many_within(
+@c @implementation public func multicast_remove_many_within(
   _ target: multicast, _ delegates: UnsafePointer<multicast_delegate>?, _ count: Int,
   _ timeout_ns: UInt64, _ out: UnsafeMutablePointer<multicast_status>?
 ) -> Int64 {
@@ -138,15 +129,13 @@ public func multicast_remove_many_within(
   }
 }
 
-@_cdecl("multicast_remove_context") @implementation
-public func multicast_remove_context(
+@c @implementation public func multicast_remove_context(
   _ target: multicast, _ context: UnsafeMutableRawPointer?
 ) -> Int64 {
   counting { () throws(Status) in try slot(of: target).removeAll(.context(context)).counted() }
 }
 
-@_cdecl("multicast_remove_context_within") @implementation
-public func multicast_remove_context_within(
+@c @implementation public func multicast_remove_context_within(
   _ target: multicast, _ context: UnsafeMutableRawPointer?, _ timeout_ns: UInt64,
   _ out: UnsafeMutablePointer<multicast_status>?
 ) -> Int64 {
@@ -155,18 +144,16 @@ public func multicast_remove_context_within(
   }
 }
 
-@_cdecl("multicast_remove_at") @implementation
+@c @implementation
 public func multicast_remove_at(_ target: multicast, _ index: Int) -> multicast_status {
   code { () throws(Status) in try slot(of: target).remove(at: index) }
 }
 
-@_cdecl("multicast_remove_all") @implementation
-public func multicast_remove_all(_ target: multicast) -> Int64 {
+@c @implementation public func multicast_remove_all(_ target: multicast) -> Int64 {
   counting { () throws(Status) in try slot(of: target).removeAll(.all).counted() }
 }
 
-@_cdecl("multicast_remove_all_within") @implementation
-public func multicast_remove_all_within(
+@c @implementation public func multicast_remove_all_within(
   _ target: multicast, _ timeout_ns: UInt64, _ out: UnsafeMutablePointer<multicast_status>?
 ) -> Int64 {
   counting(out) { () throws(Status) in
@@ -174,28 +161,25 @@ public func multicast_remove_all_within(
   }
 }
 
-@_cdecl("multicast_prune") @implementation
-public func multicast_prune(_ target: multicast) -> Int64 {
+@c @implementation public func multicast_prune(_ target: multicast) -> Int64 {
   guard let target = Multicast(slotOf: target.handle) else { return Status.invalidHandle.count }
   return target.enumerate(Enumeration(function: nil, context: nil))
 }
 
 // MARK: - Asking
 
-@_cdecl("multicast_count") @implementation
-public func multicast_count(_ target: multicast) -> Int64 {
+@c @implementation public func multicast_count(_ target: multicast) -> Int64 {
   guard let target = Multicast(slotOf: target.handle) else { return Status.invalidHandle.count }
   return counting { () throws(Status) in try target.count() }
 }
 
-@_cdecl("multicast_contains") @implementation
+@c @implementation
 public func multicast_contains(_ target: multicast, _ delegate: multicast_delegate) -> Bool {
   guard let target = Multicast(slotOf: target.handle) else { return false }
   do throws(Status) { return try target.contains(delegate) } catch { return false }
 }
 
-@_cdecl("multicast_list") @implementation
-public func multicast_list(
+@c @implementation public func multicast_list(
   _ target: multicast, _ out: UnsafeMutablePointer<multicast_delegate>?, _ capacity: Int
 ) -> Int64 {
   guard let target = Multicast(slotOf: target.handle) else { return Status.invalidHandle.count }
@@ -203,8 +187,7 @@ public func multicast_list(
   return counting { () throws(Status) in try target.list(into: out, capacity: capacity) }
 }
 
-@_cdecl("multicast_interest") @implementation
-public func multicast_interest(_ target: multicast) -> UnsafePointer<UInt32>? {
+@c @implementation public func multicast_interest(_ target: multicast) -> UnsafePointer<UInt32>? {
   guard let target = Multicast(slotOf: target.handle), target.isCurrent else {
     return Multicast.noInterest
   }
@@ -213,7 +196,7 @@ public func multicast_interest(_ target: multicast) -> UnsafePointer<UInt32>? {
 
 // MARK: - Invoking
 
-@_cdecl("multicast_invoke") @implementation
+@c @implementation
 @_optimize(speed)
 public func multicast_invoke(
   _ target: multicast, _ event: UInt32, _ payload: UnsafeRawPointer?, _ size: Int
@@ -227,8 +210,7 @@ public func multicast_invoke(
 @inline(never) @_optimize(none)
 private func invalidHandle() -> Int64 { Status.invalidHandle.count }
 
-@_cdecl("multicast_visit") @implementation
-public func multicast_visit(
+@c @implementation public func multicast_visit(
   _ target: multicast, _ visitor: multicast_visitor?, _ context: UnsafeMutableRawPointer?
 ) -> Int64 {
   guard let target = Multicast(slotOf: target.handle) else { return Status.invalidHandle.count }
@@ -236,8 +218,7 @@ public func multicast_visit(
   return target.invoke(Visit(visitor: visitor, context: context))
 }
 
-@_cdecl("multicast_enumerate") @implementation
-public func multicast_enumerate(
+@c @implementation public func multicast_enumerate(
   _ target: multicast, _ enumerator: multicast_enumerator?, _ context: UnsafeMutableRawPointer?
 ) -> Int64 {
   guard let target = Multicast(slotOf: target.handle) else { return Status.invalidHandle.count }
@@ -245,8 +226,7 @@ public func multicast_enumerate(
   return target.enumerate(Enumeration(function: enumerator, context: context))
 }
 
-@_cdecl("multicast_visit_undo") @implementation
-public func multicast_visit_undo(
+@c @implementation public func multicast_visit_undo(
   _ target: multicast, _ visitor: multicast_visitor?, _ undo: multicast_visitor?,
   _ context: UnsafeMutableRawPointer?
 ) -> Int64 {
@@ -256,7 +236,7 @@ public func multicast_visit_undo(
     Visit(visitor: visitor, context: context), orUndo: Visit(visitor: undo, context: context))
 }
 
-@_cdecl("multicast_invoke_with") @implementation
+@c @implementation
 @_optimize(speed)
 public func multicast_invoke_with(
   _ target: multicast, _ how: UnsafePointer<multicast_invocation>?,
@@ -265,8 +245,7 @@ public func multicast_invoke_with(
   InvocationTarget.multicast(target.handle).invoke(how, out)
 }
 
-@_cdecl("multicast_broadcaster_notify_with") @implementation
-public func multicast_broadcaster_notify_with(
+@c @implementation public func multicast_broadcaster_notify_with(
   _ broadcaster: multicast_broadcaster, _ protocol: UnsafePointer<CChar>?,
   _ how: UnsafePointer<multicast_invocation>?, _ out: UnsafeMutablePointer<multicast_outcome>?
 ) -> Int64 {

@@ -1,22 +1,19 @@
 import MulticastHeader
 import MulticastShims
 
-@_cdecl("multicast_set_watch") @implementation
-public func multicast_set_watch(
+@c @implementation public func multicast_set_watch(
   _ target: multicast, _ watch: UnsafePointer<multicast_watch>?
 ) -> multicast_status {
   code { () throws(Status) in try Watch.set(target.handle, watch) }
 }
 
-@_cdecl("multicast_token_statistics") @implementation
-public func multicast_token_statistics(
+@c @implementation public func multicast_token_statistics(
   _ token: multicast_token, _ out: UnsafeMutablePointer<multicast_token_stats>?
 ) -> multicast_status {
   CallStatistics.read(token.handle, into: out).code
 }
 
-@_cdecl("multicast_dump") @implementation
-public func multicast_dump(
+@c @implementation public func multicast_dump(
   _ writer: multicast_writer?, _ context: UnsafeMutableRawPointer?
 ) -> multicast_status {
   writing(writer, context) { text in
@@ -25,8 +22,7 @@ public func multicast_dump(
   }
 }
 
-@_cdecl("multicast_describe") @implementation
-public func multicast_describe(
+@c @implementation public func multicast_describe(
   _ target: multicast, _ writer: multicast_writer?, _ context: UnsafeMutableRawPointer?
 ) -> multicast_status {
   guard let target = Multicast(slotOf: target.handle) else { return Status.invalidHandle.code }

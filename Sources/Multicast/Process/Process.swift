@@ -88,19 +88,15 @@ enum Process {
   }
 }
 
-@_cdecl("shims_thread_did_end") @implementation
-public func shims_thread_did_end(_ block: UnsafeMutableRawPointer?) {
+@c @implementation public func shims_thread_did_end(_ block: UnsafeMutableRawPointer?) {
   if let block { Process.threadDidEnd(block) }
 }
 
-@_cdecl("shims_before_fork") @implementation
-public func shims_before_fork() { Process.willFork() }
+@c @implementation public func shims_before_fork() { Process.willFork() }
 
-@_cdecl("shims_after_fork_in_parent") @implementation
-public func shims_after_fork_in_parent() { Process.didFork() }
+@c @implementation public func shims_after_fork_in_parent() { Process.didFork() }
 
-@_cdecl("shims_after_fork_in_child") @implementation
-public func shims_after_fork_in_child() { Process.didBecomeChild() }
+@c @implementation public func shims_after_fork_in_child() { Process.didBecomeChild() }
 
 /// Giving memory back to the system.
 enum Trim {
