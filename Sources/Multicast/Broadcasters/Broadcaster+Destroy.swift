@@ -69,9 +69,7 @@ extension Broadcaster {
 
   /// Waits until another thread has destroyed the broadcaster, unless the wait would close a cycle.
   private func waitForDestroyer(_ timeout: Timeout) -> Status {
-    let destroyer = withUnsafePointer(to: storage.pointee.destroyer) {
-      UnsafeMutablePointer(mutating: $0)
-    }
+    let destroyer = storage.pointee.destroyer.address
     let own = ThreadRecord.current?.identity ?? .none
     let isOver = {
       storage.pointee.header.id.load(ordering: .relaxed) != handle.changed(to: .vacant)

@@ -44,13 +44,9 @@ extension Broadcaster {
   /// The multicast of a name. Makes one if there is no such name yet.
   func findOrMake(_ name: Name) throws(Status) -> Handle {
     var found = try find(name)
-    if found.isNone { found = try makeLocked(name) }
+    if found.isNone { found = try withLock { () throws(Status) in try make(name) } }
     try observe(found, name)
     return found
-  }
-
-  private func makeLocked(_ name: Name) throws(Status) -> Handle {
-    try withLock { () throws(Status) in try make(name) }
   }
 
   /// The multicast of a name. Makes one if there is none, or if the caller has destroyed it.

@@ -10,7 +10,7 @@ extension Broadcaster {
     let broadcaster = Broadcaster(slotOf: handle)
     var options = given
     if let queue = broadcaster?.queue, !queue.isNone, options?.queue.isNone ?? false {
-      options?.queue = queue
+      options?.given.queue.id = queue.rawValue
       options?.destination = Queue.destination(queue)
     }
     return Multicast.add(observers, count, options, tokens) { () throws(Status) in

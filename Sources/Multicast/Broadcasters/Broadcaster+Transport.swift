@@ -81,9 +81,7 @@ extension Broadcaster {
   private func observe(
     _ multicast: Multicast, _ text: UnsafeMutableRawPointer
   ) throws(Status) {
-    let transport = withUnsafePointer(to: storage.pointee.transport) {
-      UnsafeMutablePointer(mutating: $0)
-    }
+    let transport = storage.pointee.transport.address
     var isNew = false
     defer { if !isNew { Self.forget(text) } }
     isNew = try multicast.observe(

@@ -23,9 +23,7 @@ struct Broadcaster {
     let isObserved: Atomic<Bool>
   }
 
-  static var pool: SlotPool {
-    .broadcasters(stride: MemoryLayout<Storage>.stride)
-  }
+  static var pool: SlotPool { SlotPool(.broadcasters, stride: MemoryLayout<Storage>.stride) }
 
   let handle: Handle
   let storage: UnsafeMutablePointer<Storage>

@@ -23,7 +23,7 @@ struct Name {
 
   /// - Returns: a copy of the bytes, with a NUL.
   func copy() throws(Status) -> UnsafeMutableRawPointer {
-    guard let text = Allocator.allocate(size: length + 1, alignment: 1) else { throw .outOfMemory }
+    let text = try Allocator.allocate(size: length + 1, alignment: 1)
     shims_copy(text, bytes, length)
     text.storeBytes(of: 0, toByteOffset: length, as: UInt8.self)
     return text

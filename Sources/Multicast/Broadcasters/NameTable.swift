@@ -83,9 +83,7 @@ struct NameTable {
   static func allocate(replacing other: NameTable?, seed: UInt64) throws(Status) -> NameTable {
     let size = other.map { $0.size * 2 } ?? smallestSize
     guard size <= largestSize else { throw .limit }
-    guard let block = Allocator.allocateZeroed(size: byteCount(size), alignment: alignment) else {
-      throw .outOfMemory
-    }
+    let block = try Allocator.allocateZeroed(size: byteCount(size), alignment: alignment)
     let table = NameTable(block.bindMemory(to: Header.self, capacity: 1))
     table.header.pointee.mask = UInt64((size - 1) * Place.stride)
     table.header.pointee.seed = seed
@@ -111,10 +109,8 @@ struct NameTable {
   /// Frees this table, the names, and the tables that it has replaced.
   func deallocate() {
     for chunk in 0..<header.pointee.chunkCount {
-      if let block = chunks[chunk] {
-        Allocator.deallocate(
-          block, size: Self.chunkSize(chunk), alignment: Self.chunkAlignment)
-      }
+      Allocator.deallocate(
+        chunks[chunk].unsafelyUnwrapped, size: Self.chunkSize(chunk), alignment: Self.alignment)
     }
     var next: UnsafeMutablePointer<Header>? = header
     while let current = next {
@@ -199,8 +195,6 @@ struct NameTable {
 
   // MARK: - Chunks
 
-  private static let chunkAlignment = 64
-
   /// The first chunks are small, so that few names take little memory.
   private static func chunkSize(_ chunk: Int) -> Int { 1024 << min(chunk, 6) }
 
@@ -208,10 +202,8 @@ struct NameTable {
   func makeRoom(for name: Name) throws(Status) {
     if KnownName.size(name) <= header.pointee.left { return }
     let size = Self.chunkSize(header.pointee.chunkCount)
-    guard let block = Allocator.allocate(size: size, alignment: Self.chunkAlignment) else {
-      throw .outOfMemory
-    }
-    chunks[header.pointee.chunkCount] = block
+    chunks[header.pointee.chunkCount] = try Allocator.allocate(
+      size: size, alignment: Self.alignment)
     header.pointee.chunkCount += 1
     header.pointee.left = size - 1  // offset 0 is not used: 0 is empty
   }

@@ -18,20 +18,17 @@ enum Transport {
     var status: multicast_status = 0
   }
 
-  private static let size = MemoryLayout<multicast_transport>.size
-  private static let alignment = 16
-
   /// Creates a transport from a caller's struct. If this fails after the struct was read, the
   /// release function has run.
   static func create(_ given: UnsafePointer<multicast_transport>) throws(Status) -> Handle {
     guard StructSize.isValid(given, smallest: StructSize.transport), given.pointee.flags == 0 else {
       throw .invalidArgument
     }
-    guard let block = Allocator.allocate(size: size, alignment: alignment) else {
+    let block: UnsafeMutablePointer<multicast_transport>
+    do throws(Status) { block = try Allocator.make(given.pointee) } catch {
       if let release = given.pointee.release { PendingCleanup.run(release, given.pointee.context) }
-      throw .outOfMemory
+      throw error
     }
-    shims_copy(block, given, size)
     var handle = Handle.none
     do throws(Status) {
       if given.pointee.publish == nil { throw .invalidArgument }
@@ -43,7 +40,7 @@ enum Transport {
     }
     var delegate = multicast_delegate(function: call, context: block)
     var options = Options(nil).unsafelyUnwrapped
-    options.release = release
+    options.given.release = release
     var new = NewDelegates(&delegate, count: 1, options, nil)
     do throws(Status) {
       if try find(handle)?.add(&new) ?? false { return handle }
@@ -109,6 +106,6 @@ enum Transport {
     guard let block else { return }
     let transport = block.assumingMemoryBound(to: multicast_transport.self)
     transport.pointee.release?(transport.pointee.context)
-    Allocator.deallocate(block, size: size, alignment: alignment)
+    Allocator.free(transport)
   }
 }

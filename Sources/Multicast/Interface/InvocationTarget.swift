@@ -10,15 +10,34 @@ enum InvocationTarget {
     _ given: UnsafePointer<multicast_invocation>?, _ out: UnsafeMutablePointer<multicast_outcome>?
   ) -> Int64 {
     guard let options = InvocationOptions(given) else { return Status.invalidArgument.count }
-    var outcome = Dispatch.Outcome()
     let canWrite = out.map { StructSize.canFill($0, smallest: StructSize.outcome) } ?? true
-    let count = Dispatch.invoke(options, &outcome) { () throws(Status) in
-      if !canWrite { throw .invalidArgument }
-      return try find()
-    } _: {
-      publish(options.invocation, after: $0, &$1)
+    var outcome = multicast_outcome()
+    let count = invoke(options, canWrite, &outcome)
+    if let out, canWrite, count != Status.invalidArgument.count {
+      _ = StructSize.write(outcome, to: out, smallest: StructSize.outcome)
     }
-    if let out, canWrite, count != Status.invalidArgument.count { outcome.write(to: out) }
+    return count
+  }
+
+  private func invoke(
+    _ options: InvocationOptions, _ canWrite: Bool, _ outcome: inout multicast_outcome
+  ) -> Int64 {
+    var owned: Payload? = nil
+    var count: Int64 = 0
+    do throws(Status) {
+      if options.isOwned { owned = try Dispatch.takeOver(options) }
+      if options.isContradictory || !canWrite { throw .invalidArgument }
+      if let multicast = try find() {
+        if multicast.hasPolicies {
+          return multicast.invokeWithPolicies(options, &owned, &outcome)
+        }
+        count = multicast.dispatch(options, &owned, &outcome)
+      }
+      count = publish(options.invocation, after: count, &owned)
+    } catch {
+      count = error.count
+    }
+    owned?.release()  //~ payload_of_failure_lost
     return count
   }
 
@@ -41,17 +60,5 @@ enum InvocationTarget {
     // The caller may have destroyed the multicast of the name.
     let count = result == Status.invalidHandle.count ? 0 : result
     return Broadcaster.publish(broadcaster, name, invocation, after: count, &owned)
-  }
-}
-
-extension Dispatch.Outcome {
-  fileprivate func write(to out: UnsafeMutablePointer<multicast_outcome>) {
-    _ = StructSize.prepareOutput(out, smallest: StructSize.outcome)
-    out.pointee.flags = 0
-    out.pointee.called = called
-    out.pointee.queued = queued
-    out.pointee.refused = refused
-    out.pointee.finished = made
-    out.pointee.unfinished = unfinished
   }
 }

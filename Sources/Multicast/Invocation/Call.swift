@@ -74,7 +74,7 @@ struct AnyCall: Call {
   var isQueued: Bool { pointer.pointee.visit == nil }
 
   /// Whether a delegate is called that does not want every call.
-  func wants(_ details: UnsafeMutablePointer<RegistrationDetails>) -> Bool {
+  func wants(_ details: RegistrationDetails.Address) -> Bool {
     if !isQueued { return true }
     if let dispatch = pointer.pointee.dispatch,
       // Relaxed: an invocation that was kept later has taken the stripe's lock.
@@ -125,5 +125,34 @@ struct AnyCall: Call {
   /// released, or waited for, after the invocation.
   @inline(__always) func releasePayload(_ frame: Frame) {
     if pointer.pointee.dispatch == nil && frame.payload != 0 { Payload.release(of: frame) }
+  }
+}
+
+extension Registration {
+  /// Calls a delegate that this thread's hazard protects and that was found live. The context is
+  /// locked if it counts references. A delegate that is called once is removed before.
+  ///
+  /// - Parameter state: That of its entry, or the bits of it that matter here.
+  /// - Returns: whether it was called. It is not if its context is dead, or if it was removed
+  ///   meanwhile.
+  func callProtected(
+    _ token: Token, context: UnsafeMutableRawPointer?, _ state: UInt32,
+    _ body: (_ context: UnsafeMutableRawPointer?) -> Void
+  ) -> Bool {
+    // Read before the call: the delegate may remove itself.
+    let isShared = state & InvocationList.State.shared != 0
+    let own = ContextLock(self, isShared: isShared)
+    // If it is live, the functions are those of its multicast.
+    if isShared && id != token { return false }
+    Lock.checkNoneIsHeld()
+    let strong = own.lock.map { $0(context) } ?? context
+    let isDead = own.lock != nil && strong == nil
+    // Locking may have removed it, or have taken so long that another thread has.
+    let isRemovedNow = isDead || state & InvocationList.State.once != 0
+    let isOurs = isRemovedNow ? Multicast.claim(token) : id == token
+    let isCalled = isOurs && !isDead
+    if isCalled { body(strong) }
+    if !isDead { own.unlock?(strong) }  //~ unlock_forgotten
+    return isCalled
   }
 }

@@ -22,18 +22,14 @@ struct Dispatch {
 
   /// Queues a call.
   mutating func enqueue(_ token: Token, to queue: Queue, _ frame: Frame) -> Queue.EnqueueResult {
-    var outcome = Queue.EnqueueResult.refused
-    if needsPayload && !preparePayload(for: queue, frame) {
-      outcome = queue.refuse(token)
-    } else {
+    let outcome: Queue.EnqueueResult
+    do throws(Status) {
+      if needsPayload { try preparePayload(for: queue, frame) }
       outcome = queue.enqueue(
         token, options.invocation, sharing: Payload(retainedBy: frame), frame)
-    }
-    switch outcome {
-    case .queued: queued &+= 1
-    case .refused: refused &+= 1
-    case .leftOut: break
-    }
+    } catch { outcome = queue.refuse(token) }
+    if outcome == .queued { queued &+= 1 }
+    if outcome == .refused { refused &+= 1 }
     return outcome
   }
 
@@ -47,100 +43,54 @@ struct Dispatch {
 
   /// Makes the frame retain what the next call for this queue shares. An owned payload is in the
   /// frame from the beginning.
-  ///
-  /// - Returns: false if out of memory.
-  private mutating func preparePayload(for queue: Queue, _ frame: Frame) -> Bool {
-    if Payload(retainedBy: frame) == nil {
-      guard let payload = makePayload(for: queue) else { return false }
-      payload.pass(to: frame)
-    }
-    guard options.isWaiting else { return true }
+  private mutating func preparePayload(for queue: Queue, _ frame: Frame) throws(Status) {
+    if Payload(retainedBy: frame) == nil { try makePayload(for: queue).pass(to: frame) }
+    guard options.isWaiting else { return }
     let newest = Payload(retainedBy: frame).unsafelyUnwrapped
-    if newest.isReceipt && Receipt(newest).queue.handle == queue.handle { return true }
+    if newest.isReceipt && Receipt(newest).queue.handle == queue.handle { return }
     // The receipt takes over the frame's reference.
-    guard let receipt = Receipt(after: newest, for: queue) else { return false }
+    let receipt = try Receipt(after: newest, for: queue)
     receipt.payload.pass(to: frame)  //~ previous_not_retained
-    return true
   }
 
-  /// - Returns: nil if out of memory.
-  private mutating func makePayload(for queue: Queue) -> Payload? {
+  private mutating func makePayload(for queue: Queue) throws(Status) -> Payload {
     let invocation = options.invocation
     if options.copy == nil, invocation.size != 0, let bytes = invocation.payload {
-      return queue.copy(bytes, size: invocation.size)
+      return try queue.copy(bytes, size: invocation.size)
     }
-    return hasNoCopy ? nil : Self.makePayload(options, &hasNoCopy)
+    if hasNoCopy { throw .outOfMemory }
+    return try Self.makePayload(options, &hasNoCopy)
   }
 
-  /// - Returns: nil if out of memory.
-  static func makePayload(_ options: InvocationOptions, _ hasNoCopy: inout Bool) -> Payload? {
+  static func makePayload(
+    _ options: InvocationOptions, _ hasNoCopy: inout Bool
+  ) throws(Status) -> Payload {
     let (payload, size) = (options.invocation.payload, options.invocation.size)
     guard let copy = options.copy else {
       // Without size the calls get the caller's pointer itself.
-      guard size != 0, let payload else { return Payload(owning: payload, size: 0, nil) }
-      return Payload(copying: payload, size: size)
+      guard size != 0, let payload else { return try Payload(owning: payload, size: 0, nil) }
+      return try Payload(copying: payload, size: size)
     }
     // First what can fail without a trace.
-    guard let block = Payload.allocate(Payload.headerSize) else { return nil }
+    let block = try Allocator.allocate(size: Payload.headerSize)
     Lock.checkNoneIsHeld()
     guard let copied = copy(payload, size) else {
       hasNoCopy = true  //~ copied_again
-      Payload.deallocate(block, size: Payload.headerSize)
-      return nil
+      Allocator.deallocate(block, size: Payload.headerSize)
+      throw .outOfMemory
     }
     return Payload(block, .owned, copied, size, options.release)
   }
 }
 
 extension Dispatch {
-  /// The report of an invocation with options.
-  struct Outcome {
-    var called: UInt64 = 0
-    var queued: UInt64 = 0
-    var refused: UInt64 = 0
-    /// Of the queued calls, if the invocation waits for them.
-    var made: UInt64 = 0
-    var unfinished: UInt64 = 0
-  }
-
-  /// Invokes a multicast with options.
-  ///
-  /// - Parameters:
-  ///   - find: Finds a multicast, or returns nil if there is nothing to invoke.
-  ///   - publish: Called afterwards, with the result and what keeps the payload. Returns the
-  ///     result.
-  /// - Returns: how many delegates were called or queued, or the number of a status.
-  @inline(__always)
-  static func invoke(
-    _ options: InvocationOptions, _ outcome: inout Outcome,
-    _ find: () throws(Status) -> Multicast?,
-    _ publish: (_ count: Int64, _ owned: inout Payload?) -> Int64
-  ) -> Int64 {
-    var owned: Payload? = nil
-    if options.isOwned {
-      let invocation = options.invocation
-      owned = Payload(owning: invocation.payload, size: invocation.size, options.release)
-      if owned == nil {
-        // Its release function runs in any case.
-        Payload.release(invocation.payload, invocation.size, options.release)
-        return Status.outOfMemory.count
-      }
+  /// The payload of an invocation that hands it over.
+  static func takeOver(_ options: InvocationOptions) throws(Status) -> Payload {
+    let (payload, size) = (options.invocation.payload, options.invocation.size)
+    do throws(Status) { return try Payload(owning: payload, size: size, options.release) } catch {
+      Payload.release(payload, size, options.release)  // in any case
+      throw error
     }
-    var count: Int64 = 0
-    do throws(Status) {
-      if options.isContradictory { throw .invalidArgument }
-      if let multicast = try find() {
-        if multicast.hasPolicies {
-          return multicast.invokeWithPolicies(options, &owned, &outcome)
-        }
-        count = multicast.dispatch(options, &owned, &outcome)
-      }
-      count = publish(count, &owned)
-    } catch {
-      count = error.count
-    }
-    owned?.release()  //~ payload_of_failure_lost
-    return count
   }
 }
 
@@ -148,7 +98,7 @@ extension Multicast {
   /// - Parameter owned: The payload that the frame of the invocation retains. Afterwards the
   ///   payload that the frame retained at the end; the caller releases it.
   func dispatch(
-    _ options: InvocationOptions, _ owned: inout Payload?, _ outcome: inout Dispatch.Outcome,
+    _ options: InvocationOptions, _ owned: inout Payload?, _ outcome: inout multicast_outcome,
     number: UInt = .max
   ) -> Int64 {
     guard let (thread, hasEntered) = ThreadRegistry.enterIfNeeded() else {
@@ -190,7 +140,7 @@ extension Multicast {
   /// - Parameter owned: As in `dispatch`.
   func invoke(_ invocation: Invocation, keeping owned: inout Payload?) -> Int64 {
     if owned == nil { return invokeOutlined(invocation) }
-    var outcome = Dispatch.Outcome()
+    var outcome = multicast_outcome()
     return dispatch(InvocationOptions(invocation), &owned, &outcome)
   }
 }

@@ -32,7 +32,7 @@ extension InvocationList {
 
   /// Behind the last entry. Acquire: pairs with `publish`. Entries that are added from here on are
   /// not called.
-  private var end: UnsafeMutablePointer<Entry> {
+  private var end: Address {
     let count = Int(header.count.load(ordering: .acquiring))  // order: entries
     return shims_keep(address + count).unsafelyUnwrapped.assumingMemoryBound(to: Entry.self)
   }
@@ -72,7 +72,7 @@ extension InvocationList {
 
   /// Calls one delegate.
   static func call(
-    _ call: AnyCall, _ entry: UnsafeMutablePointer<Entry>, in frame: Frame, _ mode: Multicast.Mode
+    _ call: AnyCall, _ entry: Address, in frame: Frame, _ mode: Multicast.Mode
   ) -> CallResult {
     if mode.isWatched { return callWatched(call, entry, in: frame) }
     return mode.isBiased
@@ -82,9 +82,7 @@ extension InvocationList {
 
   /// The same as `callSpecial`, and notifies a watch.
   @_optimize(speed)
-  static func callWatched(
-    _ call: AnyCall, _ entry: UnsafeMutablePointer<Entry>, in frame: Frame
-  ) -> CallResult {
+  static func callWatched(_ call: AnyCall, _ entry: Address, in frame: Frame) -> CallResult {
     let token = entry.pointee.token
     let event = call.details.invocation.event
     var outcome = CallResult()
@@ -101,9 +99,9 @@ extension InvocationList {
       outcome.isCalled = registration.callProtected(
         token, context: entry.pointee.context, state
       ) { context in
-        let begun = Watch.willCall(token, of: target, event, entry.pointee.function, context)
-        outcome.goesOn = call(entry.pointee.function, context)
-        Watch.didCall(token, event, begun)
+        outcome.goesOn = Watch.watching(token, of: target, event, entry.pointee.function, context) {
+          call(entry.pointee.function, context)
+        }
       }
     }
     if let queue {
@@ -123,7 +121,7 @@ extension InvocationList {
     let end = self.end
     var entry = address
     // The delegate that was called, and has the hazard.
-    var last: UnsafeMutablePointer<Entry>? = nil
+    var last: Address? = nil
     var goesOn = true
     while goesOn && entry != end && Self.isPlain(entry) {
       frame.setHazard(entry.pointee.token)
@@ -146,9 +144,7 @@ extension InvocationList {
   /// the next one already; but that is not called yet, and nothing is to wait for it meanwhile.
   ///
   /// `callDidReturn` takes the waits' lock, and wakes the threads that have seen that hazard.
-  private static func didReturn(
-    _ last: UnsafeMutablePointer<Entry>, before next: UnsafeMutablePointer<Entry>, in frame: Frame
-  ) {
+  private static func didReturn(_ last: Address, before next: Address, in frame: Frame) {
     frame.clearHazard()
     PendingRemovals.callDidReturn(last.pointee.token)
     frame.setHazard(next.pointee.token)
@@ -157,9 +153,7 @@ extension InvocationList {
 
   /// The number of entries before an entry. The frame has the address of the list: the loop has no
   /// register left for it.
-  private static func number(
-    of entry: UnsafeMutablePointer<Entry>, in frame: Frame
-  ) -> Int64 {
+  private static func number(of entry: Address, in frame: Frame) -> Int64 {
     let distance = UInt(bitPattern: entry) &- frame.list
     return Int64(truncatingIfNeeded: distance / UInt(MemoryLayout<Entry>.stride))
   }
@@ -168,7 +162,7 @@ extension InvocationList {
 
   /// Calls a delegate that is plain: not dead, paused, weak, filtered, queued or called once.
   private static func callPlain<C: Call, Fence: CallFence>(
-    _ call: C, _ entry: UnsafeMutablePointer<Entry>, in frame: Frame, _ fence: Fence.Type
+    _ call: C, _ entry: Address, in frame: Frame, _ fence: Fence.Type
   ) -> Progress {
     guard isPlain(entry) else { return .isSpecial }
     return protectDue(entry, in: frame, fence, if: isPlain(entry)) {
@@ -176,12 +170,12 @@ extension InvocationList {
     } ?? .isSpecial
   }
 
-  private static func isPlain(_ entry: UnsafeMutablePointer<Entry>) -> Bool {
+  private static func isPlain(_ entry: Address) -> Bool {
     _fastPath(entry.pointee.state.load(ordering: .relaxed) & State.special == 0)
   }
 
   private static func invokeRest<C: Call>(
-    from first: UnsafeMutablePointer<Entry>, to end: UnsafeMutablePointer<Entry>,
+    from first: Address, to end: Address,
     in frame: Frame, _ call: C
   ) -> Int64 {
     AnyCall.with(call) { invokeRest(from: first, to: end, in: frame, $0, LightFence.self) }
@@ -193,7 +187,7 @@ extension InvocationList {
   @inline(never)
   @_optimize(speed)
   private static func invokeRest<Fence: CallFence>(
-    from first: UnsafeMutablePointer<Entry>, to end: UnsafeMutablePointer<Entry>,
+    from first: Address, to end: Address,
     in frame: Frame, _ call: AnyCall, _ fence: Fence.Type
   ) -> Int64 {
     var called = number(of: first, in: frame)
@@ -228,7 +222,7 @@ extension InvocationList {
   /// Calls a delegate that may not be plain, if it is to be called.
   @_optimize(speed)
   static func callSpecial<Fence: CallFence>(
-    _ call: AnyCall, _ entry: UnsafeMutablePointer<Entry>, in frame: Frame, _ fence: Fence.Type
+    _ call: AnyCall, _ entry: Address, in frame: Frame, _ fence: Fence.Type
   ) -> CallResult {
     let state = entry.pointee.state.load(ordering: .relaxed)
     let token = entry.pointee.token
@@ -256,7 +250,7 @@ extension InvocationList {
   }
 
   /// Whether calls wait in a queue, and nothing else is special.
-  private static func isQueued(_ entry: UnsafeMutablePointer<Entry>) -> Bool {
+  private static func isQueued(_ entry: Address) -> Bool {
     entry.pointee.state.load(ordering: .relaxed) & State.special == State.queued
   }
 
@@ -264,7 +258,7 @@ extension InvocationList {
   /// fewer questions.
   @inline(__always)
   private static func enqueuePlain<Fence: CallFence>(
-    _ call: AnyCall, _ entry: UnsafeMutablePointer<Entry>, in frame: Frame, _ fence: Fence.Type
+    _ call: AnyCall, _ entry: Address, in frame: Frame, _ fence: Fence.Type
   ) -> Bool {
     let token = entry.pointee.token
     let registration = Registration(index: token.index)
@@ -276,7 +270,7 @@ extension InvocationList {
   }
 
   /// Whether a delegate is to be called. The hazard protects the details from being freed.
-  private static func isDue(_ entry: UnsafeMutablePointer<Entry>, _ call: AnyCall) -> Bool {
+  private static func isDue(_ entry: Address, _ call: AnyCall) -> Bool {
     let state = entry.pointee.state.load(ordering: .relaxed)
     if state & (State.dead | State.paused) != 0 { return false }
     if state & State.filtered == 0 { return true }

@@ -14,7 +14,7 @@ extension InvocationList {
   /// - Returns: nil if it was not due.
   @inline(__always)
   static func protect<Fence: CallFence, Result>(
-    _ entry: UnsafeMutablePointer<Entry>, in frame: Frame, _ fence: Fence.Type,
+    _ entry: Address, in frame: Frame, _ fence: Fence.Type,
     if isDue: @autoclosure () -> Bool, _ body: () -> Result
   ) -> Result? {
     let result = protectDue(entry, in: frame, fence, if: isDue(), body)
@@ -26,7 +26,7 @@ extension InvocationList {
   /// register left to continue after a call that clears the hazard here.
   @inline(__always)
   static func protectDue<Fence: CallFence, Result>(
-    _ entry: UnsafeMutablePointer<Entry>, in frame: Frame, _ fence: Fence.Type,
+    _ entry: Address, in frame: Frame, _ fence: Fence.Type,
     if isDue: @autoclosure () -> Bool, _ body: () -> Result
   ) -> Result? {
     frame.setHazard(entry.pointee.token)  //~ no_hazard_of_call
@@ -40,7 +40,7 @@ extension InvocationList {
   /// Clears the hazard of a delegate, and looks whether a removal has seen it.
   @inline(__always)
   static func endProtection<Fence: CallFence>(
-    of entry: UnsafeMutablePointer<Entry>, in frame: Frame, _ fence: Fence.Type
+    of entry: Address, in frame: Frame, _ fence: Fence.Type
   ) {
     frame.clearHazard()
     Fence.make()

@@ -6,21 +6,15 @@ struct InvocationOptions {
     @convention(c) (_ payload: UnsafeRawPointer?, _ size: Int) -> UnsafeRawPointer?
 
   let invocation: Invocation
-  let copy: Copy?
+  private(set) var copy: Copy? = nil
   /// Of what `copy` returns, or, without it, of the caller's payload.
-  let release: Payload.Release?
+  private(set) var release: Payload.Release? = nil
   /// Whether the invocation waits for the calls that it has queued.
-  let isWaiting: Bool
-  private let timeout: UInt64
+  private(set) var isWaiting = false
+  private var timeout: UInt64 = 0
 
   /// Those of an invocation without options.
-  init(_ invocation: Invocation) {
-    self.invocation = invocation
-    copy = nil
-    release = nil
-    isWaiting = false
-    timeout = 0
-  }
+  init(_ invocation: Invocation) { self.invocation = invocation }
 
   /// - Returns: nil if the caller's struct has something that this version does not know. Nothing
   ///   of it may be used then.

@@ -93,16 +93,12 @@ extension Registration {
     own.unlock?(known.strong)
   }
 
-  private func write(
-    ifLive token: Token, to out: UnsafeMutablePointer<multicast_registration>
-  ) -> Bool {
+  private func write(ifLive token: Token, to known: inout multicast_registration) -> Bool {
     let stripe = Stripe(of: owner)
     stripe.lock()
     defer { stripe.unlock() }
     guard id == token else { return false }
-    let strong = out.pointee.strong
-    write(token, to: out)
-    out.pointee.strong = strong
+    write(token, to: &known)
     return true
   }
 }
@@ -117,32 +113,29 @@ extension Registration {
     let (stripe, id) = registration.lockStripe()
     defer { stripe.unlock() }
     guard id == token else { return .invalidHandle }
-    guard StructSize.prepareOutput(out, smallest: StructSize.registration) else {
-      return .invalidArgument
-    }
-    registration.write(token, to: out)
-    return .ok
+    var known = multicast_registration()
+    registration.write(token, to: &known)
+    return StructSize.write(known, to: out, smallest: StructSize.registration)
   }
 
-  /// Writes what there is to know about a live registration. The stripe's lock is held.
-  func write(_ token: Token, to out: UnsafeMutablePointer<multicast_registration>) {
+  /// Writes what there is to know about a live registration, but `strong`. The stripe's lock is
+  /// held.
+  private func write(_ token: Token, to known: inout multicast_registration) {
     let multicast = Multicast(slot: owner)
     let entry = multicast.list.unsafelyUnwrapped.entry(place)
     let state = entry.pointee.state.load(ordering: .relaxed)
     let details = self.details
     let latest = (details?.pointee.flags ?? 0) & MULTICAST_LATEST
-    out.pointee.flags = latest | (state & InvocationList.State.once != 0 ? MULTICAST_ONCE : 0)
-    out.pointee.token.id = token.rawValue
-    out.pointee.target.id = multicast.handle.rawValue
-    out.pointee.delegate = InvocationList.delegate(of: entry)
-    out.pointee.strong = nil
-    out.pointee.priority = details?.pointee.priority ?? 0
-    out.pointee.is_paused = state & InvocationList.State.paused != 0
-    out.pointee.reserved = (0, 0, 0)
-    out.pointee.events = details?.pointee.events ?? 0
-    out.pointee.lifetime.id = Membership.of(self, .owned)?.pointee.lifetime.rawValue ?? 0
-    out.pointee.queue.id = details.map { Queue.handle(of: $0).rawValue } ?? 0
-    out.pointee.label = details.flatMap { RegistrationDetails.label(of: $0) }
+    known.flags = latest | (state & InvocationList.State.once != 0 ? MULTICAST_ONCE : 0)
+    known.token.id = token.rawValue
+    known.target.id = multicast.handle.rawValue
+    known.delegate = InvocationList.delegate(of: entry)
+    known.priority = details?.pointee.priority ?? 0
+    known.is_paused = state & InvocationList.State.paused != 0
+    known.events = details?.pointee.events ?? 0
+    known.lifetime.id = Membership.of(self, .owned)?.pointee.lifetime.rawValue ?? 0
+    known.queue.id = details.map { Queue.handle(of: $0).rawValue } ?? 0
+    known.label = details.flatMap { RegistrationDetails.label(of: $0) }
       .flatMap { shims_get_label($0) }
   }
 }

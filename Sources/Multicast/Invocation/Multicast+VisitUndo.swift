@@ -41,7 +41,7 @@ extension Multicast {
     let count = list.header.count.load(ordering: .acquiring)  // order: entries
     let locks = mode.hasPolicies ? policies.locks : ContextLock()
     guard let undo else { return list.visit(visit, count, nil, locks, frame, mode, fence).visited }
-    guard let marks = VisitMarks(count, in: frame) else { return Status.outOfMemory.count }
+    guard let marks = try? VisitMarks(count, in: frame) else { return Status.outOfMemory.count }
     var (visited, end) = list.visit(visit, count, marks, locks, frame, mode, fence)
     if end < count {
       list.undo(undo, before: end, marks, frame, mode, fence)
@@ -57,10 +57,8 @@ extension Multicast {
 private struct VisitMarks {
   private let bits: UnsafeMutablePointer<UInt8>
 
-  /// - Returns: nil if out of memory.
-  init?(_ count: UInt32, in frame: Frame) {
-    let size = Int(count / 8 &+ 1)
-    guard let payload = Payload(zeros: size) else { return nil }
+  init(_ count: UInt32, in frame: Frame) throws(Status) {
+    let payload = try Payload(zeros: Int(count / 8 &+ 1))
     payload.pass(to: frame)
     bits = UnsafeMutablePointer(
       mutating: payload.bytes.unsafelyUnwrapped.assumingMemoryBound(to: UInt8.self))
@@ -96,7 +94,7 @@ extension InvocationList {
   }
 
   /// Whether the context is locked by the multicast's functions, and nothing else is special.
-  private static func isShared(_ entry: UnsafeMutablePointer<Entry>) -> Bool {
+  private static func isShared(_ entry: Address) -> Bool {
     entry.pointee.state.load(ordering: .relaxed) & State.special == State.shared
   }
 
@@ -106,7 +104,7 @@ extension InvocationList {
   /// If `locks` belong to the slot's next occupant, this multicast has ended, and its entries had
   /// been marked before. The functions were read with acquire; so the mark is seen.
   private static func callShared<Fence: CallFence>(
-    _ visit: Visit, _ entry: UnsafeMutablePointer<Entry>, _ locks: ContextLock, in frame: Frame,
+    _ visit: Visit, _ entry: Address, _ locks: ContextLock, in frame: Frame,
     _ fence: Fence.Type
   ) -> CallResult {
     protect(entry, in: frame, fence, if: isShared(entry)) {
@@ -143,10 +141,9 @@ extension InvocationList {
           token, context: entry.pointee.context,
           entry.pointee.state.load(ordering: .relaxed) & State.shared
         ) {
-          let function = entry.pointee.function
-          let begun = mode.isWatched ? Watch.willCall(token, of: target, 0, function, $0) : nil
-          _ = undo(function, $0)
-          if let begun { Watch.didCall(token, 0, begun) }
+          let (function, context) = (entry.pointee.function, $0)
+          if !mode.isWatched { return _ = undo(function, context) }
+          _ = Watch.watching(token, of: target, 0, function, context) { undo(function, context) }
         }
       }
     }

@@ -1,5 +1,3 @@
-import Synchronization
-
 extension Registration {
   /// Calls the delegate of one registration, as an invocation of its multicast would.
   ///
@@ -45,7 +43,7 @@ extension Registration {
   /// afterwards, under the same lock, sees it, and keeps the list.
   func findEntry(
     _ token: Token, of multicast: Multicast, _ frame: Frame
-  ) -> UnsafeMutablePointer<InvocationList.Entry>? {
+  ) -> InvocationList.Address? {
     let stripe = multicast.stripe
     stripe.lock()
     defer { stripe.unlock() }

@@ -16,7 +16,6 @@ struct DelegateIndex {
     var used: UInt64
   }
 
-  private static let alignment = 16
   private static let headerSize = MemoryLayout<Header>.stride
   /// A token is at most so many places behind the first place for it. So many equal delegates are
   /// found faster without an index, too.
@@ -46,9 +45,7 @@ struct DelegateIndex {
   static func make(for list: InvocationList) -> DelegateIndex? {
     var mask: UInt64 = 1
     while mask / 3 < UInt64(list.live) { mask = mask &* 2 &+ 1 }
-    guard let block = Allocator.allocateZeroed(size: size(mask: mask), alignment: alignment) else {
-      return nil
-    }
+    guard let block = try? Allocator.allocateZeroed(size: size(mask: mask)) else { return nil }
     let header = Header(mask: mask, used: 0)
     block.initializeMemory(as: Header.self, repeating: header, count: 1)
     let index = DelegateIndex(block)
@@ -58,8 +55,7 @@ struct DelegateIndex {
   }
 
   func deallocate() {
-    Allocator.deallocate(
-      address, size: Self.size(mask: storage.pointee.mask), alignment: Self.alignment)
+    Allocator.deallocate(address, size: Self.size(mask: storage.pointee.mask))
   }
 
   // MARK: - Looking up
@@ -73,7 +69,7 @@ struct DelegateIndex {
     return put(list, from: start, to: list.count)
   }
 
-  private static func isIndexed(_ entry: UnsafeMutablePointer<InvocationList.Entry>) -> Bool {
+  private static func isIndexed(_ entry: InvocationList.Address) -> Bool {
     entry.pointee.state.load(ordering: .relaxed) & InvocationList.State.indexed != 0
   }
 

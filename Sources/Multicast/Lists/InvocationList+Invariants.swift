@@ -6,14 +6,12 @@ import Synchronization
     /// Of the list that new invocations use.
     func checkCurrent(_ multicast: Multicast, _ check: Check) {
       check.that(header.owner == multicast.handle, "a list belongs to its multicast")
-      check.that(
-        count <= header.capacity, "there is room for all entries", UInt64(count),
-        UInt64(header.capacity))
-      check.that(live <= count, "live entries are entries", UInt64(live), UInt64(count))
+      check.that(count <= header.capacity, "there is room for all entries", count, header.capacity)
+      check.that(live <= count, "live entries are entries", live, count)
       check.that(header.next == nil, "the current list is not retired")
       check.that(
         header.limit == min(header.capacity, header.crowd &- 1),
-        "the limit is below the next crowd", UInt64(header.limit), UInt64(header.crowd))
+        "the limit is below the next crowd", header.limit, header.crowd)
       if Check.reach() < count { return checkNewest(multicast, check) }
 
       var alive: UInt32 = 0
@@ -23,16 +21,13 @@ import Synchronization
           alive &+= 1
           checkLive(position, multicast, check)
           let priority = Self.priority(of: entry(position))
-          check.that(priority <= highest, "priorities do not rise", UInt64(position))
+          check.that(priority <= highest, "priorities do not rise", position)
           highest = priority
         }
       }
-      check.that(
-        alive == live, "live counts the entries that are not dead", UInt64(live), UInt64(alive))
+      check.that(alive == live, "live counts the entries that are not dead", live, alive)
       if count > 0 && !Self.isDead(entry(count &- 1)) {
-        check.that(
-          header.lastPriority == highest,
-          "the last priority is that of the last entry")
+        check.that(header.lastPriority == highest, "the last priority is that of the last entry")
       }
     }
 
@@ -48,42 +43,39 @@ import Synchronization
       let registration = Registration(index: entry.pointee.token.index)
       check.that(
         registration.id == entry.pointee.token, "the registration of a live entry is live",
-        UInt64(position))
+        position)
       check.that(
-        registration.owner == multicast.handle.index,
-        "a registration knows its multicast", UInt64(registration.owner),
-        UInt64(multicast.handle.index))
+        registration.owner == multicast.handle.index, "a registration knows its multicast",
+        registration.owner, multicast.handle.index)
       check.that(
-        registration.place == position, "a registration knows its place",
-        UInt64(registration.place), UInt64(position))
+        registration.place == position, "a registration knows its place", registration.place,
+        position)
       let state = entry.pointee.state.load(ordering: .relaxed)
       check.that(
         (state & State.hasPendingCleanup != 0) == registration.hasPendingCleanup,
-        "the state shows pending cleanup",
-        UInt64(state))
+        "the state shows pending cleanup", state)
       checkState(of: entry, registration.details, check)
     }
 
     /// Bits of the state say what is in the details.
     private func checkState(
-      of entry: UnsafeMutablePointer<Entry>, _ details: UnsafeMutablePointer<RegistrationDetails>?,
+      of entry: Address, _ details: RegistrationDetails.Address?,
       _ check: Check
     ) {
       let state = entry.pointee.state.load(ordering: .relaxed)
       let needsDetails = State.filtered | State.weak | State.queued | State.prioritized
       guard let details else {
         return check.that(
-          state & needsDetails == 0, "a registration without details needs none", UInt64(state))
+          state & needsDetails == 0, "a registration without details needs none", state)
       }
       check.that(
         (state & State.prioritized != 0) == (details.pointee.priority != 0),
-        "the state shows a priority", UInt64(state))
+        "the state shows a priority", state)
       check.that(
-        (state & State.weak != 0) == (details.pointee.lock != nil), "the state shows a lock",
-        UInt64(state))
+        (state & State.weak != 0) == (details.pointee.lock != nil), "the state shows a lock", state)
       check.that(
         (state & State.queued != 0) == (details.pointee.queue != nil), "the state shows a queue",
-        UInt64(state))
+        state)
       check.that(
         details.pointee.context == entry.pointee.context, "details are of the same delegate")
     }
@@ -106,7 +98,7 @@ import Synchronization
       for position in count &- min(count, Check.reach())..<count {
         check.that(
           Self.isDead(entry(position)) || Registration.isLive(entry(position).pointee.token),
-          "what was removed is dead in retired lists, too", UInt64(position))
+          "what was removed is dead in retired lists, too", position)
       }
     }
   }

@@ -110,8 +110,6 @@ struct InvocationList {
   /// To index one entry takes as long as to search so many.
   private static let searchesForIndex: UInt64 = 64
   private static let headerSize = 48
-  /// That of every block of libc's: a larger one takes a slow path there.
-  private static let alignment = 16
 
   /// That of the first entry. The header is before it: an invocation reads little of the header.
   typealias Address = UnsafeMutablePointer<Entry>
@@ -143,8 +141,19 @@ struct InvocationList {
   /// Whether too little of it is live.
   var needsCompaction: Bool { dead > live &+ 8 || isSparse }
 
-  func entry(_ position: UInt32) -> UnsafeMutablePointer<Entry> {
+  func entry(_ position: UInt32) -> Address {
     address + Int(position)
+  }
+
+  /// A list, and the next older ones.
+  struct Chain: Sequence, IteratorProtocol {
+    var rest: Address?
+
+    mutating func next() -> InvocationList? {
+      guard let address = rest else { return nil }
+      rest = InvocationList(address).header.next
+      return InvocationList(address)
+    }
   }
 
   // MARK: - Memory
@@ -165,32 +174,36 @@ struct InvocationList {
 
   /// The smallest capacity for so many delegates. Capacities are 1, 4, 10, 22, 46, 70, 106 and so
   /// on: most multicasts have one delegate, and large lists waste a third at most.
-  static func capacity(for count: UInt32) -> UInt32 {
-    var capacity = smallestCapacity
+  private static func capacity(for count: UInt32) -> UInt32 {
+    var capacity = count > 46 ? 46 : smallestCapacity
     while capacity < count {
       capacity = capacity < 46 ? capacity &* 2 &+ 2 : capacity &+ capacity / 2 &+ 1
     }
     return capacity
   }
 
-  /// - Returns: an empty list, or nil if out of memory.
+  /// - Parameter count: The list has room for so many delegates.
+  /// - Returns: an empty list.
   @_optimize(speed)
-  static func allocate(capacity: UInt32, owner: Handle) -> InvocationList? {
-    if _slowPath(capacity >= largeCapacity) { return allocateLarge(capacity, owner) }
-    return allocate(size: size(capacity), capacity, owner)
+  static func allocate(for count: UInt32, owner: Handle) throws(Status) -> InvocationList {
+    let capacity = capacity(for: count)
+    if _slowPath(capacity >= largeCapacity) { return try allocateLarge(capacity, owner) }
+    return try allocate(size: size(capacity), capacity, owner)
   }
 
-  private static func allocateLarge(_ capacity: UInt32, _ owner: Handle) -> InvocationList? {
-    let list = allocate(size: sizeOfLarge(capacity), capacity, owner)
-    list?.trailer.initialize(to: Trailer())
+  private static func allocateLarge(
+    _ capacity: UInt32, _ owner: Handle
+  ) throws(Status) -> InvocationList {
+    let list = try allocate(size: sizeOfLarge(capacity), capacity, owner)
+    list.trailer.initialize(to: Trailer())
     return list
   }
 
   @inline(__always)
   private static func allocate(
     size: Int, _ capacity: UInt32, _ owner: Handle
-  ) -> InvocationList? {
-    guard let block = Allocator.allocate(size: size, alignment: alignment) else { return nil }
+  ) throws(Status) -> InvocationList {
+    let block = try Allocator.allocate(size: size)
     shims_zero(block, headerSize)
     let list = InvocationList((block + headerSize).assumingMemoryBound(to: Entry.self))
     list.header.capacity = capacity
@@ -202,13 +215,12 @@ struct InvocationList {
 
   func deallocate() {
     if isLarge { return deallocateLarge() }
-    Allocator.deallocate(block, size: Self.size(header.capacity), alignment: Self.alignment)
+    Allocator.deallocate(block, size: Self.size(header.capacity))
   }
 
   @inline(never) private func deallocateLarge() {
     dropIndex()
-    Allocator.deallocate(
-      block, size: Self.sizeOfLarge(header.capacity), alignment: Self.alignment)
+    Allocator.deallocate(block, size: Self.sizeOfLarge(header.capacity))
   }
 
   // MARK: - Adding
@@ -243,16 +255,14 @@ struct InvocationList {
 
   // MARK: - Finding and marking
 
-  static func isDead(_ entry: UnsafeMutablePointer<Entry>) -> Bool {
+  static func isDead(_ entry: Address) -> Bool {
     entry.pointee.state.load(ordering: .relaxed) & State.dead != 0
   }
 
   /// The place of the first live delegate that matches.
   ///
   /// - Parameter start: Perhaps beyond the end: of a list that was longer.
-  func firstPosition(
-    from start: UInt32 = 0, where matches: (UnsafeMutablePointer<Entry>) -> Bool
-  ) -> UInt32? {
+  func firstPosition(from start: UInt32 = 0, where matches: (Address) -> Bool) -> UInt32? {
     for position in min(start, count)..<count {
       if !Self.isDead(entry(position)) && matches(entry(position)) { return position }
     }
@@ -322,7 +332,7 @@ struct InvocationList {
     if isLarge && other.isLarge { swap(&trailer.pointee, &other.trailer.pointee) }
   }
 
-  func forEachLive(_ body: (UnsafeMutablePointer<Entry>) -> Void) {
+  func forEachLive(_ body: (Address) -> Void) {
     for position in 0..<count {
       if !Self.isDead(entry(position)) { body(entry(position)) }
     }
@@ -342,12 +352,12 @@ struct InvocationList {
     entry(position).pointee.state.store((state | set) & ~clear, ordering: .relaxed)
   }
 
-  static func delegate(of entry: UnsafeMutablePointer<Entry>) -> multicast_delegate {
+  static func delegate(of entry: Address) -> multicast_delegate {
     multicast_delegate(function: entry.pointee.function, context: entry.pointee.context)
   }
 
   @_optimize(speed)
-  static func priority(of entry: UnsafeMutablePointer<Entry>) -> Int32 {
+  static func priority(of entry: Address) -> Int32 {
     guard entry.pointee.state.load(ordering: .relaxed) & State.prioritized != 0 else { return 0 }
     let registration = Registration(index: entry.pointee.token.index)
     return registration.knownDetails.pointee.priority
@@ -458,7 +468,7 @@ struct InvocationList {
 
   /// Copies an entry behind the last one, and stores its place in its registration.
   @_optimize(speed)
-  private func take(_ other: UnsafeMutablePointer<Entry>) {
+  private func take(_ other: Address) {
     let position = count
     if entry(position) != other {
       shims_copy(entry(position), other, MemoryLayout<Entry>.stride)

@@ -33,11 +33,9 @@ struct ListReaders {
   private init(_ places: UnsafeMutablePointer<UInt>, _ first: InvocationList.Address) {
     self.places = places
     places.initialize(repeating: 0, count: Self.placeCount)
-    var (next, count) = (Optional(first), 0)
-    while let address = next, count < Self.most {
-      place(of: UInt(bitPattern: address)).pointee = UInt(bitPattern: address)
-      next = InvocationList(address).header.next
-      count &+= 1
+    for list in InvocationList.Chain(rest: first).prefix(Self.most) {
+      let address = UInt(bitPattern: list.address)
+      place(of: address).pointee = address
     }
   }
 

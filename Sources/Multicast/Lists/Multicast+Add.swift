@@ -105,7 +105,7 @@ extension Multicast {
       var registrations = RegistrationChain()
       do throws(Status) {
         try take(&new, &registrations, from: stripe)
-        let spare = try makeRoom(for: new.count, new.options.priority, removal.thread)
+        let spare = try makeRoom(for: new.count, new.options.given.priority, removal.thread)
         do throws(Status) {
           try Lifetime.join(registrations, new.options)
         } catch {
@@ -181,11 +181,7 @@ extension Multicast {
       // removes one delegate repeatedly would copy an almost full list each time.
       needed &+= list.live &+ (list.dead > 0 ? list.live / 4 : 0)
     }
-    guard
-      let spare = InvocationList.allocate(
-        capacity: InvocationList.capacity(for: needed), owner: handle)
-    else { throw .outOfMemory }
-    return spare
+    return try InvocationList.allocate(for: needed, owner: handle)
   }
 
   private func insert(
@@ -193,7 +189,7 @@ extension Multicast {
     _ spare: InvocationList?, _ removal: inout Removal
   ) {
     if new.options.isUnique { removeEqual(to: new, &removal) }
-    let priority = new.options.priority
+    let priority = new.options.given.priority
     let target = spare ?? list.unsafelyUnwrapped
     var rest: UInt32 = 0
     if let spare, let list { rest = list.copyLive(to: spare, lowest: priority) }

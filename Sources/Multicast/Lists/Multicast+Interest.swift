@@ -52,7 +52,7 @@ extension Multicast {
       let word = fields.header.link.load(ordering: .relaxed)
       check.that(
         word == Self.always || word == ((list?.live ?? 0) > 0 ? Self.hasDelegates : 0),
-        "the word of the interest tells whether there are delegates", UInt64(word))
+        "the word of the interest tells whether there are delegates", word)
     }
   #endif
 }

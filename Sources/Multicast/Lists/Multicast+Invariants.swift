@@ -1,15 +1,9 @@
 import Synchronization
 
-extension Multicast {
-  /// The lists between any two changes. The stripe's lock is held.
-  func checkInvariants(_ file: StaticString = #fileID, _ line: UInt = #line) {
-    #if MULTICAST_INTERNAL_CHECKS
-      check(Check(file, line))
-    #endif
-  }
-
+/// The lists between any two changes. The stripe's lock is held.
+extension Multicast: Checked {
   #if MULTICAST_INTERNAL_CHECKS
-    private func check(_ check: Check) {
+    func check(_ check: Check) {
       checkRetired(check)
       check.that(MemoryLayout<Storage>.size <= 64, "a multicast fits into its slot")
       // The slot may have no occupant.
@@ -29,7 +23,6 @@ extension Multicast {
       check.that(since <= now, "the epoch has begun at which it was fenced", since, now)
     }
 
-    /// The lists that were replaced, those of earlier occupants of the slot included.
     private func checkRetired(_ check: Check) {
       let occupant = fields.header.id.load(ordering: .relaxed)
       let pending = fields.newestRetired.load(ordering: .relaxed).rawValue
@@ -39,26 +32,21 @@ extension Multicast {
         "the newest epoch is that of the newest retired list", pending, newest)
       var last = UInt64.max
       var newer = self.list
-      var next = fields.firstRetired
-      while let address = next {
-        let list = InvocationList(address)
+      for list in retired {
         let (epoch, owner) = (list.header.retiredAt.rawValue, list.header.owner)
         check.that(
-          epoch > 0 && epoch < last, "epochs of retired lists fall, from the newest", epoch,
-          last)
+          epoch > 0 && epoch < last, "epochs of retired lists fall, from the newest", epoch, last)
         check.that(
           epoch <= Epoch.current.rawValue, "the epoch of a retired list has begun", epoch,
           Epoch.current.rawValue)
         check.that(
-          owner.index == handle.index
-            && owner.generation <= occupant.generation,
+          owner.index == handle.index && owner.generation <= occupant.generation,
           "a retired list is of an occupant of the slot")
-        check.that(address != self.list?.address, "the current list is not retired")
+        check.that(list.address != self.list?.address, "the current list is not retired")
         list.checkRetired(check)
         if let newer, newer.header.owner == owner { newer.checkPlaces(in: list, check) }
         newer = list
         last = epoch
-        next = list.header.next
       }
     }
   #endif

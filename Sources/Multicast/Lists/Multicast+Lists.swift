@@ -50,7 +50,7 @@ extension Multicast {
 
   @_optimize(speed)
   @inline(never) private func makeFirst() throws(Status) -> Bool {
-    setList(try allocateList(for: 1))
+    setList(try InvocationList.allocate(for: 1, owner: handle))
     return true
   }
 
@@ -58,7 +58,7 @@ extension Multicast {
   private func grow(_ old: InvocationList) throws(Status) -> Bool {
     if Watch.areCrowdsTold { return false }
     if old.dead > 0 || !old.canAppend(priority: 0) || !isQuiescent(.current) { return false }
-    let larger = try allocateList(for: old.count &+ 1)
+    let larger = try InvocationList.allocate(for: old.count &+ 1, owner: handle)
     _ = old.copyLive(to: larger)
     setList(larger)
     old.passIndex(to: larger)
@@ -66,22 +66,8 @@ extension Multicast {
     return true
   }
 
-  private func allocateList(for count: UInt32) throws(Status) -> InvocationList {
-    let capacity = InvocationList.capacity(for: count)
-    guard let list = InvocationList.allocate(capacity: capacity, owner: handle) else {
-      throw .outOfMemory
-    }
-    return list
-  }
-
-  func forEachRetired(_ body: (InvocationList) -> Void) {
-    var next = fields.firstRetired
-    while let address = next {
-      let list = InvocationList(address)
-      next = list.header.next
-      if list.header.owner == handle { body(list) }
-    }
-  }
+  /// The lists that were replaced, those of earlier occupants of the slot included.
+  var retired: InvocationList.Chain { InvocationList.Chain(rest: fields.firstRetired) }
 
   /// Changes the state of a delegate in every list that an invocation may be reading.
   ///
@@ -91,15 +77,13 @@ extension Multicast {
   func markInLists(_ position: UInt32, of list: InvocationList, set: UInt32, clear: UInt32 = 0) {
     var (list, place) = (list, position)
     list.mark(place, set: set, clear: clear)
-    var next = fields.firstRetired
-    while let address = next {
+    for older in retired {
       // Older lists are those of earlier occupants of the slot.
-      if InvocationList(address).header.owner != handle { return }
+      if older.header.owner != handle { return }
       place = list.entry(place).pointee.oldPlace.load(ordering: .relaxed)
       if place == InvocationList.Entry.none { return }  // it was added later
-      list = InvocationList(address)
+      list = older
       list.mark(place, set: set, clear: clear)  //~ retired_lists_not_marked
-      next = list.header.next
     }
   }
 
@@ -112,14 +96,13 @@ extension Multicast {
     if isQuiescent { list.dropDeadTail() }
     guard list.needsCompaction else { return }
     if isQuiescent && !list.isSparse { return list.compactInPlace() }
-    let smaller = InvocationList.allocate(
-      capacity: InvocationList.capacity(for: list.live &* 2), owner: handle)
-    if let smaller {
+    do throws(Status) {
+      let smaller = try InvocationList.allocate(for: list.live &* 2, owner: handle)
       _ = list.copyLive(to: smaller)
       smaller.refreshLastPriority()
       replaceList(by: smaller, &removal)
-    } else if isQuiescent {
-      list.compactInPlace()
+    } catch {
+      if isQuiescent { list.compactInPlace() }
     }
   }
 

@@ -12,7 +12,7 @@ struct NewDelegates {
   var replay: Replay.Run? = nil
 
   /// One for each delegate if the options need them; otherwise nil.
-  private(set) var details: UnsafeMutablePointer<RegistrationDetails>? = nil
+  private(set) var details: RegistrationDetails.Address? = nil
 
   /// Whether so many can be added at once: no more than there are indices. Asked before any other
   /// argument is used.
@@ -42,7 +42,8 @@ struct NewDelegates {
       //~ state_without_cleanup
       | (options.needsDetails || options.finalRelease != nil
         ? InvocationList.State.hasPendingCleanup : 0)
-      | (options.priority != 0 ? InvocationList.State.prioritized : 0)  //~ state_without_priority
+      //~ state_without_priority
+      | (options.given.priority != 0 ? InvocationList.State.prioritized : 0)
   }
 
   /// Whether the delegates themselves, and the options, are valid.
@@ -70,15 +71,13 @@ struct NewDelegates {
     var index = count
     while index > 0 {
       index &-= 1
-      guard let new = RegistrationDetails.allocate(options, self[index]) else {
-        throw .outOfMemory
-      }
+      let new = try RegistrationDetails.allocate(options, self[index])
       new.pointee.replayed.store(UInt(bitPattern: details), ordering: .relaxed)
       details = new
     }
   }
 
-  mutating func takeDetails() -> UnsafeMutablePointer<RegistrationDetails>? {
+  mutating func takeDetails() -> RegistrationDetails.Address? {
     guard let first = details else { return nil }
     details = UnsafeMutablePointer(bitPattern: first.pointee.replayed.load(ordering: .relaxed))
     return first
@@ -90,7 +89,7 @@ struct NewDelegates {
   @inline(never) mutating func abandon() {
     while let details = takeDetails() { RegistrationDetails.deallocate(details) }
     Self.clear(tokens, count)
-    guard let release = options.release else { return }
+    guard let release = options.given.release else { return }
     for index in 0..<count {
       CallerCode.releasing { release(self[index].context) }
     }

@@ -2,8 +2,7 @@ import MulticastShims
 
 /// The source of all memory of the library: libc's allocator, or the caller's.
 ///
-/// Every block is deallocated with the size and alignment with which it was allocated. A failure is
-/// nil, which the caller turns into a status.
+/// Every block is deallocated with the size and alignment with which it was allocated.
 enum Allocator {
   typealias Allocate =
     @convention(c) (
@@ -34,22 +33,45 @@ enum Allocator {
   /// Whether memory is from libc's allocator.
   static var isLibc: Bool { allocate == nil }
 
-  /// - Returns: `size` bytes that are not initialized, or nil.
-  static func allocate(size: Int, alignment: Int) -> UnsafeMutableRawPointer? {
-    guard let allocate else { return shims_allocate(size, alignment) }
-    return CallerCode.allocating { allocate(context, size, alignment) }
+  /// That of every block of libc's: a larger one takes a slow path there.
+  static let usualAlignment = 16
+
+  /// - Returns: `size` bytes that are not initialized.
+  static func allocate(
+    size: Int, alignment: Int = usualAlignment
+  ) throws(Status) -> UnsafeMutableRawPointer {
+    let block =
+      if let allocate {
+        CallerCode.allocating { allocate(context, size, alignment) }
+      } else { shims_allocate(size, alignment) }
+    guard let block else { throw .outOfMemory }
+    return block
   }
 
-  /// - Returns: `size` bytes of zeros, or nil.
-  static func allocateZeroed(size: Int, alignment: Int) -> UnsafeMutableRawPointer? {
-    let block = allocate(size: size, alignment: alignment)
-    if let block { shims_zero(block, size) }
+  /// - Returns: `size` bytes of zeros.
+  static func allocateZeroed(
+    size: Int, alignment: Int = usualAlignment
+  ) throws(Status) -> UnsafeMutableRawPointer {
+    let block = try allocate(size: size, alignment: alignment)
+    shims_zero(block, size)
     return block
   }
 
   @inline(never)
-  static func deallocate(_ block: UnsafeMutableRawPointer, size: Int, alignment: Int) {
+  static func deallocate(
+    _ block: UnsafeMutableRawPointer, size: Int, alignment: Int = usualAlignment
+  ) {
     guard let deallocate else { return shims_deallocate(block) }
     CallerCode.allocating { deallocate(context, block, size, alignment) }
+  }
+
+  /// Allocates a value of its own.
+  static func make<Value>(_ value: Value) throws(Status) -> UnsafeMutablePointer<Value> {
+    let block = try allocate(size: MemoryLayout<Value>.size)
+    return block.initializeMemory(as: Value.self, to: value)
+  }
+
+  static func free<Value>(_ value: UnsafeMutablePointer<Value>) {
+    deallocate(value, size: MemoryLayout<Value>.size)
   }
 }

@@ -22,8 +22,7 @@ enum CallerCode {
       Lock.checkNoneIsHeld()
       let (outer, here) = (shims_checks_get_release(), shims_stack_address())
       Check(#fileID, #line).that(
-        here < outer, "no release is left by longjmp or by an exception", UInt64(here),
-        UInt64(outer))
+        here < outer, "no release is left by longjmp or by an exception", here, outer)
       shims_checks_set_release(here)
       defer { shims_checks_set_release(outer) }
     #endif
@@ -33,8 +32,7 @@ enum CallerCode {
   /// Called when the thread ends.
   static func checkNoReleaseRuns() {
     #if MULTICAST_INTERNAL_CHECKS
-      Check(#fileID, #line).that(
-        shims_get_release_depth() == 0, "no thread ends inside a release")
+      Check(#fileID, #line).that(shims_get_release_depth() == 0, "no thread ends inside a release")
     #endif
   }
 
@@ -55,7 +53,7 @@ enum CallerCode {
       check.that(
         process == 0 || process == current,
         "the child of a vfork, or of a fork without its handlers, does not call the library",
-        UInt64(process), UInt64(current))
+        process, current)
     }
   #endif
 }

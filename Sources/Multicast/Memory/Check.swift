@@ -17,19 +17,14 @@ struct Check {
   #if MULTICAST_INTERNAL_CHECKS
     /// - Parameter what: The invariant, as a sentence, with its values.
     func that(
-      _ isSo: Bool, _ what: StaticString, _ value: UInt64? = nil, _ other: UInt64? = nil,
+      _ isSo: Bool, _ what: StaticString, _ value: some BinaryInteger = UInt64.max,
+      _ other: some BinaryInteger = UInt64.max,
       _ checkFile: StaticString = #fileID, _ checkLine: UInt = #line
     ) {
-      if !isSo { fail(what, value ?? .max, other ?? .max, checkFile, checkLine) }
-    }
-
-    private func fail(
-      _ what: StaticString, _ value: UInt64, _ other: UInt64, _ checkFile: StaticString,
-      _ checkLine: UInt
-    ) -> Never {
+      if isSo { return }
       shims_checks_fail(
-        checkFile.utf8Start, Int(checkLine), what.utf8Start, value, other, file.utf8Start,
-        Int(line))
+        checkFile.utf8Start, Int(checkLine), what.utf8Start, UInt64(truncatingIfNeeded: value),
+        UInt64(truncatingIfNeeded: other), file.utf8Start, Int(line))
     }
 
     private static let count = Atomic<UInt32>(0)
@@ -62,4 +57,19 @@ struct Check {
       }
     }
   #endif
+}
+
+/// A type with invariants, which hold between any two changes of a value.
+protocol Checked {
+  #if MULTICAST_INTERNAL_CHECKS
+    func check(_ check: Check)
+  #endif
+}
+
+extension Checked {
+  func checkInvariants(_ file: StaticString = #fileID, _ line: UInt = #line) {
+    #if MULTICAST_INTERNAL_CHECKS
+      check(Check(file, line))
+    #endif
+  }
 }

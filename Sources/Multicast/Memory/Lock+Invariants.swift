@@ -8,56 +8,40 @@ import MulticastShims
 extension Lock {
   func checkBeforeLocking(_ file: StaticString = #fileID, _ line: UInt = #line) {
     #if MULTICAST_INTERNAL_CHECKS
-      Self.checkBeforeLocking(word, Check(file, line))
+      let check = Check(file, line)
+      CallerCode.checkIsSupported(check)
+      let (rank, held) = (shims_checks_rank(word), shims_checks_get_held())
+      if held == Self.allOfThem { return }
+      check.that(rank > 0, "a lock is one of the library's")
+      check.that(held >> rank == 0, "locks are taken in their order", rank, held)
+      shims_checks_set_held(held | 1 << rank)
     #endif
   }
 
+  /// Called after unlocking: before, a signal handler would still find the lock held.
   func checkAfterUnlocking(_ file: StaticString = #fileID, _ line: UInt = #line) {
     #if MULTICAST_INTERNAL_CHECKS
-      Self.checkAfterUnlocking(word, Check(file, line))
+      let (rank, held) = (shims_checks_rank(word), shims_checks_get_held())
+      if held == Self.allOfThem { return }
+      Check(file, line).that(
+        held & 1 << rank != 0, "the thread that unlocks a lock holds it", rank, held)
+      shims_checks_set_held(held & ~(1 << rank))
     #endif
   }
 
+  /// A sleeping thread holds the lock of its sleep, and no other.
   func checkBeforeSleeping(_ file: StaticString = #fileID, _ line: UInt = #line) {
     #if MULTICAST_INTERNAL_CHECKS
-      Self.checkBeforeSleeping(word, Check(file, line))
+      let (rank, held) = (shims_checks_rank(word), shims_checks_get_held())
+      Check(file, line).that(
+        held == 1 << rank, "a thread that sleeps holds one lock", rank, held)
     #endif
   }
-
-  #if MULTICAST_INTERNAL_CHECKS
-    static func checkBeforeLocking(_ address: UnsafeRawPointer, _ check: Check) {
-      CallerCode.checkIsSupported(check)
-      let rank = shims_checks_rank(address)
-      let held = shims_checks_get_held()
-      if held == allOfThem { return }
-      check.that(rank > 0, "a lock is one of the library's")
-      check.that(
-        held >> rank == 0, "locks are taken in their order", UInt64(rank), UInt64(held))
-      shims_checks_set_held(held | 1 << rank)
-    }
-
-    /// Called after unlocking: before, a signal handler would still find the lock held.
-    static func checkAfterUnlocking(_ address: UnsafeRawPointer, _ check: Check) {
-      let (rank, held) = (shims_checks_rank(address), shims_checks_get_held())
-      if held == allOfThem { return }
-      check.that(
-        held & 1 << rank != 0, "the thread that unlocks a lock holds it", UInt64(rank), UInt64(held)
-      )
-      shims_checks_set_held(held & ~(1 << rank))
-    }
-
-    /// A sleeping thread holds the lock of its sleep, and no other.
-    static func checkBeforeSleeping(_ address: UnsafeRawPointer, _ check: Check) {
-      let (rank, held) = (shims_checks_rank(address), shims_checks_get_held())
-      check.that(
-        held == 1 << rank, "a thread that sleeps holds one lock", UInt64(rank), UInt64(held))
-    }
-  #endif
 
   static func checkNoneIsHeld(_ file: StaticString = #fileID, _ line: UInt = #line) {
     #if MULTICAST_INTERNAL_CHECKS
       let held = shims_checks_get_held()
-      Check(file, line).that(held == 0, "no lock is held", UInt64(held))
+      Check(file, line).that(held == 0, "no lock is held", held)
     #endif
   }
 

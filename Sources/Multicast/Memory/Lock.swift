@@ -135,7 +135,7 @@ struct Lock {
   private static func forEach(_ body: (Lock) -> Void) {
     for index in 0..<Stripe.count { body(Stripe(of: index).mutex) }
     for index in 0..<UInt32(SHIMS_LOCK_COUNT) { body(Lock(index)) }
-    for index in 0...UInt32(SHIMS_WATCH_LOCK) { body(Lock(queue: index)) }
+    for index in 0..<UInt32(SHIMS_WATCH_LOCK) &+ 1 { body(Lock(queue: index)) }
   }
 
   /// Takes all locks of the library, for a fork.

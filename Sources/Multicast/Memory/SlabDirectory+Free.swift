@@ -29,8 +29,6 @@ extension SlabDirectory {
     shims_get_slab(state, number).unsafelyUnwrapped
   }
 
-  private static func number(ofSlot index: UInt32) -> UInt32 { index >> 10 }
-
   func free(_ number: UInt32) {
     let slab = slab(number)
     slab.pointee.vacant = Self.resident
@@ -60,14 +58,14 @@ extension SlabDirectory {
   // MARK: - Counting
 
   func count(_ vacant: UInt32, inSlabOf index: UInt32) {
-    slab(Self.number(ofSlot: index)).pointee.vacant &+= vacant
+    slab(Self.parts(of: index).slab).pointee.vacant &+= vacant
   }
 
   /// Called for each slot that was counted, or once for several: frees the slab if all were.
   ///
   /// - Returns: whether the slab is free.
   func freeIfVacant(slabOf index: UInt32, _ newest: Handle) -> Bool {
-    let number = Self.number(ofSlot: index)
+    let number = Self.parts(of: index).slab
     let slab = slab(number)
     if slab.pointee.vacant == slotCount(ofSlab: number) {
       free(number)

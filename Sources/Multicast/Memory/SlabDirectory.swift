@@ -38,27 +38,28 @@ struct SlabDirectory {
     return base.unsafelyUnwrapped + place &* stride
   }
 
-  /// Visits every slot, used or not. In the child of a fork: no slab is added meanwhile.
-  @inline(never)
-  func forEachInChild(_ body: (_ index: UInt32) -> Void) {
-    for slab in 0..<slabCount {
-      for index in indices(ofSlab: slab) { body(index) }
-    }
-  }
+  /// The indices that have a slot, used or not. Takes no lock: slabs are added one after the other,
+  /// and stay.
+  var indices: Indices { Indices(directory: self) }
 
-  /// The first index, from the given index on, that has a slot, used or not; nil if there is none.
-  /// Takes no lock: slabs are added one after the other, and stay.
-  func next(from index: UInt32) -> UInt32? {
-    var index = index
-    while index >> Self.placeBits < Self.capacity {
-      // Acquire: as in `slot`.
-      let word = words[Int(index >> Self.placeBits)].load(ordering: .acquiring)  // order: slab
-      if word == 0 { return nil }
-      let place = index & (1 << Self.placeBits &- 1)
-      if place >> UInt32(truncatingIfNeeded: word & UInt(Self.shiftMask)) == 0 { return index }
-      index = index &- place &+ 1 << Self.placeBits
+  struct Indices: Sequence, IteratorProtocol {
+    fileprivate let directory: SlabDirectory
+    /// Where the search goes on.
+    var index: UInt32 = 0
+
+    @inline(never) mutating func next() -> UInt32? {
+      while index >> placeBits < capacity {
+        // Acquire: as in `slot`.
+        // order: slab
+        let word = directory.words[Int(index >> placeBits)].load(ordering: .acquiring)
+        if word == 0 { return nil }
+        let (found, place) = (index, index & (1 << placeBits &- 1))
+        let isThere = place >> UInt32(truncatingIfNeeded: word & UInt(shiftMask)) == 0
+        index = isThere ? index &+ 1 : index &- place &+ 1 << placeBits
+        if isThere { return found }
+      }
+      return nil
     }
-    return nil
   }
 
   // MARK: - Under the slab lock
@@ -105,9 +106,7 @@ struct SlabDirectory {
     let count = isBatch ? min(slab / 16, Self.largestBatch, Self.capacity &- slab) : 1
     let headerSize = isBatch ? Self.page : Self.alignment
     let size = headerSize &+ slabSize &* Int(count)
-    guard let block = Allocator.allocateZeroed(size: size, alignment: Self.alignment) else {
-      throw .outOfMemory
-    }
+    let block = try Allocator.allocateZeroed(size: size, alignment: Self.alignment)
     // Each block begins with the address of the one before: a leak checker does not follow the
     // words of the directory, which have something in their low bits.
     block.storeBytes(of: Self.newest, as: UnsafeMutableRawPointer?.self)

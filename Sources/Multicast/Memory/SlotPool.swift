@@ -79,8 +79,7 @@ struct SlotPool {
         limit: sharesDirectory ? directory.crowdedAt : SlabDirectory.capacity)
       state.pointee.slab_shift &+= 1
     }
-    let indices = directory.indices(ofSlab: slab.unsafelyUnwrapped)
-    setUnused(indices.lowerBound, indices.upperBound)
+    setUnused(directory.indices(ofSlab: slab.unsafelyUnwrapped))
   }
 
   /// Takes back a slot that has no occupant any more. A slot without a generation left stays
@@ -103,8 +102,8 @@ struct SlotPool {
   /// of a fork; for a pool with a directory of its own.
   func forEach(_ body: (_ slot: UnsafeMutableRawPointer, _ index: UInt32) -> Void) {
     let (next, end) = (state.pointee.next_unused, state.pointee.end_unused)
-    directory.forEachInChild { index in
-      if index < next || index >= end { body(directory.slot(index).unsafelyUnwrapped, index) }
+    for index in directory.indices where index < next || index >= end {
+      body(directory.slot(index).unsafelyUnwrapped, index)
     }
   }
 
@@ -112,81 +111,46 @@ struct SlotPool {
     directory.slot(index).unsafelyUnwrapped.assumingMemoryBound(to: SlotHeader.self)
   }
 
-  // MARK: - Fields
-
-  var firstVacant: UInt32 { state.pointee.first_vacant }
-  var nextUnused: UInt32 { state.pointee.next_unused }
-  var endUnused: UInt32 { state.pointee.end_unused }
-
-  func setFirstVacant(_ link: UInt32) { state.pointee.first_vacant = link }
-  func setUnused(_ next: UInt32, _ end: UInt32) {
-    state.pointee.next_unused = next
-    state.pointee.end_unused = end
+  private func setUnused(_ indices: Range<UInt32>) {
+    state.pointee.next_unused = indices.lowerBound
+    state.pointee.end_unused = indices.upperBound
   }
 }
 
 // MARK: - The pools
 
-/// The numbers of the directories and pools in the static storage.
-private enum PoolIndex {
-  static let multicasts = 0
-  static let registrations = 1
-  static let lifetimes = 2
-  static let queues = 3
-  static let broadcasters = 4
-  static let policies = 5
-}
+/// The numbers of the directories and pools in the static storage. The pools of registrations are
+/// the stripes'.
+enum PoolIndex: Int { case multicasts, registrations, lifetimes, queues, broadcasters, policies }
 
 extension SlotPool {
   /// A multicast has a cache line.
-  static var multicasts: SlotPool { SlotPool(PoolIndex.multicasts, 64) }
-  static func lifetimes(stride: Int) -> SlotPool {
-    SlotPool(PoolIndex.lifetimes, stride)
-  }
-  static func queues(stride: Int) -> SlotPool {
-    SlotPool(PoolIndex.queues, stride)
-  }
-  static func broadcasters(stride: Int) -> SlotPool {
-    SlotPool(PoolIndex.broadcasters, stride)
-  }
+  static var multicasts: SlotPool { SlotPool(.multicasts, stride: 64) }
 
-  static func policies(stride: Int) -> SlotPool {
-    SlotPool(PoolIndex.policies, stride)
-  }
-
-  private init(_ index: Int, _ stride: Int) {
-    let directory = shims_get_directory(index).unsafelyUnwrapped
+  init(_ index: PoolIndex, stride: Int) {
     self.init(
-      shims_get_slot_pool(index).unsafelyUnwrapped,
-      of: SlabDirectory(directory, stride: stride))
+      shims_get_slot_pool(index.rawValue).unsafelyUnwrapped,
+      of: SlabDirectory(index, stride: stride))
   }
 }
 
 extension SlabDirectory {
-  /// The directory of registrations, whose pools are the stripes'.
-  static func registrations(stride: Int) -> SlabDirectory {
-    SlabDirectory(
-      shims_get_directory(PoolIndex.registrations).unsafelyUnwrapped, stride: stride)
+  init(_ index: PoolIndex, stride: Int) {
+    self.init(shims_get_directory(index.rawValue).unsafelyUnwrapped, stride: stride)
   }
 }
 
-extension SlotPool {
-  /// Slots on the vacant list have no occupant. The pool's lock is held.
-  func checkInvariants(_ file: StaticString = #fileID, _ line: UInt = #line) {
-    #if MULTICAST_INTERNAL_CHECKS
-      check(Check(file, line))
-    #endif
-  }
-
+/// Slots on the vacant list have no occupant. The pool's lock is held.
+extension SlotPool: Checked {
   #if MULTICAST_INTERNAL_CHECKS
-    private func check(_ check: Check) {
+    func check(_ check: Check) {
       check.that(
-        nextUnused <= endUnused, "the unused slots are within the newest slab",
-        UInt64(nextUnused), UInt64(endUnused))
-      check.walk(firstVacant) { index in
+        state.pointee.next_unused <= state.pointee.end_unused,
+        "the unused slots are within the newest slab", state.pointee.next_unused,
+        state.pointee.end_unused)
+      check.walk(state.pointee.first_vacant) { index in
         let id = header(index).pointee.id.load(ordering: .relaxed)
-        check.that(
-          id.kind == .vacant, "a vacant slot has no occupant", UInt64(index), id.kind.rawValue)
+        check.that(id.kind == .vacant, "a vacant slot has no occupant", index, id.kind.rawValue)
         return header(index).pointee.link.load(ordering: .relaxed)
       }
     }
@@ -200,16 +164,17 @@ extension SlotPool {
   /// - Parameter isIdle: Whether a vacant slot has no content that must stay.
   /// - Complexity: O(vacant slots).
   func collect(_ isIdle: (_ slot: UnsafeMutableRawPointer) -> Bool) {
-    let unused = endUnused &- nextUnused
+    let nextUnused = state.pointee.next_unused
+    let unused = state.pointee.end_unused &- nextUnused
     if unused > 0 { directory.count(unused, inSlabOf: nextUnused) }
-    var next = firstVacant
+    var next = state.pointee.first_vacant
     while next != 0 {
       let slot = header(next &- 1)
       if isIdle(slot) { directory.count(1, inSlabOf: next &- 1) }
       next = slot.pointee.link.load(ordering: .relaxed)
     }
 
-    next = firstVacant
+    next = state.pointee.first_vacant
     var last: UInt32 = 0
     while next != 0 {
       let (link, slot) = (next, header(next &- 1))
@@ -220,13 +185,13 @@ extension SlotPool {
       last = link
     }
     setNext(after: last, 0)
-    if unused > 0 && directory.freeIfVacant(slabOf: nextUnused, .none) { setUnused(0, 0) }
+    if unused > 0 && directory.freeIfVacant(slabOf: nextUnused, .none) { setUnused(0..<0) }
     checkInvariants()
   }
 
   /// - Parameters: Links of two vacant slots; 0 is the beginning, and the end.
   private func setNext(after last: UInt32, _ link: UInt32) {
-    if last == 0 { return setFirstVacant(link) }
+    if last == 0 { return state.pointee.first_vacant = link }
     header(last &- 1).pointee.link.store(link, ordering: .relaxed)
   }
 }

@@ -48,15 +48,24 @@ enum StructSize {
     return true
   }
 
-  /// Whether a struct that the library fills is large enough. The caller may have initialized the
-  /// size only. Unknown fields are set to zero.
-  static func prepareOutput(_ given: UnsafeMutableRawPointer, smallest: Int) -> Bool {
-    guard canFill(given, smallest: smallest) else { return false }
-    shims_zero(given + smallest, Int(given.load(as: UInt32.self)) - smallest)
-    return true
+  /// Fills a caller's struct, of which only the size may be initialized, as far as both know it.
+  /// Unknown fields are set to zero.
+  ///
+  /// - Returns: `invalidArgument` if it is too small.
+  static func write<Known: BitwiseCopyable>(
+    _ known: Known, to given: UnsafeMutablePointer<Known>, smallest: Int
+  ) -> Status {
+    guard canFill(given, smallest: smallest) else { return .invalidArgument }
+    var known = known
+    let out = UnsafeMutableRawPointer(given)
+    let size = out.load(as: UInt32.self)
+    shims_zero(out, Int(size))
+    shims_copy(out, &known, min(Int(size), MemoryLayout<Known>.size))
+    out.storeBytes(of: size, as: UInt32.self)
+    return .ok
   }
 
-  /// The same, and nothing is written.
+  /// Whether a struct that the library fills is large enough.
   static func canFill(_ given: UnsafeRawPointer, smallest: Int) -> Bool {
     let size = Int(given.load(as: UInt32.self))
     return size >= smallest && size <= largest

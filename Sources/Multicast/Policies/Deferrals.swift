@@ -1,3 +1,4 @@
+import MulticastHeader
 import MulticastShims
 import Synchronization
 
@@ -6,7 +7,7 @@ import Synchronization
 /// They are found through the thread's record, which a fork and the end of the thread find. The
 /// thread changes them under the waits' lock: so a fork finds whole chains.
 struct Deferrals {
-  fileprivate struct Storage {
+  fileprivate struct Storage: Linked {
     let multicast: Handle
     var kept = KeptInvocations()
     /// Whether the thread is making them.
@@ -15,19 +16,14 @@ struct Deferrals {
   }
 
   private static let limit: UInt32 = 65536
-  private static let alignment = 16
 
   fileprivate let storage: UnsafeMutablePointer<Storage>
 
   private init(_ storage: UnsafeMutablePointer<Storage>) { self.storage = storage }
 
-  private static func first(of thread: ThreadRecord) -> UnsafeMutablePointer<Storage>? {
-    thread.storage.pointee.deferrals?.assumingMemoryBound(to: Storage.self)
-  }
-
   /// Those of a multicast; nil if nothing is deferred.
   static func find(_ multicast: Handle, on thread: ThreadRecord) -> Deferrals? {
-    var next = first(of: thread)
+    var next = thread.deferrals
     while let current = next {
       if current.pointee.multicast == multicast { return Deferrals(current) }
       next = current.pointee.next
@@ -36,16 +32,13 @@ struct Deferrals {
   }
 
   /// Those of a multicast, which are made if there are none yet.
-  ///
-  /// - Returns: nil if out of memory.
-  private static func findOrMake(_ multicast: Handle, on thread: ThreadRecord) -> Deferrals? {
+  private static func findOrMake(
+    _ multicast: Handle, on thread: ThreadRecord
+  ) throws(Status) -> Deferrals {
     if let known = find(multicast, on: thread) { return known }
-    let size = MemoryLayout<Storage>.stride
-    guard let block = Allocator.allocate(size: size, alignment: alignment) else { return nil }
-    let made = block.bindMemory(to: Storage.self, capacity: 1)
+    let made = try Allocator.make(Storage(multicast: multicast, next: thread.deferrals))
     Lock.waits.lock()
-    made.initialize(to: Storage(multicast: multicast, next: first(of: thread)))
-    thread.storage.pointee.deferrals = UnsafeMutableRawPointer(made)
+    thread.deferrals = made
     Lock.waits.unlock()
     return Deferrals(made)
   }
@@ -61,7 +54,7 @@ struct Deferrals {
     _ invocation: KeptInvocation.Address, isLatest: Bool, _ multicast: Handle,
     on thread: ThreadRecord
   ) throws(Status) {
-    guard let deferrals = findOrMake(multicast, on: thread) else { throw .outOfMemory }
+    let deferrals = try findOrMake(multicast, on: thread)
     if !isLatest && deferrals.storage.pointee.kept.count == limit { throw .limit }
     var released = ReleasedPayloads()
     Lock.waits.lock()
@@ -81,46 +74,32 @@ struct Deferrals {
       Lock.waits.lock()
       guard let kept = storage.pointee.kept.takeFirst() else { break }
       Lock.waits.unlock()
-      var (owned, outcome) = (kept.payload, Dispatch.Outcome())
+      var (owned, outcome) = (kept.payload, multicast_outcome())
       // Released also if the multicast does not exist any more.
       _ = multicast.dispatchWithPolicies(
         InvocationOptions(kept.invocation), &owned, &outcome, on: thread)
     }
-    remove(from: thread)
+    storage.unlink(from: &thread.deferrals)
     Lock.waits.unlock()
-    deallocate()
-  }
-
-  /// The waits' lock is held.
-  private func remove(from thread: ThreadRecord) {
-    var previous: UnsafeMutablePointer<Storage>? = nil
-    var next = Self.first(of: thread)
-    while let current = next, current != storage {
-      previous = current
-      next = current.pointee.next
-    }
-    if let previous {
-      previous.pointee.next = storage.pointee.next
-    } else {
-      thread.storage.pointee.deferrals = UnsafeMutableRawPointer(storage.pointee.next)
-    }
-  }
-
-  private func deallocate() {
-    Allocator.deallocate(
-      storage, size: MemoryLayout<Storage>.stride, alignment: Self.alignment)
+    Allocator.free(storage)
   }
 
   // MARK: - Threads that end, and fork
 
   /// Drops what a thread has deferred that does not exist any more.
   static func dropAll(of thread: ThreadRecord, _ released: inout ReleasedPayloads) {
-    while let storage = first(of: thread) {
-      thread.storage.pointee.deferrals = UnsafeMutableRawPointer(storage.pointee.next)
-      let deferrals = Deferrals(storage)
-      deferrals.storage.pointee.kept.dropAll(&released)
-      deferrals.deallocate()
+    while let storage = thread.deferrals {
+      thread.deferrals = storage.pointee.next
+      storage.pointee.kept.dropAll(&released)
+      Allocator.free(storage)
     }
+  }
+}
+
+extension ThreadRecord {
+  fileprivate var deferrals: UnsafeMutablePointer<Deferrals.Storage>? {
+    get { storage.pointee.deferrals?.assumingMemoryBound(to: Deferrals.Storage.self) }
+    nonmutating set { storage.pointee.deferrals = UnsafeMutableRawPointer(newValue) }
   }
 }
 
@@ -158,7 +137,7 @@ extension Multicast {
     do throws(Status) {
       try Deferrals.keep(kept, isLatest: isLatest, handle, on: thread)
     } catch {
-      KeptInvocation.deallocate(kept)
+      Allocator.free(kept)
       throw error
     }
   }

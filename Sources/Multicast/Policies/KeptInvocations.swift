@@ -1,5 +1,3 @@
-import MulticastShims
-
 /// An invocation that is made later: it was deferred, or may be replayed.
 struct KeptInvocation {
   typealias Address = UnsafeMutablePointer<KeptInvocation>
@@ -8,9 +6,6 @@ struct KeptInvocation {
   /// The payload to release when it is over; nil if it passes the caller's pointer.
   let payload: Payload?
   var next: Address? = nil
-
-  private static var size: Int { MemoryLayout<KeptInvocation>.stride }
-  private static let alignment = 16
 
   /// Keeps an invocation, with its payload.
   ///
@@ -21,23 +16,14 @@ struct KeptInvocation {
   ) throws(Status) -> Address {
     if payload == nil && options.needsCopy {
       var hasNoCopy = false
-      payload = Dispatch.makePayload(options, &hasNoCopy)
-      if payload == nil { throw .outOfMemory }
+      payload = try Dispatch.makePayload(options, &hasNoCopy)
     }
-    guard let block = Allocator.allocate(size: size, alignment: alignment) else {
-      throw .outOfMemory
-    }
-    let (kept, given) = (block.bindMemory(to: KeptInvocation.self, capacity: 1), options.invocation)
+    let given = options.invocation
     let bytes = payload.map { $0.bytes } ?? given.payload
-    kept.initialize(
-      to: KeptInvocation(
+    return try Allocator.make(
+      KeptInvocation(
         invocation: Invocation(event: given.event, payload: bytes, size: given.size),
         payload: payload))
-    return kept
-  }
-
-  static func deallocate(_ kept: Address) {
-    Allocator.deallocate(kept, size: size, alignment: alignment)
   }
 }
 
@@ -61,7 +47,7 @@ struct KeptInvocations {
     self.first = kept.next
     if kept.next == nil { last = nil }
     count &-= 1
-    KeptInvocation.deallocate(first)
+    Allocator.free(first)
     return kept
   }
 

@@ -85,7 +85,8 @@ extension Policies {
   fileprivate static func make(
     _ options: CreateOptions, _ notifier: Notifier
   ) throws(Status) -> Policies {
-    start()
+    let rules = options.rules
+    if rules.hasInterest || rules.hasReplay { start() }
     let made = try pool.create(.policies) { (storage: UnsafeMutablePointer<Storage>, _) in
       Policies(storage).write(options, notifier)
     }

@@ -6,7 +6,7 @@ extension Multicast {
   /// some.
   func invokeWithPolicies(_ call: AnyCall) -> Int64 {
     if let visit = call.details.visit { return self.visit(visit, orUndo: nil) }
-    var (owned, outcome) = (Payload?.none, Dispatch.Outcome())
+    var (owned, outcome) = (Payload?.none, multicast_outcome())
     return invokeWithPolicies(InvocationOptions(call.details.invocation), &owned, &outcome)
   }
 
@@ -15,7 +15,7 @@ extension Multicast {
   /// - Parameter owned: The payload, if it was handed over. It belongs to this function.
   /// - Returns: how many delegates were called or queued, or the number of a status.
   func invokeWithPolicies(
-    _ options: InvocationOptions, _ owned: inout Payload?, _ outcome: inout Dispatch.Outcome
+    _ options: InvocationOptions, _ owned: inout Payload?, _ outcome: inout multicast_outcome
   ) -> Int64 {
     guard let (thread, hasEntered) = ThreadRegistry.enterIfNeeded() else {
       owned?.release()
@@ -49,7 +49,7 @@ extension Multicast {
   ///
   /// - Parameter owned: As in `invokeWithPolicies`.
   func dispatchWithPolicies(
-    _ options: InvocationOptions, _ owned: inout Payload?, _ outcome: inout Dispatch.Outcome,
+    _ options: InvocationOptions, _ owned: inout Payload?, _ outcome: inout multicast_outcome,
     on thread: ThreadRecord
   ) -> Int64 {
     var count: Int64

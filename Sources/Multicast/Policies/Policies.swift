@@ -28,19 +28,17 @@ struct Policies {
     var label: shims_label
   }
 
-  static var pool: SlotPool {
-    .policies(stride: MemoryLayout<Storage>.stride)
-  }
+  static var pool: SlotPool { SlotPool(.policies, stride: MemoryLayout<Storage>.stride) }
 
   private static let hasStarted = Atomic<Bool>(false)
 
-  /// Whether a multicast with policies was ever created.
+  /// Whether there ever was a multicast whose removals are notified, or concern a replay.
   ///
   /// Relaxed: a thread that removes a delegate of such a multicast has taken its stripe's lock, as
   /// the add had before, by a thread that knew the multicast's handle.
-  static var areInUse: Bool { hasStarted.load(ordering: .relaxed) }
+  static var haveToKnow: Bool { hasStarted.load(ordering: .relaxed) }
 
-  /// Called before the first handle is given out.
+  /// Called before the first such multicast is given out, or observed.
   static func start() { hasStarted.store(true, ordering: .relaxed) }
 
   let storage: UnsafeMutablePointer<Storage>
@@ -138,14 +136,15 @@ extension Options {
   /// Takes over what the multicast has for delegates whose options have none. The details of a
   /// delegate have a copy of it, if it has details.
   fileprivate mutating func complete(_ policies: Policies) {
-    if release == nil { sharedRelease = policies.storage.pointee.releaseContext }
+    if given.release == nil { sharedRelease = policies.storage.pointee.releaseContext }
     // The end of a registration with details looks at the multicast that they name.
     let rules = policies.currentRules
     isObserved = rules.hasInterest
-    isReplayed = rules.hasReplay && flags & MULTICAST_NO_REPLAY == 0
+    isReplayed = rules.hasReplay && given.flags & MULTICAST_NO_REPLAY == 0
     let locks = policies.locks
-    if lock != nil || locks.lock == nil { return }
-    if needsDetails { (lock, unlock) = (locks.lock, locks.unlock) } else { sharesLock = true }
+    if isWeak || locks.lock == nil { return }
+    if !needsDetails { return sharesLock = true }
+    (given.lock, given.unlock) = (locks.lock, locks.unlock)
   }
 }
 

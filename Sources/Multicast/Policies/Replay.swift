@@ -37,8 +37,8 @@ struct Replay {
     kept.append(invocation)
     var next = firstRun
     while let run = next {
-      if run.pointee.next == nil { run.pointee.next = invocation }  //~ replay_misses_newest
-      next = run.pointee.nextOfMulticast
+      if run.pointee.upcoming == nil { run.pointee.upcoming = invocation }  //~ replay_misses_newest
+      next = run.pointee.next
     }
     drop(&payloads)
     return newest
@@ -54,7 +54,7 @@ struct Replay {
   /// A replay that has come to the oldest of all that is kept.
   private var slowest: Run.Address? {
     var next = firstRun
-    while let run = next, run.pointee.next != kept.first { next = run.pointee.nextOfMulticast }
+    while let run = next, run.pointee.upcoming != kept.first { next = run.pointee.next }
     return next
   }
 
@@ -74,9 +74,9 @@ struct Replay {
       next = next?.pointee.next
       older &-= 1
     }
-    run.pointee.next = next
+    run.pointee.upcoming = next
     run.pointee.isOver = false
-    run.pointee.nextOfMulticast = firstRun
+    run.pointee.next = firstRun
     firstRun = run
   }
 
@@ -84,10 +84,10 @@ struct Replay {
   fileprivate mutating func advance(
     _ run: Run.Address, goesOn: Bool, _ payloads: inout ReleasedPayloads
   ) -> KeptInvocation? {
-    let next = goesOn ? run.pointee.next : nil
+    let next = goesOn ? run.pointee.upcoming : nil
     if let next {
       next.pointee.payload?.retain()  //~ replayed_payload_not_retained
-      run.pointee.next = next.pointee.next
+      run.pointee.upcoming = next.pointee.next
     } else {
       end(run)
     }
@@ -107,12 +107,7 @@ struct Replay {
         registration.knownDetails.pointee.replayed.store(newest &+ 1, ordering: .relaxed)
       }
     }
-    if firstRun == run { return firstRun = run.pointee.nextOfMulticast }
-    var other = firstRun
-    while let current = other {
-      other = current.pointee.nextOfMulticast
-      if other == run { current.pointee.nextOfMulticast = run.pointee.nextOfMulticast }
-    }
+    run.unlink(from: &firstRun)
   }
 }
 
@@ -124,7 +119,10 @@ extension Replay {
   struct Run {
     typealias Address = UnsafeMutablePointer<Storage>
 
-    struct Storage {
+    struct Storage: Linked {
+      /// The next of the multicast. First, as in `SlotHeader`: other threads change it, while this
+      /// thread reads the rest.
+      var next: Address? = nil
       let multicast: Multicast
       let thread: ThreadRecord
       /// No other replay has it, also one that gets the same memory.
@@ -132,24 +130,19 @@ extension Replay {
       /// How many tokens are behind this.
       let count: Int
       let nextOfThread: Address?
-      var nextOfMulticast: Address? = nil
       /// The next invocation to replay; nil if none is left.
-      var next: KeptInvocation.Address? = nil
+      var upcoming: KeptInvocation.Address? = nil
       var isOver = true
     }
 
-    private static let alignment = 16
     private static let newestNumber = Atomic<UInt64>(0)
 
     let storage: Address
 
     fileprivate init(_ storage: Address) { self.storage = storage }
 
-    /// - Returns: nil if out of memory.
-    init?(_ count: Int, _ multicast: Multicast, on thread: ThreadRecord) {
-      guard let block = Allocator.allocate(size: Self.size(count), alignment: Self.alignment) else {
-        return nil
-      }
+    init(_ count: Int, _ multicast: Multicast, on thread: ThreadRecord) throws(Status) {
+      let block = try Allocator.allocate(size: Self.size(count))
       storage = block.bindMemory(to: Storage.self, capacity: 1)
       let outer = thread.storage.pointee.replays?.assumingMemoryBound(to: Storage.self)
       let number = Self.newestNumber.wrappingAdd(1, ordering: .relaxed).newValue
@@ -171,8 +164,7 @@ extension Replay {
 
     func deallocate() {
       setInnermost(storage.pointee.nextOfThread)
-      Allocator.deallocate(
-        storage, size: Self.size(storage.pointee.count), alignment: Self.alignment)
+      Allocator.deallocate(storage, size: Self.size(storage.pointee.count))
     }
 
     var tokens: UnsafeMutablePointer<multicast_token> {
@@ -180,19 +172,12 @@ extension Replay {
     }
 
     fileprivate static func wait(for thread: ThreadRecord) -> Wait {
-      .thread(
-        withUnsafePointer(to: thread.storage.pointee.identity) {
-          UnsafeMutablePointer(mutating: $0)
-        })
+      .thread(thread.storage.pointee.identity.address)
     }
 
     /// Whether one of the delegates is registered.
     fileprivate var hasDelegate: Bool {
-      for index in 0..<storage.pointee.count {
-        let token = Token(tokens[index].id)
-        if Registration(index: token.index).id == token { return true }
-      }
-      return false
+      (0..<storage.pointee.count).contains { Registration.isLive(Token(tokens[$0].id)) }
     }
 
     /// Waits until the thread has ended this replay or another one, or what the replay is for may
@@ -267,7 +252,7 @@ extension Multicast {
     }
     guard isCurrent else {
       stripe.unlock()
-      KeptInvocation.deallocate(kept)
+      Allocator.free(kept)
       throw .invalidHandle
     }
     owned?.retain()  //~ kept_payload_not_retained
@@ -283,7 +268,7 @@ extension Multicast {
     guard let (thread, hasEntered) = ThreadRegistry.enterIfNeeded() else { throw .outOfMemory }
     defer { ThreadRegistry.leaveIfEnding(thread, hasEntered) }
     guard thread.hasRoom else { throw .limit }
-    guard let run = Replay.Run(Int(new.count), self, on: thread) else { throw .outOfMemory }
+    let run = try Replay.Run(Int(new.count), self, on: thread)
     let tokens = new.tokens
     new.tokens = tokens ?? run.tokens
     new.replay = run
@@ -345,17 +330,15 @@ extension Replay.Run {
   private func call(
     _ call: AnyCall, in frame: Frame, _ mode: Multicast.Mode, _ called: inout Int64
   ) -> Bool {
-    var (index, hasLive) = (0, false)
-    while index < storage.pointee.count {
+    var hasLive = false
+    for index in 0..<storage.pointee.count {
       let token = Token(tokens[index].id)
-      index &+= 1
       let registration = Registration(index: token.index)
       guard let entry = registration.findEntry(token, of: storage.pointee.multicast, frame) else {
         continue
       }
       hasLive = true
-      let outcome = InvocationList.call(call, entry, in: frame, mode)
-      if outcome.isCalled { called &+= 1 }
+      if InvocationList.call(call, entry, in: frame, mode).isCalled { called &+= 1 }
     }
     return hasLive
   }

@@ -48,17 +48,6 @@ enum Process {
 
   // MARK: - fork
 
-  /// All locks are taken, so that no other thread is changing anything when the child begins.
-  fileprivate static func willFork() {
-    Lock.checkFork(holdsAll: true)
-    Lock.lockAll()
-  }
-
-  fileprivate static func didFork() {
-    Lock.unlockAll()
-    Lock.checkFork(holdsAll: false)
-  }
-
   /// The child has this thread only. The calls of all other threads are over.
   fileprivate static func didBecomeChild() {
     Lock.unlockAll()
@@ -92,9 +81,16 @@ enum Process {
   if let block { Process.threadDidEnd(block) }
 }
 
-@c @implementation public func shims_before_fork() { Process.willFork() }
+/// All locks are taken, so that no other thread is changing anything when the child begins.
+@c @implementation public func shims_before_fork() {
+  Lock.checkFork(holdsAll: true)
+  Lock.lockAll()
+}
 
-@c @implementation public func shims_after_fork_in_parent() { Process.didFork() }
+@c @implementation public func shims_after_fork_in_parent() {
+  Lock.unlockAll()
+  Lock.checkFork(holdsAll: false)
+}
 
 @c @implementation public func shims_after_fork_in_child() { Process.didBecomeChild() }
 

@@ -59,8 +59,8 @@ import Synchronization
       let call = self.call(position).pointee
       let registration = Registration(index: call.token.index)
       check.that(
-        registration.token == call.token, "a waiting call has a registration",
-        call.token.rawValue, registration.token.rawValue)
+        registration.token == call.token, "a waiting call has a registration", call.token.rawValue,
+        registration.token.rawValue)
       check.that(
         registration.details == call.details, "a call has the details of its registration",
         position)
@@ -69,7 +69,7 @@ import Synchronization
         "a registration knows its newest call", position, call.details.pointee.lastCall)
       check.that(
         call.size <= UInt32(WaitingCall.inlineSize) || call.size == WaitingCall.shared,
-        "a payload is small, or shared", UInt64(call.size))
+        "a payload is small, or shared", call.size)
       guard let payload = call.sharedPayload else { return }
       let (references, calls) = (payload.referenceCount, countCalls(with: payload, from: position))
       check.that(references >= calls, "a call retains its payload", references, calls)

@@ -26,7 +26,7 @@ struct CallRing: ~Copyable {
   private let after: (UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64)
 
   struct Places {
-    fileprivate var calls: UnsafeMutablePointer<WaitingCall>? = nil
+    fileprivate var calls: WaitingCall.Address? = nil
     fileprivate var mask: UInt64 = 0
 
     private static let alignment = 64
@@ -34,16 +34,12 @@ struct CallRing: ~Copyable {
     fileprivate init() {}
 
     /// The capacity and half as much again, for gaps. So gaps are seldom closed.
-    ///
-    /// - Returns: nil if out of memory.
-    init?(capacity: UInt32) {
+    init(capacity: UInt32) throws(Status) {
       var size: UInt64 = 2
       while size < UInt64(capacity) + UInt64(capacity) / 2 { size *= 2 }
       mask = size - 1
-      guard let block = Allocator.allocate(size: byteCount, alignment: Self.alignment) else {
-        return nil
-      }
-      calls = block.bindMemory(to: WaitingCall.self, capacity: Int(size))
+      calls = try Allocator.allocate(size: byteCount, alignment: Self.alignment)
+        .bindMemory(to: WaitingCall.self, capacity: Int(size))
     }
 
     private var byteCount: Int { Int(mask + 1) * MemoryLayout<WaitingCall>.stride }
@@ -73,7 +69,7 @@ struct CallRing: ~Copyable {
 
   var mask: UInt64 { places.mask }
 
-  func call(_ position: UInt64) -> UnsafeMutablePointer<WaitingCall> {
+  func call(_ position: UInt64) -> WaitingCall.Address {
     places.calls.unsafelyUnwrapped + Int(truncatingIfNeeded: position & places.mask)
   }
 
@@ -87,9 +83,7 @@ struct CallRing: ~Copyable {
   var appended: UInt64 { tail &- begin }
 
   /// The newest waiting call of a delegate.
-  func newest(of details: UnsafeMutablePointer<RegistrationDetails>) -> UnsafeMutablePointer<
-    WaitingCall
-  >? {
+  func newest(of details: RegistrationDetails.Address) -> WaitingCall.Address? {
     let position = details.pointee.lastCall
     return position < head.position ? nil : call(position)
   }
@@ -100,8 +94,8 @@ struct CallRing: ~Copyable {
   /// and there is a place: the tail is below `fastPathEnd`, or `makeRoom` was called.
   @_optimize(speed)
   mutating func append(
-    _ token: Token, _ details: UnsafeMutablePointer<RegistrationDetails>
-  ) -> UnsafeMutablePointer<WaitingCall> {
+    _ token: Token, _ details: RegistrationDetails.Address
+  ) -> WaitingCall.Address {
     let call = self.call(tail)
     call.pointee.token = token
     call.pointee.previous = details.pointee.lastCall  //~ calls_not_linked
@@ -127,7 +121,7 @@ struct CallRing: ~Copyable {
   }
 
   /// Takes out the oldest call. It can be read until the next append.
-  mutating func takeFirst() -> UnsafeMutablePointer<WaitingCall>? {
+  mutating func takeFirst() -> WaitingCall.Address? {
     close()
     if count == 0 { return nil }
     let first = call(head.position)
@@ -138,7 +132,7 @@ struct CallRing: ~Copyable {
   /// The oldest call of those that wait. Nil if the head is open or there are gaps, which is seldom
   /// between two runs.
   @inline(__always)
-  var first: UnsafeMutablePointer<WaitingCall>? {
+  var first: WaitingCall.Address? {
     gaps == 0 && head.isClosed ? call(head.position) : nil
   }
 
@@ -165,8 +159,8 @@ struct CallRing: ~Copyable {
   ///   waits.
   @inline(__always)
   mutating func takeFirst(
-    _ copies: UnsafeMutablePointer<WaitingCall>, atMost most: UInt64, keepsLast: Bool
-  ) -> (end: UnsafeMutablePointer<WaitingCall>, position: UInt64)? {
+    _ copies: WaitingCall.Address, atMost most: UInt64, keepsLast: Bool
+  ) -> (end: WaitingCall.Address, position: UInt64)? {
     head.close()
     skipGaps()
     var position = head.position
@@ -196,7 +190,7 @@ struct CallRing: ~Copyable {
   ///
   /// - Returns: how many there were.
   mutating func takeAll(
-    of details: UnsafeMutablePointer<RegistrationDetails>, _ released: inout ReleasedPayloads
+    of details: RegistrationDetails.Address, _ released: inout ReleasedPayloads
   ) -> UInt64 {
     close()
     let head = self.head.position

@@ -33,9 +33,13 @@ struct Payload {
     var next: UnsafeMutablePointer<Header>?
   }
 
-  private static let alignment = 16
   /// The bytes behind the header are aligned like the block.
-  static var headerSize: Int { (MemoryLayout<Header>.size + alignment - 1) & ~(alignment - 1) }
+  static var headerSize: Int { aligned(MemoryLayout<Header>.size) }
+
+  fileprivate static func aligned(_ size: Int) -> Int {
+    (size + Allocator.usualAlignment - 1) & ~(Allocator.usualAlignment - 1)
+  }
+
   private static let oneMade: UInt64 = 1 << 32
 
   let header: UnsafeMutablePointer<Header>
@@ -47,13 +51,10 @@ struct Payload {
   init(_ header: UnsafeMutablePointer<Header>) { self.header = header }
 
   /// Makes a copy, which the caller retains.
-  ///
-  /// - Returns: nil if out of memory.
-  init?(copying bytes: UnsafeRawPointer, size: Int) {
+  init(copying bytes: UnsafeRawPointer, size: Int) throws(Status) {
     // A `size_t`: below zero is more than there can be.
-    guard size >= 0, size < .max - Self.headerSize,
-      let block = Self.allocate(Self.headerSize + size)
-    else { return nil }
+    guard size >= 0, size < .max - Self.headerSize else { throw .outOfMemory }
+    let block = try Allocator.allocate(size: Self.headerSize + size)
     let copy = block + Self.headerSize
     shims_copy(copy, bytes, size)
     self.init(block, .copied, copy, size, nil)
@@ -67,19 +68,14 @@ struct Payload {
   }
 
   /// Makes a payload of zeros, which the caller retains.
-  ///
-  /// - Returns: nil if out of memory.
-  init?(zeros size: Int) {
-    guard let block = Self.allocate(Self.headerSize + size) else { return nil }
-    shims_zero(block + Self.headerSize, size)
+  init(zeros size: Int) throws(Status) {
+    let block = try Allocator.allocateZeroed(size: Self.headerSize + size)
     self.init(block, .copied, block + Self.headerSize, size, nil)
   }
 
   /// Makes a payload of the caller's bytes, which the caller retains.
-  ///
-  /// - Returns: nil if out of memory. Nothing is released then.
-  init?(owning bytes: UnsafeRawPointer?, size: Int, _ release: Release?) {
-    guard let block = Self.allocate(Self.headerSize) else { return nil }
+  init(owning bytes: UnsafeRawPointer?, size: Int, _ release: Release?) throws(Status) {
+    let block = try Allocator.allocate(size: Self.headerSize)
     self.init(block, .owned, bytes, size, release)
   }
 
@@ -93,10 +89,6 @@ struct Payload {
       to: Header(
         bytes: bytes, size: size, references: Atomic(1), release: release,
         process: Fork.generation, kind: kind, next: nil))
-  }
-
-  static func allocate(_ size: Int) -> UnsafeMutableRawPointer? {
-    Allocator.allocate(size: size, alignment: alignment)
   }
 
   var bytes: UnsafeRawPointer? { header.pointee.bytes }
@@ -151,11 +143,7 @@ struct Payload {
   func deallocate() {
     if header.pointee.kind == .reserved { return PayloadReserve.putBack(header) }
     let inlineSize = header.pointee.kind == .copied ? size : 0
-    Allocator.deallocate(header, size: Self.headerSize + inlineSize, alignment: Self.alignment)
-  }
-
-  static func deallocate(_ block: UnsafeMutableRawPointer, size: Int) {
-    Allocator.deallocate(block, size: size, alignment: alignment)
+    Allocator.deallocate(header, size: Self.headerSize + inlineSize)
   }
 
   // MARK: - Frames
@@ -194,7 +182,7 @@ extension Payload {
     #if MULTICAST_INTERNAL_CHECKS
       // A block that was freed and reused has a larger number, or a negative one.
       Check(file, line).that(
-        references < 1 << 31, "the references to a payload are counted", UInt64(references))
+        references < 1 << 31, "the references to a payload are counted", references)
     #endif
   }
 
@@ -213,9 +201,7 @@ struct ReleasedPayloads {
   /// Whether there are several receipts.
   private var hasFinishedReceipts = false
 
-  var isEmpty: Bool {
-    get { first == nil && finishedReceipt == 0 }
-  }
+  var isEmpty: Bool { first == nil && finishedReceipt == 0 }
 
   /// Removes one reference. A lock may be held.
   mutating func release(_ payload: Payload?, isMade: Bool = false) {
@@ -255,7 +241,7 @@ struct ReleasedPayloads {
   private mutating func wakeWaiters() {
     if finishedReceipt == 0 { return }
     //~ waiter_not_woken
-    if hasFinishedReceipts { Waits.wake() } else { Waits.wake(UInt64(finishedReceipt)) }
+    Waits.wake(hasFinishedReceipts ? nil : UInt64(finishedReceipt))
     finishedReceipt = 0
     hasFinishedReceipts = false
   }
@@ -304,21 +290,17 @@ struct PayloadReserve {
   /// invocations that have not queued their calls yet.
   private static let moreThanCalls = 8
   private static let headerSize = 48
-  private static let alignment = 16
 
   private let header: Address
 
   init(_ header: Address) { self.header = header }
 
-  /// - Returns: nil if out of memory.
-  init?(payloadSize: Int, capacity: Int) {
-    let bytes = (payloadSize + Self.alignment - 1) & ~(Self.alignment - 1)
-    let stride = MemoryLayout<Block>.stride + Payload.headerSize + bytes
+  init(payloadSize: Int, capacity: Int) throws(Status) {
+    let stride =
+      MemoryLayout<Block>.stride + Payload.headerSize + Payload.aligned(payloadSize)
     let count = capacity + Self.moreThanCalls
     let byteCount = Self.headerSize + count * stride
-    guard let memory = Allocator.allocate(size: byteCount, alignment: Self.alignment) else {
-      return nil
-    }
+    let memory = try Allocator.allocate(size: byteCount)
     // All pages are written to: so they are there when they are needed.
     shims_zero(memory, byteCount)  //~ pages_not_written
     header = memory.bindMemory(to: Header.self, capacity: 1)
@@ -375,6 +357,6 @@ struct PayloadReserve {
   }
 
   func deallocate() {
-    Allocator.deallocate(header, size: header.pointee.byteCount, alignment: Self.alignment)
+    Allocator.deallocate(header, size: header.pointee.byteCount)
   }
 }

@@ -1,17 +1,13 @@
+import MulticastHeader
+
 extension Queue {
   /// Cancels the calls of a registration that is not live any more.
   ///
-  /// Afterwards the head of the ring is closed. A call that was dequeued earlier published its
-  /// hazard before the head was closed. So a remover that looks at the frames afterwards finds that
-  /// hazard, and no other call will begin. When the call returns, the thread that runs the queue
-  /// finds the head closed, and looks whether the registration is live.
-  func cancel(
-    _ details: UnsafeMutablePointer<RegistrationDetails>, _ released: inout ReleasedPayloads
-  ) {
+  /// Afterwards the head of the ring is closed. So a remover that looks at the frames then finds
+  /// the hazard of a call that was dequeued earlier, and no other call begins: see `run`.
+  func cancel(_ details: RegistrationDetails.Address, _ released: inout ReleasedPayloads) {
     lock.lock()
-    // The queue may have been destroyed, and the slot have another occupant.
-    let membership = RegistrationDetails.membership(of: details, .recipient)
-    if membership.pointee.lifetime == state.recipients {  //~ calls_not_cancelled
+    if delivers(details) {  //~ calls_not_cancelled
       state.ring.close()
       let before = state.ring.count
       let taken = state.ring.takeAll(of: details, &released)

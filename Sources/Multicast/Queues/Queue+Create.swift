@@ -4,11 +4,13 @@ import Synchronization
 
 extension Queue {
   /// A caller's options, checked.
-  private struct Settings {
+  struct Settings {
     var capacity: UInt32 = 1024
     var overflow = MULTICAST_OVERFLOW_REFUSE.rawValue
+    /// That of the worker.
     var threadName = shims_thread_name()
     var stackSize = 0
+    /// Notifies a loop of the program that calls wait.
     var wake: Queue.Wake? = nil
     var wakeContext: UnsafeMutableRawPointer? = nil
     var payloadSize = 0
@@ -42,10 +44,7 @@ extension Queue {
     /// - Returns: nil if none is wanted, or needed: small payloads are in the calls.
     func makeReserve() throws(Status) -> PayloadReserve? {
       if WaitingCall.holds(payloadSize) { return nil }
-      guard let reserve = PayloadReserve(payloadSize: payloadSize, capacity: Int(capacity)) else {
-        throw .outOfMemory
-      }
-      return reserve
+      return try PayloadReserve(payloadSize: payloadSize, capacity: Int(capacity))
     }
   }
 
@@ -54,25 +53,19 @@ extension Queue {
     _ given: UnsafePointer<multicast_queue_options>?
   ) throws(Status) -> Handle {
     let options = try Settings(given)
-    let recipients = try Lifetime.create(.recipients)
+    let recipients = try Lifetime.create(.recipient)
+    var places: CallRing.Places? = nil
+    var reserve: PayloadReserve? = nil
     do throws(Status) {
-      guard let places = CallRing.Places(capacity: options.capacity) else { throw .outOfMemory }
-      do throws(Status) {
-        let reserve = try options.makeReserve()
-        do throws(Status) {
-          return try pool.create(.queue) {
-            (storage: UnsafeMutablePointer<Storage>, handle) in
-            Queue(slot: storage, handle).initialize(recipients, places, reserve, options)
-          }
-        } catch {
-          reserve?.deallocate()
-          throw error
-        }
-      } catch {
-        places.deallocate()
-        throw error
+      let ring = try CallRing.Places(capacity: options.capacity)
+      places = ring
+      reserve = try options.makeReserve()
+      return try pool.create(.queue) { (storage: UnsafeMutablePointer<Storage>, handle) in
+        Queue(slot: storage, handle).initialize(recipients, ring, reserve, options)
       }
     } catch {
+      reserve?.deallocate()
+      places?.deallocate()
       _ = Lifetime.end(recipients, as: .recipient)
       throw error
     }
@@ -95,17 +88,12 @@ extension Queue {
     Lifetime(slotOf: recipients)?.storage.pointee.queue = handle
     state.ring.start(with: places)
     state.endingRecipients = .none
-    state.capacity = settings.capacity
-    state.overflow = settings.overflow
-    state.threadName = settings.threadName
-    state.stackSize = settings.stackSize
-    state.wake = settings.wake
-    state.wakeContext = settings.wakeContext
+    state.settings = settings
     state.needsWake = settings.wake != nil
     state.isArrivalAwaited = false
     state.isRoomAwaited = false
     state.fastPathEnd = 0
-    state.statistics = Statistics()
+    state.statistics = multicast_queue_stats()
     state.descriptor = -1
     state.worker = .none
     state.runner = nil
@@ -167,7 +155,7 @@ extension Queue {
   private func findRecipients() -> (recipients: Handle, hasWake: Bool)? {
     lock.lock()
     defer { lock.unlock() }
-    let hasWake = state.wake != nil
+    let hasWake = state.settings.wake != nil
     if isCurrent { return (state.recipients, hasWake) }
     let isEnding = state.header.id.load(ordering: .relaxed) == handle.changed(to: .vacant)
     guard isEnding && !state.endingRecipients.isNone else { return nil }

@@ -6,19 +6,18 @@ extension Queue {
   /// The result of an invocation's attempt to queue a call.
   enum EnqueueResult: UInt8 {
     case queued, refused
-    /// The delegate was removed; or it is called once, and already has a call in the queue.
+    /// Removed; or the delegate is called once, and already has a call in the queue.
     case leftOut
+    /// Of one attempt. The delegate was removed; or there is no room yet.
+    case notRecipient, full
   }
-
-  /// The result of one attempt.
-  private enum Attempt { case queued, refused, leftOut, notRecipient, full }
 
   /// Queues a call whose payload is too large for a copy in the call.
   ///
   /// - Parameter frame: Retains the invocation's copy of the payload, once a call needs the copy.
   func enqueueLarge(_ token: Token, _ invocation: Invocation, _ frame: Frame) -> EnqueueResult {
     if Payload(retainedBy: frame) == nil, let bytes = invocation.payload {
-      copy(bytes, size: invocation.size)?.pass(to: frame)
+      (try? copy(bytes, size: invocation.size))?.pass(to: frame)
     }
     guard let payload = Payload(retainedBy: frame) else { return refuse(token) }
     return enqueue(token, invocation, sharing: payload, frame)
@@ -26,14 +25,12 @@ extension Queue {
 
   /// Makes a copy of a payload, which the caller retains: in the queue's reserve, if there is one,
   /// and place in it.
-  ///
-  /// - Returns: nil if out of memory.
-  func copy(_ bytes: UnsafeRawPointer, size: Int) -> Payload? {
+  func copy(_ bytes: UnsafeRawPointer, size: Int) throws(Status) -> Payload {
     // Relaxed: asked again under the lock. Not copied under the lock: it may be large.
     if state.reserve.load(ordering: .relaxed) != nil, let place = takeReserved(size) {
       return Payload(copying: bytes, size: size, to: place)
     }
-    return Payload(copying: bytes, size: size)
+    return try Payload(copying: bytes, size: size)
   }
 
   private func takeReserved(_ size: Int) -> UnsafeMutableRawPointer? {
@@ -96,12 +93,7 @@ extension Queue {
       // The wake-ups first: the release of a payload may destroy the queue.
       if let wake { callWake(wake, frame) }
       released.cleanUp()
-      switch attempt {
-      case .queued: return .queued
-      case .refused: return .refused
-      case .leftOut, .notRecipient: return .leftOut
-      case .full: break
-      }
+      if attempt != .full { return attempt == .notRecipient ? .leftOut : attempt }
 
       hasWaited = true
       let mayContinue = Waits.sleep(for: .room(consumer: consumer)) { canRetry(token) }
@@ -143,7 +135,7 @@ extension Queue {
   /// A remover retires the registration first, and then calls `cancel`, which takes this lock. So
   /// `cancel` finds each call that is queued for a registration that is live here.
   @inline(__always)
-  private func recipient(_ token: Token) -> UnsafeMutablePointer<RegistrationDetails>? {
+  private func recipient(_ token: Token) -> RegistrationDetails.Address? {
     let registration = Registration(index: token.index)
     guard registration.id == token, let details = registration.details,
       delivers(details)
@@ -153,29 +145,28 @@ extension Queue {
 
   /// Whether a registration delivers to this queue, which is not destroyed, and not to an earlier
   /// queue of this slot.
-  private func delivers(_ details: UnsafeMutablePointer<RegistrationDetails>) -> Bool {
+  func delivers(_ details: RegistrationDetails.Address) -> Bool {
     let membership = RegistrationDetails.membership(of: details, .recipient)
     return membership.pointee.lifetime == state.recipients
   }
 
-  private var hasRoom: Bool { state.ring.count < UInt64(state.capacity) }  //~ more_calls_than_room
+  //~ more_calls_than_room
+  private var hasRoom: Bool { state.ring.count < UInt64(state.settings.capacity) }
 
   /// Whether at most one call of the delegate waits.
-  private func hasOne(_ details: UnsafeMutablePointer<RegistrationDetails>) -> Bool {
+  private func hasOne(_ details: RegistrationDetails.Address) -> Bool {
     //~ two_calls_of_one
     let hasOne = details.pointee.flags & (MULTICAST_ONCE | MULTICAST_LATEST) != 0
     return hasOne
   }
 
   /// The waiting call of a delegate that has at most one; nil if none waits, or several may wait.
-  private func replaceable(
-    _ details: UnsafeMutablePointer<RegistrationDetails>
-  ) -> UnsafeMutablePointer<WaitingCall>? {
+  private func replaceable(_ details: RegistrationDetails.Address) -> WaitingCall.Address? {
     hasOne(details) ? state.ring.newest(of: details) : nil
   }
 
   /// Whether a waiting call of the delegate stays when a newer call comes.
-  private func keepsFirst(_ details: UnsafeMutablePointer<RegistrationDetails>) -> Bool {
+  private func keepsFirst(_ details: RegistrationDetails.Address) -> Bool {
     details.pointee.flags & (MULTICAST_ONCE | MULTICAST_LATEST) == MULTICAST_ONCE
   }
 
@@ -183,7 +174,7 @@ extension Queue {
   private func tryAppend(
     _ token: Token, _ invocation: Invocation, _ payload: Payload?,
     _ released: inout ReleasedPayloads
-  ) -> Attempt {
+  ) -> EnqueueResult {
     guard let details = recipient(token) else { return .notRecipient }
     if replaceable(details) != nil {
       if keepsFirst(details) { return .leftOut }
@@ -199,7 +190,7 @@ extension Queue {
 
     let before = state.ring.count
     if !hasRoom {
-      switch state.overflow {
+      switch state.settings.overflow {
       case MULTICAST_OVERFLOW_BLOCK.rawValue: return .full
       case MULTICAST_OVERFLOW_DROP_OLDEST.rawValue:
         state.ring.close()
@@ -240,7 +231,7 @@ extension Queue {
   func raiseFastPathEnd() {
     if state.fastPathEnd == 0 { return }
     // At most as many calls wait as there are places from the known head to the tail, less gaps.
-    let most = min(UInt64(state.capacity), state.statistics.highest &+ state.ring.gaps)
+    let most = min(UInt64(state.settings.capacity), state.statistics.highest &+ state.ring.gaps)
     state.fastPathEnd = state.ring.knownHead &+ most
   }
 }
@@ -258,19 +249,17 @@ extension Queue {
   /// Wakes the thread that has slept longest for room. No lock is held.
   @inline(never)
   func wakeForRoom() {
-    Waits.wakeOne(roomKey) {
-      lock.lock()
-      state.isRoomAwaited = false
-      lock.unlock()
-    }
+    Waits.wakeOne(roomKey) { noRoomIsAwaited() }
   }
 
   /// Wakes all threads that sleep for room. No lock is held.
   func wakeAllForRoom() {
-    Waits.wake(roomKey) {
-      lock.lock()
-      state.isRoomAwaited = false
-      lock.unlock()
-    }
+    Waits.wake(roomKey) { noRoomIsAwaited() }
+  }
+
+  private func noRoomIsAwaited() {
+    lock.lock()
+    state.isRoomAwaited = false
+    lock.unlock()
   }
 }

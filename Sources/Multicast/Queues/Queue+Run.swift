@@ -79,14 +79,14 @@ extension Queue {
   /// Whether nothing but a call that waits may need this thread's attention: what is usual.
   @inline(__always)
   private func isUndisturbed(for thread: ThreadRecord) -> Bool {
-    isCurrent && state.worker == .none && state.wake == nil && state.descriptor < 0
+    isCurrent && state.worker == .none && state.settings.wake == nil && state.descriptor < 0
       && state.sleeperCount == 0 && !state.isRoomAwaited
       && (state.runner == nil || state.runner == thread.storage)
   }
 
   /// The call of a run of one call; nil if there is more to do than to make it.
   @inline(__always)
-  private func onlyCall(_ limit: UInt) -> UnsafeMutablePointer<WaitingCall>? {
+  private func onlyCall(_ limit: UInt) -> WaitingCall.Address? {
     guard limit == 1 || limit == 0 && state.ring.count == 1, let call = state.ring.first,
       !call.pointee.isShared, !call.pointee.details.pointee.isProtected
     else { return nil }
@@ -96,7 +96,7 @@ extension Queue {
   /// Executes this call, as the other run does, without its questions.
   @inline(__always)
   private func run(
-    _ next: UnsafeMutablePointer<WaitingCall>, _ call: UnsafeMutablePointer<WaitingCall>,
+    _ next: WaitingCall.Address, _ call: WaitingCall.Address,
     by thread: ThreadRecord
   ) -> Int64 {
     let frame = thread.push().unsafelyUnwrapped  // the thread is in no call
@@ -116,7 +116,7 @@ extension Queue {
   /// Ends a run without the lock, if nothing needs this thread's attention.
   @inline(__always)
   private func endClosed(
-    _ call: UnsafeMutablePointer<WaitingCall>, at position: UInt64, _ frame: Frame,
+    _ call: WaitingCall.Address, at position: UInt64, _ frame: Frame,
     _ thread: ThreadRecord, _ executed: UInt
   ) -> Int64 {
     frame.clearHazard()
@@ -144,7 +144,7 @@ extension Queue {
   ///   - calls: Room for copies of calls.
   @_optimize(speed)
   private func run(
-    by thread: ThreadRecord, _ given: UInt, _ calls: UnsafeMutablePointer<WaitingCall>,
+    by thread: ThreadRecord, _ given: UInt, _ calls: WaitingCall.Address,
     _ capacity: UInt64
   ) -> Int64 {
     guard isCurrent, isRunnable(by: thread), isFree(for: thread) else { return refuse(.state) }
@@ -154,7 +154,7 @@ extension Queue {
     let limit = given == 0 ? UInt(state.ring.count) : given
     var left = limit
     // Whether it may end without the lock. A wake function is called for calls that are left.
-    let mayEndClosed = capacity > 1 && state.wake == nil
+    let mayEndClosed = capacity > 1 && state.settings.wake == nil
     // Whether another run encloses this run.
     let isInner = capacity == 1 && isRunning(on: thread)
     frame.publish(target, epoch: .latest)
@@ -185,7 +185,7 @@ extension Queue {
       // The calls of the batch, as long as they can be taken out without the lock. After the last
       // call the frame still has that call's payload, and a hazard: that call's, or the next one's.
       var call = calls
-      var refused: UnsafeMutablePointer<WaitingCall>? = nil
+      var refused: WaitingCall.Address? = nil
       var isMade = make(call)
       while isMade {
         left &-= 1
@@ -232,7 +232,7 @@ extension Queue {
   ///
   /// - Returns: whether it was executed. It is not if its context is dead, or its delegate was
   ///   removed.
-  private func make(_ call: UnsafeMutablePointer<WaitingCall>) -> Bool {
+  private func make(_ call: WaitingCall.Address) -> Bool {
     if call.pointee.details.pointee.isProtected { return makeProtected(call) }
     make(call, WaitingCall.invocation(of: call))
     return true
@@ -240,20 +240,20 @@ extension Queue {
 
   /// The same for a payload that is not shared.
   @inline(__always)
-  private func makeOwn(_ call: UnsafeMutablePointer<WaitingCall>) -> Bool {
+  private func makeOwn(_ call: WaitingCall.Address) -> Bool {
     if call.pointee.details.pointee.isProtected { return makeProtected(call) }
     make(call, WaitingCall.ownInvocation(of: call))
     return true
   }
 
   @inline(__always)
-  private func make(_ call: UnsafeMutablePointer<WaitingCall>, _ invocation: Invocation) {
+  private func make(_ call: WaitingCall.Address, _ invocation: Invocation) {
     let details = call.pointee.details
     //~ called_under_lock
     _ = invocation(details.pointee.function.unsafelyUnwrapped, details.pointee.context)
   }
 
-  private func makeProtected(_ call: UnsafeMutablePointer<WaitingCall>) -> Bool {
+  private func makeProtected(_ call: WaitingCall.Address) -> Bool {
     let (token, details) = (call.pointee.token, call.pointee.details)
     let invocation = WaitingCall.invocation(of: call)
     let function = details.pointee.function.unsafelyUnwrapped
@@ -268,14 +268,15 @@ extension Queue {
     return registration.callProtected(
       token, context: details.pointee.context, isOnce ? InvocationList.State.once : 0
     ) {
-      let begun =
-        isWatched ? Watch.willCall(token, of: target, invocation.event, function, $0) : nil
-      _ = invocation(function, $0)
-      if let begun { Watch.didCall(token, invocation.event, begun) }
+      let context = $0
+      if !isWatched { return _ = invocation(function, context) }
+      _ = Watch.watching(token, of: target, invocation.event, function, context) {
+        invocation(function, context)
+      }
     }
   }
 
-  private func didEndClosed(_ call: UnsafeMutablePointer<WaitingCall>, _ thread: ThreadRecord) {
+  private func didEndClosed(_ call: WaitingCall.Address, _ thread: ThreadRecord) {
     lookAfter(call.pointee.token)
     lock.lock()
     didEnd(nil, thread, isInner: false)
@@ -289,8 +290,8 @@ extension Queue {
   ///   - position: The run's last position of the head.
   @inline(never)
   private func lockAgain(
-    after call: UnsafeMutablePointer<WaitingCall>, isMade: Bool,
-    _ refused: UnsafeMutablePointer<WaitingCall>?, _ position: UInt64, _ frame: Frame
+    after call: WaitingCall.Address, isMade: Bool,
+    _ refused: WaitingCall.Address?, _ position: UInt64, _ frame: Frame
   ) {
     var released = ReleasedPayloads()
     lock.lock()

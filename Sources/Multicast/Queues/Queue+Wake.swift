@@ -17,16 +17,16 @@ extension Queue {
   ///
   /// - Parameter frame: Its hazard is not in use.
   func beginWake(_ frame: Frame) -> WakeCall? {
-    guard state.needsWake && state.ring.count > 0, let function = state.wake else { return nil }
+    let settings = state.settings  // read here: afterwards the slot may have another occupant
+    guard state.needsWake && state.ring.count > 0, let function = settings.wake else { return nil }
     state.needsWake = false  //~ wake_notified_twice
     frame.setHazard(handle)  //~ no_hazard_of_wake
-    // Read here: afterwards the slot may have another occupant.
-    return WakeCall(function: function, context: state.wakeContext)
+    return WakeCall(function: function, context: settings.wakeContext)
   }
 
   /// Afterwards the loop must be notified again. The lock is held.
   func renewWake() {
-    if state.wake == nil { return }
+    if state.settings.wake == nil { return }
     state.needsWake = true
     state.fastPathEnd = 0
   }

@@ -22,8 +22,8 @@ extension Queue {
     var stackSize = 0
     start.number = try queue.withLock { () throws(Status) in
       guard queue.worker == .none else { throw .state }
-      start.name = queue.state.threadName
-      stackSize = queue.state.stackSize
+      start.name = queue.state.settings.threadName
+      stackSize = queue.state.settings.stackSize
       // A thread that runs the queue makes no further call.
       queue.state.ring.close()
       queue.state.worker = .running
@@ -38,7 +38,7 @@ extension Queue {
         start.pointee.outcome = .system
         return
       }
-      Waits.sleep(with: Start.key(start)) { start.pointee.outcome != nil }
+      Waits.sleep(for: .nothing, with: Start.key(start)) { start.pointee.outcome != nil }
     }
     return start.outcome.unsafelyUnwrapped
   }
@@ -53,12 +53,11 @@ extension Queue {
       queue.wakeSleepers()
       return queue.state.workerNumber
     }
-    let hasEnded = Waits.sleep(for: .thread(queue.workerThread)) {
+    return Waits.sleep(for: .thread(queue.storage.pointee.workerThread.address)) {
       queue.lock.lock()
       defer { queue.lock.unlock() }
       return !queue.hasWorker(number)
     }
-    return hasEnded
   }
 
   private static let work: @convention(c) (UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? = {
@@ -131,9 +130,5 @@ extension Queue {
   /// Whether this worker is still the queue's.
   private func hasWorker(_ number: UInt32) -> Bool {
     isCurrent && worker != .none && state.workerNumber == number
-  }
-
-  private var workerThread: UnsafeMutablePointer<Atomic<ThreadIdentity>> {
-    withUnsafePointer(to: storage.pointee.workerThread) { UnsafeMutablePointer(mutating: $0) }
   }
 }

@@ -15,8 +15,7 @@ struct Queue {
     /// The same while a thread destroys the queue; otherwise none.
     var endingRecipients: Handle
 
-    var capacity: UInt32
-    var overflow: multicast_overflow
+    var settings: Settings
     /// Whether a new call wakes threads that sleep until a call waits.
     var isArrivalAwaited: Bool
     /// Whether an invocation sleeps for room (backpressure), and was not woken since.
@@ -24,7 +23,8 @@ struct Queue {
     /// The end of the fast path. A call at a lower position is appended after a check of its
     /// delegate only: there is room, `highest` does not rise, and nothing must be notified.
     var fastPathEnd: UInt64
-    var statistics: Statistics
+    /// Without appended calls: the ring counts these.
+    var statistics: multicast_queue_stats
 
     /// Readable while calls wait; -1 until the first request for the descriptor.
     var descriptor: Int32
@@ -34,12 +34,6 @@ struct Queue {
     let arrival: Atomic<UInt32>
 
     var worker: Worker
-    /// The worker's name in the options.
-    var threadName: shims_thread_name
-    var stackSize: Int
-    /// Notifies a loop of the program that calls wait.
-    var wake: Wake?
-    var wakeContext: UnsafeMutableRawPointer?
     /// Whether the loop must be notified: there is a wake function, and the queue was run since its
     /// last call.
     var needsWake: Bool
@@ -63,21 +57,10 @@ struct Queue {
 
   typealias Wake = @convention(c) (_ context: UnsafeMutableRawPointer?) -> Void
 
-  /// Counts of everything but appended calls: the ring counts these.
-  struct Statistics {
-    var refused: UInt64 = 0
-    var dropped: UInt64 = 0
-    var cancelled: UInt64 = 0
-    var coalesced: UInt64 = 0
-    var highest: UInt64 = 0
-  }
-
   /// The queue's own thread.
   enum Worker: UInt8 { case none, running, stopping }
 
-  static var pool: SlotPool {
-    .queues(stride: MemoryLayout<Storage>.stride)
-  }
+  static var pool: SlotPool { SlotPool(.queues, stride: MemoryLayout<Storage>.stride) }
 
   let handle: Handle
   let storage: UnsafeMutablePointer<Storage>
@@ -115,9 +98,7 @@ struct Queue {
   }
 
   /// The thread that is expected to run the queue.
-  var consumer: UnsafeMutablePointer<Atomic<ThreadIdentity>> {
-    withUnsafePointer(to: storage.pointee.consumer) { UnsafeMutablePointer(mutating: $0) }
-  }
+  var consumer: UnsafeMutablePointer<Atomic<ThreadIdentity>> { storage.pointee.consumer.address }
 
   /// The target of a frame that runs this queue.
   var target: Target { .run(storage) }
@@ -133,23 +114,20 @@ struct Queue {
   static func isValid(_ handle: Handle) -> Bool { Queue(slotOf: handle)?.isCurrent ?? false }
 
   /// The queue of a registration, or none if the queue is being destroyed.
-  static func handle(of details: UnsafeMutablePointer<RegistrationDetails>) -> Handle {
+  static func handle(of details: RegistrationDetails.Address) -> Handle {
     guard let slot = details.pointee.queue else { return .none }
     let queue = Queue(slot: slot)
     queue.lock.lock()
     defer { queue.lock.unlock() }
-    let membership = RegistrationDetails.membership(of: details, .recipient)
-    let isOurs = queue.isCurrent && membership.pointee.lifetime == queue.state.recipients
-    return isOurs ? queue.handle : .none
+    return queue.isCurrent && queue.delivers(details) ? queue.handle : .none
   }
 
   /// The data that registrations have of their queue; nil if the queue does not exist.
   static func destination(_ handle: Handle) -> Destination? {
     guard let queue = Queue(slotOf: handle) else { return nil }
-    queue.lock.lock()
-    defer { queue.lock.unlock() }
-    guard queue.isCurrent else { return nil }
-    return Destination(queue: queue.storage, recipients: queue.state.recipients)
+    return try? queue.withLock { () throws(Status) in
+      Destination(queue: queue.storage, recipients: queue.state.recipients)
+    }
   }
 
   // MARK: - Whether there are queues
@@ -164,12 +142,8 @@ struct Queue {
 
   // MARK: - Sleeping, under the lock
 
-  private var arrival: UnsafeMutablePointer<Atomic<UInt32>> {
-    withUnsafePointer(to: storage.pointee.arrival) { UnsafeMutablePointer(mutating: $0) }
-  }
-
   /// Can be called without the lock, too: the word stays, whatever the occupant of the slot.
-  func wakeSleepers() { Lock.wakeAll(arrival) }
+  func wakeSleepers() { Lock.wakeAll(storage.pointee.arrival.address) }
 
   /// Sleeps until something changes, or until a moment. The lock is released meanwhile.
   ///
@@ -180,7 +154,7 @@ struct Queue {
       state.fastPathEnd = 0
     }
     state.sleeperCount &+= 1
-    lock.sleep(with: arrival, until: moment)
+    lock.sleep(with: storage.pointee.arrival.address, until: moment)
     state.sleeperCount &-= 1
   }
 
@@ -230,39 +204,22 @@ extension Queue {
     guard let queue = Queue(slotOf: handle) else { throw .invalidHandle }
     guard let out else { throw .invalidArgument }
     return try queue.withLock { () throws(Status) in
-      guard StructSize.prepareOutput(out, smallest: StructSize.queueStats) else {
-        throw .invalidArgument
-      }
-      out.pointee.flags = 0
-      let statistics = queue.state.statistics
+      var statistics = queue.state.statistics
+      statistics.pending = queue.state.ring.count
+      statistics.queued = queue.queued
       // Every other call that is gone was executed, or is being executed.
-      let pending = queue.state.ring.count
-      let gone =
-        pending &+ statistics.dropped &+ statistics.cancelled &+ statistics.coalesced
-      out.pointee.pending = pending
-      out.pointee.queued = queue.queued
-      out.pointee.delivered = queue.queued &- gone
-      out.pointee.refused = statistics.refused
-      out.pointee.dropped = statistics.dropped
-      out.pointee.cancelled = statistics.cancelled
-      out.pointee.coalesced = statistics.coalesced
-      out.pointee.highest = statistics.highest
-      return .ok
+      let gone = statistics.dropped &+ statistics.cancelled &+ statistics.coalesced
+      statistics.delivered = statistics.queued &- statistics.pending &- gone
+      return StructSize.write(statistics, to: out, smallest: StructSize.queueStats)
     }
   }
 }
 
-extension Queue {
-  /// The lock is held.
-  func checkInvariants(_ file: StaticString = #fileID, _ line: UInt = #line) {
-    #if MULTICAST_INTERNAL_CHECKS
-      check(Check(file, line))
-    #endif
-  }
-
+/// The lock is held.
+extension Queue: Checked {
   #if MULTICAST_INTERNAL_CHECKS
-    private func check(_ check: Check) {
-      let (waiting, capacity) = (state.ring.count, UInt64(state.capacity))
+    func check(_ check: Check) {
+      let (waiting, capacity) = (state.ring.count, UInt64(state.settings.capacity))
       check.that(
         waiting <= capacity, "no more calls wait than there is room for", waiting, capacity)
       check.that(
@@ -273,8 +230,7 @@ extension Queue {
       guard isCurrent, handle.kind == .queue else { return }
       let statistics = state.statistics
       check.that(
-        queued
-          >= waiting &+ statistics.dropped &+ statistics.cancelled &+ statistics.coalesced,
+        queued >= waiting &+ statistics.dropped &+ statistics.cancelled &+ statistics.coalesced,
         "the statistics add up", queued, waiting)
     }
   #endif

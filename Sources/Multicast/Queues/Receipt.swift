@@ -1,3 +1,4 @@
+import MulticastHeader
 import MulticastShims
 import Synchronization
 
@@ -26,10 +27,8 @@ struct Receipt {
   init(_ payload: Payload) { self.payload = payload }
 
   /// Makes a receipt, which takes over one reference to the previous one, or to the payload.
-  ///
-  /// - Returns: nil if out of memory.
-  init?(after previous: Payload, for queue: Queue) {
-    guard let block = Payload.allocate(Self.size) else { return nil }
+  init(after previous: Payload, for queue: Queue) throws(Status) {
+    let block = try Allocator.allocate(size: Self.size)
     payload = Payload(block, .receipt, previous.bytes, previous.size, nil)
     fields.initialize(to: Fields(previous: previous, queue: queue))
   }
@@ -43,7 +42,7 @@ struct Receipt {
   var queue: Queue { fields.pointee.queue }
 
   /// Frees a receipt that nothing retains. The caller releases the previous one.
-  func deallocate() { Payload.deallocate(payload.header, size: Self.size) }
+  func deallocate() { Allocator.deallocate(payload.header, size: Self.size) }
 
   /// Whether no call waits or runs any more.
   var isOver: Bool { payload.counts.references <= Self.ownReferences }
@@ -56,12 +55,10 @@ struct Receipt {
 
   /// The wait of a thread for these calls.
   var wait: Wait {
-    let references = withUnsafePointer(to: payload.header.pointee.references) {
-      UnsafeMutablePointer(mutating: $0)
-    }
-    return .run(
+    .run(
       Wait.QueuedCalls(
-        receipt: UInt(bitPattern: payload.header), references: references, slot: queue.header,
+        receipt: UInt(bitPattern: payload.header),
+        references: payload.header.pointee.references.address, slot: queue.header,
         queue: queue.handle, consumer: queue.consumer))
   }
 }
@@ -76,7 +73,7 @@ extension Receipt {
   /// - Returns: `ok` or `timeout`.
   static func wait(
     for newest: Payload, of target: Target, _ timeout: Timeout,
-    _ outcome: inout Dispatch.Outcome
+    _ outcome: inout multicast_outcome
   ) -> Status {
     var status = Status.ok
     var next = newest
@@ -91,7 +88,7 @@ extension Receipt {
     next = newest
     while next.isReceipt {
       let (made, left) = Receipt(next).calls
-      outcome.made &+= UInt64(made)  //~ made_not_counted
+      outcome.finished &+= UInt64(made)  //~ made_not_counted
       outcome.unfinished &+= UInt64(left)  //~ unfinished_not_counted
       next = Receipt(next).previous
     }

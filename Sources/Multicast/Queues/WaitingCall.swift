@@ -2,12 +2,14 @@ import MulticastShims
 
 /// A call that waits in a queue: one cache line.
 struct WaitingCall {
+  typealias Address = UnsafeMutablePointer<WaitingCall>
+
   /// None if the call was cancelled.
   var token: Token
   /// The position of the previous call of the same delegate, which may be gone.
   var previous: UInt64
   /// The registration's details. They exist as long as the call waits.
-  var details: UnsafeMutablePointer<RegistrationDetails>
+  var details: RegistrationDetails.Address
   var event: UInt32
   /// How many bytes are in `bytes`; or `shared`.
   var size: UInt32
@@ -25,7 +27,7 @@ struct WaitingCall {
 
   /// Stores the payload: a copy in the call, or one more reference to the shared copy.
   static func setPayload(
-    of call: UnsafeMutablePointer<WaitingCall>, _ invocation: Invocation, _ shared: Payload?
+    of call: WaitingCall.Address, _ invocation: Invocation, _ shared: Payload?
   ) {
     guard let shared else { return setPayload(of: call, invocation) }
     shared.retain()  //~ payload_not_retained
@@ -35,7 +37,7 @@ struct WaitingCall {
   }
 
   /// Stores a small payload.
-  static func setPayload(of call: UnsafeMutablePointer<WaitingCall>, _ invocation: Invocation) {
+  static func setPayload(of call: WaitingCall.Address, _ invocation: Invocation) {
     call.pointee.event = invocation.event
     call.pointee.size = UInt32(truncatingIfNeeded: invocation.size)
     if invocation.size == 0 {
@@ -55,7 +57,7 @@ struct WaitingCall {
   }
 
   /// The arguments of the delegate. A small payload is passed where it is in the call.
-  static func invocation(of call: UnsafeMutablePointer<WaitingCall>) -> Invocation {
+  static func invocation(of call: WaitingCall.Address) -> Invocation {
     if let shared = call.pointee.sharedPayload {
       return Invocation(event: call.pointee.event, payload: shared.bytes, size: shared.size)
     }
@@ -64,7 +66,7 @@ struct WaitingCall {
 
   /// The same for a payload that is not shared.
   @inline(__always)
-  static func ownInvocation(of call: UnsafeMutablePointer<WaitingCall>) -> Invocation {
+  static func ownInvocation(of call: WaitingCall.Address) -> Invocation {
     let event = call.pointee.event
     if call.pointee.size == 0 {
       let payload = UnsafeRawPointer(bitPattern: UInt(call.pointee.bytes.0))

@@ -17,18 +17,14 @@ extension Lifetime {
   /// Whether a handle in options is none, or belongs to a lifetime that has not ended yet. The
   /// lifetime may still end before the registration joins it.
   static func mayBeJoined(_ handle: Handle) -> Bool {
-    if handle.isNone { return true }
-    guard let lifetime = Lifetime(slotOf: handle) else { return false }
-    return lifetime.role == .owned && lifetime.id == handle
+    handle.isNone || isValid(handle)
   }
 
   private static func join(
     _ registrations: RegistrationChain, _ handle: Handle, as role: Membership.Role
   ) throws(Status) {
     if handle.isNone { return }
-    guard let lifetime = Lifetime(slotOf: handle), lifetime.role == role else {
-      throw .invalidHandle
-    }
+    guard let lifetime = Lifetime(slotOf: handle, as: role) else { throw .invalidHandle }
     try lifetime.withLock(handle) { () throws(Status) in
       for registration in registrations {
         Membership.push(registration, role, &lifetime.storage.pointee.firstLive)
@@ -68,13 +64,13 @@ extension Lifetime {
 }
 
 extension Lifetime {
-  /// - Parameter kind: `lifetime` for a caller's lifetime, `recipients` for one of the library's.
+  /// - Parameter role: `recipient` for a lifetime of the library's.
   /// - Returns: the handle of a lifetime without members.
-  static func create(_ kind: Handle.Kind = .lifetime) throws(Status) -> Handle {
-    try pool.create(kind) { (storage: UnsafeMutablePointer<Storage>, _) in
+  static func create(_ role: Membership.Role = .owned) throws(Status) -> Handle {
+    try pool.create(role.kind) { (storage: UnsafeMutablePointer<Storage>, _) in
       storage.pointee.waiterCount.store(0, ordering: .relaxed)
       storage.pointee.process.store(Fork.generation, ordering: .relaxed)
-      storage.pointee.role = kind == .lifetime ? .owned : .recipient
+      storage.pointee.role = role
       storage.pointee.queue = .none
     }
   }
@@ -89,6 +85,9 @@ struct Membership {
     case owned = 0
     /// Delivers to the queue to which the lifetime belongs.
     case recipient = 1
+
+    /// That of the handles of such lifetimes.
+    var kind: Handle.Kind { self == .owned ? .lifetime : .recipients }
   }
 
   static let roleCount = 2

@@ -29,9 +29,7 @@ struct Lifetime {
     let unfinished: Atomic<UInt32>
   }
 
-  static var pool: SlotPool {
-    .lifetimes(stride: MemoryLayout<Storage>.stride)
-  }
+  static var pool: SlotPool { SlotPool(.lifetimes, stride: MemoryLayout<Storage>.stride) }
 
   /// The role of its members.
   let role: Membership.Role
@@ -48,6 +46,12 @@ struct Lifetime {
     guard let slot = Self.pool.directory.slot(handle.index) else { return nil }
     index = handle.index
     storage = slot.assumingMemoryBound(to: Storage.self)
+  }
+
+  /// The same, for a handle of one role.
+  init?(slotOf handle: Handle, as role: Membership.Role) {
+    self.init(slotOf: handle)
+    if self.role != role { return nil }
   }
 
   /// The occupant of a slot.
@@ -96,14 +100,11 @@ struct Lifetime {
   }
 
   static func isValid(_ handle: Handle) -> Bool {
-    guard let lifetime = Lifetime(slotOf: handle), lifetime.role == .owned else { return false }
-    return lifetime.id == handle
+    Lifetime(slotOf: handle, as: .owned)?.id == handle
   }
 
   static func count(_ handle: Handle) throws(Status) -> Int {
-    guard let lifetime = Lifetime(slotOf: handle), lifetime.role == .owned else {
-      throw .invalidHandle
-    }
+    guard let lifetime = Lifetime(slotOf: handle, as: .owned) else { throw .invalidHandle }
     return try lifetime.withLock(handle) { () throws(Status) in Int(lifetime.liveCount) }
   }
 
@@ -111,13 +112,6 @@ struct Lifetime {
 
   /// The key of threads that sleep until the last member is released.
   var key: Sleeper.Key { UInt64(UInt(bitPattern: storage)) }
-
-  /// Counts the thread that is ending the lifetime as not finished.
-  ///
-  /// Release: pairs with `removeUnfinished`, which then finds that the lifetime has ended, and
-  /// wakes.
-  // order: end_of_lifetime
-  func beginToFinish() { storage.pointee.unfinished.wrappingAdd(1, ordering: .releasing) }
 
   /// Counts one as finished. The last one reclaims the slot of an ended lifetime.
   func removeUnfinished() {

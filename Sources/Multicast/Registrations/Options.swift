@@ -3,18 +3,10 @@ import MulticastShims
 
 /// How a delegate is to be added: a caller's `multicast_add_options`, checked.
 struct Options {
-  var flags: UInt32 = 0
-  var priority: Int32 = 0
-  var events: UInt64 = 0
-  var lifetime = Handle.none
-  var queue = Handle.none
+  /// All zero without a caller's struct. The label is not empty.
+  var given = multicast_add_options()
   /// Where calls of the delegate wait. Set if `queue` is the handle of a queue.
   var destination: Destination? = nil
-  var release: RegistrationDetails.Release? = nil
-  var lock: RegistrationDetails.Lock? = nil
-  var unlock: RegistrationDetails.Unlock? = nil
-  /// Not empty.
-  var label: UnsafePointer<CChar>? = nil
   /// The multicast's release function, for a delegate without its own. Not for a failed add.
   var sharedRelease: RegistrationDetails.Release? = nil
   /// Whether the multicast must be notified when the delegate goes.
@@ -27,34 +19,26 @@ struct Options {
   /// - Returns: nil if the caller's struct has unknown fields or flags. No field may be used then.
   init?(_ given: UnsafePointer<multicast_add_options>?) {
     guard let given else { return }
-    var options = multicast_add_options()
-    guard StructSize.read(given, smallest: StructSize.options, into: &options),
-      options.flags
-        & ~(MULTICAST_ONCE | MULTICAST_UNIQUE | MULTICAST_LATEST | MULTICAST_NO_REPLAY) == 0,
-      options.reserved == 0
+    let flags = MULTICAST_ONCE | MULTICAST_UNIQUE | MULTICAST_LATEST | MULTICAST_NO_REPLAY
+    guard StructSize.read(given, smallest: StructSize.options, into: &self.given),
+      self.given.flags & ~flags == 0, self.given.reserved == 0
     else { return nil }
-    flags = options.flags
-    priority = options.priority
-    events = options.events
-    lifetime = Handle(options.lifetime.id)
-    queue = Handle(options.queue.id)
-    release = options.release
-    lock = options.lock
-    unlock = options.unlock
-    if let text = options.label, text.pointee != 0 { label = text }
+    if self.given.label?.pointee == 0 { self.given.label = nil }
   }
 
-  var isOnce: Bool { flags & MULTICAST_ONCE != 0 }
-  var isUnique: Bool { flags & MULTICAST_UNIQUE != 0 }
+  var lifetime: Handle { Handle(given.lifetime.id) }
+  var queue: Handle { Handle(given.queue.id) }
+  var isOnce: Bool { given.flags & MULTICAST_ONCE != 0 }
+  var isUnique: Bool { given.flags & MULTICAST_UNIQUE != 0 }
 
   /// Whether the delegate does not want all events. 0 stands for all.
-  var isFiltered: Bool { events != 0 && events != .max }
+  var isFiltered: Bool { given.events != 0 && given.events != .max }
 
   /// The function to run when the library no longer uses the context.
-  var finalRelease: RegistrationDetails.Release? { release ?? sharedRelease }
+  var finalRelease: RegistrationDetails.Release? { given.release ?? sharedRelease }
 
   /// Whether the context has its own functions for counting its references.
-  var isWeak: Bool { lock != nil }
+  var isWeak: Bool { given.lock != nil }
 
   /// Whether a caller's options can be read, and have at most a release function.
   static func isPlain(_ given: UnsafePointer<multicast_add_options>) -> Bool {
@@ -70,15 +54,15 @@ struct Options {
 
   /// Whether the delegate needs details: more than its registration and its entry have room for.
   var needsDetails: Bool {
-    events != 0 || priority != 0 || !lifetime.isNone || isWeak || !queue.isNone
-      || flags & MULTICAST_LATEST != 0 || isObserved || isReplayed || label != nil
+    given.events != 0 || given.priority != 0 || !lifetime.isNone || isWeak || !queue.isNone
+      || given.flags & MULTICAST_LATEST != 0 || isObserved || isReplayed || given.label != nil
   }
 
   /// Whether the caller gave the handle of a queue that does not exist.
   var hasInvalidQueue: Bool { !queue.isNone && destination == nil }
 
   /// Whether the options can be read, but contradict themselves.
-  var isContradictory: Bool { (lock == nil) != (unlock == nil) }
+  var isContradictory: Bool { (given.lock == nil) != (given.unlock == nil) }
 }
 
 /// A queue, as its registrations know it.

@@ -8,10 +8,9 @@ extension Registration {
   ) {
     #if MULTICAST_INTERNAL_CHECKS
       let check = Check(file, line)
-      check.that(id.kind == .vacant, "a vacant slot has no occupant", UInt64(index))
-      check.that(!hasPendingCleanup, "a vacant slot has no details", UInt64(index))
-      check.that(
-        Stripe(of: owner) == stripe, "a slot stays in its stripe", UInt64(index), UInt64(owner))
+      check.that(id.kind == .vacant, "a vacant slot has no occupant", index)
+      check.that(!hasPendingCleanup, "a vacant slot has no details", index)
+      check.that(Stripe(of: owner) == stripe, "a slot stays in its stripe", index, owner)
     #endif
   }
 
@@ -21,9 +20,8 @@ extension Registration {
   ) {
     #if MULTICAST_INTERNAL_CHECKS
       let check = Check(file, line)
-      check.that(
-        Stripe(of: owner) == stripe, "a slot stays in its stripe", UInt64(index), UInt64(owner))
-      check.that(!hasPendingCleanup, "a vacant slot has no details", UInt64(index))
+      check.that(Stripe(of: owner) == stripe, "a slot stays in its stripe", index, owner)
+      check.that(!hasPendingCleanup, "a vacant slot has no details", index)
     #endif
   }
 }
@@ -37,7 +35,7 @@ extension RegistrationChain {
         let registration = Registration(index: index)
         check.that(
           registration.id.kind == .retired, "a registration that is being removed is retired",
-          UInt64(index), registration.id.kind.rawValue)
+          index, registration.id.kind.rawValue)
         return registration.storage.pointee.header.link.load(ordering: .relaxed)
       }
     #endif

@@ -21,7 +21,7 @@ struct Registration {
   private static let releasing: UInt32 = 1 << 31
 
   static var directory: SlabDirectory {
-    .registrations(stride: MemoryLayout<Storage>.stride)
+    SlabDirectory(.registrations, stride: MemoryLayout<Storage>.stride)
   }
 
   let index: UInt32
@@ -79,7 +79,7 @@ struct Registration {
     storage.pointee.header.owner.load(ordering: .relaxed) & Self.releasing != 0
   }
 
-  var details: UnsafeMutablePointer<RegistrationDetails>? {
+  var details: RegistrationDetails.Address? {
     get {
       isReleasing ? nil : storage.pointee.word?.assumingMemoryBound(to: RegistrationDetails.self)
     }
@@ -88,7 +88,7 @@ struct Registration {
 
   /// The details of a registration that certainly has some: it is filtered, weak, queued or
   /// prioritized.
-  var knownDetails: UnsafeMutablePointer<RegistrationDetails> {
+  var knownDetails: RegistrationDetails.Address {
     storage.pointee.word.unsafelyUnwrapped.assumingMemoryBound(to: RegistrationDetails.self)
   }
 

@@ -4,6 +4,7 @@ import Synchronization
 
 /// The options of a registration. Most registrations have none, and stay small.
 struct RegistrationDetails: ~Copyable {
+  typealias Address = UnsafeMutablePointer<RegistrationDetails>
   typealias Release = @convention(c) (_ context: UnsafeMutableRawPointer?) -> Void
   typealias Lock =
     @convention(c) (_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer?
@@ -55,7 +56,6 @@ struct RegistrationDetails: ~Copyable {
   private static let size =
     MemoryLayout<RegistrationDetails>.stride
     + Membership.roleCount * MemoryLayout<Membership>.stride
-  private static let alignment = 16
 
   /// A flag that no options have: behind the memberships is a label.
   private static let labelled: UInt32 = 1 << 15
@@ -66,43 +66,40 @@ struct RegistrationDetails: ~Copyable {
 
   static func allocate(
     _ options: Options, _ delegate: multicast_delegate
-  ) -> UnsafeMutablePointer<RegistrationDetails>? {
-    let flags = options.flags | (options.label != nil ? labelled : 0)
-    let handling = options.isOnce || options.lock != nil ? protected : 0
-    guard let block = Allocator.allocate(size: size(flags), alignment: alignment) else {
-      return nil
-    }
+  ) throws(Status) -> RegistrationDetails.Address {
+    let given = options.given
+    let flags = given.flags | (given.label != nil ? labelled : 0)
+    let handling = options.isOnce || options.isWeak ? protected : 0
+    let block = try Allocator.allocate(size: size(flags))
     let details = block.bindMemory(to: RegistrationDetails.self, capacity: 1)
     details.initialize(
       to: RegistrationDetails(
         release: options.finalRelease, function: delegate.function, context: delegate.context,
-        events: options.events, lock: options.lock, unlock: options.unlock,
+        events: given.events, lock: given.lock, unlock: given.unlock,
         queue: options.destination?.queue, ownFlags: UInt16(truncatingIfNeeded: flags),
-        handling: Atomic(handling), priority: options.priority,
+        handling: Atomic(handling), priority: given.priority,
         replayed: Atomic(0)))
     //~ member_of_no_lifetime
     membership(of: details, .owned).initialize(to: Membership(lifetime: options.lifetime))
     membership(of: details, .recipient).initialize(
       to: Membership(lifetime: options.destination?.recipients ?? .none))
-    if options.label != nil { shims_copy_label(label(of: details), options.label) }
+    if given.label != nil { shims_copy_label(label(of: details), given.label) }
     return details
   }
 
-  static func deallocate(_ details: UnsafeMutablePointer<RegistrationDetails>) {
-    Allocator.deallocate(details, size: size(details.pointee.flags), alignment: alignment)
+  static func deallocate(_ details: RegistrationDetails.Address) {
+    Allocator.deallocate(details, size: size(details.pointee.flags))
   }
 
   static func membership(
-    of details: UnsafeMutablePointer<RegistrationDetails>, _ role: Membership.Role
+    of details: RegistrationDetails.Address, _ role: Membership.Role
   ) -> UnsafeMutablePointer<Membership> {
     (UnsafeMutableRawPointer(details) + MemoryLayout<RegistrationDetails>.stride)
       .assumingMemoryBound(to: Membership.self) + role.rawValue
   }
 
   /// Nil if it has none.
-  static func label(
-    of details: UnsafeMutablePointer<RegistrationDetails>
-  ) -> UnsafeMutablePointer<shims_label>? {
+  static func label(of details: RegistrationDetails.Address) -> UnsafeMutablePointer<shims_label>? {
     if details.pointee.flags & labelled == 0 { return nil }
     return (UnsafeMutableRawPointer(details) + size).assumingMemoryBound(to: shims_label.self)
   }

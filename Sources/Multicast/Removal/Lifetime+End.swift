@@ -14,9 +14,7 @@ extension Lifetime {
     _ handle: Handle, as role: Membership.Role = .owned, _ timeout: Timeout = .unlimited,
     with change: (inout ReleasedPayloads) throws(Status) -> Void = { _ in }
   ) -> Status {
-    guard let lifetime = Lifetime(slotOf: handle), lifetime.role == role else {
-      return .invalidHandle
-    }
+    guard let lifetime = Lifetime(slotOf: handle, as: role) else { return .invalidHandle }
     var removal = Removal()
     do throws(Status) {
       if try lifetime.begin(handle, &removal.payloads, change) {
@@ -39,7 +37,9 @@ extension Lifetime {
     if id == handle {
       try change(&payloads)
       id = handle.changed(to: .retired)
-      beginToFinish()
+      // Counts this thread. Release: pairs with `removeUnfinished`, which then finds that the
+      // lifetime has ended, and wakes.
+      storage.pointee.unfinished.wrappingAdd(1, ordering: .releasing)  // order: end_of_lifetime
       return true
     }
     guard willWait(forEndOf: handle) else { throw .invalidHandle }
@@ -55,9 +55,7 @@ extension Lifetime {
 
   /// Waits until no call and no release function of its members runs. It has to be ended before.
   static func waitForEnd(of handle: Handle, _ timeout: Timeout) -> Status {
-    guard let lifetime = Lifetime(slotOf: handle), lifetime.role == .owned else {
-      return .invalidHandle
-    }
+    guard let lifetime = Lifetime(slotOf: handle, as: .owned) else { return .invalidHandle }
     lifetime.lock.lock()
     let (id, isEnding) = (lifetime.id, lifetime.willWait(forEndOf: handle))
     lifetime.lock.unlock()
@@ -118,7 +116,7 @@ extension Lifetime {
   private func waitForOthers(
     _ removal: inout Removal, _ own: Status, _ timeout: Timeout, _ retired: Handle
   ) -> Status {
-    let isOver = { retired == .none ? isFinished : id != retired }
+    func isOver() -> Bool { retired == .none ? isFinished : id != retired }
     let others = removal.waitForPriorRemovals(.members(self), timeout)
     if others == .system { return .system }
     let isInside = ThreadRecord.current?.isInside ?? false
@@ -126,7 +124,7 @@ extension Lifetime {
       // In the child of a fork: what threads of the parent were doing does not end.
       let process = storage.pointee.process.load(ordering: .relaxed)
       if process != Fork.generation { return own }
-      let status = Waits.sleepForReleases(with: key, timeout) { isOver() || Epoch.isBroken }
+      let status = Waits.sleep(for: .releases, with: key, timeout) { isOver() || Epoch.isBroken }
       if isOver() { return .ok }
       return status == .ok ? .system : status
     }

@@ -11,7 +11,7 @@ enum PendingRemovals {
 
   /// Registrations that a thread waits to reclaim, on its stack. In the child of a fork it is
   /// empty.
-  private struct Waiter {
+  private struct Waiter: Linked {
     var retired: RegistrationChain
     var next: UnsafeMutablePointer<Waiter>?
   }
@@ -54,22 +54,10 @@ enum PendingRemovals {
           search = sleep(for: wait, token, timeout, &stallDetection, search)
         }
       }
-      remove(own)
+      own.unlink(from: &firstWaiter)
       Lock.waits.unlock()
     }
     return status
-  }
-
-  private static func remove(_ own: UnsafeMutablePointer<Waiter>) {
-    if firstWaiter == own {
-      firstWaiter = own.pointee.next
-      return
-    }
-    var other = firstWaiter
-    while let current = other {
-      if current.pointee.next == own { current.pointee.next = own.pointee.next }
-      other = current.pointee.next
-    }
   }
 
   /// Waits until no thread calls a delegate that another thread has removed.

@@ -42,7 +42,7 @@ extension Multicast {
     }
     // Retired lists do not count what is live.
     if let list, list.header.owner == handle, list.dead > 0 { look(list) }
-    forEachRetired(look)
+    for list in retired where list.header.owner == handle { look(list) }
     return isFound
   }
 

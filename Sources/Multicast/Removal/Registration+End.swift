@@ -49,7 +49,7 @@ extension RegistrationChain {
   /// fork has held. So a release function that is not found here had begun, or was just beginning.
   static func allRetiredInChild() -> RegistrationChain {
     var all = RegistrationChain()
-    Registration.directory.forEachInChild { index in
+    for index in Registration.directory.indices {
       let registration = Registration(index: index)
       if registration.id.kind == .retired { all.push(registration) }
     }
@@ -83,7 +83,7 @@ extension RegistrationChain {
 /// The pending cleanup of a reclaimed registration: the release function that is due, and the
 /// details.
 struct PendingCleanup {
-  var details: UnsafeMutablePointer<RegistrationDetails>? = nil
+  var details: RegistrationDetails.Address? = nil
   /// Of a registration that has no details.
   var release: RegistrationDetails.Release? = nil
   var context: UnsafeMutableRawPointer? = nil
@@ -107,7 +107,7 @@ extension RegistrationDetails {
   ///
   /// No step that could take time comes before the release function: another thread may fork, and
   /// its child does not run a release function that was about to begin here.
-  static func release(_ details: UnsafeMutablePointer<RegistrationDetails>) {
+  static func release(_ details: RegistrationDetails.Address) {
     let (release, context) = (details.pointee.release, details.pointee.context)
     let lifetime = membership(of: details, .owned).pointee.lifetime
     let queue = membership(of: details, .recipient).pointee.lifetime

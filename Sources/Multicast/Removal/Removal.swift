@@ -23,11 +23,10 @@ import MulticastShims
 /// look at the hazards. If no hazard protects it, its slot goes back under the same hold of the
 /// lock.
 ///
-/// An invocation sets its hazard, makes the light fence, looks at the mark, and only then calls. So
-/// either the invocation sees the mark and does not call, or phase 4 sees the hazard. After the
-/// call the invocation clears the hazard, makes the light fence and looks at the mark again. So
-/// either phase 4 sees that the hazard is gone, or the invocation sees the mark and comes to
-/// `PendingRemovals.callDidReturn`. The waits' lock orders the two then.
+/// `InvocationList+Protect` has the other side. Either an invocation sees the mark and does not
+/// call, or phase 4 sees its hazard. After the call, either phase 4 sees that the hazard is gone,
+/// or the invocation sees the mark and comes to `PendingRemovals.callDidReturn`. The waits' lock
+/// orders the two then.
 struct Removal {
   let thread: ThreadRecord?
 
@@ -236,7 +235,7 @@ struct Removal {
     // Before the wait: the delegate of a running call may wait for cancelled calls.
     payloads.cleanUp()  //~ payloads_released_after_waiting
     // Observed registrations have details or several invokers, so their removals come here.
-    if Policies.areInUse {
+    if Policies.haveToKnow {
       //~ removal_wakes_no_invocation
       if Self.isReplayed(idle) || Self.isReplayed(retired) { Waits.wake() }
       notify()  //~ removal_not_notified

@@ -3,7 +3,6 @@
 struct RunningCalls {
   /// On the stack. With more calls the set is on the heap.
   private static let stackCapacity = 128
-  private static let alignment = 16
 
   private let tokens: UnsafeMutablePointer<Token>
   /// A power of two, of which half is used at most.
@@ -23,10 +22,10 @@ struct RunningCalls {
         capacity *= 2
         while capacity < 2 * calls.count { capacity *= 2 }
         if calls.tokens != tokens.baseAddress { calls.deallocate() }
-        guard let block = allocate(capacity) else {
+        guard let block = try? Allocator.allocate(size: size(capacity)) else {
           return body(RunningCalls(tokens.baseAddress.unsafelyUnwrapped))
         }
-        calls = RunningCalls(block, capacity)
+        calls = RunningCalls(block.bindMemory(to: Token.self, capacity: capacity), capacity)
       }
       let result = body(calls)
       if calls.capacity > stackCapacity { calls.deallocate() }
@@ -34,16 +33,9 @@ struct RunningCalls {
     }
   }
 
-  private static func allocate(_ capacity: Int) -> UnsafeMutablePointer<Token>? {
-    let size = capacity * MemoryLayout<Token>.stride
-    return Allocator.allocate(size: size, alignment: alignment)?
-      .bindMemory(to: Token.self, capacity: capacity)
-  }
+  private static func size(_ capacity: Int) -> Int { capacity * MemoryLayout<Token>.stride }
 
-  private func deallocate() {
-    Allocator.deallocate(
-      tokens, size: capacity * MemoryLayout<Token>.stride, alignment: Self.alignment)
-  }
+  private func deallocate() { Allocator.deallocate(tokens, size: Self.size(capacity)) }
 
   /// Without a set.
   private init(_ tokens: UnsafeMutablePointer<Token>) {

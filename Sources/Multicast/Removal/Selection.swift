@@ -7,7 +7,7 @@ enum Selection {
   case context(UnsafeMutableRawPointer?)
   case all
 
-  func includes(_ entry: UnsafeMutablePointer<InvocationList.Entry>) -> Bool {
+  func includes(_ entry: InvocationList.Address) -> Bool {
     includes(InvocationList.delegate(of: entry))
   }
 

@@ -15,7 +15,7 @@ extension Report {
     var queue = Handle.none
 
     /// The stripe's lock is held.
-    mutating func read(_ entry: UnsafeMutablePointer<InvocationList.Entry>) {
+    mutating func read(_ entry: InvocationList.Address) {
       token = entry.pointee.token
       delegate = InvocationList.delegate(of: entry)
       state = entry.pointee.state.load(ordering: .relaxed)
@@ -134,12 +134,10 @@ extension Report {
   ///
   /// - Complexity: O(names): a slot has no room for the way back.
   private mutating func keepName(of multicast: Handle) {
-    var index: UInt32 = 0
-    while let next = Broadcaster.pool.directory.next(from: index) {
-      index = next &+ 1
+    for index in Broadcaster.pool.directory.indices {
       // A table that is current stays while the lock is held.
       guard take(Lock.names) else { return }
-      let name = Broadcaster.table(at: next)?.name(of: multicast)
+      let name = Broadcaster.table(at: index)?.name(of: multicast)
       if let name { text.keep(name) }
       Lock.names.unlock()
       if name != nil { return }

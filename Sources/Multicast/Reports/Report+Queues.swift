@@ -1,3 +1,4 @@
+import MulticastHeader
 import MulticastShims
 import Synchronization
 
@@ -8,7 +9,7 @@ extension Report {
         "\nqueue %x: a thread is changing it and does not go on\n", queue.handle.rawValue)
     }
     let isCurrent = queue.isCurrent
-    let (capacity, waiting) = (queue.state.capacity, queue.state.ring.count)
+    let (capacity, waiting) = (queue.state.settings.capacity, queue.state.ring.count)
     let (queued, statistics) = (queue.queued, queue.state.statistics)
     let (worker, consumer) = (
       queue.state.workerThread.load(ordering: .relaxed),
@@ -46,11 +47,9 @@ extension Report {
 
   /// The queue that a wait is for, by where the queue keeps its consumer; or none.
   static func queue(of consumer: UnsafeMutablePointer<Atomic<ThreadIdentity>>) -> Handle {
-    var index: UInt32 = 0
-    while let next = Queue.pool.directory.next(from: index) {
-      let queue = Queue(slot: Queue.pool.directory.slot(next).unsafelyUnwrapped)
+    for index in Queue.pool.directory.indices {
+      let queue = Queue(slot: Queue.pool.header(index))
       if queue.consumer == consumer { return queue.handle }
-      index = next &+ 1
     }
     return .none
   }

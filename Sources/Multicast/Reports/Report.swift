@@ -64,22 +64,16 @@ struct Report {
     report.text.add(
       "libmulticast %d.%d.%d in process %d\n", UInt64(MULTICAST_VERSION_MAJOR),
       UInt64(MULTICAST_VERSION_MINOR), UInt64(MULTICAST_VERSION_PATCH), shims_get_process_id())
-    var index: UInt32 = 0
-    while let next = Multicast.pool.directory.next(from: index), report.text.goesOn {
-      let multicast = Multicast(slot: next)
+    for index in Multicast.pool.directory.indices where report.text.goesOn {
+      let multicast = Multicast(slot: index)
       if multicast.handle.isOfMulticast { report.add(multicast, withCalls: false) }
-      index = next &+ 1
     }
-    index = 0
-    while let next = Queue.pool.directory.next(from: index), report.text.goesOn {
-      let queue = Queue(slot: Queue.pool.directory.slot(next).unsafelyUnwrapped)
+    for index in Queue.pool.directory.indices where report.text.goesOn {
+      let queue = Queue(slot: Queue.pool.header(index))
       if queue.handle.kind == .queue { report.add(queue) }
-      index = next &+ 1
     }
-    index = 0
-    while let next = Lifetime.pool.directory.next(from: index), report.text.goesOn {
-      report.addLifetime(Lifetime.pool.header(next).pointee.id.load(ordering: .relaxed))
-      index = next &+ 1
+    for index in Lifetime.pool.directory.indices where report.text.goesOn {
+      report.addLifetime(Lifetime.pool.header(index).pointee.id.load(ordering: .relaxed))
     }
     report.addThreads(nil)
   }

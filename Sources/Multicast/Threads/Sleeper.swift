@@ -6,7 +6,7 @@ import Synchronization
 ///
 /// The end of a wait wakes the threads that sleep with its key. A change of the threads that can
 /// end waits wakes all threads: see `Waits.wake`.
-struct Sleeper: ~Copyable {
+struct Sleeper: ~Copyable, Linked {
   /// The key of a wait: an address, or a handle.
   typealias Key = UInt64
 
@@ -20,10 +20,10 @@ struct Sleeper: ~Copyable {
   let since: UInt64
   /// 0 while the thread sleeps. As long as this is 0, the links below are in use.
   let isWoken = Atomic<UInt32>(0)
-  private var next: UnsafeMutablePointer<Sleeper>?
-  private var previous: UnsafeMutablePointer<Sleeper>?
+  private var nextOfList: UnsafeMutablePointer<Sleeper>?
+  private var previousOfList: UnsafeMutablePointer<Sleeper>?
   /// For threads without a record: the next of these.
-  var nextUnregistered: UnsafeMutablePointer<Sleeper>?
+  var next: UnsafeMutablePointer<Sleeper>?
 
   init(wait: Wait, key: Key, since: UInt64, by thread: ThreadRecord?) {
     self.wait = wait
@@ -50,29 +50,33 @@ struct Sleeper: ~Copyable {
     _ key: Key, from first: UnsafeMutablePointer<Sleeper>?
   ) -> UnsafeMutablePointer<Sleeper>? {
     var sleeper = first
-    while let current = sleeper, current.pointee.key != key { sleeper = current.pointee.next }
+    while let current = sleeper, current.pointee.key != key { sleeper = current.pointee.nextOfList }
     return sleeper
   }
 
   /// Puts a thread behind the others; or before the others, if it was woken in vain.
   static func link(_ sleeper: UnsafeMutablePointer<Sleeper>, isAgain: Bool) {
     let list = list(of: sleeper.pointee.key)
-    if isAgain {
-      sleeper.pointee.next = first(list)
-      if let next = sleeper.pointee.next {
-        next.pointee.previous = sleeper
-      } else {
-        list.pointee.last = UnsafeMutableRawPointer(sleeper)
-      }
-      list.pointee.first = UnsafeMutableRawPointer(sleeper)
+    let last = list.pointee.last?.assumingMemoryBound(to: Sleeper.self)
+    let (previous, next) = isAgain ? (nil, first(list)) : (last, nil)
+    connect(previous, sleeper, in: list)
+    connect(sleeper, next, in: list)
+  }
+
+  /// Makes two threads of a list neighbours; nil is what is beyond its ends.
+  private static func connect(
+    _ previous: UnsafeMutablePointer<Sleeper>?, _ next: UnsafeMutablePointer<Sleeper>?,
+    in list: List
+  ) {
+    if let previous {
+      previous.pointee.nextOfList = next
     } else {
-      sleeper.pointee.previous = list.pointee.last?.assumingMemoryBound(to: Sleeper.self)
-      if let previous = sleeper.pointee.previous {
-        previous.pointee.next = sleeper
-      } else {
-        list.pointee.first = UnsafeMutableRawPointer(sleeper)
-      }
-      list.pointee.last = UnsafeMutableRawPointer(sleeper)
+      list.pointee.first = UnsafeMutableRawPointer(next)
+    }
+    if let next {
+      next.pointee.previousOfList = previous
+    } else {
+      list.pointee.last = UnsafeMutableRawPointer(previous)
     }
   }
 
@@ -89,26 +93,15 @@ struct Sleeper: ~Copyable {
     _ sleeper: UnsafeMutablePointer<Sleeper>
   ) -> UnsafeMutablePointer<Sleeper>? {
     let list = list(of: sleeper.pointee.key)
-    let (previous, next) = (sleeper.pointee.previous, sleeper.pointee.next)
-    if let previous {
-      previous.pointee.next = next
-    } else {
-      list.pointee.first = UnsafeMutableRawPointer(next)
-    }
-    if let next {
-      next.pointee.previous = previous
-    } else {
-      list.pointee.last = UnsafeMutableRawPointer(previous)
-    }
+    let next = sleeper.pointee.nextOfList
+    connect(sleeper.pointee.previousOfList, next, in: list)
     // Release: pairs with the acquire of the thread that looks without the lock.
     sleeper.pointee.isWoken.store(1, ordering: .releasing)  // order: woken
     return next
   }
 
   static func word(of sleeper: UnsafeMutablePointer<Sleeper>) -> UnsafeMutablePointer<UInt32> {
-    withUnsafePointer(to: sleeper.pointee.isWoken) {
-      UnsafeMutableRawPointer(mutating: $0).assumingMemoryBound(to: UInt32.self)
-    }
+    UnsafeMutableRawPointer(sleeper.pointee.isWoken.address).assumingMemoryBound(to: UInt32.self)
   }
 
   /// The child of a fork has none of the threads that slept.
@@ -120,29 +113,18 @@ struct Sleeper: ~Copyable {
 }
 
 /// How long an operation may wait.
-enum Timeout {
-  /// It never waits.
-  case none
-  /// Until a moment on the monotonic clock; `.max` is no limit.
-  case until(UInt64)
+struct Timeout {
+  /// Until this moment on the monotonic clock; 0: it never waits; `.max`: without a limit.
+  let deadline: UInt64
 
-  static var unlimited: Timeout { .until(.max) }
+  static var none: Timeout { Timeout(deadline: 0) }
+  static var unlimited: Timeout { Timeout(deadline: .max) }
 
   static func nanoseconds(_ timeout: UInt64) -> Timeout {
     let (deadline, isBeyond) = shims_now_ns().addingReportingOverflow(timeout)
-    return .until(isBeyond ? .max : deadline)
+    return Timeout(deadline: isBeyond ? .max : deadline)
   }
 
-  var isNone: Bool {
-    if case .none = self { return true }
-    return false
-  }
-
-  /// The moment; 0 if it never waits.
-  var deadline: UInt64 {
-    if case .until(let moment) = self { return moment }
-    return 0
-  }
-
+  var isNone: Bool { deadline == 0 }
   var isOver: Bool { deadline != .max && shims_now_ns() >= deadline }
 }

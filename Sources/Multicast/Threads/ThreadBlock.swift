@@ -38,9 +38,7 @@ struct ThreadBlock {
   static func allocate(after last: ThreadBlock?) throws(Status) -> ThreadBlock {
     let groupCount = last == nil ? fewGroups : manyGroups
     let size = recordsOffset + groupCount * 64 * MemoryLayout<UnsafeMutableRawPointer?>.stride
-    guard let block = Allocator.allocateZeroed(size: size, alignment: alignment) else {
-      throw .outOfMemory
-    }
+    let block = try Allocator.allocateZeroed(size: size, alignment: alignment)
     let new = ThreadBlock(block.bindMemory(to: Storage.self, capacity: 1))
     new.storage.pointee.firstNumber = last?.endNumber ?? 1
     new.storage.pointee.groupCount = groupCount
@@ -50,6 +48,16 @@ struct ThreadBlock {
   /// Acquire: pairs with `link`.
   var next: ThreadBlock? {
     storage.pointee.next.load(ordering: .acquiring).map { ThreadBlock($0) }  // order: block
+  }
+
+  struct List: Sequence, IteratorProtocol {
+    var rest: ThreadBlock?
+
+    mutating func next() -> ThreadBlock? {
+      let block = rest
+      rest = block?.next
+      return block
+    }
   }
 
   func link(_ block: ThreadBlock) {
@@ -132,8 +140,9 @@ struct ThreadBlock {
   ///
   /// - Returns: how many bytes.
   func discardIdle() -> Int {
-    var (bytes, group) = (0, 0)
-    while group < groupCount && isMapped {
+    guard isMapped else { return 0 }
+    var bytes = 0
+    for group in 0..<groupCount {
       let all = existing(group)
       let owned = bits(Self.ownedOffset, group)
       // Acquire: pairs with the release in `giveBack`; and `giveBack` with the release in
@@ -142,14 +151,10 @@ struct ThreadBlock {
         // order: next_owner
         owned.pointee.compareExchange(expected: 0, desired: all, ordering: .acquiring).exchanged
       {
-        let first = record(group, 0)
         // The first one is taken first. If it is zero, so are the others.
-        if first.number != 0 {
-          bytes &+= shims_discard(first.storage, all.nonzeroBitCount &* ThreadRecord.size)
-        }
+        if record(group, 0).number != 0 { bytes &+= discard(group) }
         owned.pointee.bitwiseAnd(~all, ordering: .releasing)  // order: next_owner
       }
-      group &+= 1
     }
     return bytes
   }
@@ -159,8 +164,8 @@ struct ThreadBlock {
   /// If they fill a group, its pages are given to the system. To write to each of thousands of
   /// records would have the system copy a page for each.
   func disown(but survivor: ThreadRecord?) {
-    var (group, left) = (0, UInt32(0))
-    while group < groupCount {
+    var left: UInt32 = 0
+    for group in 0..<groupCount {
       let all = owned(group)
       var (others, rest) = (all, all)
       while rest != 0 {
@@ -170,7 +175,7 @@ struct ThreadBlock {
         rest &= ~bit
       }
       if others != all { left = 1 }
-      if others != all || !isMapped || !discard(group) {
+      if others != all || !isMapped || discard(group) == 0 {
         rest = others
         while rest != 0 {
           record(group, rest.trailingZeroBitCount).identity = .none
@@ -178,30 +183,28 @@ struct ThreadBlock {
         }
       }
       bits(Self.ownedOffset, group).pointee.store(all & ~others, ordering: .relaxed)
-      group &+= 1
     }
     // Not less by so many: a thread may have been between its bit and its count.
     storage.pointee.ownerCount.store(left, ordering: .relaxed)
   }
 
-  /// - Returns: whether all records of the group are zero now.
-  private func discard(_ group: Int) -> Bool {
+  /// - Returns: how many bytes. If not 0, all records of the group are zero now.
+  private func discard(_ group: Int) -> Int {
     let all = existing(group)
-    return all != 0
-      && shims_discard(record(group, 0).storage, all.nonzeroBitCount &* ThreadRecord.size) > 0
+    if all == 0 { return 0 }
+    return shims_discard(record(group, 0).storage, all.nonzeroBitCount &* ThreadRecord.size)
   }
 
   private var isMapped: Bool { storage.pointee.firstNumber > 1 && Allocator.isLibc }
 
-  private func allocate(_ group: Int, _ place: Int) -> ThreadRecord? {
-    if !isMapped { return ThreadRecord.allocate() }
+  private func allocate(_ group: Int, _ place: Int) throws(Status) -> ThreadRecord {
+    if !isMapped { return try ThreadRecord.allocate() }
     let first =
       place > 0
       ? UnsafeMutableRawPointer(record(group, 0).storage) : shims_map(64 * ThreadRecord.size)
-    return first.map {
-      let block = $0 + place * ThreadRecord.size
-      return ThreadRecord(block.bindMemory(to: ThreadRecord.Storage.self, capacity: 1))
-    }
+    guard let first else { throw .outOfMemory }
+    let block = first + place * ThreadRecord.size
+    return ThreadRecord(block.bindMemory(to: ThreadRecord.Storage.self, capacity: 1))
   }
 
   /// Initializes a record of zeros.
@@ -254,7 +257,7 @@ struct ThreadBlock {
     while group < groupCount && existing(group) == .max { group &+= 1 }
     if group == groupCount { return nil }
     let place = (~existing(group)).trailingZeroBitCount
-    guard let record = allocate(group, place) else { throw .outOfMemory }
+    let record = try allocate(group, place)
     let bit: UInt64 = 1 << UInt64(place)
     prepare(record, group, place)
     records[group * 64 + place] = record.storage

@@ -63,8 +63,7 @@ extension ThreadRecord {
     /// - Parameter here: The stack address of the function that uses the frame.
     private func checkStack(below frame: Frame, _ here: UInt, _ check: Check) {
       CallerCode.checkIsSupported(check)
-      check.that(
-        isOwned, "a thread owns its record")
+      check.that(isOwned, "a thread owns its record")
       check.that(
         frame.fields >= self.frame(0).fields && frame.fields <= last.fields,
         "the top is within the frames", depth(of: frame), depth(of: last))
@@ -73,8 +72,8 @@ extension ThreadRecord {
       check.that(!outer.target.isNone, "a frame below the top is in use", depth(of: outer))
       let address = outer.fields.pointee.stackMark.address
       check.that(
-        here < address, "no delegate or visitor is left by longjmp or by an exception",
-        UInt64(here), UInt64(address))
+        here < address, "no delegate or visitor is left by longjmp or by an exception", here,
+        address)
     }
 
     private func checkFrames(from first: Frame, _ check: Check) {

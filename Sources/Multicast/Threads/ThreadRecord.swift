@@ -93,10 +93,8 @@ struct ThreadRecord {
 
   // MARK: - Memory
 
-  static func allocate() -> ThreadRecord? {
-    guard let block = Allocator.allocateZeroed(size: size, alignment: alignment) else {
-      return nil
-    }
+  static func allocate() throws(Status) -> ThreadRecord {
+    let block = try Allocator.allocateZeroed(size: size, alignment: alignment)
     return ThreadRecord(block.bindMemory(to: Storage.self, capacity: 1))
   }
 

@@ -69,16 +69,12 @@ enum ThreadRegistry {
       }
       if !record.wait.isNothing { record.wait = .nothing }
     }
-    var block = firstBlock
-    while let current = block {
-      current.disown(but: survivor)
-      block = current.next
-    }
+    for block in blocks { block.disown(but: survivor) }
   }
 
   /// Every record that a thread owns. A record that a thread gets later belongs to an invocation
   /// that begins after the reader's heavy fence.
-  static var all: Records { Records(block: firstBlock) }
+  static var all: Records { Records(block: blocks.rest) }
 
   struct Records: Sequence, IteratorProtocol {
     private var block: ThreadBlock?
@@ -117,13 +113,9 @@ enum ThreadRegistry {
 
   /// The record of a thread; nil if the thread has none any more.
   @inline(never) static func record(of identity: ThreadIdentity) -> ThreadRecord? {
-    var block = firstBlock
-    while let current = block {
-      if identity.record < current.endNumber {
-        guard let record = current.ownedRecord(identity.record) else { return nil }
-        return record.identity == identity ? record : nil
-      }
-      block = current.next
+    for block in blocks where identity.record < block.endNumber {
+      guard let record = block.ownedRecord(identity.record) else { return nil }
+      return record.identity == identity ? record : nil
     }
     return nil
   }
@@ -131,8 +123,9 @@ enum ThreadRegistry {
   // MARK: - Blocks
 
   // Acquire: pairs with the release in `addBlock`.
-  private static var firstBlock: ThreadBlock? {
-    first.load(ordering: .acquiring).map { ThreadBlock($0) }  // order: block
+  private static var blocks: ThreadBlock.List {
+    // order: block
+    ThreadBlock.List(rest: first.load(ordering: .acquiring).map { ThreadBlock($0) })
   }
 
   /// Gives the pages of records that no thread owns to the system. The slab lock is held.
@@ -140,20 +133,12 @@ enum ThreadRegistry {
   /// - Returns: how many bytes.
   static func discardIdle() -> Int {
     var bytes = 0
-    var block = firstBlock
-    while let current = block {
-      bytes &+= current.discardIdle()
-      block = current.next
-    }
+    for block in blocks { bytes &+= block.discardIdle() }
     return bytes
   }
 
   private static func takeIdle() -> ThreadRecord? {
-    var block = firstBlock
-    while let current = block {
-      if let record = current.takeIdle() { return record }
-      block = current.next
-    }
+    for block in blocks { if let record = block.takeIdle() { return record } }
     return nil
   }
 
@@ -163,11 +148,9 @@ enum ThreadRegistry {
     defer { Lock.slabs.unlock() }
     do throws(Status) {
       var last: ThreadBlock? = nil
-      var block = firstBlock
-      while let current = block {
-        if let record = try current.add() { return record }
-        last = current
-        block = current.next
+      for block in blocks {
+        if let record = try block.add() { return record }
+        last = block
       }
       return try addBlock(after: last).add()
     } catch {

@@ -41,10 +41,8 @@ enum Wait {
     var hasQueue: Bool { slot.pointee.id.load(ordering: .acquiring) == queue }  // order: occupant
   }
 
-  var isNothing: Bool {
-    if case .nothing = self { return true }
-    return false
-  }
+  var isNothing: Bool { if case .nothing = self { true } else { false } }
+  var isForReleases: Bool { if case .releases = self { true } else { false } }
 
   /// Whether the run of a queue ends this wait.
   var isForQueue: Bool {
@@ -52,11 +50,6 @@ enum Wait {
     case .room, .run: true
     case .nothing, .calls, .callsOfSeveral, .thread, .releases: false
     }
-  }
-
-  var isForReleases: Bool {
-    if case .releases = self { return true }
-    return false
   }
 
   /// Whether one thread is expected to end this wait, wherever that thread is.

@@ -18,8 +18,9 @@ extension Waits {
   /// A thread that goes to sleep later makes the same search, and finds this wait published. A
   /// thread outside all calls delays no other thread, except a thread that waits for the run of a
   /// queue.
-  static func closesCycle(_ first: Wait) -> Bool {
+  @inline(never) static func closesCycle(_ first: Wait) -> Bool {
     let thread = ThreadRecord.current
+    if first.isForReleases { return threadSleeperCount > 0 && mayBeAwaited(thread) }
     let isInside = thread?.isInside ?? false
     // A thread outside all calls may be the consumer of a queue.
     let isForQueue = first.isForQueue && thread != nil
@@ -41,6 +42,17 @@ extension Waits {
       }
     }
     return false
+  }
+
+  /// For a thread that waits for release functions, on any threads, and is outside all calls and
+  /// releases: whether a thread waits for it nevertheless, or for a queue that only it may run.
+  private static func mayBeAwaited(_ thread: ThreadRecord?) -> Bool {
+    ThreadRegistry.all.contains {
+      let wait = $0.currentWait
+      if wait.isForQueue && wait.isForUnknownThread { return true }
+      guard let thread else { return false }
+      return wait.isForThread && wait.concerns(thread)
+    }
   }
 
   /// Marks the threads that a wait needs: all sleeping threads, if the needed thread is not known.
@@ -92,7 +104,7 @@ extension Waits {
     while let current = waiter {
       if current.pointee.wait.isForReleases { return true }
       reach(current.pointee.wait)
-      waiter = current.pointee.nextUnregistered
+      waiter = current.pointee.next
     }
     return false
   }

@@ -24,19 +24,14 @@ enum Waits {
 
   // MARK: - Sleeping
 
-  /// Waits for a condition that no delegate call can affect.
-  static func sleep(with key: Sleeper.Key, until isTrue: () -> Bool) {
-    Lock.waits.lock()
-    while !isTrue() { _ = sleep(for: .nothing, key, .unlimited) }
-    Lock.waits.unlock()
-  }
-
   /// Waits for a condition that another thread brings about.
   ///
+  /// - Parameter key: That of the wait, if it has none itself.
   /// - Returns: `ok`; `pending`, if the other thread waits for this thread, directly or through
   ///   others; or `timeout`.
-  @inline(never) static func sleep(
-    for wait: Wait, _ timeout: Timeout = .unlimited, until isTrue: () -> Bool
+  @discardableResult @inline(never) static func sleep(
+    for wait: Wait, with key: Sleeper.Key = 0, _ timeout: Timeout = .unlimited,
+    until isTrue: () -> Bool
   ) -> Status {
     Lock.waits.lock()
     defer { Lock.waits.unlock() }
@@ -44,7 +39,7 @@ enum Waits {
     while !isTrue() {
       if search != .no && closesCycle(wait) { return .pending }  //~ cycle_of_waits_not_found
       if timeout.isOver { return .timeout }
-      search = sleep(for: wait, wait.key, timeout, isAgain: search != .begins)
+      search = sleep(for: wait, key | wait.key, timeout, isAgain: search != .begins)
     }
     return .ok
   }
@@ -56,50 +51,16 @@ enum Waits {
   /// waits for the call of the woken thread, would find a cycle.
   enum SearchNeeded { case begins, again, no }
 
-  /// Waits for a condition that release functions bring about, on any threads. For a thread that is
-  /// outside all calls and releases.
-  ///
-  /// - Returns: `ok`; `pending`, if a thread may wait for this thread nevertheless, to run a queue;
-  ///   or `timeout`.
-  static func sleepForReleases(
-    with key: Sleeper.Key, _ timeout: Timeout, until isTrue: () -> Bool
-  ) -> Status {
-    Lock.waits.lock()
-    defer { Lock.waits.unlock() }
-    while !isTrue() {
-      if threadSleeperCount > 0 && mayBeAwaited(ThreadRecord.current) { return .pending }
-      if timeout.isOver { return .timeout }
-      _ = sleep(for: .releases, key, timeout)
-    }
-    return .ok
-  }
-
-  /// Whether a thread waits for this thread, or for a queue that only this thread may run.
-  private static func mayBeAwaited(_ thread: ThreadRecord?) -> Bool {
-    ThreadRegistry.all.contains {
-      let wait = $0.currentWait
-      if wait.isForQueue && wait.isForUnknownThread { return true }
-      guard let thread else { return false }
-      return wait.isForThread && wait.concerns(thread)
-    }
-  }
-
-  /// Makes all sleeping threads look again, and search for cycles again, after a change of the
-  /// threads that can end waits.
-  ///
-  /// - Parameter change: Made under the lock, for a change that the lock has to guard.
-  static func wake(_ change: () -> Void = {}) {
-    Lock.waits.lock()
-    change()
-    wakeSleepers()
-    Lock.waits.unlock()
-  }
-
   /// Makes the threads look again that sleep with a key.
-  static func wake(_ key: Sleeper.Key, _ change: () -> Void = {}) {
+  ///
+  /// - Parameters:
+  ///   - key: nil: all threads look, and search for cycles again, after a change of the threads
+  ///     that can end waits.
+  ///   - change: Made under the lock, for a change that the lock has to guard.
+  static func wake(_ key: Sleeper.Key? = nil, _ change: () -> Void = {}) {
     Lock.waits.lock()
     change()
-    wakeSleepers(key)
+    if let key { wakeSleepers(key) } else { wakeSleepers() }
     Lock.waits.unlock()
   }
 
@@ -145,7 +106,8 @@ enum Waits {
         thread.storage.pointee.isPassedOver = false
         if !isAgain { thread.storage.pointee.waitsSince = now }
       } else {
-        link(sleeper)
+        sleeper.pointee.next = firstUnregistered
+        firstUnregistered = sleeper
       }
       Sleeper.link(sleeper, isAgain: isAgain)
       let isForThread = wait.isForThread
@@ -161,7 +123,7 @@ enum Waits {
       if sleeper.pointee.isWoken.load(ordering: .relaxed) == 0 { Sleeper.unlink(sleeper) }
       if isForThread { threadSleeperCount &-= 1 }
       sleeperCount &-= 1
-      if let thread { thread.wait = .nothing } else { unlink(sleeper) }
+      if let thread { thread.wait = .nothing } else { sleeper.unlink(from: &firstUnregistered) }
     }
     let isPassedOver = thread?.storage.pointee.isPassedOver ?? false
     return generation == before && !isPassedOver ? .no : .again
@@ -173,28 +135,10 @@ enum Waits {
   static func unregisteredWaiter(at place: Int) -> UnsafeMutablePointer<Sleeper>? {
     var (waiter, left) = (firstUnregistered, place)
     while left > 0 {
-      waiter = waiter?.pointee.nextUnregistered
+      waiter = waiter?.pointee.next
       left &-= 1
     }
     return waiter
-  }
-
-  private static func link(_ waiter: UnsafeMutablePointer<Sleeper>) {
-    waiter.pointee.nextUnregistered = firstUnregistered
-    firstUnregistered = waiter
-  }
-
-  private static func unlink(_ waiter: UnsafeMutablePointer<Sleeper>) {
-    if firstUnregistered == waiter {
-      firstUnregistered = waiter.pointee.nextUnregistered
-      return
-    }
-    var other = firstUnregistered
-    while let current = other {
-      let next = current.pointee.nextUnregistered
-      if next == waiter { current.pointee.nextUnregistered = waiter.pointee.nextUnregistered }
-      other = next
-    }
   }
 
   static func wakeSleepers() {
@@ -232,8 +176,8 @@ enum Waits {
     #if MULTICAST_INTERNAL_CHECKS
       check.that(
         threadSleeperCount >= 0 && threadSleeperCount <= sleeperCount,
-        "a thread that sleeps for a thread is counted as sleeping",
-        UInt64(truncatingIfNeeded: threadSleeperCount), UInt64(truncatingIfNeeded: sleeperCount))
+        "a thread that sleeps for a thread is counted as sleeping", threadSleeperCount,
+        sleeperCount)
     #endif
   }
 }

@@ -38,18 +38,16 @@ struct CallStatistics {
     _ token: Token, into out: UnsafeMutablePointer<multicast_token_stats>?
   ) -> Status {
     guard Registration.isLive(token) else { return .invalidHandle }
-    guard let out, StructSize.prepareOutput(out, smallest: StructSize.tokenStats) else {
-      return .invalidArgument
-    }
+    guard let out else { return .invalidArgument }
     var statistics = CallStatistics()
     Lock.watches.lock()
     if let known = place(of: token, adds: false), known.pointee.token == token {
       statistics = known.pointee
     }
     Lock.watches.unlock()
-    statistics.token = Token(UInt64(out.pointee.struct_size))
-    shims_copy(out, &statistics, MemoryLayout<CallStatistics>.size)
-    return .ok
+    statistics.token = .none  // it is in the place of size and flags
+    let known = unsafeBitCast(statistics, to: multicast_token_stats.self)
+    return StructSize.write(known, to: out, smallest: StructSize.tokenStats)
   }
 
   private static func place(of token: Token, adds: Bool) -> UnsafeMutablePointer<CallStatistics>? {
@@ -57,8 +55,8 @@ struct CallStatistics {
     let block = shims_get_tallies(slab).unsafelyUnwrapped
     if block.pointee == nil && adds {
       let count = Int(Registration.directory.slotCount(ofSlab: slab))
-      block.pointee = Allocator.allocateZeroed(
-        size: count &* MemoryLayout<CallStatistics>.stride, alignment: 16)
+      block.pointee = try? Allocator.allocateZeroed(
+        size: count &* MemoryLayout<CallStatistics>.stride)
     }
     return block.pointee.map { $0.assumingMemoryBound(to: CallStatistics.self) + place }
   }

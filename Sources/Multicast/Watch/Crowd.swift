@@ -70,7 +70,7 @@ struct Crowd {
   /// Delegates with the same label, or without a label and with the same function.
   private struct Group {
     /// One of them.
-    var entry: UnsafeMutablePointer<InvocationList.Entry>? = nil
+    var entry: InvocationList.Address? = nil
     var label: UnsafeMutablePointer<shims_label>? = nil
     var count: UInt32 = 0
 
@@ -79,7 +79,7 @@ struct Crowd {
 
     init() {}
 
-    init(of entry: UnsafeMutablePointer<InvocationList.Entry>) {
+    init(of entry: InvocationList.Address) {
       self.entry = entry
       count = 1
       guard

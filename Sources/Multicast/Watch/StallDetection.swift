@@ -25,7 +25,7 @@ struct StallDetection {
   }
 
   /// How long it may sleep until it has to look.
-  func limit(_ timeout: Timeout) -> Timeout { .until(min(timeout.deadline, moment)) }
+  func limit(_ timeout: Timeout) -> Timeout { Timeout(deadline: min(timeout.deadline, moment)) }
 
   var isOver: Bool { moment != .max && shims_now_ns() >= moment }
 

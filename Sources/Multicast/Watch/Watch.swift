@@ -48,8 +48,7 @@ struct Watch {
     if let given {
       guard StructSize.read(given, smallest: StructSize.watch, into: &known), known.reserved == 0
       else { throw .invalidArgument }
-      guard let block = allocate(for: target) else { throw .outOfMemory }
-      new = block.bindMemory(to: Watch.self, capacity: 1)
+      new = try allocate(for: target).bindMemory(to: Watch.self, capacity: 1)
     }
     Lock.watches.lock()
     let id = newest.load(ordering: .relaxed).next(.watch, index: 0)
@@ -73,7 +72,7 @@ struct Watch {
     Lock.watches.unlock()
     while let watch = removed {
       removed = watch.pointee.next
-      Allocator.deallocate(watch, size: size, alignment: alignment)
+      Allocator.free(watch)
     }
     update(multicast)
     if last.isNone { return .ok }
@@ -83,16 +82,13 @@ struct Watch {
     return PendingRemovals.wait(for: last, .unlimited)  //~ no_wait_for_watch
   }
 
-  private static let size = MemoryLayout<Watch>.size
-  private static let alignment = 16
-
   /// A block for a new watch. That of all multicasts is static, so setting it needs no memory. It
   /// is written, and read, under the lock.
-  private static func allocate(for target: Handle) -> UnsafeMutableRawPointer? {
+  private static func allocate(for target: Handle) throws(Status) -> UnsafeMutableRawPointer {
+    let size = MemoryLayout<Watch>.size
     precondition(size <= Int(SHIMS_WATCH_SIZE))  // known to the compiler
     return target.isNone
-      ? UnsafeMutableRawPointer(shims_get_watch_of_all())
-      : Allocator.allocate(size: size, alignment: alignment)
+      ? UnsafeMutableRawPointer(shims_get_watch_of_all()) : try Allocator.allocate(size: size)
   }
 
   private typealias List = UnsafeMutablePointer<UnsafeMutableRawPointer?>
@@ -162,24 +158,21 @@ struct Watch {
   ///
   /// - Parameter multicast: nil for all.
   private static func update(_ multicast: Multicast?) {
-    var (number, end) = (UInt32(0), Stripe.count)
-    if let multicast {
-      number = multicast.handle.index
-      end = number &+ 1
-    }
-    while number < end {
+    let first = multicast?.handle.index ?? 0
+    for number in first..<first &+ (multicast == nil ? Stripe.count : 1) {
       let stripe = Stripe(of: number)
       stripe.lock()
-      var index = number
-      while let found = Multicast.pool.directory.next(from: index) {
-        index = found &+ (number &- found) % Stripe.count
-        if index != found { continue }
+      var indices = Multicast.pool.directory.indices
+      indices.index = number
+      while let index = indices.next() {
+        // How far it is to the next one of the stripe.
+        let distance = (number &- index) % Stripe.count
+        indices.index = index &+ (distance == 0 ? Stripe.count : distance)
+        if distance != 0 { continue }
         Multicast(slot: index).updateWatched(isOfAll: multicast == nil)
         if multicast != nil { break }
-        index &+= Stripe.count
       }
       stripe.unlock()
-      number &+= 1
     }
   }
 
@@ -208,32 +201,27 @@ struct Watch {
   /// Whether calls of a multicast are watched.
   static func isSet(for target: Handle) -> Bool { current(for: target) != nil }
 
-  /// A watched call.
-  struct Begun {
-    fileprivate let target: Handle
-    fileprivate let time: UInt64
-  }
-
-  /// The multicast of a delegate, for `willCall`. Read before the question whether the delegate is
+  /// The multicast of a delegate, for `watching`. Read before the question whether the delegate is
   /// live: then it is that multicast. The call may destroy it, and its slot have the next one.
   static func target(of token: Token) -> Handle {
     Multicast(slot: Registration(index: token.index).owner).handle
   }
 
-  /// A watched call begins.
-  static func willCall(
+  /// Makes a call, and notifies the watch of it while the hazard is still set.
+  ///
+  /// - Returns: the result of the call.
+  @inline(__always)
+  static func watching(
     _ token: Token, of target: Handle, _ event: UInt32, _ function: multicast_function,
-    _ context: UnsafeMutableRawPointer?
-  ) -> Begun {
+    _ context: UnsafeMutableRawPointer?, _ call: () -> Bool
+  ) -> Bool {
     shims_probe_call_begin(token.rawValue, UInt64(event), function, context)
-    return Begun(target: target, time: shims_now_ns())
-  }
-
-  /// A watched call has returned. Its hazard is still set.
-  static func didCall(_ token: Token, _ event: UInt32, _ begun: Begun) {
+    let begin = shims_now_ns()
+    let result = call()
     notify(
-      begun.target, token, Registration(index: token.index).label, event, since: begun.time,
-      isStuck: false, on: ThreadRecord.current.unsafelyUnwrapped)
+      target, token, Registration(index: token.index).label, event, since: begin, isStuck: false,
+      on: ThreadRecord.current.unsafelyUnwrapped)
+    return result
   }
 
   /// Notifies the watch of a multicast of a call that has returned, or of a long wait. No lock is
@@ -306,7 +294,7 @@ extension Multicast {
   /// held.
   ///
   /// - Parameter isOfAll: Whether it was the watch of all that was set.
-  fileprivate func updateWatched(isOfAll: Bool) {
+  @inline(never) fileprivate func updateWatched(isOfAll: Bool) {
     guard isCurrent, handle.isOfMulticast else { return }
     let watch = Watch.current(for: handle)
     invokerNumber = invokerNumber & ~Self.watched | (watch == nil ? 0 : Self.watched)
