@@ -18,10 +18,10 @@ import MulticastShims
   _ allocator: UnsafePointer<multicast_allocator>?
 ) -> multicast_status {
   guard let allocator, StructSize.isValid(allocator, smallest: StructSize.allocator),
-    allocator.pointee.flags == 0, let allocate = allocator.pointee.allocate,
-    let deallocate = allocator.pointee.deallocate
+    allocator.pointee.flags == 0, allocator.pointee.allocate != nil,
+    allocator.pointee.deallocate != nil
   else { return Status.invalidArgument.code }
-  return Start.replaceAllocator(allocator.pointee.context, allocate, deallocate).code
+  return Start.replaceAllocator(by: allocator.pointee).code
 }
 
 @c @implementation

@@ -176,7 +176,7 @@ public func multicast_remove_at(_ target: multicast, _ index: Int) -> multicast_
 @c @implementation
 public func multicast_contains(_ target: multicast, _ delegate: multicast_delegate) -> Bool {
   guard let target = Multicast(slotOf: target.handle) else { return false }
-  do throws(Status) { return try target.contains(delegate) } catch { return false }
+  return (try? target.contains(delegate)) ?? false
 }
 
 @c @implementation public func multicast_list(

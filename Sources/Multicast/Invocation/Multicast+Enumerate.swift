@@ -5,12 +5,7 @@ import Synchronization
 /// `multicast_enumerate`: what each registration is passed to. `multicast_prune`: nothing is
 /// passed. Or an add that replays.
 struct Enumeration {
-  typealias Function =
-    @convention(c) (
-      _ context: UnsafeMutableRawPointer?, _ registration: UnsafePointer<multicast_registration>?
-    ) -> Bool
-
-  let function: Function?
+  let function: multicast_enumerator?
   let context: UnsafeMutableRawPointer?
   var replay: Replay.Run? = nil
 

@@ -41,7 +41,7 @@ extension Multicast {
 
   /// Readable for ever, as the slot is.
   var interest: UnsafePointer<UInt32> {
-    (UnsafeRawPointer(storage) + SlotHeader.linkOffset).assumingMemoryBound(to: UInt32.self)
+    UnsafeRawPointer(fields.header.link.address).assumingMemoryBound(to: UInt32.self)
   }
 
   /// That of no multicast: always 0.

@@ -1,37 +1,19 @@
+import MulticastHeader
 import MulticastShims
 
 /// The source of all memory of the library: libc's allocator, or the caller's.
 ///
 /// Every block is deallocated with the size and alignment with which it was allocated.
 enum Allocator {
-  typealias Allocate =
-    @convention(c) (
-      _ context: UnsafeMutableRawPointer?, _ size: Int, _ alignment: Int
-    ) -> UnsafeMutableRawPointer?
-  typealias Deallocate =
-    @convention(c) (
-      _ context: UnsafeMutableRawPointer?, _ block: UnsafeMutableRawPointer?, _ size: Int,
-      _ alignment: Int
-    ) -> Void
-
-  // Written once, under the slab lock and before the first allocation. Every reader has an
-  // allocated object, so it reads after that write.
-  nonisolated(unsafe) private static var context: UnsafeMutableRawPointer? = nil
-  nonisolated(unsafe) private static var allocate: Allocate? = nil
-  nonisolated(unsafe) private static var deallocate: Deallocate? = nil
+  /// All zero for libc's. Written once, under the slab lock and before the first allocation. Every
+  /// reader has an allocated object, so it reads after that write.
+  nonisolated(unsafe) private static var custom = multicast_allocator()
 
   /// Replaces libc's allocator. The slab lock is held, and nothing has been allocated.
-  static func replace(
-    context: UnsafeMutableRawPointer?, allocate: @escaping Allocate,
-    deallocate: @escaping Deallocate
-  ) {
-    self.context = context
-    self.allocate = allocate
-    self.deallocate = deallocate
-  }
+  static func replace(by allocator: multicast_allocator) { custom = allocator }
 
   /// Whether memory is from libc's allocator.
-  static var isLibc: Bool { allocate == nil }
+  static var isLibc: Bool { custom.allocate == nil }
 
   /// That of every block of libc's: a larger one takes a slow path there.
   static let usualAlignment = 16
@@ -41,8 +23,8 @@ enum Allocator {
     size: Int, alignment: Int = usualAlignment
   ) throws(Status) -> UnsafeMutableRawPointer {
     let block =
-      if let allocate {
-        CallerCode.allocating { allocate(context, size, alignment) }
+      if let allocate = custom.allocate {
+        CallerCode.allocating { allocate(custom.context, size, alignment) }
       } else { shims_allocate(size, alignment) }
     guard let block else { throw .outOfMemory }
     return block
@@ -61,8 +43,8 @@ enum Allocator {
   static func deallocate(
     _ block: UnsafeMutableRawPointer, size: Int, alignment: Int = usualAlignment
   ) {
-    guard let deallocate else { return shims_deallocate(block) }
-    CallerCode.allocating { deallocate(context, block, size, alignment) }
+    guard let deallocate = custom.deallocate else { return shims_deallocate(block) }
+    CallerCode.allocating { deallocate(custom.context, block, size, alignment) }
   }
 
   /// Allocates a value of its own.

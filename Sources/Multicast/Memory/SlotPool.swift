@@ -15,8 +15,6 @@ struct SlotHeader: ~Copyable {
   /// The handle of the occupant. Without one: of kind `vacant`, with the last occupant's
   /// generation.
   let id: Atomic<Handle>
-
-  static var linkOffset: Int { MemoryLayout<Atomic<UInt32>>.stride }
 }
 
 /// The slots of one kind of handle: finds, allocates and recycles them.

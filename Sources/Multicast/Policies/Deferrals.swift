@@ -23,12 +23,7 @@ struct Deferrals {
 
   /// Those of a multicast; nil if nothing is deferred.
   static func find(_ multicast: Handle, on thread: ThreadRecord) -> Deferrals? {
-    var next = thread.deferrals
-    while let current = next {
-      if current.pointee.multicast == multicast { return Deferrals(current) }
-      next = current.pointee.next
-    }
-    return nil
+    thread.deferrals?.first { $0.pointee.multicast == multicast }.map { Deferrals($0) }
   }
 
   /// Those of a multicast, which are made if there are none yet.

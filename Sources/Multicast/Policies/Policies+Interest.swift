@@ -10,16 +10,10 @@ import Synchronization
 /// notification and afterwards, and repeats until the last notification matches the state. If
 /// another thread is already notifying, that thread picks up this change. So the last word is true.
 extension Policies {
-  typealias Interest =
-    @convention(c) (
-      _ context: UnsafeMutableRawPointer?, _ target: multicast, _ wanted: Bool
-    ) -> Void
-
+  // Of the context, the target, and whether it is wanted.
+  typealias Interest = @convention(c) (UnsafeMutableRawPointer?, multicast, Bool) -> Void
   /// The same function of a transport. Below zero: it was not notified.
-  typealias Subscription =
-    @convention(c) (
-      _ context: UnsafeMutableRawPointer?, _ target: multicast, _ wanted: Bool
-    ) -> Int32
+  typealias Subscription = @convention(c) (UnsafeMutableRawPointer?, multicast, Bool) -> Int32
 
   struct Notifier {
     enum Function {

@@ -52,11 +52,7 @@ struct Replay {
   }
 
   /// A replay that has come to the oldest of all that is kept.
-  private var slowest: Run.Address? {
-    var next = firstRun
-    while let run = next, run.pointee.upcoming != kept.first { next = run.pointee.next }
-    return next
-  }
+  private var slowest: Run.Address? { firstRun?.first { $0.pointee.upcoming == kept.first } }
 
   /// A replay that an invocation has to wait for.
   fileprivate mutating func slowRun() -> Run? {

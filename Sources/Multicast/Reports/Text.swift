@@ -1,12 +1,8 @@
+import MulticastHeader
 import MulticastShims
 
 /// A text for people. It is made in a buffer of the caller's, and passed on line by line.
 struct Text {
-  typealias Writer =
-    @convention(c) (
-      _ context: UnsafeMutableRawPointer?, _ text: UnsafePointer<CChar>?, _ size: Int
-    ) -> Bool
-
   /// The text of a line, with places for values:
   ///
   ///     %x  hexadecimal      %s  a text
@@ -31,7 +27,7 @@ struct Text {
   static let lineSize = 768
 
   /// Nil: the text goes to a descriptor.
-  let writer: Writer?
+  let writer: multicast_writer?
   let context: UnsafeMutableRawPointer?
   private let line: UnsafeMutablePointer<UInt8>
   private var length = 0
@@ -40,7 +36,8 @@ struct Text {
   private(set) var goesOn = true
 
   init(
-    _ writer: Writer?, _ context: UnsafeMutableRawPointer?, line: UnsafeMutablePointer<UInt8>
+    _ writer: multicast_writer?, _ context: UnsafeMutableRawPointer?,
+    line: UnsafeMutablePointer<UInt8>
   ) {
     self.writer = writer
     self.context = context

@@ -1,3 +1,4 @@
+import MulticastHeader
 import MulticastShims
 import Synchronization
 
@@ -8,14 +9,11 @@ enum Start {
   private static let isDone = Atomic<Bool>(false)
 
   /// Replaces libc's allocator, before anything is allocated.
-  static func replaceAllocator(
-    _ context: UnsafeMutableRawPointer?, _ allocate: @escaping Allocator.Allocate,
-    _ deallocate: @escaping Allocator.Deallocate
-  ) -> Status {
+  static func replaceAllocator(by allocator: multicast_allocator) -> Status {
     Lock.slabs.lock()
     defer { Lock.slabs.unlock() }
     if isDone.load(ordering: .relaxed) { return .state }
-    Allocator.replace(context: context, allocate: allocate, deallocate: deallocate)
+    Allocator.replace(by: allocator)
     return .ok
   }
 

@@ -6,6 +6,13 @@ protocol Linked: ~Copyable {
 }
 
 extension UnsafeMutablePointer where Pointee: Linked & ~Copyable {
+  /// The first element from this one on for which it is true.
+  func first(where isWanted: (Self) -> Bool) -> Self? {
+    var next: Self? = self
+    while let current = next, !isWanted(current) { next = current.pointee.next }
+    return next
+  }
+
   /// Takes this element out of the list that begins with `first`, if it is there.
   func unlink(from first: inout Self?) {
     if first == self { return first = pointee.next }

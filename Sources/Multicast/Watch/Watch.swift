@@ -10,12 +10,12 @@ import Synchronization
 /// A watch may be taken away at any time. So while one of its functions runs, a frame of the thread
 /// has the watch as its hazard. It is set under that lock. The thread that takes the watch away has
 /// had the lock later: it sees the hazard, and waits as for a call.
-struct Watch {
+struct Watch: Linked {
   let given: multicast_watch
   /// None: all multicasts.
   let target: Handle
   let id: Token
-  private var next: UnsafeMutablePointer<Watch>?
+  var next: UnsafeMutablePointer<Watch>?
 
   /// That of the newest. The lock guards changes.
   private static let newest = Atomic<Token>(.none)
@@ -183,12 +183,8 @@ struct Watch {
   /// - Parameter target: The handle of the multicast, or what it had been: a multicast may be
   ///   destroyed while its delegates are called.
   static func find(_ target: Handle) -> UnsafeMutablePointer<Watch>? {
-    var next = first(list(of: target))
-    while let watch = next {
-      if watch.pointee.target.changed(to: target.kind) == target { return watch }
-      next = watch.pointee.next
-    }
-    return first(list(of: .none))
+    first(list(of: target))?.first { $0.pointee.target.changed(to: target.kind) == target }
+      ?? first(list(of: .none))
   }
 
   /// A copy of it.
