@@ -65,12 +65,6 @@ static void expect_forged(const handle handles[HANDLES], uint64_t id) {
 
 TEST(null_handles_are_invalid_before_anything_exists) { expect_nothing(0); }
 
-TEST(null_handles_are_invalid) {
-  handle handles[HANDLES];
-  create_each(handles);
-  expect_nothing(0);
-}
-
 TEST(stale_handles_are_invalid_though_their_slots_are_used_again) {
   handle old[HANDLES], fresh[HANDLES];
   create_each(old);
@@ -144,16 +138,4 @@ TEST_OF_MULTICAST(queue_has_nothing_that_a_forged_handle_could_lead_to) {
     }
   }
   CHECK_EQ(multicast_queue_run(q, 0), 1);
-}
-
-TEST(broadcaster_with_a_bad_handle_and_a_bad_name_is_an_error) {
-  static const multicast_broadcaster none = {0};
-  observer o = {0, 0};
-  multicast_add_options options = ADD_OPTIONS(.release = release_observer);
-  CHECK(multicast_broadcaster_register(none, NULL, observing(&o), &options, NULL) < 0);
-  CHECK_EQ(o.releases, 1);
-  CHECK(multicast_broadcaster_unregister(none, NULL, observing(&o)) < 0);
-  CHECK(multicast_broadcaster_unregister_all(none, NULL) < 0);
-  CHECK(notify(none, NULL) < 0);
-  CHECK_EQ(multicast_broadcaster_multicast(none, NULL).id, 0);
 }

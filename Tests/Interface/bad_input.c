@@ -1,24 +1,31 @@
 /* Null pointers: each gives a status and changes nothing. */
 
-#include "harness.h"
+#include "queues.h"
 
-TEST_OF_MULTICAST(null_function_is_invalid_argument) {
-  multicast_delegate d = {NULL, NULL};
-  multicast_token t = {77};
-  CHECK_ERROR(multicast_add(m, d, NULL, &t), INVALID_ARGUMENT);
-  CHECK_EQ(t.id, 0);
-  CHECK_ERROR(multicast_remove(m, d), NOT_FOUND);
-  CHECK(!multicast_contains(m, d));
-  CHECK_EQ(multicast_count(m), 0);
-}
+static bool pass(void *context, const multicast_registration *registration) { return true; }
 
-TEST_OF_MULTICAST(null_pointers_are_invalid_argument) {
+TEST_OF_QUEUE(null_pointers_are_invalid_argument) {
+  multicast_delegate d = counter(&calls), none = {NULL, &calls};
   multicast_token t = {77};
-  CHECK_ERROR(multicast_add_many(m, NULL, 1, NULL, &t), INVALID_ARGUMENT);
+  CHECK_EQ(multicast_list(m, &d, 1), 0); /* nothing was ever added */
+  CHECK_EQ(multicast_remove_many(m, &d, 1), 0);
+  CHECK_ERROR(multicast_add(m, none, NULL, &t), INVALID_ARGUMENT);
   CHECK_EQ(t.id, 0);
+  t = add(m, d);
+  CHECK_ERROR(multicast_add_many(m, NULL, 1, NULL, NULL), INVALID_ARGUMENT);
   CHECK_ERROR(multicast_remove_many(m, NULL, 1), INVALID_ARGUMENT);
   CHECK_ERROR(multicast_list(m, NULL, 1), INVALID_ARGUMENT);
   CHECK_ERROR(multicast_visit(m, NULL, NULL), INVALID_ARGUMENT);
+  CHECK_ERROR(multicast_visit_undo(m, NULL, visit_all, NULL), INVALID_ARGUMENT);
+  CHECK_ERROR(multicast_visit_undo(m, visit_all, NULL, NULL), INVALID_ARGUMENT);
+  CHECK_ERROR(multicast_enumerate(m, NULL, NULL), INVALID_ARGUMENT);
   CHECK_ERROR(multicast_invoke(m, 0, NULL, 1), INVALID_ARGUMENT);
+  CHECK_ERROR(multicast_token_invoke(t, 0, NULL, 1), INVALID_ARGUMENT);
+  CHECK_ERROR(multicast_token_get(t, NULL), INVALID_ARGUMENT);
+  CHECK_ERROR(multicast_token_statistics(t, NULL), INVALID_ARGUMENT);
+  CHECK_ERROR(multicast_call_stack(NULL, 1), INVALID_ARGUMENT);
+  CHECK_ERROR(multicast_queue_get_stats(q, NULL), INVALID_ARGUMENT);
   CHECK_ERROR(multicast_set_allocator(NULL), INVALID_ARGUMENT);
+  CHECK_EQ(multicast_enumerate(m, pass, NULL), 1);
+  CHECK_EQ(calls, 0);
 }

@@ -89,19 +89,6 @@ TEST(describe_replaces_what_would_end_a_line_or_a_label) {
   expect_line(described(&text, m), "multicast 0x%llx \"a?b?c?\": delegates: 0", number(m.id));
 }
 
-TEST(describe_of_a_handle_that_is_none_is_invalid_handle) {
-  multicast m = multicast_create(), forged = {m.id + 1};
-  int fd = -1;
-  CHECK_OK(multicast_destroy(m));
-  text.lines = 0;
-  CHECK_ERROR(multicast_describe(m, report_line, &text), INVALID_HANDLE);
-  CHECK_ERROR(multicast_describe(forged, report_line, &text), INVALID_HANDLE);
-  CHECK_ERROR(multicast_describe(m, NULL, &fd), INVALID_HANDLE);
-  forged.id = 0;
-  CHECK_ERROR(multicast_describe(forged, report_line, &text), INVALID_HANDLE);
-  CHECK_EQ(text.lines, 0);
-}
-
 TEST_OF_MULTICAST(describe_stops_when_the_writer_returns_false) {
   for (int i = 0; i < 10; ++i) add(m, counter(&calls));
   text.most = 4;

@@ -18,19 +18,6 @@ TEST_OF_QUEUE(invoke_with_defaults_calls_and_queues_as_invoke_does) {
   CHECK_NOTED(multicast_queue_run(q, 0), 1, "a7@3 c7@3 b7@3");
 }
 
-TEST_OF_QUEUE(invoke_with_defaults_copies_large_payloads_once) {
-  static parcel a, b;
-  unsigned char bytes[4000];
-  memset(bytes, 5, sizeof bytes);
-  add_queued(m, keeping(&a), q);
-  add_queued(m, keeping(&b), q);
-  CHECK_EQ(multicast_invoke_with(m, &INVOCATION(.payload = bytes, .size = sizeof bytes), NULL), 2);
-  memset(bytes, 6, sizeof bytes);
-  CHECK_EQ(multicast_queue_run(q, 0), 2);
-  CHECK(a.size == sizeof bytes && a.bytes[0] == 5 && a.bytes[3999] == 5);
-  CHECK(a.payload == b.payload && (uintptr_t)a.payload % 16 == 0);
-}
-
 TEST_OF_QUEUE(invoke_with_size_of_0_passes_pointer_itself_to_queued_calls) {
   seen s;
   int number = 0;
@@ -45,17 +32,6 @@ TEST_OF_QUEUE(invoke_with_size_of_0_passes_pointer_itself_to_queued_calls) {
   s.payload = NULL;
   CHECK_EQ(multicast_queue_run(q, 0), 1);
   CHECK(s.payload == &number && s.size == 0);
-}
-
-TEST_OF_MULTICAST(invoke_with_leaves_out_what_is_paused_or_filtered) {
-  add(m, noting('a'));
-  CHECK_OK(multicast_token_pause(add(m, noting('b'))));
-  add_with(m, noting('c'), &ADD_OPTIONS(.events = 1u << 4));
-  multicast_invocation how = INVOCATION(.event = 5);
-  CHECK_INVOKED(m, &how, 1, 1, 0, 0, 0, 0);
-  how.event = 4;
-  CHECK_INVOKED(m, &how, 2, 2, 0, 0, 0, 0);
-  CHECK_TEXT(noted, "a@5 a@4 c@4");
 }
 
 TEST_OF_MULTICAST(invoke_with_of_an_empty_multicast_is_0) {
@@ -246,19 +222,12 @@ static void expect_refused(const multicast_invocation *how) {
   CHECK_OK(multicast_destroy(m));
 }
 
+/* Other sizes, and bytes of a newer caller: bad_input_options.c. */
 TEST(invocation_that_cannot_be_read_releases_nothing) {
-  struct {
-    multicast_invocation known;
-    uint64_t unknown[4];
-  } newer;
   cargo c = {0, 0, 0};
   multicast_invocation how = handing_over(&c);
   expect_refused(NULL);
-  for (uint32_t size = 0; size < sizeof how; ++size) {
-    how.struct_size = size;
-    expect_refused(&how);
-  }
-  how.struct_size = 1025;
+  how.struct_size = sizeof how - 1;
   expect_refused(&how);
   for (int bit = 0; bit < 32; ++bit) {
     how = handing_over(&c);
@@ -270,27 +239,7 @@ TEST(invocation_that_cannot_be_read_releases_nothing) {
       expect_refused(&how);
     }
   }
-  memset(&newer, 0, sizeof newer);
-  newer.known = handing_over(&c);
-  newer.known.struct_size = sizeof newer;
-  newer.unknown[3] = 1;
-  expect_refused(&newer.known);
   CHECK_EQ(c.releases, 0);
-}
-
-TEST_OF_MULTICAST(invocation_of_a_newer_caller_is_fine_if_the_rest_is_zero) {
-  struct {
-    multicast_invocation known;
-    uint64_t unknown[4];
-  } newer;
-  cargo c = {0, 0, 0};
-  int calls = 0;
-  add(m, counter(&calls));
-  memset(&newer, 0, sizeof newer);
-  newer.known = handing_over(&c);
-  newer.known.struct_size = sizeof newer;
-  CHECK_EQ(multicast_invoke_with(m, &newer.known, NULL), 1);
-  CHECK_EQ(c.releases, 1);
 }
 
 TEST(invocation_with_a_size_without_payload_is_refused) {
@@ -349,15 +298,6 @@ TEST_OF_QUEUE(copy_is_passed_a_payload_of_null_with_its_size) {
   CHECK_EQ(multicast_queue_run(q, 0), 1);
   CHECK_TEXT((const char *)queued.payload, "copy");
   CHECK_EQ(queued.size, 5);
-}
-
-TEST_OF_QUEUE(payload_of_null_and_size_of_0_is_handed_over_like_any_other) {
-  int calls = 0;
-  add_queued(m, counter(&calls), q);
-  CHECK_EQ(multicast_invoke_with(m, &INVOCATION(.release = release_null), NULL), 1);
-  CHECK_EQ(null_releases, 0);
-  CHECK_EQ(multicast_queue_run(q, 0), 1);
-  CHECK_EQ(null_releases, 1);
 }
 
 TEST_OF_MULTICAST(outcome_of_a_bad_struct_size_is_refused_and_releases) {

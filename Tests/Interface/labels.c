@@ -52,28 +52,6 @@ TEST_OF_MULTICAST(label_is_none_for_a_caller_of_version_1_0) {
   CHECK(label_of(add_with(m, counter(&calls), &options)) == NULL);
 }
 
-TEST_OF_MULTICAST(label_is_beside_all_other_options) {
-  int releases = 0;
-  multicast_queue q = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
-  multicast_registration r = MULTICAST_REGISTRATION_INIT;
-  multicast_add_options options = labelled("all");
-  options.priority = 3;
-  options.flags = MULTICAST_LATEST | MULTICAST_ONCE;
-  options.events = 6;
-  options.queue = q;
-  options.lifetime = multicast_lifetime_create();
-  options.release = count_release;
-  multicast_token t = add_with(m, counter(&releases), &options);
-  CHECK_OK(multicast_token_get(t, &r));
-  CHECK_TEXT(r.label, "all");
-  CHECK_EQ(r.flags, MULTICAST_LATEST | MULTICAST_ONCE);
-  CHECK_EQ(r.priority, 3);
-  CHECK_EQ(r.events, 6);
-  CHECK_EQ(r.queue.id, q.id);
-  CHECK_OK(multicast_lifetime_end(options.lifetime));
-  CHECK_EQ(releases, 1);
-}
-
 static bool expect_label(void *context, const multicast_registration *registration) {
   CHECK_TEXT(registration->label, "seen");
   ++*(int *)context;

@@ -79,14 +79,6 @@ TEST(none_is_the_handle_of_nothing) {
   CHECK(MULTICAST_FOREVER == UINT64_MAX);
 }
 
-TEST_OF_MEMORY(set_allocator_gets_all_memory_from_there) {
-  CHECK(allocated_blocks > 0);
-  add(m, counter(&calls));
-  multicast_invoke(m, 0, NULL, 0);
-  CHECK(allocated_blocks >= 3);
-  CHECK_OK(multicast_destroy(m));
-}
-
 TEST(set_allocator_again_before_anything_else_is_fine) {
   use_test_allocator();
   use_test_allocator();

@@ -25,15 +25,6 @@ TEST(create_with_defaults_or_null_is_as_create) {
 
 TEST(create_with_invalid_options_is_invalid_argument) {
   multicast_create_options options;
-  struct {
-    multicast_create_options known;
-    uint64_t unknown;
-  } newer;
-  for (uint32_t size = 0; size < sizeof options; ++size) {
-    options = multicast_create_options_default();
-    options.struct_size = size;
-    expect_refused(&options, MULTICAST_ERROR_INVALID_ARGUMENT);
-  }
   for (int bit = 1; bit < 32; ++bit) {
     options = multicast_create_options_default();
     options.flags = 1u << bit;
@@ -50,13 +41,6 @@ TEST(create_with_invalid_options_is_invalid_argument) {
   options.lock_context = NULL;
   options.unlock_context = unlock_nothing;
   expect_refused(&options, MULTICAST_ERROR_INVALID_ARGUMENT);
-  memset(&newer, 0, sizeof newer);
-  newer.known.struct_size = sizeof newer;
-  newer.known.reentry = MULTICAST_REENTRY_REFUSE;
-  newer.unknown = 1;
-  expect_refused(&newer.known, MULTICAST_ERROR_INVALID_ARGUMENT);
-  newer.unknown = 0;
-  CHECK_OK(multicast_destroy(multicast_create_with(&newer.known)));
 }
 
 TEST(create_with_a_label_of_any_length) {
@@ -129,19 +113,6 @@ TEST(multicast_with_policies_is_like_any_other) {
     expect_nothing(stale.id);
     expect_nothing(tokens[0].id);
   }
-}
-
-/* The handles of both kinds differ in one bit. */
-TEST(multicast_with_policies_refuses_bad_arguments) {
-  multicast m = multicast_create_with(&CREATE_OPTIONS(.label = "door"));
-  multicast_add_options options = {0};
-  CHECK_ERROR(multicast_add(m, noting('a'), &options, NULL), INVALID_ARGUMENT);
-  options.struct_size = sizeof options;
-  options.flags = 1u << 31;
-  CHECK_ERROR(multicast_add(m, noting('a'), &options, NULL), INVALID_ARGUMENT);
-  CHECK_ERROR(multicast_visit(m, NULL, NULL), INVALID_ARGUMENT);
-  CHECK_ERROR(multicast_invoke(m, 0, NULL, 1), INVALID_ARGUMENT);
-  CHECK_EQ(multicast_count(m), 0);
 }
 
 /* Slots are used again for multicasts of either kind. */

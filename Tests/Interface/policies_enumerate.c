@@ -183,14 +183,6 @@ TEST(enumerate_is_waited_for_by_removals) {
   join_thread(thread);
 }
 
-TEST(enumerate_without_an_enumerator_or_a_multicast_is_an_error) {
-  multicast m = multicast_create(), none = MULTICAST_NONE;
-  CHECK_ERROR(multicast_enumerate(m, NULL, NULL), INVALID_ARGUMENT);
-  CHECK_ERROR(multicast_enumerate(none, pass, NULL), INVALID_HANDLE);
-  CHECK_OK(multicast_destroy(m));
-  CHECK_ERROR(multicast_enumerate(m, pass, NULL), INVALID_HANDLE);
-}
-
 /* ---- Visiting all or none -------------------------------------------------------------------- */
 
 static char refused;
@@ -284,13 +276,4 @@ TEST_OF_MEMORY(visit_undo_of_a_thread_that_ends_leaves_no_memory) {
   on_another_thread(visit_until_the_end, &m);
   CHECK_EQ(allocated_blocks, blocks);
   CHECK_EQ(multicast_remove_all(m), 1);
-}
-
-TEST(visit_undo_without_functions_or_a_multicast_is_an_error) {
-  multicast m = multicast_create(), none = MULTICAST_NONE;
-  CHECK_ERROR(multicast_visit_undo(m, NULL, roll_back, NULL), INVALID_ARGUMENT);
-  CHECK_ERROR(multicast_visit_undo(m, prepare, NULL, NULL), INVALID_ARGUMENT);
-  CHECK_ERROR(multicast_visit_undo(none, prepare, roll_back, NULL), INVALID_HANDLE);
-  CHECK_OK(multicast_destroy(m));
-  CHECK_ERROR(multicast_visit_undo(m, prepare, roll_back, NULL), INVALID_HANDLE);
 }

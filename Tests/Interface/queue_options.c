@@ -1,6 +1,7 @@
 /* The options of a queue; the name and the stack of its thread. */
 
-#include "threads.h"
+#include "notes.h"
+#include "queues.h"
 
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -57,6 +58,42 @@ TEST(queue_options_with_a_stack_below_16_kb_are_invalid_argument) {
   }
   options.stack_size = stack_of(16384);
   expect_taken(&options, true);
+}
+
+/* ---- Capacity -------------------------------------------------------------------------------- */
+
+TEST(queue_of_default_options_holds_1024_calls_and_refuses) {
+  multicast_queue_options options = multicast_queue_options_default();
+  multicast_queue q = multicast_queue_create(&options), of_null = default_queue();
+  multicast m = multicast_create(), other = multicast_create();
+  add_queued(m, counter(&calls), q);
+  add_queued(other, counter(&calls), of_null);
+  for (int i = 0; i < 1030; ++i) {
+    CHECK_EQ(invoke_number(m, i), i < 1024);
+    CHECK_EQ(invoke_number(other, i), i < 1024);
+  }
+  CHECK_TEXT(figures(q), "pending 1024, queued 1024, refused 6");
+  CHECK_TEXT(figures(of_null), "pending 1024, queued 1024, refused 6");
+}
+
+TEST(queue_of_2_to_the_24_calls_works) {
+  multicast_queue q = queue_with(UINT32_C(1) << 24, MULTICAST_OVERFLOW_REFUSE);
+  multicast m = multicast_create();
+  add_queued(m, noting('a'), q);
+  CHECK_EQ(invoke_number(m, 1), 1);
+  CHECK_NOTED(multicast_queue_run(q, 0), 1, "a1");
+  CHECK_OK(multicast_queue_destroy(q));
+}
+
+TEST(queue_takes_64_to_192_bytes_for_each_call_at_once) {
+  use_test_allocator();
+  CHECK_OK(multicast_queue_destroy(default_queue()));
+  int64_t before = allocated_bytes;
+  multicast_queue q = queue_with(10000, MULTICAST_OVERFLOW_REFUSE);
+  int64_t bytes = allocated_bytes - before;
+  CHECK(bytes >= INT64_C(10000) * 64 && bytes <= INT64_C(10000) * 192 + 256);
+  CHECK_OK(multicast_queue_destroy(q));
+  CHECK_EQ(allocated_bytes, before);
 }
 
 /* ---- The thread ------------------------------------------------------------------------------ */

@@ -2,17 +2,16 @@
 
 #include "broadcasters.h"
 
-#include <stddef.h>
-
 static int called;
 
 static multicast_registration get(multicast_token token) {
-  multicast_registration r = MULTICAST_REGISTRATION_INIT;
+  multicast_registration r;
+  memset(&r, 0xAB, sizeof r); /* all of it is written */
+  r.struct_size = sizeof r;
   CHECK_OK(multicast_token_get(token, &r));
   CHECK_EQ(r.struct_size, sizeof r);
   CHECK_EQ(r.token.id, token.id);
   CHECK(r.strong == NULL);
-  CHECK(r.label == NULL);
   return r;
 }
 
@@ -22,6 +21,7 @@ TEST_OF_MULTICAST(token_get_of_a_plain_registration_has_the_defaults) {
   add(m, counter(&called));
   multicast_registration r = get(token);
   CHECK_EQ(r.flags, 0);
+  CHECK(r.label == NULL);
   CHECK_EQ(r.target.id, m.id);
   CHECK(r.delegate.function == count_call && r.delegate.context == &called);
   CHECK_EQ(r.priority, 0);
@@ -64,7 +64,7 @@ TEST_OF_MULTICAST(token_get_has_each_option_on_its_own) {
 }
 
 TEST_OF_MULTICAST(token_get_has_all_options_together) {
-  multicast_add_options options = ADD_OPTIONS(.release = count_release);
+  multicast_add_options options = ADD_OPTIONS(.release = count_release, .label = "all");
   options.flags = MULTICAST_ONCE | MULTICAST_LATEST | MULTICAST_UNIQUE;
   options.priority = -12345;
   options.events = UINT64_MAX;
@@ -78,6 +78,7 @@ TEST_OF_MULTICAST(token_get_has_all_options_together) {
   CHECK_EQ(r.flags, MULTICAST_ONCE | MULTICAST_LATEST);
   CHECK_EQ(r.target.id, m.id);
   CHECK(r.delegate.function == count_call && r.delegate.context == &called);
+  CHECK_TEXT(r.label, "all");
   CHECK_EQ(r.priority, -12345);
   CHECK(r.is_paused);
   CHECK(r.events == UINT64_MAX);
@@ -152,42 +153,6 @@ TEST_OF_MULTICAST(token_get_of_tokens_not_live_writes_nothing) {
   token = add(m, counter(&called));
   CHECK_OK(multicast_destroy(m));
   expect_not_read(token);
-}
-
-/* ---- Sizes ----------------------------------------------------------------------------------- */
-
-typedef struct newer {
-  multicast_registration known;
-  uint64_t unknown[6], beyond;
-} newer;
-
-TEST_OF_MULTICAST(token_get_into_a_larger_struct_zeroes_what_it_does_not_know) {
-  multicast_token token = add(m, counter(&called));
-  newer n;
-  memset(&n, 0xAB, sizeof n);
-  n.known.struct_size = (uint32_t)offsetof(newer, beyond);
-  CHECK_OK(multicast_token_get(token, &n.known));
-  CHECK_EQ(n.known.struct_size, offsetof(newer, beyond));
-  CHECK_EQ(n.known.target.id, m.id);
-  CHECK_EQ(n.known.flags, 0);
-  CHECK(n.known.label == NULL && n.known.strong == NULL && !n.known.is_paused);
-  for (int i = 0; i < 6; ++i) CHECK_EQ(n.unknown[i], 0);
-  CHECK(n.beyond == UINT64_C(0xABABABABABABABAB));
-}
-
-TEST_OF_MULTICAST(token_get_of_wrong_size_or_null_writes_nothing) {
-  static const uint32_t sizes[] = {0, 1, 80, 87, 1025, UINT32_MAX};
-  multicast_token token = add(m, counter(&called));
-  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; ++i) {
-    multicast_registration r;
-    unsigned char before[sizeof r];
-    memset(&r, 0xAB, sizeof r);
-    r.struct_size = sizes[i];
-    memcpy(before, &r, sizeof r);
-    CHECK_ERROR(multicast_token_get(token, &r), INVALID_ARGUMENT);
-    CHECK(memcmp(&r, before, sizeof r) == 0);
-  }
-  CHECK_ERROR(multicast_token_get(token, NULL), INVALID_ARGUMENT);
 }
 
 /* ---- While others change it ------------------------------------------------------------------ */
