@@ -15,18 +15,6 @@ TEST(broadcaster_default_is_same_each_time_and_needs_no_set_up) {
   CHECK_EQ(multicast_broadcaster_default().id, b.id);
 }
 
-TEST(broadcaster_default_calls_on_notifying_thread_or_own_queue) {
-  multicast_broadcaster b = multicast_broadcaster_default();
-  multicast_queue q = create_queue();
-  int queued = 0;
-  observe(b, NAME, counter(&calls));
-  observe_with(b, NAME, counter(&queued), &ADD_OPTIONS(.queue = q));
-  CHECK_EQ(notify(b, NAME), 2);
-  CHECK(calls == 1 && queued == 0);
-  CHECK_EQ(multicast_queue_run(q, 0), 1);
-  CHECK_EQ(queued, 1);
-}
-
 TEST(broadcaster_default_cannot_be_destroyed_and_goes_on_working) {
   multicast_broadcaster b = multicast_broadcaster_default();
   multicast m = find(b, NAME);

@@ -27,24 +27,6 @@ TEST(broadcaster_destroyed_takes_all_its_multicasts_along) {
   CHECK_EQ(o.calls, 0);
 }
 
-TEST(broadcaster_destroyed_is_stale_though_another_is_created) {
-  multicast_broadcaster old = create();
-  observe(old, NAME, counter(&calls));
-  CHECK_OK(multicast_broadcaster_destroy(old));
-  for (int i = 0; i < 100; ++i) {
-    multicast_broadcaster b = create();
-    CHECK(b.id != old.id);
-    CHECK_EQ(notify(b, NAME), 0);
-    expect_no(OF_BROADCASTER, old.id);
-    if (i % 2 == 0) CHECK_OK(multicast_broadcaster_destroy(b));
-  }
-}
-
-TEST_OF_BROADCASTER(broadcaster_without_names_can_be_destroyed) {
-  CHECK_OK(multicast_broadcaster_destroy(b));
-  expect_no(OF_BROADCASTER, b.id);
-}
-
 static multicast_broadcaster ending;
 static multicast ending_multicast;
 
@@ -69,21 +51,6 @@ TEST(broadcaster_destroyed_inside_an_observers_call_is_pending) {
   CHECK(later.calls == 0 && later.releases == 1);
   CHECK(elsewhere.calls == 0 && elsewhere.releases == 1);
   expect_no(OF_BROADCASTER, ending.id);
-}
-
-TEST(broadcaster_destroyed_inside_call_from_its_queue_is_pending) {
-  observer o = {0, 0}, later = {0, 0};
-  multicast_add_options options = ADD_OPTIONS(.release = release_observer);
-  multicast_queue q = create_queue();
-  ending = create_on(q);
-  observe_with(ending, NAME, DELEGATE(destroy_in_call, &o), &options);
-  observe_with(ending, NAME, observing(&later), &options);
-  ending_multicast = find(ending, NAME);
-  CHECK_EQ(notify(ending, NAME), 2);
-  CHECK_EQ(multicast_queue_run(q, 0), 1);
-  CHECK(o.calls == 1 && o.releases == 1);
-  CHECK(later.calls == 0 && later.releases == 1);
-  CHECK_OK(multicast_queue_destroy(q));
 }
 
 /* Each thread notifies of one name; another thread waits for them in `destroy` or `unregister`. */
@@ -159,6 +126,11 @@ THREAD(unregister_all_blockers, void *unused) {
   gate_open(&has_returned);
 }
 
+THREAD(unregister_context_of_blocker, void *unused) {
+  waited_result = multicast_broadcaster_unregister_context(ending, first_name, &unregistered);
+  gate_open(&has_returned);
+}
+
 static void expect_to_wait_for_the_call(void *(*body)(void *), int64_t result) {
   ending = create();
   observe(ending, first_name, blocking(&unregistered));
@@ -180,6 +152,10 @@ TEST(broadcaster_unregister_waits_for_the_call_on_another_thread) {
 
 TEST(broadcaster_unregister_all_waits_for_the_call_elsewhere) {
   expect_to_wait_for_the_call(unregister_all_blockers, 1);
+}
+
+TEST(broadcaster_unregister_context_waits_for_running_calls) {
+  expect_to_wait_for_the_call(unregister_context_of_blocker, 1);
 }
 
 static void unregister_itself(void *context, uint32_t event, const void *payload, size_t size) {

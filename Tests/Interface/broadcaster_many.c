@@ -104,33 +104,3 @@ TEST_OF_BROADCASTER(broadcaster_unregister_context_takes_all_under_that_name) {
   CHECK_OK(multicast_broadcaster_destroy(b));
   CHECK_ERROR(multicast_broadcaster_unregister_context(b, NAME, &mine), INVALID_HANDLE);
 }
-
-typedef struct unregistering {
-  multicast_broadcaster b;
-  blocker call;
-  gate returned;
-  int64_t result;
-  bool had_left;
-} unregistering;
-
-THREAD(unregister_it, unregistering *u) {
-  u->result = multicast_broadcaster_unregister_context(u->b, NAME, &u->call);
-  u->had_left = LOAD(u->call.has_left);
-  gate_open(&u->returned);
-}
-
-TEST(broadcaster_unregister_context_waits_for_running_calls) {
-  static unregistering u = {MULTICAST_NONE, BLOCKER_INIT, GATE_INIT, 0, false};
-  invoker i;
-  u.b = create();
-  observe(u.b, NAME, blocking(&u.call));
-  invoke_in_background(&i, find(u.b, NAME));
-  gate_wait(&u.call.entered);
-  pthread_t thread = start_thread(unregister_it, &u);
-  CHECK(!gate_opens_within(&u.returned, A_WHILE_MS));
-  gate_open(&u.call.let_go);
-  join_thread(thread);
-  CHECK_EQ(u.result, 1);
-  CHECK(u.had_left);
-  invoke_finished(&i);
-}

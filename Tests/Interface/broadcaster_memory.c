@@ -89,11 +89,3 @@ TEST(broadcaster_rounds_of_everything_leak_nothing) {
   }
   CHECK_EQ(allocated_bytes, before);
 }
-
-TEST(broadcaster_create_takes_memory_from_the_allocator) {
-  multicast_allocator allocator = multicast_allocator_default();
-  create();
-  allocator.allocate = (void *(*)(void *, size_t, size_t))(uintptr_t)1;
-  allocator.deallocate = (void (*)(void *, void *, size_t, size_t))(uintptr_t)1;
-  CHECK_ERROR(multicast_set_allocator(&allocator), STATE);
-}

@@ -2,16 +2,6 @@
 
 #include "broadcasters.h"
 
-TEST_OF_BROADCASTER(broadcaster_notifies_the_observers_of_a_name) {
-  int first = 0, second = 0;
-  observe(b, NAME, counter(&first));
-  observe(b, NAME, counter(&second));
-  CHECK_EQ(notify(b, NAME), 2);
-  CHECK_EQ(notify(b, NAME), 2);
-  CHECK(first == 2 && second == 2);
-  CHECK_OK(multicast_broadcaster_destroy(b));
-}
-
 static char payload_sent[] = "a payload";
 
 static void expect_what_was_sent(void *context, uint32_t event, const void *payload,
@@ -25,12 +15,6 @@ static void expect_what_was_sent(void *context, uint32_t event, const void *payl
 TEST_OF_BROADCASTER(broadcaster_passes_event_payload_and_size_on) {
   observe(b, NAME, DELEGATE(expect_what_was_sent, &calls));
   CHECK_EQ(multicast_broadcaster_notify(b, NAME, 7, payload_sent, sizeof payload_sent), 1);
-  CHECK_EQ(calls, 1);
-}
-
-TEST_OF_BROADCASTER(broadcaster_without_queue_calls_on_the_notifying_thread) {
-  observe(b, NAME, counter(&calls));
-  CHECK_EQ(notify(b, NAME), 1);
   CHECK_EQ(calls, 1);
 }
 
@@ -64,24 +48,6 @@ TEST_OF_BROADCASTER(broadcaster_notify_of_size_without_payload_is_invalid) {
   CHECK_EQ(calls, 0);
 }
 
-TEST_OF_BROADCASTER(broadcaster_does_not_notify_who_has_unregistered) {
-  int first = 0, second = 0;
-  observe(b, NAME, counter(&first));
-  observe(b, NAME, counter(&second));
-  CHECK_OK(multicast_broadcaster_unregister(b, NAME, counter(&first)));
-  CHECK_EQ(notify(b, NAME), 1);
-  CHECK(first == 0 && second == 1);
-  CHECK_OK(multicast_broadcaster_unregister(b, NAME, counter(&second)));
-  CHECK_EQ(notify(b, NAME), 0);
-}
-
-TEST_OF_BROADCASTER(broadcaster_unregister_of_an_unknown_name_is_not_found) {
-  CHECK_ERROR(multicast_broadcaster_unregister(b, NAME, counter(&calls)), NOT_FOUND);
-  observe(b, NAME, counter(&calls));
-  CHECK_ERROR(multicast_broadcaster_unregister(b, "Other", counter(&calls)), NOT_FOUND);
-  CHECK_EQ(notify(b, NAME), 1);
-}
-
 TEST_OF_BROADCASTER(broadcaster_unregister_of_an_unknown_observer_is_not_found) {
   int other = 0;
   observe(b, NAME, counter(&calls));
@@ -101,14 +67,6 @@ TEST_OF_BROADCASTER(broadcaster_unregister_removes_the_first_of_equal_observers)
   CHECK(multicast_token_is_live(second));
 }
 
-TEST_OF_BROADCASTER(broadcaster_unregister_releases_the_context) {
-  observer o = {0, 0};
-  observe_with(b, NAME, observing(&o), &ADD_OPTIONS(.release = release_observer));
-  CHECK_EQ(o.releases, 0);
-  CHECK_OK(multicast_broadcaster_unregister(b, NAME, observing(&o)));
-  CHECK_EQ(o.releases, 1);
-}
-
 TEST_OF_BROADCASTER(broadcaster_unregister_all_counts_and_leaves_other_names) {
   observer o = {0, 0};
   multicast_add_options options = ADD_OPTIONS(.release = release_observer);
@@ -121,38 +79,10 @@ TEST_OF_BROADCASTER(broadcaster_unregister_all_counts_and_leaves_other_names) {
   CHECK_EQ(notify(b, "Other"), 1);
 }
 
-TEST(broadcaster_unregister_all_of_a_name_nobody_registered_is_0) {
-  CHECK_EQ(multicast_broadcaster_unregister_all(create(), NAME), 0);
-}
-
-TEST_OF_BROADCASTER(broadcaster_notifies_twice_who_registers_twice) {
-  observe(b, NAME, counter(&calls));
-  observe(b, NAME, counter(&calls));
-  CHECK_EQ(notify(b, NAME), 2);
-  CHECK_EQ(calls, 2);
-}
-
-TEST_OF_BROADCASTER(broadcaster_notifies_unique_observer_once_and_last) {
-  char text[16] = "";
-  letter a = {text, 'a'}, other = {text, 'b'};
-  multicast_add_options options = ADD_OPTIONS(.flags = MULTICAST_UNIQUE);
-  observe_with(b, NAME, writer(&a), &options);
-  observe_with(b, NAME, writer(&other), &options);
-  observe_with(b, NAME, writer(&a), &options);
-  CHECK_EQ(notify(b, NAME), 2);
-  CHECK_TEXT(text, "ba");
-}
-
 TEST_OF_BROADCASTER(broadcaster_unique_is_about_one_name) {
   multicast_add_options options = ADD_OPTIONS(.flags = MULTICAST_UNIQUE);
   observe_with(b, NAME, counter(&calls), &options);
   observe_with(b, "Other", counter(&calls), &options);
   CHECK_EQ(notify(b, NAME), 1);
   CHECK_EQ(notify(b, "Other"), 1);
-}
-
-TEST_OF_BROADCASTER(broadcaster_registers_without_a_token_wanted) {
-  CHECK_OK(multicast_broadcaster_register(b, NAME, counter(&calls), NULL, NULL));
-  CHECK_ERROR(multicast_broadcaster_register(b, "", counter(&calls), NULL, NULL), INVALID_ARGUMENT);
-  CHECK_EQ(notify(b, NAME), 1);
 }

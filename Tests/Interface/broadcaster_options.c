@@ -45,49 +45,6 @@ TEST_OF_BROADCASTER(broadcaster_notifies_by_priority_then_by_registration) {
   CHECK_TEXT(text, "abcd");
 }
 
-TEST_OF_BROADCASTER(broadcaster_notifies_once_who_registers_for_once) {
-  observer o = {0, 0};
-  multicast_add_options options = ADD_OPTIONS(.release = release_observer, .flags = MULTICAST_ONCE);
-  multicast_token token = observe_with(b, NAME, observing(&o), &options);
-  CHECK_EQ(notify(b, NAME), 1);
-  CHECK_EQ(notify(b, NAME), 0);
-  CHECK(o.calls == 1 && o.releases == 1);
-  CHECK(!multicast_token_is_live(token));
-}
-
-TEST_OF_BROADCASTER(broadcaster_notifies_of_wanted_events_only) {
-  observe_with(b, NAME, counter(&calls), &ADD_OPTIONS(.events = UINT64_C(1) << 3));
-  CHECK_EQ(multicast_broadcaster_notify(b, NAME, 2, NULL, 0), 0);
-  CHECK_EQ(multicast_broadcaster_notify(b, NAME, 3, NULL, 0), 1);
-  CHECK_EQ(multicast_broadcaster_notify(b, NAME, 64, NULL, 0), 1);
-  CHECK_EQ(calls, 2);
-}
-
-TEST(broadcaster_observers_leave_all_names_with_their_lifetime) {
-  enum { NAMES = 20 };
-  observer o = {0, 0};
-  multicast_broadcaster b = create(), other = create();
-  multicast_lifetime l = multicast_lifetime_create();
-  multicast_add_options options = ADD_OPTIONS(.release = release_observer, .lifetime = l);
-  for (int i = 0; i < NAMES; ++i) {
-    observe_with(b, numbered(NAME, i), observing(&o), &options);
-    observe_with(other, numbered(NAME, i), observing(&o), &options);
-    observe(b, numbered(NAME, i), counter(&calls));
-  }
-  CHECK_EQ(multicast_lifetime_count(l), 2 * NAMES);
-  for (int i = 0; i < NAMES; ++i) CHECK_EQ(notify(b, numbered(NAME, i)), 2);
-  CHECK_OK(multicast_lifetime_end(l));
-  CHECK_EQ(o.releases, 2 * NAMES);
-  for (int i = 0; i < NAMES; ++i) {
-    CHECK_EQ(notify(b, numbered(NAME, i)), 1);
-    CHECK_EQ(notify(other, numbered(NAME, i)), 0);
-  }
-  CHECK_ERROR(multicast_broadcaster_register(b, NAME, observing(&o), &options, NULL),
-              INVALID_HANDLE);
-  CHECK_EQ(o.releases, 2 * NAMES + 1);
-  CHECK_EQ(o.calls, NAMES);
-}
-
 static void *lock_observer(void *context) {
   return LOAD(((observer *)context)->releases) == 0 ? context : NULL;
 }
@@ -122,40 +79,6 @@ TEST_OF_BROADCASTER(broadcaster_registers_with_options_of_every_kind_at_once) {
   CHECK_EQ(notify(b, NAME), 1);
   CHECK_EQ(multicast_queue_run(q, 0), 0);
   CHECK(o.calls == 1 && o.releases == 2 && unlocks == 1);
-}
-
-TEST_OF_BROADCASTER(broadcaster_register_of_bad_options_is_invalid_argument) {
-  observer o = {0, 0};
-  multicast_add_options options;
-  for (int which = 0; which < 4; ++which) {
-    multicast_token token = {77};
-    options = ADD_OPTIONS(.release = release_observer);
-    if (which == 0) options.struct_size = 0;
-    if (which == 1) options.struct_size = 1025;
-    if (which == 2) options.flags = 0x10;
-    if (which == 3) options.reserved = 1;
-    CHECK_ERROR(multicast_broadcaster_register(b, NAME, observing(&o), &options, &token),
-                INVALID_ARGUMENT);
-    CHECK_EQ(token.id, 0);
-  }
-  CHECK_EQ(o.releases, 0); /* the options could not be read */
-  options = ADD_OPTIONS(.release = release_observer);
-  options.lock = lock_observer;
-  CHECK_ERROR(multicast_broadcaster_register(b, NAME, observing(&o), &options, NULL),
-              INVALID_ARGUMENT);
-  CHECK_EQ(o.releases, 1);
-  CHECK_EQ(notify(b, NAME), 0);
-}
-
-TEST_OF_BROADCASTER(broadcaster_register_without_a_function_releases) {
-  observer o = {0, 0};
-  multicast_add_options options = ADD_OPTIONS(.release = release_observer);
-  multicast_token token = {77};
-  CHECK_ERROR(multicast_broadcaster_register(b, NAME, DELEGATE(NULL, &o), &options, &token),
-              INVALID_ARGUMENT);
-  CHECK_EQ(token.id, 0);
-  CHECK_EQ(o.releases, 1);
-  CHECK_EQ(notify(b, NAME), 0);
 }
 
 typedef struct newer_options {

@@ -156,27 +156,6 @@ TEST(broadcaster_destroyed_while_others_register_releases_once) {
 
 static gate all_ready = GATE_INIT;
 
-THREAD(destroy_shared, int64_t *result) {
-  gate_wait(&all_ready);
-  *result = multicast_broadcaster_destroy(shared);
-}
-
-TEST(broadcaster_destroyed_by_two_threads_is_destroyed_by_one) {
-  for (int round = 0; round < 100; ++round) {
-    int64_t results[2] = {INT64_MIN, INT64_MIN};
-    pthread_t threads[2];
-    all_ready.is_open = false;
-    shared = create();
-    for (int i = 0; i < 20; ++i) observe(shared, numbered(NAME, i), counter(&calls));
-    for (int i = 0; i < 2; ++i) threads[i] = start_thread(destroy_shared, &results[i]);
-    gate_open(&all_ready);
-    for (int i = 0; i < 2; ++i) join_thread(threads[i]);
-    if (results[0] != MULTICAST_OK) CHECK_ERROR(results[0], INVALID_HANDLE);
-    if (results[1] != MULTICAST_OK) CHECK_ERROR(results[1], INVALID_HANDLE);
-    CHECK((results[0] == MULTICAST_OK) != (results[1] == MULTICAST_OK));
-  }
-}
-
 /* ---- New names ------------------------------------------------------------------------------- */
 
 THREAD(look_up_while_growing, unsigned *argument) {

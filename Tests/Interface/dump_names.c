@@ -29,20 +29,6 @@ TEST(dump_has_the_name_of_a_multicast_of_a_broadcaster) {
   expect_line(text.text, "multicast 0x%llx \"UpdateTitle\": delegates: 1", number(title.id));
 }
 
-TEST(dump_has_the_name_of_each_of_many) {
-  multicast_broadcaster b = multicast_broadcaster_create(NULL);
-  multicast m[100];
-  char name[16];
-  for (int i = 0; i < 100; ++i) {
-    snprintf(name, sizeof name, "name %d", i);
-    m[i] = named(b, name, counter(&calls));
-  }
-  dumped(&text);
-  for (int i = 0; i < 100; ++i) {
-    expect_line(text.text, "multicast 0x%llx \"name %d\": delegates: 1", number(m[i].id), i);
-  }
-}
-
 TEST(dump_has_63_bytes_of_a_name_and_no_quotes_of_it) {
   multicast_broadcaster b = multicast_broadcaster_create(NULL);
   char name[256], wanted[64];
