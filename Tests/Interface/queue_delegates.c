@@ -69,22 +69,6 @@ TEST_OF_QUEUE(queue_delegates_are_passed_to_visitors_here_and_now) {
   CHECK_TEXT(figures(q), "");
 }
 
-TEST_OF_QUEUE(queue_delegates_are_seen_by_count_list_and_contains) {
-  multicast_delegate out[3];
-  multicast_token token = add_queued(m, noting('q'), q);
-  add(m, noting('a'));
-  CHECK_EQ(multicast_count(m), 2);
-  CHECK(multicast_contains(m, noting('q')));
-  CHECK_EQ(multicast_list(m, out, 3), 2);
-  CHECK(out[0].function == note_call && out[0].context == noting('q').context);
-  invoke_number(m, 1);
-  CHECK_EQ(multicast_count(m), 2);
-  CHECK(multicast_token_is_live(token));
-  multicast_queue_run(q, 0);
-  CHECK_EQ(multicast_count(m), 2);
-  CHECK(multicast_token_is_live(token));
-}
-
 TEST_OF_QUEUE(queue_delegates_may_be_added_many_at_once) {
   multicast_delegate d[3];
   multicast_token tokens[3];
@@ -158,13 +142,4 @@ TEST_OF_QUEUE(queue_makes_calls_that_waited_before_a_pause) {
   invoke_number(m, 2);
   CHECK_OK(multicast_token_pause(token));
   CHECK_NOTED(multicast_queue_run(q, 0), 2, "a1 a2");
-}
-
-TEST_OF_QUEUE(queue_calls_of_a_paused_delegate_are_cancelled_by_removal) {
-  multicast_token token = add_queued(m, noting('a'), q);
-  invoke_number(m, 1);
-  CHECK_OK(multicast_token_pause(token));
-  CHECK_OK(multicast_token_remove(token));
-  CHECK_EQ(multicast_queue_run(q, 0), 0);
-  CHECK_TEXT(figures(q), "queued 1, cancelled 1");
 }

@@ -8,56 +8,12 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-TEST_OF_QUEUE(queue_fd_is_readable_while_calls_wait) {
-  int fd = multicast_queue_fd(q), round;
-  CHECK(fd >= 0);
-  add_queued(m, noting('a'), q);
-  for (round = 0; round < 3; ++round) {
-    CHECK(!is_readable(fd));
-    invoke_number(m, 1);
-    CHECK(is_readable(fd));
-    invoke_number(m, 2);
-    CHECK(is_readable(fd));
-    CHECK_EQ(multicast_queue_run(q, 1), 1);
-    CHECK(is_readable(fd));
-    CHECK_EQ(multicast_queue_run(q, 0), 1);
-    CHECK(!is_readable(fd));
-    CHECK_EQ(multicast_queue_fd(q), fd);
-  }
-}
-
 TEST_OF_QUEUE(queue_fd_asked_for_when_calls_wait_is_readable) {
   add_queued(m, noting('a'), q);
   invoke_number(m, 1);
   int fd = multicast_queue_fd(q);
   CHECK(is_readable(fd));
   CHECK_EQ(multicast_queue_run(q, 0), 1);
-  CHECK(!is_readable(fd));
-}
-
-TEST_OF_QUEUE(queue_fd_is_not_readable_after_all_calls_are_cancelled) {
-  int fd = multicast_queue_fd(q);
-  multicast_token a = add_queued(m, noting('a'), q), b = add_queued(m, noting('b'), q);
-  invoke_number(m, 1);
-  CHECK_OK(multicast_token_remove(a));
-  CHECK(is_readable(fd));
-  CHECK_OK(multicast_token_remove(b));
-  CHECK(!is_readable(fd));
-}
-
-TEST(queue_fd_stays_readable_when_calls_are_dropped_or_replaced) {
-  multicast_queue q = queue_with(1, MULTICAST_OVERFLOW_DROP_OLDEST);
-  multicast m = multicast_create(), latest = multicast_create();
-  int fd = multicast_queue_fd(q), i;
-  add_queued(m, noting('a'), q);
-  add_flagged(latest, noting('b'), q, MULTICAST_LATEST);
-  for (i = 0; i < 20; ++i) {
-    CHECK_EQ(invoke_number(i % 4 < 2 ? m : latest, i), 1);
-    CHECK(is_readable(fd));
-  }
-  CHECK_EQ(multicast_queue_run(q, 0), 1);
-  CHECK(!is_readable(fd));
-  multicast_queue_run(q, 0);
   CHECK(!is_readable(fd));
 }
 

@@ -25,16 +25,6 @@ TEST(queue_keeps_newest_call_of_latest_delegate_in_place_of_first) {
   CHECK_TEXT(figures(q), "queued 6, delivered 3, coalesced 3");
 }
 
-TEST_OF_QUEUE(queue_keeps_one_call_of_each_latest_delegate) {
-  add_flagged(m, noting('a'), q, MULTICAST_LATEST);
-  add_flagged(m, noting('b'), q, MULTICAST_LATEST);
-  add_flagged(m, noting('a'), q, MULTICAST_LATEST); /* equal, but another registration */
-  CHECK_EQ(invoke_number(m, 1), 3);
-  CHECK_EQ(invoke_number(m, 2), 3);
-  CHECK_TEXT(figures(q), "pending 3, queued 6, coalesced 3");
-  CHECK_NOTED(multicast_queue_run(q, 0), 3, "a2 b2 a2");
-}
-
 FUNCTION(invoke_itself, requeuer *r) {
   note_call((void *)(intptr_t)'a', event, payload, size);
   if (r->left-- > 0) {
@@ -77,29 +67,6 @@ TEST_OF_MEMORY(queue_keeps_newest_payload_of_any_size_of_latest_delegate) {
   CHECK_EQ(allocated_bytes, before);
 }
 
-TEST_OF_QUEUE(queue_cancels_the_call_of_a_latest_delegate) {
-  multicast_token token = add_flagged(m, noting('a'), q, MULTICAST_LATEST);
-  invoke_number(m, 1);
-  invoke_number(m, 2);
-  CHECK_OK(multicast_token_remove(token));
-  CHECK_EQ(releases['a'], 1);
-  CHECK_TEXT(figures(q), "queued 2, cancelled 1, coalesced 1");
-  CHECK_EQ(multicast_queue_run(q, 0), 0);
-}
-
-TEST(queue_full_takes_the_newest_call_of_a_latest_delegate) {
-  multicast_queue q = queue_with(2, MULTICAST_OVERFLOW_REFUSE);
-  multicast m = multicast_create(), other = multicast_create();
-  add_flagged(m, noting('a'), q, MULTICAST_LATEST);
-  add_queued(other, noting('b'), q);
-  invoke_number(m, 1);
-  invoke_number(other, 1);
-  CHECK_EQ(invoke_number(other, 2), 0);
-  CHECK_EQ(invoke_number(m, 2), 1);
-  CHECK_NOTED(multicast_queue_run(q, 0), 2, "a2 b1");
-  CHECK_TEXT(figures(q), "queued 3, delivered 2, refused 1, coalesced 1");
-}
-
 TEST(queue_full_does_not_block_newest_call_of_latest_delegate) {
   narrow n;
   fill_narrow(&n, &ADD_OPTIONS(.flags = MULTICAST_LATEST));
@@ -107,43 +74,10 @@ TEST(queue_full_does_not_block_newest_call_of_latest_delegate) {
   CHECK_NOTED(multicast_queue_run(n.queue, 0), 1, "a2");
 }
 
-TEST(queue_full_drops_call_of_latest_delegate_and_takes_next) {
-  multicast_queue q = queue_with(2, MULTICAST_OVERFLOW_DROP_OLDEST);
-  multicast m = multicast_create(), other = multicast_create();
-  add_flagged(m, noting('a'), q, MULTICAST_LATEST);
-  add_queued(other, noting('b'), q);
-  invoke_number(m, 1);
-  invoke_number(other, 1);
-  invoke_number(other, 2); /* drops a1 */
-  CHECK_EQ(invoke_number(m, 2), 1); /* drops b1 */
-  CHECK_EQ(invoke_number(m, 3), 1);
-  CHECK_NOTED(multicast_queue_run(q, 0), 2, "b2 a3");
-  CHECK_TEXT(figures(q), "queued 5, delivered 2, dropped 2, coalesced 1");
-}
-
 TEST_OF_MULTICAST(queue_flag_latest_changes_nothing_without_a_queue) {
   add_with(m, noting('a'), &ADD_OPTIONS(.flags = MULTICAST_LATEST));
   CHECK_EQ(invoke_number(m, 1), 1);
   CHECK_NOTED(invoke_number(m, 2), 1, "a1 a2");
-}
-
-TEST(queue_keeps_newest_call_of_latest_delegate_during_a_run) {
-  /* Goes around the ring many times, so that the first call has been at every position. */
-  multicast_queue q = queue_with(3, MULTICAST_OVERFLOW_REFUSE);
-  multicast m = multicast_create(), other = multicast_create();
-  add_flagged(m, noting('a'), q, MULTICAST_LATEST);
-  add_queued(other, noting('b'), q);
-  for (int i = 1; i < 100; ++i) {
-    char expected[64];
-    noted_length = 0;
-    CHECK_EQ(invoke_number(other, i), 1);
-    CHECK_EQ(invoke_number(m, i), 1);
-    CHECK_EQ(multicast_queue_run(q, 1), 1);
-    CHECK_EQ(invoke_number(m, i + 1000), 1);
-    CHECK_EQ(multicast_queue_run(q, 0), 1);
-    snprintf(expected, sizeof expected, "b%d a%d", i, i + 1000);
-    CHECK_TEXT(noted, expected);
-  }
 }
 
 /* ---- MULTICAST_ONCE -------------------------------------------------------------------------- */

@@ -61,20 +61,6 @@ TEST(queue_is_empty_and_usable_in_the_child_of_a_fork) {
   CHECK(!is_readable(inherited_fd));
 }
 
-static void fill_and_leave(void *unused) {
-  CHECK_EQ(invoke_number(inherited_target, 9), 1);
-  CHECK(is_readable(inherited_fd));
-}
-
-TEST(queue_fd_of_the_parent_is_not_made_readable_by_the_child) {
-  inherit_calls(1);
-  CHECK_EQ(multicast_queue_run(inherited, 0), 1);
-  in_child(fill_and_leave, NULL);
-  CHECK(!is_readable(inherited_fd));
-  CHECK_EQ(invoke_number(inherited_target, 2), 1);
-  CHECK(is_readable(inherited_fd));
-}
-
 TEST(queue_fd_of_the_child_is_not_changed_by_the_parent) {
   int to_child[2], to_parent[2], status;
   char byte = 0;
@@ -118,26 +104,6 @@ TEST(queue_in_the_child_of_the_child_of_a_fork) {
   inherit_calls(2);
   in_child(fork_again, NULL);
   CHECK_NOTED(multicast_queue_run(inherited, 0), 2, "a1 a2");
-}
-
-static int payloads_before;
-
-static void expect_payloads_released(void *unused) {
-  CHECK_EQ(allocated_blocks, payloads_before);
-}
-
-TEST(queue_payloads_are_released_in_the_child_of_a_fork) {
-  use_test_allocator();
-  inherit_calls(2);
-  CHECK_EQ(multicast_queue_run(inherited, 0), 2);
-  payloads_before = (int)allocated_blocks;
-  CHECK_EQ(invoke_padded_number(inherited_target, 3, 4096), 1);
-  CHECK_EQ(invoke_padded_number(inherited_target, 4, 4096), 1);
-  CHECK_EQ(allocated_blocks, payloads_before + 2);
-  in_child(expect_payloads_released, NULL);
-  CHECK_EQ(allocated_blocks, payloads_before + 2);
-  CHECK_EQ(multicast_queue_run(inherited, 0), 2);
-  CHECK_EQ(allocated_blocks, payloads_before);
 }
 
 static blocker busy = BLOCKER_INIT;

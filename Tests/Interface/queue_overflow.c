@@ -30,19 +30,6 @@ static int64_t send_finished(sender *s) {
   return s->result;
 }
 
-TEST(queue_that_is_full_refuses_the_newest) {
-  multicast_queue q = queue_with(3, MULTICAST_OVERFLOW_REFUSE);
-  multicast m = multicast_create();
-  add_queued(m, noting('a'), q);
-  for (int i = 1; i <= 5; ++i) CHECK_EQ(invoke_number(m, i), i <= 3);
-  CHECK_TEXT(figures(q), "pending 3, queued 3, refused 2");
-  CHECK_EQ(multicast_queue_run(q, 1), 1);
-  CHECK_EQ(invoke_number(m, 6), 1);
-  CHECK_EQ(invoke_number(m, 7), 0);
-  CHECK_NOTED(multicast_queue_run(q, 0), 3, "a1 a2 a3 a6");
-  CHECK_TEXT(figures(q), "queued 4, delivered 4, refused 3");
-}
-
 TEST(queue_full_leaves_the_other_delegates_of_an_invocation_alone) {
   multicast_queue full = queue_with(1, MULTICAST_OVERFLOW_REFUSE), q = default_queue();
   multicast m = multicast_create();
@@ -52,54 +39,6 @@ TEST(queue_full_leaves_the_other_delegates_of_an_invocation_alone) {
   CHECK_EQ(invoke_number(m, 1), 3);
   CHECK_EQ(invoke_number(m, 2), 2);
   CHECK_NOTED(multicast_queue_run(full, 0) + multicast_queue_run(q, 0), 3, "a1 a2 f1 q1 q2");
-}
-
-TEST(queue_that_is_full_drops_the_oldest) {
-  multicast_queue q = queue_with(3, MULTICAST_OVERFLOW_DROP_OLDEST);
-  multicast m = multicast_create();
-  add_queued(m, noting('a'), q);
-  for (int i = 1; i <= 5; ++i) CHECK_EQ(invoke_number(m, i), 1);
-  CHECK_TEXT(figures(q), "pending 3, queued 5, dropped 2");
-  CHECK_NOTED(multicast_queue_run(q, 0), 3, "a3 a4 a5");
-  CHECK_TEXT(figures(q), "queued 5, delivered 3, dropped 2");
-}
-
-TEST(queue_of_one_call_drops_it_for_the_next) {
-  multicast_queue q = queue_with(1, MULTICAST_OVERFLOW_DROP_OLDEST);
-  multicast m = multicast_create();
-  unsigned char payload[100];
-  static parcel p;
-  add_queued(m, keeping(&p), q);
-  for (int i = 1; i <= 100; ++i) {
-    memset(payload, i, sizeof payload);
-    CHECK_EQ(multicast_invoke(m, 0, payload, (size_t)i), 1);
-  }
-  CHECK_EQ(multicast_queue_run(q, 0), 1);
-  CHECK_EQ(p.size, 100);
-  CHECK_EQ(p.bytes[99], 100);
-  CHECK_TEXT(figures(q), "queued 100, delivered 1, dropped 99");
-}
-
-TEST(queue_drops_calls_of_any_delegate) {
-  multicast_queue q = queue_with(2, MULTICAST_OVERFLOW_DROP_OLDEST);
-  multicast m = multicast_create();
-  add_queued(m, noting('a'), q);
-  add_queued(m, noting('b'), q);
-  add_queued(m, noting('c'), q);
-  CHECK_EQ(invoke_number(m, 1), 3);
-  CHECK_NOTED(multicast_queue_run(q, 0), 2, "b1 c1");
-}
-
-TEST_OF_QUEUE(queue_counts_the_most_that_ever_waited) {
-  add_queued(m, noting('a'), q);
-  for (int i = 0; i < 5; ++i) invoke_number(m, i);
-  CHECK_EQ(stats_of(q).highest, 5);
-  multicast_queue_run(q, 3);
-  CHECK_EQ(stats_of(q).highest, 5);
-  for (int i = 0; i < 4; ++i) invoke_number(m, i);
-  CHECK_EQ(stats_of(q).highest, 6);
-  multicast_queue_run(q, 0);
-  CHECK_EQ(stats_of(q).highest, 6);
 }
 
 TEST(queue_that_is_full_blocks_who_invokes_until_there_is_room) {
@@ -150,48 +89,29 @@ TEST(queue_makes_room_for_who_is_blocked_as_a_call_begins) {
   CHECK_TEXT(figures(q), "pending 1, queued 2, delivered 1");
 }
 
-typedef enum unblocking {
-  BY_TOKEN, BY_NOWAIT, BY_LIFETIME, BY_DESTROY, BY_QUEUE, BY_OTHER_DELEGATE
-} unblocking;
-
-static void expect_unblocked(unblocking how) {
+/* The removal of a delegate whose own call is blocked is in queue_refused.c. */
+TEST(queue_unblocks_who_invokes_when_it_is_destroyed) {
   narrow n;
   sender s;
-  multicast_add_options options = ADD_OPTIONS(.release = count_release_of,
-                                              .lifetime = multicast_lifetime_create());
-  fill_narrow(&n, &options);
-  if (how == BY_OTHER_DELEGATE) {
-    /* Another delegate is blocked; removing the one whose call waits makes room. */
-    multicast other = multicast_create();
-    add_queued(other, noting('x'), n.queue);
-    send_in_background(&s, other, 2);
-  } else {
-    send_in_background(&s, n.target, 2);
-  }
+  fill_narrow(&n, &ADD_OPTIONS(.release = count_release_of));
+  send_in_background(&s, n.target, 2);
   CHECK(!gate_opens_within(&s.returned, A_WHILE_MS));
-  switch (how) {
-    case BY_OTHER_DELEGATE: /* as the next case */
-    case BY_TOKEN: CHECK_OK(multicast_token_remove(n.token)); break;
-    case BY_NOWAIT: CHECK_OK(multicast_token_remove_nowait(n.token)); break;
-    case BY_LIFETIME: CHECK_OK(multicast_lifetime_end(options.lifetime)); break;
-    case BY_DESTROY: CHECK_OK(multicast_destroy(n.target)); break;
-    default: CHECK_OK(multicast_queue_destroy(n.queue)); break;
-  }
-  CHECK_EQ(send_finished(&s), how == BY_OTHER_DELEGATE);
+  CHECK_OK(multicast_queue_destroy(n.queue));
+  CHECK_EQ(send_finished(&s), 0);
   CHECK_EQ(releases['a'], 1);
-  if (how == BY_QUEUE) return;
-  CHECK_EQ(multicast_queue_run(n.queue, 0), how == BY_OTHER_DELEGATE);
-  CHECK_TEXT(noted, how == BY_OTHER_DELEGATE ? "x2" : "");
-  CHECK_EQ(stats_of(n.queue).cancelled, 1);
 }
 
-TEST(queue_unblocks_who_invokes_a_delegate_that_is_removed) { expect_unblocked(BY_TOKEN); }
-TEST(queue_unblocks_who_invokes_a_delegate_removed_nowait) { expect_unblocked(BY_NOWAIT); }
-TEST(queue_unblocks_who_invokes_when_the_lifetime_ends) { expect_unblocked(BY_LIFETIME); }
-TEST(queue_unblocks_who_invokes_when_the_multicast_is_destroyed) { expect_unblocked(BY_DESTROY); }
-TEST(queue_unblocks_who_invokes_when_it_is_destroyed) { expect_unblocked(BY_QUEUE); }
-TEST(queue_unblocks_who_invokes_when_a_removal_makes_room) {
-  expect_unblocked(BY_OTHER_DELEGATE);
+TEST_OF_MULTICAST(queue_unblocks_who_invokes_when_a_removal_makes_room) {
+  narrow n;
+  sender s;
+  fill_narrow(&n, NULL);
+  add_queued(m, noting('x'), n.queue);
+  send_in_background(&s, m, 2);
+  CHECK(!gate_opens_within(&s.returned, A_WHILE_MS));
+  CHECK_OK(multicast_token_remove(n.token));
+  CHECK_EQ(send_finished(&s), 1);
+  CHECK_NOTED(multicast_queue_run(n.queue, 0), 1, "x2");
+  CHECK_EQ(stats_of(n.queue).cancelled, 1);
 }
 
 TEST(queue_refuses_instead_of_blocking_thread_that_ran_it_last) {

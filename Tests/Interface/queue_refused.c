@@ -36,25 +36,6 @@ TEST(queue_counts_a_blocked_call_that_is_removed_as_refused) {
   }
 }
 
-TEST(queue_counts_each_blocked_call_of_several_threads_as_refused) {
-  enum { THREADS = 3 };
-  sleeper s[THREADS];
-  narrow n;
-  fill_narrow(&n, NULL);
-  for (int i = 0; i < THREADS; ++i) {
-    s[i].target = n.target;
-    s[i].returned = shut;
-    s[i].thread = start_thread(invoke_into_full, &s[i]);
-  }
-  for (int i = 0; i < THREADS; ++i) CHECK(!gate_opens_within(&s[i].returned, A_WHILE_MS));
-  CHECK_OK(multicast_token_remove(n.token));
-  for (int i = 0; i < THREADS; ++i) {
-    join_thread(s[i].thread);
-    CHECK_EQ(s[i].result, 0);
-  }
-  CHECK_TEXT(figures(n.queue), "queued 1, refused 3, cancelled 1");
-}
-
 /* ---- Who is expected to make room ------------------------------------------------------------ */
 
 typedef struct empty_runner {

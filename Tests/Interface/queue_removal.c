@@ -88,66 +88,6 @@ TEST(queue_payloads_of_cancelled_calls_are_released) {
   CHECK_EQ(allocated_bytes, before);
 }
 
-TEST_OF_QUEUE(queue_calls_are_cancelled_from_the_middle) {
-  multicast_token a = add_queued(m, noting('a'), q), b = add_queued(m, noting('b'), q);
-  add_queued(m, noting('c'), q);
-  invoke_number(m, 1);
-  invoke_number(m, 2);
-  CHECK_OK(multicast_token_remove(b));
-  invoke_number(m, 3);
-  CHECK_EQ(multicast_queue_run(q, 2), 2);
-  CHECK_OK(multicast_token_remove(a));
-  CHECK_NOTED(multicast_queue_run(q, 0), 2, "a1 c1 c2 c3");
-  CHECK_TEXT(figures(q), "queued 8, delivered 4, cancelled 4");
-}
-
-TEST(queue_calls_cancelled_make_room) {
-  multicast_queue q = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
-  multicast m = multicast_create(), other = multicast_create();
-  multicast_token token = add_queued(m, noting('a'), q);
-  add_queued(other, noting('b'), q);
-  for (int round = 0; round < 50; ++round) {
-    CHECK_EQ(invoke_number(m, 1) + invoke_number(other, 2), 2);
-    CHECK_EQ(invoke_number(m, 3) + invoke_number(other, 4), 2);
-    CHECK_EQ(invoke_number(other, 5), 0);
-    CHECK_OK(multicast_token_remove(token));
-    CHECK_EQ(invoke_number(other, 6) + invoke_number(other, 7), 2);
-    CHECK_EQ(invoke_number(other, 8), 0);
-    noted_length = 0;
-    CHECK_NOTED(multicast_queue_run(q, 0), 4, "b2 b4 b6 b7");
-    token = add_queued(m, noting('a'), q);
-  }
-}
-
-TEST_OF_QUEUE(queue_calls_of_one_of_two_equal_delegates_are_cancelled) {
-  multicast_token first = add_queued(m, noting('a'), q);
-  add_queued(m, noting('a'), q);
-  CHECK_EQ(invoke_number(m, 1), 2);
-  CHECK_OK(multicast_token_remove(first));
-  CHECK_TEXT(figures(q), "pending 1, queued 2, cancelled 1");
-  CHECK_EQ(multicast_queue_run(q, 0), 1);
-}
-
-static multicast destroyed_inside;
-
-static void destroy_multicast(void *context, uint32_t event, const void *payload, size_t size) {
-  note_call(context, event, payload, size);
-  CHECK_STATUS(multicast_destroy(destroyed_inside), MULTICAST_PENDING);
-}
-
-TEST(queue_calls_of_multicast_destroyed_by_invocation_cancelled) {
-  multicast_queue q = default_queue();
-  multicast_delegate d = noting('d');
-  d.function = destroy_multicast;
-  destroyed_inside = multicast_create();
-  add_queued(destroyed_inside, noting('a'), q);
-  add(destroyed_inside, d);
-  add_queued(destroyed_inside, noting('b'), q);
-  CHECK_EQ(invoke_number(destroyed_inside, 1), 2);
-  CHECK_NOTED(multicast_queue_run(q, 0), 0, "d1");
-  CHECK_TEXT(figures(q), "queued 1, cancelled 1");
-}
-
 static multicast_token removed_inside;
 static multicast_status status_inside;
 

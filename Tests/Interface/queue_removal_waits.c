@@ -79,19 +79,6 @@ TEST(queue_call_that_runs_is_not_waited_for_by_unique) {
   CHECK_EQ(c.b.calls, 2);
 }
 
-TEST(queue_call_that_runs_longer_than_within_is_timeout) {
-  queued_call c;
-  begin_queued_call(&c, by_within);
-  uint64_t before = now_ns();
-  CHECK_ERROR(multicast_token_remove_within(c.r.token, 20000000), TIMEOUT);
-  CHECK(now_ns() - before >= 20000000);
-  CHECK_ERROR(multicast_token_remove_within(c.r.token, 0), TIMEOUT);
-  CHECK_TEXT(figures(c.r.queue), "queued 3, delivered 1, cancelled 2");
-  gate_open(&c.b.let_go);
-  CHECK_EQ(run_finished(&c.run), 1);
-  CHECK_EQ(LOAD(c.b.releases), 1);
-}
-
 TEST(queue_call_of_another_delegate_is_not_waited_for) {
   queued_call c;
   begin_queued_call(&c, by_token);

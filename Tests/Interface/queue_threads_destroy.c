@@ -49,29 +49,6 @@ TEST(queue_destroyed_while_producers_drop_the_oldest) {
   destroys_in_use(MULTICAST_OVERFLOW_DROP_OLDEST, true);
 }
 
-static void *destroy_queue(void *argument) {
-  return (void *)(intptr_t)multicast_queue_destroy(*(multicast_queue *)argument);
-}
-
-TEST(queue_destroyed_by_two_threads_is_destroyed_by_one) {
-  for (int round = 0; round < 100; ++round) {
-    multicast_queue q = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
-    multicast m = multicast_create();
-    void *theirs;
-    int calls = 0, releases = 0;
-    add_with(m, counter(&releases), &ADD_OPTIONS(.queue = q, .release = count_release));
-    add_queued(m, counter(&calls), q);
-    if (round % 2 == 0) CHECK_OK(multicast_queue_start(q));
-    pthread_t other = start_thread(destroy_queue, &q);
-    int64_t ours = multicast_queue_destroy(q);
-    CHECK_EQ(pthread_join(other, &theirs), 0);
-    CHECK(((intptr_t)theirs == MULTICAST_OK && ours == MULTICAST_ERROR_INVALID_HANDLE) ||
-          (ours == MULTICAST_OK && (intptr_t)theirs == MULTICAST_ERROR_INVALID_HANDLE));
-    CHECK_EQ(LOAD(releases), 1);
-    CHECK_OK(multicast_destroy(m));
-  }
-}
-
 static void *start_queue(void *argument) {
   return (void *)(intptr_t)multicast_queue_start(*(multicast_queue *)argument);
 }

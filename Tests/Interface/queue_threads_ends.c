@@ -174,22 +174,3 @@ TEST_OF_MULTICAST(queue_that_blocks_goes_on_where_its_consumer_has_ended) {
   join_thread(s.thread);
   CHECK_EQ(s.result, 1);
 }
-
-THREAD(run_a_little, ending *e) {
-  e->result = multicast_queue_run(e->queue, 1);
-}
-
-TEST(queue_may_be_run_by_ever_new_threads) {
-  ending e;
-  int64_t bytes = 0;
-  use_test_allocator();
-  begin_ending(&e, false, 0);
-  e.calls = 1; /* so that no call ends its thread */
-  for (int i = 0; i < 300; ++i) {
-    CHECK_EQ(invoke_padded_number(e.target, i, 4096), 1);
-    on_another_thread(run_a_little, &e);
-    CHECK_EQ(e.result, 1);
-    if (i == 10) bytes = allocated_bytes;
-  }
-  CHECK_EQ(allocated_bytes, bytes);
-}

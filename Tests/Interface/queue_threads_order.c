@@ -78,53 +78,6 @@ TEST(queue_keeps_order_of_each_producer_when_runner_changes) {
   keeps_order(3, 2000, 64, BY_TURNS);
 }
 
-/* Several threads try to run the queue: one does, the others get a status. */
-typedef struct competitor {
-  multicast_queue queue;
-  inbox *in;
-  uint32_t expected;
-  int64_t made;
-  pthread_t thread;
-} competitor;
-
-THREAD(compete, competitor *c) {
-  while (LOAD(c->in->received) < c->expected) {
-    int64_t result = multicast_queue_run(c->queue, 3);
-    if (result >= 0) {
-      c->made += result;
-    } else {
-      CHECK_ERROR(result, STATE);
-    }
-    sched_yield();
-  }
-}
-
-TEST(queue_run_by_several_threads_makes_each_call_once_in_order) {
-  enum { COMPETITORS = 3, PRODUCERS = 2, COUNT = 3000 };
-  producer p[PRODUCERS];
-  competitor c[COMPETITORS];
-  inbox in;
-  multicast_queue q = queue_with(2 * PRODUCERS * COUNT, MULTICAST_OVERFLOW_REFUSE);
-  multicast m = multicast_create();
-  int64_t made = 0;
-  add_queued(m, receiving(&in), q);
-  start_producers(p, PRODUCERS, m, COUNT);
-  for (int i = 0; i < COMPETITORS; ++i) {
-    c[i].queue = q;
-    c[i].in = &in;
-    c[i].expected = PRODUCERS * COUNT;
-    c[i].made = 0;
-    c[i].thread = start_thread(compete, &c[i]);
-  }
-  CHECK_EQ(join_producers(p, PRODUCERS), PRODUCERS * COUNT);
-  for (int i = 0; i < COMPETITORS; ++i) {
-    join_thread(c[i].thread);
-    made += c[i].made;
-  }
-  CHECK_EQ(made, PRODUCERS * COUNT);
-  CHECK_EQ(stats_of(q).delivered, PRODUCERS * COUNT);
-}
-
 /* ---- From worker to worker ------------------------------------------------------------------- */
 
 /* Calls that queue the next call to another queue with a worker. */
@@ -196,39 +149,6 @@ TEST(queue_workers_that_fill_each_others_queues_do_not_hang) {
   for (int i = 0; i < 2; ++i) {
     multicast_status status = multicast_queue_destroy(q[i]);
     if (status != MULTICAST_PENDING) CHECK_OK(status);
-  }
-}
-
-/* ---- The descriptor -------------------------------------------------------------------------- */
-
-TEST(queue_fd_loses_no_wake_up_in_a_storm) {
-  enum { ROUNDS = 60, COUNT = 60, PRODUCERS = 3 };
-  producer p[PRODUCERS];
-  inbox in;
-  multicast_queue q = queue_with(3, MULTICAST_OVERFLOW_BLOCK);
-  multicast m = multicast_create();
-  int round, fd = multicast_queue_fd(q);
-  unsigned char bytes[100];
-  add_queued(m, receiving(&in), q);
-  for (round = 0; round < ROUNDS; ++round) {
-    memset(in.last, 0, sizeof in.last);
-    STORE(in.received, 0);
-    start_producers(p, PRODUCERS, m, COUNT);
-    while (LOAD(in.received) < PRODUCERS * COUNT) {
-      sleep_until_readable(fd);
-      CHECK(multicast_queue_run(q, 0) > 0);
-    }
-    CHECK_EQ(join_producers(p, PRODUCERS), PRODUCERS * COUNT);
-    CHECK(!is_readable(fd)); /* nothing else runs now */
-    CHECK_EQ(stats_of(q).pending, 0);
-    in.last[3] = 0;
-    CHECK_EQ(multicast_invoke(m, 0, bytes, write_message(bytes, 3, 1)), 1);
-    CHECK_EQ(multicast_invoke(m, 0, bytes, write_message(bytes, 3, 2)), 1);
-    CHECK(is_readable(fd));
-    CHECK_EQ(multicast_queue_run(q, 1), 1);
-    CHECK(is_readable(fd));
-    CHECK_EQ(multicast_queue_run(q, 0), 1);
-    CHECK(!is_readable(fd));
   }
 }
 

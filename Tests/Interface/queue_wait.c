@@ -14,11 +14,6 @@ TEST_OF_QUEUE(queue_wait_returns_how_many_calls_wait) {
   CHECK_EQ(multicast_queue_wait(q, UINT64_MAX), 1);
 }
 
-TEST(queue_wait_of_0_looks_once) {
-  multicast_queue q = default_queue();
-  CHECK_ERROR(multicast_queue_wait(q, 0), TIMEOUT);
-}
-
 /* A wait does not poll: it uses hardly any processor time. */
 TEST(queue_wait_sleeps_until_its_time_is_up) {
   multicast_queue q = default_queue();
@@ -27,14 +22,8 @@ TEST(queue_wait_sleeps_until_its_time_is_up) {
   for (round = 0; round < 4; ++round) { /* so that the seconds of the clock change during a wait */
     CHECK_ERROR(multicast_queue_wait(q, 350000000), TIMEOUT);
   }
+  CHECK(now_ns() - begin.time_ns >= UINT64_C(4) * 350000000);
   expect_to_have_slept(begin);
-}
-
-TEST(queue_wait_is_timeout_after_its_time) {
-  multicast_queue q = default_queue();
-  uint64_t before = now_ns();
-  CHECK_ERROR(multicast_queue_wait(q, 20000000), TIMEOUT);
-  CHECK(now_ns() - before >= 20000000);
 }
 
 typedef struct waiter {

@@ -50,40 +50,6 @@ static void expect_wakes(woken *w, int wakes) { CHECK_EQ(LOAD(w->wakes), wakes);
 
 /* ---- Options --------------------------------------------------------------------------------- */
 
-TEST(queue_options_of_version_1_0_are_taken_and_have_no_wake) {
-  union {
-    multicast_queue_options options;
-    unsigned char bytes[56];
-  } old;
-  for (uint32_t size = 40; size <= 56; size += 8) {
-    multicast m = multicast_create();
-    int calls = 0;
-    memset(&old, 0xEE, sizeof old); /* behind the caller's struct there is anything */
-    memset(&old, 0, size);
-    old.options.struct_size = size;
-    old.options.capacity = 2;
-    multicast_queue q = multicast_queue_create(&old.options);
-    CHECK(q.id != 0);
-    add_queued(m, counter(&calls), q);
-    CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1); /* would call the wake */
-    CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
-    CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 0);
-    CHECK_EQ(multicast_queue_run(q, 1), 1);
-    CHECK_OK(multicast_queue_destroy(q));
-  }
-}
-
-TEST(queue_options_of_version_1_0_are_read_to_their_end_only) {
-  const uint32_t size = 40;
-  void *old = calloc(1, size); /* the address sanitizer checks its end */
-  CHECK(old != NULL);
-  memcpy(old, &size, sizeof size);
-  multicast_queue q = multicast_queue_create(old);
-  free(old);
-  CHECK(q.id != 0);
-  CHECK_OK(multicast_queue_destroy(q));
-}
-
 static void *last_context = &last_context;
 static void note_context(void *context) { last_context = context; }
 
@@ -170,22 +136,6 @@ typedef struct again {
   int64_t nested;
 } again;
 
-FUNCTION(queue_again, again *a) {
-  ++a->calls;
-  if (a->left-- > 0) CHECK_EQ(multicast_invoke(a->w->target, 0, NULL, 0), 1);
-}
-
-TEST_OF_WAKE(queue_wake_is_called_again_for_calls_that_a_run_left) {
-  again a = {w, 1, 0, 0};
-  add_queued(w->target, DELEGATE(queue_again, &a), w->queue);
-  CHECK_EQ(multicast_invoke(w->target, 0, NULL, 0), 1);
-  CHECK_EQ(multicast_queue_run(w->queue, 0), 1); /* as many as waited at first */
-  CHECK_EQ(stats_of(w->queue).pending, 1);
-  CHECK(LOAD(w->wakes) >= 2);
-  CHECK_EQ(multicast_queue_run(w->queue, 0), 1);
-  CHECK_EQ(a.calls, 2);
-}
-
 FUNCTION(run_one_inside, again *a) {
   if (++a->calls > 1) return;
   a->nested = multicast_queue_run(a->w->queue, 1);
@@ -243,21 +193,6 @@ TEST(queue_wake_is_not_called_when_a_call_drops_the_oldest) {
   add_queued(w.target, counter(&calls), w.queue);
   for (int i = 0; i < 3; ++i) CHECK_EQ(multicast_invoke(w.target, 0, NULL, 0), 1);
   expect_wakes(&w, 1);
-}
-
-/* Wake-ups do not add up in a loop that runs the queue once for each. */
-static void invoke_again(void *context, uint32_t event, const void *payload, size_t size) {
-  CHECK_EQ(multicast_invoke(((woken *)context)->target, 0, NULL, 0), 1);
-}
-
-TEST_OF_WAKE(queue_wake_is_called_once_for_each_run_that_leaves_calls) {
-  add_queued(w->target, DELEGATE(invoke_again, w), w->queue);
-  CHECK_EQ(multicast_invoke(w->target, 0, NULL, 0), 1);
-  for (int runs = 0; runs < 100; ++runs) {
-    expect_wakes(w, runs + 1);
-    CHECK_EQ(multicast_queue_run(w->queue, 0), 1);
-  }
-  CHECK_OK(multicast_queue_destroy(w->queue));
 }
 
 /* A loop inside a delegate is woken, although calls have waited all the time. */
@@ -544,15 +479,6 @@ TEST(queue_destroy_within_a_time_does_not_wait_longer_for_a_wake) {
     CHECK_EQ(invoke_finished(&i), 1);
     expect_wakes(&w, 1);
   }
-}
-
-TEST(queue_destroy_of_a_wake_that_has_returned_is_ok) {
-  woken w;
-  invoker i;
-  begin_blocked_wake(&w, &i, NULL, &calls, false);
-  gate_open(&w.let_go);
-  CHECK_EQ(invoke_finished(&i), 1);
-  CHECK_OK(multicast_queue_destroy_within(w.queue, 0));
 }
 
 /* The thread that destroys is in a call that the thread in the wake waits for. */

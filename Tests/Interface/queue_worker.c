@@ -81,20 +81,6 @@ TEST_OF_QUEUE(queue_worker_makes_the_calls_on_a_thread_of_its_own) {
   CHECK_TEXT(figures(q), "queued 100, delivered 100");
 }
 
-TEST_OF_QUEUE(queue_worker_makes_calls_in_order) {
-  char expected[4096];
-  size_t used = 0;
-  add_queued(m, noting('a'), q);
-  CHECK_OK(multicast_queue_start(q));
-  for (int i = 1; i <= 200; ++i) {
-    CHECK_EQ(invoke_number(m, i), 1);
-    used += (size_t)sprintf(expected + used, "%sa%d", i > 1 ? " " : "", i);
-  }
-  EVENTUALLY(stats_of(q).pending == 0);
-  CHECK_OK(multicast_queue_stop(q)); /* waits for the last call */
-  CHECK_TEXT(noted, expected);
-}
-
 TEST(queue_worker_lets_nobody_else_run_the_queue) {
   multicast_queue q = default_queue();
   CHECK_OK(multicast_queue_start(q));
