@@ -293,19 +293,6 @@ TEST_OF_ACTOR(destroyed_by_a_callback_calls_no_more) {
   CHECK_ERROR(multicast_invoke(a.target, 0, NULL, 0), INVALID_HANDLE);
 }
 
-TEST_OF_MULTICAST(destroyed_by_another_thread_calls_no_more) {
-  blocker b = BLOCKER_INIT;
-  multicast_token token = add(m, blocking(&b));
-  add(m, counter(&calls));
-  begin_blocked(&b, m);
-  CHECK_STATUS(multicast_token_remove_nowait(token), MULTICAST_PENDING);
-  CHECK(multicast_is_valid(m));
-  gate_open(&b.let_go);
-  CHECK_OK(multicast_destroy(m));
-  invoke_finished(&b.invoking);
-  CHECK(LOAD(calls) <= 1);
-}
-
 CALLBACK(destroy_and_create) {
   actor *a = context;
   static int ignored;

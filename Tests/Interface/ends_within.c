@@ -178,13 +178,7 @@ static void end_forever(const way *w, bool is_queued) {
   end_and_wait(w, is_queued, MULTICAST_FOREVER);
 }
 
-static void end_within_a_day(const way *w, bool is_queued) {
-  end_and_wait(w, is_queued, UINT64_C(86400000000000));
-}
-
 TEST(ends_within_forever_wait_until_the_call_has_returned) { for_each_way(end_forever); }
-
-TEST(ends_within_a_long_time_are_ok_once_the_call_has_returned) { for_each_way(end_within_a_day); }
 
 /* ---- While nothing runs ---------------------------------------------------------------------- */
 
@@ -202,15 +196,6 @@ static void end_idle(const way *w, bool is_queued) {
 }
 
 TEST(ends_within_any_time_are_ok_where_no_call_runs) { for_each_way(end_idle); }
-
-TEST(ends_within_of_handles_that_are_none_are_invalid_handle) {
-  for (int i = 0; i < WAYS; ++i) {
-    subject none = {0};
-    CHECK_ERROR(ways[i].end(&none, 0), INVALID_HANDLE);
-    CHECK_ERROR(ways[i].end(&none, MULTICAST_FOREVER), INVALID_HANDLE);
-  }
-  CHECK_ERROR(multicast_broadcaster_destroy_within(multicast_broadcaster_default(), 0), STATE);
-}
 
 /* ---- Inside a call of their own -------------------------------------------------------------- */
 

@@ -101,16 +101,6 @@ TEST(large_multicast_finds_each_delegate_once) {
   CHECK_EQ(multicast_count(all.m), 0);
 }
 
-TEST(large_multicast_finds_the_first_of_equal_delegates) {
-  fill(&all);
-  for (unsigned i = 0; i < FEW; ++i) model_add(&all, i % 10, 0);
-  search_often(all.m);
-  for (unsigned i = 0; i < FEW; ++i) {
-    model_remove(&all, i % 10);
-    expect_model(&all);
-  }
-}
-
 TEST(large_multicast_of_equal_delegates_only_is_searched) {
   all.m = multicast_create();
   all.count = 0;

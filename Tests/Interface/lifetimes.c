@@ -26,43 +26,6 @@ TEST(lifetime_end_removes_its_registrations_from_every_multicast) {
   CHECK_EQ(releases, 2 * COUNT);
 }
 
-TEST_OF_MEMORY(lifetime_end_frees_without_any_further_invocation) {
-  int64_t before = 0;
-  multicast_invoke(m, 0, NULL, 0);
-  for (int round = 0; round < 100; ++round) {
-    multicast_lifetime l = multicast_lifetime_create();
-    for (int i = 0; i < 50; ++i) add_with(m, counter(&calls), &ADD_OPTIONS(.lifetime = l));
-    CHECK_OK(multicast_lifetime_end(l));
-    CHECK_EQ(multicast_count(m), 0);
-    if (round == 10) before = allocated_bytes;
-  }
-  CHECK_EQ(allocated_bytes, before);
-  CHECK_EQ(calls, 0);
-}
-
-TEST(lifetime_end_twice_is_invalid_handle) {
-  multicast_lifetime l = multicast_lifetime_create();
-  CHECK_EQ(multicast_lifetime_count(l), 0);
-  CHECK_OK(multicast_lifetime_end(l));
-  CHECK_ERROR(multicast_lifetime_end(l), INVALID_HANDLE);
-  CHECK_ERROR(multicast_lifetime_count(l), INVALID_HANDLE);
-}
-
-TEST_OF_MULTICAST(lifetime_that_has_ended_takes_no_more) {
-  multicast_lifetime l = multicast_lifetime_create();
-  multicast_token token = {5};
-  int releases = 0;
-  CHECK_OK(multicast_lifetime_end(l));
-  multicast_add_options options = ADD_OPTIONS(.lifetime = l, .release = count_release);
-  CHECK_ERROR(multicast_add(m, counter(&releases), &options, &token), INVALID_HANDLE);
-  CHECK_EQ(releases, 1);
-  CHECK_EQ(token.id, 0);
-  options.lifetime.id = m.id; /* a handle of another kind */
-  CHECK_ERROR(multicast_add(m, counter(&releases), &options, NULL), INVALID_HANDLE);
-  CHECK_EQ(releases, 2);
-  CHECK_EQ(multicast_count(m), 0);
-}
-
 TEST(lifetime_count_follows_every_way_of_removal) {
   multicast m = multicast_create(), gone = multicast_create();
   multicast_lifetime l = multicast_lifetime_create();

@@ -85,28 +85,6 @@ TEST(lifetime_end_while_others_remove_the_same_registrations) {
   }
 }
 
-TEST(lifetime_end_of_100000_registrations_while_others_invoke) {
-  enum { TARGETS = 1000, EACH = 100 };
-  static multicast targets[TARGETS];
-  static int never;
-  pthread_t threads[2];
-  multicast_lifetime l = multicast_lifetime_create();
-  multicast_add_options options = ADD_OPTIONS(.lifetime = l);
-  for (int i = 0; i < TARGETS; ++i) targets[i] = multicast_create();
-  for (int i = 0; i < 16; ++i) busy[i] = targets[(size_t)i * 60];
-  for (int i = 0; i < 2; ++i) threads[i] = start_thread(invoke_busy, NULL);
-  for (int k = 0; k < EACH; ++k) {
-    for (int i = 0; i < TARGETS; ++i) add_with(targets[i], counter(&never), &options);
-  }
-  CHECK_EQ(multicast_lifetime_count(l), TARGETS * EACH);
-  uint64_t start = now_ns();
-  CHECK_OK(multicast_lifetime_end(l));
-  printf("ended %d registrations in %.1f ms\n", TARGETS * EACH, (double)(now_ns() - start) / 1e6);
-  for (int i = 0; i < TARGETS; ++i) CHECK_EQ(multicast_count(targets[i]), 0);
-  STORE(is_over, true);
-  for (int i = 0; i < 2; ++i) join_thread(threads[i]);
-}
-
 TEST_OF_MEMORY(lifetimes_by_the_million_take_no_more_memory) {
   enum { ROUNDS = 1000000 };
   int64_t before = 0;
@@ -120,38 +98,4 @@ TEST_OF_MEMORY(lifetimes_by_the_million_take_no_more_memory) {
   CHECK_EQ(multicast_count(m), 0);
 }
 
-/* Two threads remove the same registration at the same time, again and again. */
-typedef struct duel {
-  multicast_token token;
-  multicast_lifetime lifetime;
-  int round, finished; /* rounds that the other thread may begin, and has finished */
-  int releases;
-} duel;
-
 enum { ROUNDS = 3000 };
-
-THREAD(remove_in_each_round, duel *d) {
-  for (int round = 1; round <= ROUNDS; ++round) {
-    while (LOAD(d->round) < round) sched_yield();
-    multicast_status status = multicast_token_remove(d->token);
-    CHECK(status == MULTICAST_OK || status == MULTICAST_ERROR_INVALID_HANDLE);
-    STORE(d->finished, round);
-  }
-}
-
-TEST_OF_MULTICAST(lifetime_end_and_removal_of_member_at_once_release_once) {
-  static duel d;
-  pthread_t remover = start_thread(remove_in_each_round, &d);
-  for (int round = 1; round <= ROUNDS; ++round) {
-    multicast_add_options options = ADD_OPTIONS(.release = count_release);
-    options.lifetime = d.lifetime = multicast_lifetime_create();
-    d.token = add_with(m, counter(&d.releases), &options);
-    STORE(d.round, round);
-    CHECK_OK(multicast_lifetime_end(d.lifetime));
-    CHECK_EQ(LOAD(d.releases), round);
-    while (LOAD(d.finished) < round) sched_yield();
-    CHECK_EQ(LOAD(d.releases), round);
-  }
-  join_thread(remover);
-  CHECK_OK(multicast_destroy(m));
-}

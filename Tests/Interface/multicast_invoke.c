@@ -28,28 +28,6 @@ TEST_OF_MULTICAST(invoke_passes_event_payload_and_size_on) {
   CHECK(s.payload == NULL);
 }
 
-TEST_OF_MULTICAST(invoke_of_an_empty_multicast_calls_none) {
-  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 0);
-  add(m, counter(&calls));
-  CHECK_EQ(multicast_remove_all(m), 1);
-  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 0);
-}
-
-static multicast doomed;
-
-static void destroy_doomed(void *context, uint32_t event, const void *payload, size_t size) {
-  CHECK_STATUS(multicast_destroy(doomed), MULTICAST_PENDING);
-}
-
-TEST(invoke_returns_its_count_though_the_multicast_was_destroyed) {
-  doomed = multicast_create();
-  add(doomed, counter(&calls));
-  add(doomed, DELEGATE(destroy_doomed, NULL));
-  add(doomed, counter(&calls));
-  CHECK_EQ(multicast_invoke(doomed, 0, NULL, 0), 2);
-  CHECK_EQ(calls, 1);
-}
-
 /* ---- Visiting -------------------------------------------------------------------------------- */
 
 typedef struct visit {

@@ -105,18 +105,6 @@ TEST_OF_MEMORY(unique_again_and_again_takes_no_more_memory) {
   CHECK_EQ(allocated_bytes, before);
 }
 
-TEST_OF_MULTICAST(events_select_which_events_a_delegate_gets) {
-  int all = 0, some = 0;
-  multicast_add_options options = ADD_OPTIONS(.events = (UINT64_C(1) << 3) | (UINT64_C(1) << 63));
-  add(m, counter(&all));
-  add_with(m, counter(&some), &options);
-  for (uint32_t event = 0; event < 64; ++event) {
-    CHECK_EQ(multicast_invoke(m, event, NULL, 0), event == 3 || event == 63 ? 2 : 1);
-  }
-  CHECK_EQ(all, 64);
-  CHECK_EQ(some, 2);
-}
-
 TEST(events_of_one_bit_alone_select_that_event_alone_below_64) {
   multicast_queue q = queue_with(16, MULTICAST_OVERFLOW_REFUSE);
   for (uint32_t bit = 0; bit < 64; ++bit) {
@@ -136,13 +124,6 @@ TEST(events_of_one_bit_alone_select_that_event_alone_below_64) {
     CHECK_OK(multicast_destroy(m));
   }
   CHECK_OK(multicast_queue_destroy(q));
-}
-
-TEST_OF_MULTICAST(events_from_64_on_are_always_delivered) {
-  add_with(m, counter(&calls), &ADD_OPTIONS(.events = 1));
-  CHECK_EQ(multicast_invoke(m, 64, NULL, 0), 1);
-  CHECK_EQ(multicast_invoke(m, UINT32_MAX, NULL, 0), 1);
-  CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 0);
 }
 
 TEST_OF_MULTICAST(events_do_not_use_up_a_delegate_called_once) {

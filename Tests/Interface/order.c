@@ -34,17 +34,6 @@ TEST_OF_MULTICAST(order_is_by_priority_first) {
   CHECK_TEXT(text, "dbace");
 }
 
-TEST_OF_MULTICAST(order_among_equal_priorities_is_that_of_addition) {
-  char text[16] = "";
-  letter a = {text, 'a'}, b = {text, 'b'}, c = {text, 'c'}, d = {text, 'd'};
-  add_letter(m, &a, 1);
-  add_letter(m, &b, 2);
-  add_letter(m, &c, 1);
-  add_letter(m, &d, 2);
-  multicast_invoke(m, 0, NULL, 0);
-  CHECK_TEXT(text, "bdac");
-}
-
 TEST_OF_MULTICAST(order_survives_removals_and_growth) {
   /* 2,000 random adds and removals with five priorities, compared with a plain array. */
   enum { MOST = 600 };
@@ -96,15 +85,4 @@ TEST(order_of_add_many_is_that_of_the_array) {
   CHECK_OK(multicast_add_many(m, three, 3, &options, NULL));
   multicast_invoke(m, 0, NULL, 0);
   CHECK_TEXT(text, "abcz");
-}
-
-TEST_OF_MULTICAST(order_of_visit_is_that_of_invoke) {
-  char text[16] = "";
-  letter a = {text, 'a'}, b = {text, 'b'};
-  multicast_delegate listed[2];
-  add_letter(m, &a, -1);
-  add_letter(m, &b, 1);
-  CHECK_EQ(multicast_list(m, listed, 2), 2);
-  CHECK(listed[0].context == &b);
-  CHECK(listed[1].context == &a);
 }

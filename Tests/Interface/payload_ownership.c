@@ -50,20 +50,6 @@ TEST_OF_QUEUE(payload_is_released_once_if_multicast_is_destroyed_inside) {
 
 /* ---- Queued calls ---------------------------------------------------------------------------- */
 
-TEST_OF_QUEUE(payload_of_one_queued_call_is_released_after_it) {
-  cargo c = fresh;
-  seen s;
-  add_queued(m, seeing(&s), q);
-  CHECK_EQ(hand_over(m, &c), 1);
-  CHECK_EQ(c.releases, 0);
-  CHECK_EQ(run_elsewhere(q, 0), 1);
-  CHECK_EQ(c.releases, 1);
-  CHECK(s.payload == &c && s.size == sizeof c); /* nothing was copied */
-  CHECK_EQ(s.releases, 0);
-  CHECK_EQ(c.size, sizeof c);
-  CHECK(!pthread_equal(c.released_on, pthread_self()));
-}
-
 TEST_OF_MULTICAST(payload_of_many_calls_on_two_queues_is_released_after_last) {
   multicast_queue q[2];
   cargo c = fresh;

@@ -158,18 +158,6 @@ TEST(interest_is_notified_of_dead_contexts) {
   }
 }
 
-TEST_OF_HEARD(interest_is_notified_of_a_lifetime_that_ends) {
-  multicast_lifetime lifetime = multicast_lifetime_create();
-  multicast_add_options options = ADD_OPTIONS(.lifetime = lifetime);
-  multicast other = multicast_create();
-  add_with(m, noting('a'), &options);
-  add_with(other, noting('b'), &options);
-  add_with(m, noting('c'), &options);
-  expect_notified("+");
-  CHECK_OK(multicast_lifetime_end(lifetime));
-  expect_notified("-");
-}
-
 TEST(interest_is_notified_of_a_lifetime_end_in_each_multicast) {
   multicast_lifetime lifetime = multicast_lifetime_create();
   interest many[20];

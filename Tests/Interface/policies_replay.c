@@ -45,14 +45,6 @@ TEST_OF_REPLAY(replay_gives_a_new_delegate_the_last_invocations_in_order, 3) {
   CHECK_NOTED(invoke_number(target, 6), 3, "c3 c4 c5 a6 b6 c6");
 }
 
-TEST_OF_REPLAY(replay_needs_no_delegate_when_it_is_invoked, 2) {
-  CHECK_EQ(invoke_number(target, 1), 0);
-  CHECK_EQ(invoke_number(target, 2), 0);
-  CHECK_EQ(invoke_number(target, 3), 0);
-  add(target, noting('a'));
-  CHECK_TEXT(noted, "a2 a3");
-}
-
 TEST(replay_keeps_the_event_and_the_bytes) {
   static parcel p;
   unsigned char bytes[4000];

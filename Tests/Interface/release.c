@@ -22,18 +22,6 @@ TEST_OF_MULTICAST(release_runs_once_on_every_way_of_removing) {
   for (int i = 0; i < 8; ++i) CHECK_EQ(r[i], 1);
 }
 
-TEST_OF_MULTICAST(release_runs_once_for_each_add_of_the_same_delegate) {
-  int releases = 0;
-  multicast_add_options options = ADD_OPTIONS(.release = count_release);
-  add_with(m, counter(&releases), &options);
-  add_with(m, counter(&releases), &options);
-  add_with(m, counter(&releases), &options);
-  CHECK_OK(multicast_remove(m, counter(&releases)));
-  CHECK_EQ(releases, 1);
-  CHECK_EQ(multicast_remove_context(m, &releases), 2);
-  CHECK_EQ(releases, 3);
-}
-
 TEST(release_runs_when_an_add_fails) {
   int releases = 0;
   multicast_add_options options = ADD_OPTIONS(.release = count_release);

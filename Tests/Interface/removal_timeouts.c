@@ -4,20 +4,6 @@
 
 #include <signal.h>
 
-TEST(token_remove_within_gives_timeout_and_has_removed) {
-  running_call c;
-  begin_running_call(&c, by_token);
-  uint64_t start = now_ns();
-  CHECK_ERROR(multicast_token_remove_within(c.r.token, 30000000), TIMEOUT);
-  CHECK(now_ns() - start >= 30000000);
-  CHECK(!multicast_token_is_live(c.r.token));
-  CHECK_EQ(multicast_count(c.r.target), 0);
-  CHECK_EQ(LOAD(c.b.releases), 0);
-  gate_open(&c.b.let_go);
-  CHECK_EQ(invoke_finished(&c.i), 1);
-  CHECK_EQ(LOAD(c.b.releases), 1); /* released by the last call */
-}
-
 /* A wait does not poll: it uses hardly any processor time. */
 TEST(token_remove_within_sleeps_until_its_time_is_up) {
   running_call c;
@@ -29,33 +15,6 @@ TEST(token_remove_within_sleeps_until_its_time_is_up) {
     CHECK_ERROR(status, TIMEOUT);
   }
   expect_to_have_slept(begin);
-  gate_open(&c.b.let_go);
-  invoke_finished(&c.i);
-  CHECK_EQ(LOAD(c.b.releases), 1);
-}
-
-TEST(token_remove_within_zero_only_looks) {
-  running_call c;
-  begin_running_call(&c, by_token);
-  uint64_t start = now_ns();
-  CHECK_ERROR(multicast_token_remove_within(c.r.token, 0), TIMEOUT);
-  CHECK(now_ns() - start < UINT64_C(5000000000));
-  gate_open(&c.b.let_go);
-  invoke_finished(&c.i);
-  CHECK_EQ(LOAD(c.b.releases), 1);
-}
-
-TEST_OF_MULTICAST(token_remove_within_zero_of_an_idle_delegate_is_ok) {
-  multicast_token token = add(m, counter(&calls));
-  CHECK_OK(multicast_token_remove_within(token, 0));
-}
-
-TEST(token_remove_nowait_is_pending_while_a_call_runs) {
-  running_call c;
-  begin_running_call(&c, by_token);
-  CHECK_STATUS(multicast_token_remove_nowait(c.r.token), MULTICAST_PENDING);
-  CHECK(!LOAD(c.b.has_left));
-  CHECK_EQ(LOAD(c.b.releases), 0);
   gate_open(&c.b.let_go);
   invoke_finished(&c.i);
   CHECK_EQ(LOAD(c.b.releases), 1);

@@ -45,19 +45,6 @@ TEST(remove_waits_for_a_running_visit) {
   join_thread(visitor);
 }
 
-TEST(remove_waits_for_every_thread_that_calls) {
-  blocker b = BLOCKER_INIT;
-  enum { THREADS = 4 };
-  invoker invokers[THREADS];
-  removal r;
-  prepare_removal(&r, multicast_create(), &b, by_remove);
-  add(r.target, r.delegate);
-  for (int i = 0; i < THREADS; ++i) invoke_in_background(&invokers[i], r.target);
-  EVENTUALLY(LOAD(b.calls) == THREADS);
-  expect_to_wait(&r, MULTICAST_OK);
-  for (int i = 0; i < THREADS; ++i) CHECK_EQ(invoke_finished(&invokers[i]), 1);
-}
-
 static multicast nested_target;
 
 static void invoke_nested(void *context, uint32_t event, const void *payload, size_t size) {

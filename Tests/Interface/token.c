@@ -7,13 +7,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-TEST_OF_MULTICAST(token_is_live_from_add_to_removal) {
-  multicast_token token = add(m, counter(&calls));
-  CHECK(multicast_token_is_live(token));
-  CHECK_OK(multicast_token_remove(token));
-  expect_no(OF_TOKEN, token.id);
-}
-
 TEST_OF_MULTICAST(tokens_are_never_given_out_twice) {
   uint64_t previous = 0;
   for (int i = 0; i < 20000; ++i) {
@@ -29,11 +22,6 @@ TEST_OF_MULTICAST(token_removes_its_own_registration_among_equal_ones) {
   CHECK_OK(multicast_token_remove(second));
   CHECK(multicast_token_is_live(first));
   CHECK_EQ(multicast_count(m), 1);
-}
-
-TEST_OF_MULTICAST(token_remove_nowait_is_ok_when_no_call_runs) {
-  CHECK_OK(multicast_token_remove_nowait(add(m, counter(&calls))));
-  CHECK_EQ(multicast_count(m), 0);
 }
 
 typedef struct resumer {
@@ -167,17 +155,6 @@ TEST_OF_MULTICAST(token_current_in_a_visitor_is_the_visited_registration) {
   multicast_token token = add(m, counter(&calls)), current = {0};
   CHECK_EQ(multicast_visit(m, see_in_visit, &current), 1);
   CHECK_EQ(current.id, token.id);
-}
-
-static void remove_current(void *context, uint32_t event, const void *payload, size_t size) {
-  CHECK_STATUS(multicast_token_remove(multicast_token_current()), MULTICAST_PENDING);
-  CHECK(!multicast_token_is_live(multicast_token_current())); /* removed, but still current */
-}
-
-TEST_OF_MULTICAST(token_current_lets_a_delegate_remove_itself) {
-  add(m, DELEGATE(remove_current, NULL));
-  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
-  CHECK_EQ(multicast_count(m), 0);
 }
 
 static multicast_token outer_token, current_in_release;

@@ -154,14 +154,6 @@ TEST_OF_QUEUE(token_visit_of_a_queued_delegate_is_on_this_thread) {
   CHECK_TEXT(figures(q), "");
 }
 
-/* ---- Tokens that are none -------------------------------------------------------------------- */
-
-TEST_OF_MULTICAST(token_invoke_with_a_size_without_payload_is_invalid_argument) {
-  multicast_token t = add(m, noting('a'));
-  CHECK_ERROR(multicast_token_invoke(t, 0, NULL, 1), INVALID_ARGUMENT);
-  CHECK_TEXT(noted, "");
-}
-
 /* ---- Inside the call ------------------------------------------------------------------------- */
 
 typedef struct own {

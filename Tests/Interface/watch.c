@@ -388,31 +388,6 @@ TEST_OF_MULTICAST(statistics_of_the_next_registration_begin_at_0) {
   }
 }
 
-TEST_OF_MULTICAST(statistics_of_what_is_not_live_are_refused) {
-  multicast_token token = add(m, counter(&calls)), forged = {token.id ^ 1};
-  multicast_token_stats stats = MULTICAST_TOKEN_STATS_INIT;
-  CHECK_ERROR(multicast_token_statistics(forged, &stats), INVALID_HANDLE);
-  CHECK_ERROR(multicast_token_statistics(token, NULL), INVALID_ARGUMENT);
-  stats.struct_size -= 1;
-  CHECK_ERROR(multicast_token_statistics(token, &stats), INVALID_ARGUMENT);
-  stats.struct_size += 1;
-  CHECK_OK(multicast_token_remove(token));
-  CHECK_ERROR(multicast_token_statistics(token, &stats), INVALID_HANDLE);
-}
-
-TEST_OF_MULTICAST(statistics_for_a_newer_caller_are_0_where_they_are_not_known) {
-  struct {
-    multicast_token_stats stats;
-    uint64_t more;
-  } newer;
-  memset(&newer, 0xFF, sizeof newer);
-  newer.stats.struct_size = sizeof newer;
-  CHECK_OK(multicast_token_statistics(add(m, counter(&calls)), &newer.stats));
-  CHECK_EQ(newer.stats.calls, 0);
-  CHECK_EQ(newer.more, 0);
-  CHECK_EQ(newer.stats.struct_size, sizeof newer);
-}
-
 /* ---- Bad input ------------------------------------------------------------------------------- */
 
 TEST(watch_of_bad_input_is_refused) {

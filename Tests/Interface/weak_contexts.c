@@ -203,17 +203,3 @@ TEST(weak_under_a_lifetime_is_released_once_whichever_ends) {
     CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 0);
   }
 }
-
-/* ---- Sets ------------------------------------------------------------------------------------ */
-
-TEST_OF_MULTICAST(set_contains_nothing_that_has_died) {
-  counted c = {0, 0, 0, 0, 0, {0}, NULL};
-  multicast_lifetime l = multicast_lifetime_create();
-  add_with(m, counter(&calls), &ADD_OPTIONS(.lifetime = l));
-  add_counted(m, &c, 0);
-  CHECK_OK(multicast_lifetime_end(l));
-  CHECK(!multicast_contains(m, counter(&calls)));
-  multicast_invoke(m, 0, NULL, 0); /* finds that the other context is dead */
-  CHECK(!multicast_contains(m, DELEGATE(call_counted, &c)));
-  CHECK_EQ(multicast_count(m), 0);
-}
