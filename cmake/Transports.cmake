@@ -32,7 +32,8 @@ function(multicast_add_transport FOLDER ENGINE)
   set(map ${PROJECT_SOURCE_DIR}/cmake/${target}.map)
   set(all ${PROJECT_SOURCE_DIR}/Sources/Transports)
   file(GLOB sources CONFIGURE_DEPENDS
-    ${all}/${FOLDER}/*.c ${all}/Common/*.c ${all}/Common/Messages/*.c ${all}/Common/Names/*.c)
+    ${all}/${FOLDER}/*.c ${all}/Common/*.c ${all}/Common/Messages/*.c ${all}/Common/Names/*.c
+    ${all}/Common/Questions/*.c)
   add_library(${target} SHARED ${sources})
   add_library(multicast::${name} ALIAS ${target})
   set_target_properties(${target} PROPERTIES

@@ -19,6 +19,12 @@ void client_release(client *c) {
   if (client_drop(c)) client_free(c);
 }
 
+static void drop_answerers(const names *all) {
+  const known_name *name;
+  for (name = names_next(all, NULL); name != NULL; name = names_next(all, name))
+    answerer_drop(name->answerer);
+}
+
 void client_free(client *c) {
   if (c->wakeup >= 0) close(c->wakeup);
   /* In the child of a fork they may be half changed. */
@@ -26,6 +32,7 @@ void client_free(client *c) {
     outbox_free(&c->outbox);
     blocks_free(&c->blocks);
     names_free(&c->names);
+    drop_answerers(&c->answered);
     names_free(&c->answered);
     pthread_cond_destroy(&c->changed);
     pthread_mutex_destroy(&c->lock);

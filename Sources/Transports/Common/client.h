@@ -7,11 +7,11 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
-#include "Messages/arrivals.h"
 #include "Messages/blocks.h"
 #include "Messages/outbox.h"
 #include "Names/coding.h"
 #include "Names/names.h"
+#include "Questions/questions.h"
 #include "options.h"
 #include "process.h"
 
@@ -35,9 +35,17 @@ typedef struct engine {
   multicast_status (*prepare)(client *c, const void *options);
   /* On any thread, with a name, and a payload that is not too large. */
   multicast_status (*publish)(client *c, const char *name, uint32_t event, span payload);
-  /* On the thread that delivers: has a question answered. Negative: it cannot be. NULL: there are
-   * no questions. */
-  int64_t (*answer)(client *c, const char *name, uint32_t event, span payload, origin from);
+  /* On the thread that delivers, not under the lock: calls the function of a name. */
+  void (*answer)(const answerer *a, uint64_t handle, uint32_t event, span payload, origin from);
+  /* The same: tells who has asked that there will be no answer. NULL: that cannot be told. */
+  void (*refuse)(client *c, origin to, multicast_status why);
+  /* On any thread: an answer. */
+  multicast_status (*reply)(client *c, origin to, span payload);
+  /* On any thread, under the lock, which they may give up: asks, and waits for what is to be told
+   * next. NULL: `*status` says why, or there will be no more. */
+  inquiry *(*ask)(client *c, const query *q, multicast_status *status);
+  told *(*next)(client *c, inquiry *i, uint64_t deadline, multicast_status *status);
+  void (*forget)(inquiry *i); /* frees it */
   /* On any thread: the first observer of a name has come. NULL: that is all. */
   void (*observed)(client *c, const char *name);
   /* Of a publication. NULL: it has no header, and none is retained. */
@@ -84,6 +92,8 @@ struct client {
   outbox outbox;
   names names;
   names answered; /* names whose questions are answered here */
+  inquiry *inquiries; /* what is asked here */
+  uint64_t inquiry_numbers;
   arrivals arrivals;
   uint64_t arrived_bytes; /* of those, and of those that are delivered now */
   counts counts;

@@ -30,7 +30,7 @@ bool client_receive(client *c, const char *name, uint32_t event, span payload, o
 
 static int64_t deliver(client *c, const arrival *a) {
   if (a->from.peer != 0)
-    return c->engine->answer(c, a->name, a->event, (span){a->payload, a->size}, a->from);
+    return client_be_asked(c, a->name, a->event, (span){a->payload, a->size}, a->from);
   return multicast_broadcaster_deliver(c->settings.broadcaster, a->name, a->event,
                                        a->size == 0 ? NULL : a->payload, a->size);
 }

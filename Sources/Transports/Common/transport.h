@@ -47,6 +47,21 @@ multicast_status client_flush(const multicast_transport *transport, uint64_t tim
 multicast_status client_get_stats(const multicast_transport *transport, void *out, void *stats,
                                   size_t size, void (*fill)(const client *c, void *stats));
 
+/* ---- Questions that others ask: answers.c ---------------------------------------------------- */
+
+/* Like the exported functions; `function` is as the engine's header declares it. */
+multicast_status client_answer(const multicast_transport *transport, const char *name,
+                               void (*function)(void), void *context,
+                               void (*release)(void *context));
+multicast_status client_reply(uint64_t transport, origin to, const void *payload, size_t size);
+/* On the thread that delivers, not under the lock. Negative: nobody answers here. */
+int64_t client_be_asked(client *c, const char *name, uint32_t event, span payload, origin from);
+
+/* ---- Questions that are asked here: asking.c ------------------------------------------------- */
+
+multicast_status client_ask(const multicast_transport *transport, const query *q, visitor *visit,
+                            void *context);
+
 /* ---- Delivery: delivery.c -------------------------------------------------------------------- */
 
 /* What arrives waits in a list, and the thread delivers it to the observers. */

@@ -5,12 +5,10 @@
 
 #include "local.h"
 
-/* On the thread that delivers, not under the lock. Negative: nobody answers here, which is told. */
-int64_t local_answer(client *base, const char *name, uint32_t event, span payload, origin from);
-/* Tells who has asked, if there is room, that there will be no answer. */
-void answer_refuse(local_client *c, origin to, multicast_status why);
-/* Not in the child of a fork, and not under the lock. */
-void answerers_release(answerer *all);
+/* As `engine` says. It is refused if there is room. */
+void answer_call(const answerer *a, uint64_t handle, uint32_t event, span payload, origin from);
+void answer_refuse(client *base, origin to, multicast_status why);
+multicast_status answer_reply(client *base, origin to, span payload);
 
 /* The others are not sent. */
 static inline bool is_status_of_answer(uint32_t status) {

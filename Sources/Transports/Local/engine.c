@@ -2,6 +2,7 @@
 
 #include "../Common/transport.h"
 #include "answer.h"
+#include "question.h"
 #include "ring.h"
 #include "session.h"
 
@@ -79,7 +80,6 @@ static void free_client(client *base) {
   close_file(c->memory_file);
   close_file(c->poller);
   memory_close(&c->memory);
-  if (!client_is_in_child(base)) answerers_release(c->old_answerers);
   free(c->payload);
   texts_free(&c->texts);
 }
@@ -107,7 +107,12 @@ static const engine local = {.thread_name = "multicast-local",
                              .start = start,
                              .prepare = prepare,
                              .publish = local_publish,
-                             .answer = local_answer,
+                             .answer = answer_call,
+                             .refuse = answer_refuse,
+                             .reply = answer_reply,
+                             .ask = question_ask,
+                             .next = question_next,
+                             .forget = question_forget,
                              .observed = local_give_kept,
                              .run = session_run,
                              .end = session_end,

@@ -58,9 +58,6 @@ typedef struct peer {
   message held;
 } peer;
 
-/* A question that waits for answers: see question.c. */
-typedef struct inquiry inquiry;
-
 /* ---- The client ------------------------------------------------------------------------------ */
 
 typedef struct local_client {
@@ -80,9 +77,6 @@ typedef struct local_client {
   uint64_t told;         /* so many changes of names, of both kinds, are in the list */
   uint64_t peer_numbers;
   unsigned waits; /* so many calls wait for readers */
-  inquiry *inquiries;
-  uint64_t inquiry_numbers;
-  answerer *old_answerers; /* until the client is freed */
   uint64_t joined, gone, expelled, sent, unwanted, late;
 
   /* Only the thread uses these. */

@@ -102,11 +102,11 @@ static void deliver(local_client *c, const char *name, uint32_t event, span payl
   int64_t result;
   if (base->inbox.id != 0) {
     if (!client_receive(base, name, event, payload, from) && from.peer != 0)
-      answer_refuse(c, from, MULTICAST_ERROR_OUT_OF_MEMORY);
+      answer_refuse(base, from, MULTICAST_ERROR_OUT_OF_MEMORY);
     return;
   }
   if (from.peer != 0)
-    result = local_answer(base, name, event, payload, from);
+    result = client_be_asked(base, name, event, payload, from);
   else
     result = multicast_broadcaster_deliver(base->settings.broadcaster, name, event, payload.at,
                                            payload.size);
@@ -132,7 +132,7 @@ static void heed(local_client *c, const peer *p, const entry *r, const char *nam
     deliver(c, name, r->event, payload, from);
   } else {
     client_count_lost(&c->base);
-    if (from.peer != 0) answer_refuse(c, from, MULTICAST_ERROR_OUT_OF_MEMORY);
+    if (from.peer != 0) answer_refuse(&c->base, from, MULTICAST_ERROR_OUT_OF_MEMORY);
   }
 }
 

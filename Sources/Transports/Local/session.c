@@ -297,7 +297,7 @@ void session_end(client *base) {
   local_client *c = (local_client *)base;
   leave(c);
   pthread_mutex_lock(&base->lock);
-  topics_free(&base->names, &c->old_answerers);
-  topics_free(&base->answered, &c->old_answerers);
+  topics_free(&base->names);
+  topics_free(&base->answered);
   pthread_mutex_unlock(&base->lock);
 }

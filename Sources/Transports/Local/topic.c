@@ -88,8 +88,7 @@ void local_give_kept(client *base, const char *name) {
   }
 }
 
-/* The functions of those that have answered may be called yet. */
-void topics_free(const names *all, answerer **old) {
+void topics_free(const names *all) {
   known_name *name;
   for (name = names_next(all, NULL); name != NULL; name = names_next(all, name)) {
     topic *t = name->subscription;
@@ -98,10 +97,6 @@ void topics_free(const names *all, answerer **old) {
       value *v = t->values;
       t->values = v->next;
       free(v);
-    }
-    if (t->answerer != NULL) {
-      t->answerer->next = *old;
-      *old = t->answerer;
     }
     free(t);
     name->subscription = NULL;

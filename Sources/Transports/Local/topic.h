@@ -16,16 +16,6 @@ typedef struct value {
   unsigned char payload[];
 } value;
 
-/* Who answers the questions of a name here. */
-typedef struct answerer {
-  struct answerer *next;
-  int references; /* the topic's or the client's, and those of calls */
-  void (*function)(void *context, const multicast_local_question *question, uint32_t event,
-                   const void *payload, size_t size);
-  void *context;
-  void (*release)(void *context);
-} answerer;
-
 /* What is known of a name beside its observers here: the `subscription` of a known_name. A name
  * whose questions are answered has another one. */
 typedef struct topic {
@@ -33,7 +23,6 @@ typedef struct topic {
   /* Under the lock. */
   places wanted_by; /* the peers that have observers of it, or answer its questions */
   value *values;
-  answerer *answerer; /* NULL: none here */
   /* Only the thread uses these: names by their last change, all that had observers here. */
   struct topic *previous, *next;
   bool is_listed, is_of_questions;
@@ -47,7 +36,7 @@ size_t topic_kept(const topic *t); /* the room that its values take in the ring 
 value *topic_value(const topic *t, uint32_t event);
 value *value_make(uint32_t event, span payload); /* NULL: no memory */
 void topic_keep(topic *t, value *v);             /* in place of that of the same event */
-void topics_free(const names *all, answerer **old); /* `old` gets who has answered */
+void topics_free(const names *all);
 
 /* Not under the lock. Delivers what is kept of a name to its first observer in this process. */
 void local_give_kept(client *base, const char *name);

@@ -16,6 +16,7 @@ typedef struct known_name {
   int state;
   void *subscription;
   struct known_name *next_subscribed;
+  struct answerer *answerer; /* of its questions; NULL: none here */
   char text[];
 } known_name;
 

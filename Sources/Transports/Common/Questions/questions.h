@@ -1,0 +1,57 @@
+/* What questions are made of: who answers them here, and those that are asked here. */
+
+#ifndef MULTICAST_TRANSPORTS_QUESTIONS_H
+#define MULTICAST_TRANSPORTS_QUESTIONS_H
+
+#include "../Messages/arrivals.h"
+
+#include <multicast.h>
+
+/* Who answers the questions of a name. */
+typedef struct answerer {
+  int references;         /* the name's, and those of calls */
+  void (*function)(void); /* as the engine's header declares it */
+  void *context;
+  void (*release)(void *context);
+} answerer;
+
+/* Not in the child of a fork, and not under a lock: releases the last one. NULL: nothing. */
+void answerer_drop(answerer *a);
+
+/* What is asked. */
+typedef struct query {
+  const char *name;
+  uint32_t event;
+  span payload;
+  uint64_t deadline;
+} query;
+
+/* What `visit` is to be told. */
+typedef struct told {
+  struct told *next;
+  multicast_status status;
+  int32_t pid;
+  const char *peer;
+  void *payload; /* NULL: there are no bytes */
+  size_t size;
+} told;
+
+typedef bool visitor(void *context, multicast_status status, int32_t pid, const char *peer,
+                     const void *payload, size_t size);
+
+/* A question that waits for answers. It has memory of its own: if a function of the caller ends the
+ * thread, it stays here, with the reference to the client. An engine's own inquiry begins with this
+ * one. */
+typedef struct inquiry {
+  struct inquiry *next;
+  uint64_t number;
+  told *first, **last; /* in the order in which it has come */
+} inquiry;
+
+void inquiry_add(inquiry **all, inquiry *i);
+void inquiry_remove(inquiry **all, inquiry *i);
+inquiry *inquiry_find(inquiry *all, uint64_t number); /* NULL: nobody waits for it */
+void inquiry_tell(inquiry *i, told *t);
+told *inquiry_take(inquiry *i); /* NULL: there is nothing to tell */
+
+#endif
