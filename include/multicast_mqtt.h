@@ -45,6 +45,11 @@ extern "C" {
  *              It gives it to each transport that subscribes later, for the first observer of a
  *              name. A further observer at the same broadcaster is not notified of it, nor are
  *              those of the publishing transport, but with MULTICAST_MQTT_PLAIN they are.
+ * Questions    The question E of the name N is published as PREFIX/%?N/E, with QoS 1: so the broker
+ *              may say that nobody gets it. Its response topic is PREFIX/%=ID, and its correlation
+ *              data NUMBER: 16 hexadecimal digits each. Answers are published there, as `qos` says,
+ *              with the same data. Both are messages as above, and are never retained. So other
+ *              programs can answer, and ask if they have such a topic. It needs MQTT 5.
  * Security     A client that the broker lets publish notifies; one that it lets subscribe reads.
  *              The broker's access control and TLS are the boundary. Observers check payloads.
  * Threads      A transport has one thread. It calls `changed`, and the observers if there is no
@@ -256,11 +261,131 @@ MULTICAST_API multicast_status multicast_mqtt_connect(const multicast_mqtt_optio
 MULTICAST_API multicast_status multicast_mqtt_flush(const multicast_transport *transport,
                                                     uint64_t timeout_ns);
 
-/* ---- 3. Statistics --------------------------------------------------------------------------- */
+/* ---- 3. Questions ---------------------------------------------------------------------------- */
+
+/// Where an answer goes.
+///
+/// May be copied, and kept as long as one likes: nothing is to be released.
+/// The fields are the library's.
+///
+/// @since 1.1
+typedef struct multicast_mqtt_question {
+  uint64_t transport;  ///< Of the one that answers. Zero: no question.
+  uint64_t peer;       ///< The one that asks.
+  uint64_t number;     ///< Which of its questions it is.
+} multicast_mqtt_question;
+
+/// From now on this transport answers the questions that others ask of a name.
+///
+/// The name is subscribed at the broker; multicast_mqtt_flush() waits for that. Several transports
+/// may answer a name: each gets each question. This transport does not get its own ones. A question
+/// that has no place for answers that this library knows is dropped and counted (`ignored`).
+///
+/// @param transport  As multicast_mqtt_connect() made it.
+/// @param name       1 to 255 bytes. Names of questions and of notifications are different ones.
+/// @param function   Called for each question, where observers are called; it may answer with
+///                   multicast_mqtt_reply(), or keep a copy of the question and answer later.
+///                   `question` and `payload` are valid until it returns. It replaces an earlier
+///                   function of the name. NULL: questions are not answered any more.
+/// @param context    Passed to the two functions.
+/// @param release    Runs once, on any thread, when `context` is not used any more: after the
+///                   function was replaced and its calls have returned, or after the transport's
+///                   release; also if this fails. Not in the child of a fork. May be NULL; not
+///                   used if `function` is NULL.
+/// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE: not a transport of this library, or it has
+///         been released; MULTICAST_ERROR_INVALID_ARGUMENT: not a name; MULTICAST_ERROR_NOT_FOUND:
+///         no function, and none to replace; MULTICAST_ERROR_STATE: in the child of a fork;
+///         MULTICAST_ERROR_OUT_OF_MEMORY.
+///
+/// Threads:   any. It does not wait: a call of an earlier function may go on.
+/// Reentry:   the function may call this, and reply, but not ask with this transport, unless that
+///            has a `queue`.
+/// Cost:      O(1), and a subscription.
+/// @since 1.1
+MULTICAST_API multicast_status multicast_mqtt_answer(
+    const multicast_transport *transport, const char *name,
+    void (*function)(void *context, const multicast_mqtt_question *question, uint32_t event,
+                     const void *payload, size_t size),
+    void *context, void (*release)(void *context));
+
+/// Answers a question: its asker is told MULTICAST_OK and gets the payload.
+///
+/// A question that nobody replies to ends with the asker's time. An asker that
+/// waits for more than one answer gets each reply, also several to one question.
+///
+/// @param question  As the function got it, or a copy.
+/// @param payload   The answer; may be NULL if there are no bytes.
+/// @param size      Bytes at `payload`, up to `max_payload`.
+/// @return MULTICAST_OK: it is published, as a notification is; the broker does not say whether the
+///         asker is there, and waits for it; MULTICAST_ERROR_QUEUE_FULL: `capacity` publications
+///         wait, try again; MULTICAST_ERROR_LIMIT: larger than `max_payload`;
+///         MULTICAST_ERROR_INVALID_HANDLE: not a question, or its transport has been released;
+///         MULTICAST_ERROR_INVALID_ARGUMENT: NULL; MULTICAST_ERROR_STATE: in the child of a fork,
+///         and as MULTICAST_MQTT_REFUSE_OFFLINE says; MULTICAST_ERROR_OUT_OF_MEMORY.
+///
+/// Threads:   any.
+/// Cost:      as publishing.
+/// @since 1.1
+MULTICAST_API multicast_status multicast_mqtt_reply(const multicast_mqtt_question *question,
+                                                    const void *payload, size_t size);
+
+/// Asks all that answer a name, and waits for their answers.
+///
+/// `visit` is called once for each answer, in the order in which they arrive, with MULTICAST_OK and
+/// the payload, which is valid until it returns, and NULL if there are no bytes. The broker does
+/// not say who answers, nor how many there are, nor that one has ended without an answer: `pid` is
+/// 0, and `peer` is empty. `visit` is what multicast_local_ask() takes, which knows these. If it
+/// returns false, that is enough: it is not called again, and this returns. So who wants the first
+/// answer returns `status != MULTICAST_OK`, and who wants all that come in a certain time returns
+/// true. An answer that comes later is dropped and counted (`ignored`).
+///
+/// Without a connection it waits for one. An answer may be lost as a notification may.
+///
+/// @param transport   As multicast_mqtt_connect() made it.
+/// @param name        As it is answered.
+/// @param event       Passed on to those that answer, as the payload.
+/// @param payload     Copied; may be NULL if there are no bytes.
+/// @param size        Bytes at `payload`, up to `max_payload`.
+/// @param timeout_ns  Nanoseconds on the monotonic clock, the wait for a connection included. When
+///                    they are over, a question that was not sent yet never is. MULTICAST_FOREVER:
+///                    no limit.
+/// @param visit       Not NULL. It must not end the thread.
+/// @param context     Passed to `visit`.
+/// @return MULTICAST_OK: `visit` has returned false, or the time is over and there were answers;
+///         MULTICAST_ERROR_TIMEOUT: the time is over, and there was none;
+///         MULTICAST_ERROR_NOT_FOUND, at once: nobody answers the name. Brokers need not say so:
+///         then there is the timeout. mosquitto does, unless this transport answers it itself;
+///         MULTICAST_ERROR_STATE: the connection was lost meanwhile, and somebody may have got the
+///         question; the broker has refused it; the connection is one of MQTT 3.1.1, which has no
+///         questions; there is none, and MULTICAST_MQTT_REFUSE_OFFLINE is set; on the transport's
+///         thread; in the child of a fork; MULTICAST_ERROR_QUEUE_FULL: `capacity` publications
+///         wait, or so many answers wait for `visit`, and one is lost;
+///         MULTICAST_ERROR_LIMIT: larger than `max_payload`;
+///         MULTICAST_ERROR_INVALID_ARGUMENT: not a name, or NULL; MULTICAST_ERROR_INVALID_HANDLE:
+///         not a transport of this library, or it has been released, also meanwhile;
+///         MULTICAST_ERROR_OUT_OF_MEMORY, also for an answer, which is lost.
+///
+/// Threads:   any, several at once, but not the transport's. `visit` runs on this one, under no
+///            lock. A `queue` that this thread runs is not run meanwhile.
+/// Reentry:   observers and functions that answer may ask if the transport has a `queue`, and with
+///            another transport. `visit` may call anything.
+/// Cost:      as publishing, and a copy of each answer. The first question of a transport also
+///            subscribes where answers come.
+/// @since 1.1
+MULTICAST_API multicast_status multicast_mqtt_ask(
+    const multicast_transport *transport, const char *name, uint32_t event, const void *payload,
+    size_t size, uint64_t timeout_ns,
+    bool (*visit)(void *context, multicast_status status, int32_t pid, const char *peer,
+                  const void *payload, size_t size),
+    void *context);
+
+/* ---- 4. Statistics --------------------------------------------------------------------------- */
 
 /// What a transport has done since it was made.
 ///
 /// At every moment `published` is `waiting`, `sending`, `sent`, `dropped` and `rejected` together.
+/// Questions and answers are publications, and messages, too. A question that arrives counts as a
+/// notification; an answer that arrives in time is `received` only.
 ///
 /// @since 1.1
 typedef struct multicast_mqtt_stats {
@@ -282,8 +407,8 @@ typedef struct multicast_mqtt_stats {
   uint64_t sending;
   /// Publications that were written, with `qos` 0, or acknowledged.
   uint64_t sent;
-  /// Publications that were dropped: for newer ones, because the connection was lost, for lack of
-  /// memory, or at `release`.
+  /// Publications that were dropped: for newer ones, because the connection was lost, because
+  /// nobody waits for the answer any more, for lack of memory, or at `release`.
   uint64_t dropped;
   /// Publications that the broker has refused.
   uint64_t rejected;
@@ -296,7 +421,7 @@ typedef struct multicast_mqtt_stats {
   /// Messages that came back from the broker and were not delivered.
   uint64_t echoes;
   /// Messages that were not delivered: not a topic or a version of this library, a name without
-  /// observers, or too large.
+  /// observers, too large, or an answer that nobody waits for.
   uint64_t ignored;
   /// Messages that were not delivered: no memory, the broadcaster was destroyed, or `queue` did not
   /// take them or has dropped them since, for newer ones or when it was destroyed.

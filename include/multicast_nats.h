@@ -40,6 +40,9 @@ extern "C" {
  * Late observers
  *              The server keeps no value. An observer that registers later is not notified of what
  *              was before, in the publishing process and elsewhere.
+ * Questions    The question E of the name N is published as PREFIX.%?N.E, with the reply subject
+ *              _INBOX.ID.NUMBER: 16 hexadecimal digits each. Answers are published there. So other
+ *              programs can answer, and ask if they have such a subject.
  * Security     A client that the server lets publish notifies; one that it lets subscribe reads.
  *              The server's permissions and TLS are the boundary. Observers check payloads.
  * Threads      A transport has one thread. It calls `changed`, and the observers if there is no
@@ -237,11 +240,132 @@ MULTICAST_API multicast_status multicast_nats_connect(const multicast_nats_optio
 MULTICAST_API multicast_status multicast_nats_flush(const multicast_transport *transport,
                                                     uint64_t timeout_ns);
 
-/* ---- 3. Statistics --------------------------------------------------------------------------- */
+/* ---- 3. Questions ---------------------------------------------------------------------------- */
+
+/// Where an answer goes.
+///
+/// May be copied, and kept as long as one likes: nothing is to be released.
+/// The fields are the library's.
+///
+/// @since 1.1
+typedef struct multicast_nats_question {
+  uint64_t transport;  ///< Of the one that answers. Zero: no question.
+  uint64_t peer;       ///< The one that asks.
+  uint64_t number;     ///< Which of its questions it is.
+} multicast_nats_question;
+
+/// From now on this transport answers the questions that others ask of a name.
+///
+/// The name is subscribed at the server; multicast_nats_flush() waits for that. Several transports
+/// may answer a name: each gets each question. This transport does not get its own ones. A question
+/// that has no place for answers that this library knows is dropped and counted (`ignored`).
+///
+/// @param transport  As multicast_nats_connect() made it.
+/// @param name       1 to 255 bytes. Names of questions and of notifications are different ones.
+/// @param function   Called for each question, where observers are called; it may answer with
+///                   multicast_nats_reply(), or keep a copy of the question and answer later.
+///                   `question` and `payload` are valid until it returns. It replaces an earlier
+///                   function of the name. NULL: questions are not answered any more.
+/// @param context    Passed to the two functions.
+/// @param release    Runs once, on any thread but libnats's, when `context` is not used any more:
+///                   after the function was replaced and its calls have returned, or after the
+///                   transport's release; also if this fails. Not in the child of a fork. May be
+///                   NULL; not used if `function` is NULL.
+/// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE: not a transport of this library, or it has
+///         been released; MULTICAST_ERROR_INVALID_ARGUMENT: not a name; MULTICAST_ERROR_NOT_FOUND:
+///         no function, and none to replace; MULTICAST_ERROR_STATE: in the child of a fork;
+///         MULTICAST_ERROR_OUT_OF_MEMORY.
+///
+/// Threads:   any. It does not wait: a call of an earlier function may go on.
+/// Reentry:   the function may call this, and reply, but not ask with this transport, unless that
+///            has a `queue`.
+/// Cost:      O(1), and a subscription.
+/// @since 1.1
+MULTICAST_API multicast_status multicast_nats_answer(
+    const multicast_transport *transport, const char *name,
+    void (*function)(void *context, const multicast_nats_question *question, uint32_t event,
+                     const void *payload, size_t size),
+    void *context, void (*release)(void *context));
+
+/// Answers a question: its asker is told MULTICAST_OK and gets the payload.
+///
+/// A question that nobody replies to ends with the asker's time. An asker that
+/// waits for more than one answer gets each reply, also several to one question.
+///
+/// @param question  As the function got it, or a copy.
+/// @param payload   The answer; may be NULL if there are no bytes.
+/// @param size      Bytes at `payload`, up to `max_payload`.
+/// @return MULTICAST_OK: it is published, as a notification is; the server does not say whether the
+///         asker is there, and waits for it; MULTICAST_ERROR_QUEUE_FULL: `capacity` publications
+///         wait, try again; MULTICAST_ERROR_LIMIT: larger than `max_payload`, or than the server
+///         takes;
+///         MULTICAST_ERROR_INVALID_HANDLE: not a question, or its transport has been released;
+///         MULTICAST_ERROR_INVALID_ARGUMENT: NULL; MULTICAST_ERROR_STATE: in the child of a fork,
+///         and as MULTICAST_NATS_REFUSE_OFFLINE says; MULTICAST_ERROR_OUT_OF_MEMORY.
+///
+/// Threads:   any.
+/// Cost:      as publishing.
+/// @since 1.1
+MULTICAST_API multicast_status multicast_nats_reply(const multicast_nats_question *question,
+                                                    const void *payload, size_t size);
+
+/// Asks all that answer a name, and waits for their answers.
+///
+/// `visit` is called once for each answer, in the order in which they arrive, with MULTICAST_OK and
+/// the payload, which is valid until it returns, and NULL if there are no bytes. The server does
+/// not say who answers, nor how many there are, nor that one has ended without an answer: `pid` is
+/// 0, and `peer` is empty. `visit` is what multicast_local_ask() takes, which knows these. If it
+/// returns false, that is enough: it is not called again, and this returns. So who wants the first
+/// answer returns `status != MULTICAST_OK`, and who wants all that come in a certain time returns
+/// true. An answer that comes later is dropped and counted (`ignored`).
+///
+/// Without a connection it waits for one. An answer may be lost as a notification may.
+///
+/// @param transport   As multicast_nats_connect() made it.
+/// @param name        As it is answered.
+/// @param event       Passed on to those that answer, as the payload.
+/// @param payload     Copied; may be NULL if there are no bytes.
+/// @param size        Bytes at `payload`, up to `max_payload`.
+/// @param timeout_ns  Nanoseconds on the monotonic clock, the wait for a connection included. When
+///                    they are over, a question that was not sent yet never is. MULTICAST_FOREVER:
+///                    no limit.
+/// @param visit       Not NULL. It must not end the thread.
+/// @param context     Passed to `visit`.
+/// @return MULTICAST_OK: `visit` has returned false, or the time is over and there were answers;
+///         MULTICAST_ERROR_TIMEOUT: the time is over, and there was none;
+///         MULTICAST_ERROR_NOT_FOUND, at once: nobody answers the name. Servers before 2.2 do not
+///         say so: then there is the timeout;
+///         MULTICAST_ERROR_STATE: the connection was lost meanwhile, and somebody may have got the
+///         question; there is none, and MULTICAST_NATS_REFUSE_OFFLINE is set; on the transport's
+///         thread; in the child of a fork; MULTICAST_ERROR_QUEUE_FULL: `capacity` publications
+///         wait, or so many answers wait for `visit`, and one is lost;
+///         MULTICAST_ERROR_LIMIT: larger than `max_payload`, or than the server takes;
+///         MULTICAST_ERROR_INVALID_ARGUMENT: not a name, or NULL; MULTICAST_ERROR_INVALID_HANDLE:
+///         not a transport of this library, or it has been released, also meanwhile;
+///         MULTICAST_ERROR_OUT_OF_MEMORY, also for an answer, which is lost.
+///
+/// Threads:   any, several at once, but not the transport's. `visit` runs on this one, under no
+///            lock. A `queue` that this thread runs is not run meanwhile.
+/// Reentry:   observers and functions that answer may ask if the transport has a `queue`, and with
+///            another transport. `visit` may call anything.
+/// Cost:      as publishing, and a copy of each answer. The first question of a transport also
+///            subscribes where answers come.
+/// @since 1.1
+MULTICAST_API multicast_status multicast_nats_ask(
+    const multicast_transport *transport, const char *name, uint32_t event, const void *payload,
+    size_t size, uint64_t timeout_ns,
+    bool (*visit)(void *context, multicast_status status, int32_t pid, const char *peer,
+                  const void *payload, size_t size),
+    void *context);
+
+/* ---- 4. Statistics --------------------------------------------------------------------------- */
 
 /// What a transport has done since it was made.
 ///
 /// At every moment `published` is `waiting`, `sending`, `sent` and `dropped` together.
+/// Questions and answers are publications, and messages, too. A question that arrives counts as a
+/// notification; an answer that arrives in time is `received` only, as is the server's word that
+/// nobody answers.
 ///
 /// @since 1.1
 typedef struct multicast_nats_stats {
@@ -266,8 +390,8 @@ typedef struct multicast_nats_stats {
   /// Publications that were written to a connection.
   uint64_t sent;
   /// Publications that were dropped: for newer ones; too large for the server; because the
-  /// connection ended while they were being written, so that the server may have some; for lack of
-  /// memory; or at `release`.
+  /// connection ended while they were being written, so that the server may have some; because
+  /// nobody waits for the answer any more; for lack of memory; or at `release`.
   uint64_t dropped;
   /// How often the server has said that this client may not publish. These count as `sent`, too.
   uint64_t rejected;
@@ -277,7 +401,8 @@ typedef struct multicast_nats_stats {
   uint64_t received;
   /// Messages that were delivered to the broadcaster. With `queue`: when that is run.
   uint64_t delivered;
-  /// Messages that were not delivered: not a subject of this library, or too large.
+  /// Messages that were not delivered: not a subject of this library, too large, or an answer that
+  /// nobody waits for.
   uint64_t ignored;
   /// Messages that were not delivered: no memory, the broadcaster was destroyed, or `queue` did not
   /// take them or has dropped them since, for newer ones or when it was destroyed.

@@ -97,12 +97,6 @@ bool note_peer(peer *p, transport_state state, int32_t pid, const char *name) {
   }
 }
 
-uint64_t time_now(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 /* ---- Others ---------------------------------------------------------------------------------- */
 
 FUNCTION(count_arrived, int *arrived) { ADD(*arrived, 1); }

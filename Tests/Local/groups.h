@@ -3,11 +3,9 @@
 #ifndef GROUPS_H
 #define GROUPS_H
 
-#include "../Transports/Harness/broker.h"
+#include "../Transports/Harness/asking.h"
 
 #include <time.h>
-
-uint64_t time_now(void); /* in nanoseconds */
 
 /* A process with a peer, which has observers of some names and does no more. To be started before
  * this process has threads. */
@@ -19,8 +17,5 @@ typedef struct remote {
 /* It joins the group of the port when that is there. `name`: the peer's. */
 remote remote_start(int port, const char *name, const char *const *names);
 void remote_end(remote *r, int signal);
-
-/* Waits until so many others are known, and they know the names of this one. */
-void peer_meet(peer *p, int others);
 
 #endif

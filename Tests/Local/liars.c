@@ -1,7 +1,7 @@
 /* Peers that break the rules of questions and answers: what is no entry ends the connection, and
  * answers that nobody waits for are dropped. */
 
-#include "asking.h"
+#include "groups.h"
 #include "strangers.h"
 
 static const uint64_t a_while = 50000000, ten_seconds = 10000000000u;

@@ -16,6 +16,8 @@
 #define TRANSPORT_HAS_PEERS
 #define TRANSPORT_FLAGS 0u /* all that there are */
 #define TRANSPORT_FLUSH_CONNECTS true
+/* Answers that nobody waited for; brokers count them with others. */
+#define TRANSPORT_LATE(stats) ((stats).late)
 #define TRANSPORT_DROPPED(stats) 0u
 #define TRANSPORT_HAS_SENT(stats, count) ((stats).published == (count))
 #define TRANSPORT_IS_CONNECTED(stats) ((stats).connected != 0)

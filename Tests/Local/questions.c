@@ -1,6 +1,6 @@
 /* Questions, and what their askers are told. */
 
-#include "asking.h"
+#include "groups.h"
 #include "strangers.h"
 
 #include <signal.h>
@@ -11,15 +11,6 @@
 
 static const uint64_t ten_seconds = 10000000000u;
 
-/* Two or three peers, which have met. */
-static void start(broker *b, peer *here, peer *there, peer *third) {
-  broker_start(b, NULL);
-  peer_connect_with(here, b->port, &OPTIONS(.name = "here"));
-  peer_connect_with(there, b->port, &OPTIONS(.name = "there"));
-  if (third != NULL) peer_connect_with(third, b->port, &OPTIONS(.name = "third"));
-  peer_meet(here, third == NULL ? 1 : 2);
-}
-
 /* ---- Answers --------------------------------------------------------------------------------- */
 
 TEST(each_peer_that_answers_is_asked_once) {
@@ -27,7 +18,7 @@ TEST(each_peer_that_answers_is_asked_once) {
   SCOPED peer here, there, third;
   responder a = {"a", 0, 0}, z = {"z", 0, 0};
   told t = {0};
-  start(&b, &here, &there, &third);
+  start_peers(&b, &here, &there, &third);
   peer_answer(&there, "q", &a);
   peer_answer(&third, "q", &z);
   peer_answer(&here, "q", &a); /* does not get its own */
@@ -59,77 +50,6 @@ TEST(each_peer_that_answers_is_asked_once) {
   broker_delete(&b);
 }
 
-TEST_OF_BROKER(questions_come_in_order_with_notifications, NULL) {
-  SCOPED peer here, there;
-  responder a = {"a", 0, 0};
-  told t = {0};
-  int calls = 0;
-  peer_connect_to(&here, b);
-  peer_connect_to(&there, b);
-  peer_observe(&there, "q", counter(&calls)); /* another one than the question's name */
-  peer_answer(&there, "q", &a);
-  peer_meet(&here, 1);
-  for (int i = 1; i <= 100; ++i) {
-    CHECK_OK(peer_publish(&here, "q", 1, "x", 1));
-    CHECK_OK(ask(&here, &t, "q", "", ten_seconds));
-    CHECK_EQ(LOAD(calls), i);
-    CHECK_EQ(LOAD(a.calls), i);
-  }
-  peer_release(&here);
-  peer_release(&there);
-}
-
-TEST_OF_BROKER(who_comes_late_knows_who_answers, NULL) {
-  SCOPED peer here, there;
-  responder a = {"a", 0, 0};
-  told t = {0};
-  peer_connect_to(&there, b);
-  peer_answer(&there, "q", &a);
-  peer_connect_to(&here, b); /* is told that it has connected when it knows */
-  CHECK_OK(ask(&here, &t, "q", "", ten_seconds));
-  CHECK_EQ(t.answers, 1);
-  peer_release(&here);
-  peer_release(&there);
-}
-
-/* Answers on another thread. */
-typedef struct late_reply {
-  multicast_local_question question;
-  const char *text;
-  int result;
-} late_reply;
-
-THREAD(reply_later, late_reply *r) {
-  EVENTUALLY(LOAD(r->question.transport) != 0);
-  pause_ms(20);
-  STORE(r->result, multicast_local_reply(&r->question, r->text, strlen(r->text)));
-}
-
-TEST(question_can_be_answered_later_and_once) {
-  broker b;
-  SCOPED peer here, there;
-  late_reply r = {{0, 0, 0}, "later", 1};
-  told t = {0};
-  start(&b, &here, &there, NULL);
-  CHECK_OK(multicast_local_answer(&there.transport, "q", keep_question, &r.question, NULL));
-  peer_flush(&there);
-  pthread_t thread = start_thread(reply_later, &r);
-  CHECK_OK(ask(&here, &t, "q", "", ten_seconds));
-  join_thread(thread);
-  CHECK_EQ(r.result, MULTICAST_OK);
-  CHECK_TEXT(t.each[0].payload, "later");
-  /* The second one is dropped. */
-  CHECK_OK(multicast_local_reply(&r.question, "again", 5));
-  EVENTUALLY(peer_stats(&here).late == 1);
-  /* Its asker has gone; its transport has. */
-  peer_release(&here);
-  EVENTUALLY(peer_stats(&there).peers == 0);
-  CHECK_ERROR(multicast_local_reply(&r.question, "x", 1), NOT_FOUND);
-  peer_release(&there);
-  CHECK_ERROR(multicast_local_reply(&r.question, "x", 1), INVALID_HANDLE);
-  broker_delete(&b);
-}
-
 TEST(large_questions_and_answers) {
   enum { SIZE = (1 << 15) - 1024 };
   static char bytes[SIZE + 1];
@@ -146,7 +66,7 @@ TEST(large_questions_and_answers) {
   peer_flush(&there);
   for (int i = 0; i < 20; ++i) {
     STORE(r.question.transport, 0);
-    pthread_t thread = start_thread(reply_later, &r);
+    pthread_t thread = start_reply(&r);
     CHECK_OK(ask(&here, &t, "q", bytes, ten_seconds));
     join_thread(thread);
     CHECK_EQ(r.result, MULTICAST_OK);
@@ -162,33 +82,6 @@ TEST(large_questions_and_answers) {
 }
 
 /* ---- No answers ------------------------------------------------------------------------------ */
-
-TEST(nobody_answers_is_told_at_once) {
-  broker b;
-  SCOPED peer here, there;
-  responder a = {"a", 0, 0};
-  told t = {0};
-  int calls = 0;
-  start(&b, &here, &there, NULL);
-  peer_observe(&there, "q", counter(&calls));
-  CHECK_ERROR(ask(&here, &t, "q", "", MULTICAST_FOREVER), NOT_FOUND);
-  peer_answer(&there, "q", &a);
-  CHECK_OK(ask(&here, &t, "q", "", ten_seconds));
-  CHECK_OK(multicast_local_answer(&there.transport, "q", NULL, NULL, NULL));
-  EVENTUALLY(LOAD(a.releases) == 1);
-  peer_flush(&there);
-  CHECK_ERROR(ask(&here, &t, "q", "", MULTICAST_FOREVER), NOT_FOUND);
-  CHECK_EQ(t.count, 0);
-  CHECK_EQ(peer_stats(&here).refused, 2);
-  peer_answer(&there, "q", &a);
-  CHECK_OK(ask(&here, &t, "q", "", ten_seconds));
-  peer_release(&there);
-  EVENTUALLY(peer_stats(&here).peers == 0);
-  CHECK_ERROR(ask(&here, &t, "q", "", MULTICAST_FOREVER), NOT_FOUND);
-  CHECK_EQ(LOAD(calls), 0);
-  peer_release(&here);
-  broker_delete(&b);
-}
 
 static gate busy = GATE_INIT;
 
@@ -207,7 +100,7 @@ TEST(peer_that_does_not_answer_any_more_says_so) {
   SCOPED peer here, there;
   responder a = {"a", 0, 0};
   told t = {0};
-  start(&b, &here, &there, NULL);
+  start_peers(&b, &here, &there, NULL);
   peer_observe(&there, "busy", DELEGATE(wait_busily, NULL));
   peer_answer(&there, "q", &a);
   CHECK_OK(peer_publish(&here, "busy", 1, NULL, 0));
@@ -231,7 +124,7 @@ TEST(silence_is_told_when_the_time_is_over) {
   multicast_local_question kept = {0, 0, 0};
   responder a = {"a", 0, 0};
   told t = {0};
-  start(&b, &here, &there, &third);
+  start_peers(&b, &here, &there, &third);
   CHECK_OK(multicast_local_answer(&there.transport, "q", keep_question, &kept, NULL));
   peer_flush(&there);
   peer_answer(&third, "q", &a);
@@ -305,7 +198,7 @@ TEST(peer_that_detaches_without_an_answer_is_told) {
   SCOPED peer here, there;
   multicast_local_question kept = {0, 0, 0};
   told t = {0};
-  start(&b, &here, &there, NULL);
+  start_peers(&b, &here, &there, NULL);
   CHECK_OK(multicast_local_answer(&there.transport, "q", keep_question, &kept, NULL));
   peer_flush(&there);
   pthread_t thread = start_thread(release_peer, &there);
@@ -392,189 +285,6 @@ TEST(killed_peer_is_told_soon) {
   CHECK(best < 10000000u);
 #endif
   peer_release(&here);
-  broker_delete(&b);
-}
-
-/* ---- Where one may ask ----------------------------------------------------------------------- */
-
-typedef struct asking {
-  peer *p;
-  multicast_status result;
-  told t;
-  int is_done;
-} asking;
-
-FUNCTION(ask_here, asking *a) {
-  a->result = ask(a->p, &a->t, "q", "inside", ten_seconds);
-  STORE(a->is_done, 1);
-}
-
-TEST(thread_of_the_transport_may_not_ask) {
-  broker b;
-  SCOPED peer here, there;
-  responder r = {"r", 0, 0};
-  asking a = {&here, 1, {0}, 0};
-  start(&b, &here, &there, NULL);
-  peer_answer(&there, "q", &r);
-  peer_observe(&here, "n", DELEGATE(ask_here, &a));
-  CHECK_OK(peer_publish(&there, "n", 1, "x", 1));
-  EVENTUALLY(LOAD(a.is_done) == 1);
-  CHECK_ERROR(a.result, STATE);
-  peer_release(&here);
-  peer_release(&there);
-  broker_delete(&b);
-}
-
-/* Observers and those that answer run on the thread of the queue, and ask. */
-static void ask_on(void *context, const multicast_local_question *question, uint32_t event,
-                   const void *payload, size_t size) {
-  asking *a = context;
-  STORE(a->result, ask(a->p, &a->t, "r", "on", ten_seconds));
-  CHECK_OK(multicast_local_reply(question, a->t.each[0].payload, strlen(a->t.each[0].payload)));
-  STORE(a->is_done, 1);
-}
-
-TEST(peers_with_queues_ask_inside_and_answer_there) {
-  broker b;
-  SCOPED peer here, there;
-  multicast_queue q = multicast_queue_create(NULL);
-  responder r = {"r", 0, 0};
-  asking of_here = {&here, 1, {0}, 0}, of_there = {&there, 1, {0}, 0};
-  CHECK_OK(multicast_queue_start(q));
-  broker_start(&b, NULL);
-  peer_connect_to(&here, &b);
-  transport_options options = peer_options(&there, b.port);
-  options.queue = q;
-  peer_connect(&there, &options);
-  peer_meet(&here, 1);
-  peer_answer(&here, "r", &r);
-  CHECK_OK(multicast_local_answer(&there.transport, "q", ask_on, &of_there, NULL));
-  peer_flush(&there);
-  CHECK_OK(ask(&here, &of_here.t, "q", "", ten_seconds));
-  CHECK_OK(LOAD(of_there.result));
-  CHECK_TEXT(of_here.t.each[0].payload, "r:7:on");
-  EVENTUALLY(peer_stats(&there).delivered == 1);
-  peer_release(&here);
-  peer_release(&there);
-  CHECK_OK(multicast_queue_destroy(q));
-  broker_delete(&b);
-}
-
-/* ---- Several askers -------------------------------------------------------------------------- */
-
-typedef struct many_asker {
-  peer *p;
-  int number;
-} many_asker;
-
-THREAD(ask_often, many_asker *a) {
-  for (int i = 0; i < 300; ++i) {
-    char text[32], expected[64];
-    told t = {0};
-    snprintf(text, sizeof text, "%d-%d", a->number, i);
-    CHECK_OK(ask(a->p, &t, "q", text, ten_seconds));
-    CHECK_EQ(t.count, 2);
-    for (int k = 0; k < 2; ++k) {
-      snprintf(expected, sizeof expected, "r:7:%s", text);
-      CHECK_TEXT(t.each[k].payload, expected);
-    }
-  }
-}
-
-TEST(several_ask_at_once) {
-  enum { COUNT = 4 };
-  broker b;
-  peer all[3];
-  responder r = {"r", 0, 0};
-  many_asker askers[COUNT * 3];
-  pthread_t threads[COUNT * 3];
-  start(&b, &all[0], &all[1], &all[2]);
-  for (int i = 0; i < 3; ++i) peer_answer(&all[i], "q", &r);
-  for (int i = 0; i < 3; ++i) peer_meet(&all[i], 2);
-  for (int i = 0; i < COUNT * 3; ++i) {
-    askers[i] = (many_asker){&all[i % 3], i};
-    threads[i] = start_thread(ask_often, &askers[i]);
-  }
-  for (int i = 0; i < COUNT * 3; ++i) join_thread(threads[i]);
-  CHECK_EQ(LOAD(r.calls), COUNT * 3 * 300 * 2);
-  for (int i = 0; i < 3; ++i) CHECK_EQ(peer_stats(&all[i]).late, 0);
-  for (int i = 0; i < 3; ++i) peer_release(&all[i]);
-  CHECK_EQ(LOAD(r.releases), 3);
-  broker_delete(&b);
-}
-
-/* ---- Releases -------------------------------------------------------------------------------- */
-
-THREAD(ask_until_released, asking *a) {
-  a->result = ask(a->p, &a->t, "q", "", MULTICAST_FOREVER);
-}
-
-TEST(release_ends_the_questions_of_a_transport) {
-  broker b;
-  SCOPED peer here, there;
-  multicast_local_question kept = {0, 0, 0};
-  asking a = {&here, 1, {0}, 0};
-  start(&b, &here, &there, NULL);
-  CHECK_OK(multicast_local_answer(&there.transport, "q", keep_question, &kept, NULL));
-  peer_flush(&there);
-  pthread_t thread = start_thread(ask_until_released, &a);
-  EVENTUALLY(LOAD(kept.transport) != 0);
-  here.transport.release(here.transport.context);
-  join_thread(thread);
-  CHECK_ERROR(a.result, INVALID_HANDLE);
-  CHECK_EQ(a.t.count, 0);
-  EVENTUALLY(LOAD(here.releases) == 1);
-  CHECK_OK(multicast_broadcaster_destroy(here.broadcaster));
-  here.broadcaster.id = 0;
-  peer_release(&there);
-  broker_delete(&b);
-}
-
-static gate in_call = GATE_INIT;
-
-static void answer_at_the_gate(void *context, const multicast_local_question *question,
-                               uint32_t event, const void *payload, size_t size) {
-  ADD(((responder *)context)->calls, 1);
-  gate_wait(&in_call);
-  CHECK_OK(multicast_local_reply(question, "x", 1));
-}
-
-TEST(context_is_released_when_no_call_has_it) {
-  broker b;
-  SCOPED peer here, there;
-  responder first = {"first", 0, 0}, second = {"second", 0, 0}, other = {"other", 0, 0};
-  asking a = {&here, 1, {0}, 0};
-  start(&b, &here, &there, NULL);
-  CHECK_OK(multicast_local_answer(&there.transport, "q", answer_at_the_gate, &first,
-                                  note_release_of_responder));
-  peer_flush(&there);
-  pthread_t thread = start_thread(ask_until_released, &a);
-  EVENTUALLY(LOAD(first.calls) == 1);
-  CHECK_OK(multicast_local_answer(&there.transport, "q", respond, &second,
-                                  note_release_of_responder));
-  pause_ms(A_WHILE_MS);
-  CHECK_EQ(LOAD(first.releases), 0);
-  gate_open(&in_call);
-  join_thread(thread);
-  CHECK_OK(a.result);
-  EVENTUALLY(LOAD(first.releases) == 1);
-  CHECK_OK(ask(&here, &a.t, "q", "", ten_seconds));
-  CHECK_TEXT(a.t.each[0].payload, "second:7:");
-  CHECK_EQ(LOAD(second.releases), 0);
-  /* What fails releases, too. */
-  CHECK_ERROR(multicast_local_answer(&there.transport, "", respond, &other,
-                                     note_release_of_responder), INVALID_ARGUMENT);
-  CHECK_EQ(LOAD(other.releases), 1);
-  CHECK_ERROR(multicast_local_answer(NULL, "q", respond, &other, note_release_of_responder),
-              INVALID_HANDLE);
-  CHECK_EQ(LOAD(other.releases), 2);
-  CHECK_OK(multicast_local_answer(&there.transport, "q", NULL, &other, note_release_of_responder));
-  EVENTUALLY(LOAD(second.releases) == 1); /* its call may not have returned yet */
-  CHECK_EQ(LOAD(other.releases), 2);
-  CHECK_ERROR(multicast_local_answer(&there.transport, "q", NULL, NULL, NULL), NOT_FOUND);
-  CHECK_ERROR(multicast_local_answer(&there.transport, "none", NULL, NULL, NULL), NOT_FOUND);
-  peer_release(&here);
-  peer_release(&there);
   broker_delete(&b);
 }
 
@@ -673,7 +383,7 @@ TEST(who_has_gone_while_there_was_no_room_is_not_asked_nor_told) {
   EVENTUALLY(LOAD(r.question.transport) != 0);
   fill_with_questions(&here, "s");
   pthread_t replies = start_thread(reply_without_room, &r);
-  pthread_t asks = start_thread(ask_until_released, &waits);
+  pthread_t asks = start_asking(&waits);
   pause_ms(A_WHILE_MS);
   peer_release(&there);
   EVENTUALLY(peer_stats(&here).peers == 1);
@@ -694,7 +404,7 @@ TEST(release_ends_the_wait_of_a_question_for_room) {
   responder a = {"a", 0, 0};
   start_without_room(&b, &here, &there, &stuck, &a);
   fill_with_questions(&here, "s");
-  pthread_t asks = start_thread(ask_until_released, &waits);
+  pthread_t asks = start_asking(&waits);
   pause_ms(A_WHILE_MS);
   peer_release(&here);
   join_thread(asks);
@@ -778,32 +488,11 @@ TEST(peer_that_was_killed_and_held_up_the_ring_is_not_asked) {
 
 /* ---- Arguments ------------------------------------------------------------------------------- */
 
-TEST_OF_BROKER(questions_with_bad_arguments_are_refused, NULL) {
-  static char long_name[257];
-  static const multicast_transport none = {0};
+TEST_OF_BROKER(answers_to_peers_that_have_not_asked_are_refused_or_late, NULL) {
   SCOPED peer here, there;
-  responder r = {"r", 0, 0};
-  told t = {0};
   peer_connect_to(&here, b);
   peer_connect_to(&there, b);
-  memset(long_name, 'a', 256);
-  const char *const names[] = {NULL, "", long_name};
-  const multicast_transport *own = &here.transport;
-  for (int i = 0; i < 3; ++i) {
-    CHECK_ERROR(ask(&here, &t, names[i], "", 0), INVALID_ARGUMENT);
-    CHECK_ERROR(multicast_local_answer(own, names[i], respond, &r, NULL), INVALID_ARGUMENT);
-  }
-  CHECK_ERROR(multicast_local_ask(own, "q", 1, NULL, 1, 0, note_told, &t), INVALID_ARGUMENT);
-  CHECK_ERROR(multicast_local_ask(own, "q", 1, "x", 1, 0, NULL, &t), INVALID_ARGUMENT);
-  CHECK_ERROR(multicast_local_ask(NULL, "q", 1, "x", 1, 0, note_told, &t), INVALID_HANDLE);
-  CHECK_ERROR(multicast_local_ask(&none, "q", 1, "x", 1, 0, note_told, &t), INVALID_HANDLE);
-  CHECK_ERROR(multicast_local_answer(&none, "q", respond, &r, NULL), INVALID_HANDLE);
-  multicast_local_question question = {0, 1, 1};
-  CHECK_ERROR(multicast_local_reply(NULL, "x", 1), INVALID_ARGUMENT);
-  CHECK_ERROR(multicast_local_reply(&question, NULL, 1), INVALID_ARGUMENT);
-  CHECK_ERROR(multicast_local_reply(&question, "x", 1), INVALID_HANDLE);
-  question.transport = (uint64_t)(uintptr_t)own->context;
-  question.peer = 1000;
+  multicast_local_question question = {(uint64_t)(uintptr_t)here.transport.context, 1000, 1};
   CHECK_ERROR(multicast_local_reply(&question, "x", 1), NOT_FOUND);
   peer_meet(&here, 1);
   question.peer = 1; /* it has asked nothing */
@@ -817,118 +506,5 @@ TEST_OF_BROKER(questions_with_bad_arguments_are_refused, NULL) {
   for (question.peer = 2; question.peer < 20; ++question.peer)
     CHECK_ERROR(multicast_local_reply(&question, "x", 1), NOT_FOUND);
   stranger_end(&s);
-  const multicast_transport gone = here.transport;
   peer_release(&here);
-  CHECK_ERROR(multicast_local_ask(&gone, "q", 1, "x", 1, 0, note_told, &t), INVALID_HANDLE);
-}
-
-/* ---- Forks ----------------------------------------------------------------------------------- */
-
-static bool fork_when_told(void *context, multicast_status status, int32_t pid, const char *peer,
-                           const void *payload, size_t size) {
-  *(pid_t *)context = fork();
-  return true;
-}
-
-TEST(child_of_a_fork_does_not_ask_nor_answer) {
-  broker b;
-  SCOPED peer here, there;
-  multicast_local_question kept = {0, 0, 0};
-  responder r = {"r", 0, 0};
-  told t = {0};
-  pid_t child = -1;
-  start(&b, &here, &there, NULL);
-  CHECK_OK(multicast_local_answer(&there.transport, "k", keep_question, &kept, NULL));
-  peer_answer(&there, "q", &r);
-  CHECK_ERROR(ask(&here, &t, "k", "", 1000000), TIMEOUT);
-  EVENTUALLY(LOAD(kept.transport) != 0);
-  const multicast_status status =
-      multicast_local_ask(&here.transport, "q", 1, NULL, 0, ten_seconds, fork_when_told, &child);
-  if (child == 0) {
-    CHECK_ERROR(status, STATE);
-    CHECK_ERROR(ask(&here, &t, "q", "", 0), STATE);
-    CHECK_ERROR(multicast_local_reply(&kept, "x", 1), STATE);
-    CHECK_ERROR(multicast_local_answer(&here.transport, "q", respond, &r,
-                                       note_release_of_responder), STATE);
-    CHECK_EQ(LOAD(r.releases), 1);
-    here.transport.release(here.transport.context);
-    there.transport.release(there.transport.context);
-    CHECK_EQ(LOAD(r.releases), 1);
-    CHECK_EQ(LOAD(here.releases), 1);
-    _exit(0);
-  }
-  CHECK_OK(status);
-  int end = -1;
-  CHECK_EQ(waitpid(child, &end, 0), child);
-  CHECK_EQ(end, 0);
-  CHECK_OK(ask(&here, &t, "q", "", ten_seconds));
-  peer_release(&here);
-  peer_release(&there);
-  broker_delete(&b);
-}
-
-typedef struct fork_of_queue {
-  int calls;
-  pid_t child;
-} fork_of_queue;
-
-static void fork_at_first(void *context, const multicast_local_question *question, uint32_t event,
-                          const void *payload, size_t size) {
-  fork_of_queue *f = context;
-  if (f->calls++ == 0) f->child = fork();
-}
-
-TEST_OF_BROKER(child_of_a_fork_does_not_answer_what_its_queue_has, NULL) {
-  SCOPED peer here, there;
-  const multicast_queue queue = multicast_queue_create(NULL);
-  fork_of_queue f = {0, -1};
-  told t = {0};
-  int end = -1;
-  peer_connect_to(&here, b);
-  peer_connect_with(&there, b->port, &OPTIONS(.queue = queue));
-  peer_meet(&here, 1);
-  CHECK_OK(multicast_local_answer(&there.transport, "q", fork_at_first, &f, NULL));
-  peer_flush(&there);
-  for (int i = 0; i < 2; ++i) CHECK_ERROR(ask(&here, &t, "q", "", 1000000), TIMEOUT);
-  EVENTUALLY(peer_stats(&there).received == 2);
-  pause_ms(A_WHILE_MS);
-  const size_t calls = multicast_queue_run(queue, 0);
-  if (f.child == 0) _exit(calls == 1 && f.calls == 1 && multicast_queue_run(queue, 0) == 0 ? 0 : 1);
-  CHECK_EQ(calls, 2);
-  CHECK_EQ(f.calls, 2);
-  CHECK_EQ(waitpid(f.child, &end, 0), f.child);
-  CHECK_EQ(end, 0);
-  peer_release(&here);
-  peer_release(&there);
-  CHECK_OK(multicast_queue_destroy(queue));
-}
-
-/* A function that answers forks, and returns in the child, on the transport's thread. */
-static void fork_and_answer(void *context, const multicast_local_question *question,
-                            uint32_t event, const void *payload, size_t size) {
-  const pid_t child = fork();
-  if (child != 0) {
-    CHECK_OK(multicast_local_reply(question, "x", 1));
-    STORE(*(pid_t *)context, child);
-  }
-}
-
-TEST(function_that_answers_may_fork) {
-  broker b;
-  SCOPED peer here, there;
-  told t = {0};
-  pid_t child = 0;
-  int end = -1;
-  start(&b, &here, &there, NULL);
-  CHECK_OK(multicast_local_answer(&there.transport, "q", fork_and_answer, &child, NULL));
-  peer_flush(&there);
-  CHECK_OK(ask(&here, &t, "q", "", ten_seconds));
-  CHECK_EQ(t.answers, 1);
-  EVENTUALLY(LOAD(child) > 0);
-  CHECK_EQ(waitpid(child, &end, 0), child);
-  CHECK_EQ(end, 0);
-  CHECK_OK(multicast_local_answer(&there.transport, "q", NULL, NULL, NULL));
-  peer_release(&here);
-  peer_release(&there);
-  broker_delete(&b);
 }

@@ -15,6 +15,8 @@
 #define TRANSPORT_FLAGS 0x3u /* all that there are */
 /* Whether a flush with nothing to wait for waits for the first connection. */
 #define TRANSPORT_FLUSH_CONNECTS false
+/* Answers that nobody waited for; brokers count them with others. */
+#define TRANSPORT_LATE(stats) ((stats).ignored)
 #define TRANSPORT_DROPPED(stats) ((stats).dropped)
 #define TRANSPORT_HAS_SENT(stats, count) ((stats).sent == (count))
 #define TRANSPORT_IS_CONNECTED(stats) ((stats).connected != 0)

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -41,6 +42,15 @@ void client_free(client *c) {
   c->engine->free(c);
   if (c->settings.release != NULL) c->settings.release(c->settings.context);
   free(c);
+}
+
+/* ---- Names ----------------------------------------------------------------------------------- */
+
+size_t client_write_filter(const client *c, char *address, const names *all, const char *name) {
+  const engine *e = c->engine;
+  if (name[0] == '\0') return (size_t)(stpcpy(address, c->return_address) - address);
+  return coding_write_all(all == &c->names ? e->coding : e->questions, address, c->settings.prefix,
+                          name);
 }
 
 /* ---- Waiting --------------------------------------------------------------------------------- */

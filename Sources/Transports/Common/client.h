@@ -22,7 +22,7 @@ typedef struct client client;
 /* ---- What it has ----------------------------------------------------------------------------- */
 
 typedef struct engine {
-  const coding *coding;
+  const coding *coding, *questions; /* of notifications, and of questions */
   const char *thread_name;
   size_t size;         /* of the engine's own client */
   size_t options_size; /* of the engine's options, which begin with two words: size, flags */
@@ -46,6 +46,8 @@ typedef struct engine {
   inquiry *(*ask)(client *c, const query *q, multicast_status *status);
   told *(*next)(client *c, inquiry *i, uint64_t deadline, multicast_status *status);
   void (*forget)(inquiry *i); /* frees it */
+  /* Where answers go. The size of the address. */
+  size_t (*write_return)(const client *c, char *address, origin to);
   /* On any thread: the first observer of a name has come. NULL: that is all. */
   void (*observed)(client *c, const char *name);
   /* Of a publication. NULL: it has no header, and none is retained. */
@@ -70,6 +72,8 @@ struct client {
   multicast inbox;   /* its delegate delivers on the thread that runs the queue */
   drops *drops;      /* by that queue; NULL: there is none */
   uint64_t handle;   /* the transport's context */
+  uint64_t id;       /* random: others know it by this */
+  char return_address[ADDRESS_MAX_SIZE]; /* what is subscribed to get answers */
   /* That of the transport. Another transport may have the same number as its context. */
   multicast_status (*publish)(void *, const char *, uint32_t, const void *, size_t);
   pthread_t thread;
@@ -87,11 +91,12 @@ struct client {
   bool is_asleep;
   bool may_publish; /* while it is asleep: it would send a publication */
   bool is_connected;
+  bool has_questions; /* this connection can carry them */
   uint64_t largest; /* payload that the broker takes; 0: it has not said */
   blocks blocks; /* the memory of publications and arrivals of before */
   outbox outbox;
   names names;
-  names answered; /* names whose questions are answered here */
+  names answered; /* names whose questions are answered here; "": the answers that come */
   inquiry *inquiries; /* what is asked here */
   uint64_t inquiry_numbers;
   arrivals arrivals;
@@ -118,6 +123,19 @@ void client_free(client *c);
 
 /* Whether this is the child of a fork: the thread is not here, and the locks may be taken. */
 bool client_is_in_child(const client *c);
+
+/* ---- Names ----------------------------------------------------------------------------------- */
+
+/* All under the lock, of both kinds of names. */
+static inline uint64_t client_changes(const client *c) {
+  return c->names.changes + c->answered.changes;
+}
+static inline names *client_changed(client *c) { /* that the broker has to be told of; NULL: none */
+  if (c->names.first_change != NULL) return &c->names;
+  return c->answered.first_change != NULL ? &c->answered : NULL;
+}
+/* What is subscribed for a name. The size. */
+size_t client_write_filter(const client *c, char *address, const names *all, const char *name);
 
 /* ---- The thread ------------------------------------------------------------------------------ */
 

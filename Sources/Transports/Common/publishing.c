@@ -24,18 +24,16 @@ static void append(client *c, publication *p) {
   if (c->may_publish) client_wake(c); /* else it is sent when others were */
 }
 
-/* What the engine adds to it. */
-static void complete_draft(const client *c, draft *d, const char *name, uint32_t event) {
+multicast_status client_send(client *c, draft *d) {
   const engine *e = c->engine;
-  d->header_size = e->write_header == NULL ? 0 : e->write_header(c, d->header, d->payload);
-  d->is_retained = e->retains != NULL && e->retains(c, name, event);
-}
-
-static multicast_status append_draft(client *c, const draft *d) {
-  const size_t whole = draft_size(d);
-  const bool is_small = whole <= BLOCK_SIZE;
-  publication *p = is_small ? NULL : publication_write(malloc(whole), d);
   multicast_status status = MULTICAST_ERROR_OUT_OF_MEMORY;
+  publication *p;
+  size_t whole;
+  bool is_small;
+  d->header_size = e->write_header == NULL ? 0 : e->write_header(c, d->header, d->payload);
+  whole = draft_size(d);
+  is_small = whole <= BLOCK_SIZE;
+  p = is_small ? NULL : publication_write(malloc(whole), d);
   pthread_mutex_lock(&c->lock);
   if (is_small || p != NULL) status = check(c, d->payload.size);
   if (status == MULTICAST_OK && is_small) {
@@ -51,10 +49,13 @@ static multicast_status append_draft(client *c, const draft *d) {
 
 multicast_status client_publish(client *c, const char *name, uint32_t event, span payload) {
   const unsigned forks = process_forks();
+  const engine *e = c->engine;
   draft d;
   d.payload = payload;
-  d.address_size = coding_write(c->engine->coding, d.address, c->settings.prefix, name, event);
-  complete_draft(c, &d, name, event);
+  d.number = 0;
+  d.is_question = false;
+  d.address_size = coding_write(e->coding, d.address, c->settings.prefix, name, event);
+  d.is_retained = e->retains != NULL && e->retains(c, name, event);
   if (forks != process_forks()) return MULTICAST_ERROR_STATE; /* a caller's function has forked */
-  return append_draft(c, &d);
+  return client_send(c, &d);
 }

@@ -21,6 +21,8 @@ multicast_transport client_transport(client *c);
 
 /* `publish` of an engine whose thread sends: appends to the outbox. */
 multicast_status client_publish(client *c, const char *name, uint32_t event, span payload);
+/* The same with a draft that lacks only its header. */
+multicast_status client_send(client *c, draft *d);
 
 /* ---- All clients, by the contexts of their transports: clients.c ----------------------------- */
 
@@ -61,6 +63,24 @@ int64_t client_be_asked(client *c, const char *name, uint32_t event, span payloa
 
 multicast_status client_ask(const multicast_transport *transport, const query *q, visitor *visit,
                             void *context);
+
+/* ---- Questions that a broker carries: carried.c ---------------------------------------------- */
+
+/* As `engine` says. */
+multicast_status carried_reply(client *c, origin to, span payload);
+inquiry *carried_ask(client *c, const query *q, multicast_status *status);
+told *carried_next(client *c, inquiry *i, uint64_t deadline, multicast_status *status);
+void carried_forget(inquiry *i);
+
+/* On any thread: what has come is an answer; one that nobody waits for is ignored. */
+void carried_answered(client *c, uint64_t number, span payload);
+/* Under the lock: there will be no answer. Nothing, if nobody waits for it. */
+void carried_end(client *c, uint64_t number, multicast_status why);
+/* Under the lock: the connection has ended, and with it all questions. */
+void carried_end_all(client *c);
+/* Under the lock: the next publication to send, without questions that nobody waits for; NULL:
+ * there is none. */
+publication *carried_take(client *c);
 
 /* ---- Delivery: delivery.c -------------------------------------------------------------------- */
 

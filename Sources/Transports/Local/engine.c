@@ -142,7 +142,7 @@ static bool is_flushed(local_client *c, uint64_t change, uint64_t position) {
 
 static multicast_status wait_until_flushed(client *base, uint64_t deadline) {
   local_client *c = (local_client *)base;
-  const uint64_t change = changes_of(c), position = c->head;
+  const uint64_t change = client_changes(&c->base), position = c->head;
   multicast_status status = MULTICAST_OK;
   ring_wait(c, true);
   while (status == MULTICAST_OK && !is_flushed(c, change, position)) {

@@ -92,9 +92,4 @@ typedef struct local_client {
   uint64_t received, overwritten; /* of the statistics; atomic */
 } local_client;
 
-/* Of names that are observed, and of those that are answered. */
-static inline uint64_t changes_of(const local_client *c) {
-  return c->base.names.changes + c->base.answered.changes;
-}
-
 #endif

@@ -147,7 +147,7 @@ void peers_note_names(local_client *c) {
   c->is_short = false;
   note_names(c, &c->base.names);
   note_names(c, &c->base.answered);
-  if (!c->is_short) c->told = changes_of(c);
+  if (!c->is_short) c->told = client_changes(&c->base);
   pthread_mutex_unlock(&c->base.lock);
 }
 

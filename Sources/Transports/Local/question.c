@@ -146,7 +146,8 @@ told *question_next(client *c, inquiry *base, uint64_t deadline, multicast_statu
       *status = MULTICAST_ERROR_TIMEOUT;
     }
   }
-  if (base->first == NULL && !places_are_none(&i->awaited)) *status = MULTICAST_ERROR_INVALID_HANDLE;
+  if (base->first == NULL && !places_are_none(&i->awaited))
+    *status = MULTICAST_ERROR_INVALID_HANDLE;
   return inquiry_take(base);
 }
 

@@ -196,11 +196,6 @@ static void store_sleeps(local_client *c) {
   __atomic_store_n(&c->memory.board->sleeps, ++c->sleeps, __ATOMIC_RELAXED);
 }
 
-/* Under the lock. */
-static bool has_changes(const local_client *c) {
-  return c->base.names.first_change != NULL || c->base.answered.first_change != NULL;
-}
-
 /* Sleeps until a peer, another thread, or the time wakes it. */
 static void go_to_sleep(local_client *c) {
   client *base = &c->base;
@@ -218,7 +213,7 @@ static void go_to_sleep(local_client *c) {
     if (p->is_held || p->is_behind) timeout = SOON_MS;
     has_work = has_work || ((p->has_ended || p->is_false) && !c->is_short);
   }
-  has_work = has_work || base->is_stopping || (has_changes(c) && !c->is_short);
+  has_work = has_work || base->is_stopping || (client_changed(base) != NULL && !c->is_short);
   base->is_asleep = !has_work;
   pthread_mutex_unlock(&base->lock);
   count = epoll_wait(c->poller, events, EVENTS_MAX, has_work ? 0 : timeout);

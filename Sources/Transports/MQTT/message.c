@@ -4,12 +4,23 @@
 
 #include <string.h>
 
+#define TOPIC_SPECIAL                                                                     \
+  (CODING_BIT('+') | CODING_BIT('#') | CODING_BIT('/') | CODING_BIT('$') | CODING_BIT('%'))
+
 const coding topic_coding = {
     .separator = '/',
     .wildcard = '#',
-    .special = CODING_BIT('+') | CODING_BIT('#') | CODING_BIT('/') | CODING_BIT('$') |
-               CODING_BIT('%'),
+    .special = TOPIC_SPECIAL,
     .may_lack_event = true,
+    .mark = "",
+};
+
+const coding question_coding = {
+    .separator = '/',
+    .wildcard = '#',
+    .special = TOPIC_SPECIAL,
+    .may_lack_event = true,
+    .mark = "%?",
 };
 
 /* No text begins like this, and no UTF-8. */
@@ -24,7 +35,7 @@ message_kind message_read(const void *message, size_t size) {
   return memcmp(bytes + 4, zeros, sizeof zeros) == 0 ? MESSAGE_OURS : MESSAGE_UNKNOWN;
 }
 
-void message_write_header(unsigned char *header, const unsigned char *sender) {
+void message_write_header(unsigned char *header, const uint64_t *sender) {
   memset(header, 0, HEADER_SIZE);
   memcpy(header, mark, sizeof mark);
   header[3] = VERSION;

@@ -5,6 +5,7 @@
 #include "../Common/transport.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <mosquitto.h>
 #include <signal.h>
 #include <stdio.h>
@@ -92,13 +93,28 @@ static size_t write_header(const client *base, unsigned char *header, span paylo
   const mqtt_client *c = (const mqtt_client *)base;
   bool is_plain = (c->options.flags & MULTICAST_MQTT_PLAIN) != 0;
   if (is_plain && message_read(payload.at, payload.size) == MESSAGE_PLAIN) return 0;
-  message_write_header(header, c->sender);
+  message_write_header(header, &base->id);
   return HEADER_SIZE;
 }
 
 static bool is_retained(const client *base, const char *name, uint32_t event) {
   const multicast_mqtt_options *o = &((const mqtt_client *)base)->options;
   return o->retains != NULL && o->retains(o->context, name, event);
+}
+
+/* The number is in another place: see add_properties(). */
+static size_t write_return(const client *base, char *topic, origin to) {
+  return (size_t)snprintf(topic, ADDRESS_MAX_SIZE, "%s/%%=%016" PRIX64, base->settings.prefix,
+                          to.peer);
+}
+
+typedef void function_of_name(void *context, const multicast_mqtt_question *question,
+                              uint32_t event, const void *payload, size_t size);
+
+static void answer(const answerer *a, uint64_t handle, uint32_t event, span payload,
+                   origin from) {
+  const multicast_mqtt_question question = {handle, from.peer, from.number};
+  ((function_of_name *)a->function)(a->context, &question, event, payload.at, payload.size);
 }
 
 static void free_client(client *base) {
@@ -144,11 +160,9 @@ static multicast_status create_mosquitto(mqtt_client *c) {
   struct sigaction kept;
   char id[24];
   const char *used = o->client_id;
-  size_t i;
   int result, error;
   if (used == NULL) {
-    memcpy(id, "mc-", 4);
-    for (i = 0; i < SENDER_SIZE; ++i) snprintf(id + 3 + 2 * i, 3, "%02x", c->sender[i]);
+    snprintf(id, sizeof id, "mc-%016" PRIx64, c->base.id);
     used = id;
   }
   /* mosquitto_new() has the process ignore SIGPIPE. The thread blocks it: that is enough. */
@@ -181,11 +195,13 @@ static multicast_status prepare(client *base, const void *options) {
   if (!texts_copy(&c->texts, &c->options, option_texts, TEXTS))
     return MULTICAST_ERROR_OUT_OF_MEMORY;
   base->settings.prefix = c->options.topic_prefix;
-  if (getrandom(c->sender, SENDER_SIZE, 0) != SENDER_SIZE) return MULTICAST_ERROR_SYSTEM;
+  if (getrandom(&base->id, SENDER_SIZE, 0) != SENDER_SIZE) return MULTICAST_ERROR_SYSTEM;
+  write_return(base, base->return_address, (origin){base->id, 0});
   return create_mosquitto(c);
 }
 
 static const engine mqtt = {.coding = &topic_coding,
+                            .questions = &question_coding,
                             .thread_name = "multicast-mqtt",
                             .options_size = sizeof(multicast_mqtt_options),
                             .flags = MULTICAST_MQTT_TLS | MULTICAST_MQTT_TLS_ANY_HOST |
@@ -198,6 +214,12 @@ static const engine mqtt = {.coding = &topic_coding,
                             .start = start,
                             .prepare = prepare,
                             .publish = client_publish,
+                            .answer = answer,
+                            .reply = carried_reply,
+                            .ask = carried_ask,
+                            .next = carried_next,
+                            .forget = carried_forget,
+                            .write_return = write_return,
                             .write_header = write_header,
                             .retains = is_retained,
                             .run = session_run,
@@ -210,18 +232,40 @@ multicast_status multicast_mqtt_connect(const multicast_mqtt_options *options,
   return client_connect(&mqtt, options, &copy, out);
 }
 
+/* ---- Questions ------------------------------------------------------------------------------- */
+
+multicast_status multicast_mqtt_answer(const multicast_transport *transport, const char *name,
+                                       function_of_name *function, void *context,
+                                       void (*release)(void *context)) {
+  return client_answer(transport, name, (void (*)(void))function, context, release);
+}
+
+multicast_status multicast_mqtt_reply(const multicast_mqtt_question *question, const void *payload,
+                                      size_t size) {
+  if (question == NULL) return MULTICAST_ERROR_INVALID_ARGUMENT;
+  return client_reply(question->transport, (origin){question->peer, question->number}, payload,
+                      size);
+}
+
+multicast_status multicast_mqtt_ask(const multicast_transport *transport, const char *name,
+                                    uint32_t event, const void *payload, size_t size,
+                                    uint64_t timeout_ns, visitor *visit, void *context) {
+  const query q = {name, event, {payload, size}, deadline_of(timeout_ns)};
+  return client_ask(transport, &q, visit, context);
+}
+
 /* ---- Waiting and statistics ------------------------------------------------------------------ */
 
 /* Under the lock. Whether all up to a ticket is over: both lists are in order. */
-static bool is_flushed(const mqtt_client *c, uint64_t ticket) {
+static bool is_flushed(mqtt_client *c, uint64_t ticket) {
   const publication *first = c->base.outbox.first;
-  return c->base.names.first_change == NULL && c->unanswered == 0 &&
+  return client_changed(&c->base) == NULL && c->unanswered == 0 &&
          (c->sending_count == 0 || c->sending[0].ticket > ticket) &&
          (first == NULL || first->ticket > ticket);
 }
 
 static multicast_status wait_until_flushed(client *base, uint64_t deadline) {
-  const mqtt_client *c = (const mqtt_client *)base;
+  mqtt_client *c = (mqtt_client *)base;
   const uint64_t ticket = base->outbox.tickets;
   while (!is_flushed(c, ticket)) {
     if (base->is_stopping) return MULTICAST_ERROR_INVALID_HANDLE;

@@ -11,7 +11,7 @@ struct mosquitto;
 
 /* ---- Topics ---------------------------------------------------------------------------------- */
 
-extern const coding topic_coding;
+extern const coding topic_coding, question_coding;
 
 /* ---- Messages -------------------------------------------------------------------------------- */
 
@@ -24,13 +24,14 @@ typedef enum message_kind {
 } message_kind;
 
 message_kind message_read(const void *message, size_t size);
-void message_write_header(unsigned char *header, const unsigned char *sender);
+void message_write_header(unsigned char *header, const uint64_t *sender);
 
 /* ---- Publications ---------------------------------------------------------------------------- */
 
 /* One that libmosquitto has. */
 typedef struct sending {
   uint64_t ticket;
+  uint64_t question; /* its number; 0: it is none */
   int id; /* the packet's; written by libmosquitto */
 } sending;
 
@@ -65,7 +66,6 @@ typedef struct mqtt_client {
   /* Not changed after the thread has begun. */
   multicast_mqtt_options options; /* its texts are in `texts` */
   texts texts;
-  unsigned char sender[SENDER_SIZE];
 
   /* Under the lock. */
   sending sending[SENDING_MAX];

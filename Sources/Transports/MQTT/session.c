@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <mosquitto.h>
 #include <mqtt_protocol.h>
 #include <netdb.h>
@@ -44,53 +45,99 @@ static bool has_more(const mqtt_client *c) {
 
 /* ---- What arrives ---------------------------------------------------------------------------- */
 
-/* Whether there is an observer. The broker may keep a subscription of an earlier session: it is
- * taken back. */
-static bool is_wanted(mqtt_client *c, const char *text) {
+/* Whether there is an observer, or one that answers. The broker may keep a subscription of an
+ * earlier session: it is taken back. */
+static bool is_wanted(mqtt_client *c, names *all, const char *text) {
   known_name *entry;
   bool is_wanted;
   pthread_mutex_lock(&c->base.lock);
-  entry = names_find(&c->base.names, text);
+  entry = names_find(all, text);
   is_wanted = entry != NULL && entry->is_wanted;
   if (entry == NULL && c->has_session && c->strangers < SUBSCRIBING_MAX) {
-    entry = names_add(&c->base.names, text);
+    entry = names_add(all, text);
     if (entry != NULL) {
       ++c->strangers;
       entry->state = SUBSCRIPTION_MADE;
-      names_change(&c->base.names, entry);
+      names_change(all, entry);
     }
   }
   pthread_mutex_unlock(&c->base.lock);
   return is_wanted;
 }
 
+/* The number of a question; 0: there is none. */
+static uint64_t read_number(const mosquitto_property *all) {
+  char text[17] = "";
+  const char *at = text;
+  void *data = NULL;
+  uint16_t size = 0;
+  uint64_t number = 0;
+  mosquitto_property_read_binary(all, MQTT_PROP_CORRELATION_DATA, &data, &size, false);
+  if (data != NULL && size == sizeof text - 1) memcpy(text, data, size);
+  free(data);
+  return coding_read_id(&at, &number) ? number : 0;
+}
+
+/* Who asks; without a peer: nobody that this library could answer. */
+static origin read_origin(const mqtt_client *c, const mosquitto_property *all) {
+  const size_t size = strlen(c->base.return_address) - ID_SIZE;
+  origin from = {0, read_number(all)};
+  char *topic = NULL;
+  mosquitto_property_read_string(all, MQTT_PROP_RESPONSE_TOPIC, &topic, false);
+  if (topic != NULL && strncmp(topic, c->base.return_address, size) == 0) {
+    const char *at = topic + size;
+    if (!coding_read_id(&at, &from.peer) || *at != '\0') from.peer = 0;
+  }
+  free(topic);
+  return from;
+}
+
+/* A notification or a question. */
+static void receive(mqtt_client *c, const struct mosquitto_message *message, span payload,
+                    const mosquitto_property *all) {
+  char name[NAME_MAX_SIZE + 1];
+  const char *prefix = c->options.topic_prefix;
+  names *known = &c->base.names;
+  origin from = {0, 0};
+  uint32_t event = 0;
+  bool is_ours = coding_read(&topic_coding, message->topic, prefix, name, &event) > 0;
+  if (!is_ours) {
+    known = &c->base.answered;
+    is_ours = coding_read(&question_coding, message->topic, prefix, name, &event) > 0 &&
+              !message->retain;
+    if (is_ours) from = read_origin(c, all);
+  }
+  is_ours = is_ours && payload.size <= c->base.settings.max_payload && is_wanted(c, known, name) &&
+            (known == &c->base.names || from.peer != 0);
+  client_receive(&c->base, is_ours ? name : NULL, event, payload, from);
+}
+
 static void on_message(struct mosquitto *mosquitto, void *object,
                        const struct mosquitto_message *message, const mosquitto_property *all) {
   mqtt_client *c = object;
-  const unsigned char *payload = message->payload;
-  size_t size = (size_t)message->payloadlen;
-  char name[NAME_MAX_SIZE + 1];
-  message_kind kind = message_read(payload, size);
-  bool is_ours = kind == MESSAGE_OURS, is_taken;
-  uint32_t event = 0;
-  (void)mosquitto, (void)all;
+  const unsigned char *bytes = message->payload;
+  span payload = {bytes, (size_t)message->payloadlen};
+  const message_kind kind = message_read(bytes, payload.size);
+  (void)mosquitto;
   /* Each message is answered with a packet. */
   if (c->options.qos > 0 && !c->is_held && has_more(c)) hold_back(c, true);
-  if (is_ours && memcmp(payload + HEADER_SIZE - SENDER_SIZE, c->sender, SENDER_SIZE) == 0) {
-    pthread_mutex_lock(&c->base.lock);
-    ++c->base.counts.received;
-    ++c->echoes;
-    pthread_mutex_unlock(&c->base.lock);
-    return;
+  if (kind == MESSAGE_OURS) {
+    if (memcmp(bytes + HEADER_SIZE - SENDER_SIZE, &c->base.id, SENDER_SIZE) == 0) {
+      pthread_mutex_lock(&c->base.lock);
+      ++c->base.counts.received;
+      ++c->echoes;
+      pthread_mutex_unlock(&c->base.lock);
+      return;
+    }
+    payload = (span){bytes + HEADER_SIZE, payload.size - HEADER_SIZE};
   }
-  if (is_ours) size -= HEADER_SIZE;
-  is_taken =
-      kind != MESSAGE_UNKNOWN && size <= c->base.settings.max_payload &&
-      !(message->retain && (c->options.flags & MULTICAST_MQTT_NO_RETAINED) != 0) &&
-      coding_read(&topic_coding, message->topic, c->options.topic_prefix, name, &event) > 0 &&
-      is_wanted(c, name);
-  client_receive(&c->base, is_taken ? name : NULL, event,
-                 (span){is_ours ? payload + HEADER_SIZE : payload, size}, (origin){0, 0});
+  if (kind == MESSAGE_UNKNOWN ||
+      (message->retain && (c->options.flags & MULTICAST_MQTT_NO_RETAINED) != 0))
+    client_receive(&c->base, NULL, 0, payload, (origin){0, 0});
+  else if (strcmp(message->topic, c->base.return_address) == 0)
+    carried_answered(&c->base, message->retain ? 0 : read_number(all), payload);
+  else
+    receive(c, message, payload, all);
 }
 
 /* ---- What is sent ---------------------------------------------------------------------------- */
@@ -116,6 +163,9 @@ static void on_publish(struct mosquitto *mosquitto, void *object, int id, int re
   pthread_mutex_lock(&c->base.lock);
   for (i = 0; i < c->sending_count && c->sending[i].id != id; ++i) {
   }
+  if (i < c->sending_count && reason != 0)
+    carried_end(&c->base, c->sending[i].question,
+                is_refused ? MULTICAST_ERROR_STATE : MULTICAST_ERROR_NOT_FOUND);
   if (i < c->sending_count && remove_sending(c, c->sending[i].ticket)) {
     ++*(is_refused ? &c->base.counts.rejected : &c->base.counts.sent);
     if (is_refused) c->refusal = reason;
@@ -129,13 +179,33 @@ static bool is_end_of_connection(int result) {
          result == MOSQ_ERR_TLS;
 }
 
+/* Of a question, and of an answer. A result of libmosquitto. */
+static int add_properties(const mqtt_client *c, const publication *p, mosquitto_property **all) {
+  char number[ID_SIZE + 1];
+  int result = MOSQ_ERR_SUCCESS;
+  if (p->number == 0) return result;
+  snprintf(number, sizeof number, "%016" PRIX64, p->number);
+  result = mosquitto_property_add_binary(all, MQTT_PROP_CORRELATION_DATA, number, ID_SIZE);
+  if (result == MOSQ_ERR_SUCCESS && p->is_question)
+    result = mosquitto_property_add_string(all, MQTT_PROP_RESPONSE_TOPIC, c->base.return_address);
+  return result;
+}
+
+/* Only with 1 the broker says that nobody gets a question. */
+static int qos_of(const mqtt_client *c, const publication *p) {
+  return p->is_question ? 1 : (int)c->options.qos;
+}
+
 /* Hands one publication to libmosquitto, which sends it at once. */
 static void send_publication(mqtt_client *c, publication *p) {
   sending *slot = &c->sending[c->sending_count - 1];
   const char *message = publication_message(p);
-  int qos = (int)c->options.qos;
-  int result = mosquitto_publish(c->mosquitto, &slot->id, p->bytes, (int)p->size, message, qos,
-                                 p->is_retained);
+  mosquitto_property *properties = NULL;
+  int qos = qos_of(c, p), result = add_properties(c, p, &properties);
+  if (result == MOSQ_ERR_SUCCESS)
+    result = mosquitto_publish_v5(c->mosquitto, &slot->id, p->bytes, (int)p->size, message, qos,
+                                  p->is_retained, properties);
+  mosquitto_property_free_all(&properties);
   if (result == MOSQ_ERR_SUCCESS) {
     free(p);
     return;
@@ -165,9 +235,10 @@ static void send_publication(mqtt_client *c, publication *p) {
 static publication *take_publication(mqtt_client *c, bool *is_last) {
   publication *p = NULL;
   pthread_mutex_lock(&c->base.lock);
-  if (c->sending_count < SENDING_MAX) p = outbox_take(&c->base.outbox);
+  if (c->sending_count < SENDING_MAX) p = carried_take(&c->base);
   if (p != NULL) {
     c->sending[c->sending_count].ticket = p->ticket;
+    c->sending[c->sending_count].question = p->is_question ? p->number : 0;
     c->sending[c->sending_count].id = -1;
     ++c->sending_count;
     *is_last = c->base.outbox.first == NULL || c->sending_count == SENDING_MAX;
@@ -210,7 +281,8 @@ static void on_subscribe(struct mosquitto *mosquitto, void *object, int id, int 
       --c->unanswered;
       if (is_refused && c->refused_name[0] == '\0') {
         c->subscription_refusal = granted_count == 1 ? granted[0] : -1;
-        snprintf(c->refused_name, sizeof c->refused_name, "%s", entry->text);
+        snprintf(c->refused_name, sizeof c->refused_name, "%s",
+                 entry->text[0] == '\0' ? "answers" : entry->text);
       }
       pthread_cond_broadcast(&c->base.changed);
     }
@@ -219,38 +291,40 @@ static void on_subscribe(struct mosquitto *mosquitto, void *object, int id, int 
 }
 
 /* Under the lock. */
-static void forget_name(mqtt_client *c, known_name *entry) {
+static void forget_name(mqtt_client *c, names *all, known_name *entry) {
   int i;
   for (i = 0; i < c->subscribing_count; ++i) {
     if (c->subscribing[i].name == entry) c->subscribing[i].name = NULL;
   }
   if (entry->state == SUBSCRIPTION_SENT) --c->unanswered;
-  names_remove(&c->base.names, entry);
+  names_remove(all, entry);
 }
 
 /* Tells the broker what has changed. It is not waited for: the broker answers in order. */
 static void send_subscriptions(mqtt_client *c) {
   char topic[ADDRESS_MAX_SIZE];
-  bool has_retained = (c->options.flags & MULTICAST_MQTT_NO_RETAINED) == 0;
-  int options = MQTT_SUB_OPT_NO_LOCAL |
-                (has_retained ? MQTT_SUB_OPT_SEND_RETAIN_NEW : MQTT_SUB_OPT_SEND_RETAIN_NEVER);
+  const bool has_retained = (c->options.flags & MULTICAST_MQTT_NO_RETAINED) == 0;
   while (!c->has_ended && !mosquitto_want_write(c->mosquitto) &&
          c->subscribing_count < SUBSCRIBING_MAX) {
-    int id = -1, result = MOSQ_ERR_SUCCESS;
+    int id = -1, result = MOSQ_ERR_SUCCESS, options = MQTT_SUB_OPT_NO_LOCAL;
     bool is_subscription = false, is_cancellation = false;
     known_name *entry;
+    names *all;
     pthread_mutex_lock(&c->base.lock);
-    entry = names_take_change(&c->base.names);
+    all = client_changed(&c->base);
+    entry = all == NULL ? NULL : names_take_change(all);
     if (entry != NULL) {
       bool is_known = entry->state == SUBSCRIPTION_SENT || entry->state == SUBSCRIPTION_MADE;
-      coding_write_all(&topic_coding, topic, c->options.topic_prefix, entry->text);
+      client_write_filter(&c->base, topic, all, entry->text);
+      options |= has_retained && all == &c->base.names ? MQTT_SUB_OPT_SEND_RETAIN_NEW
+                                                       : MQTT_SUB_OPT_SEND_RETAIN_NEVER;
       is_subscription = entry->is_wanted && !is_known;
       is_cancellation = !entry->is_wanted && is_known;
       if (is_subscription) {
         entry->state = SUBSCRIPTION_SENT;
         ++c->unanswered;
       }
-      if (!entry->is_wanted) forget_name(c, entry);
+      if (!entry->is_wanted) forget_name(c, all, entry);
       pthread_cond_broadcast(&c->base.changed);
     }
     pthread_mutex_unlock(&c->base.lock);
@@ -274,20 +348,25 @@ static void send_subscriptions(mqtt_client *c) {
   }
 }
 
-/* A connection has begun: all names are subscribed anew. The broker forgets those that went
- * meanwhile, unless it has kept the session. */
-static void begin_subscriptions(mqtt_client *c) {
-  names *all = &c->base.names;
+/* Under the lock. */
+static void change_all(const mqtt_client *c, names *all) {
   known_name *name;
-  pthread_mutex_lock(&c->base.lock);
-  c->subscribing_count = 0;
-  c->strangers = 0;
-  c->unanswered = 0;
   for (name = names_next(all, NULL); name != NULL; name = names_next(all, name)) {
     bool is_kept = c->has_session && !name->is_wanted;
     name->state = is_kept ? SUBSCRIPTION_MADE : SUBSCRIPTION_NONE;
     names_change(all, name);
   }
+}
+
+/* A connection has begun: all names are subscribed anew. The broker forgets those that went
+ * meanwhile, unless it has kept the session. */
+static void begin_subscriptions(mqtt_client *c) {
+  pthread_mutex_lock(&c->base.lock);
+  c->subscribing_count = 0;
+  c->strangers = 0;
+  c->unanswered = 0;
+  change_all(c, &c->base.names);
+  change_all(c, &c->base.answered);
   pthread_mutex_unlock(&c->base.lock);
 }
 
@@ -355,7 +434,7 @@ static void wait_for_work(mqtt_client *c, uint64_t deadline) {
   may_send = base->is_connected && !has_to_write;
   base->may_publish = may_send && c->sending_count < SENDING_MAX;
   has_work = base->is_stopping || (base->may_publish && base->outbox.first != NULL) ||
-             (may_send && base->names.first_change != NULL &&
+             (may_send && client_changed(base) != NULL &&
               c->subscribing_count < SUBSCRIBING_MAX);
   client_poll(base, &watched, has_work, timeout);
   if (socket < 0) return;
@@ -427,6 +506,8 @@ static void begin_session(mqtt_client *c) {
   begin_subscriptions(c);
   pthread_mutex_lock(&c->base.lock);
   c->base.is_connected = true;
+  c->base.has_questions = c->protocol == MQTT_PROTOCOL_V5;
+  pthread_cond_broadcast(&c->base.changed);
   c->used_protocol = (uint32_t)c->protocol;
   ++c->base.counts.connections;
   pthread_mutex_unlock(&c->base.lock);
@@ -442,16 +523,23 @@ static const char *end_reason(const mqtt_client *c) {
   return mosquitto_strerror(c->end_code);
 }
 
+/* Under the lock. They were not written, and libmosquitto forgets them, but for questions. */
+static void drop_sending(mqtt_client *c) {
+  int i, kept = 0;
+  for (i = 0; i < c->sending_count; ++i) {
+    if (c->sending[i].question != 0) c->sending[kept++] = c->sending[i];
+  }
+  c->base.counts.dropped += (uint64_t)(c->sending_count - kept);
+  c->sending_count = kept;
+}
+
 static void end_session(mqtt_client *c) {
   bool is_of_broker = c->end_code >= FIRST_BROKER_REASON;
   pthread_mutex_lock(&c->base.lock);
   c->base.is_connected = false;
   c->used_protocol = 0;
-  if (c->options.qos == 0) {
-    /* They were not written; libmosquitto forgets them. */
-    c->base.counts.dropped += (uint64_t)c->sending_count;
-    c->sending_count = 0;
-  }
+  carried_end_all(&c->base);
+  if (c->options.qos == 0) drop_sending(c);
   pthread_cond_broadcast(&c->base.changed);
   pthread_mutex_unlock(&c->base.lock);
   client_tell(&c->base, MULTICAST_MQTT_LOST, is_of_broker ? c->end_code : -1,

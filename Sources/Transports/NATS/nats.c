@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 enum {
   OPTIONS_SIZE = 176, /* of version 1.1 */
@@ -127,6 +128,21 @@ enum { TEXTS = sizeof option_texts / sizeof *option_texts };
 
 /* ---- The engine ------------------------------------------------------------------------------ */
 
+static size_t write_return(const client *base, char *subject, origin to) {
+  (void)base;
+  subject_write_return(subject, to);
+  return strlen(subject);
+}
+
+typedef void function_of_name(void *context, const multicast_nats_question *question,
+                              uint32_t event, const void *payload, size_t size);
+
+static void answer(const answerer *a, uint64_t handle, uint32_t event, span payload,
+                   origin from) {
+  const multicast_nats_question question = {handle, from.peer, from.number};
+  ((function_of_name *)a->function)(a->context, &question, event, payload.at, payload.size);
+}
+
 static void free_client(client *base) {
   nats_client *c = (nats_client *)base;
   /* In the child of a fork they may be half changed. */
@@ -147,7 +163,8 @@ static void *free_on_thread(void *c) {
 void client_release_elsewhere(nats_client *c) {
   pthread_t thread;
   if (!client_drop(&c->base)) return;
-  if (c->base.settings.release == NULL || process_start_thread(&thread, free_on_thread, c) != 0)
+  if ((c->base.settings.release == NULL && c->base.answered.count == 0) ||
+      process_start_thread(&thread, free_on_thread, c) != 0)
     client_free(&c->base);
 }
 
@@ -260,6 +277,9 @@ static multicast_status prepare(client *base, const void *options) {
   if (!texts_copy(&c->texts, &c->options, option_texts, TEXTS))
     return MULTICAST_ERROR_OUT_OF_MEMORY;
   base->settings.prefix = c->options.subject_prefix;
+  if (getrandom(&base->id, sizeof base->id, 0) != sizeof base->id) return MULTICAST_ERROR_SYSTEM;
+  subject_write_return(base->return_address, (origin){base->id, 0});
+  strcpy(strrchr(base->return_address, '.'), ".*");
   status = natsOptions_Create(&c->how);
   if (status == NATS_OK) status = natsStatistics_Create(&c->counts);
   if (status == NATS_OK) status = set_options(c);
@@ -267,6 +287,7 @@ static multicast_status prepare(client *base, const void *options) {
 }
 
 static const engine nats = {.coding = &subject_coding,
+                            .questions = &question_coding,
                             .thread_name = "multicast-nats",
                             .options_size = sizeof(multicast_nats_options),
                             .flags = MULTICAST_NATS_TLS | MULTICAST_NATS_REFUSE_OFFLINE,
@@ -277,6 +298,12 @@ static const engine nats = {.coding = &subject_coding,
                             .start = start,
                             .prepare = prepare,
                             .publish = client_publish,
+                            .answer = answer,
+                            .reply = carried_reply,
+                            .ask = carried_ask,
+                            .next = carried_next,
+                            .forget = carried_forget,
+                            .write_return = write_return,
                             .run = session_run,
                             .end = session_end,
                             .free = free_client};
@@ -287,64 +314,86 @@ multicast_status multicast_nats_connect(const multicast_nats_options *options,
   return client_connect(&nats, options, &copy, out);
 }
 
+/* ---- Questions ------------------------------------------------------------------------------- */
+
+multicast_status multicast_nats_answer(const multicast_transport *transport, const char *name,
+                                       function_of_name *function, void *context,
+                                       void (*release)(void *context)) {
+  return client_answer(transport, name, (void (*)(void))function, context, release);
+}
+
+multicast_status multicast_nats_reply(const multicast_nats_question *question, const void *payload,
+                                      size_t size) {
+  if (question == NULL) return MULTICAST_ERROR_INVALID_ARGUMENT;
+  return client_reply(question->transport, (origin){question->peer, question->number}, payload,
+                      size);
+}
+
+multicast_status multicast_nats_ask(const multicast_transport *transport, const char *name,
+                                    uint32_t event, const void *payload, size_t size,
+                                    uint64_t timeout_ns, visitor *visit, void *context) {
+  const query q = {name, event, {payload, size}, deadline_of(timeout_ns)};
+  return client_ask(transport, &q, visit, context);
+}
+
 /* ---- Waiting --------------------------------------------------------------------------------- */
 
-/* A question to the server. libnats waits for the answer, on a thread: the call that asks must be
- * able to end before. */
-typedef struct question {
+/* A PING. libnats waits for the answer, on a thread: the call that asks must be able to end
+ * before. */
+typedef struct ping {
   nats_client *c;
   struct __natsConnection *connection;
   int64_t timeout_ms;
   natsStatus status;
   bool is_over, is_left; /* the one that comes second frees it */
-} question;
+} ping;
 
-static void *ask(void *argument) {
-  question *q = argument;
-  nats_client *c = q->c;
-  natsStatus status = natsConnection_FlushTimeout(q->connection, q->timeout_ms);
+static void *await_pong(void *argument) {
+  ping *p = argument;
+  nats_client *c = p->c;
+  natsStatus status = natsConnection_FlushTimeout(p->connection, p->timeout_ms);
   bool is_left;
   pthread_mutex_lock(&c->base.lock);
-  q->status = status;
-  q->is_over = true;
-  is_left = q->is_left;
+  p->status = status;
+  p->is_over = true;
+  is_left = p->is_left;
   --c->flushes;
   pthread_cond_broadcast(&c->base.changed);
   pthread_mutex_unlock(&c->base.lock);
-  if (is_left) free(q);
+  if (is_left) free(p);
   nats_ReleaseThreadMemory();
   client_release(&c->base);
   return NULL;
 }
 
 /* Under the lock. NULL: no memory or no thread. */
-static question *begin_question(nats_client *c, uint64_t deadline) {
+static ping *begin_ping(nats_client *c, uint64_t deadline) {
   uint64_t now = now_ns(), ms = deadline > now ? (deadline - now) / ns_of_millisecond : 0;
-  question *q = malloc(sizeof *q);
+  ping *p = malloc(sizeof *p);
   pthread_t thread;
-  if (q == NULL) return NULL;
-  *q = (question){.c = c, .connection = c->connection};
-  q->timeout_ms = ms < 3600000 ? (int64_t)ms + 1 : 3600000;
+  if (p == NULL) return NULL;
+  *p = (ping){.c = c, .connection = c->connection};
+  p->timeout_ms = ms < 3600000 ? (int64_t)ms + 1 : 3600000;
   client_retain(&c->base);
   ++c->flushes;
-  if (process_start_thread(&thread, ask, q) == 0) return q;
+  if (process_start_thread(&thread, await_pong, p) == 0) return p;
   --c->flushes;
   client_release(&c->base); /* not the last one */
-  free(q);
+  free(p);
   return NULL;
 }
 
 /* Under the lock, which it gives up meanwhile. Waits for the server to answer; whether it has. */
 static bool ask_server(nats_client *c, uint64_t deadline) {
   struct __natsConnection *connection = c->connection;
-  question *q = begin_question(c, deadline);
+  ping *p = begin_ping(c, deadline);
   natsStatus status = NATS_NO_MEMORY;
-  if (q != NULL) {
-    while (!q->is_over && !c->base.is_stopping && client_wait_until(&c->base, deadline)) {
+  if (p != NULL) {
+    while (!p->is_over && !c->base.is_stopping && client_wait_until(&c->base, deadline)) {
     }
-    status = q->is_over ? q->status : NATS_TIMEOUT;
-    q->is_left = true;
-    if (q->is_over) free(q);
+    status = p->is_over ? p->status : NATS_TIMEOUT;
+    p->is_left = true;
+    if (p->is_over) free(p);
   }
   if (status == NATS_OK && c->connection == connection) return true;
   /* There was no memory. Or the connection has ended: the thread notices. */
@@ -354,7 +403,7 @@ static bool ask_server(nats_client *c, uint64_t deadline) {
 
 static multicast_status wait_until_flushed(client *base, uint64_t deadline) {
   nats_client *c = (nats_client *)base;
-  const uint64_t ticket = base->outbox.tickets, change = base->names.changes;
+  const uint64_t ticket = base->outbox.tickets, change = client_changes(base);
   while (c->confirmed < ticket || c->confirmed_changes < change) {
     if (base->is_stopping) return MULTICAST_ERROR_INVALID_HANDLE;
     if (now_ns() >= deadline) return MULTICAST_ERROR_TIMEOUT;

@@ -15,8 +15,11 @@ struct __natsSubscription;
 
 /* ---- Subjects -------------------------------------------------------------------------------- */
 
-extern const coding subject_coding;
+extern const coding subject_coding, question_coding;
 bool subject_is_prefix(const char *prefix);
+/* Where the answer to a question goes; `subject` has ADDRESS_MAX_SIZE bytes. */
+void subject_write_return(char *subject, origin to);
+bool subject_read_return(const char *subject, origin *to); /* false: it is none of this library */
 
 /* ---- The client ------------------------------------------------------------------------------ */
 

@@ -36,9 +36,35 @@ enum {
 typedef struct route {
   nats_client *client;
   size_t size;      /* of the subject before the event */
-  const char *name; /* behind the subject */
+  const char *name; /* behind the subject; empty: answers come there */
+  bool is_of_questions;
   char subject[];
 } route;
+
+/* An answer, or the server's word that nobody gets the question. */
+static void receive_answer(nats_client *c, const char *subject, natsMsg *message, span payload) {
+  origin to = {0, 0};
+  if (!subject_read_return(subject, &to) || to.peer != c->base.id) to.number = 0;
+  if (natsMsg_IsNoResponders(message)) {
+    pthread_mutex_lock(&c->base.lock);
+    ++c->base.counts.received;
+    carried_end(&c->base, to.number, MULTICAST_ERROR_NOT_FOUND);
+    pthread_mutex_unlock(&c->base.lock);
+  } else {
+    carried_answered(&c->base, to.number, payload);
+  }
+}
+
+/* A notification or a question. */
+static void receive(const route *r, const char *event_text, natsMsg *message, span payload) {
+  const char *reply = natsMsg_GetReply(message);
+  origin from = {0, 0};
+  uint32_t event = 0;
+  bool is_ours = coding_read_event(event_text, &event);
+  if (is_ours && r->is_of_questions)
+    is_ours = reply != NULL && subject_read_return(reply, &from) && from.peer != 0;
+  client_receive(&r->client->base, is_ours ? r->name : NULL, event, payload, from);
+}
 
 /* On a thread of libnats, in the order of arrival. */
 static void on_message(natsConnection *connection, natsSubscription *subscription, natsMsg *message,
@@ -47,9 +73,7 @@ static void on_message(natsConnection *connection, natsSubscription *subscriptio
   nats_client *c = r->client;
   const char *subject = natsMsg_GetSubject(message);
   span payload = {natsMsg_GetData(message), (size_t)natsMsg_GetDataLength(message)};
-  uint32_t event = 0;
-  bool is_ours = strncmp(subject, r->subject, r->size) == 0 &&
-                 coding_read_event(subject + r->size, &event);
+  const bool is_ours = strncmp(subject, r->subject, r->size) == 0;
   (void)connection, (void)subscription;
   /* Waits until libnats has read: see wait_for_work(). The gate protects no data, so relaxed is
    * enough: a value that is out of date costs a wake-up, or a lock that is free. */
@@ -57,14 +81,12 @@ static void on_message(natsConnection *connection, natsSubscription *subscriptio
     pthread_mutex_lock(&c->gate);
     pthread_mutex_unlock(&c->gate);
   }
-  client_receive(&c->base, is_ours ? r->name : NULL, event, payload, (origin){0, 0});
+  if (r->name[0] == '\0') receive_answer(c, subject, message, payload);
+  else receive(r, is_ours ? subject + r->size : "", message, payload);
   natsMsg_Destroy(message);
 }
 
-/* How many messages libnats has read and not handed over. Under the lock: this takes the locks of
- * subscriptions, which take none. */
-static int count_pending(const nats_client *c) {
-  const names *all = &c->base.names;
+static int count_pending_of(const names *all) {
   known_name *name;
   int total = 0, count;
   for (name = names_next(all, NULL); name != NULL; name = names_next(all, name)) {
@@ -73,6 +95,12 @@ static int count_pending(const nats_client *c) {
       total += count;
   }
   return total;
+}
+
+/* How many messages libnats has read and not handed over. Under the lock: this takes the locks of
+ * subscriptions, which take none. */
+static int count_pending(const nats_client *c) {
+  return count_pending_of(&c->base.names) + count_pending_of(&c->base.answered);
 }
 
 /* Nothing more will come on this connection. Waits until libnats has handed over what has come: it
@@ -96,7 +124,7 @@ static publication *take_batch(nats_client *c) {
   pthread_mutex_lock(&c->base.lock);
   if (c->base.counts.sending == 0) {
     while (size < BATCH_SIZE && c->base.counts.sending < BATCH_COUNT &&
-           (*place = outbox_take(&c->base.outbox)) != NULL) {
+           (*place = carried_take(&c->base)) != NULL) {
       size += (*place)->address_size + (*place)->size;
       place = &(*place)->next;
       ++c->base.counts.sending;
@@ -119,9 +147,15 @@ static void end_batch(nats_client *c) {
 /* Hands one to libnats. False: it has not taken it. */
 static bool hand_over(nats_client *c, const publication *p) {
   const char *payload = publication_message(p);
+  char reply[ADDRESS_MAX_SIZE];
   natsStatus status;
   if (c->has_ended) return false;
-  status = natsConnection_Publish(c->connection, p->bytes, payload, (int)p->size);
+  if (p->is_question) {
+    subject_write_return(reply, (origin){c->base.id, p->number});
+    status = natsConnection_PublishRequest(c->connection, p->bytes, reply, payload, (int)p->size);
+  } else {
+    status = natsConnection_Publish(c->connection, p->bytes, payload, (int)p->size);
+  }
   if (status == NATS_OK) return true;
   if (status != NATS_MAX_PAYLOAD && !c->has_ended) {
     /* It may have taken a part of it. */
@@ -159,14 +193,15 @@ static void send_publications(nats_client *c) {
 /* ---- Subscriptions --------------------------------------------------------------------------- */
 
 /* NULL: out of memory. */
-static route *make_route(nats_client *c, const char *name) {
+static route *make_route(nats_client *c, const names *all, const char *name) {
   char subject[ADDRESS_MAX_SIZE];
-  size_t size = coding_write_all(&subject_coding, subject, c->options.subject_prefix, name);
+  size_t size = client_write_filter(&c->base, subject, all, name);
   size_t name_offset = size + 1, name_bytes = strlen(name) + 1;
   route *r = malloc(sizeof *r + name_offset + name_bytes);
   if (r == NULL) return NULL;
   r->client = c;
   r->size = size - 1; /* without the wildcard */
+  r->is_of_questions = all == &c->base.answered;
   memcpy(r->subject, subject, size + 1);
   r->name = memcpy(r->subject + name_offset, name, name_bytes);
   return r;
@@ -179,8 +214,8 @@ static void on_complete(void *closure) {
   free(r);
 }
 
-static void subscribe(nats_client *c, known_name *name) {
-  route *r = make_route(c, name->text);
+static void subscribe(nats_client *c, const names *all, known_name *name) {
+  route *r = make_route(c, all, name->text);
   natsSubscription *subscription = NULL;
   natsStatus status = NATS_NO_MEMORY;
   if (r != NULL)
@@ -217,20 +252,22 @@ static void send_subscriptions(nats_client *c) {
     natsSubscription *cancelled = NULL;
     bool is_wanted = false;
     known_name *name;
+    names *all;
     pthread_mutex_lock(&c->base.lock);
-    name = names_take_change(&c->base.names);
+    all = client_changed(&c->base);
+    name = all == NULL ? NULL : names_take_change(all);
     if (name == NULL) {
-      if (c->told != c->base.names.changes) pthread_cond_broadcast(&c->base.changed);
-      c->told = c->base.names.changes;
+      if (c->told != client_changes(&c->base)) pthread_cond_broadcast(&c->base.changed);
+      c->told = client_changes(&c->base);
     } else {
       is_wanted = name->is_wanted;
       cancelled = is_wanted ? NULL : name->subscription;
-      if (!is_wanted) names_remove(&c->base.names, name);
+      if (!is_wanted) names_remove(all, name);
     }
     pthread_mutex_unlock(&c->base.lock);
     if (name == NULL) return;
     /* Only this thread removes names. */
-    if (is_wanted && name->subscription == NULL) subscribe(c, name);
+    if (is_wanted && name->subscription == NULL) subscribe(c, all, name);
     unsubscribe(cancelled);
   }
 }
@@ -331,7 +368,7 @@ static void wait_for_work(nats_client *c) {
   if (c->has_to_write) watched.events |= POLLOUT;
   base->may_publish = base->counts.sending == 0; /* else the socket wakes it */
   has_work = base->is_stopping || base->arrivals.first != NULL ||
-             base->names.first_change != NULL ||
+             client_changed(base) != NULL ||
              (base->may_publish && base->outbox.first != NULL) || c->refusals[0][0] != '\0' ||
              c->refusals[1][0] != '\0';
   client_poll(base, &watched, has_work, wait_ms);
@@ -392,22 +429,27 @@ static natsConnection *begin_connection(nats_client *c) {
   return NULL;
 }
 
+/* Under the lock. */
+static void change_all(names *all) {
+  known_name *name;
+  for (name = names_next(all, NULL); name != NULL; name = names_next(all, name))
+    names_change(all, name);
+}
+
 static void begin_session(nats_client *c, natsConnection *connection) {
   char url[REASON_SIZE] = "";
   int64_t largest = natsConnection_GetMaxPayload(connection);
-  names *all = &c->base.names;
   const char *name;
-  known_name *known;
   natsConnection_GetConnectedUrl(connection, url, sizeof url);
   name = strrchr(url, '@'); /* what is before it is secret */
   pthread_mutex_lock(&c->base.lock);
   c->connection = connection;
   c->handed_before = c->base.counts.received;
-  c->base.is_connected = true;
+  c->base.is_connected = c->base.has_questions = true;
   c->base.largest = largest > 0 ? (uint64_t)largest : 0;
   ++c->base.counts.connections;
-  for (known = names_next(all, NULL); known != NULL; known = names_next(all, known))
-    names_change(all, known);
+  change_all(&c->base.names);
+  change_all(&c->base.answered);
   pthread_cond_broadcast(&c->base.changed);
   pthread_mutex_unlock(&c->base.lock);
   c->base.connected_at = c->heard_at = now_ns();
@@ -428,12 +470,22 @@ static void close_connection(nats_client *c, natsConnection *connection) {
   }
 }
 
+/* Adds those that libnats has to the list. Under the lock. */
+static known_name *list_subscribed(const names *all, known_name *subscribed) {
+  known_name *name;
+  for (name = names_next(all, NULL); name != NULL; name = names_next(all, name)) {
+    if (name->subscription == NULL) continue;
+    name->next_subscribed = subscribed;
+    subscribed = name;
+  }
+  return subscribed;
+}
+
 static void end_session(nats_client *c) {
   natsConnection *connection = c->connection;
-  const names *all = &c->base.names;
   char reason[REASON_SIZE];
   const char *text = NULL;
-  known_name *name, *subscribed = NULL;
+  known_name *name, *subscribed;
   natsStatus status = natsConnection_GetLastError(connection, &text);
   if (c->end_reason != NULL) text = c->end_reason;
   else if (status == NATS_OK || text == NULL || text[0] == '\0')
@@ -449,11 +501,9 @@ static void end_session(nats_client *c) {
   c->has_to_write = false;
   pthread_cond_broadcast(&c->base.changed);
   while (c->flushes > 0) pthread_cond_wait(&c->base.changed, &c->base.lock);
-  for (name = names_next(all, NULL); name != NULL; name = names_next(all, name)) {
-    if (name->subscription == NULL) continue;
-    name->next_subscribed = subscribed;
-    subscribed = name;
-  }
+  carried_end_all(&c->base);
+  subscribed = list_subscribed(&c->base.names, NULL);
+  subscribed = list_subscribed(&c->base.answered, subscribed);
   pthread_mutex_unlock(&c->base.lock);
   /* Only this thread removes names. */
   for (name = subscribed; name != NULL; name = name->next_subscribed) {

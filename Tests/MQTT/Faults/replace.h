@@ -12,8 +12,14 @@
 #define mosquitto_username_pw_set ask_user
 #define mosquitto_tls_set ask_tls_settings
 #define mosquitto_property_add_int32 ask_property
+#define mosquitto_property_add_binary(...) \
+  (is_refused(PROPERTY, true) ? MOSQ_ERR_NOMEM : mosquitto_property_add_binary(__VA_ARGS__))
+#define mosquitto_property_add_string(...) \
+  (is_refused(PROPERTY, true) ? MOSQ_ERR_NOMEM : mosquitto_property_add_string(__VA_ARGS__))
+#define mosquitto_property_read_binary ask_binary
+#define mosquitto_property_read_string ask_string
 #define mosquitto_connect_bind_v5 ask_connection
-#define mosquitto_publish ask_publication
+#define mosquitto_publish_v5 ask_publication
 #define mosquitto_subscribe_v5 ask_subscription
 #define mosquitto_unsubscribe ask_cancellation
 #define mosquitto_loop_read ask_reading

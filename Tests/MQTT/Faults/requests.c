@@ -1,6 +1,8 @@
 #include "requests.h"
 
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 
 int ask_library_init(void) {
   return is_refused(LIBRARY_INIT, true) ? MOSQ_ERR_NOMEM : mosquitto_lib_init();
@@ -38,6 +40,26 @@ int ask_property(mosquitto_property **all, int identifier, uint32_t value) {
                                  : mosquitto_property_add_int32(all, identifier, value);
 }
 
+/* What the library frees is its own: see give_back(). */
+const mosquitto_property *ask_binary(const mosquitto_property *all, int identifier, void **out,
+                                     uint16_t *size, bool skips) {
+  void *read = NULL;
+  const mosquitto_property *at =
+      mosquitto_property_read_binary(all, identifier, &read, size, skips);
+  if (read != NULL && (*out = ask_malloc(*size)) != NULL) memcpy(*out, read, *size);
+  free(read);
+  return at;
+}
+
+const mosquitto_property *ask_string(const mosquitto_property *all, int identifier, char **out,
+                                     bool skips) {
+  char *read = NULL;
+  const mosquitto_property *at = mosquitto_property_read_string(all, identifier, &read, skips);
+  if (read != NULL) *out = ask_strdup(read);
+  free(read);
+  return at;
+}
+
 int ask_connection(struct mosquitto *m, const char *host, int port, int keep_alive,
                    const char *address, const mosquitto_property *all) {
   return is_refused(CONNECTION, true)
@@ -46,10 +68,10 @@ int ask_connection(struct mosquitto *m, const char *host, int port, int keep_ali
 }
 
 int ask_publication(struct mosquitto *m, int *id, const char *topic, int size, const void *payload,
-                    int qos, bool is_retained) {
+                    int qos, bool is_retained, const mosquitto_property *all) {
   return is_refused(PUBLICATION, true)
              ? MOSQ_ERR_NOMEM
-             : mosquitto_publish(m, id, topic, size, payload, qos, is_retained);
+             : mosquitto_publish_v5(m, id, topic, size, payload, qos, is_retained, all);
 }
 
 int ask_subscription(struct mosquitto *m, int *id, const char *filter, int qos, int options,

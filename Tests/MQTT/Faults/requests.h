@@ -29,10 +29,14 @@ int ask_tls_settings(struct mosquitto *m, const char *ca_file, const char *ca_pa
                      const char *cert_file, const char *key_file,
                      int (*password)(char *buffer, int size, int is_writing, void *object));
 int ask_property(mosquitto_property **all, int identifier, uint32_t value);
+const mosquitto_property *ask_binary(const mosquitto_property *all, int identifier, void **out,
+                                     uint16_t *size, bool skips);
+const mosquitto_property *ask_string(const mosquitto_property *all, int identifier, char **out,
+                                     bool skips);
 int ask_connection(struct mosquitto *m, const char *host, int port, int keep_alive,
                    const char *address, const mosquitto_property *all);
 int ask_publication(struct mosquitto *m, int *id, const char *topic, int size, const void *payload,
-                    int qos, bool is_retained);
+                    int qos, bool is_retained, const mosquitto_property *all);
 int ask_subscription(struct mosquitto *m, int *id, const char *filter, int qos, int options,
                      const mosquitto_property *all);
 int ask_cancellation(struct mosquitto *m, int *id, const char *filter);

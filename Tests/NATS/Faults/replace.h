@@ -50,6 +50,8 @@
 #define natsOptions_SetClosedCB(...) UNLESS_REFUSED(OPTION, natsOptions_SetClosedCB(__VA_ARGS__))
 #define natsConnection_Publish(...) \
   UNLESS_REFUSED(PUBLICATION, natsConnection_Publish(__VA_ARGS__))
+#define natsConnection_PublishRequest(...) \
+  UNLESS_REFUSED(PUBLICATION, natsConnection_PublishRequest(__VA_ARGS__))
 #define natsSubscription_SetPendingLimits(...) \
   UNLESS_REFUSED(LIMITS, natsSubscription_SetPendingLimits(__VA_ARGS__))
 #define natsSubscription_SetOnCompleteCB(...) \

@@ -8,9 +8,13 @@
 typedef TRANSPORT(options) transport_options;
 typedef TRANSPORT(stats) transport_stats;
 typedef TRANSPORT(state) transport_state;
+typedef TRANSPORT(question) transport_question;
 
 #define transport_connect TRANSPORT(connect)
 #define transport_flush TRANSPORT(flush)
+#define transport_answer TRANSPORT(answer)
+#define transport_reply TRANSPORT(reply)
+#define transport_ask TRANSPORT(ask)
 #define transport_get_stats TRANSPORT(get_stats)
 #define transport_options_default TRANSPORT(options_default)
 #define transport_stats_default TRANSPORT(stats_default)

@@ -1,5 +1,7 @@
 #include "peers.h"
 
+#include <time.h>
+
 static void note_change(void *context, uint32_t state, int32_t code, const char *reason) {
   peer *p = context;
 #ifdef TRANSPORT_HAS_PEERS
@@ -116,6 +118,12 @@ void peer_observe(peer *p, const char *name, multicast_delegate observer) {
 multicast_status peer_publish(peer *p, const char *name, uint32_t event, const void *payload,
                               size_t size) {
   return p->transport.publish(p->transport.context, name, event, payload, size);
+}
+
+uint64_t time_now(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
 void peer_flush(peer *p) { CHECK_OK(transport_flush(&p->transport, 20000000000u)); }

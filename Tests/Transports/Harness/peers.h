@@ -77,6 +77,7 @@ void peer_observe(peer *p, const char *name, multicast_delegate observer);
 
 multicast_status peer_publish(peer *p, const char *name, uint32_t event, const void *payload,
                               size_t size);
+uint64_t time_now(void); /* in nanoseconds */
 void peer_flush(peer *p);
 transport_stats peer_stats(const peer *p); /* fails the test if they do not add up */
 

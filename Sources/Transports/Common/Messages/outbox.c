@@ -15,6 +15,8 @@ publication *publication_write(publication *p, const draft *d) {
   p->address_size = d->address_size;
   p->size = d->header_size + d->payload.size;
   p->is_retained = d->is_retained;
+  p->is_question = d->is_question;
+  p->number = d->number;
   memcpy(p->bytes, d->address, d->address_size + 1);
   message = p->bytes + d->address_size + 1;
   memcpy(message, d->header, d->header_size);

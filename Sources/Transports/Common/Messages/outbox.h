@@ -23,7 +23,8 @@ typedef struct draft {
   char address[ADDRESS_MAX_SIZE];
   unsigned char header[HEADER_MAX_SIZE];
   span payload;
-  bool is_retained;
+  bool is_retained, is_question;
+  uint64_t number; /* of a question, or of the one that is answered; 0: it is a notification */
 } draft;
 
 typedef struct publication {
@@ -32,7 +33,8 @@ typedef struct publication {
   size_t whole; /* its size in memory */
   size_t address_size;
   size_t size; /* of the message: a header, if the engine writes one, and the payload */
-  bool is_retained;
+  bool is_retained, is_question;
+  uint64_t number;
   char bytes[]; /* the address, a NUL, the message */
 } publication;
 

@@ -14,12 +14,13 @@ bool coding_is_plain(const coding *how, unsigned char byte) {
   return byte >= 0x20 && (how->special >> byte & 1) == 0;
 }
 
-/* Writes "PREFIX/NAME/", without a NUL. */
+/* Writes "PREFIX/MARKNAME/", without a NUL. */
 static size_t write_name(const coding *how, char *address, const char *prefix, const char *name) {
   size_t size = name_size(name), at = 0, i;
   if (size == 0) return 0;
   while (*prefix != '\0') address[at++] = *prefix++;
   address[at++] = how->separator;
+  for (i = 0; how->mark[i] != '\0'; ++i) address[at++] = how->mark[i];
   for (i = 0; i < size; ++i) {
     unsigned char byte = (unsigned char)name[i];
     if (coding_is_plain(how, byte)) {
@@ -65,6 +66,18 @@ static unsigned char read_escape(const coding *how, const char *digits) {
   return coding_is_plain(how, byte) ? 0 : byte;
 }
 
+bool coding_read_id(const char **text, uint64_t *id) {
+  int i;
+  *id = 0;
+  for (i = 0; i < ID_SIZE; ++i) {
+    const char *digit = **text == '\0' ? NULL : strchr(hexadecimal, **text);
+    if (digit == NULL) return false;
+    *id = *id << 4 | (uint64_t)(digit - hexadecimal);
+    ++*text;
+  }
+  return true;
+}
+
 bool coding_read_event(const char *text, uint32_t *event) {
   uint64_t value = 0;
   size_t size;
@@ -82,6 +95,9 @@ size_t coding_read(const coding *how, const char *address, const char *prefix, c
     if (*address++ != *prefix++) return 0;
   }
   if (*address++ != how->separator) return 0;
+  for (prefix = how->mark; *prefix != '\0'; ++prefix) {
+    if (*address++ != *prefix) return 0;
+  }
   for (; *address != '\0' && *address != how->separator; ++address) {
     unsigned char byte = (unsigned char)*address;
     if (byte == '%') {

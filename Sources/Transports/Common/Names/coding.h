@@ -10,8 +10,10 @@
 enum {
   NAME_MAX_SIZE = 255,
   PREFIX_MAX_SIZE = 200,
-  /* Prefix, separator, each byte of the name as %XX, separator, an event of ten digits, NUL. */
-  ADDRESS_MAX_SIZE = PREFIX_MAX_SIZE + 1 + 3 * NAME_MAX_SIZE + 1 + 10 + 1
+  ID_SIZE = 16, /* digits */
+  /* Prefix, separator, mark, each byte of the name as %XX, separator, an event of ten digits,
+   * NUL. */
+  ADDRESS_MAX_SIZE = PREFIX_MAX_SIZE + 1 + 2 + 3 * NAME_MAX_SIZE + 1 + 10 + 1
 };
 
 /* Of a byte below 64. */
@@ -23,6 +25,7 @@ typedef struct coding {
   uint64_t special;    /* CODING_BIT() of each byte that is written as %XX, as all is that is not
                         * printable ASCII */
   bool may_lack_event; /* an address without an event has event 0 */
+  const char *mark;    /* before the name: two bytes that begin none, or "" */
 } coding;
 
 /* The size of a name; 0: it is none. */
@@ -41,6 +44,9 @@ size_t coding_write_all(const coding *how, char *address, const char *prefix, co
  * an address of this library. */
 size_t coding_read(const coding *how, const char *address, const char *prefix, char *name,
                    uint32_t *event);
+
+/* Reads the digits of an id, hexadecimal ones, and goes on behind them. False: there are others. */
+bool coding_read_id(const char **text, uint64_t *id);
 
 /* Reads an event, the end of an address: a decimal number without leading zeros. */
 bool coding_read_event(const char *text, uint32_t *event);

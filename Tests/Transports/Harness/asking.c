@@ -23,11 +23,11 @@ multicast_status ask(const peer *p, told *t, const char *name, const char *text,
   const int enough = t->enough;
   memset(t, 0, sizeof *t);
   t->enough = enough;
-  return multicast_local_ask(&p->transport, name, 7, text, text == NULL ? 0 : strlen(text),
+  return transport_ask(&p->transport, name, 7, text, text == NULL ? 0 : strlen(text),
                              timeout_ns, note_told, t);
 }
 
-void respond(void *context, const multicast_local_question *question, uint32_t event,
+void respond(void *context, const transport_question *question, uint32_t event,
              const void *payload, size_t size) {
   responder *r = context;
   char text[64];
@@ -35,7 +35,7 @@ void respond(void *context, const multicast_local_question *question, uint32_t e
   snprintf(text, sizeof text, "%s:%u:%.*s", r->name, event, (int)size,
            size == 0 ? "" : (const char *)payload);
   ADD(r->calls, 1);
-  CHECK_OK(multicast_local_reply(question, text, strlen(text)));
+  CHECK_OK(transport_reply(question, text, strlen(text)));
 }
 
 void note_release_of_responder(void *context) {
@@ -43,15 +43,46 @@ void note_release_of_responder(void *context) {
   ADD(r->releases, 1);
 }
 
-void keep_question(void *context, const multicast_local_question *question, uint32_t event,
+void keep_question(void *context, const transport_question *question, uint32_t event,
                    const void *payload, size_t size) {
-  multicast_local_question *kept = context;
+  transport_question *kept = context;
   kept->peer = question->peer;
   kept->number = question->number;
   STORE(kept->transport, question->transport);
 }
 
 void peer_answer(peer *p, const char *name, responder *r) {
-  CHECK_OK(multicast_local_answer(&p->transport, name, respond, r, note_release_of_responder));
+  CHECK_OK(transport_answer(&p->transport, name, respond, r, note_release_of_responder));
   peer_flush(p);
 }
+
+#ifdef TRANSPORT_HAS_PEERS
+#define NAMED(text) &OPTIONS(.name = (text))
+#else
+#define NAMED(text) NULL
+void peer_meet(peer *p, int others) { peer_flush(p); } /* the broker knows them */
+#endif
+
+void start_peers(broker *b, peer *here, peer *there, peer *third) {
+  broker_start(b, NULL);
+  peer_connect_with(here, b->port, NAMED("here"));
+  peer_connect_with(there, b->port, NAMED("there"));
+  if (third != NULL) peer_connect_with(third, b->port, NAMED("third"));
+  peer_meet(here, third == NULL ? 1 : 2);
+}
+
+/* ---- On other threads ------------------------------------------------------------------------ */
+
+THREAD(reply_later, late_reply *r) {
+  EVENTUALLY(LOAD(r->question.transport) != 0);
+  pause_ms(20);
+  STORE(r->result, transport_reply(&r->question, r->text, strlen(r->text)));
+}
+
+pthread_t start_reply(late_reply *r) { return start_thread(reply_later, r); }
+
+THREAD(ask_until_released, asking *a) {
+  a->result = ask(a->p, &a->t, "q", "", MULTICAST_FOREVER);
+}
+
+pthread_t start_asking(asking *a) { return start_thread(ask_until_released, a); }

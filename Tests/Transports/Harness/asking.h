@@ -3,7 +3,7 @@
 #ifndef ASKING_H
 #define ASKING_H
 
-#include "groups.h"
+#include "broker.h"
 
 enum { TOLD_MAX = 32 };
 
@@ -34,14 +34,41 @@ typedef struct responder {
   int calls, releases;
 } responder;
 
-void respond(void *context, const multicast_local_question *question, uint32_t event,
+void respond(void *context, const transport_question *question, uint32_t event,
              const void *payload, size_t size);
 void note_release_of_responder(void *context);
 /* Keeps the question in the memory at `context`, which is zero before; and does not answer. */
-void keep_question(void *context, const multicast_local_question *question, uint32_t event,
+void keep_question(void *context, const transport_question *question, uint32_t event,
                    const void *payload, size_t size);
 
-/* Has a peer answer a name, and waits until all know. */
+/* Has a peer answer a name, and waits until all that know it know that. */
 void peer_answer(peer *p, const char *name, responder *r);
+
+/* Waits until so many others are known, and they know the names of this one. */
+void peer_meet(peer *p, int others);
+
+/* Two or three peers, which have met. */
+void start_peers(broker *b, peer *here, peer *there, peer *third);
+
+/* ---- On other threads ------------------------------------------------------------------------ */
+
+/* An answer, as soon as there is a question. */
+typedef struct late_reply {
+  transport_question question;
+  const char *text;
+  int result;
+} late_reply;
+
+pthread_t start_reply(late_reply *r);
+
+/* A question of `q`, until it is answered. */
+typedef struct asking {
+  peer *p;
+  multicast_status result;
+  told t;
+  int is_done;
+} asking;
+
+pthread_t start_asking(asking *a);
 
 #endif

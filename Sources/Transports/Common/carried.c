@@ -1,0 +1,176 @@
+/* Questions that a broker carries. It does not say how many answer, nor what becomes of them: so a
+ * question ends when its asker has enough, when its time is over, or when the broker says that
+ * nobody gets it, or is lost itself. */
+
+#include "transport.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Under the lock. */
+typedef struct carried {
+  inquiry base;
+  multicast_status end; /* MULTICAST_PENDING: answers may come */
+  uint32_t waiting;     /* to be told */
+  bool is_answered;
+  told *shown; /* the last one that was told */
+} carried;
+
+/* ---- What comes ------------------------------------------------------------------------------ */
+
+/* Under the lock. NULL: nobody waits for it. */
+static carried *find(const client *c, uint64_t number) {
+  carried *i = (carried *)inquiry_find(c->inquiries, number);
+  return i != NULL && i->end == MULTICAST_PENDING ? i : NULL;
+}
+
+static void end(client *c, carried *i, multicast_status why) {
+  i->end = why;
+  pthread_cond_broadcast(&c->changed);
+}
+
+void carried_end(client *c, uint64_t number, multicast_status why) {
+  carried *i = find(c, number);
+  if (i != NULL) end(c, i, why);
+}
+
+void carried_end_all(client *c) {
+  const multicast_status why =
+      c->is_stopping ? MULTICAST_ERROR_INVALID_HANDLE : MULTICAST_ERROR_STATE;
+  const inquiry *i;
+  for (i = c->inquiries; i != NULL; i = i->next) carried_end(c, i->number, why);
+}
+
+static told *make_told(span payload) {
+  told *t = malloc(sizeof *t + payload.size);
+  if (t == NULL) return NULL;
+  *t = (told){.status = MULTICAST_OK, .peer = "", .size = payload.size};
+  if (payload.size > 0) t->payload = memcpy(t + 1, payload.at, payload.size);
+  return t;
+}
+
+void carried_answered(client *c, uint64_t number, span payload) {
+  const bool is_large = payload.size > c->settings.max_payload;
+  told *t = is_large ? NULL : make_told(payload);
+  carried *i;
+  pthread_mutex_lock(&c->lock);
+  ++c->counts.received;
+  i = is_large ? NULL : find(c, number);
+  if (i == NULL) {
+    ++c->counts.ignored;
+  } else if (t == NULL || i->waiting >= c->settings.capacity) {
+    ++c->counts.lost;
+    end(c, i, t == NULL ? MULTICAST_ERROR_OUT_OF_MEMORY : MULTICAST_ERROR_QUEUE_FULL);
+  } else {
+    inquiry_tell(&i->base, t);
+    ++i->waiting;
+    i->is_answered = true;
+    pthread_cond_broadcast(&c->changed);
+    t = NULL;
+  }
+  pthread_mutex_unlock(&c->lock);
+  free(t);
+}
+
+/* ---- What is sent ---------------------------------------------------------------------------- */
+
+publication *carried_take(client *c) {
+  publication *p;
+  while ((p = outbox_take(&c->outbox)) != NULL && p->is_question && find(c, p->number) == NULL) {
+    ++c->counts.dropped;
+    pthread_cond_broadcast(&c->changed); /* a flush may wait for it */
+    blocks_give(&c->blocks, p, p->whole);
+  }
+  return p;
+}
+
+multicast_status carried_reply(client *c, origin to, span payload) {
+  draft d;
+  d.payload = payload;
+  d.address_size = c->engine->write_return(c, d.address, to);
+  d.number = to.number;
+  d.is_question = d.is_retained = false;
+  return payload.size > c->settings.max_payload ? MULTICAST_ERROR_LIMIT : client_send(c, &d);
+}
+
+static multicast_status send_question(client *c, const query *q, uint64_t number) {
+  draft d;
+  d.payload = q->payload;
+  d.address_size =
+      coding_write(c->engine->questions, d.address, c->settings.prefix, q->name, q->event);
+  d.number = number;
+  d.is_question = true;
+  d.is_retained = false;
+  return client_send(c, &d);
+}
+
+/* ---- Asking ---------------------------------------------------------------------------------- */
+
+/* Under the lock, which it gives up. */
+static multicast_status wait_until_connected(client *c, uint64_t deadline) {
+  while (!c->is_connected && !c->is_stopping) {
+    if (c->settings.refuses_offline) return MULTICAST_ERROR_STATE;
+    if (now_ns() >= deadline) return MULTICAST_ERROR_TIMEOUT;
+    client_wait_until(c, deadline);
+  }
+  if (c->is_stopping) return MULTICAST_ERROR_INVALID_HANDLE;
+  return c->has_questions ? MULTICAST_OK : MULTICAST_ERROR_STATE;
+}
+
+/* Under the lock. With the first question: the broker is told before it gets that. False: no
+ * memory. */
+static bool subscribe_answers(client *c) {
+  return names_find(&c->answered, "") != NULL || names_want(&c->answered, "", true);
+}
+
+/* Under the lock. NULL: no memory. */
+static carried *begin(client *c) {
+  carried *i = subscribe_answers(c) ? calloc(1, sizeof *i) : NULL;
+  if (i == NULL) return NULL;
+  i->base.number = ++c->inquiry_numbers;
+  i->end = MULTICAST_PENDING;
+  inquiry_add(&c->inquiries, &i->base);
+  return i;
+}
+
+inquiry *carried_ask(client *c, const query *q, multicast_status *status) {
+  carried *i = NULL;
+  *status = MULTICAST_ERROR_LIMIT;
+  if (q->payload.size <= c->settings.max_payload) *status = wait_until_connected(c, q->deadline);
+  if (*status == MULTICAST_OK && (i = begin(c)) == NULL) *status = MULTICAST_ERROR_OUT_OF_MEMORY;
+  if (i == NULL) {
+    ++c->counts.refused;
+    return NULL;
+  }
+  /* If the connection ends meanwhile, so does the inquiry, and the question is not sent. */
+  pthread_mutex_unlock(&c->lock);
+  *status = send_question(c, q, i->base.number);
+  pthread_mutex_lock(&c->lock);
+  if (*status == MULTICAST_OK) return &i->base;
+  if (c->is_stopping) *status = MULTICAST_ERROR_INVALID_HANDLE;
+  inquiry_remove(&c->inquiries, &i->base);
+  carried_forget(&i->base);
+  return NULL;
+}
+
+told *carried_next(client *c, inquiry *base, uint64_t deadline, multicast_status *status) {
+  carried *i = (carried *)base;
+  while (base->first == NULL && i->end == MULTICAST_PENDING) {
+    if (c->is_stopping) i->end = MULTICAST_ERROR_INVALID_HANDLE;
+    else if (now_ns() < deadline) client_wait_until(c, deadline);
+    else i->end = i->is_answered ? MULTICAST_OK : MULTICAST_ERROR_TIMEOUT;
+  }
+  free(i->shown);
+  i->shown = inquiry_take(base);
+  if (i->shown == NULL) *status = i->end;
+  else --i->waiting;
+  return i->shown;
+}
+
+void carried_forget(inquiry *base) {
+  carried *i = (carried *)base;
+  told *t;
+  while ((t = inquiry_take(base)) != NULL) free(t);
+  free(i->shown);
+  free(i);
+}
