@@ -337,7 +337,7 @@ MULTICAST_API multicast_status multicast_mqtt_reply(const multicast_mqtt_questio
 /// 0, and `peer` is empty. `visit` is what multicast_local_ask() takes, which knows these. If it
 /// returns false, that is enough: it is not called again, and this returns. So who wants the first
 /// answer returns `status != MULTICAST_OK`, and who wants all that come in a certain time returns
-/// true. An answer that comes later is dropped and counted (`ignored`).
+/// true. An answer that is not told is dropped and counted (`ignored`).
 ///
 /// Without a connection it waits for one. An answer may be lost as a notification may.
 ///

@@ -1,6 +1,6 @@
 /* Programs that do not use this library, retained messages, and what is not to be understood. */
 
-#include "../Transports/Harness/broker.h"
+#include "../Transports/Harness/asking.h"
 #include "../Transports/Harness/servers.h"
 
 #include <linux/tcp.h>
@@ -512,4 +512,195 @@ TEST(packets_go_out_together) {
    * a machine that is too busy there are some more. */
   if (segments_of_publications > BURST / 2) CHECK_EQ(segments_of_publications, 3);
   if (segments_of_answers > BURST / 2) CHECK_EQ(segments_of_answers, 2);
+}
+
+/* ---- Questions ------------------------------------------------------------------------------- */
+
+static const uint64_t a_while = 200000000u, ten_seconds = 10000000000u;
+
+#define PUB "mosquitto_pub -h 127.0.0.1 -p $PORT -V 5 -q 1 "
+#define RESPONSE "-D publish response-topic "
+#define NUMBER "-D publish correlation-data "
+
+/* mosquitto_sub takes the question, and mosquitto_pub answers it. */
+TEST_OF_BROKER(other_programs_answer, NULL) {
+  SCOPED peer p;
+  asking a = {&p, 1, {.enough = 1}, 0};
+  peer_connect_to(&p, b);
+  broker_run(b, "mosquitto_sub -h 127.0.0.1 -p $PORT -V 5 -q 1 -t 'multicast/%?q/#' -C 1 "
+                "-F '%t %R %D' >$FOLDER/asked & sleep 0.5");
+  pthread_t thread = start_asking(&a);
+  broker_run(b, "until [ -s $FOLDER/asked ]; do sleep 0.1; done; "
+                "read -r topic reply number <$FOLDER/asked && [ $topic = 'multicast/%?q/7' ] && "
+                PUB NUMBER "$number -t $reply -m rain");
+  join_thread(thread);
+  CHECK_OK(a.result);
+  CHECK_TEXT(a.t.each[0].payload, "rain");
+}
+
+TEST_OF_BROKER(other_programs_ask, NULL) {
+  SCOPED peer p;
+  responder r = {"r", 0, 0};
+  peer_connect_with(&p, b->port, &OPTIONS(.flags = MULTICAST_MQTT_PLAIN));
+  peer_answer(&p, "q", &r);
+  broker_run(b, "mosquitto_rr -h 127.0.0.1 -p $PORT -V 5 -t 'multicast/%?q/7' -m what -W 20 "
+                "-e multicast/%=00000000000000FF >$FOLDER/out; "
+                "printf 'r:7:what\n' | diff - $FOLDER/out");
+}
+
+TEST_OF_BROKER(questions_that_are_none_are_ignored, NULL) {
+  static const char *const commands[] = {
+      PUB "-t 'multicast/%?q/7' -m x",
+      PUB RESPONSE "multicast/%=00000000000000ff -t 'multicast/%?q/7' -m x",
+      PUB RESPONSE "multicast/%=0000000000000000 -t 'multicast/%?q/7' -m x",
+      PUB RESPONSE "multicast/%=00000000000000FF/x -t 'multicast/%?q/7' -m x",
+      PUB RESPONSE "multicast/%=FF -t 'multicast/%?q/7' -m x",
+      PUB RESPONSE "multicasu/%=00000000000000FF -t 'multicast/%?q/7' -m x",
+      PUB RESPONSE "multicast/%=00000000000000FF -t 'multicast/%?q/07' -m x",
+      PUB RESPONSE "multicast/%=00000000000000FF -t 'multicast/%?q/7/8' -m x",
+  };
+  enum { COUNT = sizeof commands / sizeof *commands };
+  SCOPED peer p;
+  responder r = {"r", 0, 0};
+  /* One that the broker has retained is not sent at all. */
+  broker_run(b, PUB RESPONSE "multicast/%=00000000000000FF -t 'multicast/%?q/7' -m old -r");
+  peer_connect_with(&p, b->port, &OPTIONS(.qos = 1));
+  peer_answer(&p, "q", &r);
+  for (int i = 0; i < COUNT; ++i) broker_run(b, commands[i]);
+  broker_run(b, PUB RESPONSE "multicast/%=00000000000000FF -t 'multicast/%?q/7' -m x");
+  EVENTUALLY(peer_stats(&p).received == COUNT + 1);
+  EVENTUALLY(LOAD(r.calls) == 1);
+  CHECK_EQ(peer_stats(&p).ignored, COUNT);
+}
+
+TEST_OF_BROKER(answers_that_are_none_are_ignored, NULL) {
+  static const char *const commands[] = {
+      PUB "-t multicast/%%=%016llX -m x",
+      PUB NUMBER "1 -t multicast/%%=%016llX -m x",
+      PUB NUMBER "00000000000000FF -t multicast/%%=%016llX -m x",
+      PUB NUMBER "000000000000000x -t multicast/%%=%016llX -m x",
+      PUB NUMBER "00000000000000001 -t multicast/%%=%016llX -m x",
+      "printf '\\223MC\\002' | " PUB NUMBER "0000000000000001 -t multicast/%%=%016llX -s",
+  };
+  enum { COUNT = sizeof commands / sizeof *commands };
+  SCOPED peer here, there;
+  transport_question kept = {0, 0, 0};
+  asking a = {&here, 1, {.enough = 1}, 0};
+  peer_connect_to(&here, b);
+  peer_connect_to(&there, b);
+  CHECK_OK(multicast_mqtt_answer(&there.transport, "q", keep_question, &kept, NULL));
+  peer_flush(&there);
+  pthread_t thread = start_asking(&a);
+  EVENTUALLY(LOAD(kept.transport) != 0);
+  for (int i = 0; i < COUNT; ++i) {
+    char command[300];
+    snprintf(command, sizeof command, commands[i], (unsigned long long)kept.peer);
+    broker_run(b, command);
+  }
+  EVENTUALLY(peer_stats(&here).ignored == COUNT);
+  CHECK_OK(multicast_mqtt_reply(&kept, "right", 5));
+  join_thread(thread);
+  CHECK_OK(a.result);
+  CHECK_EQ(a.t.count, 1);
+  CHECK_TEXT(a.t.each[0].payload, "right");
+}
+
+TEST_OF_BROKER(mqtt_3_1_1_has_no_questions, NULL) {
+  SCOPED peer here, there;
+  responder r = {"r", 0, 0};
+  told t = {0};
+  peer_connect_with(&here, b->port, &OPTIONS(.protocol = 4));
+  peer_connect_to(&there, b);
+  peer_answer(&here, "q", &r);
+  CHECK_ERROR(ask(&here, &t, "q", "", ten_seconds), STATE);
+  CHECK_ERROR(ask(&there, &t, "q", "", a_while), TIMEOUT);
+  CHECK_EQ(peer_stats(&here).ignored, 1);
+  CHECK_EQ(LOAD(r.calls), 0);
+}
+
+TEST_OF_BROKER(questions_have_each_quality_of_service, NULL) {
+  for (uint32_t qos = 0; qos <= 2; ++qos) {
+    SCOPED peer here, there;
+    responder r = {"r", 0, 0};
+    told t = {.enough = 1};
+    peer_connect_with(&here, b->port, &OPTIONS(.qos = qos));
+    peer_connect_with(&there, b->port, &OPTIONS(.qos = qos));
+    CHECK_ERROR(ask(&here, &t, "q", "", MULTICAST_FOREVER), NOT_FOUND);
+    peer_answer(&there, "q", &r);
+    for (int i = 0; i < 50; ++i) CHECK_OK(ask(&here, &t, "q", "", ten_seconds));
+    peer_flush(&here);
+    CHECK_EQ(peer_stats(&here).sent, 51);
+    peer_release(&there);
+  }
+}
+
+TEST_OF_BROKER(refused_questions_are_told, "allow_anonymous true") {
+  SCOPED peer p;
+  told t = {0};
+  broker_end(b, SIGTERM);
+  broker_run(b, "printf 'topic readwrite other/#\n' >$FOLDER/acl && "
+                "echo acl_file $FOLDER/acl >>$FOLDER/conf");
+  broker_start_again(b);
+  peer_connect_to(&p, b);
+  CHECK_ERROR(ask(&p, &t, "q", "", MULTICAST_FOREVER), STATE);
+  EVENTUALLY(LOAD(p.publications_refused) == 1);
+  CHECK_EQ(peer_stats(&p).rejected, 1);
+}
+
+/* Accepts, refuses subscriptions, and closes at the first question. */
+THREAD(serve_no_question, server *s) {
+  while (!LOAD(s->has_to_end)) {
+    char request[512];
+    ssize_t size;
+    int c = accept(s->listener, NULL, NULL);
+    if (c < 0) break;
+    ADD(s->connections, 1);
+    if (recv(c, request, sizeof request, 0) > 0) server_send(c, "\x20\x03\0\0\0", 5);
+    while ((size = recv(c, request, sizeof request, 0)) > 0) {
+      char answer[] = "\x90\x04\0\0\0\x87";
+      memcpy(answer + 2, request + 2, 2);
+      if (request[0] == (char)0x82) server_send(c, answer, 6);
+      if (memmem(request, (size_t)size, "%?q/7", 5) != NULL) break;
+    }
+    close(c);
+  }
+}
+
+/* libmosquitto sends it again: it is counted when the broker has taken it. */
+TEST(question_that_the_broker_has_not_taken_ends_with_the_connection) {
+  server s;
+  peer p;
+  told t = {0};
+  server_start(&s, serve_no_question);
+  peer_connect_with(&p, s.port, NULL);
+  CHECK_ERROR(ask(&p, &t, "q", "", MULTICAST_FOREVER), STATE);
+  EVENTUALLY(LOAD(p.lost) >= 1);
+  CHECK_EQ(peer_stats(&p).sending, 1);
+  CHECK_EQ(peer_stats(&p).dropped, 0);
+  EVENTUALLY(LOAD(p.subscriptions_refused) >= 1);
+  CHECK_TEXT(p.refusal, "answers: Not authorized");
+  peer_release(&p);
+  server_end(&s);
+}
+
+/* An earlier process with the same identifier has answered the name. */
+TEST_OF_BROKER(question_of_an_earlier_session_is_taken_back, NULL) {
+  SCOPED peer here;
+  told t = {0};
+  int arrived = 0;
+  peer_connect_to(&here, b);
+  for (int i = 0; i < 2; ++i) {
+    SCOPED peer there;
+    peer_connect_with(&there, b->port, &OPTIONS(.qos = 1, .client_id = "collector",
+                                                .session_expiry_s = 60));
+    if (i == 0) {
+      CHECK_OK(multicast_mqtt_answer(&there.transport, "q", keep_question, &arrived, NULL));
+      peer_flush(&there);
+      peer_release(&there);
+      CHECK_ERROR(ask(&here, &t, "q", "", a_while), TIMEOUT); /* the broker collects it */
+      continue;
+    }
+    EVENTUALLY(peer_stats(&there).ignored == 1);
+    EVENTUALLY(ask(&here, &t, "q", "", a_while) == MULTICAST_ERROR_NOT_FOUND);
+  }
 }

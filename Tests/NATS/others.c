@@ -1,6 +1,6 @@
 /* Programs that use libnats without this library, and servers that send what they should not. */
 
-#include "../Transports/Harness/broker.h"
+#include "../Transports/Harness/asking.h"
 #include "../Transports/Harness/servers.h"
 
 #include <nats/nats.h>
@@ -203,4 +203,129 @@ TEST(messages_of_a_subject_without_subscription_are_ignored) {
     server_end(&s);
     CHECK_EQ(seen.wrong, 0);
   }
+}
+
+/* ---- Questions ------------------------------------------------------------------------------- */
+
+static const uint64_t a_while = 200000000u, ten_seconds = 10000000000u;
+
+static void answer_plainly(natsConnection *connection, natsSubscription *subscription,
+                           natsMsg *message, void *closure) {
+  CHECK_TEXT(natsMsg_GetSubject(message), "multicast.%?the%20forecast.7");
+  CHECK_EQ(natsConnection_PublishString(connection, natsMsg_GetReply(message), "rain"), NATS_OK);
+  natsMsg_Destroy(message);
+}
+
+TEST_OF_BROKER(plain_client_answers, NULL) {
+  SCOPED peer p;
+  natsSubscription *subscription = NULL;
+  told t = {.enough = 1};
+  peer_connect_to(&p, b);
+  natsConnection *plain = connect_plainly(b);
+  CHECK_EQ(natsConnection_Subscribe(&subscription, plain, "multicast.%?the%20forecast.*",
+                                    answer_plainly, NULL), NATS_OK);
+  CHECK_EQ(natsConnection_Flush(plain), NATS_OK);
+  CHECK_OK(ask(&p, &t, "the forecast", "", ten_seconds));
+  CHECK_TEXT(t.each[0].payload, "rain");
+  natsSubscription_Destroy(subscription);
+  natsConnection_Destroy(plain);
+}
+
+TEST_OF_BROKER(plain_client_asks_if_its_inbox_is_of_this_form, NULL) {
+  static const char inbox[] = "_INBOX.00000000000000FF.000000000000ABCD", q[] = "multicast.%?q.7";
+  static const char *const others[] = {
+      "_INBOX.x.1", "_INBOX.0000000000000000.0000000000000001", "_INBOX.00000000000000FF.1",
+      "_INBOX.00000000000000ff.0000000000000001", "_INBOX.00000000000000FF.0000000000000001.x",
+      "_INBOX.00000000000000FF", "multicast.n.1", "_INBOY.00000000000000FF.0000000000000001"};
+  enum { COUNT = sizeof others / sizeof *others };
+  SCOPED peer p;
+  natsSubscription *subscription = NULL;
+  responder r = {"r", 0, 0};
+  peer_connect_to(&p, b);
+  peer_answer(&p, "q", &r);
+  natsConnection *plain = connect_plainly(b);
+  CHECK_EQ(natsConnection_SubscribeSync(&subscription, plain, ">"), NATS_OK);
+  for (int i = 0; i < COUNT; ++i)
+    CHECK_EQ(natsConnection_PublishRequestString(plain, q, others[i], "x"), NATS_OK);
+  CHECK_EQ(natsConnection_PublishString(plain, q, "x"), NATS_OK);
+  CHECK_EQ(natsConnection_PublishRequestString(plain, "multicast.%?q.07", inbox, "x"), NATS_OK);
+  CHECK_EQ(natsConnection_PublishRequestString(plain, q, inbox, "what"), NATS_OK);
+  for (int i = 0; i < COUNT + 1; ++i) expect_message(subscription, q, "x", 1);
+  expect_message(subscription, "multicast.%?q.07", "x", 1);
+  expect_message(subscription, q, "what", 4);
+  expect_message(subscription, inbox, "r:7:what", 8);
+  CHECK_EQ(LOAD(r.calls), 1);
+  CHECK_EQ(peer_stats(&p).ignored, COUNT + 2);
+  natsSubscription_Destroy(subscription);
+  natsConnection_Destroy(plain);
+}
+
+TEST_OF_BROKER(answers_that_are_none_are_ignored, NULL) {
+  static const char *const numbers[] = {"x", "1", "00000000000000FF", "000000000000000g",
+                                        "00000000000000001"};
+  enum { COUNT = sizeof numbers / sizeof *numbers };
+  SCOPED peer here, there;
+  transport_question kept = {0, 0, 0};
+  asking a = {&here, 1, {.enough = 1}, 0};
+  peer_connect_to(&here, b);
+  peer_connect_to(&there, b);
+  CHECK_OK(multicast_nats_answer(&there.transport, "q", keep_question, &kept, NULL));
+  peer_flush(&there);
+  pthread_t thread = start_asking(&a);
+  EVENTUALLY(LOAD(kept.transport) != 0);
+  natsConnection *plain = connect_plainly(b);
+  for (int i = 0; i < COUNT; ++i) {
+    char subject[80];
+    snprintf(subject, sizeof subject, "_INBOX.%016llX.%s", (unsigned long long)kept.peer,
+             numbers[i]);
+    CHECK_EQ(natsConnection_PublishString(plain, subject, "x"), NATS_OK);
+  }
+  EVENTUALLY(peer_stats(&here).ignored == COUNT);
+  CHECK_OK(multicast_nats_reply(&kept, "right", 5));
+  join_thread(thread);
+  CHECK_OK(a.result);
+  CHECK_EQ(a.t.count, 1);
+  CHECK_TEXT(a.t.each[0].payload, "right");
+  natsConnection_Destroy(plain);
+}
+
+TEST_OF_BROKER(questions_and_answers_are_no_larger_than_the_server_takes, "max_payload: 1000") {
+  static const char large[1001];
+  SCOPED peer p;
+  told t = {0};
+  peer_connect_to(&p, b);
+  const multicast_nats_question question = {(uint64_t)(uintptr_t)p.transport.context, 1, 1};
+  CHECK_ERROR(multicast_nats_ask(&p.transport, "q", 1, large, 1001, a_while, note_told, &t), LIMIT);
+  CHECK_ERROR(multicast_nats_ask(&p.transport, "q", 1, large, 1000, ten_seconds, note_told, &t),
+              NOT_FOUND);
+  CHECK_ERROR(multicast_nats_reply(&question, large, 1001), LIMIT);
+  CHECK_OK(multicast_nats_reply(&question, large, 1000));
+}
+
+THREAD(flush_soon, peer *p) {
+  pause_ms(A_WHILE_MS);
+  peer_flush(p); /* the server answers, and sends `more` */
+}
+
+/* The first one says nothing, as servers before 2.2; then come answers to nothing. */
+TEST(server_that_sends_wrong_answers_does_no_harm) {
+  server s = {.bytes = INFO, .more = "MSG x 1 1\r\nx\r\n"
+                                     "HMSG _INBOX.0 1 16 16\r\nNATS/1.0 503\r\n\r\n\r\n"
+                                     "HMSG _INBOX.0000000000000001.0000000000000001 1 16 16\r\n"
+                                     "NATS/1.0 503\r\n\r\n\r\n"
+                                     "MSG _INBOX.0000000000000001.0000000000000001 1 1\r\nx\r\n"};
+  peer p;
+  told t = {0};
+  server_start(&s, serve);
+  peer_connect_with(&p, s.port, NULL);
+  CHECK_ERROR(ask(&p, &t, "q", "", a_while), TIMEOUT);
+  pthread_t thread = start_thread(flush_soon, &p);
+  CHECK_ERROR(ask(&p, &t, "q", "", 3 * a_while), TIMEOUT);
+  join_thread(thread);
+  EVENTUALLY(peer_stats(&p).ignored >= 2);
+  CHECK(peer_stats(&p).received >= 4);
+  CHECK_EQ(t.count, 0);
+  CHECK_EQ(LOAD(p.lost), 0);
+  peer_release(&p);
+  server_end(&s);
 }

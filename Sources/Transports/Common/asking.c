@@ -18,7 +18,7 @@ static bool ask(client *c, const query *q, visitor *visit, void *context,
   }
   if (i != NULL) {
     inquiry_remove(&c->inquiries, i);
-    c->engine->forget(i);
+    c->engine->forget(c, i);
   }
   pthread_mutex_unlock(&c->lock);
   return true;

@@ -149,7 +149,7 @@ inquiry *carried_ask(client *c, const query *q, multicast_status *status) {
   if (*status == MULTICAST_OK) return &i->base;
   if (c->is_stopping) *status = MULTICAST_ERROR_INVALID_HANDLE;
   inquiry_remove(&c->inquiries, &i->base);
-  carried_forget(&i->base);
+  carried_forget(c, &i->base);
   return NULL;
 }
 
@@ -167,10 +167,13 @@ told *carried_next(client *c, inquiry *base, uint64_t deadline, multicast_status
   return i->shown;
 }
 
-void carried_forget(inquiry *base) {
+void carried_forget(client *c, inquiry *base) {
   carried *i = (carried *)base;
   told *t;
-  while ((t = inquiry_take(base)) != NULL) free(t);
+  while ((t = inquiry_take(base)) != NULL) {
+    ++c->counts.ignored;
+    free(t);
+  }
   free(i->shown);
   free(i);
 }

@@ -45,7 +45,7 @@ typedef struct engine {
    * next. NULL: `*status` says why, or there will be no more. */
   inquiry *(*ask)(client *c, const query *q, multicast_status *status);
   told *(*next)(client *c, inquiry *i, uint64_t deadline, multicast_status *status);
-  void (*forget)(inquiry *i); /* frees it */
+  void (*forget)(client *c, inquiry *i); /* frees it */
   /* Where answers go. The size of the address. */
   size_t (*write_return)(const client *c, char *address, origin to);
   /* On any thread: the first observer of a name has come. NULL: that is all. */

@@ -70,7 +70,7 @@ multicast_status client_ask(const multicast_transport *transport, const query *q
 multicast_status carried_reply(client *c, origin to, span payload);
 inquiry *carried_ask(client *c, const query *q, multicast_status *status);
 told *carried_next(client *c, inquiry *i, uint64_t deadline, multicast_status *status);
-void carried_forget(inquiry *i);
+void carried_forget(client *c, inquiry *i);
 
 /* On any thread: what has come is an answer; one that nobody waits for is ignored. */
 void carried_answered(client *c, uint64_t number, span payload);

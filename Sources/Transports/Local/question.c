@@ -88,8 +88,9 @@ static inquiry *begin(local_client *c, const places *peers) {
   return &i->base;
 }
 
-void question_forget(inquiry *base) {
+void question_forget(client *c, inquiry *base) {
   peer_inquiry *i = (peer_inquiry *)base;
+  (void)c;
   while (i->count > 0) free(i->peers[--i->count].told.payload);
   free(i);
 }

@@ -14,6 +14,6 @@ void questions_end(local_client *c, const peer *p);
 /* As `engine` says. */
 inquiry *question_ask(client *base, const query *q, multicast_status *status);
 told *question_next(client *c, inquiry *base, uint64_t deadline, multicast_status *status);
-void question_forget(inquiry *base);
+void question_forget(client *c, inquiry *base);
 
 #endif

@@ -93,3 +93,9 @@ TEST_OF_BROKER(release_without_memory_for_properties_closes_the_connection, NULL
   end_transport(&p, before);
   CHECK(refusal_was_made());
 }
+
+TEST(question_without_memory_for_its_publication_ends) {
+  expect_question_lost(PROPERTY, 0);
+  expect_question_lost(PROPERTY, 1);
+  expect_question_lost(PUBLICATION, 0);
+}

@@ -251,3 +251,5 @@ TEST_OF_BROKER(flush_without_memory_ends, NULL) {
   CHECK(refusal_was_made());
   peer_flush(&p);
 }
+
+TEST(question_without_memory_for_its_publication_ends) { expect_question_lost(PUBLICATION, 0); }

@@ -46,7 +46,10 @@ typedef struct outcome {
 } outcome;
 outcome go_on(int kind, int granted, int refused, bool *was_made);
 
-/* The same, and one was refused. */
+/* A question whose publication is refused ends with the connection; the next one is answered. */
+void expect_question_lost(int kind, int granted);
+
+/* The same as go_on(), and one was refused. */
 outcome expect_to_go_on(int kind, int granted);
 
 #endif
