@@ -667,7 +667,7 @@ THREAD(serve_no_question, server *s) {
 }
 
 /* libmosquitto sends it again: it is counted when the broker has taken it. */
-TEST(question_that_the_broker_has_not_taken_ends_with_the_connection) {
+TEST(question_that_was_not_taken_ends_with_the_connection) {
   server s;
   peer p;
   told t = {0};

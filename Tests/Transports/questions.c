@@ -82,8 +82,8 @@ TEST(nobody_answers_is_told_at_once) {
   CHECK_OK(ask(&here, &t, "q", "", ten_seconds));
   CHECK_OK(transport_answer(&there.transport, "q", NULL, NULL, NULL));
   EVENTUALLY(LOAD(a.releases) == 1);
-  peer_flush(&there);
-  CHECK_ERROR(ask(&here, &t, "q", "", MULTICAST_FOREVER), NOT_FOUND);
+  peer_flush(&there); /* a broker may be told a moment later */
+  EVENTUALLY(ask(&here, &t, "q", "", a_while) == MULTICAST_ERROR_NOT_FOUND);
   CHECK_EQ(t.count, 0);
 #ifdef TRANSPORT_HAS_PEERS
   CHECK_EQ(peer_stats(&here).refused, 2);
@@ -380,14 +380,20 @@ TEST_OF_BROKER(child_of_a_fork_does_not_answer_what_its_queue_has, NULL) {
   CHECK_OK(multicast_queue_destroy(queue));
 }
 
+/* What the transport has in the child stays there: a leak, which sanitizers would report. */
+static void leave(void) { _exit(0); }
+
 /* A function that answers forks, and returns in the child, on the transport's thread. */
 static void fork_and_answer(void *context, const transport_question *question, uint32_t event,
                             const void *payload, size_t size) {
+  fflush(NULL);
   const pid_t child = fork();
-  if (child != 0) {
-    CHECK_OK(transport_reply(question, "x", 1));
-    STORE(*(pid_t *)context, child);
+  if (child == 0) {
+    atexit(leave);
+    return;
   }
+  CHECK_OK(transport_reply(question, "x", 1));
+  STORE(*(pid_t *)context, child);
 }
 
 TEST(function_that_answers_may_fork) {
