@@ -1,18 +1,21 @@
 import MulticastHeader
 
-@c @implementation public func multicast_broadcaster_create(
+@_cdecl("multicast_broadcaster_create") @implementation
+public func multicast_broadcaster_create(
   _ options: UnsafePointer<multicast_broadcaster_options>?
 ) -> multicast_broadcaster {
   multicast_broadcaster(id: creating { () throws(Status) in try Broadcaster.create(options) })
 }
 
-@c @implementation public func multicast_broadcaster_destroy(
+@_cdecl("multicast_broadcaster_destroy") @implementation
+public func multicast_broadcaster_destroy(
   _ broadcaster: multicast_broadcaster
 ) -> multicast_status {
   code { () throws(Status) in try Broadcaster.destroy(broadcaster.handle) }
 }
 
-@c @implementation public func multicast_broadcaster_destroy_within(
+@_cdecl("multicast_broadcaster_destroy_within") @implementation
+public func multicast_broadcaster_destroy_within(
   _ broadcaster: multicast_broadcaster, _ timeout_ns: UInt64
 ) -> multicast_status {
   code { () throws(Status) in
@@ -20,16 +23,18 @@ import MulticastHeader
   }
 }
 
-@c @implementation
+@_cdecl("multicast_broadcaster_is_valid") @implementation
 public func multicast_broadcaster_is_valid(_ broadcaster: multicast_broadcaster) -> Bool {
   Broadcaster(slotOf: broadcaster.handle)?.isCurrent ?? false
 }
 
-@c @implementation public func multicast_broadcaster_default() -> multicast_broadcaster {
+@_cdecl("multicast_broadcaster_default") @implementation
+public func multicast_broadcaster_default() -> multicast_broadcaster {
   multicast_broadcaster(id: creating { () throws(Status) in try Broadcaster.defaultHandle() })
 }
 
-@c @implementation public func multicast_broadcaster_register(
+@_cdecl("multicast_broadcaster_register") @implementation
+public func multicast_broadcaster_register(
   _ broadcaster: multicast_broadcaster, _ protocol: UnsafePointer<CChar>?,
   _ observer: multicast_delegate, _ options: UnsafePointer<multicast_add_options>?,
   _ out: UnsafeMutablePointer<multicast_token>?
@@ -40,7 +45,8 @@ public func multicast_broadcaster_is_valid(_ broadcaster: multicast_broadcaster)
   ).code
 }
 
-@c @implementation public func multicast_broadcaster_register_many(
+@_cdecl("multicast_broadcaster_register_many") @implementation
+public func multicast_broadcaster_register_many(
   _ broadcaster: multicast_broadcaster, _ protocol: UnsafePointer<CChar>?,
   _ observers: UnsafePointer<multicast_delegate>?, _ count: Int,
   _ options: UnsafePointer<multicast_add_options>?, _ out: UnsafeMutablePointer<multicast_token>?
@@ -51,7 +57,8 @@ public func multicast_broadcaster_is_valid(_ broadcaster: multicast_broadcaster)
   ).code
 }
 
-@c @implementation public func multicast_broadcaster_unregister(
+@_cdecl("multicast_broadcaster_unregister") @implementation
+public func multicast_broadcaster_unregister(
   _ broadcaster: multicast_broadcaster, _ protocol: UnsafePointer<CChar>?,
   _ observer: multicast_delegate
 ) -> multicast_status {
@@ -60,7 +67,8 @@ public func multicast_broadcaster_is_valid(_ broadcaster: multicast_broadcaster)
   }
 }
 
-@c @implementation public func multicast_broadcaster_unregister_all(
+@_cdecl("multicast_broadcaster_unregister_all") @implementation
+public func multicast_broadcaster_unregister_all(
   _ broadcaster: multicast_broadcaster, _ protocol: UnsafePointer<CChar>?
 ) -> Int64 {
   counting { () throws(Status) in
@@ -68,7 +76,8 @@ public func multicast_broadcaster_is_valid(_ broadcaster: multicast_broadcaster)
   }
 }
 
-@c @implementation public func multicast_broadcaster_unregister_context(
+@_cdecl("multicast_broadcaster_unregister_context") @implementation
+public func multicast_broadcaster_unregister_context(
   _ broadcaster: multicast_broadcaster, _ protocol: UnsafePointer<CChar>?,
   _ context: UnsafeMutableRawPointer?
 ) -> Int64 {
@@ -77,7 +86,7 @@ public func multicast_broadcaster_is_valid(_ broadcaster: multicast_broadcaster)
   }
 }
 
-@c @implementation
+@_cdecl("multicast_broadcaster_notify") @implementation
 @_optimize(speed)
 public func multicast_broadcaster_notify(
   _ broadcaster: multicast_broadcaster, _ protocol: UnsafePointer<CChar>?, _ event: UInt32,
@@ -88,7 +97,8 @@ public func multicast_broadcaster_notify(
     broadcaster.handle, `protocol`, Invocation(event: event, payload: payload, size: size))
 }
 
-@c @implementation public func multicast_broadcaster_deliver(
+@_cdecl("multicast_broadcaster_deliver") @implementation
+public func multicast_broadcaster_deliver(
   _ broadcaster: multicast_broadcaster, _ protocol: UnsafePointer<CChar>?, _ event: UInt32,
   _ payload: UnsafeRawPointer?, _ size: Int
 ) -> Int64 {
@@ -97,13 +107,15 @@ public func multicast_broadcaster_notify(
     broadcaster.handle, `protocol`, Invocation(event: event, payload: payload, size: size))
 }
 
-@c @implementation public func multicast_broadcaster_attach(
+@_cdecl("multicast_broadcaster_attach") @implementation
+public func multicast_broadcaster_attach(
   _ broadcaster: multicast_broadcaster, _ transport: UnsafePointer<multicast_transport>?
 ) -> multicast_status {
   code { () throws(Status) in try Broadcaster.attach(broadcaster.handle, transport) }
 }
 
-@c @implementation public func multicast_broadcaster_multicast(
+@_cdecl("multicast_broadcaster_multicast") @implementation
+public func multicast_broadcaster_multicast(
   _ broadcaster: multicast_broadcaster, _ protocol: UnsafePointer<CChar>?
 ) -> multicast {
   multicast(

@@ -1,20 +1,24 @@
 import MulticastHeader
 import MulticastShims
 
-@c @implementation public func multicast_version() -> UInt32 {
+@_cdecl("multicast_version") @implementation
+public func multicast_version() -> UInt32 {
   UInt32(MULTICAST_VERSION_MAJOR) << 16 | UInt32(MULTICAST_VERSION_MINOR) << 8
     | UInt32(MULTICAST_VERSION_PATCH)
 }
 
-@c @implementation public func multicast_status_name(_ status: Int64) -> UnsafePointer<CChar>? {
+@_cdecl("multicast_status_name") @implementation
+public func multicast_status_name(_ status: Int64) -> UnsafePointer<CChar>? {
   shims_status_name(status)
 }
 
-@c @implementation public func multicast_status_message(_ status: Int64) -> UnsafePointer<CChar>? {
+@_cdecl("multicast_status_message") @implementation
+public func multicast_status_message(_ status: Int64) -> UnsafePointer<CChar>? {
   shims_status_message(status)
 }
 
-@c @implementation public func multicast_set_allocator(
+@_cdecl("multicast_set_allocator") @implementation
+public func multicast_set_allocator(
   _ allocator: UnsafePointer<multicast_allocator>?
 ) -> multicast_status {
   guard let allocator, StructSize.isValid(allocator, smallest: StructSize.allocator),
@@ -24,7 +28,8 @@ import MulticastShims
   return Start.replaceAllocator(by: allocator.pointee).code
 }
 
-@c @implementation
+@_cdecl("multicast_thread_prepare") @implementation
 public func multicast_thread_prepare() -> multicast_status { ThreadRegistry.prepare().code }
 
-@c @implementation public func multicast_trim() -> Int64 { Int64(Trim.run()) }
+@_cdecl("multicast_trim") @implementation
+public func multicast_trim() -> Int64 { Int64(Trim.run()) }

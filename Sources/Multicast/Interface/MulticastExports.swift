@@ -1,42 +1,45 @@
 import MulticastHeader
 import MulticastShims
 
-@c @implementation
+@_cdecl("multicast_create") @implementation
 @_optimize(speed)
 public func multicast_create() -> multicast {
   multicast(id: creating { () throws(Status) in try Multicast.create() })
 }
 
-@c @implementation public func multicast_create_with(
+@_cdecl("multicast_create_with") @implementation
+public func multicast_create_with(
   _ options: UnsafePointer<multicast_create_options>?
 ) -> multicast {
   multicast(id: creating { () throws(Status) in try Multicast.create(with: options) })
 }
 
-@c @implementation
+@_cdecl("multicast_destroy") @implementation
 @_optimize(speed)
 public func multicast_destroy(_ target: multicast) -> multicast_status {
   guard let target = Multicast(slotOf: target.handle) else { return Status.invalidHandle.code }
   return target.destroy().status.code
 }
 
-@c @implementation public func multicast_destroy_within(
+@_cdecl("multicast_destroy_within") @implementation
+public func multicast_destroy_within(
   _ target: multicast, _ timeout_ns: UInt64
 ) -> multicast_status {
   guard let target = Multicast(slotOf: target.handle) else { return Status.invalidHandle.code }
   return target.destroyOutlined(.nanoseconds(timeout_ns)).status.code
 }
 
-@c @implementation
+@_cdecl("multicast_create_error") @implementation
 public func multicast_create_error() -> multicast_status { shims_get_create_error() }
 
-@c @implementation public func multicast_is_valid(_ target: multicast) -> Bool {
+@_cdecl("multicast_is_valid") @implementation
+public func multicast_is_valid(_ target: multicast) -> Bool {
   Multicast(slotOf: target.handle)?.isCurrent ?? false
 }
 
 // MARK: - Adding
 
-@c @implementation
+@_cdecl("multicast_add") @implementation
 @_optimize(speed)
 public func multicast_add(
   _ target: multicast, _ delegate: multicast_delegate,
@@ -78,7 +81,8 @@ private func add(
   }.code
 }
 
-@c @implementation public func multicast_add_many(
+@_cdecl("multicast_add_many") @implementation
+public func multicast_add_many(
   _ target: multicast, _ delegates: UnsafePointer<multicast_delegate>?, _ count: Int,
   _ options: UnsafePointer<multicast_add_options>?, _ out: UnsafeMutablePointer<multicast_token>?
 ) -> multicast_status {
@@ -88,19 +92,22 @@ private func add(
 
 // MARK: - Removing
 
-@c @implementation public func multicast_remove(
+@_cdecl("multicast_remove") @implementation
+public func multicast_remove(
   _ target: multicast, _ delegate: multicast_delegate
 ) -> multicast_status {
   code { () throws(Status) in try slot(of: target).removeFirst(delegate) }
 }
 
-@c @implementation public func multicast_remove_every(
+@_cdecl("multicast_remove_every") @implementation
+public func multicast_remove_every(
   _ target: multicast, _ delegate: multicast_delegate
 ) -> multicast_status {
   code { () throws(Status) in try slot(of: target).removeEvery(.equal(delegate)) }
 }
 
-@c @implementation public func multicast_remove_within(
+@_cdecl("multicast_remove_within") @implementation
+public func multicast_remove_within(
   _ target: multicast, _ delegate: multicast_delegate, _ timeout_ns: UInt64
 ) -> multicast_status {
   code { () throws(Status) in
@@ -108,7 +115,8 @@ private func add(
   }
 }
 
-@c @implementation public func multicast_remove_many(
+@_cdecl("multicast_remove_many") @implementation
+public func multicast_remove_many(
   _ target: multicast, _ delegates: UnsafePointer<multicast_delegate>?, _ count: Int
 ) -> Int64 {
   counting { () throws(Status) in
@@ -118,7 +126,8 @@ private func add(
   }
 }
 
-@c @implementation public func multicast_remove_many_within(
+@_cdecl("multicast_remove_many_within") @implementation
+public func multicast_remove_many_within(
   _ target: multicast, _ delegates: UnsafePointer<multicast_delegate>?, _ count: Int,
   _ timeout_ns: UInt64, _ out: UnsafeMutablePointer<multicast_status>?
 ) -> Int64 {
@@ -129,13 +138,15 @@ private func add(
   }
 }
 
-@c @implementation public func multicast_remove_context(
+@_cdecl("multicast_remove_context") @implementation
+public func multicast_remove_context(
   _ target: multicast, _ context: UnsafeMutableRawPointer?
 ) -> Int64 {
   counting { () throws(Status) in try slot(of: target).removeAll(.context(context)).counted() }
 }
 
-@c @implementation public func multicast_remove_context_within(
+@_cdecl("multicast_remove_context_within") @implementation
+public func multicast_remove_context_within(
   _ target: multicast, _ context: UnsafeMutableRawPointer?, _ timeout_ns: UInt64,
   _ out: UnsafeMutablePointer<multicast_status>?
 ) -> Int64 {
@@ -144,16 +155,18 @@ private func add(
   }
 }
 
-@c @implementation
+@_cdecl("multicast_remove_at") @implementation
 public func multicast_remove_at(_ target: multicast, _ index: Int) -> multicast_status {
   code { () throws(Status) in try slot(of: target).remove(at: index) }
 }
 
-@c @implementation public func multicast_remove_all(_ target: multicast) -> Int64 {
+@_cdecl("multicast_remove_all") @implementation
+public func multicast_remove_all(_ target: multicast) -> Int64 {
   counting { () throws(Status) in try slot(of: target).removeAll(.all).counted() }
 }
 
-@c @implementation public func multicast_remove_all_within(
+@_cdecl("multicast_remove_all_within") @implementation
+public func multicast_remove_all_within(
   _ target: multicast, _ timeout_ns: UInt64, _ out: UnsafeMutablePointer<multicast_status>?
 ) -> Int64 {
   counting(out) { () throws(Status) in
@@ -161,25 +174,28 @@ public func multicast_remove_at(_ target: multicast, _ index: Int) -> multicast_
   }
 }
 
-@c @implementation public func multicast_prune(_ target: multicast) -> Int64 {
+@_cdecl("multicast_prune") @implementation
+public func multicast_prune(_ target: multicast) -> Int64 {
   guard let target = Multicast(slotOf: target.handle) else { return Status.invalidHandle.count }
   return target.enumerate(Enumeration(function: nil, context: nil))
 }
 
 // MARK: - Asking
 
-@c @implementation public func multicast_count(_ target: multicast) -> Int64 {
+@_cdecl("multicast_count") @implementation
+public func multicast_count(_ target: multicast) -> Int64 {
   guard let target = Multicast(slotOf: target.handle) else { return Status.invalidHandle.count }
   return counting { () throws(Status) in try target.count() }
 }
 
-@c @implementation
+@_cdecl("multicast_contains") @implementation
 public func multicast_contains(_ target: multicast, _ delegate: multicast_delegate) -> Bool {
   guard let target = Multicast(slotOf: target.handle) else { return false }
   return (try? target.contains(delegate)) ?? false
 }
 
-@c @implementation public func multicast_list(
+@_cdecl("multicast_list") @implementation
+public func multicast_list(
   _ target: multicast, _ out: UnsafeMutablePointer<multicast_delegate>?, _ capacity: Int
 ) -> Int64 {
   guard let target = Multicast(slotOf: target.handle) else { return Status.invalidHandle.count }
@@ -187,7 +203,8 @@ public func multicast_contains(_ target: multicast, _ delegate: multicast_delega
   return counting { () throws(Status) in try target.list(into: out, capacity: capacity) }
 }
 
-@c @implementation public func multicast_interest(_ target: multicast) -> UnsafePointer<UInt32>? {
+@_cdecl("multicast_interest") @implementation
+public func multicast_interest(_ target: multicast) -> UnsafePointer<UInt32>? {
   guard let target = Multicast(slotOf: target.handle), target.isCurrent else {
     return Multicast.noInterest
   }
@@ -196,7 +213,7 @@ public func multicast_contains(_ target: multicast, _ delegate: multicast_delega
 
 // MARK: - Invoking
 
-@c @implementation
+@_cdecl("multicast_invoke") @implementation
 @_optimize(speed)
 public func multicast_invoke(
   _ target: multicast, _ event: UInt32, _ payload: UnsafeRawPointer?, _ size: Int
@@ -210,7 +227,8 @@ public func multicast_invoke(
 @inline(never) @_optimize(none)
 private func invalidHandle() -> Int64 { Status.invalidHandle.count }
 
-@c @implementation public func multicast_visit(
+@_cdecl("multicast_visit") @implementation
+public func multicast_visit(
   _ target: multicast, _ visitor: multicast_visitor?, _ context: UnsafeMutableRawPointer?
 ) -> Int64 {
   guard let target = Multicast(slotOf: target.handle) else { return Status.invalidHandle.count }
@@ -218,7 +236,8 @@ private func invalidHandle() -> Int64 { Status.invalidHandle.count }
   return target.invoke(Visit(visitor: visitor, context: context))
 }
 
-@c @implementation public func multicast_enumerate(
+@_cdecl("multicast_enumerate") @implementation
+public func multicast_enumerate(
   _ target: multicast, _ enumerator: multicast_enumerator?, _ context: UnsafeMutableRawPointer?
 ) -> Int64 {
   guard let target = Multicast(slotOf: target.handle) else { return Status.invalidHandle.count }
@@ -226,7 +245,8 @@ private func invalidHandle() -> Int64 { Status.invalidHandle.count }
   return target.enumerate(Enumeration(function: enumerator, context: context))
 }
 
-@c @implementation public func multicast_visit_undo(
+@_cdecl("multicast_visit_undo") @implementation
+public func multicast_visit_undo(
   _ target: multicast, _ visitor: multicast_visitor?, _ undo: multicast_visitor?,
   _ context: UnsafeMutableRawPointer?
 ) -> Int64 {
@@ -236,7 +256,7 @@ private func invalidHandle() -> Int64 { Status.invalidHandle.count }
     Visit(visitor: visitor, context: context), orUndo: Visit(visitor: undo, context: context))
 }
 
-@c @implementation
+@_cdecl("multicast_invoke_with") @implementation
 @_optimize(speed)
 public func multicast_invoke_with(
   _ target: multicast, _ how: UnsafePointer<multicast_invocation>?,
@@ -245,7 +265,8 @@ public func multicast_invoke_with(
   InvocationTarget.multicast(target.handle).invoke(how, out)
 }
 
-@c @implementation public func multicast_broadcaster_notify_with(
+@_cdecl("multicast_broadcaster_notify_with") @implementation
+public func multicast_broadcaster_notify_with(
   _ broadcaster: multicast_broadcaster, _ protocol: UnsafePointer<CChar>?,
   _ how: UnsafePointer<multicast_invocation>?, _ out: UnsafeMutablePointer<multicast_outcome>?
 ) -> Int64 {

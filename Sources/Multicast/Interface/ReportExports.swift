@@ -1,19 +1,22 @@
 import MulticastHeader
 import MulticastShims
 
-@c @implementation public func multicast_set_watch(
+@_cdecl("multicast_set_watch") @implementation
+public func multicast_set_watch(
   _ target: multicast, _ watch: UnsafePointer<multicast_watch>?
 ) -> multicast_status {
   code { () throws(Status) in try Watch.set(target.handle, watch) }
 }
 
-@c @implementation public func multicast_token_statistics(
+@_cdecl("multicast_token_statistics") @implementation
+public func multicast_token_statistics(
   _ token: multicast_token, _ out: UnsafeMutablePointer<multicast_token_stats>?
 ) -> multicast_status {
   CallStatistics.read(token.handle, into: out).code
 }
 
-@c @implementation public func multicast_dump(
+@_cdecl("multicast_dump") @implementation
+public func multicast_dump(
   _ writer: multicast_writer?, _ context: UnsafeMutableRawPointer?
 ) -> multicast_status {
   writing(writer, context) { text in
@@ -22,7 +25,8 @@ import MulticastShims
   }
 }
 
-@c @implementation public func multicast_describe(
+@_cdecl("multicast_describe") @implementation
+public func multicast_describe(
   _ target: multicast, _ writer: multicast_writer?, _ context: UnsafeMutableRawPointer?
 ) -> multicast_status {
   guard let target = Multicast(slotOf: target.handle) else { return Status.invalidHandle.code }

@@ -1,47 +1,53 @@
 import MulticastHeader
 
-@c @implementation public func multicast_token_is_live(_ token: multicast_token) -> Bool {
+@_cdecl("multicast_token_is_live") @implementation
+public func multicast_token_is_live(_ token: multicast_token) -> Bool {
   Registration.isLive(token.handle)
 }
 
-@c @implementation
+@_cdecl("multicast_token_remove") @implementation
 @_optimize(speed)
 public func multicast_token_remove(_ token: multicast_token) -> multicast_status {
   Multicast.remove(token.handle, .unlimited).code
 }
 
-@c @implementation
+@_cdecl("multicast_token_remove_nowait") @implementation
 public func multicast_token_remove_nowait(_ token: multicast_token) -> multicast_status {
   Multicast.remove(token.handle, .none).code
 }
 
-@c @implementation public func multicast_token_remove_within(
+@_cdecl("multicast_token_remove_within") @implementation
+public func multicast_token_remove_within(
   _ token: multicast_token, _ timeout_ns: UInt64
 ) -> multicast_status {
   Multicast.remove(token.handle, .nanoseconds(timeout_ns)).code
 }
 
-@c @implementation public func multicast_token_pause(_ token: multicast_token) -> multicast_status {
+@_cdecl("multicast_token_pause") @implementation
+public func multicast_token_pause(_ token: multicast_token) -> multicast_status {
   Multicast.setPaused(true, token.handle).code
 }
 
-@c @implementation
+@_cdecl("multicast_token_resume") @implementation
 public func multicast_token_resume(_ token: multicast_token) -> multicast_status {
   Multicast.setPaused(false, token.handle).code
 }
 
-@c @implementation public func multicast_token_current() -> multicast_token {
+@_cdecl("multicast_token_current") @implementation
+public func multicast_token_current() -> multicast_token {
   let token = ThreadRecord.current?.innermostCall { !Transport.isCalled(as: $0) }
   return multicast_token(id: token?.rawValue ?? 0)
 }
 
-@c @implementation public func multicast_token_get(
+@_cdecl("multicast_token_get") @implementation
+public func multicast_token_get(
   _ token: multicast_token, _ out: UnsafeMutablePointer<multicast_registration>?
 ) -> multicast_status {
   Registration.read(token.handle, into: out).code
 }
 
-@c @implementation public func multicast_token_invoke(
+@_cdecl("multicast_token_invoke") @implementation
+public func multicast_token_invoke(
   _ token: multicast_token, _ event: UInt32, _ payload: UnsafeRawPointer?, _ size: Int
 ) -> Int64 {
   guard payload != nil || size == 0 else { return Status.invalidArgument.count }
@@ -50,7 +56,8 @@ public func multicast_token_resume(_ token: multicast_token) -> multicast_status
   }
 }
 
-@c @implementation public func multicast_token_visit(
+@_cdecl("multicast_token_visit") @implementation
+public func multicast_token_visit(
   _ token: multicast_token, _ visitor: multicast_visitor?, _ context: UnsafeMutableRawPointer?
 ) -> Int64 {
   guard let visitor else { return Status.invalidArgument.count }
@@ -59,7 +66,8 @@ public func multicast_token_resume(_ token: multicast_token) -> multicast_status
   }
 }
 
-@c @implementation public func multicast_call_stack(
+@_cdecl("multicast_call_stack") @implementation
+public func multicast_call_stack(
   _ out: UnsafeMutablePointer<multicast_token>?, _ capacity: Int
 ) -> Int64 {
   guard capacity == 0 || out != nil else { return Status.invalidArgument.count }
@@ -72,30 +80,34 @@ public func multicast_token_resume(_ token: multicast_token) -> multicast_status
   return Int64(depth)
 }
 
-@c @implementation public func multicast_lifetime_create() -> multicast_lifetime {
+@_cdecl("multicast_lifetime_create") @implementation
+public func multicast_lifetime_create() -> multicast_lifetime {
   multicast_lifetime(id: creating { () throws(Status) in try Lifetime.create() })
 }
 
-@c @implementation
+@_cdecl("multicast_lifetime_end") @implementation
 public func multicast_lifetime_end(_ lifetime: multicast_lifetime) -> multicast_status {
   Lifetime.end(lifetime.handle).code
 }
 
-@c @implementation public func multicast_lifetime_end_within(
+@_cdecl("multicast_lifetime_end_within") @implementation
+public func multicast_lifetime_end_within(
   _ lifetime: multicast_lifetime, _ timeout_ns: UInt64
 ) -> multicast_status {
   Lifetime.end(lifetime.handle, as: .owned, .nanoseconds(timeout_ns)).code
 }
 
-@c @implementation public func multicast_lifetime_is_valid(_ lifetime: multicast_lifetime) -> Bool {
+@_cdecl("multicast_lifetime_is_valid") @implementation
+public func multicast_lifetime_is_valid(_ lifetime: multicast_lifetime) -> Bool {
   Lifetime.isValid(lifetime.handle)
 }
 
-@c @implementation public func multicast_lifetime_count(_ lifetime: multicast_lifetime) -> Int64 {
+@_cdecl("multicast_lifetime_count") @implementation
+public func multicast_lifetime_count(_ lifetime: multicast_lifetime) -> Int64 {
   counting { () throws(Status) in try Lifetime.count(lifetime.handle) }
 }
 
-@c @implementation
+@_cdecl("multicast_ended_within") @implementation
 public func multicast_ended_within(_ handle: UInt64, _ timeout_ns: UInt64) -> multicast_status {
   let (handle, timeout) = (Handle(handle), Timeout.nanoseconds(timeout_ns))
   let status =

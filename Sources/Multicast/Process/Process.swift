@@ -77,22 +77,26 @@ enum Process {
   }
 }
 
-@c @implementation public func shims_thread_did_end(_ block: UnsafeMutableRawPointer?) {
+@_cdecl("shims_thread_did_end") @implementation
+public func shims_thread_did_end(_ block: UnsafeMutableRawPointer?) {
   if let block { Process.threadDidEnd(block) }
 }
 
 /// All locks are taken, so that no other thread is changing anything when the child begins.
-@c @implementation public func shims_before_fork() {
+@_cdecl("shims_before_fork") @implementation
+public func shims_before_fork() {
   Lock.checkFork(holdsAll: true)
   Lock.lockAll()
 }
 
-@c @implementation public func shims_after_fork_in_parent() {
+@_cdecl("shims_after_fork_in_parent") @implementation
+public func shims_after_fork_in_parent() {
   Lock.unlockAll()
   Lock.checkFork(holdsAll: false)
 }
 
-@c @implementation public func shims_after_fork_in_child() { Process.didBecomeChild() }
+@_cdecl("shims_after_fork_in_child") @implementation
+public func shims_after_fork_in_child() { Process.didBecomeChild() }
 
 /// Giving memory back to the system.
 enum Trim {
