@@ -137,7 +137,10 @@ inquiry *carried_ask(client *c, const query *q, multicast_status *status) {
   carried *i = NULL;
   *status = MULTICAST_ERROR_LIMIT;
   if (q->payload.size <= c->settings.max_payload) *status = wait_until_connected(c, q->deadline);
-  if (*status == MULTICAST_OK && (i = begin(c)) == NULL) *status = MULTICAST_ERROR_OUT_OF_MEMORY;
+  if (*status == MULTICAST_OK) {
+    i = begin(c);
+    if (i == NULL) *status = MULTICAST_ERROR_OUT_OF_MEMORY;
+  }
   if (i == NULL) {
     ++c->counts.refused;
     return NULL;

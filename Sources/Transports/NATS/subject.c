@@ -31,8 +31,11 @@ void subject_write_return(char *subject, origin to) {
 
 bool subject_read_return(const char *subject, origin *to) {
   const char *at = subject + sizeof inbox - 1;
-  return strncmp(subject, inbox, sizeof inbox - 1) == 0 && coding_read_id(&at, &to->peer) &&
-         *at++ == '.' && coding_read_id(&at, &to->number) && *at == '\0';
+  if (strncmp(subject, inbox, sizeof inbox - 1) != 0 || !coding_read_id(&at, &to->peer) ||
+      *at != '.')
+    return false;
+  ++at;
+  return coding_read_id(&at, &to->number) && *at == '\0';
 }
 
 bool subject_is_prefix(const char *prefix) {
