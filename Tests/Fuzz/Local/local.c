@@ -131,8 +131,8 @@ static void start(void) {
 static void end(void) {
   later_count = 0;
   cut_off();
-  topics_free(&victim->base.names, &victim->old_answerers);
-  topics_free(&victim->base.answered, &victim->old_answerers);
+  topics_free(&victim->base.names);
+  topics_free(&victim->base.answered);
   victim->base.is_done = true;
   client_release(&victim->base);
   transport.release(transport.context);
