@@ -67,7 +67,7 @@ extern "C" {
 
 /* ---- 1. Options ------------------------------------------------------------------------------ */
 
-/// What has become of the group, or of one of its peers.
+/// A change of the group, or of one of its peers.
 ///
 /// @since 1.1
 typedef uint32_t multicast_local_state;
@@ -95,7 +95,7 @@ typedef struct multicast_local_options {
   uint32_t struct_size;
   /// Must be 0.
   uint32_t flags;
-  /// What is delivered to. Not none.
+  /// The broadcaster that notifications are delivered to. Not none.
   multicast_broadcaster broadcaster;
   /// The group: 1 to 100 letters, digits, dots, underscores and hyphens, no dot at the beginning
   /// (default: NULL, "default").
@@ -104,8 +104,8 @@ typedef struct multicast_local_options {
   /// this user alone (default: NULL, `multicast` in $XDG_RUNTIME_DIR or else in /run/user/UID; if
   /// there is neither, /tmp/multicast-UID).
   const char *directory;
-  /// What the other peers call this one, in `changed`: UTF-8, of which 63 bytes are used (default:
-  /// NULL, the name of the program).
+  /// The name of this peer for the others, in `changed`: UTF-8, of which 63 bytes are used
+  /// (default: NULL, the name of the program).
   const char *name;
   /// The size of the ring, 2^16 to 2^30 bytes, rounded up to a power of two. What is not used takes
   /// no memory. A notification takes its name, its payload and some 40 bytes (default: 0, which
@@ -114,7 +114,7 @@ typedef struct multicast_local_options {
   /// The largest payload that this transport publishes, in bytes, up to half of the ring less 1024;
   /// larger ones are refused (default: 0, which means that).
   uint32_t max_payload;
-  /// What happens to a publication if a peer that has observers of its name has so much left to
+  /// The fate of a publication if a peer that has observers of its name has so much left to
   /// read that the ring has no room: MULTICAST_OVERFLOW_REFUSE, with MULTICAST_ERROR_QUEUE_FULL;
   /// MULTICAST_OVERFLOW_DROP_OLDEST, that peer loses the oldest sixteenth of the ring;
   /// MULTICAST_OVERFLOW_BLOCK, `publish` waits for room (default: refuse). So a peer that is
@@ -173,7 +173,7 @@ static inline multicast_local_options multicast_local_options_default(void) {
 /// Makes a transport for multicast_broadcaster_attach(). It joins the group on a thread of its own,
 /// and tries again if it cannot.
 ///
-/// What is published by this transport itself is not delivered to it.
+/// Publications of this transport itself are not delivered to it.
 ///
 /// `publish` of the transport copies into the ring, on the calling thread. It says
 /// MULTICAST_ERROR_QUEUE_FULL if there is no room, see `overflow`; MULTICAST_ERROR_LIMIT for a
@@ -340,7 +340,7 @@ MULTICAST_API multicast_status multicast_local_ask(
 
 /* ---- 4. Statistics --------------------------------------------------------------------------- */
 
-/// What a transport has done since it was made.
+/// Counts of a transport since it was made.
 ///
 /// A question counts as a publication, and where it arrives as a notification; an answer does not,
 /// but in `overwritten`.

@@ -31,7 +31,7 @@ extern "C" {
  * Messages     A message is 16 bytes, then the payload: 93 4D 43, the version 01, four bytes 0, and
  *              eight bytes that tell the sender. A message that does not begin with 93 4D 43 is the
  *              payload itself: so other programs can publish, too. PREFIX/N without an event is
- *              event 0. What is neither is dropped and counted.
+ *              event 0. Anything else is dropped and counted.
  * Order        What one process publishes arrives in this order at each other process.
  * Losses       With `qos` 0 a notification arrives at most once. With 1 it arrives at least once if
  *              the broker keeps what it has acknowledged, if `session_expiry_s` is longer than an
@@ -93,7 +93,7 @@ extern "C" {
 /// @since 1.1
 #define MULTICAST_MQTT_NO_RETAINED 0x10u
 
-/// What has become of the connection, or of what was sent on it.
+/// A change of the connection, or of the messages that were sent on it.
 ///
 /// @since 1.1
 typedef uint32_t multicast_mqtt_state;
@@ -120,7 +120,7 @@ typedef struct multicast_mqtt_options {
   uint32_t struct_size;
   /// The flags above, combined (default: 0).
   uint32_t flags;
-  /// What is delivered to. Not none.
+  /// The broadcaster that notifications are delivered to. Not none.
   multicast_broadcaster broadcaster;
   /// The broker's name or address (default: NULL, localhost).
   const char *host;
@@ -128,9 +128,9 @@ typedef struct multicast_mqtt_options {
   uint32_t port;
   /// The version of MQTT: 5, or 4 for 3.1.1 (default: 0, 5 if the broker has it, else 3.1.1).
   uint32_t protocol;
-  /// What the broker knows this client by; no two connections may share it (default: NULL, random).
+  /// The broker's name for this client; no two connections may share it (default: NULL, random).
   const char *client_id;
-  /// What all topics begin with: UTF-8, up to 200 bytes, 198 of them `/` at most, without `+`,
+  /// The beginning of all topics: UTF-8, up to 200 bytes, 198 of them `/` at most, without `+`,
   /// `#` and a leading `$` (default: NULL, "multicast").
   const char *topic_prefix;
   /// For the broker (default: NULL, none).
@@ -157,7 +157,7 @@ typedef struct multicast_mqtt_options {
   uint32_t session_expiry_s;
   /// How many publications may wait to be sent, 1 to 2^24 (default: 0, which means 8192).
   uint32_t capacity;
-  /// What happens to a publication if so many wait: MULTICAST_OVERFLOW_REFUSE, with
+  /// The fate of a publication if so many wait: MULTICAST_OVERFLOW_REFUSE, with
   /// MULTICAST_ERROR_QUEUE_FULL, or MULTICAST_OVERFLOW_DROP_OLDEST (default: refuse).
   multicast_overflow overflow;
   /// The largest payload, in bytes, up to 2^28 - 1024: larger ones are refused or dropped
@@ -213,8 +213,8 @@ static inline multicast_mqtt_options multicast_mqtt_options_default(void) {
 /// Makes a transport for multicast_broadcaster_attach(). It connects on a thread of its own, now
 /// and again whenever the connection is lost.
 ///
-/// Names that have observers are subscribed at the broker. What is published by this transport
-/// itself is not delivered to it.
+/// Names that have observers are subscribed at the broker. Publications of this transport
+/// itself are not delivered to it.
 ///
 /// `publish` of the transport says MULTICAST_ERROR_QUEUE_FULL if `capacity` publications wait;
 /// MULTICAST_ERROR_LIMIT for a payload above `max_payload`; MULTICAST_ERROR_STATE in the child of a
@@ -381,7 +381,7 @@ MULTICAST_API multicast_status multicast_mqtt_ask(
 
 /* ---- 4. Statistics --------------------------------------------------------------------------- */
 
-/// What a transport has done since it was made.
+/// Counts of a transport since it was made.
 ///
 /// At every moment `published` is `waiting`, `sending`, `sent`, `dropped` and `rejected` together.
 /// Questions and answers are publications, and messages, too. A question that arrives counts as a

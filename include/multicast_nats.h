@@ -74,7 +74,7 @@ extern "C" {
 /// @since 1.1
 #define MULTICAST_NATS_REFUSE_OFFLINE 0x2u
 
-/// What has become of the connection, or of what was sent on it.
+/// A change of the connection, or of the messages that were sent on it.
 ///
 /// @since 1.1
 typedef uint32_t multicast_nats_state;
@@ -101,15 +101,15 @@ typedef struct multicast_nats_options {
   uint32_t struct_size;
   /// The flags above, combined (default: 0).
   uint32_t flags;
-  /// What is delivered to. Not none.
+  /// The broadcaster that notifications are delivered to. Not none.
   multicast_broadcaster broadcaster;
   /// The servers to try, in this order: addresses like `nats://host:4222` or `tls://host`, with a
   /// comma between them, printable ASCII without quotation marks and backslashes (default: NULL,
   /// "nats://localhost:4222").
   const char *servers;
-  /// What the server's reports call this client; UTF-8 (default: NULL, none).
+  /// The name of this client in the server's reports; UTF-8 (default: NULL, none).
   const char *client_name;
-  /// What all subjects begin with: up to 200 bytes, printable ASCII without spaces; one token or
+  /// The beginning of all subjects: up to 200 bytes, printable ASCII without spaces; one token or
   /// more with dots between them, none empty, no wildcard (default: NULL, "multicast").
   const char *subject_prefix;
   /// For the server, UTF-8; needs `password` (default: NULL, none, or that of the address).
@@ -132,7 +132,7 @@ typedef struct multicast_nats_options {
   uint32_t ping_interval_s;
   /// How many publications may wait to be sent, 1 to 2^24 (default: 0, which means 8192).
   uint32_t capacity;
-  /// What happens to a publication if so many wait: MULTICAST_OVERFLOW_REFUSE, with
+  /// The fate of a publication if so many wait: MULTICAST_OVERFLOW_REFUSE, with
   /// MULTICAST_ERROR_QUEUE_FULL, or MULTICAST_OVERFLOW_DROP_OLDEST (default: refuse).
   multicast_overflow overflow;
   /// The largest payload, in bytes, up to 2^28: larger ones are refused or dropped. A server has a
@@ -191,8 +191,8 @@ static inline multicast_nats_options multicast_nats_options_default(void) {
 /// Makes a transport for multicast_broadcaster_attach(). It connects on a thread of its own, now
 /// and again whenever the connection is lost.
 ///
-/// Names that have observers are subscribed at the server. What is published by this transport
-/// itself is not delivered to it.
+/// Names that have observers are subscribed at the server. Publications of this transport
+/// itself are not delivered to it.
 ///
 /// `publish` of the transport says MULTICAST_ERROR_QUEUE_FULL if `capacity` publications wait;
 /// MULTICAST_ERROR_LIMIT for a payload above `max_payload`, or above the limit of the server of the
@@ -360,7 +360,7 @@ MULTICAST_API multicast_status multicast_nats_ask(
 
 /* ---- 4. Statistics --------------------------------------------------------------------------- */
 
-/// What a transport has done since it was made.
+/// Counts of a transport since it was made.
 ///
 /// At every moment `published` is `waiting`, `sending`, `sent` and `dropped` together.
 /// Questions and answers are publications, and messages, too. A question that arrives counts as a

@@ -143,7 +143,7 @@ extension Multicast {
 
   // MARK: - Invokers
 
-  /// What is special about an invocation.
+  /// The special properties of an invocation.
   struct Mode {
     static var plain: Mode { Mode(special: 0) }
 

@@ -12,7 +12,7 @@ extension Multicast {
   /// An invocation without delegates has an effect, too.
   private static var always: UInt32 { 2 }
 
-  /// What the last occupant and the pool have left.
+  /// Clears the word, which the last occupant or the pool has set.
   ///
   /// Release: a fork in the middle of `VacantSlots.take`. A child that finds the word of an
   /// occupant finds that the thread has taken the slot.

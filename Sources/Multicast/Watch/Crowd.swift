@@ -11,7 +11,7 @@ struct Crowd {
   private let target: Handle
   private let watch: Token
   private let count: UInt64
-  /// What most of the delegates have: a label, or a function.
+  /// A property of most of the delegates: a label, or a function.
   private var label = shims_label()
   private var hasLabel = false
   private var function: multicast_function? = nil

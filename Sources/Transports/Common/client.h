@@ -1,5 +1,5 @@
-/* What the clients of all engines have: a thread with a connection, and what others hand to it. An
- * engine's own client begins with this one. */
+/* The client of each engine begins with this one. It has a thread with a connection, and messages
+ * that other threads hand to it. */
 
 #ifndef MULTICAST_TRANSPORTS_CLIENT_H
 #define MULTICAST_TRANSPORTS_CLIENT_H
@@ -134,7 +134,7 @@ static inline names *client_changed(client *c) { /* that the broker has to be to
   if (c->names.first_change != NULL) return &c->names;
   return c->answered.first_change != NULL ? &c->answered : NULL;
 }
-/* What is subscribed for a name. The size. */
+/* The subscription of a name. The size. */
 size_t client_write_filter(const client *c, char *address, const names *all, const char *name);
 
 /* ---- The thread ------------------------------------------------------------------------------ */

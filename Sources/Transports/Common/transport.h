@@ -1,4 +1,4 @@
-/* What is made of a client: a transport, its connection, the list of all, and deliveries. */
+/* The uses of a client: a transport, its connection, the list of all, and deliveries. */
 
 #ifndef MULTICAST_TRANSPORTS_TRANSPORT_H
 #define MULTICAST_TRANSPORTS_TRANSPORT_H
@@ -84,7 +84,7 @@ publication *carried_take(client *c);
 
 /* ---- Delivery: delivery.c -------------------------------------------------------------------- */
 
-/* What arrives waits in a list, and the thread delivers it to the observers. */
+/* Arrivals wait in a list, and the thread delivers them to the observers. */
 
 /* On any thread. Counts a message, and has its payload delivered; without a name it is ignored.
  * Whether it will be. */

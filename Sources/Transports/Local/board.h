@@ -34,7 +34,7 @@ static inline bool places_are_none(const places *all) {
          bits_ != 0 && (place = word_ * 64u + (unsigned)__builtin_ctzll(bits_), true); \
          bits_ &= bits_ - 1)
 
-/* What a board has for one peer. */
+/* The part of a board for one peer. */
 typedef struct slot {
   _Alignas(64) uint64_t tail; /* so far the peer's ring was read */
   uint64_t begin;             /* before this there is nothing that the peer has to read */

@@ -13,7 +13,7 @@ typedef struct group {
   char file[FILE_NAME_SIZE]; /* of the listener, in the folder */
 } group;
 
-/* What group_enter() finds out when it cannot. */
+/* The reason that group_enter() gives when it fails. */
 typedef struct trouble {
   int error; /* an errno */
   const char *reason;

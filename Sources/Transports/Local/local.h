@@ -47,7 +47,7 @@ typedef struct peer {
   bool has_ended;               /* its connection */
   bool is_killed;               /* while it wrote */
   bool is_behind;               /* the oldest is being dropped: it is to be looked at again */
-  /* What it is told: */
+  /* Messages for it: */
   bool has_hello;
   topic *untold; /* the first name by change that it is to be told of; NULL: none */
   bool owes_sync, owes_done;

@@ -1,4 +1,4 @@
-/* What peers say to each other over their connection: each message is a packet. */
+/* The messages of peers over their connection: each is a packet. */
 
 #ifndef MULTICAST_LOCAL_MESSAGE_H
 #define MULTICAST_LOCAL_MESSAGE_H

@@ -116,7 +116,7 @@ static void deliver(local_client *c, const char *name, uint32_t event, span payl
   else __atomic_store_n(&base->delivered, base->delivered + 1, __ATOMIC_RELEASE); /* order: shown */
 }
 
-/* What was copied. The position is behind it. */
+/* Delivers a copied entry. The position is behind it. */
 static void heed(local_client *c, const peer *p, const entry *r, const char *name, span payload,
                  uint64_t number) {
   const bool has_no_memory = payload.size > 0 && payload.at == NULL;

@@ -5,7 +5,7 @@
 
 #include "local.h"
 
-/* What an entry is made of. */
+/* The parts of an entry. */
 typedef struct letter {
   entry_kind kind;
   const char *name; /* not NULL */

@@ -145,7 +145,7 @@ static bool is_silent(local_client *c, peer *p) {
          (!peer_hear(c, p) || !p->is_met);
 }
 
-/* What is to be done for each peer between two sleeps. */
+/* The work for each peer between two sleeps. */
 static void look_after_peers(local_client *c) {
   peer *p, *next;
   peers_note_names(c);

@@ -1,4 +1,4 @@
-/* What is known of a name beside its observers here. */
+/* A name beside its observers here. */
 
 #ifndef MULTICAST_LOCAL_TOPIC_H
 #define MULTICAST_LOCAL_TOPIC_H
@@ -16,7 +16,7 @@ typedef struct value {
   unsigned char payload[];
 } value;
 
-/* What is known of a name beside its observers here: the `subscription` of a known_name. A name
+/* A name beside its observers here: the `subscription` of a known_name. A name
  * whose questions are answered has another one. */
 typedef struct topic {
   const known_name *name;

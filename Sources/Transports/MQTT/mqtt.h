@@ -1,4 +1,4 @@
-/* What the files of libmulticast-mqtt share. README.md describes them. */
+/* Shared by the files of libmulticast-mqtt. README.md describes them. */
 
 #ifndef MULTICAST_MQTT_MQTT_H
 #define MULTICAST_MQTT_MQTT_H

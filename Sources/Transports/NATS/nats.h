@@ -1,4 +1,4 @@
-/* What the files of libmulticast-nats share. README.md describes them. */
+/* Shared by the files of libmulticast-nats. README.md describes them. */
 
 #ifndef MULTICAST_NATS_NATS_H
 #define MULTICAST_NATS_NATS_H

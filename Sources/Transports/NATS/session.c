@@ -16,7 +16,7 @@
 #include <sys/socket.h>
 
 enum {
-  /* What libnats has at once. When a connection ends, nobody knows how much of it was sent. */
+  /* Messages that libnats has at once. When a connection ends, nobody knows how many were sent. */
   BATCH_COUNT = 1024,
   BATCH_SIZE = 65536,
   /* How many messages are delivered before the connection is looked at again. libnats reads 32 KB
@@ -404,7 +404,7 @@ static void check_silence(nats_client *c) {
   if (natsConnection_FlushTimeout(c->connection, 1) == NATS_TIMEOUT) c->asked_at = now;
 }
 
-/* What libnats says about its last error on this thread, without the place in its source. */
+/* The text of libnats about its last error on this thread, without the place in its source. */
 static const char *reason_of(natsStatus status) {
   const char *text = nats_GetLastError(NULL), *end;
   if (text == NULL || text[0] == '\0') return natsStatus_GetText(status);

@@ -1,4 +1,4 @@
-/* What arrives, in order, until it is delivered. */
+/* Arrivals, in order, until they are delivered. */
 
 #ifndef MULTICAST_TRANSPORTS_ARRIVALS_H
 #define MULTICAST_TRANSPORTS_ARRIVALS_H

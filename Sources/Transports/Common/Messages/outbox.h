@@ -11,7 +11,7 @@
 
 enum { HEADER_MAX_SIZE = 16 };
 
-/* What is at a place, and how many bytes. */
+/* Bytes at a place, and their number. */
 typedef struct span {
   const void *at; /* may be NULL if there are none */
   size_t size;

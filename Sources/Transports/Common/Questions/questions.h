@@ -1,4 +1,4 @@
-/* What questions are made of: who answers them here, and those that are asked here. */
+/* Questions: the functions that answer them here, and those that are asked here. */
 
 #ifndef MULTICAST_TRANSPORTS_QUESTIONS_H
 #define MULTICAST_TRANSPORTS_QUESTIONS_H
@@ -18,7 +18,7 @@ typedef struct answerer {
 /* Not in the child of a fork, and not under a lock: releases the last one. NULL: nothing. */
 void answerer_drop(answerer *a);
 
-/* What is asked. */
+/* A question that is asked. */
 typedef struct query {
   const char *name;
   uint32_t event;
@@ -26,7 +26,7 @@ typedef struct query {
   uint64_t deadline;
 } query;
 
-/* What `visit` is to be told. */
+/* A call of `visit` to come. */
 typedef struct told {
   struct told *next;
   multicast_status status;
