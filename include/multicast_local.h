@@ -303,8 +303,8 @@ MULTICAST_API multicast_status multicast_local_reply(const multicast_local_quest
 ///   - MULTICAST_ERROR_TIMEOUT: it has not answered in time. An answer that comes later is dropped
 ///     (`late` of multicast_local_stats).
 /// `peer` and `payload` are valid until it returns; `payload` is NULL if there are no bytes. If it
-/// returns false, that is enough: it is not called again. So who wants the first answer returns
-/// `status != MULTICAST_OK`, and who wants all returns true.
+/// returns false, it is not called again, and this returns. For the first answer, return
+/// `status != MULTICAST_OK`; for all, return true.
 ///
 /// @param transport   As multicast_local_connect() made it.
 /// @param name        As it is answered.

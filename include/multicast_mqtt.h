@@ -335,9 +335,9 @@ MULTICAST_API multicast_status multicast_mqtt_reply(const multicast_mqtt_questio
 /// the payload, which is valid until it returns, and NULL if there are no bytes. The broker does
 /// not say who answers, nor how many there are, nor that one has ended without an answer: `pid` is
 /// 0, and `peer` is empty. `visit` is what multicast_local_ask() takes, which knows these. If it
-/// returns false, that is enough: it is not called again, and this returns. So who wants the first
-/// answer returns `status != MULTICAST_OK`, and who wants all that come in a certain time returns
-/// true. An answer that is not told is dropped and counted (`ignored`).
+/// returns false, it is not called again, and this returns. For the first answer, return
+/// `status != MULTICAST_OK`; for all that come within the time, return true. Later answers are
+/// dropped and counted (`ignored`).
 ///
 /// Without a connection it waits for one. An answer may be lost as a notification may.
 ///
