@@ -100,6 +100,35 @@ TEST(thread_specific_value_refused_is_out_of_memory_at_first) {
   world_end(&w);
 }
 
+static gate thread_may_end = GATE_INIT;
+
+THREAD(invoke_and_stay, int *invoked) {
+  CHECK(multicast_invoke(refused->m, 0, NULL, 0) > 0);
+  ADD(*invoked, 1);
+  gate_wait(&thread_may_end);
+}
+
+/* The records of the first 64 threads are allocated, the others mapped, 64 at a time. */
+TEST(mapping_refused_for_a_thread_is_out_of_memory_at_first) {
+  enum { COUNT = 63 }; /* and this one */
+  pthread_t threads[COUNT];
+  world w;
+  int invoked = 0;
+  world_begin(&w);
+  refused = &w;
+  for (int i = 0; i < COUNT; ++i) threads[i] = start_thread(invoke_and_stay, &invoked);
+  EVENTUALLY(LOAD(invoked) == COUNT);
+  ask_map.count = 0;
+  ask_map.is_refused = true;
+  on_another_thread(first_of_a_thread, NULL);
+  CHECK(ask_map.count >= 6);
+  ask_map.is_refused = false;
+  on_another_thread(use_every_function_there, NULL);
+  gate_open(&thread_may_end);
+  for (int i = 0; i < COUNT; ++i) join_thread(threads[i]);
+  world_end(&w);
+}
+
 /* ---- A thread for a queue -------------------------------------------------------------------- */
 
 TEST(thread_refused_leaves_the_queue_and_the_signals_as_they_are) {

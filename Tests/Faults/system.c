@@ -3,10 +3,11 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <sys/time.h>
 #include <time.h>
 
-ask ask_thread, ask_specific, ask_key, ask_fork_handlers, ask_eventfd;
+ask ask_thread, ask_specific, ask_key, ask_fork_handlers, ask_eventfd, ask_map;
 gate *thread_may_begin;
 int asked_monotonic, asked_other_clock;
 
@@ -98,6 +99,14 @@ int pthread_atfork(void (*before)(void), void (*parent)(void), void (*child)(voi
   return real(before, parent, child);
 }
 #endif
+
+void *mmap(void *at, size_t size, int protection, int flags, int file, off_t begin) {
+  static void *(*real)(void *, size_t, int, int, int, off_t);
+  if (real == NULL) *(void **)&real = next_one("mmap");
+  if (!REFUSES(ask_map)) return real(at, size, protection, flags, file, begin);
+  errno = ENOMEM;
+  return MAP_FAILED;
+}
 
 /* ---- Clocks ---------------------------------------------------------------------------------- */
 

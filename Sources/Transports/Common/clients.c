@@ -14,7 +14,8 @@ typedef struct place {
   size_t next_vacant; /* 0: there is none */
 } place;
 
-/* Under the lock that a fork takes. Only pages that are used are in memory. */
+/* Changed under the lock that a fork takes, read without: a call of a transport's function beside
+ * its release finds the client or none. Only pages that are used are in memory. */
 static place places[CLIENTS_MAX + 1]; /* 0 is not used */
 static size_t last_place, vacant;
 
@@ -28,8 +29,9 @@ bool clients_add(client *c) {
     index = ++last_place;
   }
   if (index != 0) {
-    places[index].client = c;
-    c->handle = ++places[index].uses << INDEX_BITS | index;
+    c->handle = (places[index].uses + 1) << INDEX_BITS | index;
+    __atomic_store_n(&places[index].uses, places[index].uses + 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&places[index].client, c, __ATOMIC_RELAXED);
   }
   process_unlock();
   return index != 0;
@@ -45,7 +47,7 @@ client *clients_take(const void *context) {
   process_lock();
   c = clients_at(context);
   if (c != NULL) {
-    places[index].client = NULL;
+    __atomic_store_n(&places[index].client, NULL, __ATOMIC_RELAXED);
     places[index].next_vacant = vacant;
     vacant = index;
   }
@@ -58,8 +60,10 @@ void clients_remove(client *c) { clients_take((void *)(uintptr_t)c->handle); }
 client *clients_at(const void *context) {
   uint64_t handle = (uintptr_t)context;
   size_t index = index_of(context);
-  client *c = index <= CLIENTS_MAX ? places[index].client : NULL;
-  return c != NULL && places[index].uses == handle >> INDEX_BITS ? c : NULL;
+  const place *p = &places[index <= CLIENTS_MAX ? index : 0];
+  client *c = __atomic_load_n(&p->client, __ATOMIC_RELAXED);
+  const uint64_t uses = __atomic_load_n(&p->uses, __ATOMIC_RELAXED);
+  return c != NULL && uses == handle >> INDEX_BITS ? c : NULL;
 }
 
 client *clients_find(const void *context) {
