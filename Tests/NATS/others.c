@@ -209,6 +209,25 @@ TEST(messages_of_a_subject_without_subscription_are_ignored) {
 
 static const uint64_t a_while = 200000000u, ten_seconds = 10000000000u;
 
+/* The server has said that it takes less than when it was connected. */
+TEST(question_that_the_server_does_not_take_any_more_ends) {
+  static char large[1000];
+  server s = {.bytes = INFO, .more = "INFO {\"max_payload\":100}\r\n"};
+  peer p;
+  told t = {0};
+  int calls = 0;
+  server_start(&s, serve);
+  peer_connect_with(&p, s.port, NULL);
+  peer_observe(&p, "n", counter(&calls)); /* the server says it behind its PONG */
+  pause_ms(A_WHILE_MS);
+  CHECK_ERROR(multicast_nats_ask(&p.transport, "q", 1, large, sizeof large, ten_seconds, note_told,
+                                 &t), LIMIT);
+  EVENTUALLY(LOAD(p.publications_refused) == 1);
+  CHECK_EQ(peer_stats(&p).dropped, 1);
+  peer_release(&p);
+  server_end(&s);
+}
+
 static void answer_plainly(natsConnection *connection, natsSubscription *subscription,
                            natsMsg *message, void *closure) {
   CHECK_TEXT(natsMsg_GetSubject(message), "multicast.%?the%20forecast.7");

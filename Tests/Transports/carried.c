@@ -310,3 +310,25 @@ TEST_OF_BROKER(full_outbox_refuses_questions_and_answers, NULL) {
   gate_open(&busy);
   EVENTUALLY(transport_reply(&question, "x", 1) == MULTICAST_OK);
 }
+
+/* ---- Ends ------------------------------------------------------------------------------------ */
+
+TEST(flush_does_not_wait_for_a_question_that_nobody_waits_for) {
+  broker b;
+  SCOPED peer here, there;
+  told t = {.enough = 1};
+  start_peers(&b, &here, &there, NULL);
+  peer_observe(&here, "busy", DELEGATE(wait_busily, NULL));
+  CHECK_OK(peer_publish(&there, "busy", 1, NULL, 0));
+  EVENTUALLY(peer_stats(&here).received == 1);
+  pause_ms(A_WHILE_MS);
+  CHECK_ERROR(ask(&here, &t, "q", "", 0), TIMEOUT);
+  gate_open(&busy);
+  CHECK_OK(transport_flush(&here.transport, ten_seconds));
+  CHECK_EQ(peer_stats(&here).dropped, 1);
+  /* The same behind one that is sent. */
+  CHECK_OK(peer_publish(&here, "n", 1, NULL, 0));
+  ask(&here, &t, "q", "", 0);
+  CHECK_OK(transport_flush(&here.transport, ten_seconds));
+  broker_delete(&b);
+}

@@ -117,6 +117,12 @@ static void settle(nats_client *c) {
 
 /* ---- What is sent ---------------------------------------------------------------------------- */
 
+/* Under the lock, when this thread has none in its hands. Some were dropped and never handed. */
+static void note_handed(nats_client *c) {
+  const publication *first = c->base.outbox.first;
+  c->handed = first == NULL ? c->base.outbox.tickets : first->ticket - 1;
+}
+
 /* Takes what is to be sent next, if libnats has sent what it had. */
 static publication *take_batch(nats_client *c) {
   publication *first = NULL, **place = &first;
@@ -130,6 +136,7 @@ static publication *take_batch(nats_client *c) {
       ++c->base.counts.sending;
     }
   }
+  if (first == NULL) note_handed(c);
   pthread_mutex_unlock(&c->base.lock);
   return first;
 }
@@ -157,6 +164,11 @@ static bool hand_over(nats_client *c, const publication *p) {
     status = natsConnection_Publish(c->connection, p->bytes, payload, (int)p->size);
   }
   if (status == NATS_OK) return true;
+  if (status == NATS_MAX_PAYLOAD && p->is_question) {
+    pthread_mutex_lock(&c->base.lock);
+    carried_end(&c->base, p->number, MULTICAST_ERROR_LIMIT);
+    pthread_mutex_unlock(&c->base.lock);
+  }
   if (status != NATS_MAX_PAYLOAD && !c->has_ended) {
     /* It may have taken a part of it. */
     c->has_ended = true;
@@ -168,17 +180,17 @@ static bool hand_over(nats_client *c, const publication *p) {
 static void send_publications(nats_client *c) {
   blocks sent = {NULL, NULL, 0};
   publication *p, *next;
-  uint64_t last = 0, too_large = 0;
-  for (p = take_batch(c); p != NULL; p = next) {
+  uint64_t too_large = 0;
+  p = take_batch(c);
+  if (p == NULL) return;
+  for (; p != NULL; p = next) {
     next = p->next;
-    last = p->ticket;
     if (!hand_over(c, p) && !c->has_ended) ++too_large;
     blocks_give(&sent, p, p->whole);
   }
-  if (last == 0) return;
   pthread_mutex_lock(&c->base.lock);
   blocks_move(&c->base.blocks, &sent);
-  c->handed = last;
+  note_handed(c);
   c->base.counts.sending -= too_large;
   c->base.counts.dropped += too_large;
   pthread_cond_broadcast(&c->base.changed);
