@@ -1,6 +1,6 @@
 /* Brokers that come, go, refuse, are slow or full. */
 
-#include "../Transports/Harness/broker.h"
+#include "../Transports/Harness/asking.h"
 
 #include <dirent.h>
 #include <signal.h>
@@ -311,6 +311,18 @@ TEST_OF_BROKER(message_that_is_too_large_is_refused,
   peer_flush(&p);
   CHECK_EQ(peer_stats(&p).sent, 1);
   CHECK_EQ(LOAD(p.lost), 0);
+}
+
+TEST_OF_BROKER(question_that_is_too_large_is_refused,
+               "allow_anonymous true\nmax_packet_size 10000") {
+  static unsigned char large[20000];
+  SCOPED peer p;
+  told t = {0};
+  peer_connect_to(&p, b);
+  CHECK_ERROR(multicast_mqtt_ask(&p.transport, "q", 1, large, sizeof large, MULTICAST_FOREVER,
+                                 note_told, &t), STATE);
+  EVENTUALLY(LOAD(p.publications_refused) == 1);
+  CHECK_EQ(peer_stats(&p).rejected, 1);
 }
 
 TEST_OF_BROKER(two_clients_with_one_identifier_do_not_fight, NULL) {

@@ -13,6 +13,7 @@
 #define transport_coding topic_coding
 
 #define TRANSPORT_FLAGS 0x1fu /* all that there are */
+#define TRANSPORT_PREFIX topic_prefix
 /* Whether a flush with nothing to wait for waits for the first connection. */
 #define TRANSPORT_FLUSH_CONNECTS false
 /* Answers that nobody waited for; brokers count them with others. */

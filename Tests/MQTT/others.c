@@ -704,3 +704,16 @@ TEST_OF_BROKER(question_of_an_earlier_session_is_taken_back, NULL) {
     EVENTUALLY(ask(&here, &t, "q", "", a_while) == MULTICAST_ERROR_NOT_FOUND);
   }
 }
+
+/* Where answers come is another topic in each process: the session does not keep them all. */
+TEST_OF_BROKER(session_does_not_keep_where_answers_come, "allow_anonymous true\nsys_interval 1") {
+  for (int i = 0; i < 3; ++i) {
+    SCOPED peer p;
+    told t = {0};
+    peer_connect_with(&p, b->port, &OPTIONS(.client_id = "asker", .session_expiry_s = 60));
+    CHECK_ERROR(ask(&p, &t, "q", "", ten_seconds), NOT_FOUND);
+  }
+  pause_ms(2500); /* until the broker has counted */
+  broker_run(b, "test \"$(mosquitto_sub -h 127.0.0.1 -p $PORT -C 1 "
+                "-t '$SYS/broker/subscriptions/count')\" -le 1");
+}

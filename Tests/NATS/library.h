@@ -13,6 +13,7 @@
 #define transport_coding subject_coding
 
 #define TRANSPORT_FLAGS 0x3u /* all that there are */
+#define TRANSPORT_PREFIX subject_prefix
 /* Whether a flush with nothing to wait for waits for the first connection. */
 #define TRANSPORT_FLUSH_CONNECTS false
 /* Answers that nobody waited for; brokers count them with others. */

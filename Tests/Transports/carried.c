@@ -332,3 +332,25 @@ TEST(flush_does_not_wait_for_a_question_that_nobody_waits_for) {
   CHECK_OK(transport_flush(&here.transport, ten_seconds));
   broker_delete(&b);
 }
+
+/* Name, prefix and payload. */
+TEST(largest_question_is_answered) {
+  static char bytes[SIZE + 1], name[256], prefix[201];
+  broker b;
+  SCOPED peer here, there;
+  late_reply r = {{0, 0, 0}, bytes, 1};
+  told t = {.enough = 1};
+  memset(bytes, 'x', SIZE);
+  memset(name, '%', sizeof name - 1);
+  memset(prefix, 'p', sizeof prefix - 1);
+  broker_start(&b, NULL);
+  peer_connect_with(&here, b.port, &OPTIONS(.max_payload = SIZE, .TRANSPORT_PREFIX = prefix));
+  peer_connect_with(&there, b.port, &OPTIONS(.max_payload = SIZE, .TRANSPORT_PREFIX = prefix));
+  CHECK_OK(transport_answer(&there.transport, name, keep_question, &r.question, NULL));
+  peer_flush(&there);
+  pthread_t thread = start_reply(&r);
+  CHECK_OK(ask(&here, &t, name, bytes, ten_seconds));
+  join_thread(thread);
+  CHECK_EQ(t.each[0].size, SIZE);
+  broker_delete(&b);
+}

@@ -21,6 +21,7 @@
 #include <sys/socket.h>
 
 enum {
+  PACKET_MORE = 2048, /* that is not the payload: a question has two topics, and the header */
   FIRST_BROKER_REASON = 0x80, /* of MQTT 5's reason codes; libmosquitto's own numbers are below */
   UNSUPPORTED_VERSION = 0x84,
   UNSUPPORTED_VERSION_OF_3 = 1
@@ -223,6 +224,7 @@ static void send_publication(mqtt_client *c, publication *p) {
     }
   } else if (remove_sending(c, p->ticket)) {
     ++c->base.counts.rejected;
+    if (p->is_question) carried_end(&c->base, p->number, MULTICAST_ERROR_STATE);
     pthread_mutex_unlock(&c->base.lock);
     client_tell(&c->base, MULTICAST_MQTT_PUBLICATION_REFUSED, -1, mosquitto_strerror(result));
     pthread_mutex_lock(&c->base.lock);
@@ -463,7 +465,7 @@ static bool begin_connection(mqtt_client *c) {
   mosquitto_int_option(c->mosquitto, MOSQ_OPT_PROTOCOL_VERSION, c->protocol);
   if (c->protocol == MQTT_PROTOCOL_V5) {
     result = mosquitto_property_add_int32(&properties, MQTT_PROP_MAXIMUM_PACKET_SIZE,
-                                          c->base.settings.max_payload + 1024);
+                                          c->base.settings.max_payload + PACKET_MORE);
     if (result == MOSQ_ERR_SUCCESS && c->options.session_expiry_s > 0)
       result = mosquitto_property_add_int32(&properties, MQTT_PROP_SESSION_EXPIRY_INTERVAL,
                                             c->options.session_expiry_s);
@@ -618,10 +620,13 @@ static bool run_connection(mqtt_client *c) {
 
 /* ---- The thread ------------------------------------------------------------------------------ */
 
-/* Says goodbye. A session that only this client can continue ends with it. */
+/* Says goodbye. A session that only this client can continue ends with it. Another one is not to
+ * keep where answers come: that is another topic next time. It stops, so names do not change. */
 static void disconnect(mqtt_client *c) {
   mosquitto_property *properties = NULL;
   if (mosquitto_socket(c->mosquitto) < 0) return;
+  if (names_find(&c->base.answered, "") != NULL)
+    mosquitto_unsubscribe(c->mosquitto, NULL, c->base.return_address);
   if (c->protocol == MQTT_PROTOCOL_V5 && c->options.session_expiry_s > 0 &&
       c->options.client_id == NULL &&
       mosquitto_property_add_int32(&properties, MQTT_PROP_SESSION_EXPIRY_INTERVAL, 0) !=
