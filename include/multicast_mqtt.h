@@ -359,7 +359,8 @@ MULTICAST_API multicast_status multicast_mqtt_reply(const multicast_mqtt_questio
 ///         question; the broker has refused it; the connection is one of MQTT 3.1.1, which has no
 ///         questions; there is none, and MULTICAST_MQTT_REFUSE_OFFLINE is set; on the transport's
 ///         thread; in the child of a fork; MULTICAST_ERROR_QUEUE_FULL: `capacity` publications
-///         wait, or so many answers wait for `visit`, and one is lost;
+///         wait, or the question was dropped for newer ones, or so many answers wait for `visit`,
+///         and one is lost;
 ///         MULTICAST_ERROR_LIMIT: larger than `max_payload`;
 ///         MULTICAST_ERROR_INVALID_ARGUMENT: not a name, or NULL; MULTICAST_ERROR_INVALID_HANDLE:
 ///         not a transport of this library, or it has been released, also meanwhile;

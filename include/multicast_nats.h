@@ -338,7 +338,8 @@ MULTICAST_API multicast_status multicast_nats_reply(const multicast_nats_questio
 ///         MULTICAST_ERROR_STATE: the connection was lost meanwhile, and somebody may have got the
 ///         question; there is none, and MULTICAST_NATS_REFUSE_OFFLINE is set; on the transport's
 ///         thread; in the child of a fork; MULTICAST_ERROR_QUEUE_FULL: `capacity` publications
-///         wait, or so many answers wait for `visit`, and one is lost;
+///         wait, or the question was dropped for newer ones, or so many answers wait for `visit`,
+///         and one is lost;
 ///         MULTICAST_ERROR_LIMIT: larger than `max_payload`, or than the server takes;
 ///         MULTICAST_ERROR_INVALID_ARGUMENT: not a name, or NULL; MULTICAST_ERROR_INVALID_HANDLE:
 ///         not a transport of this library, or it has been released, also meanwhile;

@@ -333,6 +333,85 @@ TEST(flush_does_not_wait_for_a_question_that_nobody_waits_for) {
   broker_delete(&b);
 }
 
+THREAD(reply_without_end, late_reply *r) {
+  EVENTUALLY(LOAD(r->question.transport) != 0);
+  while (LOAD(r->result) == 1) {
+    CHECK_OK(transport_reply(&r->question, r->text, strlen(r->text)));
+    pause_ms(1);
+  }
+}
+
+/* More has come when it returns. */
+static bool tell_a_while(void *context, multicast_status status, int32_t pid, const char *peer,
+                         const void *payload, size_t size) {
+  pause_ms(20);
+  return ++*(int *)context < 200;
+}
+
+TEST(answers_without_end_end_with_the_time) {
+  broker b;
+  SCOPED peer here, there;
+  late_reply r = {{0, 0, 0}, "x", 1};
+  int calls = 0;
+  start_peers(&b, &here, &there, NULL);
+  CHECK_OK(transport_answer(&there.transport, "q", keep_question, &r.question, NULL));
+  peer_flush(&there);
+  pthread_t thread = start_thread(reply_without_end, &r);
+  EVENTUALLY(transport_ask(&here.transport, "q", 1, NULL, 0, a_while / 10, tell_a_while, &calls) ==
+             MULTICAST_OK);
+  CHECK(calls < 200);
+  STORE(r.result, 0);
+  join_thread(thread);
+  broker_delete(&b);
+}
+
+TEST(question_that_gives_way_to_a_newer_publication_ends) {
+  broker b;
+  SCOPED peer here, there;
+  asking a = {&here, 1, {.enough = 1}, 0};
+  broker_start(&b, NULL);
+  peer_connect_with(&here, b.port,
+                    &OPTIONS(.capacity = 1, .overflow = MULTICAST_OVERFLOW_DROP_OLDEST));
+  peer_connect_to(&there, &b);
+  peer_observe(&here, "busy", DELEGATE(wait_busily, NULL));
+  CHECK_OK(peer_publish(&there, "busy", 1, NULL, 0));
+  EVENTUALLY(peer_stats(&here).received == 1);
+  pause_ms(A_WHILE_MS);
+  pthread_t thread = start_asking(&a);
+  EVENTUALLY(peer_stats(&here).waiting == 1);
+  CHECK_OK(peer_publish(&here, "n", 1, NULL, 0));
+  join_thread(thread);
+  CHECK_ERROR(a.result, QUEUE_FULL);
+  gate_open(&busy);
+  broker_delete(&b);
+}
+
+/* There are more names than the broker is told of at once. */
+TEST(answer_does_not_come_before_the_broker_knows_where_it_goes) {
+  enum { COUNT = 1000 };
+  broker b;
+  SCOPED peer here, there;
+  responder r = {"r", 0, 0};
+  asking a = {&here, 1, {.enough = 1}, 0};
+  start_peers(&b, &here, &there, NULL);
+  peer_answer(&there, "q", &r);
+  peer_observe(&here, "busy", DELEGATE(wait_busily, NULL));
+  CHECK_OK(peer_publish(&there, "busy", 1, NULL, 0));
+  EVENTUALLY(peer_stats(&here).received == 1);
+  pause_ms(A_WHILE_MS);
+  for (int i = 0; i < COUNT; ++i) {
+    char name[16];
+    snprintf(name, sizeof name, "n%d", i);
+    CHECK_OK(here.transport.subscribe(here.transport.context, name));
+  }
+  pthread_t thread = start_asking(&a);
+  EVENTUALLY(peer_stats(&here).waiting == 1);
+  gate_open(&busy);
+  join_thread(thread);
+  CHECK_OK(a.result);
+  broker_delete(&b);
+}
+
 /* Name, prefix and payload. */
 TEST(largest_question_is_answered) {
   static char bytes[SIZE + 1], name[256], prefix[201];

@@ -1,6 +1,6 @@
 /* Questions that a broker carries. It does not say how many answer, nor what becomes of them: so a
- * question ends when its asker has enough, when its time is over, or when the broker says that
- * nobody gets it, or is lost itself. */
+ * question ends when its asker has enough, when its time is over, when it cannot be sent, or when
+ * the broker says that nobody gets it, or is lost itself. */
 
 #include "transport.h"
 
@@ -10,8 +10,7 @@
 /* Under the lock. */
 typedef struct carried {
   inquiry base;
-  multicast_status end; /* MULTICAST_PENDING: answers may come */
-  uint32_t waiting;     /* to be told */
+  uint32_t waiting; /* to be told */
   bool is_answered;
   told *shown; /* the last one that was told */
 } carried;
@@ -21,17 +20,12 @@ typedef struct carried {
 /* Under the lock. NULL: nobody waits for it. */
 static carried *find(const client *c, uint64_t number) {
   carried *i = (carried *)inquiry_find(c->inquiries, number);
-  return i != NULL && i->end == MULTICAST_PENDING ? i : NULL;
-}
-
-static void end(client *c, carried *i, multicast_status why) {
-  i->end = why;
-  pthread_cond_broadcast(&c->changed);
+  return i != NULL && i->base.end == MULTICAST_PENDING ? i : NULL;
 }
 
 void carried_end(client *c, uint64_t number, multicast_status why) {
-  carried *i = find(c, number);
-  if (i != NULL) end(c, i, why);
+  inquiry_end(inquiry_find(c->inquiries, number), why);
+  pthread_cond_broadcast(&c->changed);
 }
 
 void carried_end_all(client *c) {
@@ -60,7 +54,7 @@ void carried_answered(client *c, uint64_t number, span payload) {
     ++c->counts.ignored;
   } else if (t == NULL || i->waiting >= c->settings.capacity) {
     ++c->counts.lost;
-    end(c, i, t == NULL ? MULTICAST_ERROR_OUT_OF_MEMORY : MULTICAST_ERROR_QUEUE_FULL);
+    carried_end(c, number, t == NULL ? MULTICAST_ERROR_OUT_OF_MEMORY : MULTICAST_ERROR_QUEUE_FULL);
   } else {
     inquiry_tell(&i->base, t);
     ++i->waiting;
@@ -74,14 +68,20 @@ void carried_answered(client *c, uint64_t number, span payload) {
 
 /* ---- What is sent ---------------------------------------------------------------------------- */
 
+bool carried_may_send(client *c) {
+  const publication *first = c->outbox.first;
+  return first != NULL && !(first->is_question && client_changed(c) != NULL);
+}
+
 publication *carried_take(client *c) {
-  publication *p;
-  while ((p = outbox_take(&c->outbox)) != NULL && p->is_question && find(c, p->number) == NULL) {
+  while (carried_may_send(c)) {
+    publication *p = outbox_take(&c->outbox);
+    if (!p->is_question || find(c, p->number) != NULL) return p;
     ++c->counts.dropped;
     pthread_cond_broadcast(&c->changed); /* a flush may wait for it */
     blocks_give(&c->blocks, p, p->whole);
   }
-  return p;
+  return NULL;
 }
 
 multicast_status carried_reply(client *c, origin to, span payload) {
@@ -117,7 +117,7 @@ static multicast_status wait_until_connected(client *c, uint64_t deadline) {
   return c->has_questions ? MULTICAST_OK : MULTICAST_ERROR_STATE;
 }
 
-/* Under the lock. With the first question: the broker is told before it gets that. False: no
+/* Under the lock. With the first question, which waits until the broker has been told. False: no
  * memory. */
 static bool subscribe_answers(client *c) {
   return names_find(&c->answered, "") != NULL || names_want(&c->answered, "", true);
@@ -128,7 +128,7 @@ static carried *begin(client *c) {
   carried *i = subscribe_answers(c) ? calloc(1, sizeof *i) : NULL;
   if (i == NULL) return NULL;
   i->base.number = ++c->inquiry_numbers;
-  i->end = MULTICAST_PENDING;
+  i->base.end = MULTICAST_PENDING;
   inquiry_add(&c->inquiries, &i->base);
   return i;
 }
@@ -158,14 +158,16 @@ inquiry *carried_ask(client *c, const query *q, multicast_status *status) {
 
 told *carried_next(client *c, inquiry *base, uint64_t deadline, multicast_status *status) {
   carried *i = (carried *)base;
-  while (base->first == NULL && i->end == MULTICAST_PENDING) {
-    if (c->is_stopping) i->end = MULTICAST_ERROR_INVALID_HANDLE;
-    else if (now_ns() < deadline) client_wait_until(c, deadline);
-    else i->end = i->is_answered ? MULTICAST_OK : MULTICAST_ERROR_TIMEOUT;
+  while (base->end == MULTICAST_PENDING) {
+    if (c->is_stopping) base->end = MULTICAST_ERROR_INVALID_HANDLE;
+    else if (now_ns() >= deadline)
+      base->end = i->is_answered ? MULTICAST_OK : MULTICAST_ERROR_TIMEOUT;
+    else if (base->first == NULL) client_wait_until(c, deadline);
+    else break;
   }
   free(i->shown);
   i->shown = inquiry_take(base);
-  if (i->shown == NULL) *status = i->end;
+  if (i->shown == NULL) *status = base->end;
   else --i->waiting;
   return i->shown;
 }

@@ -16,9 +16,11 @@ static multicast_status check(const client *c, size_t size) {
 static void append(client *c, publication *p) {
   if (c->outbox.waiting >= c->settings.capacity) {
     publication *oldest = outbox_take(&c->outbox);
+    if (oldest->is_question)
+      inquiry_end(inquiry_find(c->inquiries, oldest->number), MULTICAST_ERROR_QUEUE_FULL);
     blocks_give(&c->blocks, oldest, oldest->whole);
     ++c->counts.dropped;
-    pthread_cond_broadcast(&c->changed); /* a flush may wait for it */
+    pthread_cond_broadcast(&c->changed); /* a flush may wait for it, or its asker */
   }
   outbox_append(&c->outbox, p);
   if (c->may_publish) client_wake(c); /* else it is sent when others were */

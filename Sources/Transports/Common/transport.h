@@ -78,8 +78,11 @@ void carried_answered(client *c, uint64_t number, span payload);
 void carried_end(client *c, uint64_t number, multicast_status why);
 /* Under the lock: the connection has ended, and with it all questions. */
 void carried_end_all(client *c);
+/* Under the lock. A question is sent when the broker has been told of all names: so of where its
+ * answer goes. */
+bool carried_may_send(client *c);
 /* Under the lock: the next publication to send, without questions that nobody waits for; NULL:
- * there is none. */
+ * there is none, or it may not be sent yet. */
 publication *carried_take(client *c);
 
 /* ---- Delivery: delivery.c -------------------------------------------------------------------- */

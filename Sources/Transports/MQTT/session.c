@@ -443,7 +443,7 @@ static void wait_for_work(mqtt_client *c, uint64_t deadline) {
   may_send = base->is_connected && !has_to_write;
   if (base->inquiries != NULL) acknowledge_at_once(c);
   base->may_publish = may_send && c->sending_count < SENDING_MAX;
-  has_work = base->is_stopping || (base->may_publish && base->outbox.first != NULL) ||
+  has_work = base->is_stopping || (base->may_publish && carried_may_send(base)) ||
              (may_send && client_changed(base) != NULL &&
               c->subscribing_count < SUBSCRIBING_MAX);
   client_poll(base, &watched, has_work, timeout);

@@ -381,7 +381,7 @@ static void wait_for_work(nats_client *c) {
   base->may_publish = base->counts.sending == 0; /* else the socket wakes it */
   has_work = base->is_stopping || base->arrivals.first != NULL ||
              client_changed(base) != NULL ||
-             (base->may_publish && base->outbox.first != NULL) || c->refusals[0][0] != '\0' ||
+             (base->may_publish && carried_may_send(base)) || c->refusals[0][0] != '\0' ||
              c->refusals[1][0] != '\0';
   client_poll(base, &watched, has_work, wait_ms);
   if ((watched.revents & POLLOUT) != 0) {

@@ -25,6 +25,10 @@ inquiry *inquiry_find(inquiry *all, uint64_t number) {
   return all;
 }
 
+void inquiry_end(inquiry *i, multicast_status why) {
+  if (i != NULL && i->end == MULTICAST_PENDING) i->end = why;
+}
+
 void inquiry_tell(inquiry *i, told *t) {
   t->next = NULL;
   *i->last = t;

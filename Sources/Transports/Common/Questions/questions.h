@@ -45,12 +45,15 @@ typedef bool visitor(void *context, multicast_status status, int32_t pid, const 
 typedef struct inquiry {
   struct inquiry *next;
   uint64_t number;
-  told *first, **last; /* in the order in which it has come */
+  multicast_status end; /* of one that a broker carries; MULTICAST_PENDING: answers may come */
+  told *first, **last;  /* in the order in which it has come */
 } inquiry;
 
 void inquiry_add(inquiry **all, inquiry *i);
 void inquiry_remove(inquiry **all, inquiry *i);
 inquiry *inquiry_find(inquiry *all, uint64_t number); /* NULL: nobody waits for it */
+/* There will be no more answers to one that a broker carries. NULL: nothing. */
+void inquiry_end(inquiry *i, multicast_status why);
 void inquiry_tell(inquiry *i, told *t);
 told *inquiry_take(inquiry *i); /* NULL: there is nothing to tell */
 
