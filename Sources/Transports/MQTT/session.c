@@ -136,7 +136,7 @@ static void on_message(struct mosquitto *mosquitto, void *object,
       (message->retain && (c->options.flags & MULTICAST_MQTT_NO_RETAINED) != 0))
     client_receive(&c->base, NULL, 0, payload, (origin){0, 0});
   else if (strcmp(message->topic, c->base.return_address) == 0)
-    carried_answered(&c->base, message->retain ? 0 : read_number(all), payload);
+    carried_answered(&c->base, read_number(all), payload);
   else
     receive(c, message, payload, all);
 }
