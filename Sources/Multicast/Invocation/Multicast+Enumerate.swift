@@ -110,7 +110,7 @@ extension Registration {
     guard id == token else { return .invalidHandle }
     var known = multicast_registration()
     registration.write(token, to: &known)
-    return StructSize.write(known, to: out, smallest: StructSize.registration)
+    return StructSize.write(&known, to: out, smallest: StructSize.registration)
   }
 
   /// Writes what there is to know about a live registration, but `strong`. The stripe's lock is

@@ -53,14 +53,13 @@ enum StructSize {
   ///
   /// - Returns: `invalidArgument` if it is too small.
   static func write<Known: BitwiseCopyable>(
-    _ known: Known, to given: UnsafeMutablePointer<Known>, smallest: Int
+    _ known: UnsafePointer<Known>, to given: UnsafeMutablePointer<Known>, smallest: Int
   ) -> Status {
     guard canFill(given, smallest: smallest) else { return .invalidArgument }
-    var known = known
     let out = UnsafeMutableRawPointer(given)
     let size = out.load(as: UInt32.self)
     shims_zero(out, Int(size))
-    shims_copy(out, &known, min(Int(size), MemoryLayout<Known>.size))
+    shims_copy(out, known, min(Int(size), MemoryLayout<Known>.size))
     out.storeBytes(of: size, as: UInt32.self)
     return .ok
   }

@@ -210,7 +210,7 @@ extension Queue {
       // Every other call that is gone was executed, or is being executed.
       let gone = statistics.dropped &+ statistics.cancelled &+ statistics.coalesced
       statistics.delivered = statistics.queued &- statistics.pending &- gone
-      return StructSize.write(statistics, to: out, smallest: StructSize.queueStats)
+      return StructSize.write(&statistics, to: out, smallest: StructSize.queueStats)
     }
   }
 }

@@ -46,8 +46,8 @@ struct CallStatistics {
     }
     Lock.watches.unlock()
     statistics.token = .none  // it is in the place of size and flags
-    let known = unsafeBitCast(statistics, to: multicast_token_stats.self)
-    return StructSize.write(known, to: out, smallest: StructSize.tokenStats)
+    var known = unsafeBitCast(statistics, to: multicast_token_stats.self)
+    return StructSize.write(&known, to: out, smallest: StructSize.tokenStats)
   }
 
   private static func place(of token: Token, adds: Bool) -> UnsafeMutablePointer<CallStatistics>? {
