@@ -131,9 +131,9 @@ struct typist {
   int64_t told_of_letter;
 };
 
-static int64_t notify(multicast_broadcaster broadcaster, const char *protocol, uint32_t event,
+static int64_t notify(multicast_broadcaster broadcaster, const char *name, uint32_t event,
                       const char *text) {
-  int64_t told = multicast_broadcaster_notify(broadcaster, protocol, event, text, strlen(text));
+  int64_t told = multicast_broadcaster_notify(broadcaster, name, event, text, strlen(text));
   if (told < 0) fail("notify", multicast_status_message(told));
   return told;
 }

@@ -2,14 +2,15 @@
  *
  * 10_on_demand: a source that runs only while someone listens.
  *
- * A clock ticks on a thread of its own. The thread costs something, so it is there only while the
- * clock has listeners: `interest` starts it when the first one comes, and stops it when the last
- * one has gone. It does not matter how a listener goes: one is removed, another one goes with the
- * lifetime of its window, and the last one with the clock.
+ * A clock ticks on a thread of its own. The thread costs something, so it exists only while the
+ * clock has listeners: `listeners_changed` starts it when the first listener is added, and stops it
+ * when the last one has been removed. It does not matter how a listener is removed: the first is
+ * removed by its token, the second ends with the lifetime of its window, and the last with the
+ * clock.
  *
- * `interest` is called under no lock of the library. So it may wait for the thread, which may be in
- * a call of a listener at that moment. A listener may remove itself in such a call: then `interest`
- * is called on that thread, which must not wait for itself.
+ * `listeners_changed` is called under no lock of the library. So it may wait for the thread, which
+ * may be in a call of a listener at that moment. If a listener removes itself in such a call,
+ * `listeners_changed` is called on the clock's thread, which must not wait for itself.
  *
  * Prints the text in expected/10_on_demand.txt.
  */
@@ -60,10 +61,10 @@ static void *clock_run(void *context) {
 }
 
 /* The first listener has come, or the last one has gone. */
-static void clock_interest(void *context, multicast target, bool wanted) {
+static void clock_listeners_changed(void *context, multicast target, bool has_listeners) {
   struct clock *clock = context;
   (void)target;
-  if (wanted) {
+  if (has_listeners) {
     puts("  the clock starts");
     clock->is_stopping = false;
     clock->ticks = 0;
@@ -117,7 +118,7 @@ int main(void) {
   multicast_create_options options = multicast_create_options_default();
   options.label = "clock";
   options.context = &clock;
-  options.interest = clock_interest;
+  options.listeners_changed = clock_listeners_changed;
   clock.listeners = multicast_create_with(&options);
   if (clock.listeners.id == 0) must("create", multicast_create_error());
   puts("a clock without listeners");

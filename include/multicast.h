@@ -57,8 +57,8 @@ extern "C" {
  *
  * Threads      Any thread may call any function at any time, several threads at once.
  * Reentry      Any function may be called inside a delegate, visitor, enumerator, lock, unlock,
- *              wake, copy, interest, writer, watch or release function, or one of a transport. The
- *              library holds no lock of its own while it calls one of these.
+ *              wake, copy, listeners_changed, writer, watch or release function, or one of a
+ *              transport. The library holds no lock of its own while it calls one of these.
  * Ownership    No ownership is passed. Memory behind a pointer argument is used only during the
  *              call. For contexts see below.
  * Handles      A handle is a struct of one 64-bit integer, passed by value; a language without
@@ -107,8 +107,8 @@ extern "C" {
  *                child.
  *              - Payloads: a payload that was handed over, or copied by `copy`, before the fork is
  *                the parent's. Its `release` runs in the parent, not in the child.
- *              - Interest: a call of `interest` that another thread was about to make is made in
- *                the child, inside fork(). A call that had begun there is not made again.
+ *              - Listeners: a call of `listeners_changed` that another thread was about to make is
+ *                made in the child, inside fork(). A call that had begun there is not made again.
  *              - Replays: the rest of another thread's replay is not made in the child.
  *              - Transports: the child has them, too. Detach a transport that only one process can
  *                use.
@@ -137,14 +137,14 @@ extern "C" {
  *
  * Not supported, because C offers no way to do it safely:
  *
- * - leaving a delegate, visitor, enumerator, lock, unlock, wake, copy, interest, watch or release
- *   function, or one of a transport, by longjmp or by an exception;
+ * - leaving a delegate, visitor, enumerator, lock, unlock, wake, copy, listeners_changed, watch or
+ *   release function, or one of a transport, by longjmp or by an exception;
  * - calling the library in a signal handler, in the child of vfork(), or in an allocator function
  *   that was given to it;
  * - calling it in a pthread_atfork() handler that was registered before the library was loaded;
- * - ending a thread inside a copy, interest, watch or release function, or inside a function that
- *   one of these calls; ending a thread a second time while the destructors of its thread-specific
- *   data run;
+ * - ending a thread inside a copy, listeners_changed, watch or release function, or inside a
+ *   function that one of these calls; ending a thread a second time while the destructors of its
+ *   thread-specific data run;
  * - asynchronous cancellation of a thread that is inside the library.
  *
  * A library built with MULTICAST_INTERNAL_CHECKS detects most of these. It ends the program with a
@@ -448,7 +448,7 @@ MULTICAST_API int64_t multicast_remove_all(multicast target);
 /// Cost:      as multicast_remove_every().
 /// Real time: no: waits for running calls.
 /// @since 1.0
-MULTICAST_API multicast_status multicast_remove_within(multicast target,
+MULTICAST_API multicast_status multicast_remove_every_within(multicast target,
                                                        multicast_delegate delegate,
                                                        uint64_t timeout_ns);
 
@@ -555,42 +555,42 @@ MULTICAST_API MULTICAST_NODISCARD int64_t multicast_count(multicast target);
 MULTICAST_API MULTICAST_NODISCARD bool multicast_contains(multicast target,
                                                           multicast_delegate delegate);
 
-/// Where to ask multicast_is_wanted() whether anybody listens: a look at a word, about 1 ns.
+/// Returns the flag that multicast_has_listeners() reads: about 1 ns, without a call.
 ///
-///     const uint32_t *interest = multicast_interest(m);    // once
-///     if (multicast_is_wanted(interest)) {                 // each time
+///     const uint32_t *flag = multicast_listener_flag(m);  // once
+///     if (multicast_has_listeners(flag)) {                // each time
 ///       prepare(&payload);
 ///       multicast_invoke(m, 1, &payload, sizeof payload);
 ///     }
 ///
-/// The word is not 0 while the multicast has delegates as multicast_count() counts them, or keeps
-/// invocations for later ones (`replay`, MULTICAST_REENTRY_DEFER, MULTICAST_REENTRY_LATEST);
-/// otherwise it is 0. It stays readable for ever. After the multicast was destroyed, its value says
-/// nothing.
+/// The flag is not 0 while the multicast has delegates as multicast_count() counts them, or keeps
+/// invocations for later delegates (`replay`, MULTICAST_REENTRY_DEFER, MULTICAST_REENTRY_LATEST);
+/// otherwise it is 0. Its memory is never unmapped. Once the multicast has been destroyed, the
+/// value means nothing.
 ///
 /// @param target  The multicast.
-/// @return The address of its word, the same each time. Not NULL: for a handle that is not valid, a
-///         word that is always 0.
+/// @return The address of the flag, always the same for one multicast. Never NULL: an invalid
+///         handle gives a flag that is always 0.
 ///
 /// Ownership: the library's; do not write to it.
 /// Cost:      O(1), no lock.
 /// Real time: yes.
 /// @since 1.1
-MULTICAST_API MULTICAST_NODISCARD const uint32_t *multicast_interest(multicast target);
+MULTICAST_API MULTICAST_NODISCARD const uint32_t *multicast_listener_flag(multicast target);
 
-/// Whether anybody listens: without a call of the library.
+/// Whether a multicast has listeners: reads the flag, without calling the library.
 ///
-/// @param interest  From multicast_interest(); not NULL.
-/// @return false if an invocation would call nobody, and nothing would be kept of it.
+/// @param flag  From multicast_listener_flag(); not NULL.
+/// @return false if an invocation would call no delegate and would not be kept for later delegates.
 ///
 /// Cost:      O(1), no call.
 /// Real time: yes.
 /// @since 1.1
-static inline bool multicast_is_wanted(const uint32_t *interest) {
+static inline bool multicast_has_listeners(const uint32_t *flag) {
 #if defined(__GNUC__) || defined(__clang__)
-  return __atomic_load_n(interest, __ATOMIC_RELAXED) != 0;
+  return __atomic_load_n(flag, __ATOMIC_RELAXED) != 0;
 #else
-  return *(const volatile uint32_t *)interest != 0;
+  return *(const volatile uint32_t *)flag != 0;
 #endif
 }
 
@@ -706,7 +706,7 @@ MULTICAST_API int64_t multicast_visit_undo(multicast target, multicast_visitor v
 /// Cost:      O(1), no lock.
 /// Real time: yes.
 /// @since 1.0
-MULTICAST_API MULTICAST_NODISCARD bool multicast_token_is_live(multicast_token token);
+MULTICAST_API MULTICAST_NODISCARD bool multicast_token_is_valid(multicast_token token);
 
 /// Removes a registration and waits until no other thread is inside a call of it.
 ///
@@ -982,7 +982,7 @@ static inline multicast_add_options multicast_add_options_default(void) {
   return options;
 }
 
-/// The properties of a registration: multicast_token_get(), multicast_enumerate().
+/// The properties of a registration: multicast_token_get_registration(), multicast_enumerate().
 ///
 /// @since 1.0
 typedef struct multicast_registration {
@@ -1014,14 +1014,14 @@ typedef struct multicast_registration {
   const char *label;
 } multicast_registration;
 
-/// All zero, with `struct_size` set: ready for multicast_token_get().
+/// All zero, with `struct_size` set: ready for multicast_token_get_registration().
 ///
 /// @since 1.0
 #define MULTICAST_REGISTRATION_INIT                                                             \
   {(uint32_t)sizeof(multicast_registration), 0, {0}, {0}, {NULL, NULL}, NULL, 0, false, {0, 0, 0}, \
    0, {0}, {0}, NULL}
 
-/// All zero, with `struct_size` set: ready for multicast_token_get().
+/// All zero, with `struct_size` set: ready for multicast_token_get_registration().
 ///
 /// @return The struct, by value.
 ///
@@ -1044,7 +1044,7 @@ static inline multicast_registration multicast_registration_default(void) {
 /// Cost:      O(1).
 /// Real time: no: takes a lock.
 /// @since 1.0
-MULTICAST_API multicast_status multicast_token_get(multicast_token token,
+MULTICAST_API multicast_status multicast_token_get_registration(multicast_token token,
                                                    multicast_registration *out);
 
 /// The function that multicast_enumerate() calls for each registration.
@@ -1743,19 +1743,19 @@ typedef struct multicast_create_options {
   uint32_t replay;
   /// MULTICAST_VISIT_ONLY (default: 0).
   uint32_t flags;
-  /// Passed to `interest` and `release` (default: NULL).
+  /// Passed to `listeners_changed` and `release` (default: NULL).
   void *context;
-  /// Called after the first delegate has come (`wanted` is true), and after the last delegate has
-  /// gone, in whatever way: for a source that runs only while it has listeners. Called on the
-  /// thread that has caused the change, under no lock; a removal calls `interest` before it waits.
-  /// `interest` never runs on two threads at once. Its values alternate, beginning with true. Of
-  /// two changes at once, one thread may notify of both, or, if they cancel each other out, of
-  /// none. The last call has the current state. A delegate that takes the place of the only
-  /// delegate (MULTICAST_UNIQUE) is no change. `interest` may add and remove delegates: the next
-  /// call of `interest` follows afterwards. (default: NULL)
-  void (*interest)(void *context, multicast target, bool wanted);
-  /// Called exactly once, after multicast_destroy(), when no call of `interest` runs. Not if the
-  /// creation fails. (default: NULL)
+  /// Called when the first delegate has been added (`has_listeners` is true), and when the last one
+  /// has been removed, in whatever way: for a source that runs only while it has listeners. Called
+  /// on the thread that made the change, under no lock; a removal calls it before it waits. Never
+  /// runs on two threads at once. `has_listeners` alternates, beginning with true, and the last
+  /// call has the current state. If two threads make changes at the same time, one of them may report
+  /// both changes, or neither if they cancel each other out. Replacing the only delegate by
+  /// MULTICAST_UNIQUE is not a change. The function may add and remove delegates; the library then
+  /// calls it again after it has returned. (default: NULL)
+  void (*listeners_changed)(void *context, multicast target, bool has_listeners);
+  /// Called exactly once, after multicast_destroy(), when no call of `listeners_changed` runs. Not
+  /// called if the creation fails. (default: NULL)
   void (*release)(void *context);
   /// The `lock` and `unlock` of every delegate whose options have none: where all contexts are of
   /// one kind, as in the binding of a language. Such a delegate takes no more memory than a plain
@@ -1924,7 +1924,7 @@ MULTICAST_API MULTICAST_NODISCARD multicast_broadcaster multicast_broadcaster_de
 /// An observer that registers twice is notified twice, unless it uses MULTICAST_UNIQUE.
 ///
 /// @param broadcaster  The broadcaster.
-/// @param protocol     The name: 1 to 255 bytes and a NUL, in any encoding. It is copied.
+/// @param name         The name: 1 to 255 bytes and a NUL, in any encoding. It is copied.
 /// @param observer     What to call; `function` must not be NULL.
 /// @param options      How, or NULL for the defaults, as in multicast_add(). If `queue` is none,
 ///                     the broadcaster's queue is used.
@@ -1939,7 +1939,7 @@ MULTICAST_API MULTICAST_NODISCARD multicast_broadcaster multicast_broadcaster_de
 /// Real time: no: takes a lock, and memory now and then.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_broadcaster_register(multicast_broadcaster broadcaster,
-                                                              const char *protocol,
+                                                              const char *name,
                                                               multicast_delegate observer,
                                                               const multicast_add_options *options,
                                                               multicast_token *out);
@@ -1947,7 +1947,7 @@ MULTICAST_API multicast_status multicast_broadcaster_register(multicast_broadcas
 /// Registers several observers of a name, as multicast_add_many() does: all of them, or none.
 ///
 /// @param broadcaster  The broadcaster.
-/// @param protocol     The name, as in multicast_broadcaster_register().
+/// @param name         The name, as in multicast_broadcaster_register().
 /// @param observers    `count` delegates; may be NULL if `count` is 0.
 /// @param count        How many; at most 2^26.
 /// @param options      As in multicast_broadcaster_register().
@@ -1959,13 +1959,13 @@ MULTICAST_API multicast_status multicast_broadcaster_register(multicast_broadcas
 /// Real time: no: takes a lock, and memory now and then.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_broadcaster_register_many(
-    multicast_broadcaster broadcaster, const char *protocol, const multicast_delegate *observers,
+    multicast_broadcaster broadcaster, const char *name, const multicast_delegate *observers,
     size_t count, const multicast_add_options *options, multicast_token *out);
 
 /// Unregisters an observer of a name, as multicast_remove() does.
 ///
 /// @param broadcaster  The broadcaster.
-/// @param protocol     The name, as in multicast_broadcaster_register().
+/// @param name         The name, as in multicast_broadcaster_register().
 /// @param observer     Function and context, as they were registered.
 /// @return As multicast_remove(). MULTICAST_ERROR_NOT_FOUND also if the name was never registered;
 ///         MULTICAST_ERROR_INVALID_ARGUMENT: not a name.
@@ -1977,13 +1977,13 @@ MULTICAST_API multicast_status multicast_broadcaster_register_many(
 /// Real time: no: waits for running calls.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_broadcaster_unregister(multicast_broadcaster broadcaster,
-                                                                const char *protocol,
+                                                                const char *name,
                                                                 multicast_delegate observer);
 
 /// Unregisters all observers of a name, as multicast_remove_all() does.
 ///
 /// @param broadcaster  The broadcaster.
-/// @param protocol     The name, as in multicast_broadcaster_register().
+/// @param name         The name, as in multicast_broadcaster_register().
 /// @return How many were removed (>= 0), 0 if the name was never registered;
 ///         MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_INVALID_ARGUMENT: not a name;
 ///         MULTICAST_ERROR_SYSTEM.
@@ -1994,13 +1994,13 @@ MULTICAST_API multicast_status multicast_broadcaster_unregister(multicast_broadc
 /// Real time: no: waits for running calls.
 /// @since 1.0
 MULTICAST_API int64_t multicast_broadcaster_unregister_all(multicast_broadcaster broadcaster,
-                                                           const char *protocol);
+                                                           const char *name);
 
 /// Unregisters all observers of a name that have this context, as multicast_remove_context()
 /// does.
 ///
 /// @param broadcaster  The broadcaster.
-/// @param protocol     The name, as in multicast_broadcaster_register().
+/// @param name         The name, as in multicast_broadcaster_register().
 /// @param context      The context; may be NULL.
 /// @return How many were removed (>= 0), 0 if the name was never registered;
 ///         MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_INVALID_ARGUMENT: not a name;
@@ -2012,14 +2012,14 @@ MULTICAST_API int64_t multicast_broadcaster_unregister_all(multicast_broadcaster
 /// Real time: no: waits for running calls.
 /// @since 1.0
 MULTICAST_API int64_t multicast_broadcaster_unregister_context(multicast_broadcaster broadcaster,
-                                                               const char *protocol,
+                                                               const char *name,
                                                                void *context);
 
 /// Notifies the observers of a name: multicast_invoke() of its multicast. If the broadcaster has a
 /// transport, that then publishes it.
 ///
 /// @param broadcaster  The broadcaster.
-/// @param protocol     The name, as in multicast_broadcaster_register().
+/// @param name         The name, as in multicast_broadcaster_register().
 /// @param event        As in multicast_invoke().
 /// @param payload      As in multicast_invoke().
 /// @param size         As in multicast_invoke().
@@ -2034,14 +2034,14 @@ MULTICAST_API int64_t multicast_broadcaster_unregister_context(multicast_broadca
 /// Real time: prepared; as multicast_invoke(). Not with a transport.
 /// @since 1.0
 MULTICAST_API int64_t multicast_broadcaster_notify(multicast_broadcaster broadcaster,
-                                                   const char *protocol, uint32_t event,
+                                                   const char *name, uint32_t event,
                                                    const void *payload, size_t size);
 
 /// As multicast_broadcaster_notify(), and besides hands the payload over, waits for the queued
 /// calls, or reports what became of the calls: see multicast_invoke_with().
 ///
 /// @param broadcaster  The broadcaster.
-/// @param protocol     The name, 1 to 255 bytes.
+/// @param name         The name, 1 to 255 bytes.
 /// @param how          How; not NULL.
 /// @param out          As in multicast_invoke_with().
 /// @return As multicast_broadcaster_notify() and multicast_invoke_with(). After
@@ -2055,7 +2055,7 @@ MULTICAST_API int64_t multicast_broadcaster_notify(multicast_broadcaster broadca
 /// Real time: no: payloads take memory, and MULTICAST_WAIT waits.
 /// @since 1.1
 MULTICAST_API int64_t multicast_broadcaster_notify_with(multicast_broadcaster broadcaster,
-                                                        const char *protocol,
+                                                        const char *name,
                                                         const multicast_invocation *how,
                                                         multicast_outcome *out);
 
@@ -2064,7 +2064,7 @@ MULTICAST_API int64_t multicast_broadcaster_notify_with(multicast_broadcaster br
 /// observers of this process only: a transport does not publish it.
 ///
 /// @param broadcaster  The broadcaster.
-/// @param protocol     The name, as in multicast_broadcaster_register().
+/// @param name         The name, as in multicast_broadcaster_register().
 /// @return Its handle, the same each time. Zero: not a broadcaster, not a name, out of memory, or
 ///         14,680,064 names exist in this broadcaster, or 2^26 multicasts.
 ///
@@ -2075,7 +2075,7 @@ MULTICAST_API int64_t multicast_broadcaster_notify_with(multicast_broadcaster br
 /// Real time: no: takes a lock, and memory now and then.
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD multicast multicast_broadcaster_multicast(
-    multicast_broadcaster broadcaster, const char *protocol);
+    multicast_broadcaster broadcaster, const char *name);
 
 /* ---- 12. Transports -------------------------------------------------------------------------- */
 
@@ -2104,10 +2104,10 @@ typedef struct multicast_transport {
   uint32_t flags;
   /// Passed to all functions (default: NULL).
   void *context;
-  /// Sends one notification. `protocol` and `payload` are borrowed for the call; `payload` is the
+  /// Sends one notification. `name` and `payload` are borrowed for the call; `payload` is the
   /// notifier's, NULL only if `size` is 0. Called on the thread that notifies.
   /// multicast_broadcaster_notify() returns a negative status of this function. Not NULL.
-  multicast_status (*publish)(void *context, const char *protocol, uint32_t event,
+  multicast_status (*publish)(void *context, const char *name, uint32_t event,
                               const void *payload, size_t size);
   /// The first observer of a name has come. Called on the thread that registers the observer,
   /// before the registration returns; or on a thread that calls `subscribe` or `unsubscribe` for
@@ -2117,12 +2117,12 @@ typedef struct multicast_transport {
   /// comes or goes, and the name has an observer. The same holds where `subscribe` could not be
   /// called: 256 calls are nested, or the thread has no memory for its first call. (default: NULL,
   /// nothing is called)
-  multicast_status (*subscribe)(void *context, const char *protocol);
+  multicast_status (*subscribe)(void *context, const char *name);
   /// The last observer of a name that was subscribed has gone, in whatever way: unregistered, its
   /// lifetime or queue has ended, its context is dead. Called as `subscribe` is; a removal calls
   /// `unsubscribe` before it waits. Not called when the transport is detached: `release` ends all.
   /// (default: NULL, nothing is called)
-  void (*unsubscribe)(void *context, const char *protocol);
+  void (*unsubscribe)(void *context, const char *name);
   /// Called exactly once, when the transport is detached and none of its functions is called any
   /// more, on the thread that detached it or on the one whose call was the last to return. After it
   /// none is called. (default: NULL)
@@ -2185,7 +2185,7 @@ MULTICAST_API multicast_status multicast_broadcaster_attach(multicast_broadcaste
 /// transport: for what a transport gets from elsewhere.
 ///
 /// @param broadcaster  The broadcaster.
-/// @param protocol     The name, as in multicast_broadcaster_register().
+/// @param name         The name, as in multicast_broadcaster_register().
 /// @param event        As in multicast_invoke().
 /// @param payload      As in multicast_invoke().
 /// @param size         As in multicast_invoke().
@@ -2197,7 +2197,7 @@ MULTICAST_API multicast_status multicast_broadcaster_attach(multicast_broadcaste
 /// Real time: prepared; as multicast_invoke().
 /// @since 1.1
 MULTICAST_API int64_t multicast_broadcaster_deliver(multicast_broadcaster broadcaster,
-                                                    const char *protocol, uint32_t event,
+                                                    const char *name, uint32_t event,
                                                     const void *payload, size_t size);
 
 /* ---- 13. Seeing what goes on ----------------------------------------------------------------- */
@@ -2266,7 +2266,7 @@ MULTICAST_API multicast_status multicast_describe(multicast target, multicast_wr
                                                   void *context);
 
 /// Functions that watch a multicast, or all multicasts. Zero is the default of every field but the
-/// first. A watch without functions only counts: see multicast_token_statistics().
+/// first. A watch without functions only counts: see multicast_token_get_stats().
 ///
 /// A call is a call of a delegate or visitor, by an invocation, by a visit, or by the run of a
 /// queue. `slow` and `called` run on the thread of the call, when it has returned and before a
@@ -2299,21 +2299,23 @@ typedef struct multicast_watch {
   /// A call has returned, after `elapsed_ns`. `event` is that of the invocation; 0 for a visit
   /// (default: NULL).
   void (*called)(void *context, multicast_token token, uint32_t event, uint64_t elapsed_ns);
-  /// How many delegates of one multicast are a crowd (default: 0, never; 1 is taken as 2).
-  uint64_t crowded_count;
-  /// A multicast has grown to `crowded_count` delegates, or to twice, four times, eight times as
-  /// many. Called once for each of these numbers, also if delegates are removed and added again,
-  /// until the watch is set anew; once if an add passes several of them. Called on the thread that
-  /// adds, after the add. An add inside a function of a watch, or at the 256th level of nesting,
-  /// does not call it: the next add does. multicast_describe() writes the name of `target`, and all
-  /// delegates.
+  /// The number of delegates of one multicast at which `listener_warning` is called (default: 0,
+  /// never; 1 is taken as 2).
+  uint64_t listener_warning_count;
+  /// A multicast has grown to `listener_warning_count` delegates, or to twice, four times, eight
+  /// times as many. Called once for each of these numbers until the watch is set anew, even if
+  /// delegates are removed and added again; called once if one add passes several of them. Called
+  /// on the thread that adds, after the add. An add inside a function of a watch, or at the 256th
+  /// level of nesting, does not call it; the next add does. multicast_describe() writes the name of
+  /// `target` and all its delegates.
   ///
-  /// `count` is how many delegates it has. Either `label` is the most frequent label, or `function`
-  /// is the most frequent function of delegates without a label; the other is NULL. `most` is how
-  /// many have it. If no label or function is that of more than one delegate in nine, both are
-  /// NULL, and `most` is 0. `label` is valid until this returns (default: NULL).
-  void (*crowded)(void *context, multicast target, uint64_t count, const char *label,
-                  multicast_function function, uint64_t most);
+  /// `count` is the number of its delegates. Either `label` is the most frequent label, or
+  /// `function` is the most frequent function of delegates without a label; the other is NULL.
+  /// `most` is the number of delegates that have it. If no label or function belongs to more than
+  /// one delegate in nine, both are NULL, and `most` is 0. `label` is valid until this returns
+  /// (default: NULL).
+  void (*listener_warning)(void *context, multicast target, uint64_t count, const char *label,
+                           multicast_function function, uint64_t most);
 } multicast_watch;
 
 /// All defaults, to initialize a static or local struct.
@@ -2353,9 +2355,9 @@ static inline multicast_watch multicast_watch_default(void) {
 /// Threads:   waits for functions of the last watch that run on other threads.
 /// Cost:      O(1) for one multicast, O(multicasts) for all. While it is set, each call takes one
 ///            lock of the process and reads the clock twice. 1,024 multicasts with watches of their
-///            own are as fast as one; more are searched in lists. With `crowded`: O(delegates) when
-///            that is called, for which adds to other multicasts may wait; other adds cost what
-///            they did, but for one in so many.
+///            own are as fast as one; more are searched in lists. A call of `listener_warning` costs
+///            O(delegates), and adds to other multicasts may wait for it; other adds cost what they
+///            did, except for one in so many.
 /// Real time: no: takes a lock, and memory now and then.
 /// @since 1.1
 MULTICAST_API multicast_status multicast_set_watch(multicast target, const multicast_watch *watch);
@@ -2380,12 +2382,12 @@ typedef struct multicast_token_stats {
   uint64_t dropped;
 } multicast_token_stats;
 
-/// All zero, with `struct_size` set: ready for multicast_token_statistics().
+/// All zero, with `struct_size` set: ready for multicast_token_get_stats().
 ///
 /// @since 1.1
 #define MULTICAST_TOKEN_STATS_INIT {(uint32_t)sizeof(multicast_token_stats), 0, 0, 0, 0, 0, 0}
 
-/// All zero, with `struct_size` set: ready for multicast_token_statistics().
+/// All zero, with `struct_size` set: ready for multicast_token_get_stats().
 ///
 /// @return The statistics, by value.
 ///
@@ -2409,7 +2411,7 @@ static inline multicast_token_stats multicast_token_stats_default(void) {
 /// Cost:      O(1).
 /// Real time: no: takes a lock.
 /// @since 1.1
-MULTICAST_API multicast_status multicast_token_statistics(multicast_token token,
+MULTICAST_API multicast_status multicast_token_get_stats(multicast_token token,
                                                           multicast_token_stats *out);
 
 /* ---- 14. The library ------------------------------------------------------------------------- */

@@ -18,13 +18,13 @@
  *     connection.hpp    connection, scoped_connection: names of other libraries
  *     options.hpp       options, on(), under(), priority(), label(), once, latest, unique,
  *                       at_front, no_replay
- *     policies.hpp      policies of a signal: reentry, a label, replay, interest
+ *     policies.hpp      policies of a signal: reentry, a label, replay, changes of the listeners
  *     queue.hpp         queue, with post() and post_and_wait()
  *     lifetime.hpp      lifetime
  *     observer.hpp      observer, a base class of objects with delegates
  *     tracked.hpp       tracked(), to_weak()
  *     pause.hpp         scoped_pause
- *     interest.hpp      interest: does anybody listen?
+ *     listener_flag.hpp listener_flag: are there listeners?
  *     connectable.hpp   connectable, a view of a signal
  *     reports.hpp       dump()
  *     statistics.hpp    call_statistics, of a registration
@@ -67,7 +67,7 @@
 #include "multicast/connectable.hpp"
 #include "multicast/connection.hpp"
 #include "multicast/error.hpp"
-#include "multicast/interest.hpp"
+#include "multicast/listener_flag.hpp"
 #include "multicast/lifetime.hpp"
 #include "multicast/observer.hpp"
 #include "multicast/options.hpp"

@@ -138,7 +138,7 @@ typedef struct multicast_local_options {
   /// whose first observer of the name comes later, this process included. All that are kept of one
   /// name have to fit into half of the ring: else MULTICAST_ERROR_LIMIT. Called on the publishing
   /// thread, under no lock. (default: NULL, nothing is kept)
-  bool (*retains)(void *context, const char *protocol, uint32_t event);
+  bool (*retains)(void *context, const char *name, uint32_t event);
   /// Told of each change, on the transport's thread and under no lock. Of a peer, `pid` is its
   /// process, and `text` its name. Of this transport, `pid` is an errno or 0, and `text` says why,
   /// in English. `text` is valid until return. (default: NULL)

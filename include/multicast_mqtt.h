@@ -178,7 +178,7 @@ typedef struct multicast_mqtt_options {
   multicast_queue queue;
   /// Whether the broker is to retain this publication. See "Late observers". Called on the
   /// publishing thread, under no lock. (default: NULL, nothing is retained)
-  bool (*retains)(void *context, const char *protocol, uint32_t event);
+  bool (*retains)(void *context, const char *name, uint32_t event);
   /// Told of each change, on the transport's thread and under no lock. `code` is MQTT's reason
   /// code, or -1 if it is not from the broker. `reason` says why, in English; it is valid until
   /// return. (default: NULL)

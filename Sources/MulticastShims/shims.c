@@ -6,7 +6,7 @@ __thread uint32_t shims_release_depth;
 __thread int32_t shims_create_error;
 
 shims_directory shims_directories[SHIMS_DIRECTORY_COUNT];
-const uint32_t shims_no_interest = 0;
+const uint32_t shims_no_listener_flag = 0;
 shims_slot_pool shims_slot_pools[SHIMS_DIRECTORY_COUNT];
 
 shims_padded_stripe shims_stripes[SHIMS_STRIPE_COUNT];

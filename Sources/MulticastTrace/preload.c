@@ -46,10 +46,10 @@ static void stuck(void *context, multicast_token token, const char *label, uint6
     program->stuck(program->context, token, label, elapsed_ns);
 }
 
-static void crowded(void *context, multicast target, uint64_t count, const char *label,
+static void warn_of_listeners(void *context, multicast target, uint64_t count, const char *label,
                     multicast_function function, uint64_t most) {
   const multicast_watch *program = &((const both *)context)->program;
-  program->crowded(program->context, target, count, label, function, most);
+  program->listener_warning(program->context, target, count, label, function, most);
 }
 
 // A watch that tells the trace, and then the program. NULL: no memory.
@@ -84,8 +84,8 @@ static multicast_status watch_all(trace_process *mine, const multicast_watch *pr
   watch.called = called;
   watch.stuck = stuck;
   watch.slow = slow;
-  watch.crowded_count = it->program.crowded_count;
-  watch.crowded = it->program.crowded != NULL ? crowded : NULL;
+  watch.listener_warning_count = it->program.listener_warning_count;
+  watch.listener_warning = it->program.listener_warning != NULL ? warn_of_listeners : NULL;
   // There is one such time: that of the program comes first.
   watch.slow_ns = it->program.slow_ns != 0 ? it->program.slow_ns : trace->slow_ns;
   return library.set_watch(all, &watch);
@@ -132,7 +132,7 @@ static void look(const void *function) {
   trace_library found = {NULL, NULL, NULL, NULL};
   if (object == NULL) return;
   *(void **)&found.set_watch = get(object, info.dli_fbase, "multicast_set_watch");
-  *(void **)&found.token_get = get(object, info.dli_fbase, "multicast_token_get");
+  *(void **)&found.token_get = get(object, info.dli_fbase, "multicast_token_get_registration");
   *(void **)&found.call_stack = get(object, info.dli_fbase, "multicast_call_stack");
   *(void **)&found.dump = get(object, info.dli_fbase, "multicast_dump");
   if (found.set_watch == NULL || found.token_get == NULL || found.call_stack == NULL ||

@@ -10,7 +10,9 @@ void none() { text += '-'; }
 struct object {
   void none() const { text += 'n'; }
   void first(int n) { text += std::to_string(n); }
-  void with(mcast::registration r, int n) { text += (r.is_live() ? "r" : "?") + std::to_string(n); }
+  void with(mcast::registration r, int n) {
+    text += (r.is_valid() ? "r" : "?") + std::to_string(n);
+  }
   void only(mcast::registration r) { static_cast<void>(r.remove()); }
 };
 std::string called(const mcast::signal<void(int, const std::string &)> &s) {
@@ -94,7 +96,7 @@ TEST_CASE("a method may get its registration first") {
   const auto shared = std::make_shared<object>();
   s.add_extended(o, &object::with);
   s.add_extended(shared, &object::with, mcast::priority(1));
-  s.add_extended(o, [](mcast::registration r) { text += r.is_live() ? 'l' : '?'; });
+  s.add_extended(o, [](mcast::registration r) { text += r.is_valid() ? 'l' : '?'; });
   CHECK(called(s) == "r1r1l");
   CHECK(s.remove(o, &object::with).count() == 1);
   CHECK(s.remove(shared, &object::with).count() == 1);

@@ -14,15 +14,15 @@ TEST_CASE("a signal invokes another one until that is destroyed") {
     r = a.add(b);
     b.add([&](int n) { heard.push_back(n); });
     a(1);
-    CHECK(r.is_live());
+    CHECK(r.is_valid());
     CHECK(a.size() == 1);
   }
   SUBCASE("as size() tells") { CHECK(a.empty()); }
-  SUBCASE("as is_live() tells") { CHECK_FALSE(r.is_live()); }
+  SUBCASE("as is_valid() tells") { CHECK_FALSE(r.is_valid()); }
   SUBCASE("as the invocation tells") { CHECK(a.invoke(2) == 0); }
   a(3);
   CHECK(heard == std::vector<int>{1});
-  CHECK_FALSE(r.is_live());
+  CHECK_FALSE(r.is_valid());
 }
 
 TEST_CASE("a signal invokes another one by std::ref, moved or not") {

@@ -150,7 +150,7 @@ TEST_CASE("a group does not keep registrations that have ended") {
   }
   CHECK(numbers.count(1) == 1);
   CHECK(numbers.remove(1) == 1);
-  CHECK_FALSE(kept.is_live());
+  CHECK_FALSE(kept.is_valid());
 }
 
 TEST_CASE("a group may be removed by a delegate of it") {

@@ -49,7 +49,7 @@ TEST_CASE("the example of the guide") {
 TEST_CASE_FIXTURE(fixture, "Boost: connect, disconnect, connected, num_slots, empty") {
   const mcast::registration c = sig.add(&function);  // sig.connect(&function)
   sig(1);
-  CHECK(c.is_live());       // c.connected()
+  CHECK(c.is_valid());       // c.connected()
   CHECK(sig.size() == 1);   // sig.num_slots()
   c.remove();               // c.disconnect(), which does not wait
   CHECK(sig.empty());

@@ -177,7 +177,7 @@ TEST_CASE("an iteration finds dead objects, and calls once what is once") {
 TEST_CASE("once means once, by whatever function it is called") {
   mcast::signal<int()> s;
   mcast::registration r;
-  r = s.add([&r] { return r.is_live() ? 1 : 2; }, mcast::once);
+  r = s.add([&r] { return r.is_valid() ? 1 : 2; }, mcast::once);
   const auto one = +[] { return 3; };
   s.add(one, mcast::once | mcast::unique);
   s.add(one, mcast::once | mcast::unique);

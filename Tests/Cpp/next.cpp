@@ -17,7 +17,7 @@ TEST_CASE("next() misses nothing that is invoked after it") {
   CHECK(s.size() == 1);
   CHECK_FALSE(next.is_over());
   CHECK_FALSE(next.wait_for(0ns));
-  CHECK(next.get().is_live());
+  CHECK(next.get().is_valid());
   s(2, std::string("two"));
   CHECK(s.empty());
   CHECK(next.is_over());
@@ -63,7 +63,7 @@ TEST_CASE("next() is over when it can never come") {
   }
   CHECK(next.is_over());
   CHECK_FALSE(next.wait());
-  CHECK_FALSE(next.get().is_live());
+  CHECK_FALSE(next.get().is_valid());
 }
 
 TEST_CASE("next() ends with a lifetime, which wakes the waiter") {

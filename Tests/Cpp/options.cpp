@@ -172,9 +172,9 @@ TEST_CASE("a signal never used takes eight bytes and no multicast") {
   CHECK(s.handle().id == 0);
 }
 
-TEST_CASE("interest is there while anybody listens") {
+TEST_CASE("a listener flag is set while there are listeners") {
   std::optional<mcast::signal<void(int)>> s(std::in_place);
-  const mcast::interest wanted = s->interest();
+  const mcast::listener_flag wanted = s->listener_flag();
   CHECK(!wanted);
   mcast::registration r = s->add([](int) {});
   CHECK(wanted);
@@ -183,10 +183,10 @@ TEST_CASE("interest is there while anybody listens") {
   mcast::scoped_registration other = s->add([](int) {});
   mcast::signal<void(int)> moved(std::move(*s));
   CHECK(wanted);
-  CHECK(moved.interest());
+  CHECK(moved.listener_flag());
   s.reset();
   CHECK(wanted);
-  CHECK(!mcast::interest(multicast{0}));
+  CHECK(!mcast::listener_flag(multicast{0}));
 }
 
 TEST_CASE("threads that add first agree on one multicast") {

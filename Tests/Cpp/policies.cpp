@@ -112,10 +112,10 @@ TEST_CASE("without copies of arguments nothing is deferred") {
   CHECK(make_reference(static_cast<mcast::reentry>(9)) == MULTICAST_ERROR_INVALID_ARGUMENT);
 }
 
-TEST_CASE("a policy that is refused is an error, its interest destroyed") {
+TEST_CASE("a policy that is refused is an error, its listeners_changed function destroyed") {
   const auto kept = std::make_shared<int>(0);
   mcast::policies how = reenter(static_cast<mcast::reentry>(9));
-  how.interest = [kept](bool) {};
+  how.listeners_changed = [kept](bool) {};
   CHECK(failure([&] { const mcast::signal<void()> s{how}; }) ==
         MULTICAST_ERROR_INVALID_ARGUMENT);
   how = mcast::policies();
@@ -127,7 +127,7 @@ TEST_CASE("a signal tells whether it has delegates") {
   const auto kept = std::make_shared<int>(0);
   {
     mcast::policies how;
-    how.interest = [&told, kept](bool wanted) { told += wanted ? '+' : '-'; };
+    how.listeners_changed = [&told, kept](bool wanted) { told += wanted ? '+' : '-'; };
     mcast::signal<int()> s{how};
     const mcast::registration a = s.add([] { return 1; });
     const mcast::registration b = s.add([] { return 2; });
@@ -141,36 +141,36 @@ TEST_CASE("a signal tells whether it has delegates") {
   CHECK(kept.use_count() == 1);
 }
 
-TEST_CASE("an interest is copied with its policies, or there is none") {
+TEST_CASE("a listeners_changed function is copied with its policies") {
   void (*none)(bool) = nullptr;
-  CHECK(!mcast::policies().interest);
-  CHECK(!mcast::interest_function(none));
-  CHECK(!mcast::interest_function(std::function<void(bool)>()));
+  CHECK(!mcast::policies().listeners_changed);
+  CHECK(!mcast::listeners_changed_function(none));
+  CHECK(!mcast::listeners_changed_function(std::function<void(bool)>()));
   std::string told;
   mcast::policies how;
-  how.interest = [&told, count = 0](bool wanted) mutable {
+  how.listeners_changed = [&told, count = 0](bool wanted) mutable {
     told += static_cast<char>((wanted ? 'a' : 'A') + count++);
   };
   mcast::policies copy = how;
-  how.interest = nullptr;
-  CHECK(!how.interest);
+  how.listeners_changed = nullptr;
+  CHECK(!how.listeners_changed);
   const mcast::policies moved = std::move(copy);
-  CHECK(!copy.interest);  // NOLINT(bugprone-use-after-move): that is what is tested
+  CHECK(!copy.listeners_changed);  // NOLINT(bugprone-use-after-move): that is what is tested
   mcast::signal<void()> first{moved}, second{moved};
   for (auto *const s : {&first, &second}) {
     const mcast::scoped_registration r = s->add([] {});
   }
   CHECK(told == "aBaB");  // each signal has its own
-  moved.interest(true);
+  moved.listeners_changed(true);
   CHECK(told == "aBaBa");
 }
 
-TEST_CASE("what the interest throws goes to the handler") {
+TEST_CASE("an exception from listeners_changed goes to the handler") {
   const handled exceptions;
   {
     mcast::policies how;
-    how.interest = [](bool wanted) {
-      if (wanted) throw std::runtime_error("interest");
+    how.listeners_changed = [](bool wanted) {
+      if (wanted) throw std::runtime_error("listeners_changed");
     };
     mcast::signal<void()> s{how};
     s.add([] {});

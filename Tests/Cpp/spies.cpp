@@ -66,7 +66,7 @@ TEST_CASE("a spy ends before and after its signal") {
   {
     const mcast::spy seen(s.connectable());
     CHECK(s.size() == 1);
-    CHECK(seen.get().is_live());
+    CHECK(seen.get().is_valid());
   }
   CHECK(s.empty());
   auto short_lived = std::make_unique<mcast::signal<void(int)>>();
@@ -74,7 +74,7 @@ TEST_CASE("a spy ends before and after its signal") {
   (*short_lived)(5);
   short_lived.reset();
   CHECK(std::get<0>(seen.calls()[0].arguments) == 5);
-  CHECK_FALSE(seen.get().is_live());
+  CHECK_FALSE(seen.get().is_valid());
 }
 
 TEST_CASE("a spy of many threads misses nothing") {

@@ -23,11 +23,11 @@ TEST_CASE("a callable is gone the moment one of its objects dies") {
   CHECK(a.use_count() == 1);
   s(1);
   CHECK(sum == 1);
-  CHECK(r.is_live());
+  CHECK(r.is_valid());
   CHECK(s.size() == 1);
-  SUBCASE("for is_live()") {
+  SUBCASE("for is_valid()") {
     b.reset();
-    CHECK_FALSE(r.is_live());
+    CHECK_FALSE(r.is_valid());
     CHECK_FALSE(r);
   }
   SUBCASE("for size()") {
@@ -86,7 +86,7 @@ struct watcher : mcast::observer {
   ~watcher() { stop_observing(); }
 };
 
-TEST_CASE("is_live() finds what is dead, paused, and called once") {
+TEST_CASE("is_valid() finds what is dead, paused, and called once") {
   mcast::signal<void()> s;
   auto object = std::make_shared<int>();
   const auto other = std::make_shared<int>();
@@ -95,12 +95,12 @@ TEST_CASE("is_live() finds what is dead, paused, and called once") {
   const mcast::registration plain = s.add(mcast::tracked([] {}, object));
   const mcast::registration lives = s.add(other, [] {}, mcast::once);
   paused.pause();
-  for (const mcast::registration each : {paused, once, plain, lives}) CHECK(each.is_live());
+  for (const mcast::registration each : {paused, once, plain, lives}) CHECK(each.is_valid());
   object.reset();
-  SUBCASE("plain") { CHECK_FALSE(plain.is_live()); }
-  SUBCASE("paused") { CHECK_FALSE(paused.is_live()); }
-  SUBCASE("once") { CHECK_FALSE(once.is_live()); }
-  CHECK(lives.is_live());
+  SUBCASE("plain") { CHECK_FALSE(plain.is_valid()); }
+  SUBCASE("paused") { CHECK_FALSE(paused.is_valid()); }
+  SUBCASE("once") { CHECK_FALSE(once.is_valid()); }
+  CHECK(lives.is_valid());
   CHECK(s.invoke() == 1);  // a look does not use it up
 }
 
@@ -216,7 +216,7 @@ TEST_CASE("an observer removes a method known at compile time") {
     last = other.add<&watcher::hear>(w);
   }
   CHECK(s.empty());
-  CHECK_FALSE(last.is_live());
+  CHECK_FALSE(last.is_valid());
 }
 
 TEST_CASE("the end of an observer waits for a method removed before") {
@@ -262,7 +262,7 @@ TEST_CASE("an observer is destroyed by a call before its add returns") {
   s(1);
   const mcast::registration r = s.add<&once::hear>(*new once);
   CHECK(r.token().id != 0);
-  CHECK_FALSE(r.is_live());
+  CHECK_FALSE(r.is_valid());
   CHECK(s.empty());
 }
 
@@ -297,7 +297,7 @@ TEST_CASE("objects may die while other threads invoke") {
     object.reset();
     is_over = true;
     invokes.join();
-    CHECK_FALSE(r.is_live());
+    CHECK_FALSE(r.is_valid());
   }
 }
 

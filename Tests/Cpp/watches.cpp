@@ -136,8 +136,8 @@ TEST_CASE("a signal that grows is told, with what was added most") {
   mcast::signal<void()> s;
   std::string told;
   mcast::watch_options how;
-  how.crowded_count = 2;
-  how.crowded = [&](multicast target, uint64_t count, const char *label,
+  how.listener_warning_count = 2;
+  how.listener_warning = [&](multicast target, uint64_t count, const char *label,
                     multicast_function function, uint64_t most) {
     CHECK(target.id != 0);
     CHECK((label == nullptr) == (function != nullptr));

@@ -47,7 +47,7 @@ void check_without_memory() {
   CHECK(!s.add([](const std::string &) {}));
   CHECK(mcast::last_error() == MULTICAST_ERROR_OUT_OF_MEMORY);
   CHECK(!fails_once);
-  CHECK(s.add([](const std::string &) {}).is_live());
+  CHECK(s.add([](const std::string &) {}).is_valid());
   {
     object o;  // its lifetime cannot be made: it must not be called later
     fails_once = true;
@@ -100,8 +100,8 @@ int main() {
   mcast::queue q, full(1);
   object o;
   const auto shared = std::make_shared<object>();
-  CHECK(s.add(o, &object::hear).is_live());
-  CHECK(s.add(shared, &object::hear, mcast::on(q)).is_live());
+  CHECK(s.add(o, &object::hear).is_valid());
+  CHECK(s.add(shared, &object::hear, mcast::on(q)).is_valid());
   CHECK(s.invoke("four") == 2);
   CHECK(q.run() == 1);
   CHECK(o.sum == 4 && shared->sum == 4);

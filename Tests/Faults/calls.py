@@ -12,7 +12,7 @@ import header  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
 BY_NAME = {
-    "protocol": "known_name", "event": "1", "payload": "payload", "size": "sizeof payload",
+    "name": "known_name", "event": "1", "payload": "payload", "size": "sizeof payload",
     "timeout_ns": "MULTICAST_FOREVER", "status": "MULTICAST_PENDING", "handle": "w->m.id",
     "context": "w", "capacity": "1", "count": "1", "index": "0", "max": "0",
 }
@@ -100,7 +100,7 @@ def call_of(known, function):
     memory, rounds = "TAKES_NONE", 20 if of_removal else 5
     if known.takes_memory(name):
         # Without memory a look-up of a name takes a lock.
-        memory, rounds = "MAY_COPE" if "protocol" in names else "FAILS", 80 if is_created else 10
+        memory, rounds = "MAY_COPE" if "name" in names else "FAILS", 80 if is_created else 10
     head = f"CALL{'_FIRST' if is_created else ''}({name}, \"\", {memory}, {rounds})"
     return head + " {\n  " + "\n  ".join(lines) + "\n}\n"
 

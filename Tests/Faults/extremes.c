@@ -30,7 +30,7 @@ TEST(timeouts_next_to_the_largest_wait_for_the_call) {
     begin_blocked(&b, m);
     pthread_t thread = start_thread(remove_within, &r);
     gate_wait(&r.has_begun);
-    EVENTUALLY(!multicast_token_is_live(r.token));
+    EVENTUALLY(!multicast_token_is_valid(r.token));
     pause_ms(1); /* by now it most often sleeps */
     gate_open(&b.let_go);
     join_thread(thread);

@@ -148,7 +148,7 @@ static void add_as_many(void) {
   int count = 0;
   multicast_delegate d = {delegate, &count};
   for (int i = 0; i < 2 * COUNT; ++i) CHECK_OK(multicast_add(m, d, &options, &tokens[i]));
-  for (int i = 0; i < 2 * COUNT; ++i) CHECK(multicast_token_is_live(tokens[i]));
+  for (int i = 0; i < 2 * COUNT; ++i) CHECK(multicast_token_is_valid(tokens[i]));
   CHECK_OK(multicast_remove_every(m, d));
   CHECK_EQ(count, 2 * COUNT);
 }

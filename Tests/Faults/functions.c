@@ -79,7 +79,7 @@ CALL(multicast_create_error, "", TAKES_NONE, 2) {
   return 0;
 }
 
-static void hear_of_interest(void *context, multicast target, bool wanted) {
+static void hear_of_listeners(void *context, multicast target, bool wanted) {
   CHECK(context != NULL && target.id != 0);
 }
 
@@ -91,7 +91,7 @@ const multicast_create_options *create_options_of(world *w) {
   options.unlock_context = unlock_world;
   options.release_context = be_released;
   options.context = w;
-  options.interest = hear_of_interest;
+  options.listeners_changed = hear_of_listeners;
   return &options;
 }
 
@@ -177,7 +177,7 @@ removal removal_begin(world *w) {
 }
 
 int64_t removal_end(world *w, const removal *r) {
-  CHECK(!multicast_token_is_live(r->token));
+  CHECK(!multicast_token_is_valid(r->token));
   CHECK_EQ(multicast_count(w->m), r->count);
   CHECK_EQ(LOAD(w->releases), r->releases + 1);
   return 0;
@@ -250,7 +250,7 @@ CALL(multicast_prune, "", FAILS, 5) {
     CHECK_EQ(result, 1);
   }
   CHECK_EQ(LOAD(w->releases), releases + 1);
-  CHECK(multicast_token_is_live(token));
+  CHECK(multicast_token_is_valid(token));
   CHECK_OK(multicast_token_remove(token));
   CHECK_EQ(multicast_count(w->m), count);
   fail_after = after;
@@ -407,7 +407,7 @@ static void count_watched(void *context, multicast_token token, uint32_t event, 
   ADD(*(int *)context, 1);
 }
 
-static void see_crowd(void *context, multicast target, uint64_t count, const char *label,
+static void see_listener_warning(void *context, multicast target, uint64_t count, const char *label,
                       multicast_function function, uint64_t most) {
   CHECK(target.id != 0 && count >= 2 && most <= count);
   CHECK_EQ((label != NULL) + (function != NULL), most != 0);
@@ -417,8 +417,9 @@ static void see_crowd(void *context, multicast target, uint64_t count, const cha
 static int64_t set_watch(world *w, multicast target) {
   static int calls; /* not on the stack: the watch stays in the child of a fork */
   int before = LOAD(calls);
-  multicast_watch watch = WATCH_WITH(.context = &calls, .called = count_watched, .crowded_count = 2,
-                                     .crowded = see_crowd);
+  multicast_watch watch = WATCH_WITH(.context = &calls, .called = count_watched,
+                                     .listener_warning_count = 2,
+                                     .listener_warning = see_listener_warning);
   int64_t result = multicast_set_watch(target, &watch);
   if (result != MULTICAST_OK) return result;
   result = multicast_visit(w->m, count_visit, w);
@@ -536,7 +537,7 @@ CALL(multicast_add_many, "with a replay", FAILS, 8) {
 
 /* Inside calls, every delegate of these tests checks it. */
 CALL(multicast_token_current, "", TAKES_NONE, 1) {
-  CHECK(multicast_token_current().id == 0 || multicast_token_is_live(multicast_token_current()));
+  CHECK(multicast_token_current().id == 0 || multicast_token_is_valid(multicast_token_current()));
   return 0;
 }
 
@@ -800,14 +801,14 @@ CALL(multicast_broadcaster_notify_with, "a payload copied by copy", MAY_COPE, 2)
 }
 
 /* Replaced, so that each call attaches a first one and another one. */
-static multicast_status publish_nothing(void *context, const char *protocol, uint32_t event,
+static multicast_status publish_nothing(void *context, const char *name, uint32_t event,
                                         const void *bytes, size_t size) {
   return MULTICAST_OK;
 }
-static multicast_status subscribe_nothing(void *context, const char *protocol) {
+static multicast_status subscribe_nothing(void *context, const char *name) {
   return MULTICAST_OK;
 }
-static void unsubscribe_nothing(void *context, const char *protocol) {}
+static void unsubscribe_nothing(void *context, const char *name) {}
 static void count_transport(void *context) { ADD(*(int *)context, 1); }
 
 static multicast_transport transport_counting(int *releases) {

@@ -132,7 +132,7 @@ TEST(limit_of_registrations_is_a_status_and_room_comes_back) {
   CHECK_EQ(multicast_invoke(all[2], 0, NULL, 0), multicast_count(all[2]));
   for (i = 0; i <= OTHERS; ++i) CHECK_OK(multicast_destroy(all[i]));
   expect_memory_back(before, peak, 0);
-  CHECK(!multicast_token_is_live(last));
+  CHECK(!multicast_token_is_valid(last));
   all[0] = multicast_create();
   CHECK_OK(multicast_add_many(all[0], delegates, AT_ONCE, NULL, tokens));
   CHECK_EQ(multicast_invoke(all[0], 0, NULL, 0), AT_ONCE);

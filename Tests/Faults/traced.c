@@ -190,7 +190,7 @@ static void stop_removal(uint64_t timeout_ns, bool ends_meanwhile) {
   begin_blocked(&b, m);
   pthread_t thread = start_thread(remove_it, &t);
   gate_wait(&t.has_begun);
-  EVENTUALLY(!multicast_token_is_live(t.token));
+  EVENTUALLY(!multicast_token_is_valid(t.token));
   pause_ms(A_WHILE_MS);
   if (is_stopped(&by, &t)) {
     int calls = 0;

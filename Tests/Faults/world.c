@@ -64,7 +64,7 @@ world_state world_look(const world *w) {
   if (w->m.id == 0) return s;
   s.delegates = multicast_list(w->m, s.list, 64);
   CHECK_EQ(s.delegates, multicast_count(w->m));
-  s.is_live = multicast_token_is_live(w->token);
+  s.is_live = multicast_token_is_valid(w->token);
   s.members = multicast_lifetime_count(w->lifetime);
   s.stats = stats_of(w->queue);
   s.observers = multicast_count(w->known);

@@ -32,7 +32,7 @@ static void create_each(handle handles[HANDLES]) {
 static bool is_alive(const handle *h) {
   switch (h->kind) {
     case OF_MULTICAST: return multicast_is_valid((multicast){h->id});
-    case OF_TOKEN: return multicast_token_is_live((multicast_token){h->id});
+    case OF_TOKEN: return multicast_token_is_valid((multicast_token){h->id});
     case OF_LIFETIME: return multicast_lifetime_is_valid((multicast_lifetime){h->id});
     case OF_QUEUE: return multicast_queue_is_valid((multicast_queue){h->id});
     default: return multicast_broadcaster_is_valid((multicast_broadcaster){h->id});

@@ -21,8 +21,8 @@ TEST_OF_QUEUE(null_pointers_are_invalid_argument) {
   CHECK_ERROR(multicast_enumerate(m, NULL, NULL), INVALID_ARGUMENT);
   CHECK_ERROR(multicast_invoke(m, 0, NULL, 1), INVALID_ARGUMENT);
   CHECK_ERROR(multicast_token_invoke(t, 0, NULL, 1), INVALID_ARGUMENT);
-  CHECK_ERROR(multicast_token_get(t, NULL), INVALID_ARGUMENT);
-  CHECK_ERROR(multicast_token_statistics(t, NULL), INVALID_ARGUMENT);
+  CHECK_ERROR(multicast_token_get_registration(t, NULL), INVALID_ARGUMENT);
+  CHECK_ERROR(multicast_token_get_stats(t, NULL), INVALID_ARGUMENT);
   CHECK_ERROR(multicast_call_stack(NULL, 1), INVALID_ARGUMENT);
   CHECK_ERROR(multicast_queue_get_stats(q, NULL), INVALID_ARGUMENT);
   CHECK_ERROR(multicast_set_allocator(NULL), INVALID_ARGUMENT);

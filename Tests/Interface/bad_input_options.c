@@ -108,7 +108,7 @@ static bool takes_stats(void *given) {
 }
 
 static bool takes_registration(void *given) {
-  multicast_status status = multicast_token_get(asked_token, given);
+  multicast_status status = multicast_token_get_registration(asked_token, given);
   if (status != MULTICAST_OK) CHECK_ERROR(status, INVALID_ARGUMENT);
   return status == MULTICAST_OK;
 }
@@ -147,7 +147,7 @@ static bool takes_watch(void *given) {
 }
 
 static bool takes_token_stats(void *given) {
-  multicast_status status = multicast_token_statistics(asked_token, given);
+  multicast_status status = multicast_token_get_stats(asked_token, given);
   if (status != MULTICAST_OK) CHECK_ERROR(status, INVALID_ARGUMENT);
   return status == MULTICAST_OK;
 }

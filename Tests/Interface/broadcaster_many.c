@@ -20,7 +20,7 @@ TEST_OF_BROADCASTER(broadcaster_register_many_registers_all_in_order) {
   CHECK_EQ(multicast_list(find(b, NAME), listed, MANY), MANY);
   for (int i = 0; i < MANY; ++i) {
     CHECK(listed[i].context == &o[i]);
-    CHECK(multicast_token_is_live(tokens[i]));
+    CHECK(multicast_token_is_valid(tokens[i]));
   }
   CHECK_EQ(notify(b, NAME), MANY);
   CHECK_EQ(notify(b, "Other"), 0);

@@ -7,7 +7,7 @@ TEST_OF_BROADCASTER(broadcaster_multicast_is_where_observers_register) {
   multicast_token token = observe(b, NAME, counter(&calls));
   CHECK(multicast_contains(m, counter(&calls)));
   CHECK_OK(multicast_remove(m, counter(&calls)));
-  CHECK(!multicast_token_is_live(token));
+  CHECK(!multicast_token_is_valid(token));
   CHECK_EQ(notify(b, NAME), 0);
   add(m, counter(&calls));
   CHECK_EQ(notify(b, NAME), 1);

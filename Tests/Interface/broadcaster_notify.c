@@ -63,8 +63,8 @@ TEST_OF_BROADCASTER(broadcaster_unregister_removes_the_first_of_equal_observers)
   multicast_token first = observe(b, NAME, counter(&calls));
   multicast_token second = observe(b, NAME, counter(&calls));
   CHECK_OK(multicast_broadcaster_unregister(b, NAME, counter(&calls)));
-  CHECK(!multicast_token_is_live(first));
-  CHECK(multicast_token_is_live(second));
+  CHECK(!multicast_token_is_valid(first));
+  CHECK(multicast_token_is_valid(second));
 }
 
 TEST_OF_BROADCASTER(broadcaster_unregister_all_counts_and_leaves_other_names) {

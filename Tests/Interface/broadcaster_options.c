@@ -4,13 +4,13 @@
 
 TEST_OF_BROADCASTER(broadcaster_token_is_that_of_the_registration) {
   multicast_token token = observe(b, NAME, counter(&calls));
-  CHECK(multicast_token_is_live(token));
+  CHECK(multicast_token_is_valid(token));
   CHECK_OK(multicast_token_pause(token));
   CHECK_EQ(notify(b, NAME), 0);
   CHECK_OK(multicast_token_resume(token));
   CHECK_EQ(notify(b, NAME), 1);
   CHECK_OK(multicast_token_remove(token));
-  CHECK(!multicast_token_is_live(token));
+  CHECK(!multicast_token_is_valid(token));
   CHECK_EQ(notify(b, NAME), 0);
   CHECK_ERROR(multicast_broadcaster_unregister(b, NAME, counter(&calls)), NOT_FOUND);
   CHECK_OK(multicast_token_remove_nowait(observe(b, NAME, counter(&calls))));

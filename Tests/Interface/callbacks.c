@@ -137,16 +137,16 @@ static void release_a_payload(void) { queue_a_copy(copy_nothing, release_and_cal
 static void want(void *context, multicast target, bool wanted) {
   body();
 }
-static void interest(void) {
-  add(multicast_create_with(&CREATE_OPTIONS(.interest = want)), silent);
+static void listeners_changed(void) {
+  add(multicast_create_with(&CREATE_OPTIONS(.listeners_changed = want)), silent);
 }
 
-static multicast_status publish_text(void *context, const char *protocol, uint32_t event,
+static multicast_status publish_text(void *context, const char *name, uint32_t event,
                                      const void *payload, size_t size) {
   body();
   return MULTICAST_OK;
 }
-static multicast_status subscribe_and_call(void *context, const char *protocol) {
+static multicast_status subscribe_and_call(void *context, const char *name) {
   body();
   return MULTICAST_OK;
 }
@@ -184,8 +184,8 @@ static void watch(void) {
   DO(invoke) DO(invoke_several) DO(invoke_once) DO(invoke_with) DO(invoke_a_token)            \
   DO(run_a_queue) DO(notify) DO(replay) DO(visit) DO(visit_a_token) DO(enumerate)             \
   DO(describe) DO(dump) DO(lock) DO(unlock) DO(remove_one) DO(destroy) DO(end_a_lifetime)     \
-  DO(wake) DO(copy_a_payload) DO(release_a_payload) DO(interest) DO(publish) DO(subscribe)    \
-  DO(watch)
+  DO(wake) DO(copy_a_payload) DO(release_a_payload) DO(listeners_changed) DO(publish)         \
+  DO(subscribe) DO(watch)
 EACH(CALLBACK)
 
 #define ENTRY(NAME) {#NAME, run_##NAME},

@@ -261,7 +261,7 @@ TEST(a_weak_object_is_called_while_it_lives_and_removed_when_dead) {
   o.reset();
   CHECK_EQ(s.invoke(6), 0);
   CHECK_EQ(s.size(), 0);
-  CHECK(!r.is_live());
+  CHECK(!r.is_valid());
 }
 
 TEST(a_weak_object_that_dies_during_an_invocation_is_not_called) {
@@ -344,7 +344,7 @@ TEST(a_registration_pauses_and_removes_its_delegate) {
   int calls = 0;
   mcast::registration r = s.add([&] { ++calls; });
   const mcast::registration copy = r;
-  CHECK(r.is_live());
+  CHECK(r.is_valid());
   CHECK(r.token().id != 0 && r.token().id == copy.token().id);
   CHECK_OK(r.pause());
   CHECK_EQ(s.invoke(), 0);
@@ -353,14 +353,14 @@ TEST(a_registration_pauses_and_removes_its_delegate) {
   CHECK_EQ(s.invoke(), 1);
   CHECK_OK(r.remove());
   CHECK_EQ(s.invoke(), 0);
-  CHECK(!copy.is_live());
+  CHECK(!copy.is_valid());
   CHECK_STATUS(copy.remove(), MULTICAST_ERROR_INVALID_HANDLE);
   r = s.add([&] { ++calls; });
   CHECK_OK(r.remove_nowait());
   r = s.add([&] { ++calls; });
   CHECK_OK(r.remove_within(1s));
   CHECK_EQ(calls, 1);
-  CHECK(!mcast::registration().is_live());
+  CHECK(!mcast::registration().is_valid());
 }
 
 TEST(a_delegate_can_remove_itself_and_is_freed_after_its_call) {
@@ -402,31 +402,31 @@ TEST(a_scoped_registration_is_removed_when_it_goes_out_of_scope) {
   const auto count = [&] { ++calls; };
   {
     mcast::scoped_registration r = s.add(count);
-    CHECK(r.get().is_live());
+    CHECK(r.get().is_valid());
     CHECK_EQ(s.invoke(), 1);
     r = s.add(count); /* removes the previous one */
     CHECK_EQ(s.invoke(), 1);
     mcast::scoped_registration moved = std::move(r);
     // What has been moved from is empty.
     // NOLINTNEXTLINE(bugprone-use-after-move)
-    CHECK(!r.get().is_live());
-    CHECK(moved.get().is_live());
+    CHECK(!r.get().is_valid());
+    CHECK(moved.get().is_valid());
     r = std::move(moved);
     CHECK_EQ(s.size(), 1);
     mcast::scoped_registration &itself = r;
     r = std::move(itself);
     CHECK_EQ(s.size(), 1);
     mcast::scoped_registration none;
-    CHECK(!none.get().is_live());
+    CHECK(!none.get().is_valid());
   }
   CHECK_EQ(s.size(), 0);
   mcast::registration kept;
   {
     mcast::scoped_registration r{s.add(count)};
     kept = r.release();
-    CHECK(!r.get().is_live());
+    CHECK(!r.get().is_valid());
   }
-  CHECK(kept.is_live());
+  CHECK(kept.is_valid());
   CHECK_EQ(s.invoke(), 1);
   static_assert(!std::is_copy_constructible_v<mcast::scoped_registration> &&
                 !std::is_copy_assignable_v<mcast::scoped_registration> &&
@@ -1468,9 +1468,9 @@ TEST(a_tracked_delegate_is_gone_when_an_object_is_dead) {
   int sum = 0;
   const mcast::registration r = s.add(mcast::tracked([&](int n) { sum += n; }, first, second));
   s(1);
-  CHECK(r.is_live());
+  CHECK(r.is_valid());
   second.reset();
-  CHECK(!r.is_live());
+  CHECK(!r.is_valid());
   CHECK_EQ(sum, 1);
 }
 

@@ -22,7 +22,7 @@ struct subject {
 typedef multicast_status ender(const subject *s, uint64_t timeout_ns);
 
 static multicast_status end_delegate(const subject *s, uint64_t timeout_ns) {
-  return multicast_remove_within(s->target, s->delegate, timeout_ns);
+  return multicast_remove_every_within(s->target, s->delegate, timeout_ns);
 }
 static multicast_status end_token(const subject *s, uint64_t timeout_ns) {
   return multicast_token_remove_within(s->token, timeout_ns);
@@ -118,7 +118,7 @@ static void end_without_waiting(const way *w, bool is_queued) {
   begin_running(&s, is_queued);
   uint64_t start = now_ns();
   CHECK_ERROR(w->end(&s, 0), TIMEOUT);
-  CHECK(!multicast_token_is_live(s.token));
+  CHECK(!multicast_token_is_valid(s.token));
   CHECK_STATUS(w->end(&s, 0), w->again);
   CHECK(now_ns() - start < UINT64_C(5000000000));
   CHECK_STATUS(multicast_token_remove_nowait(s.token), MULTICAST_PENDING);
@@ -137,7 +137,7 @@ static void end_within_a_moment(const way *w, bool is_queued) {
   uint64_t start = now_ns();
   CHECK_ERROR(w->end(&s, MOMENT_NS), TIMEOUT);
   CHECK(now_ns() - start >= MOMENT_NS);
-  CHECK(!multicast_token_is_live(s.token));
+  CHECK(!multicast_token_is_valid(s.token));
   let_go(&s);
 }
 
@@ -268,7 +268,7 @@ TEST(queue_destroy_within_zero_is_timeout_while_a_release_runs) {
 TEST_OF_MULTICAST(remove_within_removes_every_equal_registration) {
   int calls = 0;
   for (int i = 0; i < 5; ++i) add(m, counter(&calls));
-  CHECK_OK(multicast_remove_within(m, counter(&calls), 0));
+  CHECK_OK(multicast_remove_every_within(m, counter(&calls), 0));
   CHECK_EQ(multicast_count(m), 0);
 }
 

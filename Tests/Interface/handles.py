@@ -8,7 +8,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import header  # noqa: E402
 
-BY_NAME = {"protocol": '"name"', "timeout_ns": "MULTICAST_FOREVER", "payload": "NULL", "event": "0",
+BY_NAME = {"name": '"name"', "timeout_ns": "MULTICAST_FOREVER", "payload": "NULL", "event": "0",
            "context": "NULL", "count": "1", "capacity": "1"}
 BY_TYPE = {
     "multicast_delegate": "never_called", "const multicast_delegate *": "&never_called",
@@ -45,7 +45,7 @@ def call_of(known, function):
     if function.result == "int":
         return f"{call} == -1 ? MULTICAST_ERROR_INVALID_HANDLE : MULTICAST_OK"
     if function.result == "const uint32_t *":
-        return f"multicast_is_wanted({call}) ? MULTICAST_OK : MULTICAST_ERROR_INVALID_HANDLE"
+        return f"multicast_has_listeners({call}) ? MULTICAST_OK : MULTICAST_ERROR_INVALID_HANDLE"
     if function.result in known.handles():
         return f"{call}.id == 0 ? multicast_create_error() : MULTICAST_OK"
     return call

@@ -8,7 +8,7 @@ static multicast_add_options labelled(const char *label) {
 
 static const char *label_of(multicast_token t) {
   multicast_registration r = MULTICAST_REGISTRATION_INIT;
-  CHECK_OK(multicast_token_get(t, &r));
+  CHECK_OK(multicast_token_get_registration(t, &r));
   return r.label;
 }
 

@@ -17,7 +17,7 @@ TEST(handles_are_never_given_out_twice) {
 TEST_OF_MULTICAST(add_gives_a_token_before_the_delegate_can_be_called) {
   multicast_token token = {0};
   CHECK_OK(multicast_add(m, counter(&calls), NULL, &token));
-  CHECK(multicast_token_is_live(token));
+  CHECK(multicast_token_is_valid(token));
   CHECK_EQ(multicast_count(m), 1);
 }
 

@@ -9,7 +9,7 @@ TEST_OF_MULTICAST(once_is_called_once_and_is_gone_as_its_call_begins) {
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 0);
   CHECK_EQ(calls, 1);
   CHECK_EQ(multicast_count(m), 0);
-  CHECK(!multicast_token_is_live(token));
+  CHECK(!multicast_token_is_valid(token));
   CHECK_ERROR(multicast_token_remove(token), INVALID_HANDLE);
 }
 
@@ -54,8 +54,8 @@ TEST_OF_MULTICAST(unique_replaces_the_equal_one_and_goes_last) {
   add_with(m, writer(&b), &options);
   multicast_token second = add_with(m, writer(&a), &options);
   CHECK_EQ(multicast_count(m), 2);
-  CHECK(!multicast_token_is_live(first));
-  CHECK(multicast_token_is_live(second));
+  CHECK(!multicast_token_is_valid(first));
+  CHECK(multicast_token_is_valid(second));
   multicast_invoke(m, 0, NULL, 0);
   CHECK_TEXT(text, "ba");
 }
@@ -76,8 +76,8 @@ TEST_OF_MULTICAST(unique_among_many_keeps_the_last_of_each) {
   d[1] = writer(&b);
   CHECK_OK(multicast_add_many(m, d, 3, &ADD_OPTIONS(.flags = MULTICAST_UNIQUE), t));
   CHECK_EQ(multicast_count(m), 2);
-  CHECK(!multicast_token_is_live(t[0]));
-  CHECK(multicast_token_is_live(t[1]) && multicast_token_is_live(t[2]));
+  CHECK(!multicast_token_is_valid(t[0]));
+  CHECK(multicast_token_is_valid(t[1]) && multicast_token_is_valid(t[2]));
   multicast_invoke(m, 0, NULL, 0);
   CHECK_TEXT(text, "ba");
 }

@@ -61,7 +61,7 @@ TEST_OF_ITEMS(contexts_of_one_kind_that_are_dead_are_removed_and_released) {
   add(m, delegate_of(&items[2]));
   items[1].is_dead = true;
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
-  CHECK(!multicast_token_is_live(token));
+  CHECK(!multicast_token_is_valid(token));
   CHECK_EQ(multicast_count(m), 1);
   CHECK(items[1].calls == 0 && items[1].releases == 1);
   CHECK_EQ(items[0].unlocks, 1);

@@ -97,7 +97,7 @@ TEST(multicast_with_policies_is_like_any_other) {
     CHECK_EQ(multicast_count(m), 5);
     CHECK(multicast_contains(m, delegates[2]));
     CHECK_EQ(multicast_list(m, listed, 4), 5);
-    CHECK_OK(multicast_token_get(tokens[1], &r));
+    CHECK_OK(multicast_token_get_registration(tokens[1], &r));
     CHECK_EQ(r.target.id, m.id);
     CHECK_NOTED(multicast_invoke(m, 1, NULL, 0), 5, "p@1 a@1 b@1 c@1");
     CHECK_EQ(multicast_queue_run(q, 0), 1);

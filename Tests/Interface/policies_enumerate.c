@@ -91,7 +91,7 @@ TEST_OF_MULTICAST(enumerate_locks_contexts_and_removes_those_that_are_dead) {
   CHECK(passed[0].strong == &locks && passed[0].delegate.context == &released);
   CHECK(passed[1].strong == NULL);
   CHECK(locks == 2 && unlocks == 1);
-  CHECK(!multicast_token_is_live(token));
+  CHECK(!multicast_token_is_valid(token));
   CHECK_EQ(dead, 1);
   CHECK_EQ(multicast_count(m), 2);
 }

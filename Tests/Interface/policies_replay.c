@@ -81,11 +81,11 @@ TEST_OF_REPLAY(replay_leaves_out_events_that_are_not_wanted, 3) {
   CHECK_EQ(multicast_invoke(target, 64, &number, sizeof number), 0);
   multicast_token token = add_with(target, noting('a'), &ADD_OPTIONS(.events = 1u << 2));
   CHECK_TEXT(noted, "a5@2 a5@64");
-  CHECK_OK(multicast_token_get(token, &known));
+  CHECK_OK(multicast_token_get_registration(token, &known));
   CHECK_EQ(known.events, 1u << 2);
   CHECK_EQ(multicast_invoke(target, 1, &number, sizeof number), 0);
   CHECK_EQ(multicast_invoke(target, 2, &number, sizeof number), 1);
-  CHECK_OK(multicast_token_get(add(target, noting('b')), &known));
+  CHECK_OK(multicast_token_get_registration(add(target, noting('b')), &known));
   CHECK_EQ(known.events, 0);
 }
 
@@ -174,7 +174,7 @@ TEST_OF_REPLAY(replay_uses_up_a_delegate_that_is_called_once, 3) {
   multicast_token token = add_with(target, noting('a'), &options);
   CHECK_TEXT(noted, "a1");
   CHECK_EQ(releases['a'], 1);
-  CHECK(!multicast_token_is_live(token));
+  CHECK(!multicast_token_is_valid(token));
   CHECK_EQ(invoke_number(target, 4), 0);
 }
 
@@ -282,7 +282,7 @@ static void add_that_goes(void (*go)(echo *), int64_t left) {
   multicast_token token = add_with(target, d, &ADD_OPTIONS(.release = release_echo));
   CHECK_TEXT(noted, "a1");
   CHECK_EQ(releases['a'], 1);
-  CHECK(!multicast_token_is_live(token));
+  CHECK(!multicast_token_is_valid(token));
   CHECK_EQ(multicast_count(target), left);
 }
 
@@ -391,12 +391,13 @@ TEST_OF_REPLAY(replay_does_not_wait_for_itself, 1) {
   CHECK_EQ(first.calls, 202);
 }
 
-static void invoke_in_interest(void *context, multicast m, bool wanted) {
+static void invoke_in_listeners_changed(void *context, multicast m, bool wanted) {
   for (int i = 1; wanted && i <= 100; ++i) CHECK_EQ(invoke_number(m, i), 0);
 }
 
-TEST(replay_has_what_interest_invokes) {
-  target = multicast_create_with(&CREATE_OPTIONS(.replay = 1, .interest = invoke_in_interest));
+TEST(replay_has_what_listeners_changed_invokes) {
+  target = multicast_create_with(
+      &CREATE_OPTIONS(.replay = 1, .listeners_changed = invoke_in_listeners_changed));
   add(target, counter(&calls));
   CHECK_EQ(calls, 100);
 }

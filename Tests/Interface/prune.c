@@ -53,7 +53,7 @@ TEST_OF_MULTICAST(weak_delegates_that_are_dead_count_until_found) {
   CHECK(multicast_contains(m, delegate_of(&s)));
   CHECK_EQ(multicast_list(m, listed, 2), 1);
   CHECK(listed[0].context == &s);
-  CHECK(multicast_token_is_live(s.token));
+  CHECK(multicast_token_is_valid(s.token));
   CHECK_EQ(s.locks, 0);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 0);
   CHECK_EQ(multicast_count(m), 0);
@@ -82,7 +82,7 @@ TEST_OF_MULTICAST(prune_removes_those_that_are_dead_and_calls_none) {
     CHECK_EQ(s[i].locks, 1);
     CHECK_EQ(s[i].unlocks, s[i].is_dead ? 0 : 1);
     CHECK_EQ(s[i].releases, s[i].is_dead ? 1 : 0);
-    CHECK_EQ(multicast_token_is_live(s[i].token), !s[i].is_dead);
+    CHECK_EQ(multicast_token_is_valid(s[i].token), !s[i].is_dead);
     CHECK_EQ(s[i].calls, 0);
   }
   CHECK_EQ(plain, 0);

@@ -90,7 +90,7 @@ static bool once_was_live;
 static void note_once(void *context, uint32_t event, const void *payload, size_t size) {
   note_call(context, event, payload, size);
   once_count = multicast_count(once_target);
-  once_was_live = multicast_token_is_live(once_token);
+  once_was_live = multicast_token_is_valid(once_token);
   once_again = invoke_number(once_target, 99);
   CHECK_EQ(releases[(intptr_t)context], 0);
 }
@@ -107,7 +107,7 @@ TEST(queue_calls_a_once_delegate_once_and_it_stays_until_then) {
   CHECK_EQ(invoke_number(once_target, 2), 0);
   CHECK_EQ(multicast_count(once_target), 1);
   CHECK(multicast_contains(once_target, d));
-  CHECK(multicast_token_is_live(once_token));
+  CHECK(multicast_token_is_valid(once_token));
   CHECK_EQ(releases['a'], 0);
   CHECK_NOTED(multicast_queue_run(q, 0), 1, "a1");
   CHECK_EQ(once_count, 0);

@@ -10,7 +10,7 @@ static void waits_for_queued_call(int64_t (*remove)(removal *)) {
   queued_call c;
   begin_queued_call(&c, remove);
   c.r.thread = start_thread(remove_in_thread, &c.r);
-  EVENTUALLY(!multicast_token_is_live(c.r.token));
+  EVENTUALLY(!multicast_token_is_valid(c.r.token));
   /* cancelled before it waits */
   if (remove != by_queue) EVENTUALLY(stats_of(c.r.queue).cancelled == 2);
   CHECK(!gate_opens_within(&c.r.returned, A_WHILE_MS));

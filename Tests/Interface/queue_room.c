@@ -81,7 +81,7 @@ typedef struct last_runner {
   multicast_queue queue;
   multicast runs_it;
   multicast_broadcaster names; /* an observer is released by a function that runs the queue */
-  multicast_token wanted;      /* when it is removed, an interest function runs the queue */
+  multicast_token wanted;      /* its removal makes listeners_changed run the queue */
   gate has_run, may_end;
 } last_runner;
 
@@ -112,7 +112,7 @@ static void destroy_names_at_the_end(void *argument) {
   CHECK_OK(multicast_broadcaster_destroy(((last_runner *)argument)->names));
 }
 
-static void lose_interest_at_the_end(void *argument) {
+static void lose_listeners_at_the_end(void *argument) {
   CHECK_OK(multicast_token_remove(((last_runner *)argument)->wanted));
 }
 
@@ -128,7 +128,7 @@ static void prepare_last_words(last_runner *r) {
   r->names = multicast_broadcaster_create(NULL);
   multicast_add_options released = ADD_OPTIONS(.release = run_once_at_release);
   CHECK_OK(multicast_broadcaster_register(r->names, "name", d, &released, NULL));
-  r->wanted = add(multicast_create_with(&CREATE_OPTIONS(.interest = run_once_for_nobody,
+  r->wanted = add(multicast_create_with(&CREATE_OPTIONS(.listeners_changed = run_once_for_nobody,
                                                         .context = r)), d);
 }
 
@@ -173,7 +173,7 @@ TEST(removal_wakes_when_a_thread_ends_with_a_broadcaster) {
 }
 
 TEST(removal_wakes_when_a_thread_ends_with_interest) {
-  remove_while_it_ends(end_with_a_last_word, lose_interest_at_the_end);
+  remove_while_it_ends(end_with_a_last_word, lose_listeners_at_the_end);
 }
 
 /* ---- A queue in the slot of one that was destroyed inside its own call ----------------------- */

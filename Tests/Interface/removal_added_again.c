@@ -55,7 +55,7 @@ TEST(remove_waits_for_a_call_in_a_list_that_was_replaced) {
   add_with(r.target, r.delegate, &options);
   begin_blocked(&b, r.target);
   for (int n = 0; n < 40; ++n) others[n] = add(r.target, counter(&other_calls));
-  CHECK_ERROR(multicast_remove_within(r.target, r.delegate, 0), TIMEOUT);
+  CHECK_ERROR(multicast_remove_every_within(r.target, r.delegate, 0), TIMEOUT);
   for (int n = 0; n < 30; ++n) CHECK_OK(multicast_token_remove(others[n]));
   expect_to_wait(&r, MULTICAST_ERROR_NOT_FOUND);
   CHECK_EQ(invoke_finished(&b.invoking), 1);

@@ -63,7 +63,7 @@ void *remove_in_thread(void *argument) {
 
 void expect_to_wait(removal *r, int64_t result) {
   r->thread = start_thread(remove_in_thread, r);
-  EVENTUALLY(!multicast_token_is_live(r->token));
+  EVENTUALLY(!multicast_token_is_valid(r->token));
   CHECK(!gate_opens_within(&r->returned, A_WHILE_MS));
   CHECK_EQ(LOAD(r->b->releases), 0);
   gate_open(&r->b->let_go);

@@ -127,7 +127,7 @@ TEST(lifetime_end_without_barrier_is_system_and_releases_nothing) {
   begin_member(&of);
   deny_membarrier();
   CHECK_ERROR(multicast_lifetime_end(of.lifetime), SYSTEM);
-  CHECK(!multicast_token_is_live(of.token));
+  CHECK(!multicast_token_is_valid(of.token));
   CHECK_EQ(multicast_invoke(of.m, 0, NULL, 0), 0);
   CHECK_EQ(of.releases, 0);
 }
@@ -211,7 +211,7 @@ TEST(removal_after_lost_barrier_is_system_and_frees_nothing) {
   releases = 0;
   deny_membarrier();
   CHECK_ERROR(multicast_token_remove(token), SYSTEM);
-  CHECK(!multicast_token_is_live(token));
+  CHECK(!multicast_token_is_valid(token));
   CHECK_EQ(releases, 0);
   CHECK_EQ(multicast_invoke(watched, 0, NULL, 0), 1);
   CHECK_ERROR(multicast_remove_all(watched), SYSTEM);

@@ -20,7 +20,7 @@ TEST_OF_MULTICAST(tokens_are_never_given_out_twice) {
 TEST_OF_MULTICAST(token_removes_its_own_registration_among_equal_ones) {
   multicast_token first = add(m, counter(&calls)), second = add(m, counter(&calls));
   CHECK_OK(multicast_token_remove(second));
-  CHECK(multicast_token_is_live(first));
+  CHECK(multicast_token_is_valid(first));
   CHECK_EQ(multicast_count(m), 1);
 }
 
@@ -86,10 +86,10 @@ TEST_OF_MULTICAST(pause_of_a_delegate_called_once_keeps_it) {
   multicast_token token = add_with(m, counter(&calls), &ADD_OPTIONS(.flags = MULTICAST_ONCE));
   CHECK_OK(multicast_token_pause(token));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 0);
-  CHECK(multicast_token_is_live(token));
+  CHECK(multicast_token_is_valid(token));
   CHECK_OK(multicast_token_resume(token));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
-  CHECK(!multicast_token_is_live(token));
+  CHECK(!multicast_token_is_valid(token));
 }
 
 typedef struct pausing {
@@ -222,6 +222,6 @@ TEST(add_writes_the_token_before_the_delegate_can_be_called) {
   CHECK_OK(multicast_add(guarded_target, counter(&calls), NULL, token));
   join_thread(invoking);
   CHECK_EQ(called_before_token, 0);
-  CHECK(multicast_token_is_live(*token));
+  CHECK(multicast_token_is_valid(*token));
   CHECK_EQ(multicast_invoke(guarded_target, 0, NULL, 0), 1);
 }

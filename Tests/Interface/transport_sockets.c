@@ -13,11 +13,11 @@ typedef struct message {
   unsigned char bytes[1024];
 } message;
 
-static multicast_status send_message(void *context, const char *protocol, uint32_t event,
+static multicast_status send_message(void *context, const char *name, uint32_t event,
                                      const void *payload, size_t size) {
   message m = {{0}, event, (uint32_t)size, {0}};
   if (size > sizeof m.bytes) return MULTICAST_ERROR_LIMIT;
-  strcpy(m.name, protocol);
+  strcpy(m.name, name);
   if (size > 0) memcpy(m.bytes, payload, size);
   return send(*(int *)context, &m, sizeof m, MSG_NOSIGNAL) == sizeof m ? MULTICAST_OK
                                                                         : MULTICAST_ERROR_SYSTEM;

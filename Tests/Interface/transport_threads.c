@@ -247,7 +247,7 @@ typedef struct checker {
   int releases;
 } checker;
 
-static multicast_status check_publish(void *context, const char *protocol, uint32_t event,
+static multicast_status check_publish(void *context, const char *name, uint32_t event,
                                       const void *payload, size_t size) {
   checker *c = context;
   CHECK_EQ(LOAD(c->releases), 0);
@@ -261,11 +261,11 @@ static void check_notified(checker *c, int is_wanted) {
   STORE(c->is_wanted, is_wanted);
   ADD(c->inside, -1);
 }
-static multicast_status check_subscribe(void *context, const char *protocol) {
+static multicast_status check_subscribe(void *context, const char *name) {
   check_notified(context, 1);
   return MULTICAST_OK;
 }
-static void check_unsubscribe(void *context, const char *protocol) {
+static void check_unsubscribe(void *context, const char *name) {
   check_notified(context, 0);
 }
 static void check_release(void *context) {

@@ -8,24 +8,24 @@ static void note(wire *w, char what, const char *name) {
   if (w->inside != NULL) w->inside(w);
 }
 
-static multicast_status publish(void *context, const char *protocol, uint32_t event,
+static multicast_status publish(void *context, const char *name, uint32_t event,
                                 const void *payload, size_t size) {
   wire *w = context;
   w->event = event;
   w->payload = payload;
   w->size = size;
   if (size != 0) memcpy(w->bytes, payload, size < sizeof w->bytes ? size : sizeof w->bytes);
-  note(w, '!', protocol);
+  note(w, '!', name);
   return w->status;
 }
 
-static multicast_status subscribe(void *context, const char *protocol) {
+static multicast_status subscribe(void *context, const char *name) {
   wire *w = context;
-  note(w, '+', protocol);
+  note(w, '+', name);
   return w->status;
 }
 
-static void unsubscribe(void *context, const char *protocol) { note(context, '-', protocol); }
+static void unsubscribe(void *context, const char *name) { note(context, '-', name); }
 
 static void release_wire(void *context) { ADD(((wire *)context)->releases, 1); }
 

@@ -28,13 +28,13 @@ static void end_many(void) {
 static void check_stale(const multicast *m, const multicast_token *t, const multicast_lifetime *l) {
   multicast_registration known = MULTICAST_REGISTRATION_INIT;
   for (int i = 0; i < MANY; ++i) {
-    CHECK(!multicast_is_valid(m[i]) && !multicast_token_is_live(t[i]));
+    CHECK(!multicast_is_valid(m[i]) && !multicast_token_is_valid(t[i]));
     CHECK(!multicast_lifetime_is_valid(l[i]));
     CHECK_ERROR(multicast_invoke(m[i], 0, NULL, 0), INVALID_HANDLE);
     CHECK_ERROR(multicast_destroy(m[i]), INVALID_HANDLE);
     CHECK_ERROR(multicast_token_remove(t[i]), INVALID_HANDLE);
     CHECK_ERROR(multicast_token_pause(t[i]), INVALID_HANDLE);
-    CHECK_ERROR(multicast_token_get(t[i], &known), INVALID_HANDLE);
+    CHECK_ERROR(multicast_token_get_registration(t[i], &known), INVALID_HANDLE);
     CHECK_ERROR(multicast_token_invoke(t[i], 0, NULL, 0), INVALID_HANDLE);
     CHECK_ERROR(multicast_lifetime_end(l[i]), INVALID_HANDLE);
   }

@@ -510,7 +510,7 @@ TEST_OF_MULTICAST(removal_cancels_queued_calls_before_it_waits) {
   CHECK_EQ(multicast_remove_all(m), 2);
   CHECK(gate_opens_within(&i.has_left, 0)); /* it has waited for the call */
   CHECK_OUTCOME(i.out, 0, 1, 0, 0, 0);
-  CHECK(!multicast_token_is_live(first));
+  CHECK(!multicast_token_is_valid(first));
   CHECK_EQ(calls, 0);
   gate_open(&l.end);
   join_thread(l.thread);

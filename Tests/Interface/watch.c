@@ -1,4 +1,4 @@
-/* multicast_set_watch(), multicast_token_statistics(): the watched calls, the counts. */
+/* multicast_set_watch(), multicast_token_get_stats(): the watched calls, the counts. */
 
 #include "broadcasters.h"
 #include "notes.h"
@@ -461,7 +461,7 @@ TEST_OF_QUEUE(watch_may_be_notified_of_a_call_that_was_queued_before) {
   CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
   CHECK_EQ(multicast_queue_run(q, 0), 2);
   CHECK_EQ(w.calls, 2);
-  CHECK_OK(multicast_token_statistics(t, &stats));
+  CHECK_OK(multicast_token_get_stats(t, &stats));
   CHECK_EQ(stats.calls, 2);
   CHECK_EQ(stats.queued, 1);
 }

@@ -53,7 +53,7 @@ void unwatch_all(void) { unwatch(all); }
 
 multicast_token_stats counted(multicast_token token) {
   multicast_token_stats stats = multicast_token_stats_default();
-  CHECK_OK(multicast_token_statistics(token, &stats));
+  CHECK_OK(multicast_token_get_stats(token, &stats));
   CHECK_EQ(stats.struct_size, sizeof stats);
   CHECK_EQ(stats.reserved, 0);
   CHECK(stats.longest_ns <= stats.total_ns);

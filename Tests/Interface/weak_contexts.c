@@ -65,7 +65,7 @@ TEST_OF_MULTICAST(weak_context_that_is_dead_is_removed_there_and_then) {
   CHECK_EQ(multicast_count(m), 2);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1); /* the dead one is not counted */
   CHECK(c.locks == 1 && c.unlocks == 0 && c.calls == 0 && c.releases == 1);
-  CHECK(!multicast_token_is_live(token));
+  CHECK(!multicast_token_is_valid(token));
   CHECK_EQ(multicast_count(m), 1);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
   CHECK_EQ(c.locks, 1);

@@ -7,8 +7,8 @@
 
 enum { RING = 1 << 16 };
 
-static bool keeps_even(void *context, const char *protocol, uint32_t event) {
-  return event % 2 == 0 && protocol[0] == 'k';
+static bool keeps_even(void *context, const char *name, uint32_t event) {
+  return event % 2 == 0 && name[0] == 'k';
 }
 
 static transport_options keeping(void) {
@@ -218,7 +218,7 @@ TEST_OF_BROKER(observer_that_comes_while_names_are_told_gets_the_value_once, NUL
 
 /* ---- Forks ----------------------------------------------------------------------------------- */
 
-static bool fork_when_asked(void *context, const char *protocol, uint32_t event) {
+static bool fork_when_asked(void *context, const char *name, uint32_t event) {
   STORE(((peer *)context)->code, fork());
   return true;
 }

@@ -107,8 +107,8 @@ void stranger_write(stranger *s, const entry *r, const void *behind, size_t size
 
 /* ---- Scenes ---------------------------------------------------------------------------------- */
 
-static bool retains_k(void *context, const char *protocol, uint32_t event) {
-  return protocol[0] == 'k';
+static bool retains_k(void *context, const char *name, uint32_t event) {
+  return name[0] == 'k';
 }
 
 void scene_start(scene *c) {

@@ -69,8 +69,8 @@ TEST_OF_BROKER(messages_have_the_header_that_is_documented, NULL) {
 
 /* ---- Retained messages ----------------------------------------------------------------------- */
 
-static bool retains_states(void *context, const char *protocol, uint32_t event) {
-  return strncmp(protocol, "state", 5) == 0;
+static bool retains_states(void *context, const char *name, uint32_t event) {
+  return strncmp(name, "state", 5) == 0;
 }
 
 static void expect_retained(uint32_t protocol) {
@@ -163,7 +163,7 @@ TEST_OF_BROKER(retained_value_is_given_to_the_first_observer_of_a_name, NULL) {
   CHECK_OK(multicast_broadcaster_attach(there.broadcaster, NULL));
 }
 
-static bool fork_in_retains(void *context, const char *protocol, uint32_t event) {
+static bool fork_in_retains(void *context, const char *name, uint32_t event) {
   peer *p = context;
   fflush(NULL);
   p->code = fork();

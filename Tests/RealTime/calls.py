@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import header  # noqa: E402
 
 GIVES_BACK_MEMORY = "multicast_destroy"
-BY_NAME = {"protocol": '"name"', "event": "1", "payload": "payload", "size": "sizeof payload",
+BY_NAME = {"name": '"name"', "event": "1", "payload": "payload", "size": "sizeof payload",
            "context": "NULL", "out": "NULL", "capacity": "0", "max": "0", "status": "0"}
 BY_TYPE = {"multicast": "target", "multicast_token": "token", "multicast_queue": "queue",
            "multicast_lifetime": "lifetime", "multicast_broadcaster": "broadcaster",

@@ -50,12 +50,12 @@ static void end(carrier *c) {
   ADD(c->inside, -1);
 }
 
-static multicast_status publish(void *context, const char *protocol, uint32_t event,
+static multicast_status publish(void *context, const char *name, uint32_t event,
                                 const void *payload, size_t size) {
   volatile unsigned char sum = 0;
   size_t i;
   begin(context);
-  MUST(strlen(protocol) > 0, "a name");
+  MUST(strlen(name) > 0, "a name");
   for (i = 0; i < size; ++i) sum = (unsigned char)(sum + ((const unsigned char *)payload)[i]);
   end(context);
   return MULTICAST_OK;
@@ -63,29 +63,29 @@ static multicast_status publish(void *context, const char *protocol, uint32_t ev
 
 /* By turns, and one at a time. The child of a fork may be notified of what a thread of the parent
  * was just notifying. */
-static void note(carrier *c, const char *protocol, uint32_t is_wanted) {
-  int name = number_of_name(protocol);
+static void note(carrier *c, const char *name, uint32_t is_wanted) {
+  int number = number_of_name(name);
   bool is_parent = c->process == getpid();
-  MUST(ADD(c->notifying[name], 1) == 1 || !is_parent, "two threads tell of a name");
-  MUST(LOAD(c->is_subscribed[name]) != is_wanted || !is_parent, "a transport is told twice: %u",
+  MUST(ADD(c->notifying[number], 1) == 1 || !is_parent, "two threads tell of a name");
+  MUST(LOAD(c->is_subscribed[number]) != is_wanted || !is_parent, "a transport is told twice: %u",
        is_wanted);
-  STORE(c->is_subscribed[name], is_wanted);
-  ADD(c->notifying[name], -1);
+  STORE(c->is_subscribed[number], is_wanted);
+  ADD(c->notifying[number], -1);
 }
 
-static multicast_status subscribe(void *context, const char *protocol) {
+static multicast_status subscribe(void *context, const char *name) {
   bool is_refused = one_in(16);
   carrier *c = context;
   begin(c);
-  if (!is_refused) note(c, protocol, 1);
-  STORE(c->is_refused[number_of_name(protocol)], is_refused);
+  if (!is_refused) note(c, name, 1);
+  STORE(c->is_refused[number_of_name(name)], is_refused);
   end(c);
   return is_refused ? MULTICAST_ERROR_STATE : MULTICAST_OK;
 }
 
-static void unsubscribe(void *context, const char *protocol) {
+static void unsubscribe(void *context, const char *name) {
   begin(context);
-  note(context, protocol, 0);
+  note(context, name, 0);
   end(context);
 }
 

@@ -138,7 +138,7 @@ static watcher always = {true};
 static void look(void *context, multicast_token token) {
   multicast_token_stats stats = MULTICAST_TOKEN_STATS_INIT;
   MUST(LOAD(((watcher *)context)->is_set), "a watch that was taken away");
-  EXPECT(multicast_token_statistics(token, &stats), OK | INVALID_HANDLE);
+  EXPECT(multicast_token_get_stats(token, &stats), OK | INVALID_HANDLE);
   if (one_in(100)) {
     usleep(300);
     MUST(LOAD(((watcher *)context)->is_set), "a watch that was taken away meanwhile");
@@ -158,7 +158,7 @@ static void be_notified_of_crowd(void *context, multicast target, uint64_t count
                              multicast_function function, uint64_t most) {
   multicast_token none = {0};
   MUST((label != NULL) + (function != NULL) == (most != 0), "the label or the function of most");
-  MUST(target.id != 0 && count >= 2 && most <= count, "a crowd");
+  MUST(target.id != 0 && count >= 2 && most <= count, "a listener warning");
   MUST(label == NULL || strlen(label) < 64, "a label");
   look(context, none);
 }
@@ -169,8 +169,8 @@ static multicast_watch watch_with(watcher *w) {
   watch.slow_ns = 1 + random_below(100000);
   watch.slow = watch.stuck = be_notified_slow;
   if (one_in(2)) watch.called = be_notified;
-  if (one_in(2)) watch.crowded = be_notified_of_crowd;
-  watch.crowded_count = random_below(6);
+  if (one_in(2)) watch.listener_warning = be_notified_of_crowd;
+  watch.listener_warning_count = random_below(6);
   return watch;
 }
 
@@ -421,7 +421,7 @@ OPERATION("removals with a time limit", 25) {
       EXPECT(multicast_remove_every(m, listed[0]), OK | PENDING | INVALID_HANDLE | NOT_FOUND);
       return;
     case 1:
-      EXPECT(multicast_remove_within(m, listed[0], timeout),
+      EXPECT(multicast_remove_every_within(m, listed[0], timeout),
              OK | PENDING | INVALID_HANDLE | NOT_FOUND | TIMEOUT);
       return;
     case 2: count = multicast_remove_many_within(m, listed, (size_t)count, timeout, out); break;
@@ -482,11 +482,11 @@ OPERATION("a query", 40) {
     case 0: EXPECT_COUNT(multicast_count(m), OK | INVALID_HANDLE); break;
     case 1: (void)!multicast_is_valid(m); break;
     case 2: MUST(!multicast_contains(m, d), "a delegate that was never added"); break;
-    case 3: (void)!multicast_token_is_live(random_token()); break;
+    case 3: (void)!multicast_token_is_valid(random_token()); break;
     case 4: EXPECT_COUNT(multicast_lifetime_count(random_lifetime()), OK | INVALID_HANDLE); break;
     case 5: MUST(multicast_queue_fd(random_queue()) >= -1, "a descriptor"); break;
     case 6: EXPECT_COUNT(multicast_list(m, NULL, 0), OK | INVALID_HANDLE); break;
-    case 7: (void)!multicast_is_wanted(multicast_interest(m)); break;
+    case 7: (void)!multicast_has_listeners(multicast_listener_flag(m)); break;
     default:
       status = multicast_queue_get_stats(random_queue(), &s);
       EXPECT(status, OK | INVALID_HANDLE);
@@ -496,10 +496,10 @@ OPERATION("a query", 40) {
   }
 }
 
-OPERATION("multicast_token_get", 20) {
+OPERATION("multicast_token_get_registration", 20) {
   multicast_registration r = MULTICAST_REGISTRATION_INIT;
   multicast_token t = random_token();
-  multicast_status status = multicast_token_get(t, &r);
+  multicast_status status = multicast_token_get_registration(t, &r);
   EXPECT(status, OK | INVALID_HANDLE);
   if (status != MULTICAST_OK) return;
   MUST(r.token.id == t.id && r.target.id != 0 && r.delegate.function != NULL,

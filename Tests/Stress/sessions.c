@@ -171,7 +171,7 @@ OPERATION("a session with contexts of one kind", 8) {
   MUST(heard != NULL, "memory");
   heard->references = 2;
   options.context = heard;
-  options.interest = one_in(2) ? hear : NULL;
+  options.listeners_changed = one_in(2) ? hear : NULL;
   options.release = release_listeners;
   multicast m = make_multicast_of_contexts(&options);
   MUST(m.id != 0, "a multicast");

@@ -171,8 +171,8 @@ static void own_watch(void) {
   watch.context = &called;
   watch.called = count_call;
   watch.slow = count_slow;
-  watch.crowded = count_crowd;
-  watch.crowded_count = 2;
+  watch.listener_warning = count_crowd;
+  watch.listener_warning_count = 2;
   CHECK(multicast_set_watch(all, &watch) == MULTICAST_OK);
   CHECK(multicast_add(crowd, second, NULL, NULL) == MULTICAST_OK);
   CHECK(crowds == 1);

@@ -147,7 +147,7 @@ class call_range<void(Args...), Given...> {
   }
 
   bool has_next() noexcept {
-    while (next_ < tokens_.size() && !is_called_ && !multicast_token_is_live(tokens_[next_])) {
+    while (next_ < tokens_.size() && !is_called_ && !multicast_token_is_valid(tokens_[next_])) {
       ++next_;
     }
     return next_ < tokens_.size();

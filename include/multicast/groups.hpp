@@ -40,7 +40,7 @@ class members final : public group {
   void drop_dead() {
     std::vector<multicast_token> live;
     for (const multicast_token token : tokens_) {
-      if (multicast_token_is_live(token)) live.push_back(token);
+      if (multicast_token_is_valid(token)) live.push_back(token);
     }
     tokens_.swap(live);
   }

@@ -42,7 +42,7 @@ class observer {
   size_t count() const {
     const multicast_lifetime all = {id_.load(std::memory_order_acquire)};
     const detail::kept_token *const kept = kept_.load(std::memory_order_acquire);
-    const size_t one = kept != nullptr && multicast_token_is_live(kept->get()) ? 1 : 0;
+    const size_t one = kept != nullptr && multicast_token_is_valid(kept->get()) ? 1 : 0;
     return one + (all.id == 0 ? 0 : detail::count(multicast_lifetime_count(all)));
   }
   /// A lifetime that ends with the object. It is made by the first use.

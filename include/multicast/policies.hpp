@@ -23,16 +23,17 @@ enum class reentry : multicast_reentry {
   defer_latest = MULTICAST_REENTRY_LATEST  ///< As `defer`, but only the newest invocation.
 };
 
-/// The function that hears whether a signal is wanted: takes a bool, or is none. Copied and
-/// compared with nullptr as a std::function<void(bool)>, which takes longer to compile.
+/// Holds the function that is called when a signal gets its first delegate or loses its last one:
+/// takes a bool, or is empty. Copied and compared with nullptr like a std::function<void(bool)>,
+/// which takes longer to compile.
 /// @since 1.1
-class interest_function {
+class listeners_changed_function {
  public:
   /// None.
   ///
   /// Cost:      O(1), no call.
   /// @since 1.1
-  interest_function(std::nullptr_t = nullptr) noexcept {}
+  listeners_changed_function(std::nullptr_t = nullptr) noexcept {}
   /// A callable; none, if it is null.
   ///
   /// @param function  Copied or moved from.
@@ -40,22 +41,22 @@ class interest_function {
   /// Cost:      one allocation.
   /// @since 1.1
   template <typename F,
-            std::enable_if_t<!std::is_base_of_v<interest_function, std::decay_t<F>> &&
+            std::enable_if_t<!std::is_base_of_v<listeners_changed_function, std::decay_t<F>> &&
                                  std::is_invocable_v<std::decay_t<F> &, bool>,
                              int> = 0>
-  interest_function(F &&function) {
+  listeners_changed_function(F &&function) {
     if (detail::is_null(function)) return;
     told_ = new held<std::decay_t<F>>(std::forward<F>(function));
   }
-  interest_function(const interest_function &other)
+  listeners_changed_function(const listeners_changed_function &other)
       : told_(other.told_ == nullptr ? nullptr : other.told_->copy()) {}
-  interest_function(interest_function &&other) noexcept
+  listeners_changed_function(listeners_changed_function &&other) noexcept
       : told_(std::exchange(other.told_, nullptr)) {}
-  interest_function &operator=(interest_function other) noexcept {
+  listeners_changed_function &operator=(listeners_changed_function other) noexcept {
     std::swap(told_, other.told_);
     return *this;
   }
-  ~interest_function() { delete told_; }
+  ~listeners_changed_function() { delete told_; }
 
   /// Whether there is one.
   ///
@@ -66,16 +67,16 @@ class interest_function {
   explicit operator bool() const noexcept { return told_ != nullptr; }
   /// Calls it. There must be one.
   ///
-  /// @param wanted  The argument.
+  /// @param has_listeners  The argument.
   ///
   /// Cost:      that of the call.
   /// @since 1.1
-  void operator()(bool wanted) const { told_->tell(wanted); }
+  void operator()(bool has_listeners) const { told_->tell(has_listeners); }
 
  private:
   struct any {
     virtual any *copy() const = 0;
-    virtual void tell(bool wanted) = 0;
+    virtual void tell(bool has_listeners) = 0;
     virtual ~any() = default;
   };
   template <typename F>
@@ -84,8 +85,8 @@ class interest_function {
     explicit held(const F &given) : function(given) {}
     explicit held(F &&given) : function(std::move(given)) {}
     any *copy() const override { return new held(function); }
-    void tell(bool wanted) override {
-      static_cast<void>(detail::invoke(function, wanted));
+    void tell(bool has_listeners) override {
+      static_cast<void>(detail::invoke(function, has_listeners));
     }
   };
 
@@ -115,11 +116,11 @@ struct policies {
   /// signal, nothing is kept.
   /// @since 1.1
   uint32_t replay = 0;
-  /// Told true when the first delegate has come, false when the last one has gone; see
-  /// multicast_create_options. What it throws goes to the handler of set_exception_handler()
+  /// Called with true when the first delegate has been added, with false when the last one has been
+  /// removed; see multicast_create_options. Exceptions go to the handler of set_exception_handler()
   /// (default: none).
   /// @since 1.1
-  interest_function interest = {};
+  listeners_changed_function listeners_changed = {};
 };
 
 }  // namespace mcast

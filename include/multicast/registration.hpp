@@ -52,13 +52,13 @@ class registration {
   /// Cost:      as remove().
   /// @since 1.1
   auto disconnect() const noexcept { return remove(); }
-  /// The same as is_live().
+  /// The same as is_valid().
   ///
-  /// @return is_live().
+  /// @return is_valid().
   ///
-  /// Cost:      as is_live().
+  /// Cost:      as is_valid().
   /// @since 1.1
-  bool connected() const noexcept { return is_live(); }
+  bool connected() const noexcept { return is_valid(); }
   /// Removes the delegate without waiting.
   ///
   /// @return As multicast_token_remove_nowait().
@@ -102,7 +102,7 @@ class registration {
   /// @since 1.1
   bool is_paused() const noexcept {
     multicast_registration all = MULTICAST_REGISTRATION_INIT;
-    return multicast_token_get(token_, &all) == MULTICAST_OK && all.is_paused;
+    return multicast_token_get_registration(token_, &all) == MULTICAST_OK && all.is_paused;
   }
   /// Whether the delegate is registered, and the objects that it tracks live. If one of them is
   /// dead, removes it.
@@ -112,17 +112,17 @@ class registration {
   /// Cost:      O(1), no lock. If it tracks objects, or its hash is that of one that has tracked
   ///            some: two short locks; and if it is paused or called once: as multicast_prune().
   /// @since 1.0
-  bool is_live() const noexcept {
-    if (!multicast_token_is_live(token_)) return false;
+  bool is_valid() const noexcept {
+    if (!multicast_token_is_valid(token_)) return false;
     return !detail::may_be_mortal(token_) || detail::is_alive(token_);
   }
-  /// The same as is_live().
+  /// The same as is_valid().
   ///
-  /// @return is_live().
+  /// @return is_valid().
   ///
-  /// Cost:      as is_live().
+  /// Cost:      as is_valid().
   /// @since 1.1
-  explicit operator bool() const noexcept { return is_live(); }
+  explicit operator bool() const noexcept { return is_valid(); }
   /// The counts of its calls while they were watched; see mcast::watch.
   ///
   /// @return The numbers; all zero if there was no watch.
@@ -132,7 +132,7 @@ class registration {
   /// @since 1.1
   call_statistics statistics() const {
     multicast_token_stats stats = MULTICAST_TOKEN_STATS_INIT;
-    detail::check(multicast_token_statistics(token_, &stats));
+    detail::check(multicast_token_get_stats(token_, &stats));
     return {stats.calls, detail::duration(stats.total_ns), detail::duration(stats.longest_ns),
             stats.queued, stats.dropped};
   }
@@ -146,7 +146,8 @@ class registration {
   template <typename Signal>
   bool belongs_to(const Signal &s) const noexcept {
     multicast_registration all = MULTICAST_REGISTRATION_INIT;
-    return multicast_token_get(token_, &all) == MULTICAST_OK && all.target.id == s.handle().id;
+    return multicast_token_get_registration(token_, &all) == MULTICAST_OK &&
+           all.target.id == s.handle().id;
   }
   /// Its token, for the functions of multicast.h.
   ///
@@ -222,11 +223,11 @@ class [[nodiscard]] scoped_registration
   registration get() const noexcept { return registration(handle_); }
   /// Whether the registration is live.
   ///
-  /// @return registration::is_live().
+  /// @return registration::is_valid().
   ///
-  /// Cost:      as registration::is_live().
+  /// Cost:      as registration::is_valid().
   /// @since 1.1
-  explicit operator bool() const noexcept { return get().is_live(); }
+  explicit operator bool() const noexcept { return get().is_valid(); }
   /// Gives up the registration: it stays.
   ///
   /// @return The registration.

@@ -115,7 +115,7 @@ struct tracked {
 namespace MULTICAST_HPP_NAMESPACE {
 
 /// A callable that is called only while all of the objects live. When one of them is dead, the
-/// delegate is removed: by the next invocation, size() or is_live().
+/// delegate is removed: by the next invocation, size() or is_valid().
 ///
 /// @param function  Copied or moved from.
 /// @param objects   Each a std::shared_ptr or std::weak_ptr, or a pointer with a to_weak(). Each

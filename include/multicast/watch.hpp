@@ -40,18 +40,19 @@ struct watch_options {
   /// @since 1.1
   std::function<void(registration which, uint32_t event, std::chrono::nanoseconds elapsed)>
       called = {};
-  /// How many delegates of one signal are a crowd (default: 0, never; 1 is taken as 2).
+  /// The number of delegates at which `listener_warning` is called (default: 0, never; 1 is taken
+  /// as 2).
   /// @since 1.1
-  uint64_t crowded_count = 0;
-  /// A signal has grown to `crowded_count` delegates, or to twice, four times as many and so on:
-  /// notified once for each of these numbers, by the thread that adds. `count` is how many it has;
-  /// `most` of them have the same `label`, or none and the same `function` of the library's C
-  /// interface, which a debugger names. Both are null if no more than one in nine have the same.
-  /// `label` is valid until this returns (default: none).
+  uint64_t listener_warning_count = 0;
+  /// A signal has grown to `listener_warning_count` delegates, or to twice, four times as many and
+  /// so on. Called once for each of these numbers, by the thread that adds. `count` is how many
+  /// delegates there are; `most` of them have the same `label`, or no label and the same `function` of the C
+  /// interface, which a debugger can name. Both are null if no more than one delegate in nine has
+  /// the same. `label` is valid until this returns (default: none).
   /// @since 1.1
   std::function<void(multicast target, uint64_t count, const char *label,
                      multicast_function function, uint64_t most)>
-      crowded = {};
+      listener_warning = {};
 };
 
 /// A watch until the end of a scope: of a signal, or of all signals and multicasts of the process.
@@ -137,8 +138,8 @@ class [[nodiscard]] watch {
                                      detail::duration(elapsed));
       };
     }
-    given.crowded_count = how.crowded_count;
-    if (how.crowded) given.crowded = pass<&watch_options::crowded>;
+    given.listener_warning_count = how.listener_warning_count;
+    if (how.listener_warning) given.listener_warning = pass<&watch_options::listener_warning>;
     detail::watched &all = detail::all_watched();
     const uintptr_t number =
         all.add(target.id, std::make_shared<const watch_options>(std::move(how)));

@@ -35,76 +35,76 @@ public func multicast_broadcaster_default() -> multicast_broadcaster {
 
 @_cdecl("multicast_broadcaster_register") @implementation
 public func multicast_broadcaster_register(
-  _ broadcaster: multicast_broadcaster, _ protocol: UnsafePointer<CChar>?,
+  _ broadcaster: multicast_broadcaster, _ name: UnsafePointer<CChar>?,
   _ observer: multicast_delegate, _ options: UnsafePointer<multicast_add_options>?,
   _ out: UnsafeMutablePointer<multicast_token>?
 ) -> multicast_status {
   var observer = observer
   return Broadcaster.register(
-    broadcaster.handle, `protocol`, &observer, 1, Options.read(options), out
+    broadcaster.handle, name, &observer, 1, Options.read(options), out
   ).code
 }
 
 @_cdecl("multicast_broadcaster_register_many") @implementation
 public func multicast_broadcaster_register_many(
-  _ broadcaster: multicast_broadcaster, _ protocol: UnsafePointer<CChar>?,
+  _ broadcaster: multicast_broadcaster, _ name: UnsafePointer<CChar>?,
   _ observers: UnsafePointer<multicast_delegate>?, _ count: Int,
   _ options: UnsafePointer<multicast_add_options>?, _ out: UnsafeMutablePointer<multicast_token>?
 ) -> multicast_status {
   guard NewDelegates.allows(count) else { return Status.limit.code }
   return Broadcaster.register(
-    broadcaster.handle, `protocol`, observers, count, Options.read(options), out
+    broadcaster.handle, name, observers, count, Options.read(options), out
   ).code
 }
 
 @_cdecl("multicast_broadcaster_unregister") @implementation
 public func multicast_broadcaster_unregister(
-  _ broadcaster: multicast_broadcaster, _ protocol: UnsafePointer<CChar>?,
+  _ broadcaster: multicast_broadcaster, _ name: UnsafePointer<CChar>?,
   _ observer: multicast_delegate
 ) -> multicast_status {
   code { () throws(Status) in
-    try Broadcaster.unregister(broadcaster.handle, `protocol`, observer)
+    try Broadcaster.unregister(broadcaster.handle, name, observer)
   }
 }
 
 @_cdecl("multicast_broadcaster_unregister_all") @implementation
 public func multicast_broadcaster_unregister_all(
-  _ broadcaster: multicast_broadcaster, _ protocol: UnsafePointer<CChar>?
+  _ broadcaster: multicast_broadcaster, _ name: UnsafePointer<CChar>?
 ) -> Int64 {
   counting { () throws(Status) in
-    try Broadcaster.unregisterAll(broadcaster.handle, `protocol`)
+    try Broadcaster.unregisterAll(broadcaster.handle, name)
   }
 }
 
 @_cdecl("multicast_broadcaster_unregister_context") @implementation
 public func multicast_broadcaster_unregister_context(
-  _ broadcaster: multicast_broadcaster, _ protocol: UnsafePointer<CChar>?,
+  _ broadcaster: multicast_broadcaster, _ name: UnsafePointer<CChar>?,
   _ context: UnsafeMutableRawPointer?
 ) -> Int64 {
   counting { () throws(Status) in
-    try Broadcaster.unregisterAll(broadcaster.handle, `protocol`, .context(context))
+    try Broadcaster.unregisterAll(broadcaster.handle, name, .context(context))
   }
 }
 
 @_cdecl("multicast_broadcaster_notify") @implementation
 @_optimize(speed)
 public func multicast_broadcaster_notify(
-  _ broadcaster: multicast_broadcaster, _ protocol: UnsafePointer<CChar>?, _ event: UInt32,
+  _ broadcaster: multicast_broadcaster, _ name: UnsafePointer<CChar>?, _ event: UInt32,
   _ payload: UnsafeRawPointer?, _ size: Int
 ) -> Int64 {
   guard payload != nil || size == 0 else { return Status.invalidArgument.count }
   return Broadcaster.notify(
-    broadcaster.handle, `protocol`, Invocation(event: event, payload: payload, size: size))
+    broadcaster.handle, name, Invocation(event: event, payload: payload, size: size))
 }
 
 @_cdecl("multicast_broadcaster_deliver") @implementation
 public func multicast_broadcaster_deliver(
-  _ broadcaster: multicast_broadcaster, _ protocol: UnsafePointer<CChar>?, _ event: UInt32,
+  _ broadcaster: multicast_broadcaster, _ name: UnsafePointer<CChar>?, _ event: UInt32,
   _ payload: UnsafeRawPointer?, _ size: Int
 ) -> Int64 {
   guard payload != nil || size == 0 else { return Status.invalidArgument.count }
   return Broadcaster.deliver(
-    broadcaster.handle, `protocol`, Invocation(event: event, payload: payload, size: size))
+    broadcaster.handle, name, Invocation(event: event, payload: payload, size: size))
 }
 
 @_cdecl("multicast_broadcaster_attach") @implementation
@@ -116,10 +116,10 @@ public func multicast_broadcaster_attach(
 
 @_cdecl("multicast_broadcaster_multicast") @implementation
 public func multicast_broadcaster_multicast(
-  _ broadcaster: multicast_broadcaster, _ protocol: UnsafePointer<CChar>?
+  _ broadcaster: multicast_broadcaster, _ name: UnsafePointer<CChar>?
 ) -> multicast {
   multicast(
     id: creating { () throws(Status) in
-      try Broadcaster.multicast(broadcaster.handle, `protocol`)
+      try Broadcaster.multicast(broadcaster.handle, name)
     })
 }

@@ -106,8 +106,8 @@ public func multicast_remove_every(
   code { () throws(Status) in try slot(of: target).removeEvery(.equal(delegate)) }
 }
 
-@_cdecl("multicast_remove_within") @implementation
-public func multicast_remove_within(
+@_cdecl("multicast_remove_every_within") @implementation
+public func multicast_remove_every_within(
   _ target: multicast, _ delegate: multicast_delegate, _ timeout_ns: UInt64
 ) -> multicast_status {
   code { () throws(Status) in
@@ -203,12 +203,12 @@ public func multicast_list(
   return counting { () throws(Status) in try target.list(into: out, capacity: capacity) }
 }
 
-@_cdecl("multicast_interest") @implementation
-public func multicast_interest(_ target: multicast) -> UnsafePointer<UInt32>? {
+@_cdecl("multicast_listener_flag") @implementation
+public func multicast_listener_flag(_ target: multicast) -> UnsafePointer<UInt32>? {
   guard let target = Multicast(slotOf: target.handle), target.isCurrent else {
-    return Multicast.noInterest
+    return Multicast.noListenerFlag
   }
-  return target.interest
+  return target.listenerFlag
 }
 
 // MARK: - Invoking
@@ -267,8 +267,8 @@ public func multicast_invoke_with(
 
 @_cdecl("multicast_broadcaster_notify_with") @implementation
 public func multicast_broadcaster_notify_with(
-  _ broadcaster: multicast_broadcaster, _ protocol: UnsafePointer<CChar>?,
+  _ broadcaster: multicast_broadcaster, _ name: UnsafePointer<CChar>?,
   _ how: UnsafePointer<multicast_invocation>?, _ out: UnsafeMutablePointer<multicast_outcome>?
 ) -> Int64 {
-  InvocationTarget.name(`protocol`, of: broadcaster.handle).invoke(how, out)
+  InvocationTarget.name(name, of: broadcaster.handle).invoke(how, out)
 }

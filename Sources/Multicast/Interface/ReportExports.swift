@@ -8,8 +8,8 @@ public func multicast_set_watch(
   code { () throws(Status) in try Watch.set(target.handle, watch) }
 }
 
-@_cdecl("multicast_token_statistics") @implementation
-public func multicast_token_statistics(
+@_cdecl("multicast_token_get_stats") @implementation
+public func multicast_token_get_stats(
   _ token: multicast_token, _ out: UnsafeMutablePointer<multicast_token_stats>?
 ) -> multicast_status {
   CallStatistics.read(token.handle, into: out).code

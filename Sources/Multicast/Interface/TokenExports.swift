@@ -1,7 +1,7 @@
 import MulticastHeader
 
-@_cdecl("multicast_token_is_live") @implementation
-public func multicast_token_is_live(_ token: multicast_token) -> Bool {
+@_cdecl("multicast_token_is_valid") @implementation
+public func multicast_token_is_valid(_ token: multicast_token) -> Bool {
   Registration.isLive(token.handle)
 }
 
@@ -39,8 +39,8 @@ public func multicast_token_current() -> multicast_token {
   return multicast_token(id: token?.rawValue ?? 0)
 }
 
-@_cdecl("multicast_token_get") @implementation
-public func multicast_token_get(
+@_cdecl("multicast_token_get_registration") @implementation
+public func multicast_token_get_registration(
   _ token: multicast_token, _ out: UnsafeMutablePointer<multicast_registration>?
 ) -> multicast_status {
   Registration.read(token.handle, into: out).code

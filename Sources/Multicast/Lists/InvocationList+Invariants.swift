@@ -10,8 +10,8 @@ import Synchronization
       check.that(live <= count, "live entries are entries", live, count)
       check.that(header.next == nil, "the current list is not retired")
       check.that(
-        header.limit == min(header.capacity, header.crowd &- 1),
-        "the limit is below the next crowd", header.limit, header.crowd)
+        header.limit == min(header.capacity, header.warningCount &- 1),
+        "the limit is below the count of the next warning", header.limit, header.warningCount)
       if Check.reach() < count { return checkNewest(multicast, check) }
 
       var alive: UInt32 = 0

@@ -22,12 +22,12 @@ struct InvocationList {
     /// The place behind the last entry that has an older place.
     var oldEnd: UInt32
     /// Up to which count an add appends without a look: the capacity; less where a watch is to be
-    /// notified of a crowd.
+    /// notified by a listener warning.
     var limit: UInt32
     /// The handle of the multicast. Its slot may have another occupant before this list is freed.
     var owner: Handle
-    /// Once retired: twice the epoch, plus `needsFence`. Before: `crowd`, and above 32 bits
-    /// `crowdWatch`.
+    /// Once retired: twice the epoch, plus `needsFence`. Before: `warningCount`, and above 32 bits
+    /// `warningWatch`.
     private var retirement: UInt64
     var next: Address?
 
@@ -39,13 +39,13 @@ struct InvocationList {
 
     /// Of the current list: how many live delegates a watch is notified of next; 0: not known.
     /// As many do not fit below the limit.
-    var crowd: UInt32 { UInt32(truncatingIfNeeded: retirement) }
+    var warningCount: UInt32 { UInt32(truncatingIfNeeded: retirement) }
     /// The number of that watch. A list may still have the number of a watch that was replaced.
-    var crowdWatch: UInt32 { UInt32(truncatingIfNeeded: retirement >> 32) }
+    var warningWatch: UInt32 { UInt32(truncatingIfNeeded: retirement >> 32) }
 
-    mutating func setCrowd(_ crowd: UInt32, of watch: UInt32) {
-      retirement = UInt64(watch) << 32 | UInt64(crowd)
-      limit = min(capacity, crowd &- 1)
+    mutating func setWarning(_ count: UInt32, of watch: UInt32) {
+      retirement = UInt64(watch) << 32 | UInt64(count)
+      limit = min(capacity, count &- 1)
     }
 
     mutating func retire(at epoch: Epoch, needsFence: Bool) {

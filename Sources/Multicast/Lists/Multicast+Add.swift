@@ -94,7 +94,7 @@ extension Multicast {
   func add(_ new: inout NewDelegates) throws(Status) -> Bool {
     if new.count == 0 { return isCurrent }
     var removal = Removal(from: self)
-    var crowd: Crowd? = nil
+    var warning: ListenerWarning? = nil
     let stripe = self.stripe
     stripe.lock()
     guard isCurrent else {
@@ -114,7 +114,7 @@ extension Multicast {
         }
         insert(new, &registrations, spare, &removal)  // nothing can fail from here on
         if let replay = new.replay { begin(replay, new) }
-        if Watch.areCrowdsTold { crowd = Crowd(in: self) }
+        if Watch.areListenerWarningsSet { warning = ListenerWarning(in: self) }
         checkInvariants()
       } catch {
         while let registration = registrations.pop() {
@@ -132,7 +132,7 @@ extension Multicast {
     // Equal delegates that were replaced may still be called. That is not waited for.
     _ = removal.complete(.none)
     Policies.notify(self)
-    crowd?.notify()
+    warning?.notify()
     return true
   }
 

@@ -9,7 +9,7 @@ extension Multicast: Checked {
       // The slot may have no occupant.
       guard isCurrent, handle.isOfMulticast else { return }
       list?.checkCurrent(self, check)
-      checkInterest(check)
+      checkListenerFlag(check)
       let invoker = invokerNumber & ~(Self.special | Self.open)
       check.that(
         invoker <= Self.multipleInvokers, "the invoker is none, one thread, or several", invoker)

@@ -15,7 +15,7 @@ extension Multicast {
     guard let old = self.list else { return setList(list) }
     if let list {
       old.passIndex(to: list)
-      list.header.setCrowd(old.header.crowd, of: old.header.crowdWatch)  //~ crowd_not_passed_on
+      list.header.setWarning(old.header.warningCount, of: old.header.warningWatch)  //~ listener_warning_not_passed_on
     }
     if isQuiescent(removal.thread) {
       setList(list)
@@ -56,7 +56,7 @@ extension Multicast {
 
   @_optimize(speed)
   private func grow(_ old: InvocationList) throws(Status) -> Bool {
-    if Watch.areCrowdsTold { return false }
+    if Watch.areListenerWarningsSet { return false }
     if old.dead > 0 || !old.canAppend(priority: 0) || !isQuiescent(.current) { return false }
     let larger = try InvocationList.allocate(for: old.count &+ 1, owner: handle)
     _ = old.copyLive(to: larger)

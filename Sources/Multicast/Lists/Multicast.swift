@@ -160,7 +160,7 @@ extension Multicast {
   static func initialize(
     _ storage: UnsafeMutablePointer<Storage>, _ handle: Handle, _ special: UInt64
   ) {
-    clearInterest(storage)
+    clearListenerFlag(storage)
     //~ invoker_not_reset
     storage.pointee.invoker.store(handle.rawValue &+ special, ordering: .relaxed)
   }

@@ -15,14 +15,14 @@ extension SlabDirectory {
 
   /// If several pools share the directory: the number of slabs at which free slabs are collected
   /// before one is added.
-  var crowdedAt: UInt32 { max(state.pointee.crowded_at, Self.crowd) }
-  private static let crowd: UInt32 = 4096
+  var collectsAt: UInt32 { max(state.pointee.collects_at, Self.manySlabs) }
+  private static let manySlabs: UInt32 = 4096
 
   /// Called when the free slabs of all pools were collected. Not again until there are twice as
   /// many slabs as were in use: so this costs O(1) for each slot that is taken.
   func didCollect() {
     let used = slabCount &- state.pointee.free_count
-    state.pointee.crowded_at = min(Self.capacity, max(slabCount, used &* 2) &+ Self.crowd)
+    state.pointee.collects_at = min(Self.capacity, max(slabCount, used &* 2) &+ Self.manySlabs)
   }
 
   private func slab(_ number: UInt32) -> UnsafeMutablePointer<shims_slab> {

@@ -74,7 +74,7 @@ struct SlotPool {
       let number = state.pointee.slab_shift
       slab = try directory.addSlab(
         shift: min(smallestSlabShift &+ number / slabsOfASize, SlabDirectory.largestShift),
-        limit: sharesDirectory ? directory.crowdedAt : SlabDirectory.capacity)
+        limit: sharesDirectory ? directory.collectsAt : SlabDirectory.capacity)
       state.pointee.slab_shift &+= 1
     }
     setUnused(directory.indices(ofSlab: slab.unsafelyUnwrapped))

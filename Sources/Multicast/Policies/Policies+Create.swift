@@ -10,7 +10,7 @@ struct CreateOptions {
   /// Whether it is as if there were no options.
   var isPlain: Bool {
     rules.word == 0 && given.label == nil && given.lock_context == nil
-      && given.release_context == nil && given.interest == nil && given.release == nil
+      && given.release_context == nil && given.listeners_changed == nil && given.release == nil
   }
 }
 
@@ -27,7 +27,8 @@ extension CreateOptions {
     self.given = options
     rules = Policies.Rules(
       reentry, isVisitOnly: options.flags & MULTICAST_VISIT_ONLY != 0,
-      hasInterest: options.interest != nil, hasReplay: options.replay != 0)
+      notifiesListenersChanged: options.listeners_changed != nil,
+      hasReplay: options.replay != 0)
   }
 }
 
@@ -41,15 +42,16 @@ extension Multicast {
     let options = try CreateOptions(given)
     if options.isPlain { return try create() }
     let notifier = Policies.Notifier(
-      function: options.given.interest.map { .interest($0) }, context: options.given.context,
+      function: options.given.listeners_changed.map { .listenersChanged($0) },
+      context: options.given.context,
       release: options.given.release)
     let policies = try Policies.make(options, notifier)
     do throws(Status) {
       return try create(.multicast) { storage, handle in
         initialize(storage, handle, withPolicies)
         policies.connect(to: storage, handle)
-        //~ interest_without_policies
-        if options.rules.keepInvocations { setInterestForever(storage) }
+        //~ listeners_changed_without_policies
+        if options.rules.keepInvocations { setListenerFlagForever(storage) }
       }
     } catch {
       policies.giveBack()
@@ -66,7 +68,8 @@ extension Multicast {
   ///
   /// - Returns: false if nothing was done.
   func observe(_ notifier: Policies.Notifier) throws(Status) -> Bool {
-    let rules = Policies.Rules(.recurse, isVisitOnly: false, hasInterest: true, hasReplay: false)
+    let rules = Policies.Rules(
+      .recurse, isVisitOnly: false, notifiesListenersChanged: true, hasReplay: false)
     let options = CreateOptions(given: multicast_create_options(), rules: rules)
     let policies = try Policies.make(options, notifier)
     stripe.lock()
@@ -86,7 +89,7 @@ extension Policies {
     _ options: CreateOptions, _ notifier: Notifier
   ) throws(Status) -> Policies {
     let rules = options.rules
-    if rules.hasInterest || rules.hasReplay { start() }
+    if rules.notifiesListenersChanged || rules.hasReplay { start() }
     let made = try pool.create(.policies) { (storage: UnsafeMutablePointer<Storage>, _) in
       Policies(storage).write(options, notifier)
     }

@@ -75,21 +75,22 @@ struct Policies {
     enum Reentry: UInt32 { case recurse, refuse, postpone, latest }
 
     private static let visitOnly: UInt32 = 1 << 8
-    private static let interest: UInt32 = 1 << 9
+    private static let listenersChanged: UInt32 = 1 << 9
     private static let replay: UInt32 = 1 << 10
 
     let word: UInt32
 
     init(word: UInt32) { self.word = word }
-    init(_ reentry: Reentry, isVisitOnly: Bool, hasInterest: Bool, hasReplay: Bool) {
+    init(_ reentry: Reentry, isVisitOnly: Bool, notifiesListenersChanged: Bool, hasReplay: Bool) {
       word =
-        reentry.rawValue | (isVisitOnly ? Self.visitOnly : 0) | (hasInterest ? Self.interest : 0)
+        reentry.rawValue | (isVisitOnly ? Self.visitOnly : 0)
+        | (notifiesListenersChanged ? Self.listenersChanged : 0)
         | (hasReplay ? Self.replay : 0)
     }
 
     var reentry: Reentry { Reentry(rawValue: word & 0xFF).unsafelyUnwrapped }
     var isVisitOnly: Bool { word & Self.visitOnly != 0 }
-    var hasInterest: Bool { word & Self.interest != 0 }
+    var notifiesListenersChanged: Bool { word & Self.listenersChanged != 0 }
     var hasReplay: Bool { word & Self.replay != 0 }
     /// Whether delegates that are added later may get an invocation.
     var keepInvocations: Bool { hasReplay || reentry == .postpone || reentry == .latest }
@@ -139,7 +140,7 @@ extension Options {
     if given.release == nil { sharedRelease = policies.storage.pointee.releaseContext }
     // The end of a registration with details looks at the multicast that they name.
     let rules = policies.currentRules
-    isObserved = rules.hasInterest
+    isObserved = rules.notifiesListenersChanged
     isReplayed = rules.hasReplay && given.flags & MULTICAST_NO_REPLAY == 0
     let locks = policies.locks
     if isWeak || locks.lock == nil { return }

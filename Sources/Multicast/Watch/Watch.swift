@@ -27,11 +27,11 @@ struct Watch: Linked {
   /// Relaxed: see `updateAll`.
   static var ofAll: UInt64 { flag.load(ordering: .relaxed) }
 
-  /// How many watches are to be notified of crowds. The lock guards changes.
-  private static let crowdWatches = Atomic<UInt64>(0)
+  /// How many watches are to be given listener warnings. The lock guards changes.
+  private static let warningWatches = Atomic<UInt64>(0)
 
   /// Relaxed: as `ofAll`. A list that an add changes before it sees this is found by `updateAll`.
-  static var areCrowdsTold: Bool { crowdWatches.load(ordering: .relaxed) != 0 }
+  static var areListenerWarningsSet: Bool { warningWatches.load(ordering: .relaxed) != 0 }
 
   // MARK: - Setting
 
@@ -136,14 +136,16 @@ struct Watch: Linked {
 
   /// Counts a watch that is set, or taken away. The lock is held.
   private static func count(_ watch: UnsafeMutablePointer<Watch>, _ change: UInt64) {
-    guard watch.pointee.crowd != 0 else { return }
-    crowdWatches.store(
-      crowdWatches.load(ordering: .relaxed) &+ change, ordering: .relaxed)
+    guard watch.pointee.warningCount != 0 else { return }
+    warningWatches.store(
+      warningWatches.load(ordering: .relaxed) &+ change, ordering: .relaxed)
   }
 
   /// The first number of delegates that it is notified of; 0: of none.
-  var crowd: UInt32 {
-    let count = given.crowded == nil || given.crowded_count == 0 ? 0 : max(given.crowded_count, 2)
+  var warningCount: UInt32 {
+    let count =
+      given.listener_warning == nil || given.listener_warning_count == 0
+      ? 0 : max(given.listener_warning_count, 2)
     return UInt32(min(count, UInt64(UInt32.max)))
   }
 
@@ -294,10 +296,10 @@ extension Multicast {
     guard isCurrent, handle.isOfMulticast else { return }
     let watch = Watch.current(for: handle)
     invokerNumber = invokerNumber & ~Self.watched | (watch == nil ? 0 : Self.watched)
-    // With one of its own it goes on from the crowd that was notified last.
-    if isOfAll, let watch, !watch.target.isNone { return }  //~ crowd_of_own_reset
+    // With one of its own it goes on from the warning that was given last.
+    if isOfAll, let watch, !watch.target.isNone { return }  //~ listener_warning_of_own_reset
     // An add may have found the new watch already, and notified it.
-    if let list, let watch, list.header.crowdWatch == watch.number { return }  //~ crowd_set_again
-    list?.header.setCrowd(watch?.crowd ?? 0, of: watch?.number ?? 0)  //~ crowd_not_set
+    if let list, let watch, list.header.warningWatch == watch.number { return }  //~ listener_warning_set_again
+    list?.header.setWarning(watch?.warningCount ?? 0, of: watch?.number ?? 0)  //~ listener_warning_not_set
   }
 }

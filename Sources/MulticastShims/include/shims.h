@@ -114,7 +114,7 @@ typedef struct shims_directory {
   uint32_t slab_count;
   uint32_t free_count;
   uint32_t first_free;  // number + 1, or 0
-  uint32_t crowded_at;  // the slab count at which pools look for free slabs first; 0: the default
+  uint32_t collects_at;  // the slab count at which pools look for free slabs first; 0: the default
   shims_slab slabs[SHIMS_DIRECTORY_LENGTH];
   void *words[SHIMS_DIRECTORY_LENGTH];
 } shims_directory;
@@ -136,8 +136,8 @@ static inline shims_directory *shims_get_directory(size_t index) {
   return &shims_directories[index];
 }
 /* A word that is 0 for ever. */
-extern SHIMS_HIDDEN const uint32_t shims_no_interest;
-static inline const uint32_t *shims_get_no_interest(void) { return &shims_no_interest; }
+extern SHIMS_HIDDEN const uint32_t shims_no_listener_flag;
+static inline const uint32_t *shims_get_no_listener_flag(void) { return &shims_no_listener_flag; }
 
 static inline void *shims_get_words(shims_directory *directory) { return directory->words; }
 static inline shims_slab *shims_get_slab(shims_directory *directory, uint32_t slab) {

@@ -1,7 +1,7 @@
 // The names of well-known classes of this kind. Programs that use these names compile, and the
 // compiler offers to change them.
 extension MulticastDelegate {
-  /// As ``init(_:reference:label:interest:)``.
+  /// As ``init(_:reference:label:listenersChanged:)``.
   @available(*, deprecated, renamed: "init(_:)")
   public convenience init(delegates: [P]) { self.init(delegates) }
 

@@ -47,14 +47,14 @@ public final class MulticastDelegate<P> {
   ///   - delegates: The first delegates, in order.
   ///   - reference: How all delegates are held.
   ///   - label: A name for people, in ``debugDescription``; its first 63 bytes.
-  ///   - interest: Called with true when the first delegate has come, and with false when the last
-  ///     one has gone, on the thread that adds or removes: for a source that runs only while it has
-  ///     listeners. A weak delegate that has ended counts until it is detected. See
-  ///     ``prune()``.
+  ///   - listenersChanged: Called with true when the first delegate has been added, and with false
+  ///     when the last one has been removed, on the thread that adds or removes: for a source that
+  ///     runs only while it has listeners. A weak delegate that has been deallocated counts until
+  ///     the multicast detects that. See ``prune()``.
   /// - Complexity: O(delegates).
   public init(
     _ delegates: [P] = [], reference: Reference = .weak, label: String? = nil,
-    interest: (@Sendable (_ isWanted: Bool) -> Void)? = nil
+    listenersChanged: (@Sendable (_ hasListeners: Bool) -> Void)? = nil
   ) {
     var options = Multicast.Options.default
     if reference == .weak {
@@ -64,14 +64,15 @@ public final class MulticastDelegate<P> {
       options.unlockContext = WeakReference.unlock
       options.releaseContext = WeakReference.release
     }
-    target = Interest.createMulticast(&options, label, interest)
+    target = ListenersChanged.createMulticast(&options, label, listenersChanged)
     self.reference = reference
     for delegate in delegates { add(delegate) }
   }
 
   /// A strong multicast for a signal.
-  init(_ options: inout Multicast.Options, label: String?, interest: Interest.Body?) {
-    target = Interest.createMulticast(&options, label, interest)
+  init(_ options: inout Multicast.Options, label: String?, listenersChanged: ListenersChanged.Body?)
+  {
+    target = ListenersChanged.createMulticast(&options, label, listenersChanged)
     reference = .strong
   }
 

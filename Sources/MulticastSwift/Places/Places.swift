@@ -23,7 +23,7 @@ final class Places: Sendable {
     let (number, dropped) = entries.withLock { entries in
       var dropped: [Place] = []
       if entries.ofNumber.count >= entries.limit {
-        for (number, entry) in entries.ofNumber where entry.registration?.isLive == false {
+        for (number, entry) in entries.ofNumber where entry.registration?.isValid == false {
           dropped.append(entry.place)
           entries.ofNumber[number] = nil
         }

@@ -16,7 +16,7 @@ final class Work: @unchecked Sendable {
   }
 
   // Refused, dropped for newer work, or cleared.
-  deinit { if !isDone, let losses, registration.isLive { losses.add() } }
+  deinit { if !isDone, let losses, registration.isValid { losses.add() } }
 
   func run() {
     isDone = true

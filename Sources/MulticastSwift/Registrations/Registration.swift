@@ -25,7 +25,7 @@ public struct Registration: Hashable, Sendable {
   /// a call, or ``MulticastDelegate/prune()``, detects the end.
   ///
   /// - Complexity: O(1).
-  public var isLive: Bool { token.isLive }
+  public var isValid: Bool { token.isValid }
 
   /// Whether it is paused.
   ///

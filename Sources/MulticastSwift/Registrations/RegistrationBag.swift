@@ -26,7 +26,7 @@ public final class RegistrationBag: Sendable {
   /// How many registrations of the bag are live.
   ///
   /// - Complexity: O(registrations).
-  public var count: Int { content.withLock { $0.registrations.count { $0.isLive } } }
+  public var count: Int { content.withLock { $0.registrations.count { $0.isValid } } }
 
   /// Puts a registration in.
   ///
@@ -34,7 +34,7 @@ public final class RegistrationBag: Sendable {
   public func insert(_ registration: Registration) {
     content.withLock { content in
       if content.registrations.count >= content.limit {
-        content.registrations.removeAll { !$0.isLive }
+        content.registrations.removeAll { !$0.isValid }
         content.limit = 16 + 2 * content.registrations.count
       }
       content.registrations.append(registration)

@@ -87,7 +87,7 @@ extension Signal {
     let registration = add(
       Handler(channel, losses), priority: priority, lifetime, label)
     Task {
-      while let event = await channel.next(), registration.isLive { await body(event) }
+      while let event = await channel.next(), registration.isValid { await body(event) }
     }
     return registration
   }

@@ -25,18 +25,19 @@ public final class Signal<Event: Sendable>: Sendable {
   ///   - count: How many of the last events a closure or stream gets when it is added, before all
   ///     others, whatever other threads invoke meanwhile. 1: the current value.
   ///   - label: A name for people, in ``debugDescription``; its first 63 bytes.
-  ///   - interest: Called with true when the first closure or stream has come, and with false when
-  ///     the last one has gone: for a source that runs only while it has listeners.
+  ///   - listenersChanged: Called with true when the first closure or stream has been added, and
+  ///     with false when the last one has been removed: for a source that runs only while it has
+  ///     listeners.
   /// - Complexity: O(1).
   public init(
     replaying count: Int = 0, label: String? = nil,
-    interest: (@Sendable (_ isWanted: Bool) -> Void)? = nil
+    listenersChanged: (@Sendable (_ hasListeners: Bool) -> Void)? = nil
   ) {
     var options = Multicast.Options.default
     options.replay = UInt32(clamping: count)
     replays = options.replay > 0
     if !replays { options.flags = MULTICAST_VISIT_ONLY }
-    handlers = MulticastDelegate(&options, label: label, interest: interest)
+    handlers = MulticastDelegate(&options, label: label, listenersChanged: listenersChanged)
   }
 
   /// How many closures there are, paused ones included.

@@ -53,7 +53,8 @@ class Invocation(Structure):
 class CreateOptions(Structure):
     _fields_ = [
         ("struct_size", c_uint32), ("reentry", c_uint32), ("label", c_char_p),
-        ("replay", c_uint32), ("flags", c_uint32), ("context", c_void_p), ("interest", c_void_p),
+        ("replay", c_uint32), ("flags", c_uint32), ("context", c_void_p),
+        ("listeners_changed", c_void_p),
         ("release", c_void_p), ("lock_context", c_void_p), ("unlock_context", c_void_p),
         ("release_context", c_void_p)]
 

@@ -20,7 +20,7 @@ class Lifetime:
             self, lib.multicast_lifetime_end_within, self._handle, 0)
 
     @property
-    def is_live(self) -> bool:
+    def is_valid(self) -> bool:
         """True until it is ended."""
         return self._finalizer.alive
 

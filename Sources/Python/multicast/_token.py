@@ -84,7 +84,7 @@ class Token:
     # ---- What a user does ------------------------------------------------------------------------
 
     @property
-    def is_live(self) -> bool:
+    def is_valid(self) -> bool:
         """True until it is removed or its object is gone; with `once`, until its call begins."""
         return not self.ended and (self.target is None or self.target() is not None)
 

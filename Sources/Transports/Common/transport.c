@@ -6,18 +6,18 @@ static void count_refused(client *c) {
   pthread_mutex_unlock(&c->lock);
 }
 
-static multicast_status publish(void *context, const char *protocol, uint32_t event,
+static multicast_status publish(void *context, const char *name, uint32_t event,
                                 const void *payload, size_t size) {
   client *c = clients_at(context);
   if (c == NULL) return MULTICAST_ERROR_INVALID_HANDLE;
   if (client_is_in_child(c)) return MULTICAST_ERROR_STATE;
-  if (name_size(protocol) == 0 || (payload == NULL && size > 0))
+  if (name_size(name) == 0 || (payload == NULL && size > 0))
     return MULTICAST_ERROR_INVALID_ARGUMENT;
   if (size > c->settings.max_payload) {
     count_refused(c);
     return MULTICAST_ERROR_LIMIT;
   }
-  return c->engine->publish(c, protocol, event, (span){payload, size});
+  return c->engine->publish(c, name, event, (span){payload, size});
 }
 
 /* False: out of memory. */
@@ -30,19 +30,19 @@ static bool want(client *c, const char *name, bool is_wanted) {
   return is_done;
 }
 
-static multicast_status subscribe(void *context, const char *protocol) {
+static multicast_status subscribe(void *context, const char *name) {
   client *c = clients_at(context);
   if (c == NULL) return MULTICAST_ERROR_INVALID_HANDLE;
   if (client_is_in_child(c)) return MULTICAST_ERROR_STATE;
-  if (name_size(protocol) == 0) return MULTICAST_ERROR_INVALID_ARGUMENT;
-  if (!want(c, protocol, true)) return MULTICAST_ERROR_OUT_OF_MEMORY;
-  if (c->engine->observed != NULL) c->engine->observed(c, protocol);
+  if (name_size(name) == 0) return MULTICAST_ERROR_INVALID_ARGUMENT;
+  if (!want(c, name, true)) return MULTICAST_ERROR_OUT_OF_MEMORY;
+  if (c->engine->observed != NULL) c->engine->observed(c, name);
   return MULTICAST_OK;
 }
 
-static void unsubscribe(void *context, const char *protocol) {
+static void unsubscribe(void *context, const char *name) {
   client *c = clients_at(context);
-  if (c != NULL && !client_is_in_child(c) && name_size(protocol) > 0) want(c, protocol, false);
+  if (c != NULL && !client_is_in_child(c) && name_size(name) > 0) want(c, name, false);
 }
 
 /* The threads and their calls are not here: what is left are this reference and the inbox's. */

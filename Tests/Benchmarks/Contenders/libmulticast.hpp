@@ -8,7 +8,7 @@
 // The functions of the static library are linked under these names: see CMakeLists.txt.
 #define EACH_FUNCTION(X)                                                                       \
   X(create) X(destroy) X(add) X(add_many) X(remove) X(remove_all) X(contains) X(invoke)        \
-  X(token_remove) X(token_remove_nowait) X(token_pause) X(token_resume) X(interest)            \
+  X(token_remove) X(token_remove_nowait) X(token_pause) X(token_resume) X(listener_flag)       \
   X(queue_create) X(queue_destroy) X(queue_run) X(queue_wait) X(queue_fd)                      \
   X(queue_start) X(queue_stop) X(queue_get_stats) X(invoke_with)                               \
   X(broadcaster_create) X(broadcaster_destroy) X(broadcaster_register)                         \
@@ -40,7 +40,7 @@ template <class library> struct libmulticast_contender {
   using token = multicast_token;
 
   libmulticast_contender()
-      : handle(library::create()), interest(library::interest(handle)) {}
+      : handle(library::create()), flag(library::listener_flag(handle)) {}
   ~libmulticast_contender() { library::destroy(handle); }
   libmulticast_contender(const libmulticast_contender &) = delete;
 
@@ -61,12 +61,12 @@ template <class library> struct libmulticast_contender {
   bool contains(multicast_function function, void *context) {
     return library::contains(handle, {function, context});
   }
-  bool is_wanted() { return multicast_is_wanted(interest); }
+  bool is_wanted() { return multicast_has_listeners(flag); }
   void invoke(uint32_t event, const void *payload, size_t size) {
     library::invoke(handle, event, payload, size);
   }
 
  private:
   multicast handle;
-  const uint32_t *interest;
+  const uint32_t *flag;
 };

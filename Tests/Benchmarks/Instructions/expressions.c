@@ -98,9 +98,9 @@ static void make_named(void) {
         MULTICAST_OK);
   CHECK(multicast_broadcaster_notify(broadcaster, "org.example.Name", 1, NULL, 0) == 1);
 }
-static multicast_status publish(void *context, const char *protocol, uint32_t event,
+static multicast_status publish(void *context, const char *name, uint32_t event,
                                 const void *payload, size_t size) {
-  (void)context, (void)protocol, (void)payload;
+  (void)context, (void)name, (void)payload;
   counters[0] += event + size;
   return MULTICAST_OK;
 }

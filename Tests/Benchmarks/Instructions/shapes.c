@@ -250,7 +250,7 @@ static void make_watched(size_t size) {
 static void read_statistics(size_t size) {
   multicast_token_stats stats = MULTICAST_TOKEN_STATS_INIT;
   for (size_t i = 0; i < size; i++) {
-    CHECK(multicast_token_statistics(tokens[i], &stats) == MULTICAST_OK);
+    CHECK(multicast_token_get_stats(tokens[i], &stats) == MULTICAST_OK);
     CHECK(stats.calls == 1);
   }
 }
@@ -295,8 +295,8 @@ static void resume_all(size_t size) {
 static void ask_tokens(size_t size) {
   multicast_registration registration = multicast_registration_default();
   for (size_t i = 0; i < size; i++) {
-    CHECK(multicast_token_is_live(tokens[i]));
-    CHECK(multicast_token_get(tokens[i], &registration) == MULTICAST_OK);
+    CHECK(multicast_token_is_valid(tokens[i]));
+    CHECK(multicast_token_get_registration(tokens[i], &registration) == MULTICAST_OK);
     CHECK(multicast_token_invoke(tokens[i], 0, NULL, 0) == 1);
   }
 }
@@ -517,7 +517,7 @@ static void end_broadcaster(size_t size) {
 static void make_broadcaster(size_t size) {
   make_names(0);
 }
-static multicast_status publish(void *context, const char *protocol, uint32_t event,
+static multicast_status publish(void *context, const char *name, uint32_t event,
                                 const void *payload, size_t size) {
   return MULTICAST_OK;
 }

@@ -80,8 +80,8 @@ void remove_object(size_t size) {
   s.remove_object(w);
   end();
 }
-// is_live() of a signal with many delegates, while another one, and then this one, tracks objects.
-void is_live(size_t size) {
+// is_valid() of a signal with many delegates, while another one, and then this one, tracks objects.
+void is_valid(size_t size) {
   signal s, other;
   window w;
   std::vector<size_t> data(size);
@@ -92,7 +92,7 @@ void is_live(size_t size) {
   const mcast::registration tracked = s.add(object, [] {});
   begin();
   for (int i = 0; i < 64; ++i) {
-    if (!all[0].is_live() || !tracked.is_live()) std::abort();
+    if (!all[0].is_valid() || !tracked.is_valid()) std::abort();
   }
   end();
 }

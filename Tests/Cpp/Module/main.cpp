@@ -80,7 +80,7 @@ int main() {
     const mcast::watch here(doors, how);
     doors(1);
     const mcast::registration door = doors.add([](int) {});
-    CHECK(static_cast<bool>(doors.interest()));
+    CHECK(static_cast<bool>(doors.listener_flag()));
     const mcast::registration late = doors.add([](int) {}, mcast::no_replay);
     doors(2);
     const mcast::call_statistics counted = door.statistics();

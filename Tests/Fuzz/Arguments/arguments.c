@@ -19,7 +19,7 @@ static void ignore(void *context, uint32_t event, const void *payload, size_t si
 
 /* The default broadcaster outlives the input. The next one has to find it as this one did: without
  * observers and transport, and with a multicast for each name, which tells of its observers. */
-static multicast_status publish(void *context, const char *protocol, uint32_t event,
+static multicast_status publish(void *context, const char *name, uint32_t event,
                                 const void *payload, size_t size) {
   return MULTICAST_OK;
 }

@@ -53,8 +53,8 @@ void callee_wake(void *context) {
   callee_call_on();
 }
 
-void callee_interest(void *context, multicast target, bool wanted) {
-  EXPECT(context == NULL && target.id != 0, "an interest with the wrong context");
+void callee_listeners_changed(void *context, multicast target, bool wanted) {
+  EXPECT(context == NULL && target.id != 0, "listeners_changed with the wrong context");
   callee_call_on();
 }
 
@@ -63,28 +63,28 @@ static multicast_status any_status(void) {
   return is_fuzzing_thread() && any_byte() < 16 ? MULTICAST_ERROR_TIMEOUT : MULTICAST_OK;
 }
 
-static void expect_name(void *context, const char *protocol) {
-  size_t size = strlen(protocol);
+static void expect_name(void *context, const char *name) {
+  size_t size = strlen(name);
   EXPECT(context == (void *)&callee_functions, "a transport with the wrong context");
   EXPECT(size > 0 && size < 256, "a transport with a wrong name");
 }
 
-multicast_status callee_publish(void *context, const char *protocol, uint32_t event,
+multicast_status callee_publish(void *context, const char *name, uint32_t event,
                                 const void *payload, size_t size) {
-  expect_name(context, protocol);
+  expect_name(context, name);
   read_payload(context, event, payload, size);
   callee_call_on();
   return any_status();
 }
 
-multicast_status callee_subscribe(void *context, const char *protocol) {
-  expect_name(context, protocol);
+multicast_status callee_subscribe(void *context, const char *name) {
+  expect_name(context, name);
   callee_call_on();
   return any_status();
 }
 
-void callee_unsubscribe(void *context, const char *protocol) {
-  expect_name(context, protocol);
+void callee_unsubscribe(void *context, const char *name) {
+  expect_name(context, name);
   callee_call_on();
 }
 
@@ -105,7 +105,7 @@ static bool is_of_transport(multicast_token token) {
   multicast_registration r = multicast_registration_default();
   int i;
   /* It may be detached. */
-  if (multicast_token_get(token, &r) != MULTICAST_OK) return true;
+  if (multicast_token_get_registration(token, &r) != MULTICAST_OK) return true;
   for (i = 0; i < CALLEES && callee_functions[i] != r.delegate.function;) ++i;
   return i == CALLEES;
 }
@@ -116,13 +116,13 @@ void callee_called(void *context, multicast_token token, uint32_t event, uint64_
   callee_call_on();
 }
 
-void callee_crowded(void *context, multicast target, uint64_t count, const char *label,
+void callee_listener_warning(void *context, multicast target, uint64_t count, const char *label,
                     multicast_function function, uint64_t most) {
   EXPECT(context == (void *)&callee_functions, "a watch with the wrong context");
-  EXPECT(target.id != 0 && count >= 2, "a crowd of nobody");
+  EXPECT(target.id != 0 && count >= 2, "a warning without listeners");
   EXPECT(label == NULL || strlen(label) < 64, "a label that is too long");
   EXPECT_EQ((label != NULL) + (function != NULL), most != 0);
-  EXPECT(most <= count, "a part that is larger than the crowd");
+  EXPECT(most <= count, "a part that is larger than the count");
   callee_call_on();
 }
 

@@ -12,15 +12,15 @@ void callee_release(void *context);
 void *callee_lock(void *context);
 void callee_unlock(void *strong);
 void callee_wake(void *context);
-void callee_interest(void *context, multicast target, bool wanted);
-multicast_status callee_publish(void *context, const char *protocol, uint32_t event,
+void callee_listeners_changed(void *context, multicast target, bool wanted);
+multicast_status callee_publish(void *context, const char *name, uint32_t event,
                                 const void *payload, size_t size);
-multicast_status callee_subscribe(void *context, const char *protocol);
-void callee_unsubscribe(void *context, const char *protocol);
+multicast_status callee_subscribe(void *context, const char *name);
+void callee_unsubscribe(void *context, const char *name);
 bool callee_visit(void *context, const multicast_delegate *delegate);
 bool callee_write(void *context, const char *text, size_t size);
 void callee_slow(void *context, multicast_token token, const char *label, uint64_t elapsed_ns);
-void callee_crowded(void *context, multicast target, uint64_t count, const char *label,
+void callee_listener_warning(void *context, multicast target, uint64_t count, const char *label,
                     multicast_function function, uint64_t most);
 void callee_called(void *context, multicast_token token, uint32_t event, uint64_t elapsed_ns);
 bool callee_enumerate(void *context, const multicast_registration *registration);

@@ -38,7 +38,7 @@ void destroy_everything(void) {
     multicast_destroy((multicast){id});
     multicast_token_remove((multicast_token){id}); /* an observer of the default broadcaster */
     EXPECT(!multicast_is_valid((multicast){id}), "a destroyed multicast is valid");
-    EXPECT(!multicast_token_is_live((multicast_token){id}), "a token is live after its removal");
+    EXPECT(!multicast_token_is_valid((multicast_token){id}), "a token is live after its removal");
     EXPECT(multicast_queue_wait((multicast_queue){id}, 0) == MULTICAST_ERROR_INVALID_HANDLE,
            "a destroyed queue is valid");
     EXPECT(multicast_lifetime_count((multicast_lifetime){id}) == MULTICAST_ERROR_INVALID_HANDLE,

@@ -26,7 +26,7 @@ HEAD = """\
 #include "values.h"
 """
 BY_NAME = {"event": "any_uint32()", "timeout_ns": "any_timeout()", "handle": "any_handle()",
-           "protocol": "any_name(broadcaster)", "context": "any_context()"}
+           "name": "any_name(broadcaster)", "context": "any_context()"}
 BY_TYPE = {
     "multicast": "{any_handle()}", "multicast_queue": "{any_handle()}",
     "multicast_lifetime": "{any_handle()}", "multicast_token": "any_token()",
@@ -119,7 +119,7 @@ def call_of(known, function, after):
         lines.append(f"EXPECT_EQ({kind}_is_valid({function.parameters[0].name}), "
                      "result == MULTICAST_ERROR_STATE);")
     elif "token_remove" in name:
-        lines.append('EXPECT(!multicast_token_is_live(token), "removed and live");')
+        lines.append('EXPECT(!multicast_token_is_valid(token), "removed and live");')
     if any(one.name == "out" and one.type == "multicast_token *" for one in function.parameters):
         if "capacity" not in arguments:
             number = "count" if "count" in arguments else "1"

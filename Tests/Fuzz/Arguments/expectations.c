@@ -20,13 +20,15 @@ void after_multicast_contains(multicast target, multicast_delegate delegate, boo
   EXPECT(multicast_is_valid(target) || !result, "what does not exist contains something");
 }
 
-void call_multicast_interest(void) {
+void call_multicast_listener_flag(void) {
   multicast m = {any_handle()};
-  NOTE("multicast_interest(%llx)", (long long)m.id);
-  const uint32_t *interest = multicast_interest(m);
-  EXPECT(interest != NULL, "no word");
-  if (multicast_count(m) > 0) EXPECT(multicast_is_wanted(interest), "delegates, and no interest");
-  if (!multicast_is_valid(m)) EXPECT(!multicast_is_wanted(interest), "interest in nothing");
+  NOTE("multicast_listener_flag(%llx)", (long long)m.id);
+  const uint32_t *flag = multicast_listener_flag(m);
+  EXPECT(flag != NULL, "no flag");
+  if (multicast_count(m) > 0)
+    EXPECT(multicast_has_listeners(flag), "delegates, and the flag is not set");
+  if (!multicast_is_valid(m))
+    EXPECT(!multicast_has_listeners(flag), "the flag of no multicast is set");
 }
 
 /* The status beside the count is that of the failure, or says whether a call still runs. */
@@ -105,18 +107,18 @@ void call_multicast_set_watch(void) {
                 MULTICAST_ERROR_INVALID_ARGUMENT, MULTICAST_ERROR_OUT_OF_MEMORY);
 }
 
-void after_multicast_token_get(multicast_token token, multicast_registration *out,
+void after_multicast_token_get_registration(multicast_token token, multicast_registration *out,
                                multicast_status result) {
   if (result != MULTICAST_OK) return;
   EXPECT_EQ(out->token.id, token.id);
   EXPECT(out->delegate.function != NULL && out->strong == NULL, "what no registration has");
   EXPECT(out->label == NULL || strlen(out->label) < 64, "a label that is too long");
-  EXPECT(multicast_token_is_live(token), "a registration that is read and not live");
+  EXPECT(multicast_token_is_valid(token), "a registration that is read and not live");
   EXPECT_EQ(out->flags & ~(MULTICAST_ONCE | MULTICAST_LATEST), 0);
   keep_handle(out->target.id);
 }
 
-void after_multicast_token_statistics(multicast_token token, multicast_token_stats *out,
+void after_multicast_token_get_stats(multicast_token token, multicast_token_stats *out,
                                       multicast_status result) {
   if (result != MULTICAST_OK) return;
   EXPECT_EQ(out->reserved, 0);
@@ -149,8 +151,8 @@ void after_multicast_lifetime_end(multicast_lifetime lifetime, multicast_status 
 
 /* Those of the default broadcaster are not destroyed: it keeps them. */
 void after_multicast_broadcaster_multicast(multicast_broadcaster broadcaster,
-                                           const char *protocol, multicast result) {
-  bool is_name = protocol != NULL && protocol[0] != '\0' && strlen(protocol) <= 255;
+                                           const char *name, multicast result) {
+  bool is_name = name != NULL && name[0] != '\0' && strlen(name) <= 255;
   EXPECT(is_name || result.id == 0, "a multicast without a name");
   if (broadcaster.id != multicast_broadcaster_default().id) keep_handle(result.id);
 }

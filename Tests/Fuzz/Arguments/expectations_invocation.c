@@ -38,7 +38,7 @@ void after_multicast_invoke_with(multicast target, const multicast_invocation *h
 }
 
 void after_multicast_broadcaster_notify_with(multicast_broadcaster broadcaster,
-                                             const char *protocol,
+                                             const char *name,
                                              const multicast_invocation *how,
                                              multicast_outcome *out, int64_t result) {
   check(how, out, result);

@@ -35,8 +35,8 @@ multicast_watch *any_watch(void) {
   if (b & 1) w->slow = callee_slow;
   if (b & 2) w->stuck = callee_slow;
   if (b & 4) w->called = callee_called;
-  if (b & 8) w->crowded = callee_crowded;
-  w->crowded_count = b < 128 ? b & 3u : any_uint64();
+  if (b & 8) w->listener_warning = callee_listener_warning;
+  w->listener_warning_count = b < 128 ? b & 3u : any_uint64();
   return w;
 }
 
@@ -51,7 +51,7 @@ multicast_create_options *any_create_options(void) {
   if (b & 1) o->label = "any";
   if (b & 2) o->release_context = callee_release;
   if ((b & 0xC) == 0xC) o->lock_context = callee_lock, o->unlock_context = callee_unlock;
-  if (b & 0x10) o->interest = callee_interest;
+  if (b & 0x10) o->listeners_changed = callee_listeners_changed;
   if (b & 0x20) o->release = callee_release;
   if (b == 4) o->lock_context = callee_lock;
   if (b == 8) o->unlock_context = callee_unlock;

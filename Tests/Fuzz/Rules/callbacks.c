@@ -61,7 +61,7 @@ static registration *begin_call(frame *f, multicast_function function, const voi
   model_call_begins(f);
   if (r->token.id == 0) r->token = multicast_token_current();
   EXPECT_EQ(multicast_token_current().id, r->token.id);
-  EXPECT_EQ(multicast_token_is_live(r->token), r->is_live);
+  EXPECT_EQ(multicast_token_is_valid(r->token), r->is_live);
   return r;
 }
 

@@ -71,7 +71,7 @@ choice choose_registration(uint8_t byte) {
   choice c = choose_any_registration(byte);
   for (int i = 0; i < model.registration_count && c.index == NONE; ++i)
     if (model.registrations[i].token.id == 0) c.id = 0;
-  if (c.index == NONE && multicast_token_is_live((multicast_token){c.id})) c.id = 0;
+  if (c.index == NONE && multicast_token_is_valid((multicast_token){c.id})) c.id = 0;
   if (c.id == 0) c.index = NONE, c.is_alive = false;
   return c;
 }

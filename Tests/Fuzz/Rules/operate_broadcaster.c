@@ -61,17 +61,17 @@ static model_transport *transport_of(void *context) {
   return t;
 }
 
-static multicast_status publish(void *context, const char *protocol, uint32_t event,
+static multicast_status publish(void *context, const char *name, uint32_t event,
                                 const void *payload, size_t size) {
   NOTE("publish");
   ++transport_of(context)->published;
   return MULTICAST_OK;
 }
 
-static void note(void *context, const char *protocol, bool is_wanted) {
+static void note(void *context, const char *name, bool is_wanted) {
   model_transport *t = transport_of(context);
   int i = 0;
-  while (i < NAMES && strcmp(protocol, broadcaster_names[i]) != 0) ++i;
+  while (i < NAMES && strcmp(name, broadcaster_names[i]) != 0) ++i;
   EXPECT(i < NAMES, "a transport is told of an unknown name");
   if (i == NAMES) return;
   EXPECT(t->is_attached || !is_wanted, "a transport that is detached is told of observers");
@@ -80,12 +80,12 @@ static void note(void *context, const char *protocol, bool is_wanted) {
   t->is_notified[i] = is_wanted;
 }
 
-static multicast_status subscribe(void *context, const char *protocol) {
-  note(context, protocol, true);
+static multicast_status subscribe(void *context, const char *name) {
+  note(context, name, true);
   return MULTICAST_OK;
 }
 
-static void unsubscribe(void *context, const char *protocol) { note(context, protocol, false); }
+static void unsubscribe(void *context, const char *name) { note(context, name, false); }
 
 static void release_transport(void *context) {
   model_transport *t = context;

@@ -80,8 +80,9 @@ void perform_remove_every(const record *r) {
     if (!is_found) allow(&allowed, MULTICAST_ERROR_NOT_FOUND);
     before = model_pending(&s);
   }
-  multicast_status status = within.is_limited ? multicast_remove_within(m, d, within.timeout_ns)
-                                              : multicast_remove_every(m, d);
+  multicast_status status = within.is_limited
+                                ? multicast_remove_every_within(m, d, within.timeout_ns)
+                                : multicast_remove_every(m, d);
   if (is_found) {
     after = model_pending(&s);
     allow_pending(&allowed, &before, &after);

@@ -49,7 +49,7 @@ static void be_called(void *context, uint32_t event, const void *payload, size_t
   EXPECT_EQ(l - it.listeners, next->listener);
   EXPECT_EQ(number, next->number);
   EXPECT_EQ(event, next->event);
-  if (l->is_once) EXPECT(!multicast_token_is_live(l->token), "called once, and live in its call");
+  if (l->is_once) EXPECT(!multicast_token_is_valid(l->token), "called once, and live in its call");
 }
 
 /* What an invocation does with one listener. */
@@ -147,7 +147,7 @@ static void add(void) {
   }
   EXPECT_EQ(status, MULTICAST_OK);
   if (!l->is_once) l->is_live = true;
-  l->is_live = multicast_token_is_live(l->token);
+  l->is_live = multicast_token_is_valid(l->token);
   ++it.listener_count;
   expect_no_more();
 }
@@ -175,7 +175,7 @@ static void run(void) {
   it.queued_first = it.queued_count = 0;
   for (int i = 0; i < it.listener_count; ++i) {
     listener *l = &it.listeners[i];
-    l->is_live = multicast_token_is_live(l->token);
+    l->is_live = multicast_token_is_valid(l->token);
   }
 }
 

@@ -64,8 +64,8 @@ void perform_get(const record *r) {
   multicast_token t = {c.id};
   multicast_registration got = MULTICAST_REGISTRATION_INIT;
   const registration *x = c.is_alive ? &model.registrations[c.index] : NULL;
-  NOTE("multicast_token_get(r%lld)", c.index);
-  EXPECT_EQ(multicast_token_get(t, &got),
+  NOTE("multicast_token_get_registration(r%lld)", c.index);
+  EXPECT_EQ(multicast_token_get_registration(t, &got),
             x != NULL ? MULTICAST_OK : MULTICAST_ERROR_INVALID_HANDLE);
   if (x == NULL) return;
   EXPECT_EQ(got.flags, x->flags & (MULTICAST_ONCE | MULTICAST_LATEST));

@@ -8,12 +8,12 @@ static void compare_liveness(void) {
     EXPECT_EQ(multicast_is_valid(m->handle), m->is_alive);
     EXPECT_EQ(multicast_count(m->handle),
               m->is_alive ? model_count(i) : MULTICAST_ERROR_INVALID_HANDLE);
-    bool is_wanted = multicast_is_wanted(multicast_interest(m->handle));
+    bool is_wanted = multicast_has_listeners(multicast_listener_flag(m->handle));
     EXPECT_EQ(is_wanted, m->is_alive && model_count(i) > 0);
   }
   for (int i = 0; i < model.registration_count; ++i)
     if (model.registrations[i].token.id != 0)
-      EXPECT_EQ(multicast_token_is_live(model.registrations[i].token),
+      EXPECT_EQ(multicast_token_is_valid(model.registrations[i].token),
                 model.registrations[i].is_live);
 }
 

@@ -71,7 +71,7 @@ static class Library {
   public static DoRemove remove;
   public static DoInvoke invoke;
   public static DoToken token_remove;
-  public static AskToken token_is_live;
+  public static AskToken token_is_valid;
   public static NewLifetime lifetime_create;
   public static DoLifetime lifetime_end;
   public static NewQueue queue_create;
@@ -203,7 +203,7 @@ static class Interop {
     Check(string.Join(", ", released), "");
     Check(Library.token_remove(token[0]), Status.Ok);
     Check(Library.token_remove(token[0]), Status.InvalidHandle);
-    Check(Library.token_is_live(token[0]), false);
+    Check(Library.token_is_valid(token[0]), false);
     Check(string.Join(", ", released), "owned");
     Check(Library.destroy(m), Status.Ok);
     Check(Library.is_valid(m), false);

@@ -30,7 +30,7 @@
 (define-foreign count "multicast_count" int64 (handle))
 (define-foreign invoke "multicast_invoke" int64 (handle uint32 '* size_t))
 (define-foreign token-remove "multicast_token_remove" int (handle))
-(define-foreign token-is-live "multicast_token_is_live" uint8 (handle))
+(define-foreign token-is-live "multicast_token_is_valid" uint8 (handle))
 (define-foreign lifetime-create "multicast_lifetime_create" handle ())
 (define-foreign lifetime-end "multicast_lifetime_end" int (handle))
 (define-foreign queue-create "multicast_queue_create" handle ('*))

@@ -137,7 +137,7 @@ public class Interop {
     long token = out.getLong(0);
     check("token_remove", status("multicast_token_remove", token), OK);
     check("token_remove again", status("multicast_token_remove", token), INVALID_HANDLE);
-    check("token_is_live", ask("multicast_token_is_live", token), false);
+    check("token_is_live", ask("multicast_token_is_valid", token), false);
     check("released", taken(), List.of("owned released"));
     check("destroy", status("multicast_destroy", m), OK);
     check("is_valid", ask("multicast_is_valid", m), false);

@@ -36,7 +36,7 @@ int multicast_remove(multicast target, multicast_delegate delegate);
 int64_t multicast_count(multicast target);
 int64_t multicast_invoke(multicast target, uint32_t event, const void *payload, size_t size);
 int multicast_token_remove(multicast_token token);
-bool multicast_token_is_live(multicast_token token);
+bool multicast_token_is_valid(multicast_token token);
 multicast_lifetime multicast_lifetime_create(void);
 int multicast_lifetime_end(multicast_lifetime lifetime);
 int64_t multicast_lifetime_count(multicast_lifetime lifetime);
@@ -142,7 +142,7 @@ local function test_delegates()
   check(#released, 0)
   check(lib.multicast_token_remove(token[0]), OK)
   check(lib.multicast_token_remove(token[0]), INVALID_HANDLE)
-  check(lib.multicast_token_is_live(token[0]), false)
+  check(lib.multicast_token_is_valid(token[0]), false)
   check(table.concat(released, ", "), "1")
   check(lib.multicast_destroy(m), OK)
   check(lib.multicast_is_valid(m), false)

@@ -47,7 +47,7 @@ $ffi->attach(@$_) for (
   [multicast_count => ['handle'] => 'sint64'],
   [multicast_invoke => ['handle', 'uint32', 'opaque', 'size_t'] => 'sint64'],
   [multicast_token_remove => ['handle'] => 'int'],
-  [multicast_token_is_live => ['handle'] => 'bool'],
+  [multicast_token_is_valid => ['handle'] => 'bool'],
   [multicast_lifetime_create => [] => 'handle'],
   [multicast_lifetime_end => ['handle'] => 'int'],
   [multicast_lifetime_count => ['handle'] => 'sint64'],
@@ -139,7 +139,7 @@ sub test_delegates {
   check("@released", '');
   check(multicast_token_remove($token), OK);
   check(multicast_token_remove($token), INVALID_HANDLE);
-  check(!!multicast_token_is_live($token), !!0);
+  check(!!multicast_token_is_valid($token), !!0);
   check("@released", '1');
   check(multicast_destroy($m), OK);
   check(!!multicast_is_valid($m), !!0);

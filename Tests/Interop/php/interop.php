@@ -40,7 +40,7 @@ $lib = FFI::cdef(<<<'C'
     int64_t multicast_count(multicast target);
     int64_t multicast_invoke(multicast target, uint32_t event, const char *payload, size_t size);
     int multicast_token_remove(multicast_token token);
-    bool multicast_token_is_live(multicast_token token);
+    bool multicast_token_is_valid(multicast_token token);
     multicast_lifetime multicast_lifetime_create(void);
     int multicast_lifetime_end(multicast_lifetime lifetime);
     int64_t multicast_lifetime_count(multicast_lifetime lifetime);
@@ -155,7 +155,7 @@ function test_delegates(FFI $lib, FFI\CData $first, FFI\CData $second): void
     check($released, []);
     check($lib->multicast_token_remove($token), OK);
     check($lib->multicast_token_remove($token), INVALID_HANDLE);
-    check($lib->multicast_token_is_live($token), false);
+    check($lib->multicast_token_is_valid($token), false);
     check($released, [1]);
     check($lib->multicast_destroy($m), OK);
     check($lib->multicast_is_valid($m), false);

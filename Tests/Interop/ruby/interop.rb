@@ -29,7 +29,7 @@ module C
   extern "int64_t multicast_count(handle target)"
   extern "int64_t multicast_invoke(handle target, uint32_t event, void *payload, size_t size)"
   extern "int multicast_token_remove(handle token)"
-  extern "bool multicast_token_is_live(handle token)"
+  extern "bool multicast_token_is_valid(handle token)"
   extern "handle multicast_lifetime_create()"
   extern "int multicast_lifetime_end(handle lifetime)"
   extern "int64_t multicast_lifetime_count(handle lifetime)"
@@ -119,7 +119,7 @@ def test_delegates
   check($released, [])
   check(C.multicast_token_remove(token.id), OK)
   check(C.multicast_token_remove(token.id), INVALID_HANDLE)
-  check(C.multicast_token_is_live(token.id), 0)
+  check(C.multicast_token_is_valid(token.id), 0)
   check($released, [1])
   check(C.multicast_destroy(m), OK)
   check(C.multicast_is_valid(m), 0)

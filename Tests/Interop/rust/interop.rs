@@ -100,7 +100,7 @@ library! {
     fn multicast_count(Multicast) -> i64;
     fn multicast_invoke(Multicast, u32, *const c_void, usize) -> i64;
     fn multicast_token_remove(Token) -> Status;
-    fn multicast_token_is_live(Token) -> bool;
+    fn multicast_token_is_valid(Token) -> bool;
     fn multicast_lifetime_create() -> Lifetime;
     fn multicast_lifetime_end(Lifetime) -> Status;
     fn multicast_queue_create(*const c_void) -> Queue;
@@ -224,7 +224,7 @@ unsafe fn test(l: Library) {
     check!(Arc::strong_count(&one), 2);
     check!((l.multicast_token_remove)(token), OK);
     check!((l.multicast_token_remove)(token), INVALID_HANDLE);
-    check!((l.multicast_token_is_live)(token), false);
+    check!((l.multicast_token_is_valid)(token), false);
     check!(Arc::strong_count(&one), 1);
 
     // Removal waits for a call on another thread.

@@ -16,7 +16,7 @@ transport_options all_options(peer *p, const broker *b) {
   return options;
 }
 
-static bool retains_all(void *context, const char *protocol, uint32_t event) { return true; }
+static bool retains_all(void *context, const char *name, uint32_t event) { return true; }
 
 transport_options asking_options(peer *p, int port) {
   transport_options options = peer_reliable_options(p, port);

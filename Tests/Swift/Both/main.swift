@@ -24,5 +24,5 @@ let ring = Multicast.Delegate(
   }, context: Unmanaged.passUnretained(ear).toOpaque())
 var token = Multicast.Token()
 let status: Multicast.Status = door.add(ring, options: nil, token: &token)
-print(status == .ok, token.isLive, door.invoke(event: 7, payload: nil, size: 0))
+print(status == .ok, token.isValid, door.invoke(event: 7, payload: nil, size: 0))
 print(door.destroy() == .ok)

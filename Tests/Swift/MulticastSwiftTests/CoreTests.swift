@@ -1,7 +1,7 @@
 import MulticastSwift
 import Testing
 
-/// What the types have of the core: labels, lifetimes, interest, watches.
+/// What the types have of the core: labels, lifetimes, changes of the listeners, watches.
 @Suite struct CoreTests {
   let diary = Diary()
 
@@ -22,12 +22,12 @@ import Testing
     broadcaster.notify((any Listener).self) { $0.hear("z") }
     #expect(diary.read() == ["a x"])
     #expect(lifetime.hasEnded && lifetime.count == 0 && lifetime.end() == .notFound)
-    #expect(!multicast.add(a, lifetime: lifetime).isLive)
+    #expect(!multicast.add(a, lifetime: lifetime).isValid)
     var other: Lifetime? = Lifetime()
     let registration = multicast.add(a, lifetime: other)
-    #expect(registration.isLive && other != nil)
+    #expect(registration.isValid && other != nil)
     other = nil
-    #expect(!registration.isLive)
+    #expect(!registration.isValid)
   }
 
   @Test func aBagRemovesWhatIsInIt() {
@@ -64,7 +64,7 @@ import Testing
   @Test func interestComesAndGoes() {
     var ended: Ear? = Ear("b", diary)
     do {
-      let multicast = MulticastDelegate<Ear>(interest: { [diary] in diary.write("\($0)") })
+      let multicast = MulticastDelegate<Ear>(listenersChanged: { [diary] in diary.write("\($0)") })
       let a = Ear("a", diary)
       #expect(diary.read() == [])
       let registration = multicast.add(a)
@@ -78,7 +78,7 @@ import Testing
       ended = nil
       multicast.prune()
       #expect(diary.read() == ["true", "false"])
-      let signal = Signal<Int>(interest: { [diary] in diary.write("signal \($0)") })
+      let signal = Signal<Int>(listenersChanged: { [diary] in diary.write("signal \($0)") })
       let stream = signal.events()
       #expect(diary.read() == ["signal true"])
       withExtendedLifetime((a, stream)) {}

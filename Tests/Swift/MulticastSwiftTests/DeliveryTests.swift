@@ -195,7 +195,7 @@ private func eventually(_ isSo: () -> Bool) -> Bool {
     signal.invoke(2)
     calls!.run()
     #expect(diary.read() == ["1"])
-    #expect(!registration.isLive && isThere == nil)
+    #expect(!registration.isValid && isThere == nil)
     #expect(wakes.load(ordering: .relaxed) == 1)
   }
 }

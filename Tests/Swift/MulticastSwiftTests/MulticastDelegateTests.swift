@@ -29,7 +29,7 @@ import Testing
     let registration = multicast.add(second!)
     second = nil
     #expect(multicast.count == 1)
-    #expect(!registration.isLive)
+    #expect(!registration.isValid)
     #expect(multicast.invoke { $0.hear("x") } == 1)
     #expect(diary.read() == ["first x"])
   }
@@ -135,7 +135,7 @@ import Testing
     multicast.add(b)
     multicast.invoke {
       $0.hear("x")
-      if $0 === a { #expect(!registration.isLive) }
+      if $0 === a { #expect(!registration.isValid) }
     }
     multicast.invoke { $0.hear("y") }
     #expect(diary.read() == ["a x", "b x", "b y"])
@@ -148,7 +148,7 @@ import Testing
     let kept = (0..<100).map { _ in ear("kept") }
     for ear in kept { multicast.add(ear) }
     let registrations = (0..<10_000).map { _ in multicast.add(ear("ended")) }
-    #expect(registrations.count { $0.isLive } <= 200)
+    #expect(registrations.count { $0.isValid } <= 200)
     #expect(multicast.count == 100)
     withExtendedLifetime(kept) {}
   }
@@ -198,7 +198,7 @@ import Testing
     let first = multicast.add(a)
     multicast.add(b)
     let second = multicast.add(a, isUnique: true)
-    #expect(first != second && !first.isLive && second.isLive)
+    #expect(first != second && !first.isValid && second.isValid)
     multicast.invoke { $0.hear("x") }
     #expect(diary.read() == ["b x", "a x"])
   }
@@ -220,7 +220,7 @@ import Testing
     let ears = ["a", "b", "c"].map(ear)
     let registrations = ears.map { multicast.add($0) }
     #expect(multicast.removeAll() == 3)
-    #expect(registrations.allSatisfy { !$0.isLive })
+    #expect(registrations.allSatisfy { !$0.isValid })
     #expect(multicast.invoke { $0.hear("x") } == 0)
     withExtendedLifetime(ears) {}
   }
@@ -298,7 +298,7 @@ import Testing
     multicast.invoke { _ in
       #expect(Registration.current == registration)
       #expect(Registration.current?.remove() == .pending)
-      #expect(!registration.isLive)
+      #expect(!registration.isValid)
     }
     #expect(multicast.invoke { _ in } == 0)
     #expect(registration.remove() == .notFound)
@@ -330,7 +330,7 @@ import Testing
       })
     let registration = multicast.add(a!)
     a = nil
-    #expect(!registration.isLive)
+    #expect(!registration.isValid)
     #expect(multicast.invoke { _ in } == 0)
     #expect(multicast.isEmpty)
     // One that was never added.

@@ -10,10 +10,10 @@ import Testing
     let first = signal.add { _ in }
     let second = signal.add { _ in }
     #expect(Set([first, second, first]).count == 2)
-    #expect(first.isLive && second.isLive)
+    #expect(first.isValid && second.isValid)
     #expect(first.remove() == .ended)
     #expect(first.remove() == .notFound)
-    #expect(!first.isLive && second.isLive)
+    #expect(!first.isValid && second.isValid)
   }
 
   @Test func removalWaitsForTheCallAndTimesOut() {
@@ -44,7 +44,7 @@ import Testing
     let signal = Signal<String>()
     var scoped: ScopedRegistration? = signal.add { [diary] in diary.write($0) }.scoped
     signal.invoke("x")
-    #expect(scoped!.registration.isLive)
+    #expect(scoped!.registration.isValid)
     scoped = nil
     signal.invoke("y")
     #expect(diary.read() == ["x"])

@@ -30,7 +30,7 @@ import Testing
     signal.invoke(1)
     signal.invoke(2)
     #expect(diary.read() == ["1"])
-    #expect(!registration.isLive && signal.isEmpty)
+    #expect(!registration.isValid && signal.isEmpty)
   }
 
   @Test func onceAtAPlaceIsCalledOnceAndCanBeRemovedBefore() {

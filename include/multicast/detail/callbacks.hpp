@@ -70,16 +70,16 @@ multicast create_with_policies(const policies &how) {
   options.reentry = static_cast<multicast_reentry>(how.reentry);
   options.label = how.label;
   options.replay = how.replay;
-  if (how.interest) {
-    options.context = ::new interest_function(how.interest);
-    options.interest = [](void *told, multicast, bool wanted) {
-      detail::guard({}, [&] { (*static_cast<interest_function *>(told))(wanted); });
+  if (how.listeners_changed) {
+    options.context = ::new listeners_changed_function(how.listeners_changed);
+    options.listeners_changed = [](void *told, multicast, bool has_listeners) {
+      detail::guard({}, [&] { (*static_cast<listeners_changed_function *>(told))(has_listeners); });
     };
-    options.release = [](void *told) { ::delete static_cast<interest_function *>(told); };
+    options.release = [](void *told) { ::delete static_cast<listeners_changed_function *>(told); };
   }
   const multicast made = multicast_create_with(&options);
   if (made.id == 0) {
-    ::delete static_cast<interest_function *>(options.context);
+    ::delete static_cast<listeners_changed_function *>(options.context);
     detail::fail(multicast_create_error());
   }
   return made;

@@ -21,7 +21,7 @@ class kept_token {
     if (!users_.compare_exchange_strong(observer, 2)) return false;
     const multicast_token last = get();
     if (last.id == 0 ||
-        (!multicast_token_is_live(last) &&
+        (!multicast_token_is_valid(last) &&
          multicast_token_remove_nowait(last) == MULTICAST_ERROR_INVALID_HANDLE)) {
       return true;
     }

@@ -76,7 +76,7 @@ class mortal {
 /// Whether the objects of a live registration live. If not, removes it.
 inline bool is_alive(multicast_token token) noexcept {
   multicast_registration all = MULTICAST_REGISTRATION_INIT;
-  if (multicast_token_get(token, &all) != MULTICAST_OK) return false;
+  if (multicast_token_get_registration(token, &all) != MULTICAST_OK) return false;
   if (!has_mortals(all.target)) return true;
   // A visit asks for the object of this one alone. It passes over what is paused, and uses up what
   // is called once.
@@ -86,7 +86,7 @@ inline bool is_alive(multicast_token token) noexcept {
     const auto pass = [](void *, const multicast_delegate *) { return true; };
     static_cast<void>(multicast_token_visit(token, pass, nullptr));
   }
-  return multicast_token_is_live(token);
+  return multicast_token_is_valid(token);
 }
 
 }  // namespace mcast::detail

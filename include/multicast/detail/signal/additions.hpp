@@ -58,7 +58,7 @@ class additions : public insertion<R, Args...> {
   ///                  Another signal, `add(other)` or `add(std::ref(other))`, is invoked as long as
   ///                  it lives, also if it is moved; its last result counts. When it has been
   ///                  destroyed, the delegate is removed: by the next invocation, size() or
-  ///                  registration::is_live().
+  ///                  registration::is_valid().
   /// @param how       How: options, on(), under(), priority(), once, latest, unique, at_front,
   ///                  joined by `|`. on() a signal that cannot be queued does not compile; a queue
   ///                  in other options is MULTICAST_ERROR_INVALID_ARGUMENT there.
@@ -109,7 +109,7 @@ class additions : public insertion<R, Args...> {
   ///                  delegate is removed when the object is destroyed. A std::shared_ptr or
   ///                  std::weak_ptr, or a pointer that has a to_weak(): held weakly. Each call
   ///                  keeps the object alive while it runs. When the object is dead, the delegate
-  ///                  is removed: by the next invocation, size() or registration::is_live().
+  ///                  is removed: by the next invocation, size() or registration::is_valid().
   /// @param delegate  A method of its class or a base class; if it is overloaded, use static_cast
   ///                  to select one. Or any callable. The method may also come first:
   ///                  `add(&C::hear, &object)`.

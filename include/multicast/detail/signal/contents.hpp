@@ -10,7 +10,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "../../interest.hpp"
+#include "../../listener_flag.hpp"
 #include "../callbacks.hpp"
 #include "../failures.hpp"
 #include "../invoke.hpp"
@@ -45,15 +45,16 @@ class contents : public removals<R, Args...> {
   /// Cost:      as size().
   /// @since 1.1
   bool empty() const { return size() == 0; }
-  /// Whether anybody listens, each time that it is asked: for what is costly to prepare.
+  /// A flag that tells whether the signal has listeners, for arguments that are costly to prepare.
   ///
-  /// @return To be kept beside the signal, and to be tested as a bool.
+  /// @return Keep it beside the signal, and test it as a bool.
   ///
-  /// Errors:    as the first add. Without exceptions nobody listens then.
-  /// Cost:      as multicast_interest(). The first call makes the multicast, as the first add does.
+  /// Errors:    as the first add. Without exceptions the flag is then never set.
+  /// Cost:      as multicast_listener_flag(). The first call creates the multicast, like the first
+  ///            add.
   /// @since 1.1
-  MULTICAST_HPP_NAMESPACE::interest interest() const {
-    return MULTICAST_HPP_NAMESPACE::interest(target_.make());
+  MULTICAST_HPP_NAMESPACE::listener_flag listener_flag() const {
+    return MULTICAST_HPP_NAMESPACE::listener_flag(target_.make());
   }
   /// Whether there is such a delegate.
   ///

@@ -111,7 +111,7 @@ class insertion : public calls<R, Args...> {
     }
     void *const context = make(target);
     if (how != nullptr && how->unique) {
-      static_cast<void>(multicast_remove_within(target, {other, context}, 0));
+      static_cast<void>(multicast_remove_every_within(target, {other, context}, 0));
     }
     detail::check(multicast_add(target, {function, context}, &given, &token));
     if constexpr (Access::is_owned) {

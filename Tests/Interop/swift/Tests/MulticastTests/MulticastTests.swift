@@ -136,7 +136,7 @@ final class Listener: @unchecked Sendable {
 
   @Test func handlesOfNothingAreRefused() {
     #expect(!Multicast().isValid && !Multicast.Lifetime().isValid && !Multicast.Queue().isValid)
-    #expect(Multicast.Token().remove() == .invalidHandle && !Multicast.Token().isLive)
+    #expect(Multicast.Token().remove() == .invalidHandle && !Multicast.Token().isValid)
     #expect(Multicast().count == Int64(Multicast.Status.invalidHandle.rawValue))
     var status = Multicast.Status.ok
     #expect(Multicast().removeAll(withinNanoseconds: 0, status: &status) < 0)
@@ -183,7 +183,7 @@ final class Listener: @unchecked Sendable {
     #expect(registration.delegate.context == listener.delegate.context)
     var delegates = [Multicast.Delegate()]
     #expect(target.list(&delegates, capacity: 1) == 1 && target.contains(delegates[0]))
-    #expect(target.destroy() == .ok && !token.isLive)
+    #expect(target.destroy() == .ok && !token.isValid)
   }
 
   @Test func broadcastersKnowMulticastsByName() {

@@ -1,4 +1,4 @@
-/* What multicast_token_get() reads of a registration. */
+/* What multicast_token_get_registration() reads of a registration. */
 
 #include "broadcasters.h"
 
@@ -8,7 +8,7 @@ static multicast_registration get(multicast_token token) {
   multicast_registration r;
   memset(&r, 0xAB, sizeof r); /* all of it is written */
   r.struct_size = sizeof r;
-  CHECK_OK(multicast_token_get(token, &r));
+  CHECK_OK(multicast_token_get_registration(token, &r));
   CHECK_EQ(r.struct_size, sizeof r);
   CHECK_EQ(r.token.id, token.id);
   CHECK(r.strong == NULL);
@@ -99,7 +99,7 @@ TEST_OF_MULTICAST(token_get_follows_a_delegate_that_changes_its_place) {
   for (int32_t i = 0; i < COUNT; ++i) {
     multicast_registration r = MULTICAST_REGISTRATION_INIT;
     if (i % 3 == 0) {
-      CHECK_ERROR(multicast_token_get(tokens[i], &r), INVALID_HANDLE);
+      CHECK_ERROR(multicast_token_get_registration(tokens[i], &r), INVALID_HANDLE);
     } else {
       r = get(tokens[i]);
       CHECK_EQ(r.priority, i * 37 % COUNT);
@@ -127,7 +127,7 @@ static void expect_not_read(multicast_token token) {
   memset(&r, 0xAB, sizeof r);
   r.struct_size = (uint32_t)sizeof r;
   memcpy(before, &r, sizeof r);
-  CHECK_ERROR(multicast_token_get(token, &r), INVALID_HANDLE);
+  CHECK_ERROR(multicast_token_get_registration(token, &r), INVALID_HANDLE);
   CHECK(memcmp(&r, before, sizeof r) == 0);
 }
 
@@ -179,7 +179,7 @@ TEST(token_get_on_another_thread_reads_one_registration_or_none) {
   for (int i = 0; i < 20000 || read < 100; ++i) {
     multicast_registration r = MULTICAST_REGISTRATION_INIT;
     multicast_token token = {LOAD(changing_token.id)};
-    if (multicast_token_get(token, &r) != MULTICAST_OK) continue;
+    if (multicast_token_get_registration(token, &r) != MULTICAST_OK) continue;
     ++read;
     CHECK_EQ(r.token.id, token.id);
     CHECK_EQ(r.target.id, changing.id);

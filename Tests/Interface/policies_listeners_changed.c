@@ -1,4 +1,4 @@
-/* The interest of a multicast: the first delegate has come, the last one has gone. */
+/* `listeners_changed`: the first delegate was added, the last one was removed. */
 
 #include "policies.h"
 #include "queues.h"
@@ -7,32 +7,32 @@
 #include <unistd.h>
 
 /* What was notified: '+' and '-'. */
-typedef struct interest {
+typedef struct listener {
   char told[64];
   int count;
   int releases;
   multicast target;
   pthread_t thread;
-  void (*in_interest)(struct interest *);
-} interest;
+  void (*in_call)(struct listener *);
+} listener;
 
-static interest it;
+static listener it;
 
 static void hear(void *context, multicast target, bool wanted) {
-  interest *i = context;
+  listener *i = context;
   CHECK_EQ(target.id, i->target.id);
   CHECK(i->count < (int)sizeof i->told - 1);
   CHECK_EQ(i->releases, 0);
   i->thread = pthread_self();
   i->told[i->count++] = wanted ? '+' : '-';
-  if (i->in_interest != NULL) i->in_interest(i);
+  if (i->in_call != NULL) i->in_call(i);
 }
 
-static void release_interest(void *context) { ADD(((interest *)context)->releases, 1); }
+static void release_listener(void *context) { ADD(((listener *)context)->releases, 1); }
 
-static multicast_create_options options_of(interest *i) {
+static multicast_create_options options_of(listener *i) {
   memset(i, 0, sizeof *i);
-  return CREATE_OPTIONS(.context = i, .interest = hear, .release = release_interest);
+  return CREATE_OPTIONS(.context = i, .listeners_changed = hear, .release = release_listener);
 }
 
 static multicast create_heard(void) {
@@ -56,7 +56,7 @@ static multicast_status status;
 static void by_remove(multicast m) { CHECK_OK(multicast_remove(m, delegates[0])); }
 static void by_remove_every(multicast m) { CHECK_OK(multicast_remove_every(m, delegates[0])); }
 static void by_remove_within(multicast m) {
-  CHECK_OK(multicast_remove_within(m, delegates[0], MULTICAST_FOREVER));
+  CHECK_OK(multicast_remove_every_within(m, delegates[0], MULTICAST_FOREVER));
 }
 static void by_remove_many(multicast m) { CHECK_EQ(multicast_remove_many(m, delegates, 2), 1); }
 static void by_remove_many_within(multicast m) {
@@ -76,7 +76,7 @@ static void by_remove_all_within(multicast m) {
 
 #define TEST_OF_HEARD(NAME) TEST_OF(NAME, (multicast m), (create_heard()))
 
-TEST_OF_HEARD(interest_is_notified_of_the_first_delegate_and_of_the_last) {
+TEST_OF_HEARD(listeners_changed_is_called_for_the_first_and_the_last) {
   void (*const ways[])(multicast) = {
       by_remove,         by_remove_every,          by_remove_within, by_remove_many,
       by_remove_many_within, by_remove_context,    by_remove_context_within,
@@ -100,14 +100,14 @@ TEST_OF_HEARD(interest_is_notified_of_the_first_delegate_and_of_the_last) {
   expect_notified("");
 }
 
-TEST_OF_HEARD(interest_is_notified_of_removals_by_token) {
+TEST_OF_HEARD(listeners_changed_is_called_for_removals_by_token) {
   CHECK_OK(multicast_token_remove(add(m, noting('a'))));
   CHECK_OK(multicast_token_remove_nowait(add(m, noting('a'))));
   CHECK_OK(multicast_token_remove_within(add(m, noting('a')), 1));
   expect_notified("+-+-+-");
 }
 
-TEST_OF_HEARD(interest_is_not_notified_of_pauses_or_of_adds_that_fail) {
+TEST_OF_HEARD(listeners_changed_is_not_called_for_pauses_or_failed_adds) {
   multicast_delegate none = {NULL, NULL};
   CHECK_ERROR(multicast_add(m, none, NULL, NULL), INVALID_ARGUMENT);
   expect_notified("");
@@ -118,14 +118,14 @@ TEST_OF_HEARD(interest_is_not_notified_of_pauses_or_of_adds_that_fail) {
   expect_notified("");
 }
 
-TEST_OF_HEARD(interest_is_not_notified_of_a_delegate_that_is_replaced) {
+TEST_OF_HEARD(listeners_changed_is_not_called_for_a_replaced_delegate) {
   multicast_add_options options = ADD_OPTIONS(.flags = MULTICAST_UNIQUE);
   add_with(m, noting('a'), &options);
   add_with(m, noting('a'), &options);
   expect_notified("+");
 }
 
-TEST_OF_HEARD(interest_is_notified_of_a_delegate_that_is_called_once) {
+TEST_OF_HEARD(listeners_changed_is_called_for_a_delegate_called_once) {
   add_with(m, noting('a'), &ADD_OPTIONS(.flags = MULTICAST_ONCE));
   expect_notified("+");
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
@@ -136,7 +136,7 @@ static bool pass_registration(void *context, const multicast_registration *regis
   return true;
 }
 
-TEST(interest_is_notified_of_dead_contexts) {
+TEST(listeners_changed_is_called_for_dead_contexts) {
   for (int which = 0; which < 6; ++which) {
     multicast_add_options options = MULTICAST_ADD_OPTIONS_INIT;
     multicast_create_options create = options_of(&it);
@@ -158,9 +158,9 @@ TEST(interest_is_notified_of_dead_contexts) {
   }
 }
 
-TEST(interest_is_notified_of_a_lifetime_end_in_each_multicast) {
+TEST(listeners_changed_is_called_when_a_lifetime_ends) {
   multicast_lifetime lifetime = multicast_lifetime_create();
-  interest many[20];
+  listener many[20];
   for (int i = 0; i < 20; ++i) {
     multicast_create_options create = options_of(&many[i]);
     many[i].target = multicast_create_with(&create);
@@ -170,7 +170,7 @@ TEST(interest_is_notified_of_a_lifetime_end_in_each_multicast) {
   for (int i = 0; i < 20; ++i) CHECK_TEXT(many[i].told, "+-");
 }
 
-TEST_OF_HEARD(interest_is_notified_of_a_queue_that_is_destroyed) {
+TEST_OF_HEARD(listeners_changed_is_called_when_a_queue_is_destroyed) {
   multicast_queue q = default_queue();
   add_queued(m, noting('a'), q);
   expect_notified("+");
@@ -178,7 +178,7 @@ TEST_OF_HEARD(interest_is_notified_of_a_queue_that_is_destroyed) {
   expect_notified("-");
 }
 
-TEST_OF_HEARD(interest_is_notified_of_the_end_and_its_context_is_released) {
+TEST_OF_HEARD(listeners_changed_is_called_at_destroy_and_then_released) {
   CHECK_OK(multicast_destroy(m)); /* it had no delegates */
   expect_notified("");
   CHECK_EQ(it.releases, 1);
@@ -191,9 +191,9 @@ TEST_OF_HEARD(interest_is_notified_of_the_end_and_its_context_is_released) {
   CHECK_EQ(it.releases, 1);
 }
 
-TEST(interest_context_is_released_without_interest_function_too) {
+TEST(listeners_changed_context_is_released_without_function) {
   multicast_create_options options = options_of(&it);
-  options.interest = NULL;
+  options.listeners_changed = NULL;
   CHECK_OK(multicast_destroy(multicast_create_with(&options)));
   CHECK_EQ(it.releases, 1);
   options.reentry = 77;
@@ -212,7 +212,7 @@ THREAD(remove_elsewhere, multicast *m) {
   CHECK(pthread_equal(it.thread, pthread_self()));
 }
 
-TEST_OF_HEARD(interest_is_notified_on_the_thread_that_has_caused_it) {
+TEST_OF_HEARD(listeners_changed_is_called_on_the_thread_of_the_change) {
   on_another_thread(add_elsewhere, &m);
   expect_notified("+");
   on_another_thread(remove_elsewhere, &m);
@@ -221,40 +221,40 @@ TEST_OF_HEARD(interest_is_notified_on_the_thread_that_has_caused_it) {
 
 /* ---- Inside of it ---------------------------------------------------------------------------- */
 
-static void change_inside(interest *i) {
-  i->in_interest = NULL;
+static void change_inside(listener *i) {
+  i->in_call = NULL;
   CHECK_EQ(multicast_remove_all(i->target), 1);
   CHECK_TEXT(i->told, "+"); /* not inside */
   add(i->target, noting('b'));
   CHECK_EQ(multicast_remove_all(i->target), 1);
 }
 
-TEST_OF_HEARD(interest_of_changes_inside_of_it_is_notified_afterwards) {
-  it.in_interest = change_inside;
+TEST_OF_HEARD(listeners_changed_is_called_for_its_own_changes_afterwards) {
+  it.in_call = change_inside;
   add(m, noting('a'));
   expect_notified("+-");
 }
 
-static void cancel_out(interest *i) {
-  i->in_interest = NULL;
+static void cancel_out(listener *i) {
+  i->in_call = NULL;
   CHECK_EQ(multicast_remove_all(i->target), 1);
   add(i->target, noting('b'));
 }
 
-TEST_OF_HEARD(interest_is_not_notified_of_changes_that_cancel_out) {
-  it.in_interest = cancel_out;
+TEST_OF_HEARD(listeners_changed_is_not_called_if_changes_cancel_out) {
+  it.in_call = cancel_out;
   add(m, noting('a'));
   expect_notified("+");
 }
 
-static void destroy_inside(interest *i) {
-  i->in_interest = NULL;
+static void destroy_inside(listener *i) {
+  i->in_call = NULL;
   CHECK_OK(multicast_destroy(i->target));
   CHECK_EQ(i->releases, 0); /* it is still used */
 }
 
-TEST_OF_HEARD(interest_that_destroys_the_multicast_is_notified) {
-  it.in_interest = destroy_inside;
+TEST_OF_HEARD(listeners_changed_that_destroys_the_multicast_is_called) {
+  it.in_call = destroy_inside;
   add(m, noting('a'));
   expect_notified("+-");
   CHECK_EQ(it.releases, 1);
@@ -262,8 +262,8 @@ TEST_OF_HEARD(interest_that_destroys_the_multicast_is_notified) {
 }
 
 static gate entered, let_go;
-static void stay_inside(interest *i) {
-  i->in_interest = NULL;
+static void stay_inside(listener *i) {
+  i->in_call = NULL;
   gate_open(&entered);
   gate_wait(&let_go);
 }
@@ -271,9 +271,9 @@ THREAD(add_and_stay, multicast *m) {
   add(*m, noting('a'));
 }
 
-TEST_OF_HEARD(interest_that_runs_elsewhere_is_released_afterwards) {
+TEST_OF_HEARD(listeners_changed_that_runs_elsewhere_is_released_afterwards) {
   entered = let_go = shut;
-  it.in_interest = stay_inside;
+  it.in_call = stay_inside;
   pthread_t thread = start_thread(add_and_stay, &m);
   gate_wait(&entered);
   CHECK_EQ(multicast_remove_all(m), 1);
@@ -289,12 +289,12 @@ THREAD(invoke_it, multicast *m) {
   multicast_invoke(*m, 0, NULL, 0);
 }
 
-TEST_OF_HEARD(interest_is_notified_before_a_removal_waits) {
+TEST_OF_HEARD(listeners_changed_is_called_before_a_removal_waits) {
   static blocker b = BLOCKER_INIT;
   add(m, blocking(&b));
   pthread_t thread = start_thread(invoke_it, &m);
   gate_wait(&b.entered);
-  CHECK_ERROR(multicast_remove_within(m, blocking(&b), 1000000), TIMEOUT);
+  CHECK_ERROR(multicast_remove_every_within(m, blocking(&b), 1000000), TIMEOUT);
   expect_notified("+-");
   gate_open(&b.let_go);
   join_thread(thread);
@@ -317,9 +317,9 @@ THREAD(change_at_once, multicast *m) {
   for (int i = 0; i < CHANGES; ++i) CHECK_OK(multicast_token_remove(add(*m, counter(&running))));
 }
 
-TEST(interest_of_changes_at_once_ends_with_the_truth) {
+TEST(listeners_changed_at_once_ends_with_the_current_state) {
   pthread_t threads[THREADS];
-  multicast m = multicast_create_with(&CREATE_OPTIONS(.interest = hear_at_once));
+  multicast m = multicast_create_with(&CREATE_OPTIONS(.listeners_changed = hear_at_once));
   for (int round = 0; round < 4; ++round) {
     multicast_token token = {0};
     for (int i = 0; i < THREADS; ++i) threads[i] = start_thread(change_at_once, &m);
@@ -334,7 +334,7 @@ TEST(interest_of_changes_at_once_ends_with_the_truth) {
 
 /* ---- Memory, fork ---------------------------------------------------------------------------- */
 
-TEST(interest_is_notified_without_memory) {
+TEST(listeners_changed_is_called_without_memory) {
   use_test_allocator();
   multicast m = create_heard();
   multicast_token token = add(m, noting('a'));
@@ -355,7 +355,7 @@ THREAD(remove_without_memory, multicast_token *argument) {
   fail_after = -1;
 }
 
-TEST(interest_is_notified_on_a_new_thread_without_memory) {
+TEST(listeners_changed_is_called_on_a_new_thread_without_memory) {
   use_test_allocator();
   multicast_token token = add(create_heard(), noting('a'));
   join_thread(start_thread(remove_without_memory, &token));
@@ -364,15 +364,15 @@ TEST(interest_is_notified_on_a_new_thread_without_memory) {
 }
 
 static pid_t child;
-static void fork_in_interest(interest *i) {
-  i->in_interest = NULL;
+static void fork_in_call(listener *i) {
+  i->in_call = NULL;
   child = fork();
   CHECK(child >= 0);
 }
 
-TEST_OF_HEARD(fork_inside_an_interest_function_goes_on_in_both_processes) {
+TEST_OF_HEARD(fork_inside_listeners_changed_continues_in_both) {
   int exit_status;
-  it.in_interest = fork_in_interest;
+  it.in_call = fork_in_call;
   multicast_token token = add(m, noting('a'));
   expect_notified("+");
   CHECK_OK(multicast_token_remove(token));
@@ -396,7 +396,7 @@ static void go_on_in_child(void *argument) {
 
 TEST_OF_HEARD(fork_child_is_notified_instead_of_the_parents_thread) {
   entered = let_go = shut;
-  it.in_interest = stay_inside;
+  it.in_call = stay_inside;
   pthread_t thread = start_thread(add_and_stay, &m);
   gate_wait(&entered);
   CHECK_EQ(multicast_remove_all(m), 1);

@@ -5,9 +5,9 @@ import Synchronization
 /// A multicast that has grown to the number at which its watch is notified.
 ///
 /// A list ends, for adds that only append, before that number: `InvocationList.Header.limit`. So
-/// these adds do not ask. The add that reaches the number makes the crowd under the stripe's lock,
-/// and notifies the watch without it.
-struct Crowd {
+/// these adds do not ask. The add that reaches the number collects the counts under the stripe's
+/// lock, and calls the watch without it.
+struct ListenerWarning {
   private let target: Handle
   private let watch: Token
   private let count: UInt64
@@ -22,18 +22,20 @@ struct Crowd {
   /// - Returns: nil if the watch is not to be notified.
   init?(in multicast: Multicast) {
     let list = multicast.list.unsafelyUnwrapped
-    var next = list.header.crowd
+    var next = list.header.warningCount
     if next != 0 && list.live < next { return nil }
-    guard let watch = Watch.current(for: multicast.handle), watch.crowd != 0 else { return nil }
+    guard let watch = Watch.current(for: multicast.handle), watch.warningCount != 0 else {
+      return nil
+    }
     // The number of an earlier watch says nothing of this one.
-    if next == 0 || list.header.crowdWatch != watch.number { next = watch.crowd }
-    list.header.setCrowd(next, of: watch.number)
+    if next == 0 || list.header.warningWatch != watch.number { next = watch.warningCount }
+    list.header.setWarning(next, of: watch.number)
     if list.live < next { return nil }
     // An add inside a function of a watch, or at the last level of nesting, does not notify: the
     // next add does.
     if let thread = ThreadRecord.current, thread.isInside(.watch) || !thread.hasRoom { return nil }
     while next <= list.live { next <<= 1 }
-    list.header.setCrowd(next, of: watch.number)  //~ crowd_notified_again
+    list.header.setWarning(next, of: watch.number)  //~ listener_warning_notified_again
     target = multicast.handle
     self.watch = watch.id
     count = UInt64(list.live)
@@ -49,7 +51,7 @@ struct Crowd {
     }
   }
 
-  /// Tells the watch, if it is still the same. No lock is held.
+  /// Calls the watch's `listener_warning`, if the watch is still the same. No lock is held.
   func notify() {
     guard let (thread, hasEntered) = ThreadRegistry.enterIfNeeded() else { return }
     defer { ThreadRegistry.leaveIfEnding(thread, hasEntered) }
@@ -60,7 +62,7 @@ struct Crowd {
     guard let frame = Watch.unlockAndBegin(watch.id, true, thread) else { return }
     var label = self.label
     withUnsafePointer(to: &label) {
-      watch.given.crowded?(
+      watch.given.listener_warning?(
         watch.given.context, multicast(id: target.rawValue), count,
         hasLabel ? shims_get_label($0) : nil, function, most)
     }

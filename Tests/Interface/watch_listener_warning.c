@@ -1,4 +1,4 @@
-/* `crowded` of a watch: when it is notified, and of what. */
+/* `listener_warning` of a watch: when it is called, and with what. */
 
 #include "allocators.h"
 #include "broadcasters.h"
@@ -10,7 +10,7 @@ static multicast last;
 static pthread_t notifier;
 static void (*in_function)(void);
 
-static void note_crowd(void *context, multicast target, uint64_t count, const char *label,
+static void note_warning(void *context, multicast target, uint64_t count, const char *label,
                        multicast_function function, uint64_t most) {
   size_t end = strlen(told);
   const char *name = label != NULL                ? label
@@ -28,7 +28,8 @@ static void note_crowd(void *context, multicast target, uint64_t count, const ch
 }
 
 static multicast_watch from(uint64_t count) {
-  return WATCH_WITH(.context = told, .crowded_count = count, .crowded = note_crowd);
+  return WATCH_WITH(.context = told, .listener_warning_count = count,
+                    .listener_warning = note_warning);
 }
 
 static multicast watched(uint64_t count) {
@@ -66,7 +67,7 @@ static void add_labelled(int times, multicast m, const char *label) {
 
 /* ---- When ------------------------------------------------------------------------------------ */
 
-TEST(crowd_is_notified_once_for_each_doubling) {
+TEST(listener_warning_is_called_once_for_each_doubling) {
   multicast m = watched(3);
   CHECK_TOLD(2, m, "");
   CHECK_TOLD(1, m, "3:A:3");
@@ -74,7 +75,7 @@ TEST(crowd_is_notified_once_for_each_doubling) {
   CHECK_TOLD(100, m, "3:A:3 6:A:6 12:A:12 24:A:24 48:A:48 96:A:96");
 }
 
-TEST(crowd_is_notified_at_each_first_number_exactly) {
+TEST(listener_warning_is_called_at_each_first_number_exactly) {
   for (int first = 2; first < 130; ++first) {
     multicast m = watched((uint64_t)first);
     char wanted[64];
@@ -90,29 +91,29 @@ TEST(crowd_is_notified_at_each_first_number_exactly) {
   }
 }
 
-TEST(crowd_is_never_notified_with_number_0_or_without_a_function) {
+TEST(listener_warning_is_never_called_without_number_or_function) {
   multicast m = watched(0), n = multicast_create();
   multicast_watch watch = from(2);
-  watch.crowded = NULL;
+  watch.listener_warning = NULL;
   CHECK_OK(multicast_set_watch(n, &watch));
   add_times(50, m, counter(&calls));
   CHECK_TOLD(50, n, "");
 }
 
-TEST(crowd_of_1_is_taken_as_2) {
+TEST(listener_warning_of_1_is_taken_as_2) {
   multicast m = watched(1);
   CHECK_TOLD(1, m, "");
   CHECK_TOLD(3, m, "2:A:2 4:A:4");
 }
 
-TEST(crowd_of_a_number_beyond_all_is_never_notified) {
+TEST(listener_warning_of_a_huge_number_is_never_called) {
   multicast m = watched(UINT64_MAX), n = watched((uint64_t)1 << 63);
   add_times(3000, m, counter(&calls));
   CHECK_TOLD(3000, n, "");
 }
 
 /* The delegates come and go: in the middle, at the end, all. */
-TEST(crowd_is_not_notified_again_when_delegates_are_added_again) {
+TEST(listener_warning_is_not_called_again_after_removals) {
   multicast m = watched(8);
   multicast_token tokens[40];
   for (int i = 0; i < 8; ++i) tokens[i] = add(m, counter(&calls));
@@ -132,7 +133,7 @@ TEST(crowd_is_not_notified_again_when_delegates_are_added_again) {
 }
 
 /* Lists with dead entries, which invocations may be reading. */
-TEST(crowd_counts_live_delegates_only) {
+TEST(listener_warning_counts_live_delegates_only) {
   multicast m = watched(40);
   multicast_token tokens[39];
   for (int i = 0; i < 39; ++i) tokens[i] = add(m, counter(&calls));
@@ -146,7 +147,7 @@ TEST(crowd_counts_live_delegates_only) {
   CHECK_TEXT(told, "40:A:40");
 }
 
-TEST(crowd_is_notified_anew_when_a_watch_is_set_anew) {
+TEST(listener_warning_is_called_anew_when_a_watch_is_set_anew) {
   multicast m = watched(4);
   multicast_watch watch = from(3);
   CHECK_TOLD(4, m, "4:A:4");
@@ -155,7 +156,7 @@ TEST(crowd_is_notified_anew_when_a_watch_is_set_anew) {
   CHECK_TOLD(1, m, "4:A:4 5:A:5 6:A:6");
 }
 
-TEST(crowd_that_passes_several_numbers_is_notified_once) {
+TEST(listener_warning_is_called_once_if_an_add_passes_several) {
   multicast m = watched(2);
   static multicast_delegate many[20];
   for (int i = 0; i < 20; ++i) many[i] = counter(&calls);
@@ -164,14 +165,14 @@ TEST(crowd_that_passes_several_numbers_is_notified_once) {
   CHECK_TOLD(12, m, "20:A:20 32:A:32");
 }
 
-TEST(crowd_is_not_notified_when_the_watch_was_taken_away) {
+TEST(listener_warning_is_not_called_when_the_watch_was_removed) {
   multicast m = watched(4);
   add_times(3, m, counter(&calls));
   CHECK_OK(multicast_set_watch(m, NULL));
   CHECK_TOLD(100, m, "");
 }
 
-TEST(crowd_is_notified_with_any_options) {
+TEST(listener_warning_is_called_with_any_options) {
   multicast m = watched(2);
   multicast_add_options options = ADD_OPTIONS(.priority = 5);
   add_with(m, counter(&calls), &options);
@@ -187,7 +188,7 @@ TEST(crowd_is_notified_with_any_options) {
 
 /* ---- Which multicasts ------------------------------------------------------------------------ */
 
-TEST(crowd_of_all_is_notified_of_each_multicast_old_and_new) {
+TEST(listener_warning_of_all_is_called_for_old_and_new) {
   multicast before = multicast_create(), after, invoked = multicast_create();
   add_times(3, before, counter(&calls));
   add_times(1, invoked, counter(&calls));
@@ -202,7 +203,7 @@ TEST(crowd_of_all_is_notified_of_each_multicast_old_and_new) {
   CHECK_EQ(last.id, invoked.id);
 }
 
-TEST(crowd_of_all_is_not_notified_of_one_with_a_watch_of_its_own) {
+TEST(listener_warning_of_all_is_not_called_beside_an_own_watch) {
   multicast m = watched(6), silent = watched(0);
   watch_all(2);
   add_times(5, m, counter(&calls));
@@ -213,7 +214,7 @@ TEST(crowd_of_all_is_not_notified_of_one_with_a_watch_of_its_own) {
   CHECK_TOLD(1, m, "6:A:6 12:A:12");
 }
 
-TEST(crowd_of_a_name_is_notified_and_describe_has_the_name) {
+TEST(listener_warning_of_a_name_is_called_with_that_multicast) {
   static report r;
   multicast_broadcaster b = multicast_broadcaster_create(NULL);
   watch_all(4);
@@ -225,7 +226,7 @@ TEST(crowd_of_a_name_is_notified_and_describe_has_the_name) {
   CHECK(has_line(described(&r, last), "multicast 0x... \"UpdateTitle\": delegates: 4"));
 }
 
-TEST(crowd_of_a_multicast_with_policies_is_notified) {
+TEST(listener_warning_of_a_multicast_with_policies_is_called) {
   multicast m = multicast_create_with(&CREATE_OPTIONS(.replay = 2, .label = "with policies"));
   watch_all(3);
   CHECK_TOLD(6, m, "3:A:3 6:A:6");
@@ -234,14 +235,14 @@ TEST(crowd_of_a_multicast_with_policies_is_notified) {
 
 /* ---- What most have -------------------------------------------------------------------------- */
 
-TEST(crowd_has_the_function_of_most) {
+TEST(listener_warning_has_the_most_frequent_function) {
   multicast m = watched(10);
   add_times(3, m, counter(&calls));
   add_times(6, m, too());
   CHECK_TOLD(1, m, "10:B:6");
 }
 
-TEST(crowd_has_the_label_of_most_whatever_their_functions) {
+TEST(listener_warning_has_the_most_frequent_label) {
   multicast m = watched(10);
   multicast_add_options options = labelled("leak");
   add_labelled(3, m, "leak");
@@ -253,7 +254,7 @@ TEST(crowd_has_the_label_of_most_whatever_their_functions) {
 }
 
 /* With a label they are not counted as those of the function. */
-TEST(crowd_counts_those_without_a_label_by_function) {
+TEST(listener_warning_counts_those_without_a_label_by_function) {
   multicast m = watched(9);
   add_labelled(2, m, "a");
   add_labelled(2, m, "b");
@@ -269,7 +270,7 @@ static void add_different(int first, int count, multicast m) {
   }
 }
 
-TEST(crowd_finds_what_more_than_one_in_nine_have) {
+TEST(listener_warning_finds_what_more_than_one_in_nine_have) {
   multicast m = watched(170);
   add_different(0, 75, m);
   add_labelled(19, m, "leak"); /* 19 * 9 = 171 */
@@ -277,7 +278,7 @@ TEST(crowd_finds_what_more_than_one_in_nine_have) {
   CHECK_TEXT(told, "170:leak:19");
 }
 
-TEST(crowd_says_nothing_of_what_one_in_nine_have) {
+TEST(listener_warning_says_nothing_of_what_one_in_nine_have) {
   multicast m = watched(171);
   add_different(0, 75, m);
   add_labelled(19, m, "leak");
@@ -285,7 +286,7 @@ TEST(crowd_says_nothing_of_what_one_in_nine_have) {
   CHECK_TEXT(told, "171:-:0");
 }
 
-TEST(crowd_does_not_count_what_was_removed) {
+TEST(listener_warning_does_not_count_what_was_removed) {
   multicast m = watched(6);
   multicast_token tokens[4];
   add_times(3, m, too());
@@ -302,7 +303,7 @@ THREAD(add_two, multicast *argument) {
   CHECK(pthread_equal(notifier, pthread_self()));
 }
 
-TEST(crowd_is_notified_on_the_thread_that_adds) {
+TEST(listener_warning_is_called_on_the_thread_that_adds) {
   multicast m = watched(2);
   on_another_thread(add_two, &m);
   CHECK_TEXT(told, "2:A:2");
@@ -323,7 +324,7 @@ THREAD(add_without_memory, multicast *argument) {
   add_times(2, m, counter(&calls));
 }
 
-TEST(crowd_is_not_notified_without_memory_for_the_thread) {
+TEST(listener_warning_is_not_called_without_memory_for_the_thread) {
   use_allocator(fail_large, NULL);
   multicast m = watched(2);
   add(m, counter(&calls)); /* with what a first add takes */
@@ -337,7 +338,7 @@ static void go_deeper(void *context, uint32_t event, const void *payload, size_t
   if (event == 255) add_times(2, last, counter(&calls)); /* the 256th level */
 }
 
-TEST(crowd_at_the_256th_level_is_notified_by_the_next_add) {
+TEST(listener_warning_at_the_256th_level_waits_for_the_next_add) {
   multicast m = watched(2), deep = multicast_create();
   add(deep, DELEGATE(go_deeper, &deep));
   last = m;
@@ -376,14 +377,14 @@ THREAD(add_to_all, void *argument) {
   }
 }
 
-TEST(crowd_is_right_while_the_watch_of_all_is_replaced) {
+TEST(listener_warning_is_right_while_the_watch_of_all_is_replaced) {
   for (int i = 0; i < TARGETS; ++i) targets[i] = multicast_create();
   pthread_t first = start_thread(add_to_all, NULL), second = start_thread(add_to_all, NULL);
   for (size_t i = 0; i < SETS && LOAD(wrong) == 0; ++i) {
     multicast_watch watch = from(i % 2 != 0 ? 4 : 2);
     multicast all = {0};
     watch.context = (void *)i;
-    watch.crowded = check_crowd;
+    watch.listener_warning = check_crowd;
     CHECK(multicast_set_watch(all, &watch) >= 0);
   }
   STORE(ends, true);
@@ -401,7 +402,7 @@ static void use_everything(void) {
   CHECK(multicast_destroy(last) >= 0);
 }
 
-TEST(crowd_function_may_use_the_library) {
+TEST(listener_warning_function_may_use_the_library) {
   multicast m = watched(2);
   in_function = use_everything;
   CHECK_TOLD(2, m, "2:A:2");
@@ -414,7 +415,7 @@ static void add_more(void) {
   add_times(10, last, counter(&calls));
 }
 
-TEST(crowd_inside_a_function_of_a_watch_is_notified_by_next_add) {
+TEST(listener_warning_inside_a_watch_waits_for_the_next_add) {
   multicast m = watched(2);
   in_function = add_more;
   CHECK_TOLD(2, m, "2:A:2"); /* 12 by now */
@@ -437,7 +438,7 @@ THREAD(take_away, multicast *argument) {
   gate_open(&taken);
 }
 
-TEST(crowd_function_is_waited_for_when_the_watch_is_taken_away) {
+TEST(listener_warning_is_waited_for_when_the_watch_is_removed) {
   multicast m = watched(2);
   in_function = block_function;
   pthread_t adds = start_thread(add_in_thread, &m);
@@ -471,12 +472,12 @@ static void count_numbers(void *context, multicast target, uint64_t count, const
   ADD(numbers, 1);
 }
 
-TEST_OF_MULTICAST(crowd_is_notified_once_for_each_number_by_threads_that_add) {
+TEST_OF_MULTICAST(listener_warning_is_called_once_per_number_by_all_threads) {
   multicast_watch watch = from(4);
   pthread_t threads[THREADS];
   int64_t number;
   int i, wanted = 0;
-  watch.crowded = count_numbers;
+  watch.listener_warning = count_numbers;
   CHECK_OK(multicast_set_watch(m, &watch));
   for (i = 0; i < THREADS; ++i) threads[i] = start_thread(add_many_times, &m);
   for (i = 0; i < THREADS; ++i) join_thread(threads[i]);

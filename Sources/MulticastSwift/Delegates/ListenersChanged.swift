@@ -2,8 +2,8 @@ import CMulticast
 import MulticastRuntime
 
 /// The function that learns whether a multicast has delegates.
-final class Interest: Sendable {
-  typealias Body = @Sendable (_ isWanted: Bool) -> Void
+final class ListenersChanged: Sendable {
+  typealias Body = @Sendable (_ hasListeners: Bool) -> Void
 
   private let body: Body
 
@@ -14,11 +14,11 @@ final class Interest: Sendable {
     _ options: inout Multicast.Options, _ label: String?, _ body: Body?
   ) -> Multicast {
     guard let body else { return create(&options, label) }
-    let context = Unmanaged.passRetained(Interest(body))
+    let context = Unmanaged.passRetained(ListenersChanged(body))
     options.context = context.toOpaque()
     options.release = swift_release
-    options.interest = { context, _, isWanted in
-      Unmanaged<Interest>.fromOpaque(context!).takeUnretainedValue().body(isWanted)
+    options.listenersChanged = { context, _, hasListeners in
+      Unmanaged<ListenersChanged>.fromOpaque(context!).takeUnretainedValue().body(hasListeners)
     }
     let target = create(&options, label)
     if target.id == 0 { context.release() }

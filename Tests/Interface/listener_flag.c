@@ -1,26 +1,26 @@
-/* multicast_interest: whether anybody listens. */
+/* multicast_listener_flag: whether anybody listens. */
 
 #include <sched.h>
 
 #include "harness.h"
 
-static bool is_wanted(multicast m) { return multicast_is_wanted(multicast_interest(m)); }
+static bool is_wanted(multicast m) { return multicast_has_listeners(multicast_listener_flag(m)); }
 
-TEST_OF_MULTICAST(interest_is_there_while_there_are_delegates) {
+TEST_OF_MULTICAST(listener_flag_is_set_while_there_are_delegates) {
   int calls = 0;
-  const uint32_t *interest = multicast_interest(m);
-  CHECK(!multicast_is_wanted(interest));
+  const uint32_t *flag = multicast_listener_flag(m);
+  CHECK(!multicast_has_listeners(flag));
   multicast_token a = add(m, counter(&calls)), b = add(m, counter(&calls));
-  CHECK(multicast_is_wanted(interest));
+  CHECK(multicast_has_listeners(flag));
   CHECK_OK(multicast_token_remove(b));
-  CHECK(multicast_is_wanted(interest));
+  CHECK(multicast_has_listeners(flag));
   CHECK_OK(multicast_token_remove(a));
-  CHECK(!multicast_is_wanted(interest));
+  CHECK(!multicast_has_listeners(flag));
   add(m, counter(&calls));
-  CHECK(multicast_is_wanted(interest));
+  CHECK(multicast_has_listeners(flag));
   CHECK_EQ(multicast_remove_all(m), 1);
-  CHECK(!multicast_is_wanted(interest));
-  CHECK(multicast_interest(m) == interest);
+  CHECK(!multicast_has_listeners(flag));
+  CHECK(multicast_listener_flag(m) == flag);
 }
 
 /* In an invocation no removal takes its fast path, and dead entries stay behind the live ones. */
@@ -29,7 +29,7 @@ static void remove_inside(void *context, uint32_t event, const void *payload, si
   CHECK_OK(multicast_token_remove(*(multicast_token *)context));
 }
 
-TEST_OF_MULTICAST(interest_ends_before_dead_delegates_are_dropped) {
+TEST_OF_MULTICAST(listener_flag_ends_before_dead_delegates_are_dropped) {
   int calls = 0;
   multicast_token last;
   multicast_delegate remover = {remove_inside, &last};
@@ -41,13 +41,13 @@ TEST_OF_MULTICAST(interest_ends_before_dead_delegates_are_dropped) {
   CHECK(!is_wanted(m));
 }
 
-TEST_OF_MULTICAST(interest_counts_paused_delegates) {
+TEST_OF_MULTICAST(listener_flag_counts_paused_delegates) {
   int calls = 0;
   CHECK_OK(multicast_token_pause(add(m, counter(&calls))));
   CHECK(is_wanted(m));
 }
 
-TEST_OF_MULTICAST(interest_ends_with_a_delegate_called_once) {
+TEST_OF_MULTICAST(listener_flag_ends_with_a_delegate_called_once) {
   int calls = 0;
   multicast_add_options options = multicast_add_options_default();
   options.flags = MULTICAST_ONCE;
@@ -57,7 +57,7 @@ TEST_OF_MULTICAST(interest_ends_with_a_delegate_called_once) {
   CHECK(!is_wanted(m));
 }
 
-TEST_OF_MULTICAST(interest_ends_with_a_lifetime_and_a_queue) {
+TEST_OF_MULTICAST(listener_flag_ends_with_a_lifetime_and_a_queue) {
   int calls = 0;
   multicast_add_options options = multicast_add_options_default();
   options.lifetime = multicast_lifetime_create();
@@ -73,7 +73,7 @@ TEST_OF_MULTICAST(interest_ends_with_a_lifetime_and_a_queue) {
   CHECK(!is_wanted(m));
 }
 
-TEST_OF_MULTICAST(interest_ends_when_a_dead_context_is_found) {
+TEST_OF_MULTICAST(listener_flag_ends_when_a_dead_context_is_found) {
   int context = 0;
   multicast_add_options options = multicast_add_options_default();
   options.lock = lock_dead;
@@ -84,7 +84,7 @@ TEST_OF_MULTICAST(interest_ends_when_a_dead_context_is_found) {
   CHECK(!is_wanted(m));
 }
 
-TEST_OF_MULTICAST(interest_stays_when_a_unique_one_is_replaced) {
+TEST_OF_MULTICAST(listener_flag_stays_when_a_unique_one_is_replaced) {
   int calls = 0;
   multicast_add_options options = multicast_add_options_default();
   options.flags = MULTICAST_UNIQUE;
@@ -96,21 +96,21 @@ TEST_OF_MULTICAST(interest_stays_when_a_unique_one_is_replaced) {
   CHECK(!is_wanted(m));
 }
 
-TEST_OF_MULTICAST(interest_survives_growth_and_priorities) {
+TEST_OF_MULTICAST(listener_flag_survives_growth_and_priorities) {
   enum { MANY = 3000 };
   static int each[MANY];
   static multicast_token tokens[MANY];
-  const uint32_t *interest = multicast_interest(m);
+  const uint32_t *flag = multicast_listener_flag(m);
   multicast_add_options options = multicast_add_options_default();
   for (int i = 0; i < MANY; ++i) {
     options.priority = i % 3;
     CHECK_OK(multicast_add(m, counter(&each[i]), &options, &tokens[i]));
   }
   for (int i = 0; i < MANY; ++i) {
-    CHECK(multicast_is_wanted(interest));
+    CHECK(multicast_has_listeners(flag));
     CHECK_OK(multicast_token_remove(tokens[i]));
   }
-  CHECK(!multicast_is_wanted(interest));
+  CHECK(!multicast_has_listeners(flag));
 }
 
 static multicast make(multicast_reentry reentry, uint32_t replay) {
@@ -120,7 +120,7 @@ static multicast make(multicast_reentry reentry, uint32_t replay) {
   return multicast_create_with(&options);
 }
 
-TEST(interest_is_there_if_invocations_are_kept) {
+TEST(listener_flag_is_set_if_invocations_are_kept) {
   multicast kept[] = {make(MULTICAST_REENTRY_RECURSE, 1), make(MULTICAST_REENTRY_DEFER, 0),
                       make(MULTICAST_REENTRY_LATEST, 0)};
   multicast refusing = make(MULTICAST_REENTRY_REFUSE, 0);
@@ -139,7 +139,7 @@ TEST(interest_is_there_if_invocations_are_kept) {
   CHECK(!is_wanted(refusing));
 }
 
-TEST(interest_of_no_multicast_is_none) {
+TEST(listener_flag_of_no_multicast_is_none) {
   const uint64_t ids[] = {0, 1, UINT64_MAX, multicast_lifetime_create().id};
   for (size_t i = 0; i < sizeof ids / sizeof *ids; ++i) CHECK(!is_wanted((multicast){ids[i]}));
   multicast m = multicast_create();
@@ -150,24 +150,24 @@ TEST(interest_of_no_multicast_is_none) {
 }
 
 /* Slots are used again, and their pages go back to the system. */
-TEST(interest_stays_readable_after_its_multicast) {
+TEST(listener_flag_stays_readable_after_its_multicast) {
   enum { MANY = 4096 };
   static multicast all[MANY];
   static const uint32_t *interests[MANY];
   int calls = 0;
   for (int i = 0; i < MANY; ++i) {
     all[i] = multicast_create();
-    interests[i] = multicast_interest(all[i]);
+    interests[i] = multicast_listener_flag(all[i]);
     add(all[i], counter(&calls));
   }
   for (int i = 0; i < MANY; ++i) CHECK_OK(multicast_destroy(all[i]));
-  for (int i = 0; i < MANY; ++i) (void)!multicast_is_wanted(interests[i]);
+  for (int i = 0; i < MANY; ++i) (void)!multicast_has_listeners(interests[i]);
   CHECK(multicast_trim() > 0);
-  for (int i = 0; i < MANY; ++i) (void)!multicast_is_wanted(interests[i]);
+  for (int i = 0; i < MANY; ++i) (void)!multicast_has_listeners(interests[i]);
 }
 
 /* The slots of a thread, of the pool, and of the thread again: none has anything of the last. */
-TEST(interest_of_a_new_multicast_is_none) {
+TEST(listener_flag_of_a_new_multicast_is_none) {
   enum { MANY = 100 };
   static multicast all[MANY];
   int calls = 0;
@@ -204,13 +204,13 @@ static void *add_and_remove(void *argument) {
 }
 
 /* Who knows that an add or a removal has returned, sees it in the word. */
-TEST_OF_MULTICAST(interest_is_seen_by_threads_that_know_of_an_add) {
+TEST_OF_MULTICAST(listener_flag_is_seen_by_threads_that_know_of_an_add) {
   handover h = {m, {0}, 0};
-  const uint32_t *interest = multicast_interest(m);
+  const uint32_t *flag = multicast_listener_flag(m);
   pthread_t thread = start_thread(add_and_remove, &h);
   for (int turn; (turn = LOAD(h.turn)) != 4;) {
-    if (turn == 1) CHECK(multicast_is_wanted(interest));
-    if (turn == 3) CHECK(!multicast_is_wanted(interest));
+    if (turn == 1) CHECK(multicast_has_listeners(flag));
+    if (turn == 3) CHECK(!multicast_has_listeners(flag));
     if (turn == 1 || turn == 3) STORE(h.turn, turn - 1);
     sched_yield();
   }

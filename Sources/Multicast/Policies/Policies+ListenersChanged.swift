@@ -2,23 +2,23 @@ import MulticastHeader
 import MulticastShims
 import Synchronization
 
-/// Notifies the `interest` function of a multicast, or the transport of its broadcaster, whether
-/// the multicast has delegates.
+/// Notifies the `listeners_changed` function of a multicast, or the transport of its broadcaster,
+/// whether the multicast has delegates.
 ///
 /// A change of the delegates and the notification are two steps, because the function runs under no
 /// lock. One thread notifies at a time. It looks at the delegates under the lock, before each
 /// notification and afterwards, and repeats until the last notification matches the state. If
 /// another thread is already notifying, that thread picks up this change. So the last word is true.
 extension Policies {
-  // Of the context, the target, and whether it is wanted.
-  typealias Interest = @convention(c) (UnsafeMutableRawPointer?, multicast, Bool) -> Void
+  // The arguments are the context, the target, and whether the target has delegates.
+  typealias ListenersChanged = @convention(c) (UnsafeMutableRawPointer?, multicast, Bool) -> Void
   /// The same function of a transport. Below zero: it was not notified.
   typealias Subscription = @convention(c) (UnsafeMutableRawPointer?, multicast, Bool) -> Int32
 
   struct Notifier {
     enum Function {
       /// A caller's.
-      case interest(Interest)
+      case listenersChanged(ListenersChanged)
       /// A transport's, with the place of its handle, which is none if it is detached.
       case subscription(Subscription, UnsafeMutablePointer<Atomic<Handle>>)
     }
@@ -31,7 +31,7 @@ extension Policies {
 
     var multicast = Handle.none
     /// The last notification. There are delegates: the handle of the transport, or, for the
-    /// `interest` function of a caller, the handle of the multicast. There are none: none.
+    /// `listeners_changed` function of a caller, the handle of the multicast. There are none: none.
     var last = Handle.none
     /// Whether a thread is notifying, and its identity; none: it has no record, for lack of memory.
     var isUnderWay = false
@@ -78,7 +78,7 @@ extension Policies {
       let target = multicast(id: (wanted.isNone ? last : wanted).rawValue)
       var isRefused = false
       switch function {
-      case .interest(let function): function(context, target, !wanted.isNone)
+      case .listenersChanged(let function): function(context, target, !wanted.isNone)
       case .subscription(let function, _):
         isRefused = function(context, target, !wanted.isNone) < 0
       }
@@ -130,7 +130,7 @@ extension Policies {
     // that.
     guard
       multicast.isObserved
-        || multicast.hasPolicies && Policies(of: multicast).currentRules.hasInterest
+        || multicast.hasPolicies && Policies(of: multicast).currentRules.notifiesListenersChanged
     else { return }
     let stripe = multicast.stripe
     stripe.lock()

@@ -1,26 +1,26 @@
 import MulticastShims
 import Synchronization
 
-/// The word of `multicast_interest`, which is not 0 while an invocation may have an effect. It is
-/// the link of the slot: the pool uses that only while the slot is vacant.
+/// The flag of `multicast_listener_flag`, which is not 0 while an invocation may have an effect. It
+/// is the link of the slot: the pool uses that only while the slot is vacant.
 ///
 /// Written under the stripe's lock, and only when it changes: it is in the cache line that all
 /// invocations read. Relaxed: a thread that knows of an add, since that has returned, knows of the
-/// store by the same way. The word says nothing about other memory.
+/// store by the same way. The flag says nothing about other memory.
 extension Multicast {
   private static var hasDelegates: UInt32 { 1 }
   /// An invocation without delegates has an effect, too.
   private static var always: UInt32 { 2 }
 
-  /// Clears the word, which the last occupant or the pool has set.
+  /// Clears the flag, which the last occupant or the pool has set.
   ///
-  /// Release: a fork in the middle of `VacantSlots.take`. A child that finds the word of an
+  /// Release: a fork in the middle of `VacantSlots.take`. A child that finds the flag of an
   /// occupant finds that the thread has taken the slot.
-  static func clearInterest(_ storage: UnsafeMutablePointer<Storage>) {
-    storage.pointee.header.link.store(0, ordering: .releasing)  // order: interest
+  static func clearListenerFlag(_ storage: UnsafeMutablePointer<Storage>) {
+    storage.pointee.header.link.store(0, ordering: .releasing)  // order: listener_flag
   }
 
-  static func setInterestForever(_ storage: UnsafeMutablePointer<Storage>) {
+  static func setListenerFlagForever(_ storage: UnsafeMutablePointer<Storage>) {
     storage.pointee.header.link.store(always, ordering: .relaxed)
   }
 
@@ -28,31 +28,33 @@ extension Multicast {
   @inline(__always)
   func didAdd() {
     if fields.header.link.load(ordering: .relaxed) == 0 {
-      fields.header.link.store(Self.hasDelegates, ordering: .relaxed)  //~ interest_not_set
+      fields.header.link.store(Self.hasDelegates, ordering: .relaxed)  //~ listener_flag_not_set
     }
   }
 
   /// The last delegate was removed. The stripe's lock is held.
   func didRemoveLast() {
     if fields.header.link.load(ordering: .relaxed) == Self.hasDelegates {
-      fields.header.link.store(0, ordering: .relaxed)  //~ interest_not_cleared
+      fields.header.link.store(0, ordering: .relaxed)  //~ listener_flag_not_cleared
     }
   }
 
   /// Readable for ever, as the slot is.
-  var interest: UnsafePointer<UInt32> {
+  var listenerFlag: UnsafePointer<UInt32> {
     UnsafeRawPointer(fields.header.link.address).assumingMemoryBound(to: UInt32.self)
   }
 
   /// That of no multicast: always 0.
-  static var noInterest: UnsafePointer<UInt32> { shims_get_no_interest().unsafelyUnwrapped }
+  static var noListenerFlag: UnsafePointer<UInt32> {
+    shims_get_no_listener_flag().unsafelyUnwrapped
+  }
 
   #if MULTICAST_INTERNAL_CHECKS
-    func checkInterest(_ check: Check) {
+    func checkListenerFlag(_ check: Check) {
       let word = fields.header.link.load(ordering: .relaxed)
       check.that(
         word == Self.always || word == ((list?.live ?? 0) > 0 ? Self.hasDelegates : 0),
-        "the word of the interest tells whether there are delegates", word)
+        "the listener flag tells whether there are delegates", word)
     }
   #endif
 }

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT
+//
+// Whether a signal has listeners.
+#ifndef MULTICAST_LISTENER_FLAG_HPP
+#define MULTICAST_LISTENER_FLAG_HPP
+
+#include <cstdint>
+
+#include "detail/config.hpp"
+
+namespace MULTICAST_HPP_NAMESPACE {
+
+/// Tells whether a signal has listeners, so that a program prepares costly arguments only if they
+/// are used; see multicast_listener_flag().
+///
+///     const mcast::listener_flag has_listeners = changed.listener_flag();  // once
+///     if (has_listeners) changed(describe(document));                      // each time
+///
+/// It may outlive the signal. From then on its value means nothing.
+///
+/// Threads:   any.
+/// @since 1.1
+class listener_flag {
+ public:
+  /// The same as signal::listener_flag().
+  ///
+  /// @param target  A multicast; zero: a flag that is never set.
+  ///
+  /// Cost:      as multicast_listener_flag().
+  /// @since 1.1
+  explicit listener_flag(multicast target) noexcept
+      : flag_(multicast_listener_flag(target)) {}
+  /// Whether there are listeners. Paused delegates count. Delegates whose objects are dead count
+  /// until a call detects that.
+  ///
+  /// @return As multicast_has_listeners().
+  ///
+  /// Cost:      O(1), no call.
+  /// @since 1.1
+  explicit operator bool() const noexcept { return multicast_has_listeners(flag_); }
+
+ private:
+  const uint32_t *flag_;
+};
+
+}  // namespace mcast
+
+#endif
