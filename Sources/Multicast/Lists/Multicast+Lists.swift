@@ -15,7 +15,8 @@ extension Multicast {
     guard let old = self.list else { return setList(list) }
     if let list {
       old.passIndex(to: list)
-      list.header.setWarning(old.header.warningCount, of: old.header.warningWatch)  //~ listener_warning_not_passed_on
+      //~ listener_warning_not_passed_on
+      list.header.setWarning(old.header.warningCount, of: old.header.warningWatch)
     }
     if isQuiescent(removal.thread) {
       setList(list)

@@ -299,7 +299,9 @@ extension Multicast {
     // With one of its own it goes on from the warning that was given last.
     if isOfAll, let watch, !watch.target.isNone { return }  //~ listener_warning_of_own_reset
     // An add may have found the new watch already, and notified it.
-    if let list, let watch, list.header.warningWatch == watch.number { return }  //~ listener_warning_set_again
-    list?.header.setWarning(watch?.warningCount ?? 0, of: watch?.number ?? 0)  //~ listener_warning_not_set
+    //~ listener_warning_set_again
+    if let list, let watch, list.header.warningWatch == watch.number { return }
+    //~ listener_warning_not_set
+    list?.header.setWarning(watch?.warningCount ?? 0, of: watch?.number ?? 0)
   }
 }
