@@ -36,7 +36,7 @@ extension Broadcaster {
     } catch {
       return waitForDestroyer(timeout)
     }
-    let isFenced = Epoch.fence()
+    let isFenced = Fence.heavy()
     // First: the transport is not notified of the names' ends.
     var status = Transport.detach(transport, timeout).combined(with: isFenced ? .ok : .system)
     var index = 0

@@ -23,7 +23,7 @@ extension Broadcaster {
     // Invocations and runs leave one frame for a look-up. A look-up calls no delegate, so the frame
     // need not be pushed.
     let frame = thread.top
-    frame.publish(target, epoch: .latest)
+    frame.publish(target)
     // Pairs with the heavy fence in `destroy`: either `destroy` sees this frame and waits, or this
     // look-up does not find the table.
     Fence.light(asymmetric: Fence.isAsymmetric)

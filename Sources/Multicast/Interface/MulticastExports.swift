@@ -177,7 +177,7 @@ public func multicast_remove_all_within(
 @_cdecl("multicast_prune") @implementation
 public func multicast_prune(_ target: multicast) -> Int64 {
   guard let target = Multicast(slotOf: target.handle) else { return Status.invalidHandle.count }
-  return target.enumerate(Enumeration(function: nil, context: nil))
+  return target.enumerate(nil, nil)
 }
 
 // MARK: - Asking
@@ -242,7 +242,7 @@ public func multicast_enumerate(
 ) -> Int64 {
   guard let target = Multicast(slotOf: target.handle) else { return Status.invalidHandle.count }
   guard let enumerator else { return Status.invalidArgument.count }
-  return target.enumerate(Enumeration(function: enumerator, context: context))
+  return target.enumerate(enumerator, context)
 }
 
 @_cdecl("multicast_visit_undo") @implementation
@@ -253,7 +253,8 @@ public func multicast_visit_undo(
   guard let target = Multicast(slotOf: target.handle) else { return Status.invalidHandle.count }
   guard let visitor, let undo else { return Status.invalidArgument.count }
   return target.visit(
-    Visit(visitor: visitor, context: context), orUndo: Visit(visitor: undo, context: context))
+    Visit(visitor: visitor, context: context),
+    orUndo: Visit(visitor: undo, context: context, isUndo: true))
 }
 
 @_cdecl("multicast_invoke_with") @implementation

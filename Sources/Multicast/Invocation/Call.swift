@@ -22,15 +22,15 @@ extension Invocation: Call {
     return true
   }
 
-  var details: AnyCall.Details {
-    AnyCall.Details(invocation: self, visit: nil, dispatch: nil)
-  }
+  var details: AnyCall.Details { AnyCall.Details(self) }
 }
 
 /// `multicast_visit`: passes the delegate to the visitor.
 struct Visit: Call {
   let visitor: multicast_visitor
   let context: UnsafeMutableRawPointer?
+  /// Whether this undoes visits.
+  var isUndo = false
 
   func callAsFunction(
     _ function: multicast_function, _ context: UnsafeMutableRawPointer?
@@ -40,42 +40,83 @@ struct Visit: Call {
     return visitor(self.context, &delegate)
   }
 
-  var details: AnyCall.Details {
-    AnyCall.Details(
-      invocation: Invocation(event: 0, payload: nil, size: 0), visit: self, dispatch: nil)
-  }
+  var details: AnyCall.Details { AnyCall.Details(self) }
 }
 
-/// A type-erased call for cold paths, compiled once.
-struct AnyCall: Call {
+/// A type-erased call for the slow path, compiled once.
+struct AnyCall {
   struct Details {
-    let invocation: Invocation
-    /// nil: the function is called.
-    let visit: Visit?
-    /// nil: the invocation has no options.
-    let dispatch: UnsafeMutablePointer<Dispatch>?
+    enum Kind: UInt8 { case invocation, visit, undo, enumeration }
+
+    var kind = Kind.invocation
+    /// Of a visit or an enumeration: of event 0, without a payload.
+    var invocation = Invocation(event: 0, payload: nil, size: 0)
+    /// Of an invocation with options.
+    var dispatch: UnsafeMutablePointer<Dispatch>? = nil
+    /// Of a visit, or of its undoing; with its context.
+    var visitor: multicast_visitor? = nil
+    var context: UnsafeMutableRawPointer? = nil
+    var enumeration: UnsafeMutablePointer<Enumeration>? = nil
+
+    init(_ invocation: Invocation, _ dispatch: UnsafeMutablePointer<Dispatch>? = nil) {
+      self.invocation = invocation
+      self.dispatch = dispatch
+    }
+
+    init(_ visit: Visit) {
+      kind = visit.isUndo ? .undo : .visit
+      visitor = visit.visitor
+      context = visit.context
+    }
+
+    init(_ enumeration: UnsafeMutablePointer<Enumeration>) {
+      kind = .enumeration
+      self.enumeration = enumeration
+    }
   }
 
   private let pointer: UnsafePointer<Details>
 
-  var details: Details { pointer.pointee }
-
   /// - Parameter body: Does not keep the call.
   static func with<C: Call, Result>(_ call: C, _ body: (AnyCall) -> Result) -> Result {
-    var details = call.details
-    return with(&details, body)
+    with(call.details, body)
   }
 
-  static func with<Result>(_ details: inout Details, _ body: (AnyCall) -> Result) -> Result {
-    withUnsafePointer(to: &details) { body(AnyCall(pointer: $0)) }
+  static func with<Result>(_ details: Details, _ body: (AnyCall) -> Result) -> Result {
+    var details = details
+    return withUnsafePointer(to: &details) { body(AnyCall(pointer: $0)) }
   }
 
-  /// Whether calls of delegates that were added with a queue are queued.
-  var isQueued: Bool { pointer.pointee.visit == nil }
+  /// Of a visit or an enumeration: of event 0, without a payload.
+  var invocation: Invocation { pointer.pointee.invocation }
+  var enumeration: UnsafeMutablePointer<Enumeration>? { pointer.pointee.enumeration }
+  var visit: Visit? {
+    guard pointer.pointee.kind == .visit else { return nil }
+    return Visit(
+      visitor: pointer.pointee.visitor.unsafelyUnwrapped, context: pointer.pointee.context)
+  }
+
+  /// Whether delegates are invoked: calls of those that were added with a queue are queued.
+  var isInvocation: Bool { pointer.pointee.kind == .invocation }
+  /// Whether paused delegates are left out, and a delegate that is called once ends with the call.
+  var isInvocationOrVisit: Bool { pointer.pointee.kind.rawValue < Details.Kind.undo.rawValue }
+
+  /// Whether a live registration may have to be called or passed. A paused one is, if visits are
+  /// undone, or if all are passed. If nothing is passed, delegates with dead contexts are removed.
+  @inline(__always)
+  func mayConcern(_ registration: Registration) -> Bool {
+    if _fastPath(isInvocationOrVisit) { return !registration.has(Registration.Flags.paused) }
+    return enumeration.map { $0.pointee.function != nil } ?? true
+      || registration.has(Registration.Flags.special)
+  }
+  /// Whether the payload that the frame retains is released with the last delegate. With options
+  /// that happens after the invocation.
+  var ownsPayload: Bool { isInvocation && pointer.pointee.dispatch == nil }
 
   /// Whether a delegate is called that does not want every call.
+  @inline(__always)
   func wants(_ details: RegistrationDetails.Address) -> Bool {
-    if !isQueued { return true }
+    if !isInvocation { return true }
     if let dispatch = pointer.pointee.dispatch,
       // Relaxed: an invocation that was kept later has taken the stripe's lock.
       details.pointee.replayed.load(ordering: .relaxed) > dispatch.pointee.number
@@ -86,73 +127,67 @@ struct AnyCall: Call {
     return events == 0 || pointer.pointee.invocation.isWanted(events)
   }
 
-  /// - Returns: false to stop.
-  @inline(__always) func callAsFunction(
-    _ function: multicast_function, _ context: UnsafeMutableRawPointer?
-  ) -> Bool {
-    if let visit = pointer.pointee.visit { return visit(function, context) }
-    return pointer.pointee.invocation(function, context)
-  }
-
-  /// Queues a call of a delegate that is not special otherwise.
+  /// Calls a delegate that is live, or passes it.
   ///
-  /// - Returns: whether it was queued.
-  @inline(__always)
-  func enqueuePlain(
-    _ registration: Registration, _ token: Token, to queue: Queue, _ frame: Frame
+  /// - Parameter context: That of the delegate, or the strong pointer that its lock has made of it.
+  /// - Returns: false to stop.
+  func callAsFunction(
+    _ registration: Registration, _ token: Token, _ context: UnsafeMutableRawPointer?,
+    isLocked: Bool
   ) -> Bool {
-    guard details.dispatch == nil && WaitingCall.holds(details.invocation.size) else {
-      return enqueue(token, to: queue, frame) == .queued
+    if let enumeration {
+      return enumeration.pointee.pass(registration, token, strong: isLocked ? context : nil)
     }
-    if _fastPath(queue.enqueueInFastPath(registration, token, details.invocation)) { return true }
-    return queue.enqueueLocked(token, details.invocation, sharing: nil, frame) == .queued
+    let function = registration.storage.pointee.function.unsafelyUnwrapped
+    guard let visitor = pointer.pointee.visitor else {
+      return pointer.pointee.invocation(function, context)
+    }
+    return Visit(visitor: visitor, context: pointer.pointee.context)(function, context)
   }
 
   /// Queues a call.
-  @inline(never)
-  func enqueue(_ token: Token, to queue: Queue, _ frame: Frame) -> Queue.EnqueueResult {
+  func enqueue(
+    _ registration: Registration, _ token: Token, to queue: Queue, _ frame: Frame
+  ) -> Queue.EnqueueResult {
     let invocation = pointer.pointee.invocation
     if let dispatch = pointer.pointee.dispatch {
       return dispatch.pointee.enqueue(token, to: queue, frame)
     }
-    if WaitingCall.holds(invocation.size) {
-      return queue.enqueue(token, invocation, sharing: nil, frame)
-    }
-    return queue.enqueueLarge(token, invocation, frame)
-  }
-
-  /// Called after the last delegate, if not every delegate was plain. With options the payload is
-  /// released, or waited for, after the invocation.
-  @inline(__always) func releasePayload(_ frame: Frame) {
-    if pointer.pointee.dispatch == nil && frame.payload != 0 { Payload.release(of: frame) }
+    if !WaitingCall.holds(invocation.size) { return queue.enqueueLarge(token, invocation, frame) }
+    if _fastPath(queue.enqueueInFastPath(registration, token, invocation)) { return .queued }
+    return queue.enqueueLocked(token, invocation, sharing: nil, frame)
   }
 }
 
 extension Registration {
+  enum CallResult {
+    case called
+    /// Removed meanwhile, or by another call.
+    case leftOut
+    /// The context is dead, and the delegate was removed for that.
+    case ended
+  }
+
   /// Calls a delegate that this thread's hazard protects and that was found live. The context is
   /// locked if it counts references. A delegate that is called once is removed before.
   ///
-  /// - Parameter state: That of its entry, or the bits of it that matter here.
-  /// - Returns: whether it was called. It is not if its context is dead, or if it was removed
-  ///   meanwhile.
+  /// - Parameter functions: Those that lock and unlock its context. Read before the call: the
+  ///   delegate may remove itself.
   func callProtected(
-    _ token: Token, context: UnsafeMutableRawPointer?, _ state: UInt32,
-    _ body: (_ context: UnsafeMutableRawPointer?) -> Void
-  ) -> Bool {
-    // Read before the call: the delegate may remove itself.
-    let isShared = state & InvocationList.State.shared != 0
-    let own = ContextLock(self, isShared: isShared)
-    // If it is live, the functions are those of its multicast.
-    if isShared && id != token { return false }
+    _ token: Token, _ functions: ContextLock, isOnce: Bool,
+    _ body: (_ context: UnsafeMutableRawPointer?, _ isLocked: Bool) -> Void
+  ) -> CallResult {
+    let context = storage.pointee.context
+    // If it is live, functions that are its multicast's are the right ones.
+    if has(Flags.shared) && !id.isLive(as: token) { return .leftOut }
     Lock.checkNoneIsHeld()
-    let strong = own.lock.map { $0(context) } ?? context
-    let isDead = own.lock != nil && strong == nil
+    let strong = functions.lock.map { $0(context) } ?? context
+    let isDead = functions.lock != nil && strong == nil
     // Locking may have removed it, or have taken so long that another thread has.
-    let isRemovedNow = isDead || state & InvocationList.State.once != 0
-    let isOurs = isRemovedNow ? Multicast.claim(token) : id == token
-    let isCalled = isOurs && !isDead
-    if isCalled { body(strong) }
-    if !isDead { own.unlock?(strong) }  //~ unlock_forgotten
-    return isCalled
+    let isRemovedNow = isDead || isOnce && has(Flags.once)
+    let isOurs = isRemovedNow ? Multicast.claim(token) : id.isLive(as: token)
+    if isOurs && !isDead { body(strong, functions.lock != nil) }
+    if !isDead { functions.unlock?(strong) }  //~ unlock_forgotten
+    return !isOurs ? .leftOut : isDead ? .ended : .called
   }
 }

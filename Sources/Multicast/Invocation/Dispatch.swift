@@ -110,9 +110,7 @@ extension Multicast {
     let deadline = options.deadline
     var shared = owned
     let count = withUnsafeMutablePointer(to: &dispatch) { dispatch in
-      var details = AnyCall.Details(
-        invocation: options.invocation, visit: nil, dispatch: dispatch)
-      return AnyCall.with(&details) { call in
+      AnyCall.with(AnyCall.Details(options.invocation, dispatch)) { call in
         withList(on: thread) { list, frame, mode in
           // If the thread ends inside a call, the payload is released with the frame.
           shared?.pass(to: frame)

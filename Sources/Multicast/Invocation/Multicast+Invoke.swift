@@ -12,13 +12,19 @@ extension Multicast {
   @inline(__always)
   func invoke<C: Call>(_ call: C) -> Int64 {
     guard let thread = ThreadRecord.current else { return enterAndInvoke(call) }
-    guard let frame = enter(thread) else { return invokeWithoutFrame(call) }
-    // The loops with light and with full fences differ. To choose in the loop would cost more.
-    guard isBiased(thread) else { return admitAndInvoke(thread, frame, call) }
-    return withList(thread, frame, asymmetric: true) { list in list.invoke(call, in: frame) }
+    guard let list = loadList() else { return invokeEmpty(thread, call) }
+    guard let frame = enter(thread, list) else { return invokeWithoutFrame(call) }
+    // The mode is read between the publication of the list and the second look at it: a single
+    // invoker frees lists without a fence, until this thread is registered.
+    guard isBiased(thread) && loadList() == list else { return admitAndInvoke(thread, frame, call) }
+    guard isCurrentAfterList else { return Self.refuse(thread, frame) }
+    let called = InvocationList(list).invoke(call, in: frame)
+    // The record is looked up again: the loop has no register for it.
+    Self.leave(frame, of: ThreadRecord.current.unsafelyUnwrapped, asymmetric: true)
+    return called
   }
 
-  /// The same, not inlined: for callers to whom one more function call costs little.
+  /// Like `invoke`, but not inlined: for callers to whom one more function call costs little.
   @_optimize(speed)
   func invokeOutlined(_ invocation: Invocation) -> Int64 { invoke(invocation) }
 
@@ -32,15 +38,29 @@ extension Multicast {
   private func enterAndInvoke(_ call: AnyCall) -> Int64 {
     guard let thread = ThreadRegistry.enter() else { return Status.outOfMemory.count }
     defer { ThreadRegistry.leaveIfEnding(thread, true) }
-    // Its stack is empty, so there is a frame.
-    return admitAndInvoke(thread, enter(thread).unsafelyUnwrapped, call)
+    return enterAndInvoke(thread, call)
   }
 
-  /// Invocations are nested too deep. One that its policies defer needs no frame.
+  private func enterAndInvoke(_ thread: ThreadRecord, _ call: AnyCall) -> Int64 {
+    guard let frame = enter(thread, loadList()) else { return invokeWithoutFrame(call) }
+    return admitAndInvoke(thread, frame, call)
+  }
+
+  /// Nothing was added yet. Without a frame, since nothing is read that could be freed.
+  @inline(never)
+  private func invokeEmpty<C: Call>(_ thread: ThreadRecord, _ call: C) -> Int64 {
+    if isBiased(thread) { return isCurrentAfterList ? 0 : Status.invalidHandle.count }
+    return AnyCall.with(call) { call in enterAndInvoke(thread, call) }
+  }
+
+  /// Invocations are nested too deep. An invocation that its policies defer needs no frame.
   @inline(never)
   private func invokeWithoutFrame<C: Call>(_ call: C) -> Int64 {
-    if hasPolicies { return AnyCall.with(call) { invokeWithPolicies($0) } }
-    return Status.limit.count
+    AnyCall.with(call) { call in invokeWithoutFrame(call) }
+  }
+
+  private func invokeWithoutFrame(_ call: AnyCall) -> Int64 {
+    hasPolicies ? invokeWithPolicies(call) : Status.limit.count
   }
 
   @inline(never)
@@ -51,19 +71,17 @@ extension Multicast {
   /// Looks at the special bits, and registers this thread if need be.
   @_optimize(speed)
   private func admitAndInvoke(_ thread: ThreadRecord, _ frame: Frame, _ call: AnyCall) -> Int64 {
-    guard let mode = admit(thread) else { return Self.refuse(thread, frame) }
+    guard let mode = admit(thread, frame) else { return Self.refuse(thread, frame) }
     guard mode.hasPolicies else {
-      return withList(thread, frame, asymmetric: mode.isBiased) { list in
-        list.invoke(call, in: frame, mode)
-      }
+      return withList(thread, frame, mode) { list in list.invoke(call, in: frame, mode) }
     }
-    guard let visit = call.details.visit else {
+    guard let visit = call.visit else {
       Self.leave(frame, of: thread, asymmetric: mode.isBiased)
       return invokeWithPolicies(call)
     }
     // Policies do not count for a visit, but for what was deferred meanwhile.
-    let count = withList(thread, frame, asymmetric: mode.isBiased) { list in
-      self.visit(visit, orUndo: nil, in: list, frame, mode)
+    let count = withList(thread, frame, mode) { list in
+      list.visit(visit, orUndo: nil, in: frame, mode)
     }
     invokeDeferred(on: thread)
     return count
@@ -76,48 +94,64 @@ extension Multicast {
   func withList(
     on thread: ThreadRecord, _ body: (_ list: InvocationList, Frame, Mode) -> Int64
   ) -> Int64 {
-    guard let frame = enter(thread) else { return Status.limit.count }
-    var mode = Mode.plain
-    if !isBiased(thread) {
-      guard let admitted = admit(thread) else { return Self.refuse(thread, frame) }
-      mode = admitted
-    }
-    return withList(thread, frame, asymmetric: mode.isBiased) { list in body(list, frame, mode) }
+    guard let frame = enter(thread, loadList()) else { return Status.limit.count }
+    guard let mode = admit(thread, frame) else { return Self.refuse(thread, frame) }
+    return withList(thread, frame, mode) { list in body(list, frame, mode) }
   }
 
-  /// Begins an invocation: publishes its frame.
+  /// The body is not called if nothing was added yet.
+  private func withList(
+    _ thread: ThreadRecord, _ frame: Frame, _ mode: Mode, _ body: (InvocationList) -> Int64
+  ) -> Int64 {
+    let list = protectedList(frame, mode)
+    guard isCurrentAfterList else { return Self.refuse(thread, frame) }
+    let called = list.map { body(InvocationList($0)) } ?? 0
+    if !mode.isBiased { didCallFenced(called, thread) }
+    Self.leave(frame, of: thread, asymmetric: mode.isBiased)
+    return called
+  }
+
+  // MARK: - The frame
+
+  /// Acquire: pairs with `setList`.
+  @inline(__always)
+  private func loadList() -> InvocationList.Address? {
+    fields.list.load(ordering: .acquiring)  // order: next_occupant
+  }
+
+  /// Whether the list that was read is that of this multicast. Looked at after the list was read:
+  /// before, the list could be that of the slot's next occupant.
+  @inline(__always)
+  private var isCurrentAfterList: Bool { fields.header.id.load(ordering: .relaxed) == handle }
+
+  /// Begins an invocation: publishes its frame, and the list that it is going to read.
   ///
   /// - Returns: nil if invocations are nested too deep.
   @inline(__always)
-  private func enter(_ thread: ThreadRecord) -> Frame? {
-    // The epoch is read before the frame can be seen: no frame is ever without one.
-    let epoch = Epoch.current
+  private func enter(_ thread: ThreadRecord, _ list: InvocationList.Address?) -> Frame? {
     guard let frame = thread.push() else { return nil }
-    frame.publish(target, epoch: epoch)
+    frame.publish(target, reading: UInt(bitPattern: list))
     // Pairs with the writers' heavy fence: they see this frame, or the reads below see their
     // changes. If there is no such fence, `admit` makes a full one.
     Fence.light(asymmetric: true)
     return frame
   }
 
-  /// - Parameter asymmetric: Whether the invocation is biased.
-  private func withList(
-    _ thread: ThreadRecord, _ frame: Frame, asymmetric: Bool, _ body: (InvocationList) -> Int64
-  ) -> Int64 {
-    // Acquire: pairs with `setList`. The handle is compared after the list was read. Before, the
-    // list could be that of the next occupant of the slot.
-    let list = fields.list.load(ordering: .acquiring)  // order: next_occupant
-    guard fields.header.id.load(ordering: .relaxed) == handle else {
-      return Self.refuse(thread, frame)
+  /// The current list, which the frame names. The fence that `mode` asks for was made after the
+  /// frame was published.
+  private func protectedList(_ frame: Frame, _ mode: Mode) -> InvocationList.Address? {
+    var list = loadList()
+    if UInt(bitPattern: list) == frame.list { return list }
+    while true {
+      frame.publish(reading: UInt(bitPattern: list))
+      mode.fence()
+      let current = loadList()  //~ list_not_read_again
+      if current == list { break }
+      list = current
     }
-    var called: Int64 = 0
-    if let list {
-      frame.list = UInt(bitPattern: list)
-      called = body(InvocationList(list))
-    }
-    if !asymmetric { didCallFenced(called, thread) }
-    Self.leave(frame, of: thread, asymmetric: asymmetric)
-    return called
+    // A writer may have kept the list that the frame named before.
+    reclaimLists()
+    return list
   }
 
   /// Ends an invocation of a multicast that does not exist. The slot may have a fenced one now, so
@@ -130,13 +164,13 @@ extension Multicast {
   /// Ends an invocation. Its data is in the frame: the loop has no register left.
   @inline(__always)
   private static func leave(_ frame: Frame, of thread: ThreadRecord, asymmetric: Bool) {
-    let (target, epoch) = (frame.target, frame.epoch)
+    let (target, list) = (frame.target, frame.list)
     thread.pop(frame)
-    // Pairs with the fence of a writer that retired a list: the writer sees that this frame is
-    // gone, or this reads the epoch of the retired list, and frees it.
+    // Pairs with the fence of a writer that replaced the list: the writer sees that this frame is
+    // gone, or this sees that there is another list, and frees its own.
     Fence.light(asymmetric: asymmetric)
-    let storage = target.invokedSlot.assumingMemoryBound(to: Storage.self)
-    if _slowPath(storage.pointee.newestRetired.load(ordering: .relaxed) > epoch) {
+    let storage = target.slot.assumingMemoryBound(to: Storage.self)
+    if _slowPath(UInt(bitPattern: storage.pointee.list.load(ordering: .relaxed)) != list) {
       Multicast(target).reclaimLists()
     }
   }
@@ -153,6 +187,8 @@ extension Multicast {
     var isBiased: Bool { special & (fenced | watched) == 0 }
     var isWatched: Bool { special & watched != 0 }
     var hasPolicies: Bool { special & withPolicies != 0 }
+
+    @inline(__always) func fence() { Fence.light(asymmetric: isBiased) }
   }
 
   /// Registers this thread as the first invoker, without the lock.
@@ -184,10 +220,10 @@ extension Multicast {
 
   /// The word of the invokers without the handle.
   ///
-  /// Read before the list is: a writer that found a single invoker has made its change without a
-  /// fence, under the lock that `registerInvoker` takes. Acquire: pairs with the release of
-  /// `registerInvoker`, by which another thread has let several threads in, this one too; with that
-  /// of `observe`; and with that of `endFencing`.
+  /// Read before the list is read again: a writer that found a single invoker has made its change
+  /// without a fence, under the lock that `registerInvoker` takes. Acquire: pairs with the release
+  /// of `registerInvoker`, by which another thread has let several threads in, this one too; with
+  /// that of `observe`; and with that of `endFencing`.
   private var invokers: UInt64 {
     fields.invoker.load(ordering: .acquiring) &- handle.rawValue  // order: invokers
   }
@@ -203,22 +239,26 @@ extension Multicast {
     return single == nil && becomesFirst(thread)
   }
 
-  /// Registers this thread if need be, and makes a full fence if the multicast is not biased.
+  /// Registers this thread if need be. If the multicast is not biased, says so in the frame, and
+  /// makes a full fence.
   ///
   /// The frame is published. It returns the mode of the value that it read last.
   ///
   /// - Returns: nil if the multicast does not exist.
   @inline(__always)
-  private func admit(_ thread: ThreadRecord) -> Mode? {
+  private func admit(_ thread: ThreadRecord, _ frame: Frame) -> Mode? {
     repeat {
       let word = invokers
       let number = word & ~(Self.special | Self.open)
       //~ invoker_not_registered
       if number == UInt64(thread.number) || number == Self.multipleInvokers {
         let mode = Mode(special: word & Self.special)
-        // Pairs with the full fence of a writer: it sees this frame, or what this reads next are
-        // its changes.
-        if !mode.isBiased { Fence.full() }
+        if !mode.isBiased {
+          frame.setFenced()
+          // Pairs with the full fence of a writer: it sees this frame, or what this reads next are
+          // its changes.
+          Fence.full()
+        }
         return mode
       }
     } while registerInvoker(thread)

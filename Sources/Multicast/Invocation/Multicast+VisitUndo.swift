@@ -14,41 +14,10 @@ extension Multicast {
     }
     defer { ThreadRegistry.leaveIfEnding(thread, hasEntered) }
     let count = withList(on: thread) { list, frame, mode in
-      self.visit(visit, orUndo: undo, in: list, frame, mode)
+      list.visit(visit, orUndo: undo, in: frame, mode)
     }
     invokeDeferred(on: thread)
     return count
-  }
-
-  /// The same, with the frame of an invocation.
-  func visit(
-    _ visit: Visit, orUndo undo: Visit?, in list: InvocationList, _ frame: Frame, _ mode: Mode
-  ) -> Int64 {
-    if mode.isWatched { shims_probe_invoke_begin(handle.rawValue, 0, nil, 0) }
-    let count =
-      mode.isBiased
-      ? self.visit(visit, orUndo: undo, in: list, frame, mode, LightFence.self)
-      : self.visit(visit, orUndo: undo, in: list, frame, mode, FullFence.self)
-    if mode.isWatched { shims_probe_invoke_end(handle.rawValue, 0, count) }
-    return count
-  }
-
-  private func visit<Fence: CallFence>(
-    _ visit: Visit, orUndo undo: Visit?, in list: InvocationList, _ frame: Frame, _ mode: Mode,
-    _ fence: Fence.Type
-  ) -> Int64 {
-    // Acquire: pairs with `publish`, as in an invocation.
-    let count = list.header.count.load(ordering: .acquiring)  // order: entries
-    let locks = mode.hasPolicies ? policies.locks : ContextLock()
-    guard let undo else { return list.visit(visit, count, nil, locks, frame, mode, fence).visited }
-    guard let marks = try? VisitMarks(count, in: frame) else { return Status.outOfMemory.count }
-    var (visited, end) = list.visit(visit, count, marks, locks, frame, mode, fence)
-    if end < count {
-      list.undo(undo, before: end, marks, frame, mode, fence)
-      visited = 0
-    }
-    Payload.release(of: frame)
-    return visited
   }
 }
 
@@ -57,95 +26,59 @@ extension Multicast {
 private struct VisitMarks {
   private let bits: UnsafeMutablePointer<UInt8>
 
-  init(_ count: UInt32, in frame: Frame) throws(Status) {
-    let payload = try Payload(zeros: Int(count / 8 &+ 1))
+  init(_ count: Int, in frame: Frame) throws(Status) {
+    let payload = try Payload(zeros: count / 8 &+ 1)
     payload.pass(to: frame)
     bits = UnsafeMutablePointer(
       mutating: payload.bytes.unsafelyUnwrapped.assumingMemoryBound(to: UInt8.self))
   }
 
-  func set(_ position: UInt32) { bits[Int(position / 8)] |= 1 << UInt8(position % 8) }
-  func isSet(_ position: UInt32) -> Bool { bits[Int(position / 8)] & 1 << UInt8(position % 8) != 0 }
+  func set(_ position: Int) { bits[position / 8] |= 1 << UInt8(position % 8) }
+  func isSet(_ position: Int) -> Bool { bits[position / 8] & 1 << UInt8(position % 8) != 0 }
 }
 
 extension InvocationList {
-  /// - Parameter locks: The multicast's, or those of a later occupant of its slot.
-  @inline(never)
-  @_optimize(speed)
-  fileprivate func visit<Fence: CallFence>(
-    _ visit: Visit, _ count: UInt32, _ marks: VisitMarks?, _ locks: ContextLock, _ frame: Frame,
-    _ mode: Multicast.Mode, _ fence: Fence.Type
-  ) -> (visited: Int64, end: UInt32) {
-    var visited: Int64 = 0
-    var position: UInt32 = 0
-    var details = visit.details
-    while position < count {
-      let entry = self.entry(position)
-      let outcome =
-        Self.isShared(entry) && !mode.isWatched
-        ? Self.callShared(visit, entry, locks, in: frame, fence)
-        : AnyCall.with(&details) { Self.call($0, entry, in: frame, mode) }
-      if outcome.isCalled { visited &+= 1 }
-      if !outcome.goesOn { break }
-      if outcome.isCalled { marks?.set(position) }
-      position &+= 1
-    }
-    return (visited, position)
-  }
-
-  /// Whether the context is locked by the multicast's functions, and nothing else is special.
-  private static func isShared(_ entry: Address) -> Bool {
-    entry.pointee.state.load(ordering: .relaxed) & State.special == State.shared
-  }
-
-  /// The same as `callSpecial` for such a delegate. It reads the entry and `locks` only, not the
-  /// registration.
-  ///
-  /// If `locks` belong to the slot's next occupant, this multicast has ended, and its entries had
-  /// been marked before. The functions were read with acquire; so the mark is seen.
-  private static func callShared<Fence: CallFence>(
-    _ visit: Visit, _ entry: Address, _ locks: ContextLock, in frame: Frame,
-    _ fence: Fence.Type
-  ) -> CallResult {
-    protect(entry, in: frame, fence, if: isShared(entry)) {
-      Lock.checkNoneIsHeld()
-      guard let strong = locks.lock.unsafelyUnwrapped(entry.pointee.context) else {
-        _ = Multicast.claim(entry.pointee.token)
-        return CallResult()
+  /// Visits every delegate, with the frame of an invocation.
+  func visit(
+    _ visit: Visit, orUndo undo: Visit?, in frame: Frame, _ mode: Multicast.Mode
+  ) -> Int64 {
+    let target = mode.isWatched ? Multicast(frame.target).handle.rawValue : 0
+    if mode.isWatched { shims_probe_invoke_begin(target, 0, nil, 0) }
+    let visited =
+      undo.map { self.visit(visit, orUndo: $0, frame, mode) }
+      ?? AnyCall.with(visit) { call in
+        var walk = Walk(in: frame, mode)
+        return walk.run(call, from: address, to: end)
       }
-      var outcome = CallResult()
-      // Locking may have removed it, or have taken so long that another thread has.
-      if !isDead(entry) {
-        outcome = CallResult(isCalled: true, goesOn: visit(entry.pointee.function, strong))
-      }
-      locks.unlock.unsafelyUnwrapped(strong)
-      return outcome
-    } ?? CallResult()
+    if mode.isWatched { shims_probe_invoke_end(target, 0, visited) }
+    return visited
   }
 
-  /// Undoes the visits in reverse. Delegates that were removed meanwhile are left out; paused
-  /// delegates are not.
-  fileprivate func undo<Fence: CallFence>(
-    _ undo: Visit, before end: UInt32, _ marks: VisitMarks, _ frame: Frame, _ mode: Multicast.Mode,
-    _ fence: Fence.Type
-  ) {
-    var position = end
-    while position > 0 {
-      position &-= 1
-      if !marks.isSet(position) { continue }
-      let entry = self.entry(position)
-      let token = entry.pointee.token
-      let target = mode.isWatched ? Watch.target(of: token) : .none
-      _ = Self.protect(entry, in: frame, fence, if: !Self.isDead(entry)) {
-        Registration(index: token.index).callProtected(
-          token, context: entry.pointee.context,
-          entry.pointee.state.load(ordering: .relaxed) & State.shared
-        ) {
-          let (function, context) = (entry.pointee.function, $0)
-          if !mode.isWatched { return _ = undo(function, context) }
-          _ = Watch.watching(token, of: target, 0, function, context) { undo(function, context) }
-        }
+  private func visit(
+    _ visit: Visit, orUndo undo: Visit, _ frame: Frame, _ mode: Multicast.Mode
+  ) -> Int64 {
+    let count = end - address
+    guard let marks = try? VisitMarks(count, in: frame) else { return Status.outOfMemory.count }
+    defer { Payload.release(of: frame) }
+    var walk = Walk(in: frame, mode)
+    var (position, visited) = (0, Int64(0))
+    var outcome = Walk.Outcome()
+    AnyCall.with(visit) { call in
+      while outcome.goesOn && position < count {
+        outcome = walk.step(call, address[position])
+        if outcome.isCalled { visited &+= 1 }
+        if outcome.isCalled && outcome.goesOn { marks.set(position) }
+        position &+= 1
       }
     }
+    // In reverse. Delegates that were removed meanwhile are left out; paused delegates are not.
+    AnyCall.with(undo) { call in
+      while !outcome.goesOn && position > 0 {
+        position &-= 1
+        if marks.isSet(position) { _ = walk.step(call, address[position]) }
+      }
+      walk.finish(call)
+    }
+    return outcome.goesOn ? visited : 0
   }
 }

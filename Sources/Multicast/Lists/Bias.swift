@@ -9,32 +9,30 @@ import Synchronization
 /// When removals cease it is biased again. The word that invocations compare tells which it is, so
 /// a biased invocation does not ask.
 ///
-/// **From biased to fenced.** A removal stores the mode, and then advances the epoch to
-/// `fencedSince`, under the stripe's lock. An invocation may have read the old mode: it is a biased
-/// one, whose hazards are visible only after a heavy fence.
+/// **From biased to fenced.** A removal stores the mode, and then reads the stamp `unsettledSince`,
+/// under the stripe's lock. An invocation may have read the old mode: it is a biased one, whose
+/// hazards are visible only after a heavy fence. A fenced invocation says in the target of its
+/// frame that it is one, before its full fence.
 ///
-/// - If it has read `fencedSince` or a later epoch, it also sees the mode: the epoch is read first,
-///   with acquire. So every biased invocation has an older epoch.
-/// - If its frame is not visible after a heavy fence that was made since, it reads the mode after
-///   that fence, and sees it.
-///
-/// So a removal makes the heavy fence until one was made since `fencedSince`, and until no frame of
-/// this multicast is older. From then on all invocations are fenced. A removal marks, makes a full
-/// fence and looks at the hazards. An invocation sets its hazard, makes a full fence and looks at
-/// the mark. At least one of them sees the other. The same holds for a frame and a list that is
-/// replaced.
+/// After a heavy fence that began later than the stamp, an invocation that may be biased has a frame
+/// that does not say so, or it reads the mode after that fence, and sees it. So removals make the
+/// heavy fence until one has begun since the switch, and until no frame of this multicast may be a
+/// biased one. From then on all invocations are fenced. A removal retires the registration, makes a
+/// full fence and looks at the hazards. An invocation sets its hazard, makes a full fence and looks
+/// at the slot. At least one of them sees the other. The same holds for a list that is replaced, and
+/// a frame that names it.
 ///
 /// **From fenced to biased.** An invocation stores the mode under the stripe's lock, with release.
-/// Biased invocations read it, with acquire. So they see every mark and every new list of a writer
-/// that had the lock before, and looks at the frames without a heavy fence. A writer that has the
+/// Biased invocations read it, with acquire. So they see every change of a writer that had
+/// the lock before, and looks at the frames without a heavy fence. A writer that has the
 /// lock later finds the mode, and makes the heavy fence. No invocation has to end before.
 struct Bias: ~Copyable {
-  /// Fenced: when that began, as long as a biased invocation may be running; none afterwards, and
-  /// where membarrier is missing.
+  /// Fenced: the stamp of the switch plus 1, as long as a biased invocation may be running; 0
+  /// afterwards, and where membarrier is missing.
   ///
   /// The stripe's lock guards it. Everything below decides about speed alone; threads may lose
   /// counts of each other.
-  var fencedSince: Epoch
+  var unsettledSince: UInt64
   /// Biased: when the last heavy fence ended, in units of 64 ns. Fenced: how many delegates were
   /// called since the last removal.
   let clock: Atomic<UInt32>
@@ -98,7 +96,8 @@ extension Multicast {
   @inline(never)
   private func neededFenceOfSeveral(_ thread: ThreadRecord?) -> Fence.Need {
     if invokerNumber & Self.fenced == 0 { return .heavy }  //~ always_fenced
-    if fields.bias.fencedSince > .none && mayBeBiased(thread) { return .heavy }
+    //~ settled_too_early
+    if fields.bias.unsettledSince != 0 && mayBeBiased(thread) { return .heavy }
     if fields.bias.clock.load(ordering: .relaxed) != 0 {
       fields.bias.clock.store(0, ordering: .relaxed)
     }
@@ -107,19 +106,16 @@ extension Multicast {
 
   /// Whether an invocation on another thread may be biased, although the multicast is fenced.
   private func mayBeBiased(_ thread: ThreadRecord?) -> Bool {
-    let since = fields.bias.fencedSince
-    if !since.isFenced { return true }
+    if !Fence.Stamp(rawValue: fields.bias.unsettledSince &- 1).isFenced { return true }
     var isOwn = false
     for record in ThreadRegistry.all {
-      let biased = record.firstFrame { frame, target, _ in
-        target == self.target && frame.epoch < since
-      }
+      let biased = record.firstFrame { _, target, _ in target == self.target && target.isBiased }
       if biased == nil { continue }
       if !(record == thread) { return true }
       isOwn = true
     }
     // Its own frames are visible to this thread, but not to another one.
-    if !isOwn { fields.bias.fencedSince = .none }
+    if !isOwn { fields.bias.unsettledSince = 0 }
     return false
   }
 
@@ -155,7 +151,7 @@ extension Multicast {
       invokerNumber & ~Self.special != 0 && invokerNumber & Self.fenced == 0
     else { return }
     invokerNumber |= Self.fenced
-    fields.bias.fencedSince = Epoch.advance()
+    fields.bias.unsettledSince = Fence.Stamp.now.rawValue &+ 1
     fields.bias.clock.store(0, ordering: .relaxed)
     checkInvariants()
   }

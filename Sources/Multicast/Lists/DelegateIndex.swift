@@ -6,8 +6,8 @@ import Synchronization
 /// addressing.
 ///
 /// It is made when searches without it have taken longer than making it would. Entries stay: a
-/// search passes over the token of a removed registration. The next search adds entries that were
-/// appended to the list. The stripe's lock is held; invocations do not use the index.
+/// search passes over the token of a removed registration. Equal delegates are in the order in which
+/// they were added. The stripe's lock is held; invocations do not use the index.
 struct DelegateIndex {
   private struct Header {
     /// The number of places, a power of two, less 1.
@@ -60,33 +60,19 @@ struct DelegateIndex {
 
   // MARK: - Looking up
 
-  /// Puts in what was appended to the list since the last time.
-  ///
-  /// - Returns: false if it has no room for that.
-  func update(_ list: InvocationList) -> Bool {
-    var start = list.count
-    while start > 0 && !Self.isIndexed(list.entry(start &- 1)) { start &-= 1 }
-    return put(list, from: start, to: list.count)
-  }
-
-  private static func isIndexed(_ entry: InvocationList.Address) -> Bool {
-    entry.pointee.state.load(ordering: .relaxed) & InvocationList.State.indexed != 0
-  }
-
-  /// The place of the first live registration of a delegate in the list.
-  func position(of delegate: multicast_delegate, in list: InvocationList) -> UInt32? {
-    var first: UInt32? = nil
+  /// The first live registration of a delegate: of the highest priority, and of these the first that
+  /// was added, which comes first in the table, too.
+  func first(_ delegate: multicast_delegate) -> Registration? {
+    var first: Registration? = nil
     var place = firstPlace(for: delegate)
     var count: UInt32 = 0
     while count < Self.longestProbe, !places[Int(place)].isNone {
       let token = places[Int(place)]
-      // The place of a registration that has this token is known under this lock.
-      if Registration.isLive(token) {
-        let position = Registration(index: token.index).place
-        let isFirst = first.map { position < $0 } ?? true
-        if isFirst && InvocationList.delegate(of: list.entry(position)) == delegate {
-          first = position
-        }
+      let registration = Registration(index: token.index)
+      if registration.id.isLive(as: token) && registration.isOf(delegate)
+        && first.map({ registration.priority > $0.priority }) ?? true
+      {
+        first = registration
       }
       place = (place &+ 1) & storage.pointee.mask
       count &+= 1
@@ -98,12 +84,9 @@ struct DelegateIndex {
 
   /// - Returns: false if there is no room for all of them.
   func put(_ list: InvocationList, from start: UInt32, to end: UInt32) -> Bool {
-    for position in start..<end {
+    for position in start..<end where list.entry(position).isLive {
       let entry = list.entry(position)
-      if !InvocationList.isDead(entry) {
-        guard put(entry.pointee.token, InvocationList.delegate(of: entry)) else { return false }
-      }
-      list.mark(position, set: InvocationList.State.indexed)
+      guard put(entry.token, Registration(entry).delegate) else { return false }
     }
     return true
   }

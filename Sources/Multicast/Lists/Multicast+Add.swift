@@ -12,7 +12,7 @@ extension Multicast {
     _ delegate: multicast_delegate, _ release: RegistrationDetails.Release?,
     _ out: UnsafeMutablePointer<multicast_token>?
   ) throws(Status) -> Bool {
-    guard let function = delegate.function else { return false }
+    if delegate.function == nil { return false }
     let stripe = self.stripe
     stripe.lockInline()
     defer { stripe.unlockInline() }
@@ -22,13 +22,10 @@ extension Multicast {
       try makeRoomAtOnce(), let list, list.canAppend(priority: 0),
       let registration = Registration.takeVacant(from: stripe, owner: handle.index)
     else { return false }
-    if let release { registration.setRelease(release, delegate.context) }
-    let token = registration.activate()
+    if let release { registration.setRelease(release) }
+    let token = registration.activate(delegate)
     if let out { NewDelegates.store(token, to: out) }  // before it can be called
-    list.write(
-      InvocationList.NewEntry(
-        function: function, context: delegate.context, registration: registration, token: token,
-        state: release == nil ? 0 : InvocationList.State.hasPendingCleanup), ahead: 0)
+    list.write(registration, token, ahead: 0)
     list.publish(1, priority: 0)
     didAdd()
     checkInvariants()
@@ -145,7 +142,6 @@ extension Multicast {
       registrations.push(try Registration.take(from: stripe, owner: handle.index))
     }
     // In the order of the chain, in which they are used: the last one taken is the first.
-    var index: UInt32 = 0
     for registration in registrations {
       if let details = new.takeDetails() {
         details.pointee.multicast = handle
@@ -153,11 +149,10 @@ extension Multicast {
         let isReplayed = new.replay != nil
         let replayed = isReplayed ? RegistrationDetails.isReplaying : 0  //~ called_before_replayed
         details.pointee.replayed.store(replayed, ordering: .relaxed)
-        registration.details = details
+        registration.setDetails(details)
       } else if let release = new.options.finalRelease {
-        registration.setRelease(release, new[index].context)
+        registration.setRelease(release)
       }
-      index &+= 1
     }
   }
 
@@ -197,16 +192,12 @@ extension Multicast {
     var index: UInt32 = 0
     var added: UInt32 = 0
     while let registration = registrations.pop() {
-      let token = registration.activate()
+      let token = registration.activate(new[index], new.flags)
       if let tokens = new.tokens { NewDelegates.store(token, to: tokens + Int(index)) }
       if new.isReplaced(index) {
         removal.retire(registration, token, in: self)
       } else {
-        let delegate = new[index]
-        target.write(
-          InvocationList.NewEntry(
-            function: delegate.function.unsafelyUnwrapped, context: delegate.context,
-            registration: registration, token: token, state: new.state), ahead: added)
+        target.write(registration, token, ahead: added)
         added &+= 1
       }
       index &+= 1
@@ -228,9 +219,7 @@ extension Multicast {
   private func removeEqual(to new: NewDelegates, _ removal: inout Removal) {
     guard let list else { return }
     for index in 0..<new.count {
-      while let found = list.firstPosition(of: new[index]) {
-        removal.unlink(found, of: list, in: self)
-      }
+      while let found = list.first(new[index]) { removal.unlink(found, from: list, in: self) }
     }
   }
 }

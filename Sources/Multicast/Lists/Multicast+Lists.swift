@@ -18,25 +18,22 @@ extension Multicast {
       //~ listener_warning_not_passed_on
       list.header.setWarning(old.header.warningCount, of: old.header.warningWatch)
     }
-    if isQuiescent(removal.thread) {
-      setList(list)
-      return old.deallocate()
-    }
-    list?.link(to: old)
     setList(list)  //~ retired_list_still_current
+    if isQuiescent(removal.thread) { return old.deallocate() }
 
-    // After the replacement: an invocation that reads this epoch reads the new list.
-    let epoch = Epoch.advance()
-    //~ wrong_owner_of_retired_list
-    old.header.retire(at: epoch, needsFence: neededFence(removal.thread) == .heavy)
-    old.header.next = fields.firstRetired
-    fields.firstRetired = old.address
-    // Relaxed: a fence is between this store and the first look at the frames. It pairs with the
-    // fence before an invocation that ends reads this.
-    fields.newestRetired.store(epoch, ordering: .relaxed)
-    if old.header.needsFence { return removal.hasRetiredList = true }
+    // The stamp is read after the replacement: an invocation that is not found in the frames after
+    // a later fence reads the new list.
+    old.header.retire(needsFence: neededFence(removal.thread) == .heavy)
+    old.header.next = firstRetired
+    firstRetired = old.address
+    if !old.header.areReadersVisible { return removal.hasRetiredList = true }
     Fence.full()
     reclaimListsLocked()
+  }
+
+  private(set) var firstRetired: InvocationList.Address? {
+    get { fields.firstRetired.load(ordering: .relaxed) }
+    nonmutating set { fields.firstRetired.store(newValue, ordering: .relaxed) }
   }
 
   /// Makes sure that there is room for one more entry: by a larger list if need be, if no entry is
@@ -68,25 +65,7 @@ extension Multicast {
   }
 
   /// The lists that were replaced, those of earlier occupants of the slot included.
-  var retired: InvocationList.Chain { InvocationList.Chain(rest: fields.firstRetired) }
-
-  /// Changes the state of a delegate in every list that an invocation may be reading.
-  ///
-  /// - Parameter list: The current list.
-  /// - Complexity: O(1) for each list.
-  @_optimize(speed)
-  func markInLists(_ position: UInt32, of list: InvocationList, set: UInt32, clear: UInt32 = 0) {
-    var (list, place) = (list, position)
-    list.mark(place, set: set, clear: clear)
-    for older in retired {
-      // Older lists are those of earlier occupants of the slot.
-      if older.header.owner != handle { return }
-      place = list.entry(place).pointee.oldPlace.load(ordering: .relaxed)
-      if place == InvocationList.Entry.none { return }  // it was added later
-      list = older
-      list.mark(place, set: set, clear: clear)  //~ retired_lists_not_marked
-    }
-  }
+  var retired: InvocationList.Chain { InvocationList.Chain(rest: firstRetired) }
 
   /// Shrinks the list if too little of it is live. It is harmless if that fails.
   @_optimize(speed)
@@ -124,65 +103,15 @@ extension Multicast {
   }
 
   private func reclaimListsLocked() {
-    var next = fields.firstRetired
-    var kept: InvocationList? = nil
-    var last = kept
-    // With one list a look at the frames is enough.
-    while let first = next {
-      if InvocationList(first).header.next == nil {
-        reclaimLists(&next, nil, &kept, &last)
-      } else {
-        ListReaders.read(from: first, of: target) { reclaimLists(&next, $0, &kept, &last) }
-      }
-    }
-    fields.firstRetired = kept?.address
-    //~ newest_epoch_not_reset
-    if kept == nil { fields.newestRetired.store(.none, ordering: .relaxed) }
-  }
-
-  /// - Parameters:
-  ///   - next: The newest list that is left.
-  ///   - readers: Those of the next lists; nil if there is one.
-  ///   - kept: The newest list that is not freed.
-  ///   - last: The oldest of them.
-  private func reclaimLists(
-    _ next: inout InvocationList.Address?, _ readers: ListReaders?, _ kept: inout InvocationList?,
-    _ last: inout InvocationList?
-  ) {
-    var count = 0
-    while let address = next, count < ListReaders.most {
-      let list = InvocationList(address)
-      next = list.header.next
-      count &+= 1
-      if isFree(list, readers) {
-        forget(list, between: last ?? self.list, and: next)
+    var last: InvocationList? = nil
+    for list in retired {
+      //~ list_freed_early list_never_freed
+      if list.header.areReadersVisible && !ThreadRegistry.isRead(UInt(bitPattern: list.address)) {
+        if let last { last.header.next = list.header.next } else { firstRetired = list.header.next }
         list.deallocate()
-        continue
+      } else {
+        last = list
       }
-      list.header.next = nil
-      if let last { last.header.next = address } else { kept = list }
-      last = list
     }
-  }
-
-  /// Before a list is freed: the next newer list has the places of its entries there.
-  private func forget(
-    _ list: InvocationList, between newer: InvocationList?, and older: InvocationList.Address?
-  ) {
-    let owner = list.header.owner
-    guard let newer, newer.header.owner == owner, let older,
-      InvocationList(older).header.owner == owner
-    else { return }
-    newer.link(past: list)
-  }
-
-  /// Whether the grace period of a retired list is over.
-  private func isFree(_ retired: InvocationList, _ readers: ListReaders?) -> Bool {
-    let (address, epoch) = (UInt(bitPattern: retired.address), retired.header.retiredAt)
-    if retired.header.needsFence && !epoch.isFenced { return false }
-    let mayBeRead =
-      readers.map { $0.mayRead(retired) }
-      ?? ThreadRegistry.all.contains { $0.mayRead(address, of: target, retiredAt: epoch) }
-    return !mayBeRead  //~ list_freed_early list_never_freed
   }
 }

@@ -7,7 +7,7 @@ extension Multicast {
 
   func contains(_ delegate: multicast_delegate) throws(Status) -> Bool {
     try withLock { () throws(Status) in
-      list?.firstPosition(of: delegate) != nil
+      list?.first(delegate) != nil
     }
   }
 
@@ -23,9 +23,9 @@ extension Multicast {
       var written = 0
       var position: UInt32 = 0
       while written != capacity,
-        let found = list.firstPosition(from: position, where: { _ in true })
+        let found = list.firstLive(from: position)
       {
-        out?[written] = InvocationList.delegate(of: list.entry(found))
+        out?[written] = Registration(list.entry(found)).delegate
         written &+= 1
         position = found &+ 1
       }
@@ -40,13 +40,9 @@ extension Multicast {
     guard let registration = Registration(slotOf: token) else { return .invalidHandle }
     let (stripe, id) = registration.lockStripe()
     defer { stripe.unlock() }
-    guard id == token else { return .invalidHandle }
-    let multicast = Multicast(slot: registration.owner)
-    let paused = InvocationList.State.paused
-    multicast.markInLists(
-      registration.place, of: multicast.list.unsafelyUnwrapped,
-      set: isPaused ? paused : 0, clear: isPaused ? 0 : paused)
-    multicast.checkInvariants()
+    guard id.isLive(as: token) else { return .invalidHandle }
+    registration.setPaused(isPaused)
+    Multicast(slot: registration.owner).checkInvariants()
     return .ok
   }
 }

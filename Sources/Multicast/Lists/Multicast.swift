@@ -12,8 +12,6 @@ struct Multicast {
     var header: SlotHeader
     /// The list that new invocations use; nil as long as nothing was added.
     let list: Atomic<InvocationList.Address?>
-    /// The newest epoch at which a list was retired; none if there is no retired list.
-    let newestRetired: Atomic<Epoch>
     /// The handle of the occupant, plus: 0 if no thread has invoked it; the number of the thread
     /// record if only one has; `multipleInvokers` if several have. And bits for what is special.
     /// An invocation compares the word, and looks closer only if it is neither its own nor `open`.
@@ -21,8 +19,9 @@ struct Multicast {
 
     // For writers, under the stripe's lock.
 
-    /// Lists that were replaced and may still be read, the newest first.
-    var firstRetired: InvocationList.Address?
+    /// Lists that were replaced and may still be read, the newest first. Atomic, because `Trim` asks
+    /// without the lock whether there are any.
+    let firstRetired: Atomic<InvocationList.Address?>
     /// Which side pays for the fences.
     var bias: Bias
   }

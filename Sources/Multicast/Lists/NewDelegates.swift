@@ -32,18 +32,14 @@ struct NewDelegates {
 
   subscript(index: UInt32) -> multicast_delegate { delegates[Int(index)] }
 
-  /// The bits with which each entry begins.
-  var state: UInt32 {
-    (options.isOnce ? InvocationList.State.once : 0)
-      | (options.isFiltered || options.isReplayed ? InvocationList.State.filtered : 0)
-      | (options.isWeak ? InvocationList.State.weak : 0)  //~ state_without_lock
-      | (options.sharesLock ? InvocationList.State.shared : 0)  //~ state_without_shared_lock
-      | (options.destination != nil ? InvocationList.State.queued : 0)  //~ state_without_queue
-      //~ state_without_cleanup
-      | (options.needsDetails || options.finalRelease != nil
-        ? InvocationList.State.hasPendingCleanup : 0)
-      //~ state_without_priority
-      | (options.given.priority != 0 ? InvocationList.State.prioritized : 0)
+  /// The flags of each registration.
+  var flags: UInt32 {
+    let isSpecial =
+      options.isOnce || options.sharesLock || options.isFiltered || options.isReplayed
+      || options.isWeak || options.destination != nil
+    return (options.isOnce ? Registration.Flags.once : 0)
+      | (options.sharesLock ? Registration.Flags.shared : 0)  //~ flags_without_shared_lock
+      | (isSpecial ? Registration.Flags.special : 0)  //~ flags_without_special
   }
 
   /// Whether the delegates themselves, and the options, are valid.

@@ -6,7 +6,8 @@ import Synchronization
 /// handle from every other value. Slots are never unmapped: a stale or forged handle leads to a
 /// word that does not match, never to memory that is gone.
 struct Handle: RawRepresentable, Equatable, AtomicRepresentable {
-  /// The kind of a slot's occupant. No caller has a handle of kind `vacant` or `retired`.
+  /// The kind of a slot's occupant. No caller has a handle of kind `vacant`, `special`
+  /// or `retired`.
   struct Kind: Equatable {
     let rawValue: UInt64
 
@@ -25,6 +26,9 @@ struct Handle: RawRepresentable, Equatable, AtomicRepresentable {
     static var watch: Kind { Kind(rawValue: 8) }
     /// The multicast of a transport. No caller has such a handle.
     static var transport: Kind { Kind(rawValue: 9) }
+    /// A registration that is live and not plain, in its slot. Its token is of kind `registration`,
+    /// from which this differs by one bit.
+    static var special: Kind { Kind(rawValue: 10) }
     /// Removed or ended, and perhaps still in use.
     static var retired: Kind { Kind(rawValue: 15) }
 
@@ -65,6 +69,13 @@ struct Handle: RawRepresentable, Equatable, AtomicRepresentable {
   /// The same generation and index, with another kind.
   func changed(to kind: Kind) -> Handle {
     Handle((rawValue & (Self.generationMask | Self.indexMask)) | kind.rawValue << Self.indexBits)
+  }
+
+  /// Whether this is the word in the slot of a registration that is live and has this token.
+  @inline(__always)
+  func isLive(as token: Token) -> Bool {
+    let difference = (Kind.special.rawValue ^ Kind.registration.rawValue) << Self.indexBits
+    return (rawValue ^ token.rawValue) & ~difference == 0
   }
 
   /// The handle of the slot's next occupant.

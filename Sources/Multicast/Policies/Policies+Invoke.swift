@@ -5,9 +5,9 @@ extension Multicast {
   /// Invokes it as its policies say, after an invocation without options has found that it has
   /// some.
   func invokeWithPolicies(_ call: AnyCall) -> Int64 {
-    if let visit = call.details.visit { return self.visit(visit, orUndo: nil) }
+    if let visit = call.visit { return self.visit(visit, orUndo: nil) }
     var (owned, outcome) = (Payload?.none, multicast_outcome())
-    return invokeWithPolicies(InvocationOptions(call.details.invocation), &owned, &outcome)
+    return invokeWithPolicies(InvocationOptions(call.invocation), &owned, &outcome)
   }
 
   /// Invokes it as its policies say.

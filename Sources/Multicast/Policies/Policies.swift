@@ -102,30 +102,25 @@ struct ContextLock {
   var lock: RegistrationDetails.Lock? = nil
   var unlock: RegistrationDetails.Unlock? = nil
 
-  /// Those of a registration that this thread's hazard protects.
+  /// Those of a registration that this thread's hazard protects: its own, or its multicast's. For
+  /// the latter the caller looks afterwards whether the registration is live. If it is, then the
+  /// multicast exists, and these are its functions.
   ///
-  /// - Parameter isShared: Whether they are the multicast's. The caller looks afterwards whether
-  ///   the registration is live. If it is, then the multicast exists, and these are its functions.
-  ///
-  /// Acquire: pairs with `Policies.write`. A thread that sees the next occupant's values sees the
-  /// marks of the delegates that were removed before.
-  init(_ registration: Registration, isShared: Bool) {
-    if !isShared {
-      let details = registration.details
-      lock = details?.pointee.lock
-      unlock = details?.pointee.unlock
-      return
+  /// Acquire: pairs with `Policies.write`. A thread that sees the next occupant's values sees that
+  /// the registration was removed before.
+  init(_ registration: Registration) {
+    if _slowPath(registration.has(Registration.Flags.shared)) {
+      self = Policies(of: Multicast(slot: registration.owner)).locks
+    } else if let details = registration.details {
+      lock = details.pointee.lock
+      unlock = details.pointee.unlock
     }
-    self = Self.shared(by: registration)
   }
 
-  // Not inlined: the calls of delegates with functions of their own are not longer for it.
-  private static func shared(by registration: Registration) -> ContextLock {
-    Policies(of: Multicast(slot: registration.owner)).locks
+  init(lock: RegistrationDetails.Lock?, unlock: RegistrationDetails.Unlock?) {
+    self.lock = lock
+    self.unlock = unlock
   }
-
-  /// Those of a multicast without policies.
-  init() {}
 
   fileprivate init(_ lock: UInt, _ unlock: UInt) {
     self.lock = unsafeBitCast(lock, to: RegistrationDetails.Lock?.self)

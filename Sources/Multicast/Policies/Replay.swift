@@ -97,10 +97,10 @@ struct Replay {
     for index in 0..<run.pointee.count {
       let token = Token(Run(run).tokens[index].id)
       let registration = Registration(index: token.index)
-      if registration.id == token {
+      if registration.id.isLive(as: token) {
         // Relaxed: an invocation with a higher number takes the lock first.
         //~ replay_without_number
-        registration.knownDetails.pointee.replayed.store(newest &+ 1, ordering: .relaxed)
+        registration.details?.pointee.replayed.store(newest &+ 1, ordering: .relaxed)
       }
     }
     run.unlink(from: &firstRun)
@@ -273,7 +273,10 @@ extension Multicast {
       run.deallocate()
     }
     let isAdded = try add(&new)
-    if isAdded { _ = enumerate(Enumeration(function: nil, context: nil, replay: run)) }
+    if isAdded {
+      _ = withList(on: thread) { _, frame, mode in run.run(in: frame, mode) }
+      invokeDeferred(on: thread)
+    }
     return isAdded
   }
 
@@ -311,9 +314,7 @@ extension Replay.Run {
       kept.payload?.pass(to: frame)
       var dispatch = Dispatch(InvocationOptions(kept.invocation))
       hasLive = withUnsafeMutablePointer(to: &dispatch) { dispatch in
-        var details = AnyCall.Details(
-          invocation: kept.invocation, visit: nil, dispatch: dispatch)
-        return AnyCall.with(&details) { call in
+        AnyCall.with(AnyCall.Details(kept.invocation, dispatch)) { call in
           self.call(call, in: frame, mode, &called)
         }
       }
@@ -327,15 +328,16 @@ extension Replay.Run {
     _ call: AnyCall, in frame: Frame, _ mode: Multicast.Mode, _ called: inout Int64
   ) -> Bool {
     var hasLive = false
+    var walk = Walk(in: frame, mode)
     for index in 0..<storage.pointee.count {
       let token = Token(tokens[index].id)
       let registration = Registration(index: token.index)
-      guard let entry = registration.findEntry(token, of: storage.pointee.multicast, frame) else {
-        continue
-      }
+      if !registration.id.isLive(as: token) { continue }
       hasLive = true
-      if InvocationList.call(call, entry, in: frame, mode).isCalled { called &+= 1 }
+      let entry = InvocationList.Entry(slot: registration.storage, token: token)
+      if walk.step(call, entry).isCalled { called &+= 1 }
     }
+    walk.finish(call)
     return hasLive
   }
 }

@@ -108,7 +108,7 @@ enum Trim {
     // Retired lists stay with their slot.
     Multicast.pool.collect {
       $0.assumingMemoryBound(to: Multicast.Storage.self)
-        .pointee.newestRetired.load(ordering: .relaxed).rawValue == 0
+        .pointee.firstRetired.load(ordering: .relaxed) == nil
     }
     Lifetime.pool.collect { _ in true }
     var bytes = 0

@@ -48,9 +48,9 @@ extension Queue {
     _ registration: Registration, _ token: Token, _ invocation: Invocation
   ) -> Bool {
     lock.lockInline()
-    guard state.ring.tail < state.fastPathEnd, registration.id == token else { return false }
-    let details = registration.knownDetails
-    guard delivers(details), !hasOne(details) else { return false }
+    guard state.ring.tail < state.fastPathEnd, registration.id.isLive(as: token),
+      let details = registration.details, delivers(details), !hasOne(details)
+    else { return false }
     WaitingCall.setPayload(of: state.ring.append(token, details), invocation)
     checkInvariants()
     lock.unlockInline()
@@ -137,7 +137,7 @@ extension Queue {
   @inline(__always)
   private func recipient(_ token: Token) -> RegistrationDetails.Address? {
     let registration = Registration(index: token.index)
-    guard registration.id == token, let details = registration.details,
+    guard registration.id.isLive(as: token), let details = registration.details,
       delivers(details)
     else { return nil }
     return details

@@ -101,7 +101,7 @@ extension Queue {
   ) -> Int64 {
     let frame = thread.push().unsafelyUnwrapped  // the thread is in no call
     call.pointee = next.pointee
-    frame.publish(target, epoch: .latest)
+    frame.publish(target)
     frame.setHazard(call.pointee.token)  //~ no_hazard_alone
     state.runner = thread.storage
     state.consumer.store(thread.identity, ordering: .relaxed)
@@ -157,7 +157,7 @@ extension Queue {
     let mayEndClosed = capacity > 1 && state.settings.wake == nil
     // Whether another run encloses this run.
     let isInner = capacity == 1 && isRunning(on: thread)
-    frame.publish(target, epoch: .latest)
+    frame.publish(target)
     state.runner = thread.storage
     repeat {
       // With a descriptor, the last call is taken out here, so that the descriptor changes with it.
@@ -257,7 +257,6 @@ extension Queue {
     let (token, details) = (call.pointee.token, call.pointee.details)
     let invocation = WaitingCall.invocation(of: call)
     let function = details.pointee.function.unsafelyUnwrapped
-    let isOnce = details.pointee.flags & MULTICAST_ONCE != 0
     let registration = Registration(index: token.index)
     // The mark of the details stays when the watch is taken away.
     let target = details.pointee.isWatched ? Watch.target(of: token) : .none
@@ -265,15 +264,12 @@ extension Queue {
     if isWatched {
       shims_probe_queue_run(handle.rawValue, token.rawValue, UInt64(invocation.event))
     }
-    return registration.callProtected(
-      token, context: details.pointee.context, isOnce ? InvocationList.State.once : 0
-    ) {
-      let context = $0
+    return registration.callProtected(token, ContextLock(registration), isOnce: true) { (context, _) in
       if !isWatched { return _ = invocation(function, context) }
-      _ = Watch.watching(token, of: target, invocation.event, function, context) {
+      _ = Watch.watching(registration, token, of: target, invocation.event, context) {
         invocation(function, context)
       }
-    }
+    } == .called
   }
 
   private func didEndClosed(_ call: WaitingCall.Address, _ thread: ThreadRecord) {
@@ -314,9 +310,8 @@ extension Queue {
 
   /// Looks whether a removal has seen a hazard that is gone now. The head was closed.
   private func lookAfter(_ token: Token) {
-    if Registration(index: token.index).id != token {
-      PendingRemovals.callDidReturn(token)  //~ no_look_after_queued_call
-    }
+    //~ no_look_after_queued_call
+    if !Registration.isLive(token) { PendingRemovals.callDidReturn(token) }
   }
 
   /// The end of a run, under the lock. A worker may wait for its turn, and is expected to make room

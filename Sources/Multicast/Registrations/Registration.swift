@@ -4,21 +4,39 @@ import Synchronization
 
 /// One delegate in one multicast, from its add until its removal is complete. A token refers to it.
 ///
-/// Its slot is from the pool of the multicast's stripe and is put back there. A vacant slot may go
-/// to another stripe: see `lockStripe`.
+/// Everything that invocations and writers know of a registration is in its slot, which a list names
+/// together with the token. The slot is from the pool of the multicast's stripe and is put back
+/// there. A vacant slot may go to another stripe: see `lockStripe`.
 struct Registration {
   struct Storage: ~Copyable {
-    /// The token while live; otherwise of kind `retired` or `vacant`.
+    /// The handle is the token if and only if the registration is live and plain. The kind is
+    /// `special` if it is live and not plain; otherwise `retired` or `vacant`.
     var header: SlotHeader
-    /// The details; or the release function, if `owner` says so. Most registrations with options
-    /// have a release function only, and need no details.
-    var word: UnsafeMutableRawPointer?
-    /// The context, if there is a release function here.
+    // Written before the registration is live, and not changed until it is reclaimed.
+    var function: multicast_function?
     var context: UnsafeMutableRawPointer?
+    /// The details; or the release function, if `Flags.releasing` says so. Most registrations with
+    /// options have a release function only, and need no details.
+    var word: UnsafeMutableRawPointer?
   }
 
-  /// A bit of `owner`, above the bits of an index: the word is a release function.
-  private static let releasing: UInt32 = 1 << 31
+  /// Bits of `owner`, above the bits of an index. The stripe's lock guards changes, except of
+  /// `called`.
+  enum Flags {
+    /// `word` is a release function.
+    static let releasing: UInt32 = 1 << 31
+    static let paused: UInt32 = 1 << 30
+    /// The delegate is called once.
+    static let once: UInt32 = 1 << 29
+    /// The context is locked for each call, by functions that are the multicast's.
+    static let shared: UInt32 = 1 << 28
+    /// Not plain, even if it is not paused.
+    static let special: UInt32 = 1 << 27
+    /// Retired, and perhaps being called: see `RegistrationChain.extractUncalled`.
+    static let called: UInt32 = 1 << 26
+  }
+
+  private static let indexMask: UInt32 = 1 << UInt32(Handle.indexBits) - 1
 
   static var directory: SlabDirectory {
     SlabDirectory(.registrations, stride: MemoryLayout<Storage>.stride)
@@ -43,6 +61,12 @@ struct Registration {
     storage = slot.assumingMemoryBound(to: Storage.self)
   }
 
+  /// The slot that an entry of a list names, whatever its occupant.
+  @inline(__always) init(_ entry: InvocationList.Entry) {
+    index = entry.token.index
+    storage = entry.slot
+  }
+
   private init(_ index: UInt32, at slot: UnsafeMutablePointer<SlotHeader>) {
     self.index = index
     storage = UnsafeMutableRawPointer(slot).assumingMemoryBound(to: Storage.self)
@@ -54,7 +78,7 @@ struct Registration {
 
   static func isLive(_ token: Token) -> Bool {
     guard let registration = Registration(slotOf: token) else { return false }
-    return registration.id == token
+    return registration.id.isLive(as: token)
   }
 
   // MARK: - Fields
@@ -67,29 +91,43 @@ struct Registration {
   /// The current token, or the last one.
   var token: Token { id.changed(to: .registration) }
 
-  /// The index of its multicast.
-  ///
-  /// Relaxed: it is the occupant's, if the caller knows the occupant's handle.
-  var owner: UInt32 {
-    storage.pointee.header.owner.load(ordering: .relaxed) & ~Self.releasing
+  /// Relaxed: what is read is the occupant's, if the caller knows the occupant's handle.
+  private var ownerAndFlags: UInt32 {
+    get { storage.pointee.header.owner.load(ordering: .relaxed) }
+    nonmutating set { storage.pointee.header.owner.store(newValue, ordering: .relaxed) }
   }
 
-  /// Whether the release function is in the slot. Then the registration has no details.
-  var isReleasing: Bool {
-    storage.pointee.header.owner.load(ordering: .relaxed) & Self.releasing != 0
+  /// The index of its multicast.
+  var owner: UInt32 { ownerAndFlags & Self.indexMask }
+
+  func has(_ flag: UInt32) -> Bool { ownerAndFlags & flag != 0 }
+
+  var delegate: multicast_delegate {
+    multicast_delegate(function: storage.pointee.function, context: storage.pointee.context)
+  }
+
+  /// Whether this is a registration of a delegate.
+  @inline(__always)
+  func isOf(_ delegate: multicast_delegate) -> Bool {
+    unsafeBitCast(storage.pointee.function, to: UInt.self)
+      == unsafeBitCast(delegate.function, to: UInt.self)
+      && storage.pointee.context == delegate.context
+  }
+
+  func hasFunction(of other: Registration) -> Bool {
+    unsafeBitCast(storage.pointee.function, to: UInt.self)
+      == unsafeBitCast(other.storage.pointee.function, to: UInt.self)
   }
 
   var details: RegistrationDetails.Address? {
-    get {
-      isReleasing ? nil : storage.pointee.word?.assumingMemoryBound(to: RegistrationDetails.self)
-    }
-    nonmutating set { storage.pointee.word = UnsafeMutableRawPointer(newValue) }
+    has(Flags.releasing)
+      ? nil : storage.pointee.word?.assumingMemoryBound(to: RegistrationDetails.self)
   }
 
-  /// The details of a registration that certainly has some: it is filtered, weak, queued or
-  /// prioritized.
-  var knownDetails: RegistrationDetails.Address {
-    storage.pointee.word.unsafelyUnwrapped.assumingMemoryBound(to: RegistrationDetails.self)
+  /// The priority, from the details; 0 without details.
+  var priority: Int32 {
+    if _fastPath(storage.pointee.word == nil) { return 0 }
+    return details?.pointee.priority ?? 0
   }
 
   /// Nil if it has none.
@@ -102,26 +140,13 @@ struct Registration {
   /// Whether the pending cleanup has a release function.
   var hasRelease: Bool { hasPendingCleanup && details.map { $0.pointee.release != nil } ?? true }
 
-  /// Stores a release function in a slot that has been taken. The stripe's lock is held.
-  func setRelease(
-    _ release: @escaping RegistrationDetails.Release, _ context: UnsafeMutableRawPointer?
-  ) {
-    storage.pointee.header.owner.store(owner | Self.releasing, ordering: .relaxed)
-    storage.pointee.word = unsafeBitCast(release, to: UnsafeMutableRawPointer?.self)
-    storage.pointee.context = context
-  }
-
-  /// While live: its place in the invocation list. Guarded by the stripe's lock.
-  var place: UInt32 {
+  /// While retired: index + 1 of the next in its chain, or 0. It belongs to the chain.
+  fileprivate var next: UInt32 {
     get { storage.pointee.header.link.load(ordering: .relaxed) }
     nonmutating set { storage.pointee.header.link.store(newValue, ordering: .relaxed) }
   }
 
-  /// While retired: index + 1 of the next in its chain, or 0. It belongs to the chain.
-  fileprivate var next: UInt32 {
-    get { place }
-    nonmutating set { place = newValue }
-  }
+  // MARK: - The lock
 
   /// Takes the lock that guards the slot's occupant.
   ///
@@ -179,16 +204,62 @@ struct Registration {
     guard let (index, slot) = stripe.pool(in: directory).takeVacant() else { return nil }
     let registration = Registration(index, at: slot)
     //~ wrong_owner_of_registration
-    registration.storage.pointee.header.owner.store(owner, ordering: .relaxed)
+    registration.ownerAndFlags = owner
     registration.checkTaken(from: stripe)
     return registration
   }
 
-  /// Makes a slot live, with a new token.
-  func activate() -> Token {
+  /// Stores the release function of a delegate without details in a slot that has been taken.
+  func setRelease(_ release: @escaping RegistrationDetails.Release) {
+    ownerAndFlags |= Flags.releasing
+    storage.pointee.word = unsafeBitCast(release, to: UnsafeMutableRawPointer?.self)
+  }
+
+  func setDetails(_ details: RegistrationDetails.Address) {
+    storage.pointee.word = UnsafeMutableRawPointer(details)
+  }
+
+  /// Makes a slot that has been taken live, with a new token.
+  ///
+  /// - Parameter flags: `once`, `shared` and `special`, as far as they hold.
+  @inline(__always)
+  func activate(_ delegate: multicast_delegate, _ flags: UInt32 = 0) -> Token {
+    storage.pointee.function = delegate.function
+    storage.pointee.context = delegate.context
+    if flags != 0 { ownerAndFlags |= flags }
     let token = id.next(.registration, index: index)
-    id = token
+    id = flags & Flags.special == 0 ? token : token.changed(to: .special)
     return token
+  }
+
+  /// Pauses a live registration, or ends the pause.
+  func setPaused(_ isPaused: Bool) {
+    let flags = ownerAndFlags & ~Flags.paused | (isPaused ? Flags.paused : 0)
+    ownerAndFlags = flags
+    let isSpecial = flags & (Flags.paused | Flags.special) != 0
+    id = id.changed(to: isSpecial ? .special : .registration)
+  }
+
+  /// Ends the validity of the token. Calls of the delegate may still be running.
+  func retire() {
+    id = id.changed(to: .retired)  //~ not_retired
+    if hasPendingCleanup { Lifetime.retire(self) }
+  }
+
+  // MARK: - Being called
+
+  /// Notes that a retired registration is not called, as far as is known.
+  func clearCalled() {
+    storage.pointee.header.owner.bitwiseAnd(~Flags.called, ordering: .relaxed)
+  }
+
+  /// Notes that a registration is being called, if it is retired. By any thread, at any time: the
+  /// note has no effect on a later occupant of the slot.
+  static func setCalled(_ token: Token) {
+    guard let registration = Registration(slotOf: token),
+      registration.id == token.changed(to: .retired)
+    else { return }
+    registration.storage.pointee.header.owner.bitwiseOr(Flags.called, ordering: .relaxed)
   }
 }
 

@@ -99,7 +99,7 @@ extension Lifetime {
     let (stripe, id) = member.lockStripe()
     // Under this lock it is live, or another thread has removed it since. The slot may even have
     // another occupant; but not one of this lifetime, which accepts no more members.
-    guard id.kind == .registration, let other = Lifetime(of: member, as: role),
+    guard id.kind == .registration || id.kind == .special, let other = Lifetime(of: member, as: role),
       other.index == index, other.id.kind == .retired
     else { return stripe.unlock() }
     removal.unlink(member, unlocking: stripe)
@@ -124,7 +124,7 @@ extension Lifetime {
       // In the child of a fork: what threads of the parent were doing does not end.
       let process = storage.pointee.process.load(ordering: .relaxed)
       if process != Fork.generation { return own }
-      let status = Waits.sleep(for: .releases, with: key, timeout) { isOver() || Epoch.isBroken }
+      let status = Waits.sleep(for: .releases, with: key, timeout) { isOver() || Fence.isBroken }
       if isOver() { return .ok }
       return status == .ok ? .system : status
     }

@@ -60,7 +60,7 @@ extension Multicast {
     let (stripe, thread) = (self.stripe, ThreadRecord.current)
     stripe.lockInline()
     defer { stripe.unlockInline() }
-    guard isCurrent, fields.firstRetired == nil, isPlainAndQuiescent(thread) else { return false }
+    guard isCurrent, firstRetired == nil, isPlainAndQuiescent(thread) else { return false }
     if let list {
       guard freeAtOnce(list, stripe) else { return false }
     } else {
@@ -74,8 +74,10 @@ extension Multicast {
   @inline(never)
   @_optimize(speed)
   private func freeAtOnce(_ list: InvocationList, _ stripe: Stripe) -> Bool {
-    guard list.isWithoutPendingCleanup else { return false }
-    list.forEachLive { Registration(index: $0.pointee.token.index).putBack(to: stripe) }
+    var isPlain = true
+    list.forEachLive { if $0.hasPendingCleanup { isPlain = false } }
+    guard isPlain else { return false }
+    list.forEachLive { $0.putBack(to: stripe) }
     endHandle()
     setList(nil)
     list.deallocate()

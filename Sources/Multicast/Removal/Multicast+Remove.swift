@@ -8,11 +8,10 @@ extension Multicast {
   func removeFirst(_ delegate: multicast_delegate) -> Status {
     let stripe = self.stripe
     stripe.lockInline()
-    guard isCurrent, let list, let position = list.firstPosition(of: delegate) else {
+    guard isCurrent, let registration = list?.first(delegate) else {
       stripe.unlock()
       return removeNone(waitingFor: .equal(delegate))
     }
-    let registration = Registration(index: list.entry(position).pointee.token.index)
     // A queue may still run calls of equal delegates that were removed before.
     if !Queue.isInUse, let cleanup = Removal.removeAtOnce(registration, from: self) {
       stripe.unlockInline()
@@ -48,13 +47,13 @@ extension Multicast {
     var removal = Removal(from: self)
     removal.withStripeLock { (removal) throws(Status) in
       guard let list, index >= 0 && index < Int(list.live) else { throw .notFound }
+      var position = list.dead == 0 ? UInt32(truncatingIfNeeded: index) : 0
       var ahead = list.dead == 0 ? 0 : index
-      let start = UInt32(truncatingIfNeeded: index &- ahead)
-      let position = list.firstPosition(from: start) { _ in
-        defer { ahead &-= 1 }
-        return ahead == 0
+      while ahead > 0 || !list.entry(position).isLive {
+        if list.entry(position).isLive { ahead &-= 1 }
+        position &+= 1
       }
-      removal.unlink(position.unsafelyUnwrapped, of: list, in: self)
+      removal.unlink(Registration(list.entry(position)), from: list, in: self)
     }
     return removal.complete().status
   }
@@ -64,7 +63,7 @@ extension Multicast {
   static func remove(_ token: Token, _ timeout: Timeout) -> Status {
     guard let registration = Registration(slotOf: token) else { return .invalidHandle }
     let (stripe, id) = registration.lockStripe()
-    guard id == token else {
+    guard id.isLive(as: token) else {
       stripe.unlock()
       return waitForRemoved(token, foundAs: id, timeout)
     }
@@ -92,18 +91,20 @@ extension Multicast {
   private static func waitForCalls(
     ofRemoved token: Token, foundAs id: Handle, _ timeout: Timeout
   ) -> Status {
-    // As long as it is retired, its remover may not have made the heavy fence yet.
-    if id == token.changed(to: .retired) {
-      guard Epoch.fence() else { return .system }
+    // It was reclaimed, so no call runs.
+    if id != token.changed(to: .retired) { return .ok }
+    return PendingRemovals.waitLate {
+      // Its remover may not have made the heavy fence yet.
+      guard Fence.heavy() else { return .system }
+      return PendingRemovals.wait(for: token, timeout)
     }
-    return PendingRemovals.wait(for: token, timeout)
   }
 
   /// Waits until no call of a registration runs. It has to be removed before.
   static func waitForEnd(of token: Token, _ timeout: Timeout) -> Status {
     guard let registration = Registration(slotOf: token) else { return .invalidHandle }
     let id = registration.id
-    let end = token.end(foundAs: id)
+    let end = token.end(foundAs: id.isLive(as: token) ? token : id)
     return end == .ok ? waitForCalls(ofRemoved: token, foundAs: id, timeout) : end
   }
 
@@ -114,7 +115,7 @@ extension Multicast {
   static func claim(_ token: Token) -> Bool {
     let registration = Registration(index: token.index)
     let (stripe, id) = registration.lockStripe()
-    guard id == token else {  //~ claimed_without_check
+    guard id.isLive(as: token) else {  //~ claimed_without_check
       stripe.unlock()
       return false
     }
@@ -151,8 +152,8 @@ extension Multicast {
       guard let list else { return }
       var index = 0
       while index != count {
-        if let position = list.firstPosition(of: delegates[index]) {
-          removal.unlink(position, of: list, in: self)
+        if let found = list.first(delegates[index]) {
+          removal.unlink(found, from: list, in: self)
         }
         index &+= 1
       }

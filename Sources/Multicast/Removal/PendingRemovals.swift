@@ -1,4 +1,5 @@
 import MulticastShims
+import Synchronization
 
 /// Removals that are not complete because calls still run.
 ///
@@ -106,7 +107,34 @@ enum PendingRemovals {
     return timeout.isOver ? .timeout : nil
   }
 
+  /// How many threads are waiting for calls of registrations that other threads have removed.
+  private static let lateWaiters = Atomic<UInt32>(0)
+
+  /// Waits for calls of registrations that other threads have removed.
+  ///
+  /// - Parameter body: Makes a fence, then looks at the hazards, and sleeps.
+  static func waitLate(_ body: () -> Status) -> Status {
+    // Relaxed: the fence of the body orders it. See `hazardDidEnd`.
+    lateWaiters.wrappingAdd(1, ordering: .relaxed)
+    defer { lateWaiters.wrappingSubtract(1, ordering: .relaxed) }
+    return body()
+  }
+
   // MARK: - The calling thread
+
+  /// Called by an invocation that has cleared its hazard, and finds then that the registration is
+  /// not live any more.
+  ///
+  /// The thread that has removed the registration may wait for the hazard: then the registration is
+  /// still retired. Other threads may, too: they have counted themselves, made a heavy fence and then
+  /// seen the hazard, so this sees the count. Otherwise nobody waits, and the list has an entry of a
+  /// registration that was reclaimed long ago.
+  @inline(never) static func hazardDidEnd(_ entry: InvocationList.Entry) {
+    //~ no_wake_of_late_waiters
+    if lateWaiters.load(ordering: .relaxed) != 0 || entry.id == entry.token.changed(to: .retired) {
+      callDidReturn(entry.token)
+    }
+  }
 
   /// Called by an invocation or run after a call, if the registration is not live any more. Wakes
   /// the threads that wait for the call, and completes a deferred removal. No lock is held.

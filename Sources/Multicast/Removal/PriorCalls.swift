@@ -16,9 +16,8 @@ enum PriorCalls {
     case .members(let lifetime): return lifetime.isRetiredMember(token)
     case .queued(let queue): return target.isRun && Lifetime.isMember(token, ofQueue: queue)
     case .selected(let selection, let multicast, let mayBeCalled):
-      if Registration.isLive(token) { return false }
       if target == multicast.target {
-        return mayBeCalled && multicast.hasDead(selection, token: token)
+        return mayBeCalled && multicast.hasRetired(selection, token: token)
       }
       return target.isRun && multicast.isRetired(token, selection)
     }
@@ -26,9 +25,10 @@ enum PriorCalls {
 }
 
 extension Multicast {
-  /// Whether a list that an invocation may be reading has a selected delegate that is dead.
+  /// Whether a list that an invocation may be reading has a selected delegate that was removed, and
+  /// is not reclaimed yet.
   @inline(never)
-  func hasDead(_ selection: Selection, token: Token? = nil) -> Bool {
+  func hasRetired(_ selection: Selection, token: Token? = nil) -> Bool {
     stripe.lock()
     defer { stripe.unlock() }
     var isFound = false
@@ -36,8 +36,8 @@ extension Multicast {
       for position in 0..<list.count where !isFound {
         let entry = list.entry(position)
         isFound =
-          InvocationList.isDead(entry) && selection.includes(entry)
-          && (token.map { $0 == entry.pointee.token } ?? true)
+          entry.id == entry.token.changed(to: .retired)
+          && (token.map { $0 == entry.token } ?? true) && selection.includes(Registration(entry))
       }
     }
     // Retired lists do not count what is live.
@@ -56,7 +56,6 @@ extension Multicast {
     guard registration.id == token.changed(to: .retired), let details = registration.details,
       details.pointee.multicast == handle
     else { return false }
-    return selection.includes(
-      multicast_delegate(function: details.pointee.function, context: details.pointee.context))
+    return selection.includes(registration)
   }
 }

@@ -1,21 +1,15 @@
 import MulticastShims
 import Synchronization
 
-/// The end of a registration: it is retired, reclaimed and released.
+/// The end of a registration that was retired: it is reclaimed and released.
 extension Registration {
-  /// Ends the validity of the token. Calls of the delegate may still be running.
-  func retire() {
-    id = id.changed(to: .retired)  //~ not_retired
-    Lifetime.retire(self)
-  }
-
   /// Puts the slot back into the pool. No call of the delegate can be running.
   ///
   /// - Returns: the pending cleanup, which belongs to the caller.
   @discardableResult
   func reclaim(to stripe: Stripe) -> PendingCleanup {
     var cleanup = PendingCleanup()
-    if isReleasing {
+    if has(Flags.releasing) {
       cleanup.release = unsafeBitCast(storage.pointee.word, to: RegistrationDetails.Release?.self)
       cleanup.context = storage.pointee.context
     } else {
@@ -41,6 +35,17 @@ extension RegistrationChain {
   mutating func extractUncalled(_ token: Token = .none) -> RegistrationChain {
     //~ released_during_other_call
     extract { (token.isNone || $0.token == token) && !ThreadRegistry.isCalled($0.token) }
+  }
+
+  /// The same for many registrations: reads the frames of all threads once, and notes in each slot
+  /// whether it is called. A note that another thread has made, of a call that has ended since, does
+  /// no harm: the registration is looked at once more before a thread waits for it.
+  mutating func extractUncalledOfMany() -> RegistrationChain {
+    for registration in self { registration.clearCalled() }
+    for record in ThreadRegistry.all {
+      record.forEachFrame { _, token in if !token.isNone { Registration.setCalled(token) } }
+    }
+    return extract { !$0.has(Registration.Flags.called) }  //~ no_wait_for_calls
   }
 
   /// In the child of a fork: every registration that was removed and is not reclaimed yet. The

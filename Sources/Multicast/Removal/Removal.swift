@@ -1,14 +1,13 @@
 import MulticastHeader
 import MulticastShims
 
-/// The removal of registrations, from the mark in the list to the status that the caller gets.
+/// The removal of registrations, from the change in the slot to the status that the caller gets.
 ///
 /// A removal has these phases:
 ///
-/// 1. *Mark dead.* Under the lock of the multicast's stripe, the delegate's entry is marked in
-///    every list that an invocation may be reading, its registration is retired, and its queued
-///    calls are cancelled. No call begins in an invocation that sees the mark.
-/// 2. *Heavy fence.* Every invocation sees the marks from here on, and this thread sees every
+/// 1. *Retire.* Under the lock of the multicast's stripe, the word in the registration's slot is
+///    changed, and its queued calls are cancelled. No call begins in an invocation that sees that.
+/// 2. *Heavy fence.* Every invocation sees the change from here on, and this thread sees every
 ///    hazard that was set before. If this thread is the single invoker, no fence is needed. If
 ///    invocations make full fences, a full fence is enough: see `Bias`.
 /// 3. *Reclaim lists* that were replaced, as far as no invocation may be reading them.
@@ -23,9 +22,9 @@ import MulticastShims
 /// look at the hazards. If no hazard protects it, its slot goes back under the same hold of the
 /// lock.
 ///
-/// `InvocationList+Protect` has the other side. Either an invocation sees the mark and does not
+/// `InvocationList.invoke` has the other side. Either an invocation sees the change and does not
 /// call, or phase 4 sees its hazard. After the call, either phase 4 sees that the hazard is gone,
-/// or the invocation sees the mark and comes to `PendingRemovals.callDidReturn`. The waits' lock
+/// or the invocation sees the change and comes to `PendingRemovals.callDidReturn`. The waits' lock
 /// orders the two then.
 struct Removal {
   let thread: ThreadRecord?
@@ -82,7 +81,7 @@ struct Removal {
     self.multicast = multicast
   }
 
-  // MARK: - 1. Mark dead
+  // MARK: - 1. Retire
 
   /// Changes one multicast under its stripe's lock.
   ///
@@ -114,21 +113,21 @@ struct Removal {
     while position > 0 {
       position &-= 1
       let entry = list.entry(position)
-      if InvocationList.isDead(entry) || !selection.includes(entry) { continue }
-      unlink(position, of: list, in: multicast)
+      if entry.isLive && selection.includes(Registration(entry)) {
+        unlink(Registration(entry), from: list, in: multicast)
+      }
     }
     return outcome.count
   }
 
-  /// Marks the entry of a delegate dead, and retires its registration. The stripe's lock is held.
+  /// Retires a live registration of a list. The stripe's lock is held.
   @_optimize(speed)
   mutating func unlink(
-    _ position: UInt32, of list: InvocationList, in multicast: Multicast, isSingle: Bool = false
+    _ registration: Registration, from list: InvocationList, in multicast: Multicast,
+    isSingle: Bool = false
   ) {
-    let token = list.entry(position).pointee.token
-    multicast.markInLists(position, of: list, set: InvocationList.State.dead)  //~ not_marked_dead
     list.header.live &-= 1  //~ live_not_counted_down
-    retire(Registration(index: token.index), token, in: multicast, isSingle: isSingle)
+    retire(registration, registration.token, in: multicast, isSingle: isSingle)
     outcome.count &+= 1
   }
 
@@ -139,7 +138,7 @@ struct Removal {
   mutating func unlink(_ registration: Registration, unlocking stripe: Stripe) {
     let multicast = Multicast(slot: registration.owner)
     let list = multicast.list.unsafelyUnwrapped
-    unlink(registration.place, of: list, in: multicast, isSingle: true)
+    unlink(registration, from: list, in: multicast, isSingle: true)
     multicast.compact(&self)
     // Nothing is to be done before its release function.
     let isReclaimed = registration.details == nil && idle.pop() != nil
@@ -163,7 +162,7 @@ struct Removal {
     var mayBeCalled = need != .none || thread?.isCalling(token) ?? false
     if isSingle && need == .full && registration.details == nil && !multicast.isObserved {
       // Pairs with the full fence of a fenced invocation between its hazard and its look at the
-      // mark.
+      // slot.
       Fence.full()
       mayBeCalled = ThreadRegistry.isCalled(token)  //~ hazards_not_read_under_lock
       // For the removals before this one.
@@ -195,14 +194,13 @@ struct Removal {
   static func removeAtOnce(
     _ registration: Registration, from multicast: Multicast
   ) -> PendingCleanup? {
-    guard registration.details == nil, multicast.fields.firstRetired == nil,
+    guard registration.details == nil, multicast.firstRetired == nil,
       multicast.isQuiescent(.current), let list = multicast.list
     else { return nil }
-    let position = registration.place
-    list.mark(position, set: InvocationList.State.dead)
+    let isLast = list.entry(list.count &- 1).slot == registration.storage
     list.header.live &-= 1
     let cleanup = registration.reclaim(to: multicast.stripe)
-    if list.needsCompaction || position == list.count &- 1 {
+    if list.needsCompaction || isLast {
       var removal = Removal(from: multicast)
       multicast.compact(&removal)  // retires no list: no invocation runs
     } else if list.live == 0 {
@@ -272,7 +270,7 @@ struct Removal {
     if isFenced { return true }
     isFenced = true
     let begin = shims_now_ns()
-    guard Epoch.fence() else { return false }
+    guard Fence.heavy() else { return false }
     let end = shims_now_ns()
     if let multicast {
       multicast.didFence(from: begin, to: end)
@@ -316,7 +314,7 @@ struct Removal {
   /// Takes out what is not being called.
   private mutating func finishedCalls() -> RegistrationChain {
     if retired.hasOne { return retired.extractUncalled() }
-    return RunningCalls.read { calls in retired.extract { !calls.contain($0.token) } }
+    return retired.extractUncalledOfMany()
   }
 
   // MARK: - 5. Wait for prior removals
@@ -329,7 +327,7 @@ struct Removal {
     let multicast = self.multicast.unsafelyUnwrapped
     // Most often there is no such delegate, and to find that out costs less than a fence.
     let isInside = thread?.isInside ?? false
-    let mayBeCalled = (isInside || need != .none) && multicast.hasDead(selection)
+    let mayBeCalled = (isInside || need != .none) && multicast.hasRetired(selection)
     guard mayBeCalled || Queue.isInUse else { return .ok }
     return waitForPriorRemovals(
       .selected(selection, of: multicast, mayBeCalled: mayBeCalled), timeout,
@@ -343,7 +341,15 @@ struct Removal {
   mutating func waitForPriorRemovals(
     _ prior: PriorCalls, _ timeout: Timeout, needsFence: Bool = true
   ) -> Status {
-    // The thread that removed them may not have made its heavy fence yet.
+    PendingRemovals.waitLate { waitForPriorRemovalsLate(prior, timeout, needsFence) }
+  }
+
+  private mutating func waitForPriorRemovalsLate(
+    _ prior: PriorCalls, _ timeout: Timeout, _ needsFence: Bool
+  ) -> Status {
+    // The thread that removed them may not have made its heavy fence yet; and `waitLate` needs one
+    // that begins after it was called.
+    isFenced = false
     if needsFence { guard fence() else { return .system } } else { Fence.full() }
     var waiting = Status.ok
     for record in ThreadRegistry.all {  //~ no_wait_for_prior_removals

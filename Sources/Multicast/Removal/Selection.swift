@@ -7,13 +7,10 @@ enum Selection {
   case context(UnsafeMutableRawPointer?)
   case all
 
-  func includes(_ entry: InvocationList.Address) -> Bool {
-    includes(InvocationList.delegate(of: entry))
-  }
-
   @inline(never)
-  func includes(_ other: multicast_delegate) -> Bool {
-    switch self {
+  func includes(_ registration: Registration) -> Bool {
+    let other = registration.delegate
+    return switch self {
     case .equal(let delegate): other == delegate
     case .oneOf(let delegates, let count): contains(delegates, count, other)
     case .context(let context): other.context == context

@@ -7,7 +7,9 @@ extension Report {
   private struct Facts {
     var token = Token.none
     var delegate = multicast_delegate()
-    var state: UInt32 = 0
+    var isPaused = false
+    var isOnce = false
+    var isWeak = false
     var flags: UInt32 = 0
     var priority: Int32 = 0
     var events: UInt64 = 0
@@ -15,14 +17,17 @@ extension Report {
     var queue = Handle.none
 
     /// The stripe's lock is held.
-    mutating func read(_ entry: InvocationList.Address) {
-      token = entry.pointee.token
-      delegate = InvocationList.delegate(of: entry)
-      state = entry.pointee.state.load(ordering: .relaxed)
-      let registration = Registration(index: token.index)
+    mutating func read(_ entry: InvocationList.Entry) {
+      let registration = Registration(entry)
+      token = entry.token
+      delegate = registration.delegate
+      isPaused = registration.has(Registration.Flags.paused)
+      isOnce = registration.has(Registration.Flags.once)
+      isWeak = registration.has(Registration.Flags.shared)
       guard let details = registration.details else { return }
       flags = details.pointee.flags
       priority = details.pointee.priority
+      isWeak = isWeak || details.pointee.lock != nil
       events = details.pointee.events
       lifetime = RegistrationDetails.membership(of: details, .owned).pointee.lifetime
       // The handle without the queue's lock: it may be that of the slot's next occupant, if the
@@ -71,7 +76,7 @@ extension Report {
     guard take(multicast) == .locked else { return nil }
     defer { multicast.stripe.unlock() }
     guard let list = multicast.list,
-      let next = list.firstPosition(from: position, where: { _ in true })
+      let next = list.firstLive(from: position)
     else { return nil }
     position = next &+ 1
     var facts = Facts()
@@ -87,12 +92,10 @@ extension Report {
     if facts.priority > 0 { text.add(", priority %d", UInt64(facts.priority)) }
     if facts.priority < 0 { text.add(", priority -%d", UInt64(facts.priority.magnitude)) }
     if facts.events != 0 { text.add(", events %x", facts.events) }
-    if facts.state & InvocationList.State.paused != 0 { text.add(", paused") }
-    if facts.state & InvocationList.State.once != 0 { text.add(", once") }
+    if facts.isPaused { text.add(", paused") }
+    if facts.isOnce { text.add(", once") }
     if facts.flags & MULTICAST_LATEST != 0 { text.add(", latest") }
-    if facts.state & (InvocationList.State.weak | InvocationList.State.shared) != 0 {
-      text.add(", weak")
-    }
+    if facts.isWeak { text.add(", weak") }
     if !facts.queue.isNone { text.add(", queue %x", facts.queue.rawValue) }
     if !facts.lifetime.isNone { text.add(", lifetime %x", facts.lifetime.rawValue) }
     text.add("\n")
@@ -157,8 +160,10 @@ extension Report {
         // The slot may have gone to another stripe; then the token is stale.
         if let id = registration.id(guardedAs: owner) {
           isRetired = id == token.changed(to: .retired)
-          if isRetired || id == token { text.keep(registration.label) }
-          if isRetired && !text.hasLabel { function = Multicast.function(of: registration, token) }
+          if isRetired || id.isLive(as: token) { text.keep(registration.label) }
+          if isRetired && !text.hasLabel {
+            function = UInt64(unsafeBitCast(registration.storage.pointee.function, to: UInt.self))
+          }
         }
         mutex.unlock()
       }
@@ -175,23 +180,5 @@ extension Multicast {
   /// Nil if it has no policies.
   fileprivate var label: UnsafeMutablePointer<shims_label>? {
     hasPolicies ? withUnsafeMutablePointer(to: &policies.storage.pointee.label) { $0 } : nil
-  }
-
-  /// The function of a delegate that was removed and is still called: its details have it, or a
-  /// list that an invocation reads. 0 if it is not found.
-  fileprivate static func function(of registration: Registration, _ token: Token) -> UInt64 {
-    var function = registration.details?.pointee.function
-    let multicast = Multicast(slot: registration.owner)
-    var next = multicast.list?.address ?? multicast.fields.firstRetired
-    while let address = next, function == nil {
-      let list = InvocationList(address)
-      for position in 0..<list.count {
-        let entry = list.entry(position)
-        if entry.pointee.token == token { function = entry.pointee.function }
-      }
-      next =
-        list.address == multicast.list?.address ? multicast.fields.firstRetired : list.header.next
-    }
-    return UInt64(unsafeBitCast(function, to: UInt.self))
   }
 }

@@ -42,30 +42,51 @@ enum Fence {
   /// For both sides, where no heavy fence is made.
   static func full() { shims_full_fence() }
 
+  // MARK: - Heavy fences
+
+  private static let begun = Atomic<UInt64>(0)
+  private static let done = Atomic<UInt64>(0)
+  private static let hasFailed = Atomic<Bool>(false)
+
+  /// Makes a heavy fence. An invocation that is not found in the frames afterwards sees all changes
+  /// that any thread made before the fence began.
+  ///
   /// - Returns: false if the kernel refuses the barrier that it had granted. Nothing may be
   ///   reclaimed then.
   static func heavy() -> Bool {
-    Lock.checkNoneIsHeld()
-    guard isAsymmetric else {
-      shims_full_fence()
-      return true
+    Lock.checkNoneIsHeld()  //~ fence_under_lock
+    // Counted before the barrier: a stamp that is read afterwards is not older than this fence.
+    // order: fences
+    let number = begun.wrappingAdd(1, ordering: .sequentiallyConsistent).newValue
+    guard makeBarrier() else {
+      hasFailed.store(true, ordering: .releasing)  // order: failed
+      Waits.wake()  // some wait for an event that will never come
+      return false
     }
-    return shims_membarrier()
+    // Release: pairs with `Stamp.isFenced`, whose caller reads the frames.
+    done.max(number, ordering: .releasing)  // order: fences
+    return true
   }
-}
 
-/// The fence between what an invocation publishes of a call and what it reads then. A type, so
-/// that each loop is compiled for one fence, without a test at run time.
-protocol CallFence {
-  static func make()
-}
+  private static func makeBarrier() -> Bool {
+    if isAsymmetric { return shims_membarrier() }  //~ no_heavy_fence
+    shims_full_fence()
+    return true
+  }
 
-/// That of a biased invocation.
-enum LightFence: CallFence {
-  @inline(__always) static func make() { Fence.light(asymmetric: true) }
-}
+  /// Whether the kernel ever refused a fence. There may be removals then that never complete.
+  static var isBroken: Bool { hasFailed.load(ordering: .acquiring) }  // order: failed
 
-/// That of a fenced or watched invocation.
-enum FullFence: CallFence {
-  @inline(__always) static func make() { Fence.full() }
+  /// A moment in the order of heavy fences.
+  struct Stamp {
+    let rawValue: UInt64
+
+    /// The present moment. A change is made before its stamp is read: then each fence with a higher
+    /// number begins after the change.
+    static var now: Stamp { Stamp(rawValue: begun.load(ordering: .acquiring)) }  // order: fences
+
+    /// Whether a heavy fence that began after this moment is over.
+    //~ fenced_too_early
+    var isFenced: Bool { done.load(ordering: .acquiring) > rawValue }  // order: fences
+  }
 }

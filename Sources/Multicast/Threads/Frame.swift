@@ -8,15 +8,13 @@ struct Frame {
   struct Fields: ~Copyable {
     /// The target of the frame. No target ends the stack of frames.
     let target: Atomic<Target>
-    /// The epoch from before the frame was published. This invocation may read a list that was
-    /// retired at a later epoch.
-    let epoch: Atomic<Epoch>
+    /// The address of the invocation list that is being read, or 0: a hazard pointer. A list that a
+    /// frame names is not freed. Other threads compare the address; they never dereference it.
+    let list: Atomic<UInt>
     /// The hazard: the token of the registration whose delegate is being called, or none. An object
     /// that a hazard names is not reclaimed. While a queue's wake function runs, the hazard is the
     /// handle of the queue; while a function of a watch runs, the handle of the watch.
     let hazard: Atomic<Token>
-    /// The address of the invocation list that is being read; 0 until the list is known.
-    let list: Atomic<UInt>
     /// The address of the payload or receipt that this invocation or run retains, or 0.
     let payload: Atomic<UInt>
     var stackMark: StackMark
@@ -34,13 +32,9 @@ struct Frame {
   // MARK: - For the owner
 
   var target: Target { fields.pointee.target.load(ordering: .relaxed) }
-  var epoch: Epoch { fields.pointee.epoch.load(ordering: .relaxed) }
   var hazard: Token { fields.pointee.hazard.load(ordering: .relaxed) }
 
-  var list: UInt {
-    get { fields.pointee.list.load(ordering: .relaxed) }
-    nonmutating set { fields.pointee.list.store(newValue, ordering: .relaxed) }
-  }
+  var list: UInt { fields.pointee.list.load(ordering: .relaxed) }
 
   var payload: UInt {
     get { fields.pointee.payload.load(ordering: .relaxed) }
@@ -49,11 +43,23 @@ struct Frame {
 
   /// Makes the frame visible. The caller makes the light fence.
   ///
-  /// Release: a writer that sees the target sees this epoch or a later one, and no older list.
-  func publish(_ target: Target, epoch: Epoch) {
-    fields.pointee.epoch.store(epoch, ordering: .relaxed)
-    fields.pointee.list.store(0, ordering: .relaxed)
+  /// Release: a thread that sees the target sees this list or a later one.
+  func publish(_ target: Target, reading list: UInt = 0) {
+    fields.pointee.list.store(list, ordering: .relaxed)
     fields.pointee.target.store(target, ordering: .releasing)  // order: frame
+  }
+
+  /// Replaces the list. The caller makes the light fence, and then looks whether the list is still
+  /// current.
+  ///
+  /// Release: the invocation's reads of the last list come before.
+  func publish(reading list: UInt) {
+    fields.pointee.list.store(list, ordering: .releasing)  // order: list_hazard
+  }
+
+  /// Says that this invocation makes full fences. The caller makes one afterwards.
+  func setFenced() {
+    fields.pointee.target.store(target.fenced, ordering: .releasing)  // order: frame
   }
 
   /// Release: a writer that does not see the frame any more may reclaim the list.
@@ -82,28 +88,19 @@ struct Frame {
     if target.isNone { return nil }
     return (target, fields.pointee.hazard.load(ordering: .acquiring))  // order: call_ends
   }
-
-  /// Whether this is an invocation that may be reading a retired list.
-  ///
-  /// No, if the invocation began after the list was retired, or has published another list. While
-  /// this function reads the frame, a later invocation may reuse the frame. The later invocation
-  /// began after the heavy fence and cannot find the retired list, so the result does not matter.
-  func mayRead(_ list: UInt, of target: Target, retiredAt epoch: Epoch) -> Bool {
-    guard let (published, _) = published, published == target else { return false }
-    guard fields.pointee.epoch.load(ordering: .relaxed) < epoch else { return false }
-    let known = fields.pointee.list.load(ordering: .relaxed)
-    return known == 0 || known == list
-  }
 }
 
-/// The target of a frame: the address of a slot, with the kind of work in the low bits, which are
-/// zero in an address of a slot.
+/// The target of a frame: the address of a slot. The low bits, which are zero in an address of a
+/// slot, have the kind of work, and whether an invocation makes full fences.
 struct Target: RawRepresentable, AtomicRepresentable {
   let rawValue: UInt
 
   init(rawValue: UInt) { self.rawValue = rawValue }
 
   static var none: Target { Target(rawValue: 0) }
+
+  private static let kind: UInt = 3
+  private static let fenced: UInt = 4
 
   /// An invocation of the multicast in a slot.
   static func invocation(_ slot: UnsafeMutableRawPointer) -> Target {
@@ -124,18 +121,18 @@ struct Target: RawRepresentable, AtomicRepresentable {
   static var watch: Target { Target(rawValue: 3) }
 
   var isNone: Bool { rawValue == 0 }
-  var isInvocation: Bool { rawValue & 3 == 0 }
-  var isRun: Bool { rawValue & 3 == 1 }
+  var isInvocation: Bool { rawValue & Self.kind == 0 }
+  var isRun: Bool { rawValue & Self.kind == 1 }
+
+  /// Whether this is an invocation that may make light fences.
+  var isBiased: Bool { rawValue & Self.fenced == 0 }  //~ always_tagged
+  var fenced: Target { Target(rawValue: rawValue | Self.fenced) }
 
   /// Not of a watch.
   var slot: UnsafeMutableRawPointer {
-    UnsafeMutableRawPointer(bitPattern: rawValue & ~3).unsafelyUnwrapped
+    UnsafeMutableRawPointer(bitPattern: rawValue & ~(Self.kind | Self.fenced)).unsafelyUnwrapped
   }
 
-  /// The slot of a target that is an invocation.
-  var invokedSlot: UnsafeMutableRawPointer {
-    UnsafeMutableRawPointer(bitPattern: rawValue).unsafelyUnwrapped
-  }
-
-  static func == (a: Target, b: Target) -> Bool { a.rawValue == b.rawValue }
+  /// Whether both are the same work, with whatever fences.
+  static func == (a: Target, b: Target) -> Bool { (a.rawValue ^ b.rawValue) & ~fenced == 0 }
 }

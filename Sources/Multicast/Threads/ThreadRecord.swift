@@ -244,9 +244,9 @@ struct ThreadRecord {
       != nil
   }
 
-  /// Whether an invocation on this thread's stack may be reading a retired list.
-  func mayRead(_ list: UInt, of target: Target, retiredAt epoch: Epoch) -> Bool {
-    firstFrame { frame, _, _ in frame.mayRead(list, of: target, retiredAt: epoch) } != nil
+  /// Whether a frame of this thread names a list.
+  func isReading(_ list: UInt) -> Bool {
+    firstFrame { frame, _, _ in frame.list == list } != nil
   }
 
   /// Empties the stack of a thread that does not exist any more: it has ended inside a call, or it

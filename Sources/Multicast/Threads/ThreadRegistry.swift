@@ -111,6 +111,10 @@ enum ThreadRegistry {
   @inline(never)
   static func isCalled(_ token: Token) -> Bool { all.contains { $0.isCalling(token) } }
 
+  /// Whether any thread may be reading a list.
+  @inline(never)
+  static func isRead(_ list: UInt) -> Bool { all.contains { $0.isReading(list) } }
+
   /// The record of a thread; nil if the thread has none any more.
   @inline(never) static func record(of identity: ThreadIdentity) -> ThreadRecord? {
     for block in blocks where identity.record < block.endNumber {

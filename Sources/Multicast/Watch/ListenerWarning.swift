@@ -46,7 +46,7 @@ struct ListenerWarning {
         label = text.pointee
         hasLabel = true
       } else {
-        function = largest.entry.unsafelyUnwrapped.pointee.function
+        function = largest.one.unsafelyUnwrapped.storage.pointee.function
       }
     }
   }
@@ -72,7 +72,7 @@ struct ListenerWarning {
   /// Delegates with the same label, or without a label and with the same function.
   private struct Group {
     /// One of them.
-    var entry: InvocationList.Address? = nil
+    var one: Registration? = nil
     var label: UnsafeMutablePointer<shims_label>? = nil
     var count: UInt32 = 0
 
@@ -81,23 +81,18 @@ struct ListenerWarning {
 
     init() {}
 
-    init(of entry: InvocationList.Address) {
-      self.entry = entry
+    init(of registration: Registration) {
+      one = registration
       count = 1
-      guard
-        entry.pointee.state.load(ordering: .relaxed) & InvocationList.State.hasPendingCleanup != 0
-      else { return }
-      label = Registration(index: entry.pointee.token.index).label
+      label = registration.label
     }
 
     func hasSame(as other: Group) -> Bool {
-      guard let entry, let second = other.entry else { return false }
+      guard let one, let second = other.one else { return false }
       if let label, let text = other.label {
         return shims_equal(label, text, MemoryLayout<shims_label>.size)
       }
-      return label == nil && other.label == nil
-        && unsafeBitCast(entry.pointee.function, to: UInt.self)
-          == unsafeBitCast(second.pointee.function, to: UInt.self)
+      return label == nil && other.label == nil && one.hasFunction(of: second)
     }
 
     /// The largest group, if more than one of nine delegates is in it. The stripe's lock is held.
@@ -109,8 +104,8 @@ struct ListenerWarning {
       of list: InvocationList, _ groups: UnsafeMutableBufferPointer<Group>
     ) -> Group? {
       groups.initialize(repeating: Group())
-      list.forEachLive { entry in
-        let new = Group(of: entry)
+      list.forEachLive { registration in
+        let new = Group(of: registration)
         if let known = groups.firstIndex(where: { $0.count != 0 && $0.hasSame(as: new) }) {
           groups[known].count &+= 1
         } else if let vacant = groups.firstIndex(where: { $0.count == 0 }) {
@@ -120,11 +115,11 @@ struct ListenerWarning {
         }
       }
       for index in groups.indices {
-        if groups[index].count == 0 { groups[index].entry = nil }
+        if groups[index].count == 0 { groups[index].one = nil }
         groups[index].count = 0  //~ group_not_counted
       }
-      list.forEachLive { entry in
-        let one = Group(of: entry)
+      list.forEachLive { registration in
+        let one = Group(of: registration)
         if let known = groups.firstIndex(where: { $0.hasSame(as: one) }) {
           groups[known].count &+= 1
         }

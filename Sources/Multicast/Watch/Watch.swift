@@ -24,13 +24,13 @@ struct Watch: Linked {
 
   /// The bit that a multicast gets with its first invoker: `Multicast.watched`, or 0.
   ///
-  /// Relaxed: see `updateAll`.
+  /// Relaxed: see `update`.
   static var ofAll: UInt64 { flag.load(ordering: .relaxed) }
 
   /// How many watches are to be given listener warnings. The lock guards changes.
   private static let warningWatches = Atomic<UInt64>(0)
 
-  /// Relaxed: as `ofAll`. A list that an add changes before it sees this is found by `updateAll`.
+  /// Relaxed: as `ofAll`. A list that an add changes before it sees this is found by `update`.
   static var areListenerWarningsSet: Bool { warningWatches.load(ordering: .relaxed) != 0 }
 
   // MARK: - Setting
@@ -210,14 +210,15 @@ struct Watch: Linked {
   /// - Returns: the result of the call.
   @inline(__always)
   static func watching(
-    _ token: Token, of target: Handle, _ event: UInt32, _ function: multicast_function,
+    _ registration: Registration, _ token: Token, of target: Handle, _ event: UInt32,
     _ context: UnsafeMutableRawPointer?, _ call: () -> Bool
   ) -> Bool {
+    let function = registration.storage.pointee.function
     shims_probe_call_begin(token.rawValue, UInt64(event), function, context)
     let begin = shims_now_ns()
     let result = call()
     notify(
-      target, token, Registration(index: token.index).label, event, since: begin, isStuck: false,
+      target, token, registration.label, event, since: begin, isStuck: false,
       on: ThreadRecord.current.unsafelyUnwrapped)
     return result
   }
@@ -256,7 +257,7 @@ struct Watch: Linked {
   static func unlockAndBegin(_ id: Token, _ isNeeded: Bool, _ thread: ThreadRecord) -> Frame? {
     let frame = isNeeded ? thread.push() : nil
     if let frame {
-      frame.publish(.watch, epoch: .latest)
+      frame.publish(.watch)
       frame.setHazard(id)  //~ no_hazard_of_watch
     }
     Lock.watches.unlock()

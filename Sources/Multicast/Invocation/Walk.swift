@@ -1,0 +1,183 @@
+import MulticastHeader
+import MulticastShims
+
+/// The slow path of everything that goes through delegates: the calls of an invocation that is
+/// fenced or watched, or has found a delegate that is not plain; visits, their undoing, enumerations
+/// and replays; and calls of a single delegate.
+///
+/// The hazard protocol is that of `InvocationList.invoke`, but the hazard of the next delegate
+/// replaces that of the last one, whose slot is looked at then. So a fenced invocation makes one full
+/// fence for each delegate.
+struct Walk {
+  let frame: Frame
+  private let mode: Multicast.Mode
+  /// The delegate whose hazard is set, and whose slot is to be looked at when it is cleared.
+  private var last: InvocationList.Entry?
+  /// The functions that the multicast has for contexts, once they were needed. All delegates of a
+  /// walk are of one multicast.
+  private var shared: ContextLock? = nil
+
+  init(in frame: Frame, _ mode: Multicast.Mode, after last: InvocationList.Entry? = nil) {
+    self.frame = frame
+    self.mode = mode
+    self.last = last
+  }
+
+  /// What became of one delegate.
+  struct Outcome {
+    /// Whether it was called, queued or passed.
+    var isCalled = false
+    var goesOn = true
+  }
+
+  /// Goes through some entries of a list in order.
+  ///
+  /// - Returns: how many delegates were called.
+  @_optimize(speed)
+  mutating func run(
+    _ call: AnyCall, from first: InvocationList.Address, to end: InvocationList.Address
+  ) -> Int64 {
+    var called: Int64 = 0
+    var entry = first
+    var outcome = Outcome()
+    while outcome.goesOn && entry != end {
+      outcome = step(call, entry.pointee)
+      if outcome.isCalled { called &+= 1 }
+      entry += 1
+    }
+    finish(call)
+    return called
+  }
+
+  /// Ends the walk. The payload of queued calls is released; with options that happens after the
+  /// invocation.
+  @inline(__always)
+  mutating func finish(_ call: AnyCall) {
+    endProtection()
+    if _slowPath(frame.payload != 0) && call.ownsPayload { Payload.release(of: frame) }
+  }
+
+  /// Calls one delegate, if it is to be called.
+  @_optimize(speed)
+  @inline(never)
+  mutating func step(_ call: AnyCall, _ entry: InvocationList.Entry) -> Outcome {
+    var outcome = Outcome()
+    let registration = Registration(entry)
+    // First without the hazard: what was removed long ago costs no more than this look.
+    guard entry.isLive, call.mayConcern(registration) else { return outcome }
+    let watched = mode.isWatched ? Watch.target(of: entry.token) : .none
+    guard protect(entry) else { return outcome }
+    let details = registration.details
+    if let details, !call.wants(details) { return outcome }
+    if call.isInvocation, let details, let slot = details.pointee.queue {
+      if mode.isWatched { details.pointee.setWatched() }
+      // Without the hazard: this may wait for room, and a removal must not wait for that.
+      endProtection()
+      let result = call.enqueue(registration, entry.token, to: Queue(slot: slot), frame)
+      if mode.isWatched {
+        Watch.didAppend(
+          entry.token, call.invocation.event, to: Queue(slot: slot), result)
+      }
+      outcome.isCalled = result == .queued
+      return outcome
+    }
+    let isWatched = mode.isWatched && call.enumeration == nil
+    let functions = locks(of: registration, details)
+    let result = registration.callProtected(
+      entry.token, functions, isOnce: call.isInvocationOrVisit
+    ) { (context, isLocked) in
+      if !isWatched {
+        outcome.goesOn = call(registration, entry.token, context, isLocked: isLocked)
+        return
+      }
+      outcome.goesOn = Watch.watching(
+        registration, entry.token, of: watched, call.invocation.event, context
+      ) {
+        call(registration, entry.token, context, isLocked: isLocked)
+      }
+    }
+    if result == .ended { call.enumeration?.pointee.removed &+= 1 }
+    outcome.isCalled = result == .called
+    return outcome
+  }
+
+  @inline(__always)
+  private mutating func locks(
+    of registration: Registration, _ details: RegistrationDetails.Address?
+  ) -> ContextLock {
+    if !registration.has(Registration.Flags.shared) {
+      return ContextLock(lock: details?.pointee.lock, unlock: details?.pointee.unlock)
+    }
+    if shared == nil { shared = ContextLock(registration) }
+    return shared.unsafelyUnwrapped
+  }
+
+  // MARK: - The hazard
+
+  /// Sets the hazard of a delegate, in the place of the last one.
+  ///
+  /// - Returns: whether the delegate is live. If so, its registration is not reclaimed before the
+  ///   next step.
+  @inline(__always)
+  private mutating func protect(_ entry: InvocationList.Entry) -> Bool {
+    frame.setHazard(entry.token)  //~ no_hazard_in_walk
+    mode.fence()
+    //~ no_look_after_fenced_call
+    if let last, _slowPath(!last.isLive) { didReturn(last, before: entry) }
+    last = entry
+    return entry.isLive  //~ no_look_after_walked_hazard
+  }
+
+  /// Called when a delegate that had the hazard before was removed. The hazard is that of the next
+  /// one already; but that is not called yet, and nothing is to wait for it meanwhile.
+  @inline(never)
+  private func didReturn(_ last: InvocationList.Entry, before next: InvocationList.Entry) {
+    frame.clearHazard()
+    PendingRemovals.hazardDidEnd(last)
+    frame.setHazard(next.token)
+    Fence.full()
+  }
+
+  /// Clears the hazard, and looks whether a removal has seen it.
+  @inline(__always)
+  mutating func endProtection() {
+    guard let last else { return }
+    self.last = nil
+    frame.clearHazard()
+    mode.fence()
+    if _slowPath(!last.isLive) { PendingRemovals.hazardDidEnd(last) }  //~ no_look_after_walk
+  }
+}
+
+extension Registration {
+  /// Calls one delegate by its token, as an invocation of its multicast would.
+  ///
+  /// - Returns: 1 if it was called or queued, otherwise 0; or the number of a status.
+  static func invoke(_ token: Token, _ call: AnyCall) -> Int64 {
+    guard let registration = Registration(slotOf: token), registration.id.isLive(as: token) else {
+      return Status.invalidHandle.count
+    }
+    guard let (thread, hasEntered) = ThreadRegistry.enterIfNeeded() else {
+      return Status.outOfMemory.count
+    }
+    defer { ThreadRegistry.leaveIfEnding(thread, hasEntered) }
+    // If the token is still valid when the hazard is set, this is its multicast.
+    let multicast = Multicast(slot: registration.owner)
+    guard multicast.handle.isOfMulticast else { return Status.invalidHandle.count }
+    // A transport's delegate is called by the library alone.
+    if multicast.handle.kind == .transport || call.isInvocation && multicast.isVisitOnly {
+      return Status.state.count
+    }
+    let entry = InvocationList.Entry(slot: registration.storage, token: token)
+    var isLive = false
+    let count = multicast.withList(on: thread) { _, frame, mode in
+      isLive = entry.isLive
+      var walk = Walk(in: frame, mode)
+      let outcome = walk.step(call, entry)
+      walk.finish(call)
+      return outcome.isCalled ? 1 : 0
+    }
+    multicast.invokeDeferred(on: thread)
+    return isLive || count == Status.limit.count ? count : Status.invalidHandle.count
+  }
+}
