@@ -340,3 +340,10 @@ struct InvocationList {
     header.lastPriority = count == 0 ? .max : Registration(entry(count &- 1)).priority
   }
 }
+
+extension Registration {
+  /// The slot that an entry of a list names, whatever its occupant.
+  @inline(__always) init(_ entry: InvocationList.Entry) {
+    self.init(index: entry.token.index, at: entry.slot)
+  }
+}

@@ -61,15 +61,9 @@ struct Registration {
     storage = slot.assumingMemoryBound(to: Storage.self)
   }
 
-  /// The slot that an entry of a list names, whatever its occupant.
-  @inline(__always) init(_ entry: InvocationList.Entry) {
-    index = entry.token.index
-    storage = entry.slot
-  }
-
-  private init(_ index: UInt32, at slot: UnsafeMutablePointer<SlotHeader>) {
+  @inline(__always) init(index: UInt32, at storage: UnsafeMutablePointer<Storage>) {
     self.index = index
-    storage = UnsafeMutableRawPointer(slot).assumingMemoryBound(to: Storage.self)
+    self.storage = storage
   }
 
   var slot: UnsafeMutablePointer<SlotHeader> {
@@ -202,7 +196,8 @@ struct Registration {
   @inline(__always)
   static func takeVacant(from stripe: Stripe, owner: UInt32) -> Registration? {
     guard let (index, slot) = stripe.pool(in: directory).takeVacant() else { return nil }
-    let registration = Registration(index, at: slot)
+    let registration = Registration(
+      index: index, at: UnsafeMutableRawPointer(slot).assumingMemoryBound(to: Storage.self))
     //~ wrong_owner_of_registration
     registration.ownerAndFlags = owner
     registration.checkTaken(from: stripe)
