@@ -16,6 +16,7 @@ extension Multicast {
     guard let frame = enter(thread, list) else { return invokeWithoutFrame(call) }
     // The mode is read between the publication of the list and the second look at it: a single
     // invoker frees lists without a fence, until this thread is registered.
+    //~ list_read_once
     guard isBiased(thread) && loadList() == list else { return admitAndInvoke(thread, frame, call) }
     guard isCurrentAfterList else { return Self.refuse(thread, frame) }
     let called = InvocationList(list).invoke(call, in: frame)
@@ -49,7 +50,9 @@ extension Multicast {
   /// Nothing was added yet. Without a frame, since nothing is read that could be freed.
   @inline(never)
   private func invokeEmpty<C: Call>(_ thread: ThreadRecord, _ call: C) -> Int64 {
-    if isBiased(thread) { return isCurrentAfterList ? 0 : Status.invalidHandle.count }
+    if thread.hasRoom && isBiased(thread) {
+      return isCurrentAfterList ? 0 : Status.invalidHandle.count
+    }
     return AnyCall.with(call) { call in enterAndInvoke(thread, call) }
   }
 
@@ -141,16 +144,13 @@ extension Multicast {
   /// frame was published.
   private func protectedList(_ frame: Frame, _ mode: Mode) -> InvocationList.Address? {
     var list = loadList()
-    if UInt(bitPattern: list) == frame.list { return list }
-    while true {
+    while UInt(bitPattern: list) != frame.list {
+      let last = frame.list
       frame.publish(reading: UInt(bitPattern: list))
       mode.fence()
-      let current = loadList()  //~ list_not_read_again
-      if current == list { break }
-      list = current
+      reclaim(last)  // a writer may have kept it for this frame
+      list = loadList()  //~ list_not_read_again
     }
-    // A writer may have kept the list that the frame named before.
-    reclaimLists()
     return list
   }
 
@@ -171,7 +171,7 @@ extension Multicast {
     Fence.light(asymmetric: asymmetric)
     let storage = target.slot.assumingMemoryBound(to: Storage.self)
     if _slowPath(UInt(bitPattern: storage.pointee.list.load(ordering: .relaxed)) != list) {
-      Multicast(target).reclaimLists()
+      Multicast(target).reclaim(list)
     }
   }
 

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// The current list and the retired ones. The stripe's lock is held, except for `reclaimLists`.
+/// The current list and the retired ones. The stripe's lock is held, except for `reclaim`.
 extension Multicast {
   var list: InvocationList? { fields.list.load(ordering: .relaxed).map { InvocationList($0) } }
 
@@ -26,9 +26,9 @@ extension Multicast {
     old.header.retire(needsFence: neededFence(removal.thread) == .heavy)
     old.header.next = firstRetired
     firstRetired = old.address
-    if !old.header.areReadersVisible { return removal.hasRetiredList = true }
+    if !old.header.areReadersVisible { return removal.didRetire(old) }
     Fence.full()
-    reclaimListsLocked()
+    reclaimLocked { $0.address == old.address }
   }
 
   private(set) var firstRetired: InvocationList.Address? {
@@ -88,25 +88,29 @@ extension Multicast {
 
   // MARK: - Reclaiming
 
-  /// Frees the retired lists that no invocation can be reading. Takes the stripe's lock.
+  /// Frees retired lists that no invocation can be reading. Takes the stripe's lock.
   ///
-  /// Makes no fence: a list whose writer has not made its heavy fence yet is kept.
+  /// Makes no fence: a list whose writer has not made its heavy fence yet is kept. Each list is looked
+  /// at by the writer that has replaced it, after its fence, and by each invocation that has named it,
+  /// at its end. So the last one of them frees it.
+  ///
+  /// - Parameter only: The address of the list to look at; nil: all.
   @inline(never)
-  func reclaimLists() {
+  func reclaim(_ only: UInt? = nil) {
     // A slot that was zero a moment ago had no list, and its handle does not tell the stripe.
-    if handle.generation == 0 { return }
+    if handle.generation == 0 || only == 0 { return }
     let stripe = self.stripe
     stripe.lock()
-    reclaimListsLocked()
+    reclaimLocked { list in only.map { $0 == UInt(bitPattern: list.address) } ?? true }
     checkInvariants()
     stripe.unlock()
   }
 
-  private func reclaimListsLocked() {
+  private func reclaimLocked(where matches: (InvocationList) -> Bool) {
     var last: InvocationList? = nil
     for list in retired {
       //~ list_freed_early list_never_freed
-      if list.header.areReadersVisible && !ThreadRegistry.isRead(UInt(bitPattern: list.address)) {
+      if matches(list) && list.header.areReadersVisible && !list.isRead {
         if let last { last.header.next = list.header.next } else { firstRetired = list.header.next }
         list.deallocate()
       } else {
@@ -114,4 +118,9 @@ extension Multicast {
       }
     }
   }
+}
+
+extension InvocationList {
+  /// Whether the frame of any thread names it.
+  fileprivate var isRead: Bool { ThreadRegistry.isRead(UInt(bitPattern: address)) }
 }

@@ -43,7 +43,7 @@ enum Process {
 
   /// Makes the last steps of an invocation.
   private static func didLeave(_ target: Target) {
-    if target.isInvocation { Multicast(target).reclaimLists() }
+    if target.isInvocation { Multicast(target).reclaim() }
   }
 
   // MARK: - fork

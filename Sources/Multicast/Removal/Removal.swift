@@ -35,8 +35,9 @@ struct Removal {
   /// None if only this thread invokes. The hazards of queue runs are visible without a fence.
   private var need = Fence.Need.none
 
-  /// A list was retired that other threads may be reading, and that needs the heavy fence.
-  var hasRetiredList = false
+  /// The list that was retired, if it needs the heavy fence; of several, the last one.
+  private var retiredList: InvocationList? = nil
+  private var hasSeveralLists = false
 
   /// Removed, and perhaps being called.
   private var retired = RegistrationChain()
@@ -220,7 +221,7 @@ struct Removal {
   mutating func complete(
     _ timeout: Timeout = .unlimited, waitingFor prior: Selection? = nil
   ) -> Result {
-    if !idle.isEmpty || !retired.isEmpty || hasRetiredList { complete(timeout) }
+    if !idle.isEmpty || !retired.isEmpty || retiredList != nil { complete(timeout) }
     if let prior, outcome.waiting != .system {
       outcome.waiting = outcome.waiting.combined(
         with: waitForPriorRemovals(of: prior, timeout))
@@ -242,12 +243,12 @@ struct Removal {
     idle = RegistrationChain()
     // In the child of a fork that a release function made: the fork has deferred what is left.
     if process != Fork.generation { retired = RegistrationChain() }
-    if hasRetiredList || need == .heavy && !retired.isEmpty {
+    if retiredList != nil || need == .heavy && !retired.isEmpty {
       guard fence() else { return outcome.waiting = .system }
     } else {
       Fence.full()
     }
-    if hasRetiredList { reclaimLists() }
+    if retiredList != nil { reclaimLists() }
     outcome.waiting = waitForCalls(timeout)
   }
 
@@ -293,10 +294,19 @@ struct Removal {
     }
   }
 
-  /// Other threads may be reading lists of those multicasts from which something was removed.
+  /// Called when a list was retired whose readers are visible only after a heavy fence.
+  mutating func didRetire(_ list: InvocationList) {
+    hasSeveralLists = retiredList != nil
+    retiredList = list
+  }
+
+  /// Frees the lists that were retired, as far as no thread reads them.
   private func reclaimLists() {
-    if let multicast { return multicast.reclaimLists() }
-    Self.forEachOwner(of: retired) { $0.reclaimLists() }
+    if let multicast, let retiredList, !hasSeveralLists {
+      return multicast.reclaim(UInt(bitPattern: retiredList.address))
+    }
+    if let multicast { return multicast.reclaim() }
+    Self.forEachOwner(of: retired) { $0.reclaim() }
   }
 
   /// Waits for calls of what this removal has retired, and reclaims and releases it.
