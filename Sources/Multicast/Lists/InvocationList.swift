@@ -270,9 +270,16 @@ struct InvocationList {
     trailer.pointee.index = nil
   }
 
-  /// Gives the index to the list that replaces this list, and has its live entries.
-  func passIndex(to other: InvocationList) {
-    guard isLarge && other.isLarge && updateIndex() else { return }
+  /// Gives the index and the next listener warning to the list that replaces this list, and has its
+  /// live entries.
+  func passOn(to other: InvocationList) {
+    //~ listener_warning_not_passed_on
+    other.header.setWarning(header.warningCount, of: header.warningWatch)
+    if isLarge { passIndex(to: other) }
+  }
+
+  private func passIndex(to other: InvocationList) {
+    guard other.isLarge && updateIndex() else { return }
     swap(&trailer.pointee, &other.trailer.pointee)
     other.trailer.pointee.indexed = other.count
   }
@@ -309,6 +316,16 @@ struct InvocationList {
     other.header.count.store(end, ordering: .relaxed)
     other.header.lastPriority = header.lastPriority
     return position
+  }
+
+  /// A smaller list with the live entries; nil without memory.
+  func compacted() -> InvocationList? {
+    guard let smaller = try? InvocationList.allocate(for: live &* 2, owner: header.owner) else {
+      return nil
+    }
+    _ = copyLive(to: smaller)
+    smaller.refreshLastPriority()
+    return smaller
   }
 
   /// Moves the live entries together. No invocation reads the list.

@@ -13,11 +13,7 @@ extension Multicast {
   @_optimize(speed)
   func replaceList(by list: InvocationList?, _ removal: inout Removal) {
     guard let old = self.list else { return setList(list) }
-    if let list {
-      old.passIndex(to: list)
-      //~ listener_warning_not_passed_on
-      list.header.setWarning(old.header.warningCount, of: old.header.warningWatch)
-    }
+    if let list { old.passOn(to: list) }
     setList(list)  //~ retired_list_still_current
     if isQuiescent(removal.thread) { return old.deallocate() }
 
@@ -58,8 +54,8 @@ extension Multicast {
     if old.dead > 0 || !old.canAppend(priority: 0) || !isQuiescent(.current) { return false }
     let larger = try InvocationList.allocate(for: old.count &+ 1, owner: handle)
     _ = old.copyLive(to: larger)
+    old.passOn(to: larger)
     setList(larger)
-    old.passIndex(to: larger)
     old.deallocate()
     return true
   }
@@ -72,18 +68,18 @@ extension Multicast {
   func compact(_ removal: inout Removal) {
     guard let list else { return }
     if list.live == 0 { didRemoveLast() }
-    let isQuiescent = self.isQuiescent(removal.thread)
-    if isQuiescent { list.dropDeadTail() }
+    if isQuiescent(removal.thread) { return compactAtOnce(list) }
+    if list.needsCompaction, let smaller = list.compacted() { replaceList(by: smaller, &removal) }
+  }
+
+  /// Shrinks the list, which no invocation reads, if too little of it is live.
+  func compactAtOnce(_ list: InvocationList) {
+    list.dropDeadTail()
     guard list.needsCompaction else { return }
-    if isQuiescent && !list.isSparse { return list.compactInPlace() }
-    do throws(Status) {
-      let smaller = try InvocationList.allocate(for: list.live &* 2, owner: handle)
-      _ = list.copyLive(to: smaller)
-      smaller.refreshLastPriority()
-      replaceList(by: smaller, &removal)
-    } catch {
-      if isQuiescent { list.compactInPlace() }
-    }
+    guard list.isSparse, let smaller = list.compacted() else { return list.compactInPlace() }
+    list.passOn(to: smaller)
+    setList(smaller)
+    list.deallocate()
   }
 
   // MARK: - Reclaiming

@@ -201,12 +201,8 @@ struct Removal {
     let isLast = list.entry(list.count &- 1).slot == registration.storage
     list.header.live &-= 1
     let cleanup = registration.reclaim(to: multicast.stripe)
-    if list.needsCompaction || isLast {
-      var removal = Removal(from: multicast)
-      multicast.compact(&removal)  // retires no list: no invocation runs
-    } else if list.live == 0 {
-      multicast.didRemoveLast()
-    }
+    if list.live == 0 { multicast.didRemoveLast() }
+    if isLast || list.needsCompaction { multicast.compactAtOnce(list) }
     multicast.checkInvariants()
     return cleanup
   }
