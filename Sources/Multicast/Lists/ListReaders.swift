@@ -2,8 +2,9 @@
 /// their addresses, with open addressing. All frames are read once for all of these lists.
 struct ListReaders {
   /// How many lists it holds, and its places. They are on the stack: an invocation that ends asks,
-  /// and makes no allocation.
-  static let most = 128
+  /// and makes no allocation. They take 1,024 bytes, the most that the compiler puts on the stack:
+  /// it would allocate more, unchecked, and not from the caller's allocator.
+  static let most = 64
   private static let placeCount = 2 * most
   /// A bit of an address that is zero: the list is being read.
   private static let isRead: UInt = 1

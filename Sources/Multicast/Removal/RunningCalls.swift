@@ -1,7 +1,8 @@
 /// The calls that run at one moment, read once for questions about many registrations: a hash set
 /// of tokens, with open addressing.
 struct RunningCalls {
-  /// On the stack. With more calls the set is on the heap.
+  /// On the stack: 1,024 bytes, the most that the compiler puts there. With more calls the set is
+  /// on the heap.
   private static let stackCapacity = 128
 
   private let tokens: UnsafeMutablePointer<Token>
