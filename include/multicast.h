@@ -88,9 +88,20 @@ extern "C" {
  *              call of it, and none ever will be. The same delegate may be registered more than
  *              once. Free its context after multicast_remove_every(), or when the last of its
  *              registrations has ended.
+ * Time limits  A removal waits for running calls as long as they take. If its name ends in _within,
+ *              it waits at most `timeout_ns`; 0 is not at all, MULTICAST_FOREVER is no limit. If its
+ *              name ends in _nowait, it does not wait. In each case the registration is removed. If
+ *              a call of it still runs, the status is MULTICAST_PENDING where waiting is not
+ *              possible or, by _nowait, not wanted, and MULTICAST_ERROR_TIMEOUT where the time is
+ *              up. The context is the caller's again after MULTICAST_OK alone. Only in
+ *              multicast_invocation, a struct, is a `timeout_ns` of 0 no limit, because 0 is the
+ *              default of every field.
  * Contexts     The library borrows a context until the removal has completed. With `release` in the
- *              options the library owns it: `release` runs exactly once, when the library no longer
- *              uses the context.
+ *              options the registration owns it: `release` runs exactly once for each registration,
+ *              when that registration no longer uses the context. Other registrations with the same
+ *              context may still use it: where several share an object, let `release` drop one of
+ *              the references that the object counts, or use no `release` and free the object after
+ *              multicast_lifetime_end() has returned MULTICAST_OK (example 16_shared_context).
  * Payloads     The library borrows a payload during the invocation, and copies it for queued calls.
  *              An invocation with options can hand it over instead, or name a function that copies
  *              it: section 9.
@@ -114,8 +125,13 @@ extern "C" {
  *                use.
  *              - Destroying a broadcaster, and unregistering from all of its names: where another
  *                thread was doing that, only some of the names may be done in the child.
- * exit         The library has no destructors. It may be called by atexit handlers and by threads
- *              that outlive `main`. It stays mapped after dlclose().
+ * exit         The library may be called by atexit handlers, by destructors of static objects, and
+ *              by threads that outlive `main`. It stays mapped after dlclose(). While exit() runs
+ *              on the main thread, also because `main` has returned, a removal on that thread does
+ *              not wait for calls on other threads, which may never return: it returns
+ *              MULTICAST_ERROR_TIMEOUT. Then free nothing. With musl, or if another thread calls
+ *              exit(), or inside quick_exit(), removals wait as ever: call the forms with a time
+ *              limit there.
  * Thread end   A thread may end inside a delegate or visitor, by pthread_exit() or by cancellation.
  *              The library's thread-specific-data destructor then ends the call. It runs after the
  *              destructors of keys created earlier. The rest of a replay is not made. Where libc
@@ -139,6 +155,10 @@ extern "C" {
  *
  * - leaving a delegate, visitor, enumerator, lock, unlock, wake, copy, listeners_changed, watch or
  *   release function, or one of a transport, by longjmp or by an exception;
+ * - calls of one thread that do not end in the reverse order of their beginnings, which takes
+ *   stacks that are switched, as those of fibers and greenlets are: a delegate that has switched
+ *   away may return only after all calls that this thread has begun since. C++20 coroutines are not
+ *   concerned: a delegate that is one returns to the library when it is suspended;
  * - calling the library in a signal handler, in the child of vfork(), or in an allocator function
  *   that was given to it;
  * - calling it in a pthread_atfork() handler that was registered before the library was loaded;
@@ -194,8 +214,10 @@ typedef int32_t multicast_status;
 /// @since 1.0
 enum multicast_status_code {
   MULTICAST_OK = 0,  ///< Done. Of a removal: the registration has ended; equal ones may remain.
-  /// Removed. A call still runs: on this thread, or on one that waits for this thread. Keep the
-  /// context until `release`.
+  /// Done, but a call that this ends still runs: on this thread, or on one that waits for this
+  /// thread; by a function that does not wait, on any thread. Of a removal: removed; keep the
+  /// context until `release`, or until multicast_ended_within() returns MULTICAST_OK. Of a queue's
+  /// thread or a watch: see multicast_queue_stop() and multicast_set_watch().
   MULTICAST_PENDING = 1,
   MULTICAST_ERROR_INVALID_HANDLE = -10,    ///< The handle is null, stale, forged, of another kind.
   MULTICAST_ERROR_INVALID_ARGUMENT = -20,  ///< A wrong NULL, flag, size, reserved field or name.
@@ -205,8 +227,9 @@ enum multicast_status_code {
   MULTICAST_ERROR_QUEUE_FULL = -60,        ///< Of a transport: too much waits to be published.
   MULTICAST_ERROR_TIMEOUT = -70,           ///< Timeout. Of a removal: removed, a call still runs.
   MULTICAST_ERROR_STATE = -80,             ///< Not possible at this point; see the function.
-  /// The system refused a thread or a memory barrier. Of a removal: removed, but it is unknown
-  /// whether calls still run. `release` never runs; free nothing.
+  /// The system refused what was needed: a thread, a descriptor or a memory barrier, to a transport
+  /// also something else. Of a removal, a memory barrier: removed, but it is unknown whether calls
+  /// still run. `release` never runs; free nothing.
   MULTICAST_ERROR_SYSTEM = -90
 };
 
@@ -279,9 +302,12 @@ MULTICAST_API int64_t multicast_invoke(multicast target, uint32_t event, const v
 ///
 /// Running invocations do not call it, unless its call had begun; its queued calls are not made.
 /// The function then waits until no other thread is inside a call of it, or of an equal delegate
-/// that was removed before. It does not wait for other delegates. It never hangs: if this thread is
-/// inside a call of the delegate, or if the threads in such calls wait for this thread, it returns
-/// MULTICAST_PENDING without waiting. Do not hold a lock that the delegate takes.
+/// that was removed before. It does not wait for other delegates. If this thread is inside a call
+/// of the delegate, or if the threads in such calls wait in the library for this thread, it returns
+/// MULTICAST_PENDING without waiting. The library does not see other waits: a thread that removes a
+/// delegate while it holds a lock that the delegate takes waits for ever.
+///
+/// There is no form with a time limit: remove the token, by multicast_token_remove_within().
 ///
 /// @param target    The multicast.
 /// @param delegate  Function and context, as they were added.
@@ -404,6 +430,9 @@ MULTICAST_API int64_t multicast_remove_context(multicast target, void *context);
 ///
 /// Waits for running calls of this registration. Unlike multicast_remove(), it does not wait for an
 /// equal one that was removed before.
+///
+/// There is no form with a time limit, because a position says which registration it was only until
+/// the multicast changes, as it does here. Remove the token, by multicast_token_remove_within().
 ///
 /// @param target  The multicast.
 /// @param index   0 is the first. The order is that of multicast_list().
@@ -928,9 +957,11 @@ struct multicast_add_options {
   /// none, the delegate is called on the thread that invokes). The queue of a broadcaster is used
   /// by multicast_broadcaster_register() only, not by an add to one of its multicasts.
   multicast_queue queue;
-  /// Called exactly once, when the library no longer uses the context: after the last call of the
-  /// delegate has returned, and after a failed add, see multicast_add(). Runs on the thread that
-  /// removes, or on the thread whose call was the last to return (default: NULL, no call).
+  /// Called exactly once for each registration, when that registration no longer uses the context:
+  /// after the last call of it has returned, and after a failed add, see multicast_add(). Calls of
+  /// other registrations with the same context may still run: if several share an object, this must
+  /// drop a reference to the object, not free it. Runs on the thread that removes, or on the thread
+  /// whose call was the last to return (default: NULL, no call).
   void (*release)(void *context);
   /// For a context that counts its own references: a weak_ptr, GWeakRef, a Swift or Python object.
   /// Called before each call, on the same thread. Returns the strong pointer that the delegate gets
@@ -1570,8 +1601,8 @@ typedef struct multicast_invocation {
   /// fails. (default: NULL)
   void (*release)(const void *payload, size_t size);
   /// With MULTICAST_WAIT: nanoseconds on the monotonic clock, from the beginning of the invocation
-  /// (default: 0, no limit). It does not end calls on the invoking thread, nor waits for room in a
-  /// queue: MULTICAST_OVERFLOW_BLOCK.
+  /// (default: 0, no limit; functions with a `timeout_ns` do not wait at all if it is 0). It does
+  /// not end calls on the invoking thread, nor waits for room in a queue: MULTICAST_OVERFLOW_BLOCK.
   uint64_t timeout_ns;
 } multicast_invocation;
 
@@ -2443,7 +2474,7 @@ MULTICAST_API uint32_t multicast_version(void);
 /// @since 1.0
 #define MULTICAST_STATUS_MAP(X)                                                                  \
   X(MULTICAST_OK, 0, "done")                                                                     \
-  X(MULTICAST_PENDING, 1, "removed, a call of it still runs; release tells when it has finished") \
+  X(MULTICAST_PENDING, 1, "done, but a call that this ends still runs")                          \
   X(MULTICAST_ERROR_INVALID_HANDLE, -10, "the handle is null, stale, forged or of another kind") \
   X(MULTICAST_ERROR_INVALID_ARGUMENT, -20, "an argument or an option is not valid")              \
   X(MULTICAST_ERROR_NOT_FOUND, -30, "no such delegate or index")                                 \
@@ -2452,7 +2483,7 @@ MULTICAST_API uint32_t multicast_version(void);
   X(MULTICAST_ERROR_QUEUE_FULL, -60, "the queue is full")                                        \
   X(MULTICAST_ERROR_TIMEOUT, -70, "the time was up")                                             \
   X(MULTICAST_ERROR_STATE, -80, "not possible at this point")                                    \
-  X(MULTICAST_ERROR_SYSTEM, -90, "the system refused a thread or a memory barrier")
+  X(MULTICAST_ERROR_SYSTEM, -90, "the system refused a thread, a descriptor or a memory barrier")
 
 /// The identifier of a status, such as "MULTICAST_ERROR_TIMEOUT".
 ///

@@ -5,7 +5,7 @@ set(faults_dir ${CMAKE_CURRENT_LIST_DIR})
 file(GLOB fault_sources CONFIGURE_DEPENDS ${faults_dir}/*.c)
 list(FILTER fault_sources EXCLUDE REGEX "/(least_malloc|plugin|unloading)\\.c$")
 if(NOT CMAKE_SYSTEM_PROCESSOR STREQUAL x86_64)
-  list(FILTER fault_sources EXCLUDE REGEX "/fork_steps\\.c$")
+  list(FILTER fault_sources EXCLUDE REGEX "steps\\.c$")
 endif()
 
 # The calls of every function.

@@ -1,79 +1,30 @@
-/* Forks while another thread is inside the library: at each of its instructions. The processor
- * stops that thread after each one, by a flag that x86-64 lets a thread set. */
+/* Forks while another thread is inside the library: at each of its instructions. */
 
 #include "child.h"
+#include "steps.h"
 
-#include <link.h>
-#include <signal.h>
-#include <ucontext.h>
-
-enum { TRAP_FLAG = 0x100, THREADS_IN_A_BLOCK = 64, MOST_THREADS = 3 * THREADS_IN_A_BLOCK };
+enum { THREADS_IN_A_BLOCK = 64, MOST_THREADS = 3 * THREADS_IN_A_BLOCK };
 
 /* ---- The watched thread ---------------------------------------------------------------------- */
 
-static int asked, forked; /* how many forks */
-static bool is_watched;
-static uintptr_t code, end_of_code; /* of the library */
+static void (*be_the_child)(void);
 
-static int find_code(struct dl_phdr_info *object, size_t size, void *unused) {
-  (void)size, (void)unused;
-  if (strstr(object->dlpi_name, "libmulticast") == NULL) return 0;
-  for (int i = 0; i < object->dlpi_phnum; ++i) {
-    const ElfW(Phdr) *part = &object->dlpi_phdr[i];
-    if (part->p_type != PT_LOAD || (part->p_flags & PF_X) == 0) continue;
-    code = object->dlpi_addr + part->p_vaddr;
-    end_of_code = code + part->p_memsz;
+static due at_each_step(void) { return NOW; }
+
+static void fork_once(void) {
+  pid_t child = begin_child();
+  if (child == 0) {
+    forget_steps();
+    be_the_child();
+    _Exit(0);
   }
-  return 1;
-}
-
-/* Asks for a fork, and waits for it. While this thread has a lock of the library, the fork waits
- * for the lock: so this goes on, and asks again after the fork. */
-static void step(int signal, siginfo_t *information, void *machine) {
-  (void)signal, (void)information;
-  greg_t *registers = ((ucontext_t *)machine)->uc_mcontext.gregs;
-  if (!LOAD(is_watched)) {
-    registers[REG_EFL] &= ~TRAP_FLAG;
-    return;
-  }
-  uintptr_t next = (uintptr_t)registers[REG_RIP];
-  if (next < code || next >= end_of_code || LOAD(asked) != LOAD(forked)) return;
-  ADD(asked, 1);
-  for (int waited_ms = 0; waited_ms < 100 && LOAD(asked) != LOAD(forked); ++waited_ms) pause_ms(1);
-}
-
-/* The body of a thread: what it does with the library is watched. */
-static void *be_watched(void *body) {
-  STORE(is_watched, true);
-  __asm__ volatile("pushfq\n orq %0, (%%rsp)\n popfq" : : "i"(TRAP_FLAG) : "memory", "cc");
-  (*(void (**)(void))body)();
-  STORE(is_watched, false);
-  return NULL;
+  CHECK_EQ(end_of_child(child), 0);
 }
 
 /* Returns how many forks there were. */
 static int fork_at_each_step(void (*body)(void), void (*be_child)(void)) {
-  struct sigaction action = {0}, before;
-  action.sa_sigaction = step;
-  action.sa_flags = SA_SIGINFO | SA_RESTART;
-  CHECK_EQ(sigaction(SIGTRAP, &action, &before), 0);
-  CHECK_EQ(dl_iterate_phdr(find_code, NULL), 1);
-  asked = forked = 0;
-  pthread_t thread = start_thread(be_watched, &body);
-  EVENTUALLY(LOAD(is_watched));
-  while (LOAD(is_watched)) {
-    if (LOAD(asked) == LOAD(forked)) continue;
-    pid_t child = begin_child();
-    if (child == 0) {
-      CHECK_EQ(sigaction(SIGTRAP, &before, NULL), 0);
-      be_child();
-      _Exit(0);
-    }
-    ADD(forked, 1);
-    CHECK_EQ(end_of_child(child), 0);
-  }
-  join_thread(thread);
-  return forked;
+  be_the_child = be_child;
+  return answer_at_steps(body, at_each_step, fork_once);
 }
 
 /* ---- Records of threads ---------------------------------------------------------------------- */
@@ -105,10 +56,15 @@ static void use_more_records_than_the_parent(void) {
 
 static void prepare_this(void) { CHECK_OK(multicast_thread_prepare()); }
 
+static void prepare_in_steps(void) {
+  begin_steps();
+  prepare_this();
+}
+
 static void *fork_while_another_thread_prepares(void *unused) {
   (void)unused;
   prepare_this();
-  int forks = fork_at_each_step(prepare_this, use_more_records_than_the_parent);
+  int forks = fork_at_each_step(prepare_in_steps, use_more_records_than_the_parent);
   CHECK(forks > 50);
   return NULL;
 }

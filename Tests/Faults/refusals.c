@@ -341,3 +341,28 @@ TEST(membarrier_refused_in_the_child_of_a_fork_is_system) {
   CHECK_EQ(multicast_queue_run(w.queue, 0), 2);
   world_end(&w);
 }
+
+/* ---- Memory that is not the allocator's ------------------------------------------------------ */
+
+static multicast growing;
+static bool has_grown;
+
+/* Lists are replaced meanwhile. The invocation reads the first, so that it is freed at the end. */
+FUNCTION(add_50_others, void *unused) {
+  if (has_grown) return;
+  has_grown = true;
+  ask_aligned.is_refused = true;
+  for (int i = 0; i < 50; ++i) add(growing, counter(&calls));
+}
+
+TEST_OF_MULTICAST(memory_refused_after_adding_50_delegates_in_a_call) {
+  growing = m;
+  for (int i = 0; i < 64; ++i) add(m, counter(&calls)); /* there are slots for registrations */
+  CHECK_EQ(multicast_remove_all(m), 64);
+  add(m, DELEGATE(add_50_others, NULL));
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+  ask_aligned.is_refused = false;
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 51);
+  CHECK_EQ(calls, 50);
+  CHECK_OK(multicast_destroy(m));
+}

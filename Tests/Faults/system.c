@@ -7,7 +7,7 @@
 #include <sys/time.h>
 #include <time.h>
 
-ask ask_thread, ask_specific, ask_key, ask_fork_handlers, ask_eventfd, ask_map;
+ask ask_thread, ask_specific, ask_key, ask_fork_handlers, ask_eventfd, ask_map, ask_aligned;
 gate *thread_may_begin;
 int asked_monotonic, asked_other_clock;
 
@@ -106,6 +106,13 @@ void *mmap(void *at, size_t size, int protection, int flags, int file, off_t beg
   if (!REFUSES(ask_map)) return real(at, size, protection, flags, file, begin);
   errno = ENOMEM;
   return MAP_FAILED;
+}
+
+/* Sanitizers and valgrind have a posix_memalign of their own. It is called before dlsym() can be. */
+int posix_memalign(void **out, size_t alignment, size_t size) {
+  static int (*real)(void **, size_t, size_t);
+  if (real == NULL) *(void **)&real = next_one("posix_memalign");
+  return REFUSES(ask_aligned) ? ENOMEM : real(out, alignment, size);
 }
 
 /* ---- Clocks ---------------------------------------------------------------------------------- */

@@ -18,8 +18,8 @@ typedef struct ask {
 #define REFUSE_FORK_HANDLERS_AT_LOAD "REFUSE_FORK_HANDLERS_AT_LOAD"
 
 /* pthread_create, pthread_setspecific, pthread_key_create, pthread_atfork,
- * pthread_condattr_setclock, eventfd and mmap. */
-extern ask ask_thread, ask_specific, ask_key, ask_fork_handlers, ask_eventfd, ask_map;
+ * pthread_condattr_setclock, eventfd, mmap and posix_memalign. */
+extern ask ask_thread, ask_specific, ask_key, ask_fork_handlers, ask_eventfd, ask_map, ask_aligned;
 
 /* Threads of the library begin when this is open; NULL: at once. */
 extern gate *thread_may_begin;

@@ -1,6 +1,7 @@
 /* The library after dlclose and at exit. */
 
 #include "process.h"
+#include "threads.h"
 
 #include <dlfcn.h>
 
@@ -99,3 +100,35 @@ static void end_while_others_invoke(void *unused) {
 TEST(exit_while_other_threads_invoke_is_harmless) {
   for (int i = 0; i < 5; ++i) in_child(end_while_others_invoke, NULL);
 }
+
+/* ---- Destroyed at exit, while a thread is in a call for ever --------------------------------- */
+
+static blocker at_exit_blocker = BLOCKER_INIT;
+static multicast_token token_at_exit;
+static multicast_lifetime lifetime_at_exit;
+static multicast_broadcaster broadcaster_at_exit;
+
+static void expect_none_waits(void) {
+  uint64_t before_ns = now_ns();
+  CHECK_ERROR(multicast_token_remove(token_at_exit), TIMEOUT);
+  CHECK_ERROR(multicast_remove_every(inherited, blocking(&at_exit_blocker)), TIMEOUT);
+  CHECK_EQ(multicast_remove_all(inherited), 1);
+  CHECK_ERROR(multicast_lifetime_end(lifetime_at_exit), TIMEOUT);
+  CHECK_ERROR(multicast_destroy(inherited), TIMEOUT);
+  CHECK_OK(multicast_broadcaster_destroy(broadcaster_at_exit));
+  CHECK(now_ns() - before_ns < UINT64_C(5000000000));
+}
+
+static void block_and_exit(void *unused) {
+  inherited = multicast_create();
+  lifetime_at_exit = multicast_lifetime_create();
+  broadcaster_at_exit = multicast_broadcaster_create(NULL);
+  token_at_exit = add_with(inherited, blocking(&at_exit_blocker),
+                           &ADD_OPTIONS(.lifetime = lifetime_at_exit));
+  add_with(inherited, counter(&calls), &ADD_OPTIONS(.lifetime = lifetime_at_exit));
+  begin_blocked(&at_exit_blocker, inherited);
+  CHECK_EQ(atexit(expect_none_waits), 0);
+  exit(0);
+}
+
+TEST(removals_inside_exit_do_not_wait) { in_child(block_and_exit, NULL); }

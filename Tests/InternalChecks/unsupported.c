@@ -6,6 +6,7 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 /* Runs a body in a child. A check must end it, with a message that contains these words. */
@@ -145,6 +146,55 @@ static void leave_an_inner_invocation(void) {
 TEST(inner_invocation_left_by_longjmp_is_found_as_outer_one_ends) {
   ends_by_check(leave_an_inner_invocation, "no inner one that was left by longjmp");
 }
+
+/* ---- Switched stacks ------------------------------------------------------------------------- */
+
+enum { STACK_SIZE = 256 * 1024 };
+static ucontext_t main_stack, fibers[2];
+static multicast invoked_by[2];
+
+static void suspend(void *fiber, uint32_t event, const void *payload, size_t size) {
+  CHECK_EQ(swapcontext(fiber, &main_stack), 0);
+}
+
+static void invoke_in_fiber(int which) { multicast_invoke(invoked_by[which], 0, NULL, 0); }
+
+static void resume(int which) { CHECK_EQ(swapcontext(&main_stack, &fibers[which]), 0); }
+
+/* The second one has the stack at the lower address, as if the first one had called it. */
+static void begin_two_fibers(void) {
+  char *stacks = malloc((size_t)2 * STACK_SIZE);
+  CHECK(stacks != NULL);
+  for (int i = 0; i < 2; ++i) {
+    invoked_by[i] = multicast_create();
+    add(invoked_by[i], DELEGATE(suspend, &fibers[i]));
+    CHECK_EQ(getcontext(&fibers[i]), 0);
+    fibers[i].uc_stack.ss_sp = stacks + (size_t)(1 - i) * STACK_SIZE;
+    fibers[i].uc_stack.ss_size = STACK_SIZE;
+    fibers[i].uc_link = &main_stack;
+    makecontext(&fibers[i], (void (*)(void))invoke_in_fiber, 1, i);
+    resume(i);
+  }
+}
+
+static void end_the_first_fiber_first(void) {
+  begin_two_fibers();
+  resume(0);
+}
+
+TEST(calls_of_fibers_that_end_out_of_order_are_found) {
+  ends_by_check(end_the_first_fiber_first, "or that has not ended on another stack");
+}
+
+TEST(calls_of_fibers_that_end_in_order_are_not_found) {
+  begin_two_fibers();
+  resume(1);
+  CHECK_OK(multicast_destroy(invoked_by[1]));
+  resume(0);
+  CHECK_OK(multicast_destroy(invoked_by[0]));
+}
+
+/* ---- Release functions ----------------------------------------------------------------------- */
 
 static void leave_a_release(void) {
   multicast m = multicast_create();

@@ -6,7 +6,7 @@ extension Broadcaster {
   ///
   /// If another thread is destroying the broadcaster, this waits, too, and then fails.
   static func destroy(
-    _ handle: Handle, _ timeout: Timeout = .unlimited
+    _ handle: Handle, _ timeout: Timeout = .untilExit
   ) throws(Status) -> Status {
     guard let broadcaster = Broadcaster(slotOf: handle) else { throw .invalidHandle }
     if isDefault(handle) { throw .state }

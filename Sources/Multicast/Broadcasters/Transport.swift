@@ -53,7 +53,7 @@ enum Transport {
   }
 
   /// Waits for its calls, as the removal of a delegate does.
-  static func detach(_ handle: Handle, _ timeout: Timeout = .unlimited) -> Status {
+  static func detach(_ handle: Handle, _ timeout: Timeout = .untilExit) -> Status {
     find(handle)?.destroySlowly(timeout).waiting ?? .ok
   }
 

@@ -47,8 +47,9 @@ enum InvocationTarget {
   private func find() throws(Status) -> Multicast? {
     switch self {
     case .multicast(let handle):
-      guard let multicast = Multicast(slotOf: handle) else { throw .invalidHandle }
-      return multicast
+      // A handle that is guessed has no policies until its multicast is created: so it is refused
+      // here, before its policies are read.
+      return try Multicast.find(handle)
     case .name(let name, let broadcaster):
       return try Broadcaster.find(broadcaster, name)
     }

@@ -75,9 +75,10 @@ private func add(
   _ given: UnsafePointer<multicast_add_options>?, _ out: UnsafeMutablePointer<multicast_token>?
 ) -> multicast_status {
   var options = Options.read(given)
-  Multicast(slotOf: target.handle)?.complete(&options)
+  let exists = Multicast(slotOf: target.handle)?.complete(&options) ?? false
   return Multicast.add(delegates, count, options, out) { () throws(Status) in
-    try Multicast.find(target.handle)
+    guard exists else { throw .invalidHandle }
+    return try Multicast.find(target.handle)
   }.code
 }
 

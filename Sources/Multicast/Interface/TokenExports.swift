@@ -8,7 +8,7 @@ public func multicast_token_is_valid(_ token: multicast_token) -> Bool {
 @_cdecl("multicast_token_remove") @implementation
 @_optimize(speed)
 public func multicast_token_remove(_ token: multicast_token) -> multicast_status {
-  Multicast.remove(token.handle, .unlimited).code
+  Multicast.remove(token.handle, .untilExit).code
 }
 
 @_cdecl("multicast_token_remove_nowait") @implementation

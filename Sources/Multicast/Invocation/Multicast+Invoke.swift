@@ -249,7 +249,8 @@ extension Multicast {
   private func admit(_ thread: ThreadRecord, _ frame: Frame) -> Mode? {
     repeat {
       let word = invokers
-      let number = word & ~(Self.special | Self.open)
+      // From the word of another occupant this makes no number of a thread.
+      let number = (word >= Self.open ? word &- Self.open : word) & ~Self.special
       //~ invoker_not_registered
       if number == UInt64(thread.number) || number == Self.multipleInvokers {
         let mode = Mode(special: word & Self.special)

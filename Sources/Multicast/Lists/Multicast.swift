@@ -15,6 +15,7 @@ struct Multicast {
     /// The handle of the occupant, plus: 0 if no thread has invoked it; the number of the thread
     /// record if only one has; `multipleInvokers` if several have. And bits for what is special.
     /// An invocation compares the word, and looks closer only if it is neither its own nor `open`.
+    /// The word may be that of an earlier occupant.
     let invoker: Atomic<UInt64>
 
     // For writers, under the stripe's lock.
@@ -26,9 +27,16 @@ struct Multicast {
     var bias: Bias
   }
 
-  /// Any thread may invoke it without looking closer. The highest bit below the generation; it
-  /// follows from the others: see `completed`.
-  static var open: UInt64 { Handle.oneGeneration / 2 }
+  /// Any thread may invoke it without looking closer. It follows from the other bits: see
+  /// `completed`.
+  ///
+  /// All bits above the others are set, so that an open word is less than its handle, by half a
+  /// generation at most. Then one comparison finds an open word, and only for its own handle: the
+  /// words of the slot's other occupants of this kind are farther from the handle, on either side.
+  /// This matters for a handle that is guessed before the slot has its next occupant, since the
+  /// handle may be that of the occupant by the time it is compared. (The words of a transport are
+  /// farther from such a handle, too, as the kind of a transport has a lower number.)
+  static var open: UInt64 { 0 &- Handle.oneGeneration / 2 }
   /// Invocations make full fences: see `Bias`. Never without an invoker.
   static var fenced: UInt64 { Handle.oneGeneration / 4 }
   /// A watch is notified of the calls: see `Watch`.

@@ -13,22 +13,23 @@ struct Handle: RawRepresentable, Equatable, AtomicRepresentable {
 
     /// The slot has no occupant.
     static var vacant: Kind { Kind(rawValue: 0) }
-    static var multicast: Kind { Kind(rawValue: 1) }
-    static var registration: Kind { Kind(rawValue: 2) }
-    static var lifetime: Kind { Kind(rawValue: 3) }
-    static var queue: Kind { Kind(rawValue: 4) }
-    static var broadcaster: Kind { Kind(rawValue: 5) }
+    /// The multicast of a transport. No caller has such a handle. Less than `multicast`: see
+    /// `Multicast.open`.
+    static var transport: Kind { Kind(rawValue: 1) }
+    static var multicast: Kind { Kind(rawValue: 2) }
+    static var registration: Kind { Kind(rawValue: 3) }
+    static var lifetime: Kind { Kind(rawValue: 4) }
+    static var queue: Kind { Kind(rawValue: 5) }
+    static var broadcaster: Kind { Kind(rawValue: 6) }
     /// The lifetime of a queue's registrations. The library creates one for each queue.
-    static var recipients: Kind { Kind(rawValue: 6) }
+    static var recipients: Kind { Kind(rawValue: 7) }
     /// The policies of a multicast. No caller has such a handle.
-    static var policies: Kind { Kind(rawValue: 7) }
+    static var policies: Kind { Kind(rawValue: 8) }
     /// A watch. It has no slot, and no caller has such a handle.
-    static var watch: Kind { Kind(rawValue: 8) }
-    /// The multicast of a transport. No caller has such a handle.
-    static var transport: Kind { Kind(rawValue: 9) }
+    static var watch: Kind { Kind(rawValue: 9) }
     /// A registration that is live and not plain, in its slot. Its token is of kind `registration`,
     /// from which this differs by one bit.
-    static var special: Kind { Kind(rawValue: 10) }
+    static var special: Kind { Kind(rawValue: 11) }
     /// Removed or ended, and perhaps still in use.
     static var retired: Kind { Kind(rawValue: 15) }
 

@@ -165,14 +165,20 @@ extension Multicast {
   /// The policies of a multicast that exists, and has some. The stripe's lock is held.
   var policies: Policies { Policies(of: self) }
 
-  /// Completes the options of an add to a multicast that has policies, if it exists.
-  func complete(_ options: inout Options?) {
-    guard hasPolicies, var completed = options else { return }
+  /// Completes the options of an add to a multicast that has policies.
+  ///
+  /// - Returns: whether the multicast exists. If not, nothing may be added to it: a handle that is
+  ///   guessed may be that of a multicast with policies a moment later.
+  func complete(_ options: inout Options?) -> Bool {
+    guard isCurrent else { return false }
+    guard hasPolicies, var completed = options else { return true }
     stripe.lock()
     defer { stripe.unlock() }
-    guard isCurrent, hasPolicies, !completed.isContradictory else { return }
+    guard isCurrent else { return false }
+    if completed.isContradictory { return true }
     completed.complete(policies)
     options = completed
+    return true
   }
 
   /// Whether its contexts are not for `multicast_invoke`. False if it does not exist.

@@ -106,7 +106,7 @@ extension Queue {
   /// Ends the handle, and removes all registrations that deliver here.
   ///
   /// If another thread is destroying the queue, this waits, too, and then fails.
-  static func destroy(_ handle: Handle, _ timeout: Timeout = .unlimited) -> Status {
+  static func destroy(_ handle: Handle, _ timeout: Timeout = .untilExit) -> Status {
     guard let queue = Queue(slotOf: handle) else { return .invalidHandle }
     guard let (recipients, hasWake) = queue.findRecipients() else { return .invalidHandle }
     var hasEnded = false

@@ -11,7 +11,7 @@ extension Lifetime {
   ///     If it throws, the lifetime does not end. The removal releases the payloads of cancelled
   ///     calls.
   static func end(
-    _ handle: Handle, as role: Membership.Role = .owned, _ timeout: Timeout = .unlimited,
+    _ handle: Handle, as role: Membership.Role = .owned, _ timeout: Timeout = .untilExit,
     with change: (inout ReleasedPayloads) throws(Status) -> Void = { _ in }
   ) -> Status {
     guard let lifetime = Lifetime(slotOf: handle, as: role) else { return .invalidHandle }
@@ -158,7 +158,7 @@ extension Lifetime {
       lifetime.storage.pointee.waiterCount.store(0, ordering: .relaxed)
       guard lifetime.id.kind == .retired, lifetime.nextLive() != nil else { return }
       var removal = Removal()
-      _ = lifetime.removeMembers(&removal, .unlimited)
+      _ = lifetime.removeMembers(&removal, .untilExit)
       lifetime.removeUnfinished()
     }
   }

@@ -5,7 +5,7 @@ extension Multicast {
   ///
   /// If another thread has destroyed it, or is just doing so, this fails; after waiting as well.
   @inline(__always)
-  func destroy(_ timeout: Timeout = .unlimited) -> Removal.Result {
+  func destroy(_ timeout: Timeout = .untilExit) -> Removal.Result {
     let isDestroyed = destroyAtOnce()
     if isDestroyed && !Queue.isInUse { return Removal.Result() }
     return destroyRest(timeout, isDestroyed)

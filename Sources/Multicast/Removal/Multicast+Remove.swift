@@ -34,7 +34,7 @@ extension Multicast {
 
   /// Removes every selected delegate. Fails if there is none.
   @_optimize(speed)
-  func removeEvery(_ selection: Selection, _ timeout: Timeout = .unlimited) -> Status {
+  func removeEvery(_ selection: Selection, _ timeout: Timeout = .untilExit) -> Status {
     var removal = Removal(from: self)
     removal.withStripeLock { (removal) throws(Status) in
       if removal.unlinkAll(selection) == 0 { throw .notFound }
@@ -129,7 +129,7 @@ extension Multicast {
 
   /// Removes all selected delegates.
   func removeAll(
-    _ selection: Selection, _ timeout: Timeout = .unlimited
+    _ selection: Selection, _ timeout: Timeout = .untilExit
   ) -> Removal.Result {
     var removal = Removal(from: self)
     removal.withStripeLock { (removal) throws(Status) in _ = removal.unlinkAll(selection) }
@@ -140,7 +140,7 @@ extension Multicast {
   @_optimize(speed)
   func removeEach(
     _ delegates: UnsafePointer<multicast_delegate>?, count: Int,
-    _ timeout: Timeout = .unlimited
+    _ timeout: Timeout = .untilExit
   ) -> Removal.Result {
     guard let delegates else {
       var outcome = Removal.Result()

@@ -215,7 +215,7 @@ struct Removal {
   ///   - timeout: How long to wait for calls on other threads.
   ///   - prior: Delegates that may have been removed before. It waits for their calls, too.
   mutating func complete(
-    _ timeout: Timeout = .unlimited, waitingFor prior: Selection? = nil
+    _ timeout: Timeout = .untilExit, waitingFor prior: Selection? = nil
   ) -> Result {
     if !idle.isEmpty || !retired.isEmpty || retiredList != nil { complete(timeout) }
     if let prior, outcome.waiting != .system {

@@ -29,7 +29,10 @@ extension ThreadRecord {
       let next = Frame(frame.fields + 1)
       check.that(
         top == next,
-        "an invocation that ends has no inner one that was left by longjmp or by an exception",
+        """
+        an invocation that ends has no inner one that was left by longjmp or by an exception, or \
+        that has not ended on another stack
+        """,
         depth(of: next), depth(of: top))
       checkStack(below: frame, UInt(shims_stack_address()), check)
       check.that(

@@ -79,7 +79,7 @@ struct Watch: Linked {
     // Pairs with the fence in `end`: this sees that the hazard is gone, or that thread sees the new
     // id, and wakes this one.
     Fence.full()
-    return PendingRemovals.wait(for: last, .unlimited)  //~ no_wait_for_watch
+    return PendingRemovals.wait(for: last, .untilExit)  //~ no_wait_for_watch
   }
 
   /// A block for a new watch. That of all multicasts is static, so setting it needs no memory. It

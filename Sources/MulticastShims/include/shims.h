@@ -477,6 +477,10 @@ static inline bool shims_watch_exit(void *record) {
   return pthread_setspecific(shims_exit_key, record) == 0;
 }
 
+// Whether the calling thread is the main thread, and inside exit(), which it calls when main()
+// returns. Makes system calls.
+SHIMS_HIDDEN bool shims_is_inside_exit(void);
+
 // The handlers of a fork. Defined in Swift.
 SHIMS_HIDDEN void shims_before_fork(void);
 SHIMS_HIDDEN void shims_after_fork_in_parent(void);

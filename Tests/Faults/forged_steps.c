@@ -1,0 +1,204 @@
+/* A handle that is guessed, and given out while a call with it runs: at each instruction of that
+ * call. The call refuses the handle, or treats it as one that was given out before. */
+
+#include "steps.h"
+
+#include "../Interface/transports.h"
+
+/* The distance between the handles of two successive objects in a slot. */
+static const uint64_t ONE_GENERATION = UINT64_C(1) << 30;
+
+static uint64_t guessed;
+
+/* ---- A call that a removal must wait for ----------------------------------------------------- */
+
+static gate is_called, may_return;
+
+FUNCTION(wait_in_call, void *unused) {
+  gate_open(&is_called);
+  gate_wait(&may_return);
+}
+
+static bool visit_and_wait(void *context, const multicast_delegate *delegate) {
+  wait_in_call(delegate->context, 0, NULL, 0);
+  return true;
+}
+
+static bool enumerate_and_wait(void *context, const multicast_registration *registration) {
+  return visit_and_wait(context, &registration->delegate);
+}
+
+/* ---- What is called with the handle ---------------------------------------------------------- */
+
+static multicast guess(void) { return (multicast){guessed}; }
+static int64_t invoke(void) { return multicast_invoke(guess(), 0, NULL, 0); }
+static int64_t invoke_with(void) {
+  const multicast_invocation how = MULTICAST_INVOCATION_INIT;
+  return multicast_invoke_with(guess(), &how, NULL);
+}
+static int64_t visit(void) { return multicast_visit(guess(), visit_and_wait, NULL); }
+static int64_t enumerate(void) { return multicast_enumerate(guess(), enumerate_and_wait, NULL); }
+static int64_t invoke_token(void) {
+  return multicast_token_invoke((multicast_token){guessed}, 0, NULL, 0);
+}
+/* ---- How the handle comes to be given out ---------------------------------------------------- */
+
+static multicast current;
+static multicast_token current_token;
+static multicast_broadcaster with_transport;
+static uint32_t flags; /* of the multicast that is created */
+
+static void add_waiting(void) { current_token = add(current, DELEGATE(wait_in_call, NULL)); }
+
+static void create_guessed(void) {
+  multicast_create_options options = multicast_create_options_default();
+  options.flags = flags;
+  current = multicast_create_with(&options);
+  CHECK_EQ(current.id, guessed);
+  add_waiting();
+}
+
+/* Of the slots that are vacant the one that became so last is used first: if this thread has
+ * invoked. */
+static void prepare_multicast(void) {
+  current = multicast_create();
+  CHECK_EQ(multicast_invoke(current, 0, NULL, 0), 0);
+  guessed = current.id + ONE_GENERATION;
+}
+
+static void prepare_several_invokers(void) {
+  prepare_multicast();
+  let_two_threads_invoke(current);
+}
+
+static void give_out_multicast(void) {
+  CHECK_OK(multicast_destroy(current));
+  create_guessed();
+}
+
+/* The slot has the multicast of a transport before. */
+static void prepare_transport(void) {
+  static wire w;
+  prepare_multicast();
+  memset(&w, 0, sizeof w);
+  CHECK((with_transport = multicast_broadcaster_create(NULL)).id != 0);
+  CHECK_OK(multicast_destroy(current));
+  attach(with_transport, &w);
+  CHECK_EQ(multicast_broadcaster_notify(with_transport, "Name", 0, NULL, 0), 0);
+  guessed += ONE_GENERATION;
+}
+
+THREAD(notify_there, void *unused) {
+  CHECK_EQ(multicast_broadcaster_notify(with_transport, "Name", 0, NULL, 0), 0);
+}
+
+static void prepare_transport_of_several(void) {
+  prepare_transport();
+  on_another_thread(notify_there, NULL);
+}
+
+static void give_out_after_transport(void) {
+  detach(with_transport);
+  create_guessed();
+}
+
+static void prepare_token(void) {
+  prepare_multicast();
+  add_waiting();
+  guessed = current_token.id + ONE_GENERATION;
+}
+
+static void give_out_token(void) {
+  CHECK_OK(multicast_token_remove(current_token));
+  add_waiting();
+  CHECK_EQ(current_token.id, guessed);
+}
+
+typedef struct way {
+  void (*prepare)(void);
+  void (*give_out)(void);
+} way;
+
+static const way after_one_invoker = {prepare_multicast, give_out_multicast};
+static const way after_several = {prepare_several_invokers, give_out_multicast};
+static const way after_transport = {prepare_transport, give_out_after_transport};
+static const way after_used_transport = {prepare_transport_of_several, give_out_after_transport};
+static const way as_token = {prepare_token, give_out_token};
+
+/* ---- The tests ------------------------------------------------------------------------------- */
+
+static int64_t (*function)(void);
+static int64_t result;
+static bool has_returned, was_called;
+static int step, given_out_at;
+
+static due at_one_step(void) {
+  if (step > given_out_at) return NO_MORE;
+  return step++ == given_out_at ? NOW : NOT_YET;
+}
+
+static void call_function(void) {
+  CHECK_OK(multicast_thread_prepare());
+  begin_steps();
+  result = function();
+  STORE(has_returned, true);
+}
+
+/* A removal does not succeed while the delegate is being called. */
+THREAD(remove_during_call, void *unused) {
+  while (!LOAD(has_returned) && !gate_opens_within(&is_called, 1)) continue;
+  was_called = !LOAD(has_returned);
+  if (was_called) CHECK_ERROR(multicast_token_remove_within(current_token, 0), TIMEOUT);
+  gate_open(&may_return);
+}
+
+/* Returns how many of the calls came to the delegate. */
+static int give_out_at_each_step(way w, int64_t (*called)(void)) {
+  int count = 0, times = 1;
+  function = called;
+  for (given_out_at = 0; times == 1; ++given_out_at) {
+    is_called = may_return = shut;
+    has_returned = false;
+    step = 0;
+    w.prepare();
+    pthread_t remover = start_thread(remove_during_call, NULL);
+    times = answer_at_steps(call_function, at_one_step, w.give_out);
+    join_thread(remover);
+    if (was_called) {
+      ++count;
+    } else if (result != MULTICAST_ERROR_STATE) {
+      CHECK_ERROR(result, INVALID_HANDLE);
+    }
+    if (times == 1 || w.give_out == give_out_multicast || w.give_out == give_out_token)
+      CHECK_OK(multicast_destroy(current));
+    if (w.give_out == give_out_after_transport)
+      CHECK_OK(multicast_broadcaster_destroy(with_transport));
+  }
+  printf("%d instructions, %d of the calls came to the delegate\n", given_out_at, count);
+  CHECK(given_out_at > 20);
+  return count;
+}
+
+static void give_out_in_each_way(int64_t (*called)(void)) {
+  CHECK(give_out_at_each_step(after_one_invoker, called) > 0);
+  CHECK(give_out_at_each_step(after_several, called) > 0);
+  CHECK(give_out_at_each_step(after_transport, called) > 0);
+  CHECK(give_out_at_each_step(after_used_transport, called) > 0);
+}
+
+TEST(forged_handle_given_out_during_invoke) { give_out_in_each_way(invoke); }
+TEST(forged_handle_given_out_during_invoke_with) { give_out_in_each_way(invoke_with); }
+TEST(forged_handle_given_out_during_visit) { give_out_in_each_way(visit); }
+TEST(forged_handle_given_out_during_enumerate) { give_out_in_each_way(enumerate); }
+
+TEST(forged_token_given_out_during_invoke) {
+  CHECK(give_out_at_each_step(as_token, invoke_token) > 0);
+}
+
+/* The contexts are not those of such functions. */
+TEST(forged_handle_of_visits_only_is_never_invoked) {
+  flags = MULTICAST_VISIT_ONLY;
+  CHECK_EQ(give_out_at_each_step(after_one_invoker, invoke), 0);
+  CHECK_EQ(give_out_at_each_step(after_several, invoke_with), 0);
+  CHECK(give_out_at_each_step(after_several, visit) > 0);
+}
