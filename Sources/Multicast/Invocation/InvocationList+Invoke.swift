@@ -93,15 +93,18 @@ extension InvocationList {
       let registration = Registration(index: token.index)
       if call.isQueued && state & State.queued != 0 {
         registration.knownDetails.pointee.setWatched()
+        RaceDetector.happensBefore(registration.knownDetails)
         queue = registration.knownDetails.pointee.queue
         return
       }
       outcome.isCalled = registration.callProtected(
         token, context: entry.pointee.context, state
       ) { context in
+        RaceDetector.willCall(registration.storage)
         outcome.goesOn = Watch.watching(token, of: target, event, entry.pointee.function, context) {
           call(entry.pointee.function, context)
         }
+        RaceDetector.didCall(registration.storage)
       }
     }
     if let queue {

@@ -24,13 +24,13 @@ struct Watch: Linked {
 
   /// The bit that a multicast gets with its first invoker: `Multicast.watched`, or 0.
   ///
-  /// Relaxed: see `updateAll`.
+  /// Relaxed: see `update`.
   static var ofAll: UInt64 { flag.load(ordering: .relaxed) }
 
   /// How many watches are to be given listener warnings. The lock guards changes.
   private static let warningWatches = Atomic<UInt64>(0)
 
-  /// Relaxed: as `ofAll`. A list that an add changes before it sees this is found by `updateAll`.
+  /// Relaxed: as `ofAll`. A list that an add changes before it sees this is found by `update`.
   static var areListenerWarningsSet: Bool { warningWatches.load(ordering: .relaxed) != 0 }
 
   // MARK: - Setting
@@ -295,7 +295,7 @@ extension Multicast {
   @inline(never) fileprivate func updateWatched(isOfAll: Bool) {
     guard isCurrent, handle.isOfMulticast else { return }
     let watch = Watch.current(for: handle)
-    invokerNumber = invokerNumber & ~Self.watched | (watch == nil ? 0 : Self.watched)
+    invokerNumber = invokerNumber & ~Self.watched | (watch == nil ? Self.watchedAlways : Self.watched)
     // With one of its own it goes on from the warning that was given last.
     if isOfAll, let watch, !watch.target.isNone { return }  //~ listener_warning_of_own_reset
     // An add may have found the new watch already, and notified it.

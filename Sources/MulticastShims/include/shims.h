@@ -287,6 +287,13 @@ static inline void shims_pause(void) {
 #endif
 }
 
+// ---- Race detectors ------------------------------------------------------------------------
+
+// Whether the program runs with one that is to be told what happens before what: see races.c.
+SHIMS_HIDDEN bool shims_races_are_detected(void);
+SHIMS_HIDDEN void shims_happens_before(void *address);
+SHIMS_HIDDEN void shims_happens_after(void *address);
+
 // ---- Watches -------------------------------------------------------------------------------
 
 // Lists of watches: of single multicasts, chosen by the index of the multicast; and behind them the
