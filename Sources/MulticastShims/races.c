@@ -1,5 +1,5 @@
-// What race detectors are told: that an add happens before the calls of the delegate, and these before
-// the end of its removal. They see neither the fences of the core nor its locks.
+// What race detectors are told: that an add happens before the calls of the delegate, and these
+// before the end of its removal. They see neither the fences of the core nor its locks.
 //
 // Nothing is told from the plain path of an invocation, which has no instruction for it. Where a
 // detector runs, no invocation takes that path: each multicast is treated as if it was watched.

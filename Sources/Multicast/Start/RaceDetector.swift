@@ -3,8 +3,8 @@ import MulticastShims
 /// Thread sanitizer, Helgrind or DRD: tools that find accesses of two threads that nothing orders.
 ///
 /// They are told that an add happens before the calls of the delegate, and that these happen before
-/// the end of the removal. The two have different addresses: so calls on two threads are not ordered
-/// among each other, and true races between them are found.
+/// the end of the removal. The two have different addresses: so calls on two threads are not
+/// ordered among each other, and true races between them are found.
 enum RaceDetector {
   /// Set once, when the library starts, before the first multicast. Then each multicast is treated
   /// as if it was watched, so that none of this is on the plain path of an invocation.
