@@ -31,6 +31,9 @@ install(FILES include/multicast.h include/multicast.hpp include/multicast.cppm
 install(DIRECTORY include/multicast
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT multicast_development
   FILES_MATCHING PATTERN "*.hpp")
+# For race detectors: examples-c/DUMP.md.
+install(FILES cmake/tsan.supp cmake/valgrind.supp
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/multicast COMPONENT multicast_development)
 # In a directory with the name of the module, Swift and clang find it beside modules of others.
 install(DIRECTORY include/CMulticast
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT multicast_development)

@@ -89,11 +89,11 @@ extern "C" {
  *              once. Free its context after multicast_remove_every(), or when the last of its
  *              registrations has ended.
  * Time limits  A removal waits for running calls as long as they take. If its name ends in _within,
- *              it waits at most `timeout_ns`; 0 is not at all, MULTICAST_FOREVER is no limit. If its
- *              name ends in _nowait, it does not wait. In each case the registration is removed. If
- *              a call of it still runs, the status is MULTICAST_PENDING where waiting is not
- *              possible or, by _nowait, not wanted, and MULTICAST_ERROR_TIMEOUT where the time is
- *              up. The context is the caller's again after MULTICAST_OK alone. Only in
+ *              it waits at most `timeout_ns`; 0 is not at all, MULTICAST_FOREVER is no limit. If
+ *              its name ends in _nowait, it does not wait. In each case the registration is
+ *              removed. If a call of it still runs, the status is MULTICAST_PENDING where waiting
+ *              is not possible or, by _nowait, not wanted, and MULTICAST_ERROR_TIMEOUT where the
+ *              time is up. The context is the caller's again after MULTICAST_OK alone. Only in
  *              multicast_invocation, a struct, is a `timeout_ns` of 0 no limit, because 0 is the
  *              default of every field.
  * Contexts     The library borrows a context until the removal has completed. With `release` in the
@@ -1780,8 +1780,8 @@ typedef struct multicast_create_options {
   /// has been removed, in whatever way: for a source that runs only while it has listeners. Called
   /// on the thread that made the change, under no lock; a removal calls it before it waits. Never
   /// runs on two threads at once. `has_listeners` alternates, beginning with true, and the last
-  /// call has the current state. If two threads make changes at the same time, one of them may report
-  /// both changes, or neither if they cancel each other out. Replacing the only delegate by
+  /// call has the current state. If two threads make changes at the same time, one of them may
+  /// report both changes, or neither if they cancel each other out. Replacing the only delegate by
   /// MULTICAST_UNIQUE is not a change. The function may add and remove delegates; the library then
   /// calls it again after it has returned. (default: NULL)
   void (*listeners_changed)(void *context, multicast target, bool has_listeners);
@@ -2386,9 +2386,9 @@ static inline multicast_watch multicast_watch_default(void) {
 /// Threads:   waits for functions of the last watch that run on other threads.
 /// Cost:      O(1) for one multicast, O(multicasts) for all. While it is set, each call takes one
 ///            lock of the process and reads the clock twice. 1,024 multicasts with watches of their
-///            own are as fast as one; more are searched in lists. A call of `listener_warning` costs
-///            O(delegates), and adds to other multicasts may wait for it; other adds cost what they
-///            did, except for one in so many.
+///            own are as fast as one; more are searched in lists. A call of `listener_warning`
+///            costs O(delegates), and adds to other multicasts may wait for it; other adds cost
+///            what they did, except for one in so many.
 /// Real time: no: takes a lock, and memory now and then.
 /// @since 1.1
 MULTICAST_API multicast_status multicast_set_watch(multicast target, const multicast_watch *watch);

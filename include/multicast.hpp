@@ -28,6 +28,9 @@
  *     connectable.hpp   connectable, a view of a signal
  *     reports.hpp       dump()
  *     statistics.hpp    call_statistics, of a registration
+ *     removal.hpp       removal: how many were removed, and whether calls of them still run
+ *     times.hpp         times(): a callable that is called so many times at most
+ *     call_range.hpp    call_range: the calls of an invocation one by one, for combine()
  *     error.hpp         error, set_exception_handler(), last_error()
  *
  * Not included here, because they need more of the standard library, which takes time to compile:
@@ -57,6 +60,9 @@
  *              last_error() then has the status. RTTI is not used.
  * Objects      A delegate may destroy the signal, lifetime or queue that is calling it. As with any
  *              object, no other thread may use it while it is destroyed or moved.
+ * exit         Destructors remove and wait. Those that exit() calls on the main thread do not wait
+ *              for calls on other threads: so a program with static signals ends, although one of
+ *              its threads never returns from a delegate. See `exit` in multicast.h.
  */
 
 #ifndef MULTICAST_HPP

@@ -90,10 +90,10 @@ bool shims_watch_fork(void) {
 }
 
 // exit() first destroys the objects of its thread (`thread_local` in C++), and then calls its
-// handlers, the last one that was registered first; destructors of static objects are such handlers.
-// So the end of an object of the main thread registers a handler, which is called before all others.
-// The end of the thread itself comes here, too, if main() calls pthread_exit(): the handler is then
-// called as late as any other.
+// handlers, the last one that was registered first; destructors of static objects are such
+// handlers. So the end of an object of the main thread registers a handler, which is called before
+// all others. The end of the thread itself comes here, too, if main() calls pthread_exit(): the
+// handler is then called as late as any other.
 static int has_exit_begun;
 
 // Of libc. Not called by its name where it may be missing: glibc has the function for objects of a

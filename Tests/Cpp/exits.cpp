@@ -66,7 +66,7 @@ TEST_CASE("exit destroys a static signal that is made later than others") {
   });
 }
 
-TEST_CASE("exit destroys a static queue whose thread does not return from a call") {
+TEST_CASE("exit destroys a static queue whose thread never returns") {
   ends([] {
     static mcast::queue worker;
     CHECK(multicast_queue_start(worker.handle()) == MULTICAST_OK);

@@ -112,7 +112,7 @@ TEST_CASE("without copies of arguments nothing is deferred") {
   CHECK(make_reference(static_cast<mcast::reentry>(9)) == MULTICAST_ERROR_INVALID_ARGUMENT);
 }
 
-TEST_CASE("a policy that is refused is an error, its listeners_changed function destroyed") {
+TEST_CASE("a refused policy is an error, its function is destroyed") {
   const auto kept = std::make_shared<int>(0);
   mcast::policies how = reenter(static_cast<mcast::reentry>(9));
   how.listeners_changed = [kept](bool) {};

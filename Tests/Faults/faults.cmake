@@ -63,6 +63,9 @@ add_check(interface_with_the_least_alignment_of_malloc LABELS fault COST 10
 set_tests_properties(interface_with_the_least_alignment_of_malloc PROPERTIES
   FAIL_REGULAR_EXPRESSION "cannot be preloaded")
 
+add_check(race_detectors_find_the_race_and_no_other LABELS fault COST 15 PACKAGES valgrind
+  COMMAND ${faults_dir}/../Races/run $<TARGET_FILE:multicast> ${PROJECT_BINARY_DIR}/races)
+
 # A representative part of both harnesses; the script has the rest by an option.
 foreach(harness interface fault)
   add_check(memcheck_of_the_${harness}_tests LABELS fault COST 60 PACKAGES valgrind

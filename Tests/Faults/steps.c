@@ -37,7 +37,8 @@ static void step(int signal, siginfo_t *information, void *machine) {
   if (now == NO_MORE) registers[REG_EFL] &= ~TRAP_FLAG;
   if (now != NOW) return;
   ADD(asked, 1);
-  for (int waited_ms = 0; waited_ms < 100 && LOAD(asked) != LOAD(answered); ++waited_ms) pause_ms(1);
+  for (int waited_ms = 0; waited_ms < 100 && LOAD(asked) != LOAD(answered); ++waited_ms)
+    pause_ms(1);
 }
 
 void begin_steps(void) {

@@ -108,7 +108,7 @@ void *mmap(void *at, size_t size, int protection, int flags, int file, off_t beg
   return MAP_FAILED;
 }
 
-/* Sanitizers and valgrind have a posix_memalign of their own. It is called before dlsym() can be. */
+/* For memory that must have a larger alignment than malloc() gives. */
 int posix_memalign(void **out, size_t alignment, size_t size) {
   static int (*real)(void **, size_t, size_t);
   if (real == NULL) *(void **)&real = next_one("posix_memalign");

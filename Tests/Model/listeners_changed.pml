@@ -1,4 +1,5 @@
-/* Whether a multicast has delegates, reported to its `listeners_changed` function, which runs under no lock.
+/* Whether a multicast has delegates, reported to its `listeners_changed` function, which runs under
+ * no lock.
  *
  *   change   under the lock: a delegate comes or goes. Then: notify
  *   notify   one thread at a time: looks under the lock, notifies, looks again, until the last

@@ -46,9 +46,9 @@ struct watch_options {
   uint64_t listener_warning_count = 0;
   /// A signal has grown to `listener_warning_count` delegates, or to twice, four times as many and
   /// so on. Called once for each of these numbers, by the thread that adds. `count` is how many
-  /// delegates there are; `most` of them have the same `label`, or no label and the same `function` of the C
-  /// interface, which a debugger can name. Both are null if no more than one delegate in nine has
-  /// the same. `label` is valid until this returns (default: none).
+  /// delegates there are; `most` of them have the same `label`, or no label and the same `function`
+  /// of the C interface, which a debugger can name. Both are null if no more than one delegate in
+  /// nine has the same. `label` is valid until this returns (default: none).
   /// @since 1.1
   std::function<void(multicast target, uint64_t count, const char *label,
                      multicast_function function, uint64_t most)>

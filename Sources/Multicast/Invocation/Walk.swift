@@ -70,7 +70,10 @@ struct Walk {
     let details = registration.details
     if let details, !call.wants(details) { return outcome }
     if call.isInvocation, let details, let slot = details.pointee.queue {
-      if mode.isWatched { details.pointee.setWatched() }
+      if mode.isWatched {
+        details.pointee.setWatched()
+        RaceDetector.happensBefore(details)
+      }
       // Without the hazard: this may wait for room, and a removal must not wait for that.
       endProtection()
       let result = call.enqueue(registration, entry.token, to: Queue(slot: slot), frame)
@@ -90,11 +93,13 @@ struct Walk {
         outcome.goesOn = call(registration, entry.token, context, isLocked: isLocked)
         return
       }
+      RaceDetector.willCall(registration.storage)
       outcome.goesOn = Watch.watching(
         registration, entry.token, of: watched, call.invocation.event, context
       ) {
         call(registration, entry.token, context, isLocked: isLocked)
       }
+      RaceDetector.didCall(registration.storage)
     }
     if result == .ended { call.enumeration?.pointee.removed &+= 1 }
     outcome.isCalled = result == .called

@@ -16,9 +16,9 @@ extension Multicast {
     let stripe = self.stripe
     stripe.lockInline()
     defer { stripe.unlockInline() }
-    // Policies are asked in `add`, and changes are notified there.
+    // Policies are asked in `add`; changes are notified there, also to race detectors.
     //~ observed_add_not_notified
-    guard isCurrent, invokerNumber & (Self.withPolicies | Self.observed) == 0,
+    guard isCurrent, invokerNumber & (Self.withPolicies | Self.observed | Self.watched) == 0,
       try makeRoomAtOnce(), let list, list.canAppend(priority: 0),
       let registration = Registration.takeVacant(from: stripe, owner: handle.index)
     else { return false }
@@ -192,6 +192,7 @@ extension Multicast {
     var index: UInt32 = 0
     var added: UInt32 = 0
     while let registration = registrations.pop() {
+      RaceDetector.didAdd(registration.storage)
       let token = registration.activate(new[index], new.flags)
       if let tokens = new.tokens { NewDelegates.store(token, to: tokens + Int(index)) }
       if new.isReplaced(index) {

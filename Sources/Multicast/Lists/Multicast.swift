@@ -41,6 +41,8 @@ struct Multicast {
   static var fenced: UInt64 { Handle.oneGeneration / 4 }
   /// A watch is notified of the calls: see `Watch`.
   static var watched: UInt64 { Handle.oneGeneration / 8 }
+  /// The bit of multicasts that nothing watches: with a race detector they are treated the same.
+  static var watchedAlways: UInt64 { RaceDetector.isPresent ? watched : 0 }
   /// It was created with policies: see `Policies`.
   static var withPolicies: UInt64 { Handle.oneGeneration / 16 }
   /// It has no policies of its own, but its changes are notified: see `observe`.
@@ -169,6 +171,7 @@ extension Multicast {
   ) {
     clearListenerFlag(storage)
     //~ invoker_not_reset
-    storage.pointee.invoker.store(handle.rawValue &+ special, ordering: .relaxed)
+    storage.pointee.invoker.store(
+      handle.rawValue &+ (special | watchedAlways), ordering: .relaxed)
   }
 }

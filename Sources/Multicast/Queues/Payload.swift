@@ -57,6 +57,7 @@ struct Payload {
     let block = try Allocator.allocate(size: Self.headerSize + size)
     let copy = block + Self.headerSize
     shims_copy(copy, bytes, size)
+    RaceDetector.happensBefore(copy)  // the thread that runs the queue
     self.init(block, .copied, copy, size, nil)
   }
 
@@ -64,6 +65,7 @@ struct Payload {
   init(copying bytes: UnsafeRawPointer, size: Int, to place: UnsafeMutableRawPointer) {
     let copy = place + Self.headerSize
     shims_copy(copy, bytes, size)
+    RaceDetector.happensBefore(copy)  // the thread that runs the queue
     self.init(place, .reserved, copy, size, nil)
   }
 

@@ -261,6 +261,10 @@ extension Queue {
     // The mark of the details stays when the watch is taken away.
     let target = details.pointee.isWatched ? Watch.target(of: token) : .none
     let isWatched = details.pointee.isWatched && Watch.isSet(for: target)
+    RaceDetector.willCall(registration.storage)
+    RaceDetector.happensAfter(details)
+    RaceDetector.happensAfter(UnsafeMutableRawPointer(mutating: invocation.payload))
+    defer { RaceDetector.didCall(registration.storage) }
     if isWatched {
       shims_probe_queue_run(handle.rawValue, token.rawValue, UInt64(invocation.event))
     }

@@ -76,6 +76,7 @@ extension RegistrationChain {
     // A registration stays in its slot until its turn. There is no other place for its context. If
     // a release function forks, the fork itself reclaims the rest in the child.
     while process == Fork.generation, let registration = pop() {
+      RaceDetector.didRemove(registration.storage)
       let stripe = Stripe(of: registration.owner)  //~ reclaimed_to_wrong_stripe
       stripe.lockInline()
       let cleanup = registration.reclaim(to: stripe)

@@ -30,6 +30,7 @@ enum Start {
     defer { Lock.slabs.unlock() }
     if isDone.load(ordering: .relaxed) { return true }
     CallerCode.noteProcess()
+    RaceDetector.start()
     Fence.start()
     guard shims_exit_key_init() else { return false }
     isDone.store(true, ordering: .releasing)  // order: started

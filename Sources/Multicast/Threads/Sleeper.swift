@@ -114,8 +114,8 @@ struct Sleeper: ~Copyable, Linked {
 
 /// How long an operation may wait.
 struct Timeout {
-  /// Until this moment on the monotonic clock; 0: it never waits; `.max`: without a limit; one less:
-  /// `untilExit`.
+  /// Until this moment on the monotonic clock; 0: it never waits; `.max`: without a limit; one
+  /// less: `untilExit`.
   let deadline: UInt64
 
   static var none: Timeout { Timeout(deadline: 0) }

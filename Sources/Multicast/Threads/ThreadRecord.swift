@@ -100,6 +100,7 @@ struct ThreadRecord {
 
   /// Initializes a record of zeros. No other thread knows its owner yet.
   func reset() {
+    precondition(MemoryLayout<Storage>.size <= Self.batchOffset)  // known to the compiler
     storage.pointee.top = frame(0).fields
     storage.pointee.last = frame(Self.frameLimit).fields
     wait = .nothing

@@ -45,7 +45,7 @@ struct CallStatistics {
       statistics = known.pointee
     }
     Lock.watches.unlock()
-    statistics.token = .none  // it is in the place of size and flags
+    statistics.token = .none  // it is in the place of `struct_size` and `reserved`
     var known = unsafeBitCast(statistics, to: multicast_token_stats.self)
     return StructSize.write(&known, to: out, smallest: StructSize.tokenStats)
   }

@@ -296,7 +296,8 @@ extension Multicast {
   @inline(never) fileprivate func updateWatched(isOfAll: Bool) {
     guard isCurrent, handle.isOfMulticast else { return }
     let watch = Watch.current(for: handle)
-    invokerNumber = invokerNumber & ~Self.watched | (watch == nil ? 0 : Self.watched)
+    let bit = watch == nil ? Self.watchedAlways : Self.watched
+    invokerNumber = invokerNumber & ~Self.watched | bit
     // With one of its own it goes on from the warning that was given last.
     if isOfAll, let watch, !watch.target.isNone { return }  //~ listener_warning_of_own_reset
     // An add may have found the new watch already, and notified it.

@@ -124,7 +124,7 @@ typedef struct shims_slot_pool {
   uint32_t first_vacant;  // index + 1 of a vacant slot, or 0
   uint32_t next_unused;   // the part of the newest slab that was never used
   uint32_t end_unused;
-  uint32_t slab_shift;    // log2 of the size of the next slab, less the smallest one
+  uint32_t slab_shift;    // how many slabs it has added: the larger, the larger the next
 } shims_slot_pool;
 
 // One for each kind of handle, and one for the policies of multicasts.
@@ -286,6 +286,13 @@ static inline void shims_pause(void) {
   __asm__ __volatile__("yield");
 #endif
 }
+
+// ---- Race detectors ------------------------------------------------------------------------
+
+// Whether the program runs with one that is to be told what happens before what: see races.c.
+SHIMS_HIDDEN bool shims_races_are_detected(void);
+SHIMS_HIDDEN void shims_happens_before(void *address);
+SHIMS_HIDDEN void shims_happens_after(void *address);
 
 // ---- Watches -------------------------------------------------------------------------------
 
