@@ -33,3 +33,44 @@ public func multicast_thread_prepare() -> multicast_status { ThreadRegistry.prep
 
 @_cdecl("multicast_trim") @implementation
 public func multicast_trim() -> Int64 { Int64(Trim.run()) }
+
+@_cdecl("multicast_set_watch") @implementation
+public func multicast_set_watch(
+  _ target: multicast, _ watch: UnsafePointer<multicast_watch>?
+) -> multicast_status {
+  code { () throws(Status) in try Watch.set(target.handle, watch) }
+}
+
+@_cdecl("multicast_token_get_stats") @implementation
+public func multicast_token_get_stats(
+  _ token: multicast_token, _ out: UnsafeMutablePointer<multicast_token_stats>?
+) -> multicast_status {
+  CallStatistics.read(token.handle, into: out).code
+}
+
+@_cdecl("multicast_dump") @implementation
+public func multicast_dump(
+  _ writer: multicast_writer?, _ context: UnsafeMutableRawPointer?
+) -> multicast_status {
+  writing(writer, context) { text in
+    Report.dump(text)
+    return .ok
+  }
+}
+
+@_cdecl("multicast_describe") @implementation
+public func multicast_describe(
+  _ target: multicast, _ writer: multicast_writer?, _ context: UnsafeMutableRawPointer?
+) -> multicast_status {
+  guard let target = Multicast(slotOf: target.handle) else { return Status.invalidHandle.code }
+  return writing(writer, context) { text in Report.describe(target, text) }
+}
+
+/// Writes a text, with its buffer on the stack.
+private func writing(
+  _ writer: multicast_writer?, _ context: UnsafeMutableRawPointer?, _ make: (Text) -> Status
+) -> multicast_status {
+  withUnsafeTemporaryAllocation(of: UInt8.self, capacity: Text.lineSize) { line in
+    make(Text(writer, context, line: line.baseAddress.unsafelyUnwrapped)).code
+  }
+}

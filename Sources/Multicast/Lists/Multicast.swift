@@ -1,3 +1,4 @@
+import MulticastHeader
 import MulticastShims
 import Synchronization
 
@@ -174,4 +175,145 @@ extension Multicast {
     storage.pointee.invoker.store(
       handle.rawValue &+ (special | watchedAlways), ordering: .relaxed)
   }
+}
+
+extension Multicast {
+  func count() throws(Status) -> Int {
+    try withLock { () throws(Status) in Int(list?.live ?? 0) }
+  }
+
+  func contains(_ delegate: multicast_delegate) throws(Status) -> Bool {
+    try withLock { () throws(Status) in
+      list?.first(delegate) != nil
+    }
+  }
+
+  /// Copies as many delegates as there is room for.
+  ///
+  /// - Parameter capacity: A `size_t`: below zero is more than there can be.
+  /// - Returns: how many delegates there are.
+  func list(
+    into out: UnsafeMutablePointer<multicast_delegate>?, capacity: Int
+  ) throws(Status) -> Int {
+    try withLock { () throws(Status) in
+      guard let list else { return 0 }
+      var written = 0
+      var position: UInt32 = 0
+      while written != capacity,
+        let found = list.firstLive(from: position)
+      {
+        out?[written] = Registration(list.entry(found)).delegate
+        written &+= 1
+        position = found &+ 1
+      }
+      return Int(list.live)
+    }
+  }
+}
+
+extension Multicast {
+  /// Leaves a delegate out of invocations, or includes it again.
+  static func setPaused(_ isPaused: Bool, _ token: Token) -> Status {
+    guard let registration = Registration(slotOf: token) else { return .invalidHandle }
+    let (stripe, id) = registration.lockStripe()
+    defer { stripe.unlock() }
+    guard id.isLive(as: token) else { return .invalidHandle }
+    registration.setPaused(isPaused)
+    Multicast(slot: registration.owner).checkInvariants()
+    return .ok
+  }
+}
+
+/// The flag of `multicast_listener_flag`, which is not 0 while an invocation may have an effect. It
+/// is the link of the slot: the pool uses that only while the slot is vacant.
+///
+/// Written under the stripe's lock, and only when it changes: it is in the cache line that all
+/// invocations read. Relaxed: a thread that knows of an add, since that has returned, knows of the
+/// store by the same way. The flag says nothing about other memory.
+extension Multicast {
+  private static var hasDelegates: UInt32 { 1 }
+  /// An invocation without delegates has an effect, too.
+  private static var always: UInt32 { 2 }
+
+  /// Clears the flag, which the last occupant or the pool has set.
+  ///
+  /// Release: a fork in the middle of `VacantSlots.take`. A child that finds the flag of an
+  /// occupant finds that the thread has taken the slot.
+  static func clearListenerFlag(_ storage: UnsafeMutablePointer<Storage>) {
+    storage.pointee.header.link.store(0, ordering: .releasing)  // order: listener_flag
+  }
+
+  static func setListenerFlagForever(_ storage: UnsafeMutablePointer<Storage>) {
+    storage.pointee.header.link.store(always, ordering: .relaxed)
+  }
+
+  /// Delegates were added. The stripe's lock is held.
+  @inline(__always)
+  func didAdd() {
+    if fields.header.link.load(ordering: .relaxed) == 0 {
+      fields.header.link.store(Self.hasDelegates, ordering: .relaxed)  //~ listener_flag_not_set
+    }
+  }
+
+  /// The last delegate was removed. The stripe's lock is held.
+  func didRemoveLast() {
+    if fields.header.link.load(ordering: .relaxed) == Self.hasDelegates {
+      fields.header.link.store(0, ordering: .relaxed)  //~ listener_flag_not_cleared
+    }
+  }
+
+  /// Readable for ever, as the slot is.
+  var listenerFlag: UnsafePointer<UInt32> {
+    UnsafeRawPointer(fields.header.link.address).assumingMemoryBound(to: UInt32.self)
+  }
+
+  /// That of no multicast: always 0.
+  static var noListenerFlag: UnsafePointer<UInt32> {
+    shims_get_no_listener_flag().unsafelyUnwrapped
+  }
+
+  #if MULTICAST_INTERNAL_CHECKS
+    func checkListenerFlag(_ check: Check) {
+      let word = fields.header.link.load(ordering: .relaxed)
+      check.that(
+        word == Self.always || word == ((list?.live ?? 0) > 0 ? Self.hasDelegates : 0),
+        "the listener flag tells whether there are delegates", word)
+    }
+  #endif
+}
+
+/// The lists between any two changes. The stripe's lock is held.
+extension Multicast: Checked {
+  #if MULTICAST_INTERNAL_CHECKS
+    func check(_ check: Check) {
+      checkRetired(check)
+      check.that(MemoryLayout<Storage>.size <= 64, "a multicast fits into its slot")
+      // The slot may have no occupant.
+      guard isCurrent, handle.isOfMulticast else { return }
+      list?.checkCurrent(self, check)
+      checkListenerFlag(check)
+      let invoker = invokerNumber & ~(Self.special | Self.open)
+      check.that(
+        invoker <= Self.multipleInvokers, "the invoker is none, one thread, or several", invoker)
+      check.that(
+        invoker != 0 || invokerNumber & Self.fenced == 0,
+        "a multicast that is fenced has an invoker", invokerNumber)
+      check.that(
+        invokerNumber == Self.completed(invokerNumber), "the word says whether it is open",
+        invokerNumber)
+      let (since, now) = (fields.bias.unsettledSince, Fence.Stamp.now.rawValue &+ 1)
+      check.that(since <= now, "the switch to fenced is not in the future", since, now)
+    }
+
+    private func checkRetired(_ check: Check) {
+      let occupant = fields.header.id.load(ordering: .relaxed)
+      for list in retired {
+        let owner = list.header.owner
+        check.that(
+          owner.index == handle.index && owner.generation <= occupant.generation,
+          "a retired list is of an occupant of the slot")
+        check.that(list.address != self.list?.address, "the current list is not retired")
+      }
+    }
+  #endif
 }

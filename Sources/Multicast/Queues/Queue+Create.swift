@@ -102,75 +102,11 @@ extension Queue {
   }
 }
 
-extension Queue {
-  /// Ends the handle, and removes all registrations that deliver here.
-  ///
-  /// If another thread is destroying the queue, this waits, too, and then fails.
-  static func destroy(_ handle: Handle, _ timeout: Timeout = .untilExit) -> Status {
-    guard let queue = Queue(slotOf: handle) else { return .invalidHandle }
-    guard let (recipients, hasWake) = queue.findRecipients() else { return .invalidHandle }
-    var hasEnded = false
-    var places: CallRing.Places? = nil
-    var reserve: PayloadReserve? = nil
-    let ended = Lifetime.end(
-      recipients, as: .recipient, timeout
-    ) { payloads throws(Status) in
-      try queue.withLock { () throws(Status) in
-        places = queue.tearDown(&payloads)
-        reserve = queue.state.reserve.exchange(nil, ordering: .relaxed).map { PayloadReserve($0) }
-      }
-      hasEnded = true
-    }
-    places?.deallocate()
-    reserve?.end()  //~ reserve_not_ended
-    // The hazard of a wake function is the handle.
-    let woken = hasWake ? PendingRemovals.wait(for: handle, timeout) : .ok  //~ no_wait_for_wake
-    let status = ended.combined(with: woken)
-    if hasEnded {
-      queue.lock.lock()
-      queue.state.endingRecipients = .none
-      queue.lock.unlock()
-      pool.reclaim(handle.index)
-    }
-    return status
-  }
-
-  /// Waits until no call of the queue runs, nor its wake function. The queue has been destroyed
-  /// before.
-  static func waitForEnd(of handle: Handle, _ timeout: Timeout) -> Status {
-    guard let queue = Queue(slotOf: handle) else { return .invalidHandle }
-    queue.lock.lock()
-    let end = handle.end(foundAs: queue.state.header.id.load(ordering: .relaxed))
-    queue.lock.unlock()
-    if end != .ok { return end }
-    // The queue's runs have set their hazards under the lock, or before the head of the ring was
-    // closed.
-    var removal = Removal()
-    let called = removal.waitForPriorRemovals(.queued(handle), timeout)
-    return called.combined(with: PendingRemovals.wait(for: handle, timeout))
-  }
-
-  /// The lifetime of the registrations, even while another thread destroys the queue; and whether
-  /// the queue has a wake function.
-  private func findRecipients() -> (recipients: Handle, hasWake: Bool)? {
-    lock.lock()
-    defer { lock.unlock() }
-    let hasWake = state.settings.wake != nil
-    if isCurrent { return (state.recipients, hasWake) }
-    let isEnding = state.header.id.load(ordering: .relaxed) == handle.changed(to: .vacant)
-    guard isEnding && !state.endingRecipients.isNone else { return nil }
-    return (state.endingRecipients, hasWake)
-  }
-
-  /// - Returns: the places of the ring, which has no calls.
-  private func tearDown(_ released: inout ReleasedPayloads) -> CallRing.Places {
-    state.header.id.store(handle.changed(to: .vacant), ordering: .relaxed)
-    state.endingRecipients = state.recipients
-    state.recipients = .none
-    _ = state.ring.takeAll(&released)
-    closeDescriptor()
-    state.worker = .none
-    wakeSleepers()
-    return state.ring.end()
+extension Options {
+  /// A caller's options, with the queue looked up; nil if they cannot be read.
+  static func read(_ given: UnsafePointer<multicast_add_options>?) -> Options? {
+    guard var options = Options(given) else { return nil }
+    if !options.queue.isNone { options.destination = Queue.destination(options.queue) }
+    return options
   }
 }

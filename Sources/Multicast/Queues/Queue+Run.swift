@@ -268,7 +268,8 @@ extension Queue {
     if isWatched {
       shims_probe_queue_run(handle.rawValue, token.rawValue, UInt64(invocation.event))
     }
-    return registration.callProtected(token, ContextLock(registration), isOnce: true) { (context, _) in
+    return registration.callProtected(token, ContextLock(registration), isOnce: true) {
+      (context, _) in
       if !isWatched { return _ = invocation(function, context) }
       _ = Watch.watching(registration, token, of: target, invocation.event, context) {
         invocation(function, context)

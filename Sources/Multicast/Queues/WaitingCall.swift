@@ -1,4 +1,6 @@
+import MulticastHeader
 import MulticastShims
+import Synchronization
 
 /// A call that waits in a queue: one cache line.
 struct WaitingCall {
@@ -78,14 +80,106 @@ struct WaitingCall {
   }
 }
 
-/// The arguments that an invocation passes to each delegate.
-struct Invocation {
-  let event: UInt32
-  let payload: UnsafeRawPointer?
-  let size: Int
+/// Detects the end of the calls that an invocation has put into one queue, one after the other.
+///
+/// Each of these calls shares the receipt instead of the payload. A call that is executed, dropped
+/// or cancelled releases the receipt. One more reference is the invocation's: the next receipt of
+/// the invocation has it, or the frame, or the thread that waits. So the calls are over when one
+/// reference is left. If the invocation's thread ends inside a call, its reference is released as
+/// any other.
+struct Receipt {
+  /// The fields behind the header.
+  struct Fields {
+    /// The previous receipt of the invocation, or its payload. The receipt retains it.
+    let previous: Payload
+    let queue: Queue
+  }
 
-  /// Whether a delegate with this mask of events wants the event. Events from 64 on are not masked.
-  func isWanted(_ events: UInt64) -> Bool {
-    event >= 64 || events & (1 << UInt64(event)) != 0  //~ events_ignored
+  /// The references other than calls.
+  static let ownReferences: UInt32 = 1
+
+  private static let size = Payload.headerSize + MemoryLayout<Fields>.stride
+
+  let payload: Payload
+
+  init(_ payload: Payload) { self.payload = payload }
+
+  /// Makes a receipt, which takes over one reference to the previous one, or to the payload.
+  init(after previous: Payload, for queue: Queue) throws(Status) {
+    let block = try Allocator.allocate(size: Self.size)
+    payload = Payload(block, .receipt, previous.bytes, previous.size, nil)
+    fields.initialize(to: Fields(previous: previous, queue: queue))
+  }
+
+  private var fields: UnsafeMutablePointer<Fields> {
+    (UnsafeMutableRawPointer(payload.header) + Payload.headerSize)
+      .assumingMemoryBound(to: Fields.self)
+  }
+
+  var previous: Payload { fields.pointee.previous }
+  var queue: Queue { fields.pointee.queue }
+
+  /// Frees a receipt that nothing retains. The caller releases the previous one.
+  func deallocate() { Allocator.deallocate(payload.header, size: Self.size) }
+
+  /// Whether no call waits or runs any more.
+  var isOver: Bool { payload.counts.references <= Self.ownReferences }
+
+  /// How many calls were executed, and how many wait or run.
+  var calls: (made: UInt32, left: UInt32) {
+    let (references, made) = payload.counts
+    return (made, references &- Self.ownReferences)  //~ own_reference_unfinished
+  }
+
+  /// The wait of a thread for these calls.
+  var wait: Wait {
+    .run(
+      Wait.QueuedCalls(
+        receipt: UInt(bitPattern: payload.header),
+        references: payload.header.pointee.references.address, slot: queue.header,
+        queue: queue.handle, consumer: queue.consumer))
+  }
+}
+
+extension Receipt {
+  /// Waits for the calls of an invocation. A call that only this thread can make, or one that waits
+  /// for this thread, is not waited for. Outside all locks and frames.
+  ///
+  /// - Parameters:
+  ///   - newest: The newest receipt, or the payload if no call was queued.
+  ///   - target: The multicast, whose watch is notified of a long wait.
+  /// - Returns: `ok` or `timeout`.
+  static func wait(
+    for newest: Payload, of target: Target, _ timeout: Timeout,
+    _ outcome: inout multicast_outcome
+  ) -> Status {
+    var status = Status.ok
+    var next = newest
+    var stallDetection = StallDetection(with: Multicast(target).handle)
+    while next.isReceipt && status != .timeout {
+      let receipt = Receipt(next)
+      repeat {
+        status = Waits.sleep(for: receipt.wait, stallDetection.limit(timeout)) { receipt.isOver }
+      } while status == .timeout && stallDetection.notifyIfStalled(receipt.runningCall)
+      next = receipt.previous
+    }
+    next = newest
+    while next.isReceipt {
+      let (made, left) = Receipt(next).calls
+      outcome.finished &+= UInt64(made)  //~ made_not_counted
+      outcome.unfinished &+= UInt64(left)  //~ unfinished_not_counted
+      next = Receipt(next).previous
+    }
+    return status == .timeout ? .timeout : .ok
+  }
+
+  /// A call that runs, of those that are waited for; none if all wait in the queue.
+  private var runningCall: Token {
+    let receipt = UInt(bitPattern: payload.header)
+    for record in ThreadRegistry.all {
+      let frame = record.firstFrame { frame, _, _ in frame.payload == receipt }
+      if let token = frame?.hazard, token.kind == .registration { return token }
+    }
+    return .none
   }
 }

@@ -137,3 +137,116 @@ struct Lifetime {
     if hasWaiters { Waits.wake(key) }
   }
 }
+
+/// Joining and leaving a lifetime. For `join` and `retire` the registration's stripe lock is held.
+extension Lifetime {
+  /// Makes registrations members before they are live. A thread that ends the lifetime afterwards
+  /// finds them, and waits for the stripe's lock; so it finds them live.
+  static func join(_ registrations: RegistrationChain, _ options: Options) throws(Status) {
+    try join(registrations, options.lifetime, as: .owned)
+    do throws(Status) {
+      try join(registrations, options.destination?.recipients ?? .none, as: .recipient)
+    } catch {
+      for registration in registrations { leave(registration, as: .owned)?.removeUnfinished() }
+      throw error
+    }
+  }
+
+  /// Whether a handle in options is none, or belongs to a lifetime that has not ended yet. The
+  /// lifetime may still end before the registration joins it.
+  static func mayBeJoined(_ handle: Handle) -> Bool {
+    handle.isNone || isValid(handle)
+  }
+
+  private static func join(
+    _ registrations: RegistrationChain, _ handle: Handle, as role: Membership.Role
+  ) throws(Status) {
+    if handle.isNone { return }
+    guard let lifetime = Lifetime(slotOf: handle, as: role) else { throw .invalidHandle }
+    try lifetime.withLock(handle) { () throws(Status) in
+      for registration in registrations {
+        Membership.push(registration, role, &lifetime.storage.pointee.firstLive)
+        lifetime.liveCount &+= 1
+        //~ member_not_unfinished
+        lifetime.storage.pointee.unfinished.wrappingAdd(1, ordering: .relaxed)
+      }
+      lifetime.checkInvariants()
+    }
+  }
+
+  /// Takes a registration that is being removed out of the live members.
+  @_optimize(speed)
+  static func retire(_ registration: Registration) {
+    _ = leave(registration, as: .owned)
+    _ = leave(registration, as: .recipient)
+  }
+
+  /// - Returns: the lifetime of which the registration was a live member, if any. The member is not
+  ///   finished yet.
+  @_optimize(speed)
+  private static func leave(_ registration: Registration, as role: Membership.Role) -> Lifetime? {
+    guard let lifetime = Lifetime(of: registration, as: role) else { return nil }
+    lifetime.lock.lock()
+    Membership.remove(registration, role, &lifetime.storage.pointee.firstLive)
+    lifetime.liveCount &-= 1  //~ member_not_counted_down
+    lifetime.checkInvariants()
+    lifetime.lock.unlock()
+    return lifetime
+  }
+
+  /// Called when a removed member is in no call any more and its release function, if any, has
+  /// returned. No lock is held.
+  static func memberIsGone(_ handle: Handle) {
+    Lifetime(slotOf: handle).unsafelyUnwrapped.removeUnfinished()
+  }
+}
+
+extension Lifetime {
+  /// - Parameter role: `recipient` for a lifetime of the library's.
+  /// - Returns: the handle of a lifetime without members.
+  static func create(_ role: Membership.Role = .owned) throws(Status) -> Handle {
+    try pool.create(role.kind) { (storage: UnsafeMutablePointer<Storage>, _) in
+      storage.pointee.waiterCount.store(0, ordering: .relaxed)
+      storage.pointee.process.store(Fork.generation, ordering: .relaxed)
+      storage.pointee.role = role
+      storage.pointee.queue = .none
+    }
+  }
+}
+
+/// The members are linked both ways, and counted. The lifetime's lock is held.
+extension Lifetime: Checked {
+  #if MULTICAST_INTERNAL_CHECKS
+    func check(_ check: Check) {
+      check.that(
+        id.kind == role.kind || id.kind == .retired, "a lifetime with members lasts, or is ending",
+        id.kind.rawValue)
+      let unfinished = UInt64(storage.pointee.unfinished.load(ordering: .relaxed))
+      check.that(
+        unfinished >= UInt64(liveCount), "live members are not finished", unfinished, liveCount)
+
+      var (counted, last) = (UInt64(0), UInt32(0))
+      check.walk(storage.pointee.firstLive) { index in
+        let membership = Membership.of(Registration(index: index), role)
+        check.that(membership != nil, "a member has a membership", index)
+        guard let membership else { return 0 }
+        check.that(
+          membership.pointee.lifetime == id.changed(to: role.kind), "a member knows its lifetime",
+          membership.pointee.lifetime.rawValue, id.rawValue)
+        check.that(
+          membership.pointee.previous == last, "a member knows the one before",
+          membership.pointee.previous, last)
+        counted &+= 1
+        last = index &+ 1
+        if membership.pointee.next == 0 {
+          check.that(
+            counted == UInt64(liveCount), "the live members are counted", counted, liveCount)
+        }
+        return membership.pointee.next
+      }
+      check.that(
+        storage.pointee.firstLive != 0 || liveCount == 0, "the live members are counted", 0,
+        liveCount)
+    }
+  #endif
+}

@@ -99,7 +99,8 @@ extension Lifetime {
     let (stripe, id) = member.lockStripe()
     // Under this lock it is live, or another thread has removed it since. The slot may even have
     // another occupant; but not one of this lifetime, which accepts no more members.
-    guard id.kind == .registration || id.kind == .special, let other = Lifetime(of: member, as: role),
+    guard id.kind == .registration || id.kind == .special,
+      let other = Lifetime(of: member, as: role),
       other.index == index, other.id.kind == .retired
     else { return stripe.unlock() }
     removal.unlink(member, unlocking: stripe)

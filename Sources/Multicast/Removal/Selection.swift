@@ -29,3 +29,63 @@ enum Selection {
     return false
   }
 }
+
+/// Running calls of registrations that were removed before.
+enum PriorCalls {
+  /// Of selected delegates of a multicast. `mayBeCalled`: invocations may be in such calls, and not
+  /// only runs of queues.
+  case selected(Selection, of: Multicast, mayBeCalled: Bool)
+  /// Of members of a lifetime.
+  case members(Lifetime)
+  /// Of delegates that a queue has called.
+  case queued(Handle)
+
+  /// - Parameters: The target of a frame, and the token of its call.
+  func contains(_ target: Target, _ token: Token) -> Bool {
+    switch self {
+    case .members(let lifetime): return lifetime.isRetiredMember(token)
+    case .queued(let queue): return target.isRun && Lifetime.isMember(token, ofQueue: queue)
+    case .selected(let selection, let multicast, let mayBeCalled):
+      if target == multicast.target {
+        return mayBeCalled && multicast.hasRetired(selection, token: token)
+      }
+      return target.isRun && multicast.isRetired(token, selection)
+    }
+  }
+}
+
+extension Multicast {
+  /// Whether a list that an invocation may be reading has a selected delegate that was removed, and
+  /// is not reclaimed yet.
+  @inline(never)
+  func hasRetired(_ selection: Selection, token: Token? = nil) -> Bool {
+    stripe.lock()
+    defer { stripe.unlock() }
+    var isFound = false
+    let look = { (list: InvocationList) in
+      for position in 0..<list.count where !isFound {
+        let entry = list.entry(position)
+        isFound =
+          entry.id == entry.token.changed(to: .retired)
+          && (token.map { $0 == entry.token } ?? true) && selection.includes(Registration(entry))
+      }
+    }
+    // Retired lists do not count what is live.
+    if let list, list.header.owner == handle, list.dead > 0 { look(list) }
+    for list in retired where list.header.owner == handle { look(list) }
+    return isFound
+  }
+
+  /// Whether a delegate with a queue is selected, and is removed but still called. It may be in no
+  /// list any more: a run of a queue does not keep a list.
+  fileprivate func isRetired(_ token: Token, _ selection: Selection) -> Bool {
+    guard let registration = Registration(slotOf: token), registration.owner == handle.index
+    else { return false }
+    stripe.lock()
+    defer { stripe.unlock() }
+    guard registration.id == token.changed(to: .retired), let details = registration.details,
+      details.pointee.multicast == handle
+    else { return false }
+    return selection.includes(registration)
+  }
+}

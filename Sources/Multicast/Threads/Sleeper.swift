@@ -112,27 +112,33 @@ struct Sleeper: ~Copyable, Linked {
   }
 }
 
-/// How long an operation may wait.
-struct Timeout {
-  /// Until this moment on the monotonic clock; 0: it never waits; `.max`: without a limit; one
-  /// less: `untilExit`.
-  let deadline: UInt64
+/// An element of a list that is linked in one direction.
+protocol Linked: ~Copyable {
+  var next: UnsafeMutablePointer<Self>? { get set }
+}
 
-  static var none: Timeout { Timeout(deadline: 0) }
-  static var unlimited: Timeout { Timeout(deadline: .max) }
-  /// That of removals: without a limit, but over for a thread inside exit(). A thread that is in a
-  /// call need not return from it before the process ends, so the destructors of static objects
-  /// would wait for ever.
-  static var untilExit: Timeout { Timeout(deadline: .max &- 1) }
-
-  static func nanoseconds(_ timeout: UInt64) -> Timeout {
-    let (deadline, isBeyond) = shims_now_ns().addingReportingOverflow(timeout)
-    return Timeout(deadline: isBeyond ? .max : deadline)
+extension UnsafeMutablePointer where Pointee: Linked & ~Copyable {
+  /// The first element from this one on for which it is true.
+  func first(where isWanted: (Self) -> Bool) -> Self? {
+    var next: Self? = self
+    while let current = next, !isWanted(current) { next = current.pointee.next }
+    return next
   }
 
-  var isNone: Bool { deadline == 0 }
-  var isOver: Bool {
-    if deadline < Self.untilExit.deadline { return shims_now_ns() >= deadline }
-    return deadline == Self.untilExit.deadline && shims_is_inside_exit()
+  /// Takes this element out of the list that begins with `first`, if it is there.
+  func unlink(from first: inout Self?) {
+    if first == self { return first = pointee.next }
+    var other = first
+    while let current = other {
+      if current.pointee.next == self { current.pointee.next = pointee.next }
+      other = current.pointee.next
+    }
+  }
+}
+
+extension Atomic {
+  /// Of an atomic in memory that stays where it is: a slot, a record or a block.
+  var address: UnsafeMutablePointer<Self> {
+    withUnsafePointer(to: self) { UnsafeMutablePointer(mutating: $0) }
   }
 }

@@ -1,0 +1,9 @@
+import Synchronization
+
+/// The forks between the process in which the library was started and this one.
+enum Fork {
+  /// The number of forks. Changed only in the child of a fork, while it has one thread.
+  nonisolated(unsafe) private(set) static var generation: UInt32 = 0
+
+  static func didBecomeChild() { generation &+= 1 }
+}

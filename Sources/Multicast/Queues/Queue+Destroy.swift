@@ -1,0 +1,121 @@
+import MulticastHeader
+import Synchronization
+
+extension Queue {
+  /// Ends the handle, and removes all registrations that deliver here.
+  ///
+  /// If another thread is destroying the queue, this waits, too, and then fails.
+  static func destroy(_ handle: Handle, _ timeout: Timeout = .untilExit) -> Status {
+    guard let queue = Queue(slotOf: handle) else { return .invalidHandle }
+    guard let (recipients, hasWake) = queue.findRecipients() else { return .invalidHandle }
+    var hasEnded = false
+    var places: CallRing.Places? = nil
+    var reserve: PayloadReserve? = nil
+    let ended = Lifetime.end(
+      recipients, as: .recipient, timeout
+    ) { payloads throws(Status) in
+      try queue.withLock { () throws(Status) in
+        places = queue.tearDown(&payloads)
+        reserve = queue.state.reserve.exchange(nil, ordering: .relaxed).map { PayloadReserve($0) }
+      }
+      hasEnded = true
+    }
+    places?.deallocate()
+    reserve?.end()  //~ reserve_not_ended
+    // The hazard of a wake function is the handle.
+    let woken = hasWake ? PendingRemovals.wait(for: handle, timeout) : .ok  //~ no_wait_for_wake
+    let status = ended.combined(with: woken)
+    if hasEnded {
+      queue.lock.lock()
+      queue.state.endingRecipients = .none
+      queue.lock.unlock()
+      pool.reclaim(handle.index)
+    }
+    return status
+  }
+
+  /// Waits until no call of the queue runs, nor its wake function. The queue has been destroyed
+  /// before.
+  static func waitForEnd(of handle: Handle, _ timeout: Timeout) -> Status {
+    guard let queue = Queue(slotOf: handle) else { return .invalidHandle }
+    queue.lock.lock()
+    let end = handle.end(foundAs: queue.state.header.id.load(ordering: .relaxed))
+    queue.lock.unlock()
+    if end != .ok { return end }
+    // The queue's runs have set their hazards under the lock, or before the head of the ring was
+    // closed.
+    var removal = Removal()
+    let called = removal.waitForPriorRemovals(.queued(handle), timeout)
+    return called.combined(with: PendingRemovals.wait(for: handle, timeout))
+  }
+
+  /// The lifetime of the registrations, even while another thread destroys the queue; and whether
+  /// the queue has a wake function.
+  private func findRecipients() -> (recipients: Handle, hasWake: Bool)? {
+    lock.lock()
+    defer { lock.unlock() }
+    let hasWake = state.settings.wake != nil
+    if isCurrent { return (state.recipients, hasWake) }
+    let isEnding = state.header.id.load(ordering: .relaxed) == handle.changed(to: .vacant)
+    guard isEnding && !state.endingRecipients.isNone else { return nil }
+    return (state.endingRecipients, hasWake)
+  }
+
+  /// - Returns: the places of the ring, which has no calls.
+  private func tearDown(_ released: inout ReleasedPayloads) -> CallRing.Places {
+    state.header.id.store(handle.changed(to: .vacant), ordering: .relaxed)
+    state.endingRecipients = state.recipients
+    state.recipients = .none
+    _ = state.ring.takeAll(&released)
+    closeDescriptor()
+    state.worker = .none
+    wakeSleepers()
+    return state.ring.end()
+  }
+}
+
+extension Queue {
+  /// Cancels the calls of a registration that is not live any more.
+  ///
+  /// Afterwards the head of the ring is closed. So a remover that looks at the frames then finds
+  /// the hazard of a call that was dequeued earlier, and no other call begins: see `run`.
+  func cancel(_ details: RegistrationDetails.Address, _ released: inout ReleasedPayloads) {
+    lock.lock()
+    if delivers(details) {  //~ calls_not_cancelled
+      state.ring.close()
+      let before = state.ring.count
+      let taken = state.ring.takeAll(of: details, &released)
+      state.statistics.cancelled &+= taken
+      if taken > 0 { updateDescriptor(from: before) }
+      checkInvariants()
+    }
+    // There is room now, or the delegate of the call that waits for room is gone.
+    let isRoomAwaited = state.isRoomAwaited
+    lock.unlock()
+    if isRoomAwaited { wakeAllForRoom() }
+  }
+}
+
+extension Queue {
+  /// Drops the calls that wait.
+  ///
+  /// - Returns: how many there were.
+  static func clear(_ handle: Handle) throws(Status) -> Int {
+    guard let queue = Queue(slotOf: handle) else { throw .invalidHandle }
+    var isRoomAwaited = false
+    var released = ReleasedPayloads()
+    let dropped = try queue.withLock { () throws(Status) in
+      queue.state.ring.close()
+      let before = queue.state.ring.count
+      let dropped = queue.state.ring.takeAll(&released)
+      queue.state.statistics.dropped &+= dropped
+      queue.updateDescriptor(from: before)
+      queue.checkInvariants()
+      isRoomAwaited = queue.state.isRoomAwaited
+      return Int(dropped)
+    }
+    if isRoomAwaited { queue.wakeAllForRoom() }
+    released.cleanUp()
+    return dropped
+  }
+}

@@ -1,0 +1,51 @@
+/// A registration's place among the members of a lifetime. Guarded by the lifetime's lock, except
+/// `lifetime`, which does not change.
+struct Membership {
+  /// A registration can be a member of one lifetime in each role.
+  enum Role: Int {
+    /// Added with the lifetime in its options.
+    case owned = 0
+    /// Delivers to the queue to which the lifetime belongs.
+    case recipient = 1
+
+    /// That of the handles of such lifetimes.
+    var kind: Handle.Kind { self == .owned ? .lifetime : .recipients }
+  }
+
+  static let roleCount = 2
+
+  /// The handle, or none.
+  var lifetime: Handle
+  // Indices + 1 of registrations.
+  var previous: UInt32 = 0
+  var next: UInt32 = 0
+
+  static func of(
+    _ registration: Registration, _ role: Role
+  ) -> UnsafeMutablePointer<Membership>? {
+    guard let details = registration.details else { return nil }
+    return RegistrationDetails.membership(of: details, role)
+  }
+
+  private static func of(_ link: UInt32, _ role: Role) -> UnsafeMutablePointer<Membership>? {
+    link == 0 ? nil : of(Registration(index: link &- 1), role)
+  }
+
+  static func push(_ registration: Registration, _ role: Role, _ list: inout UInt32) {
+    let membership = of(registration, role).unsafelyUnwrapped
+    membership.pointee.previous = 0
+    membership.pointee.next = list
+    of(list, role)?.pointee.previous = registration.index &+ 1  //~ member_without_previous
+    list = registration.index &+ 1
+  }
+
+  static func remove(_ registration: Registration, _ role: Role, _ list: inout UInt32) {
+    let membership = of(registration, role).unsafelyUnwrapped.pointee
+    of(membership.next, role)?.pointee.previous = membership.previous
+    if let previous = of(membership.previous, role) {
+      previous.pointee.next = membership.next
+    } else {
+      list = membership.next
+    }
+  }
+}
