@@ -2559,6 +2559,22 @@ MULTICAST_API multicast_status multicast_thread_prepare(void);
 /// @since 1.1
 MULTICAST_API int64_t multicast_trim(void);
 
+/// Memory that all modules of a process share. It is for the headers of other languages, which are
+/// compiled into the program and into each of its plug-ins: what there may be only one of is here,
+/// so that no plug-in has to stay for it. Programs need not call this function.
+///
+/// @param index  0 to 3: the C++ headers, with exceptions and without, for libstdc++ and for libc++.
+///               4 to 7: free, for headers to come.
+/// @param size   How many bytes are needed, at most 8192.
+/// @return The same address for the same index, aligned to 64 bytes; the memory is zero at first,
+///         and stays for the rest of the process. NULL: `index` or `size` is too large.
+///
+/// Ownership: the memory belongs to those that use this index.
+/// Cost:      O(1).
+/// Real time: yes.
+/// @since 1.1
+MULTICAST_API void *multicast_process_memory(uint32_t index, size_t size);
+
 #ifdef __cplusplus
 }
 #endif

@@ -58,7 +58,7 @@ class [[nodiscard]] next_invocation {
   /// @since 1.1
   template <typename Target>
   next_invocation(const Target &target, options how)
-      : arrival_(std::make_shared<detail::arrived_arguments<Args...>>(how.queue)) {
+      : arrival_(new detail::arrived_arguments<Args...>(how.queue)) {
     how.queue = {};
     how.once = how.no_replay = true;
     token_ = target.add(detail::arriving<Args...>(arrival_), how).token();

@@ -185,7 +185,7 @@ template <>
 struct is_options<queued_options> : std::true_type {};
 
 /// Rises with each delegate that is added in front of all others.
-MULTICAST_API inline std::atomic<int32_t> front{1 << 30};
+MULTICAST_HPP_LOCAL inline std::atomic<int32_t> front{1 << 30};
 
 }  // namespace mcast::detail
 
@@ -280,23 +280,29 @@ inline options label(const char *label) noexcept {
 }
 /// Called at most once: `add(f, mcast::once | mcast::on(loop))`.
 /// @since 1.1
-inline constexpr options once = detail::changed([](options &how) { how.once = true; });
+MULTICAST_HPP_LOCAL inline constexpr options once =
+    detail::changed([](options &how) { how.once = true; });
 /// Only the newest of its calls stays in the queue.
 /// @since 1.1
-inline constexpr options latest = detail::changed([](options &how) { how.latest = true; });
+MULTICAST_HPP_LOCAL inline constexpr options latest =
+    detail::changed([](options &how) { how.latest = true; });
 /// Equal delegates are removed first; see basic_options::unique.
 /// @since 1.1
-inline constexpr options unique = detail::changed([](options &how) { how.unique = true; });
+MULTICAST_HPP_LOCAL inline constexpr options unique =
+    detail::changed([](options &how) { how.unique = true; });
 /// Before all delegates that are there.
 /// @since 1.1
-inline constexpr options at_front = detail::changed([](options &how) { how.at_front = true; });
+MULTICAST_HPP_LOCAL inline constexpr options at_front =
+    detail::changed([](options &how) { how.at_front = true; });
 /// After all delegates with another priority, groups included, as delegates without a group are in
 /// Boost.Signals2; then by order of addition.
 /// @since 1.1
-inline constexpr options at_back = detail::changed([](options &how) { how.priority = INT32_MIN; });
+MULTICAST_HPP_LOCAL inline constexpr options at_back =
+    detail::changed([](options &how) { how.priority = INT32_MIN; });
 /// Gets no replay; see policies::replay.
 /// @since 1.1
-inline constexpr options no_replay = detail::changed([](options &how) { how.no_replay = true; });
+MULTICAST_HPP_LOCAL inline constexpr options no_replay =
+    detail::changed([](options &how) { how.no_replay = true; });
 
 }  // namespace mcast
 

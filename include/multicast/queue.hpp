@@ -67,7 +67,7 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
   /// Cost:      as multicast_queue_run().
   /// @since 1.0
   size_t run(size_t max = 0) {
-    runner_.set(detail::this_thread);
+    runner_.set(detail::this_thread());
     return detail::count(multicast_queue_run(handle_, max));
   }
 

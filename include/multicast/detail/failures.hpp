@@ -61,7 +61,7 @@ struct failures {
     if (thrown != nullptr) {
       if (!*thrown) *thrown = std::current_exception();
     } else if (waiting == nullptr || !keep_for(*waiting)) {
-      const exception_handler handle = handler.load();
+      const exception_handler handle = process().handler.load();
       if (handle == nullptr) std::terminate();
       handle(std::current_exception());
     }

@@ -77,8 +77,8 @@ struct of_signal {
     return {{static_cast<uint64_t>(reinterpret_cast<uintptr_t>(context))}};
   }
   static void release(void *) noexcept {
-    mortals.fetch_sub(1);
-    mortal_signals.fetch_sub(1);
+    process().mortals.fetch_sub(1);
+    process().mortal_signals.fetch_sub(1);
   }
   template <typename Body>
   static void use(void *context, Body &&body) {

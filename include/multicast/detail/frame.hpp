@@ -195,8 +195,10 @@ struct copier {
     }
   }
 
-  MULTICAST_API static inline std::atomic<const void *(*)(const void *, size_t)> copy{nullptr};
-  MULTICAST_API static inline std::atomic<void (*)(const void *, size_t)> release{nullptr};
+  // Each module for itself: the functions of a plug-in go with it.
+  MULTICAST_HPP_LOCAL static inline std::atomic<const void *(*)(const void *, size_t)> copy{
+      nullptr};
+  MULTICAST_HPP_LOCAL static inline std::atomic<void (*)(const void *, size_t)> release{nullptr};
 
   static const void *call_copy(const void *payload, size_t size) noexcept {
     const auto function = copy.load();

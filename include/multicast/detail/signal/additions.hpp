@@ -211,8 +211,8 @@ class additions : public insertion<R, Args...> {
     const multicast invoked = target.target_.make();
     if (invoked.id == 0) return registration();  // without exceptions
     return this->template insert<access, may_queue>(how, [&](multicast) {
-      detail::mortal_signals.fetch_add(1);
-      detail::mortals.fetch_add(1);
+      detail::process().mortal_signals.fetch_add(1);
+      detail::process().mortals.fetch_add(1);
       return access::pack(invoked);
     });
   }

@@ -113,7 +113,7 @@ class equals : public additions<R, Args...> {
               {object, base::target_.get().id, function_of}, std::move(function)));
       if (context != nullptr) {
         const removal result = with_both<access>(context, act);
-        detail::keyed_contexts::release(context);
+        detail::keyed_contexts::let_go(context);
         return result;
       }
     }

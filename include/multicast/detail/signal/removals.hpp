@@ -80,7 +80,7 @@ class removals : public equals<R, Args...> {
     using type = Method Class::*;
     removal all(MULTICAST_ERROR_NOT_FOUND, 0);
     const multicast target = target_.get();
-    const detail::retained<> equal(&detail::method_id<type>, &method, target);
+    const detail::retained<> equal(detail::name_of<type>(), &method, target);
     equal.each([&](detail::keyed *context) {
       multicast_status status = MULTICAST_OK;
       const int64_t removed =
