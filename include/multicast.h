@@ -968,7 +968,7 @@ struct multicast_add_options {
 ///
 /// @since 1.0
 #define MULTICAST_ADD_OPTIONS_INIT \
-  {(uint32_t)sizeof(multicast_add_options), 0, 0, 0, 0, {0}, {0}, NULL, NULL, NULL, NULL}
+  {sizeof(multicast_add_options), 0, 0, 0, 0, {0}, {0}, NULL, NULL, NULL, NULL}
 
 /// All defaults, with `struct_size` set.
 ///
@@ -1018,7 +1018,7 @@ typedef struct multicast_registration {
 ///
 /// @since 1.0
 #define MULTICAST_REGISTRATION_INIT                                                             \
-  {(uint32_t)sizeof(multicast_registration), 0, {0}, {0}, {NULL, NULL}, NULL, 0, false, {0, 0, 0}, \
+  {sizeof(multicast_registration), 0, {0}, {0}, {NULL, NULL}, NULL, 0, false, {0, 0, 0}, \
    0, {0}, {0}, NULL}
 
 /// All zero, with `struct_size` set: ready for multicast_token_get_registration().
@@ -1263,7 +1263,7 @@ typedef struct multicast_queue_options {
 ///
 /// @since 1.0
 #define MULTICAST_QUEUE_OPTIONS_INIT \
-  {(uint32_t)sizeof(multicast_queue_options), 0, 0, MULTICAST_OVERFLOW_REFUSE, 0, NULL, 0, NULL, \
+  {sizeof(multicast_queue_options), 0, 0, MULTICAST_OVERFLOW_REFUSE, 0, NULL, 0, NULL, \
    NULL, 0}
 
 /// All defaults, with `struct_size` set.
@@ -1489,7 +1489,7 @@ typedef struct multicast_queue_stats {
 ///
 /// @since 1.0
 #define MULTICAST_QUEUE_STATS_INIT \
-  {(uint32_t)sizeof(multicast_queue_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0}
+  {sizeof(multicast_queue_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
 /// All zero, with `struct_size` set: ready for multicast_queue_get_stats().
 ///
@@ -1579,7 +1579,7 @@ typedef struct multicast_invocation {
 ///
 /// @since 1.1
 #define MULTICAST_INVOCATION_INIT \
-  {(uint32_t)sizeof(multicast_invocation), 0, 0, 0, NULL, 0, NULL, NULL, 0}
+  {sizeof(multicast_invocation), 0, 0, 0, NULL, 0, NULL, NULL, 0}
 
 /// All defaults, with `struct_size` set.
 ///
@@ -1620,7 +1620,7 @@ typedef struct multicast_outcome {
 /// All zero, with `struct_size` set: ready for multicast_invoke_with().
 ///
 /// @since 1.1
-#define MULTICAST_OUTCOME_INIT {(uint32_t)sizeof(multicast_outcome), 0, 0, 0, 0, 0, 0}
+#define MULTICAST_OUTCOME_INIT {sizeof(multicast_outcome), 0, 0, 0, 0, 0, 0}
 
 /// All zero, with `struct_size` set: ready for multicast_invoke_with().
 ///
@@ -1772,7 +1772,7 @@ typedef struct multicast_create_options {
 ///
 /// @since 1.1
 #define MULTICAST_CREATE_OPTIONS_INIT                                                            \
-  {(uint32_t)sizeof(multicast_create_options), MULTICAST_REENTRY_RECURSE, NULL, 0, 0, NULL, NULL, \
+  {sizeof(multicast_create_options), MULTICAST_REENTRY_RECURSE, NULL, 0, 0, NULL, NULL, \
    NULL, NULL, NULL, NULL}
 
 /// All defaults, with `struct_size` set.
@@ -1831,7 +1831,7 @@ typedef struct multicast_broadcaster_options {
 ///
 /// @since 1.0
 #define MULTICAST_BROADCASTER_OPTIONS_INIT \
-  {(uint32_t)sizeof(multicast_broadcaster_options), 0, {0}}
+  {sizeof(multicast_broadcaster_options), 0, {0}}
 
 /// All defaults, with `struct_size` set.
 ///
@@ -2133,7 +2133,7 @@ typedef struct multicast_transport {
 ///
 /// @since 1.1
 #define MULTICAST_TRANSPORT_INIT \
-  {(uint32_t)sizeof(multicast_transport), 0, NULL, NULL, NULL, NULL, NULL}
+  {sizeof(multicast_transport), 0, NULL, NULL, NULL, NULL, NULL}
 
 /// No functions, with `struct_size` set.
 ///
@@ -2322,7 +2322,7 @@ typedef struct multicast_watch {
 ///
 /// @since 1.1
 #define MULTICAST_WATCH_INIT \
-  {(uint32_t)sizeof(multicast_watch), 0, NULL, 0, NULL, NULL, NULL, 0, NULL}
+  {sizeof(multicast_watch), 0, NULL, 0, NULL, NULL, NULL, 0, NULL}
 
 /// All defaults, with `struct_size` set.
 ///
@@ -2385,7 +2385,7 @@ typedef struct multicast_token_stats {
 /// All zero, with `struct_size` set: ready for multicast_token_get_stats().
 ///
 /// @since 1.1
-#define MULTICAST_TOKEN_STATS_INIT {(uint32_t)sizeof(multicast_token_stats), 0, 0, 0, 0, 0, 0}
+#define MULTICAST_TOKEN_STATS_INIT {sizeof(multicast_token_stats), 0, 0, 0, 0, 0, 0}
 
 /// All zero, with `struct_size` set: ready for multicast_token_get_stats().
 ///
@@ -2500,7 +2500,7 @@ typedef struct multicast_allocator {
 /// No functions, to initialize a static or local struct.
 ///
 /// @since 1.0
-#define MULTICAST_ALLOCATOR_INIT {(uint32_t)sizeof(multicast_allocator), 0, NULL, NULL, NULL}
+#define MULTICAST_ALLOCATOR_INIT {sizeof(multicast_allocator), 0, NULL, NULL, NULL}
 
 /// No functions, with `struct_size` set.
 ///

@@ -84,7 +84,7 @@ class [[nodiscard]] next_invocation {
   /// Threads:   sleeps. Do not hold a lock that the invoker needs.
   /// Cost:      a wait.
   /// @since 1.1
-  std::optional<arguments> wait() { return wait_for(std::chrono::nanoseconds::max()); }
+  std::optional<arguments> wait() { return wait_for((std::chrono::nanoseconds::max)()); }
   /// Waits for the invocation, at most for a given time.
   ///
   /// @param timeout  On the monotonic clock; zero or less: no waiting.

@@ -80,7 +80,7 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
   /// Threads:   sleeps; not for a queue with a thread of its own.
   /// Cost:      as multicast_queue_wait().
   /// @since 1.0
-  size_t wait(std::chrono::nanoseconds timeout = std::chrono::nanoseconds::max()) {
+  size_t wait(std::chrono::nanoseconds timeout = (std::chrono::nanoseconds::max)()) {
     const int64_t result = multicast_queue_wait(handle_, detail::nanoseconds(timeout));
     return result == MULTICAST_ERROR_TIMEOUT ? 0 : detail::count(result);
   }
@@ -178,7 +178,7 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
   /// Cost:      starts a thread.
   /// @since 1.0
   void start() {
-    if (detail::check(multicast_queue_start(handle_)) == MULTICAST_OK) runner_.set(0);
+    if (detail::ensure(multicast_queue_start(handle_)) == MULTICAST_OK) runner_.set(0);
   }
   /// Ends the queue's own thread. Calls that wait stay in the queue.
   ///
@@ -199,7 +199,7 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
   /// @since 1.0
   multicast_queue_stats statistics() const {
     multicast_queue_stats result = MULTICAST_QUEUE_STATS_INIT;
-    detail::check(multicast_queue_get_stats(handle_, &result));
+    detail::ensure(multicast_queue_get_stats(handle_, &result));
     return result;
   }
 
@@ -232,7 +232,7 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
     how.flags = flags;
     how.release = detail::task::release;
     how.payload = given.release();  // the library owns it from here on
-    return detail::check(multicast_invoke_with(target, &how, outcome));
+    return detail::ensure(multicast_invoke_with(target, &how, outcome));
   }
   [[noreturn]] static void give_up(multicast_status status) {
     detail::fail(status);

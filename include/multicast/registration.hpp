@@ -132,7 +132,7 @@ class registration {
   /// @since 1.1
   call_statistics statistics() const {
     multicast_token_stats stats = MULTICAST_TOKEN_STATS_INIT;
-    detail::check(multicast_token_get_stats(token_, &stats));
+    detail::ensure(multicast_token_get_stats(token_, &stats));
     return {stats.calls, detail::duration(stats.total_ns), detail::duration(stats.longest_ns),
             stats.queued, stats.dropped};
   }

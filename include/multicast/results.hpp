@@ -197,7 +197,7 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...> {
         },
         &both);
     if (thrown) detail::rethrow(thrown);
-    return detail::check(visited) >= 0 && agreed;
+    return detail::ensure(visited) >= 0 && agreed;
   }
 
   /// Passes each result to a function, before the next delegate is called.

@@ -105,12 +105,12 @@ class signal<void(Args...)> : public detail::basic_signal<void, Args...> {
     return send<detail::is_kept<Args>...>(nullptr, nullptr,
                                           static_cast<detail::passed<Args>>(arguments)...);
   }
-  template <typename Always = void,
-            std::enable_if_t<detail::is_any_movable<Always, Args...>, int> = 0>
-  int64_t invoke(typename detail::given_away<Args, Always>::type... arguments) const {
+  template <typename Later = void,
+            std::enable_if_t<detail::is_any_movable<Later, Args...>, int> = 0>
+  int64_t invoke(typename detail::given_away<Args, Later>::type... arguments) const {
     return send<detail::is_movable<Args>()...>(
         nullptr, nullptr,
-        static_cast<typename detail::given_away<Args, Always>::type>(arguments)...);
+        static_cast<typename detail::given_away<Args, Later>::type>(arguments)...);
   }
   template <typename... Given,
             std::enable_if_t<detail::is_mixed<std::tuple<Given...>, Args...>::value, int> = 0>
@@ -128,11 +128,11 @@ class signal<void(Args...)> : public detail::basic_signal<void, Args...> {
   void operator()(detail::passed<Args>... arguments) const {
     static_cast<void>(invoke(static_cast<detail::passed<Args>>(arguments)...));
   }
-  template <typename Always = void,
-            std::enable_if_t<detail::is_any_movable<Always, Args...>, int> = 0>
-  void operator()(typename detail::given_away<Args, Always>::type... arguments) const {
+  template <typename Later = void,
+            std::enable_if_t<detail::is_any_movable<Later, Args...>, int> = 0>
+  void operator()(typename detail::given_away<Args, Later>::type... arguments) const {
     static_cast<void>(
-        invoke(static_cast<typename detail::given_away<Args, Always>::type>(arguments)...));
+        invoke(static_cast<typename detail::given_away<Args, Later>::type>(arguments)...));
   }
   template <typename... Given,
             std::enable_if_t<detail::is_mixed<std::tuple<Given...>, Args...>::value, int> = 0>

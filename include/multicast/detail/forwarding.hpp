@@ -70,11 +70,11 @@ struct of_signal {
   using function = forwarding<Signature>;
   static constexpr bool is_owned = true;  // for `lock`, and for the count of what may die
   static void *pack(multicast target) noexcept {
-    static_assert(sizeof(void *) >= sizeof target.id, "the handle is the context");
-    return reinterpret_cast<void *>(static_cast<uintptr_t>(target.id));
+    static_assert(sizeof(void *) == sizeof target.id, "the handle is the context");
+    return reinterpret_cast<void *>(target.id);
   }
   static function get(void *context) noexcept {
-    return {{static_cast<uint64_t>(reinterpret_cast<uintptr_t>(context))}};
+    return {{reinterpret_cast<uintptr_t>(context)}};
   }
   static void release(void *) noexcept {
     process().mortals.fetch_sub(1);

@@ -254,16 +254,16 @@ inline constexpr bool is_bound<extended<F>> = is_bound<F>;
 
 template <typename F, bool is_plain>
 struct keyed_callable final : keyed {
+  using callable = F;
   union {
     F function;
   };
 
-  keyed_callable(const key &given, F callable)
-      : keyed(with_content(given, callable), is_plain || is_bound<F>),
-        function(std::move(callable)) {}
-  ~keyed_callable() override { function.~F(); }
+  keyed_callable(const key &given, F from)
+      : keyed(with_content(given, from), is_plain || is_bound<F>), function(std::move(from)) {}
+  ~keyed_callable() override { function.~callable(); }
   size_t end() noexcept override {
-    function.~F();
+    function.~callable();
     return alignof(keyed_callable);
   }
   bool is_equal(const keyed &other) const override {

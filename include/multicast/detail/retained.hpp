@@ -57,7 +57,7 @@ class retained {
     enumeration<decltype(pass)> context{&pass, nullptr};
     const int64_t passed = multicast_enumerate(target_, context.pass, &context);
     rethrow(std::move(context.thrown));
-    check(passed);
+    ensure(passed);
     return found;
   }
 

@@ -55,7 +55,7 @@ inline uint64_t this_thread() noexcept {
   const auto key = static_cast<pthread_key_t>(known - 1);
   void *number = pthread_getspecific(key);
   if (number == nullptr) {
-    number = reinterpret_cast<void *>(static_cast<uintptr_t>(++process().threads));
+    number = reinterpret_cast<void *>(++process().threads);
     if (pthread_setspecific(key, number) != 0) return 0;
   }
   return reinterpret_cast<uintptr_t>(number);

@@ -40,8 +40,8 @@ class watched {
   void remove(uint64_t target) noexcept {
     functions last;  // destroyed without the lock
     const process_lock lock(guarded::watches);
-    const uintptr_t number = *numbers_.find(target + 1);
-    last = std::move(*all_.find(number));
+    const uintptr_t number = numbers_[target + 1];  // it is there
+    last = std::move(all_[number]);
     all_.erase(number);
     numbers_.erase(target + 1);
   }

@@ -77,7 +77,7 @@ class insertion : public calls<R, Args...> {
     constexpr bool needs_options = Access::is_owned;
     multicast_function function = base::template call<Access, base::ordinary>;
     if (!needs_options && how == nullptr) {
-      detail::check(multicast_add(target, {function, make(target)}, nullptr, &token));
+      detail::ensure(multicast_add(target, {function, make(target)}, nullptr, &token));
       return registration(token);
     }
     multicast_function other = base::template call<Access, base::special>;
@@ -113,7 +113,7 @@ class insertion : public calls<R, Args...> {
     if (how != nullptr && how->unique) {
       static_cast<void>(multicast_remove_every_within(target, {other, context}, 0));
     }
-    detail::check(multicast_add(target, {function, context}, &given, &token));
+    detail::ensure(multicast_add(target, {function, context}, &given, &token));
     if constexpr (Access::is_owned) {
       if constexpr (detail::life<Access>::is_mortal) detail::note_mortal(token);
     }
@@ -130,7 +130,7 @@ class insertion : public calls<R, Args...> {
         multicast_add(target, {function, context}, nullptr, kept.place());
     const registration added(kept.get());
     kept.leave();  // the observer may be gone
-    detail::check(status);
+    detail::ensure(status);
     return added;
   }
 
