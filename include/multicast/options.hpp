@@ -4,7 +4,6 @@
 #ifndef MULTICAST_OPTIONS_HPP
 #define MULTICAST_OPTIONS_HPP
 
-#include <atomic>
 #include <cstdint>
 #include <type_traits>
 
@@ -102,7 +101,9 @@ struct basic_options {
   /// small as a pointer are equal if all their parts are (default: false).
   /// @since 1.1
   bool unique = false;
-  /// Before all delegates that are there, whatever `priority` is (default: false).
+  /// Before all delegates that are there, whatever `priority` is. Each of these has a priority of its
+  /// own, above that of the first delegate: MULTICAST_ERROR_LIMIT after 2^30 of them, if there was
+  /// one at any time (default: false).
   /// @since 1.1
   bool at_front = false;
   /// Higher is invoked first; below 2^30 (default: 0).
@@ -183,9 +184,6 @@ template <typename Queue>
 struct is_options<basic_options<Queue>> : std::true_type {};
 template <>
 struct is_options<queued_options> : std::true_type {};
-
-/// Rises with each delegate that is added in front of all others.
-MULTICAST_HPP_LOCAL inline std::atomic<int32_t> front{1 << 30};
 
 }  // namespace mcast::detail
 

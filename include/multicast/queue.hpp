@@ -71,6 +71,30 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
     return detail::count(multicast_queue_run(handle_, max));
   }
 
+  /// Makes queued calls, oldest first, as long as a condition holds.
+  ///
+  /// @param condition  Asked before each call, without arguments. Where it does not hold, the calls
+  ///                   that are left wait on. With a time, for instance, or a counter.
+  /// @return How many calls were made; 0, too, if none waits.
+  ///
+  /// Errors:    those of multicast_queue_run(); what the condition throws.
+  /// Threads:   as run().
+  /// Reentry:   a delegate may run the queue.
+  /// Cost:      as multicast_queue_run() for each call.
+  /// @since 1.1
+  template <typename F>
+  size_t run_while(F &&condition) {
+    const multicast_queue here = handle_;  // a call may destroy this object
+    runner_.set(detail::this_thread());
+    size_t made = 0;
+    while (condition()) {
+      const size_t now = detail::count(multicast_queue_run(here, 1));
+      if (now == 0) break;
+      made += now;
+    }
+    return made;
+  }
+
   /// Waits until a call is queued.
   ///
   /// @param timeout  How long to wait at most; by default without limit.

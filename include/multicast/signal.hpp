@@ -79,12 +79,22 @@ class signal {
 /// A signal whose delegates return nothing, or whose results are ignored.
 /// @since 1.0
 template <typename... Args>
-class signal<void(Args...)> : public detail::basic_signal<void, Args...> {
+class signal<void(Args...)> : public detail::basic_signal<void, Args...>,
+                              private detail::refused_arguments<sizeof...(Args) != 0> {
   using base = detail::basic_signal<void, Args...>;
+  using refused = detail::refused_arguments<sizeof...(Args) != 0>;
   using frame = typename base::frame;
 
  public:
   using base::base;
+  using refused::invoke;
+  using refused::operator();
+  constexpr signal() noexcept = default;
+  signal(const signal &) = delete;  // pass a signal by reference, or move it
+  signal &operator=(const signal &) = delete;
+  signal(signal &&) noexcept = default;
+  signal &operator=(signal &&) noexcept = default;
+  ~signal() = default;
 
   /// Calls every delegate, by priority, then by order of addition, as multicast_invoke() does.
   ///

@@ -84,7 +84,7 @@ class insertion : public calls<R, Args...> {
     multicast_add_options given = MULTICAST_ADD_OPTIONS_INIT;
     if (how != nullptr) {
       given = *how;
-      if (how->at_front) given.priority = next_in_front();
+      if (how->at_front && !find_priority_in_front(target, given.priority)) return registration();
       if constexpr (!std::is_void_v<R>) {
         // MULTICAST_ONCE would use the delegate up when a result_range looks at it.
         if (how->once) {
@@ -137,9 +137,20 @@ class insertion : public calls<R, Args...> {
   mutable detail::lazy_multicast target_;
 
  private:
-  static int32_t next_in_front() noexcept {
-    const int32_t last = detail::front.load();
-    return last == INT32_MAX ? last : detail::front.fetch_add(1);
+  /// A priority above that of the first delegate. Two adds at once may find the same one: then they
+  /// are in the order in which they were added, and both in front of what was there.
+  static bool find_priority_in_front(multicast target, int32_t &found) {
+    found = (1 << 30) - 1;
+    const auto first = [](void *context, const multicast_registration *each) {
+      int32_t &highest = *static_cast<int32_t *>(context);
+      if (each->priority > highest) highest = each->priority;
+      return false;
+    };
+    int64_t status = multicast_enumerate(target, first, &found);
+    if (found == INT32_MAX) status = MULTICAST_ERROR_LIMIT;
+    if (detail::ensure(status) < 0) return false;
+    ++found;
+    return true;
   }
 };
 
