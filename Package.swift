@@ -11,8 +11,9 @@ let package = Package(
     .library(name: "MulticastSwift", targets: ["MulticastSwift"]),
     // For C programs: `swift build -c release --traits Embedded` makes libmulticast.so.
     .library(name: "multicast", type: .dynamic, targets: ["Multicast"]),
-    // For Swift programs that link that library: the header, with Swift's names.
-    .library(name: "CMulticast", targets: ["CMulticast"]),
+    // For Swift programs that use the C interface: the header with Swift's names, `import CMulticast`,
+    // and the core, linked statically.
+    .library(name: "CMulticast", targets: ["Multicast"]),
   ],
   traits: [
     .trait(
@@ -29,7 +30,8 @@ let package = Package(
     .target(name: "MulticastShims", cSettings: [.unsafeFlags(["-Os"], embedded)]),
     .target(
       name: "Multicast",
-      dependencies: ["MulticastHeader", "MulticastShims"],
+      // CMulticast is not used here, but programs that depend on this target can import it.
+      dependencies: ["CMulticast", "MulticastHeader", "MulticastShims"],
       swiftSettings: [
         .enableExperimentalFeature("Embedded", embedded),
         .unsafeFlags(
@@ -52,6 +54,8 @@ let package = Package(
             "-Xlinker", "-z", "-Xlinker", "now", "-Xlinker", "--gc-sections",
             // Functions with the same code are there once.
             "-Xlinker", "--icf=all",
+            // SwiftPM adds debug information, ten times as large as the code.
+            "-Xlinker", "--strip-debug",
           ], embedded)
       ]
     ),

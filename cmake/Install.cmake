@@ -7,12 +7,34 @@ include(CMakePackageConfigHelpers)
 
 set(multicast_config_dir ${CMAKE_INSTALL_LIBDIR}/cmake/multicast)
 
-foreach(library multicast multicast_static)
+foreach(library ${multicast_shared} multicast_static)
   target_include_directories(${library} INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 endforeach()
 
+# Which folders are not there yet, for the target `uninstall`. Before all else that is installed.
+install(CODE "
+  foreach(folder \"${CMAKE_INSTALL_BINDIR}\" \"${CMAKE_INSTALL_LIBDIR}/multicast\"
+      \"${CMAKE_INSTALL_LIBDIR}/pkgconfig\" \"${multicast_config_dir}\"
+      \"${CMAKE_INSTALL_INCLUDEDIR}/multicast/detail/signal\"
+      \"${CMAKE_INSTALL_INCLUDEDIR}/CMulticast\" \"${CMAKE_INSTALL_MANDIR}/man3\")
+    if(NOT IS_ABSOLUTE \"\${folder}\")
+      string(PREPEND folder \"\${CMAKE_INSTALL_PREFIX}/\")
+    endif()
+    string(PREPEND folder \"\$ENV{DESTDIR}\")
+    while(NOT EXISTS \"\${folder}\")
+      file(APPEND \"${PROJECT_BINARY_DIR}/install_folders.txt\" \"\${folder}\\n\")
+      get_filename_component(folder \"\${folder}\" DIRECTORY)
+    endwhile()
+  endforeach()
+" ALL_COMPONENTS)
+if(PROJECT_IS_TOP_LEVEL)
+  add_custom_target(uninstall
+    COMMAND ${CMAKE_COMMAND} -DBUILD=${PROJECT_BINARY_DIR} -P ${PROJECT_SOURCE_DIR}/cmake/Uninstall.cmake
+    VERBATIM)
+endif()
+
 # An export for each kind: an installation can leave one of them out, as distributions do.
-install(TARGETS multicast EXPORT multicastSharedTargets
+install(TARGETS ${multicast_shared} EXPORT multicastSharedTargets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
     COMPONENT multicast_runtime NAMELINK_COMPONENT multicast_development)
 install(TARGETS multicast_static EXPORT multicastStaticTargets

@@ -17,7 +17,7 @@ add_library(multicast-trace-object MODULE Sources/MulticastTrace/preload.c
 add_dependencies(multicast-trace multicast-trace-object)
 foreach(target multicast-trace multicast-trace-object)
   set_target_properties(${target} PROPERTIES
-    C_STANDARD 11 C_EXTENSIONS ON C_VISIBILITY_PRESET hidden UNITY_BUILD OFF)
+    C_STANDARD 11 C_EXTENSIONS ON C_VISIBILITY_PRESET hidden)
   target_include_directories(${target} PRIVATE include Sources/MulticastShims/include)
   target_compile_options(${target} PRIVATE -Wall -Wextra)
 endforeach()
@@ -27,4 +27,4 @@ set_target_properties(multicast-trace-object PROPERTIES
 target_link_libraries(multicast-trace-object PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
 # It is entered from threads that may end after the program's destructors.
 target_link_options(multicast-trace-object PRIVATE
-  LINKER:-z,now LINKER:-z,nodelete LINKER:-z,defs LINKER:--gc-sections)
+  LINKER:-z,now LINKER:-z,nodelete ${multicast_no_undefined} LINKER:--gc-sections)

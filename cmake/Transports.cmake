@@ -3,8 +3,17 @@
 # over MQTT and NATS. Each is a shared library of its own, which uses libmulticast.so, and the client
 # library that Debian has, if it needs one.
 
-# The files are small: much of the cost of a message is in calls from one to another.
-if(MULTICAST_LOCAL OR MULTICAST_MQTT OR MULTICAST_NATS)
+# Nothing may be missing. But a parent's sanitizer leaves its functions to the program, with clang.
+set(multicast_no_undefined)
+if(MULTICAST_BUILD_TESTS)
+  set(multicast_no_undefined LINKER:-z,defs)
+endif()
+
+# The files are small: much of the cost of a message is in calls from one to another. A linker that
+# was chosen by a flag may not understand what the compiler writes, and CMake does not ask that one.
+set(multicast_has_ipo OFF)
+if((MULTICAST_LOCAL OR MULTICAST_MQTT OR MULTICAST_NATS)
+    AND NOT CMAKE_SHARED_LINKER_FLAGS MATCHES "-fuse-ld")
   include(CheckIPOSupported)
   check_ipo_supported(RESULT multicast_has_ipo LANGUAGES C)
 endif()
@@ -49,10 +58,10 @@ function(multicast_add_transport FOLDER ENGINE)
   target_compile_options(${target} PRIVATE
     ${multicast_optimized} -Wall -Wextra ${multicast_sanitize_flags})
   # Whichever kind the program itself links: the handles are those of the shared library.
-  target_link_libraries(${target} PUBLIC multicast PRIVATE Threads::Threads)
+  target_link_libraries(${target} PUBLIC ${multicast_shared} PRIVATE Threads::Threads)
   target_link_options(${target} PRIVATE LINKER:--version-script=${map}
     # Its thread may be the last to use it, and fork() calls it.
-    LINKER:-z,nodelete LINKER:-z,now LINKER:-z,defs ${multicast_sanitize_flags})
+    LINKER:-z,nodelete LINKER:-z,now ${multicast_no_undefined} ${multicast_sanitize_flags})
 endfunction()
 
 if(MULTICAST_LOCAL)

@@ -24,8 +24,13 @@ if(MULTICAST_PYTHON)
     VERBATIM
     COMMENT "Making the wheel for Python")
 else()
+  file(TOUCH ${PROJECT_BINARY_DIR}/without-python)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS
+    ${PROJECT_BINARY_DIR}/without-python)
   add_custom_target(wheel
     COMMAND ${CMAKE_COMMAND} -E echo "python3 was not found: the wheel needs it. Install Python."
+    # The next build looks for it again.
+    COMMAND ${CMAKE_COMMAND} -E touch ${PROJECT_BINARY_DIR}/without-python
     COMMAND ${CMAKE_COMMAND} -E false
     VERBATIM)
 endif()

@@ -1,12 +1,118 @@
-# Makes of the assembly that swiftc writes the one that is built: awk -f assembly.awk IN >OUT
+# Makes of the assembly that swiftc writes the one that is built: awk -f assembly.awk IN IN >OUT
 #
 #   -v aligned=PATTERN  sections of functions that begin on cache lines
+#   -v jumping=PATTERN  exported functions that jump to others instead of calling them
 #   -v debug=1          keep the debug information
+#   -v demangle=PATH    swift-demangle, for names that people can read
+#
+# IN is read twice, for its names first.
 #
 # Debug information is there for its side effect: with it, swiftc describes the frame of every
 # function, so that debuggers and profilers see the callers of the library.
 
 BEGIN { print "\t.hidden\tshims_personality" }
+
+# ---- Names -----------------------------------------------------------------------------------------
+
+# Stacks have the names of the interface, and readable ones of all other functions.
+#
+# An exported function is a thunk that jumps to its implementation, so that it is on no stack. The
+# names are exchanged: the implementation is exported, and the linker leaves the thunk out.
+NR == FNR && /^multicast_[a-z_]+:/ { thunk = $1; sub(/:.*/, "", thunk); length_of_thunk = 0; next }
+NR == FNR && thunk != "" && /^\t[a-z]/ {
+  ++length_of_thunk
+  target = $2
+  gsub(/[()]/, "", target)
+  is_jump = $1 ~ /^(jmp|b|tail)$/ && target ~ /^\$[es][0-9]/
+}
+NR == FNR && thunk != "" && /^\t\.cfi_endproc/ {
+  if (length_of_thunk == 1 && is_jump && !(target in name_of)) {
+    name_of[target] = thunk
+    thunk_of[thunk] = thunk ".thunk"
+    is_exported[target]
+  }
+  thunk = ""
+}
+NR == FNR && /^\t\.type\t"?\$[es][0-9]+Multicast.*@function/ {
+  name = $2
+  gsub(/"|,@function/, "", name)
+  functions[++count] = name
+}
+NR == FNR { next }
+FNR == 1 && demangle != "" {
+  list = FILENAME ".names"
+  command = demangle " -compact -simplified >'" list "'"
+  for (i = 1; i <= count; ++i) print functions[i] | command
+  close(command)
+  for (i = 1; i <= count && (getline readable <list) > 0; ++i) {
+    if (functions[i] in name_of) continue
+    # "specialized static Queue.run(_:limit:)", "closure #1 (Int) -> () in Queue.run(_:limit:)"
+    closure = ""
+    if (match(readable, /closure #[0-9]+/)) {
+      closure = ".closure" substr(readable, RSTART + 9, RLENGTH - 9)
+    }
+    while (match(readable, / in /)) readable = substr(readable, RSTART + 4)
+    sub(/^((specialized|merged|static|partial apply for|@objc|@nonobjc|outlined) )+/, "", readable)
+    if (!match(readable, /^[A-Za-z_][A-Za-z_0-9.]*/)) continue
+    readable = "Multicast." substr(readable, 1, RLENGTH) closure
+    # Functions of one name, such as those that take other arguments.
+    number = ++uses[readable]
+    name_of[functions[i]] = number == 1 ? readable : readable "." number
+  }
+  close(list)
+  system("rm -f '" list "'")
+}
+# In the block of a thunk, which is not exported any more.
+/^\t\.section\t/ {
+  hidden = $2
+  gsub(/^"?\.text\.|"?,.*/, "", hidden)
+  if (!(hidden in thunk_of)) hidden = ""
+}
+hidden != "" && /^\t\.(protected|globl|hidden)\t/ { next }
+hidden != "" && !/^\t[a-z]/ && index($0, hidden) { gsub(hidden, thunk_of[hidden]) }
+# The implementation may be one that was only for this module.
+/^\t\.hidden\t\$[es][0-9]/ && $2 in is_exported { sub(/hidden/, "protected") }
+/\$[es][0-9]/ && !/^\t\.asci[iz]/ {
+  rest = $0
+  $0 = ""
+  while (match(rest, /\$[es][0-9][A-Za-z_0-9]*/)) {
+    name = substr(rest, RSTART, RLENGTH)
+    $0 = $0 substr(rest, 1, RSTART - 1) (name in name_of ? name_of[name] : name)
+    rest = substr(rest, RSTART + RLENGTH)
+  }
+  $0 = $0 rest
+}
+
+# On x86-64 an exported function calls where it would jump, so that its name is on the stack of what
+# it has called. Those of `jumping` jump, because a call would take longer: there, what they jump to
+# has a name that says as much. Nothing is passed on the stack: no exported function has more than six
+# arguments.
+/^multicast_[a-z_]+:/ { is_interface = $1 !~ ("^(" jumping "):"); stub_count = 0 }
+is_interface && /^\tjmpq?\t.*# TAILCALL/ {
+  $0 = call_of($0)
+}
+is_interface && /^\tj[a-z]+\t.*# TAILCALL/ {
+  stubs[++stub_count] = $0
+  $0 = "\t" $1 "\t.Lcalled_" ++called
+}
+is_interface && /^\.Lfunc_end[0-9]+:/ {
+  # In the state of the function's beginning.
+  for (i = 1; i <= stub_count; ++i) {
+    print ".Lcalled_" (called - stub_count + i) ":"
+    if (i == 1) print "\t.cfi_restore_state"
+    print call_of(stubs[i])
+  }
+  is_interface = 0
+}
+function call_of(jump) {
+  sub(/^\tj[a-z]+\t/, "", jump)
+  sub(/[ \t]*# TAILCALL.*/, "", jump)
+  return "\tsubq\t$8, %rsp\n\t.cfi_adjust_cfa_offset 8\n\tcallq\t" jump \
+    "\n\taddq\t$8, %rsp\n\t.cfi_adjust_cfa_offset -8\n\tretq"
+}
+
+# ---- What GNU's assembler takes --------------------------------------------------------------------
+
 
 # Other assemblers warn of a type of sections that LLVM alone has. There is nothing in it.
 /^\t\.section\t"?\.linker-options/ { next }
@@ -42,3 +148,4 @@ riscv && !/^\t\.asci[iz]/ { gsub(/\$[es]/, "_&") }
 /^\t\.section\t"?\.text\./ && aligned != "" && $0 ~ aligned { print "\t.p2align\t6" }
 # No exception passes through the library: see unwind.c. 0x1b: the distance, in 4 bytes.
 /^\t\.cfi_startproc/ { print "\t.cfi_personality\t0x1b, shims_personality" }
+is_interface && /^\t\.cfi_startproc/ { print "\t.cfi_remember_state" }

@@ -999,7 +999,7 @@ struct multicast_add_options {
 ///
 /// @since 1.0
 #define MULTICAST_ADD_OPTIONS_INIT \
-  {(uint32_t)sizeof(multicast_add_options), 0, 0, 0, 0, {0}, {0}, NULL, NULL, NULL, NULL}
+  {sizeof(multicast_add_options), 0, 0, 0, 0, {0}, {0}, NULL, NULL, NULL, NULL}
 
 /// All defaults, with `struct_size` set.
 ///
@@ -1049,7 +1049,7 @@ typedef struct multicast_registration {
 ///
 /// @since 1.0
 #define MULTICAST_REGISTRATION_INIT                                                             \
-  {(uint32_t)sizeof(multicast_registration), 0, {0}, {0}, {NULL, NULL}, NULL, 0, false, {0, 0, 0}, \
+  {sizeof(multicast_registration), 0, {0}, {0}, {NULL, NULL}, NULL, 0, false, {0, 0, 0}, \
    0, {0}, {0}, NULL}
 
 /// All zero, with `struct_size` set: ready for multicast_token_get_registration().
@@ -1294,7 +1294,7 @@ typedef struct multicast_queue_options {
 ///
 /// @since 1.0
 #define MULTICAST_QUEUE_OPTIONS_INIT \
-  {(uint32_t)sizeof(multicast_queue_options), 0, 0, MULTICAST_OVERFLOW_REFUSE, 0, NULL, 0, NULL, \
+  {sizeof(multicast_queue_options), 0, 0, MULTICAST_OVERFLOW_REFUSE, 0, NULL, 0, NULL, \
    NULL, 0}
 
 /// All defaults, with `struct_size` set.
@@ -1520,7 +1520,7 @@ typedef struct multicast_queue_stats {
 ///
 /// @since 1.0
 #define MULTICAST_QUEUE_STATS_INIT \
-  {(uint32_t)sizeof(multicast_queue_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0}
+  {sizeof(multicast_queue_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
 /// All zero, with `struct_size` set: ready for multicast_queue_get_stats().
 ///
@@ -1610,7 +1610,7 @@ typedef struct multicast_invocation {
 ///
 /// @since 1.1
 #define MULTICAST_INVOCATION_INIT \
-  {(uint32_t)sizeof(multicast_invocation), 0, 0, 0, NULL, 0, NULL, NULL, 0}
+  {sizeof(multicast_invocation), 0, 0, 0, NULL, 0, NULL, NULL, 0}
 
 /// All defaults, with `struct_size` set.
 ///
@@ -1651,7 +1651,7 @@ typedef struct multicast_outcome {
 /// All zero, with `struct_size` set: ready for multicast_invoke_with().
 ///
 /// @since 1.1
-#define MULTICAST_OUTCOME_INIT {(uint32_t)sizeof(multicast_outcome), 0, 0, 0, 0, 0, 0}
+#define MULTICAST_OUTCOME_INIT {sizeof(multicast_outcome), 0, 0, 0, 0, 0, 0}
 
 /// All zero, with `struct_size` set: ready for multicast_invoke_with().
 ///
@@ -1803,7 +1803,7 @@ typedef struct multicast_create_options {
 ///
 /// @since 1.1
 #define MULTICAST_CREATE_OPTIONS_INIT                                                            \
-  {(uint32_t)sizeof(multicast_create_options), MULTICAST_REENTRY_RECURSE, NULL, 0, 0, NULL, NULL, \
+  {sizeof(multicast_create_options), MULTICAST_REENTRY_RECURSE, NULL, 0, 0, NULL, NULL, \
    NULL, NULL, NULL, NULL}
 
 /// All defaults, with `struct_size` set.
@@ -1862,7 +1862,7 @@ typedef struct multicast_broadcaster_options {
 ///
 /// @since 1.0
 #define MULTICAST_BROADCASTER_OPTIONS_INIT \
-  {(uint32_t)sizeof(multicast_broadcaster_options), 0, {0}}
+  {sizeof(multicast_broadcaster_options), 0, {0}}
 
 /// All defaults, with `struct_size` set.
 ///
@@ -2164,7 +2164,7 @@ typedef struct multicast_transport {
 ///
 /// @since 1.1
 #define MULTICAST_TRANSPORT_INIT \
-  {(uint32_t)sizeof(multicast_transport), 0, NULL, NULL, NULL, NULL, NULL}
+  {sizeof(multicast_transport), 0, NULL, NULL, NULL, NULL, NULL}
 
 /// No functions, with `struct_size` set.
 ///
@@ -2353,7 +2353,7 @@ typedef struct multicast_watch {
 ///
 /// @since 1.1
 #define MULTICAST_WATCH_INIT \
-  {(uint32_t)sizeof(multicast_watch), 0, NULL, 0, NULL, NULL, NULL, 0, NULL}
+  {sizeof(multicast_watch), 0, NULL, 0, NULL, NULL, NULL, 0, NULL}
 
 /// All defaults, with `struct_size` set.
 ///
@@ -2416,7 +2416,7 @@ typedef struct multicast_token_stats {
 /// All zero, with `struct_size` set: ready for multicast_token_get_stats().
 ///
 /// @since 1.1
-#define MULTICAST_TOKEN_STATS_INIT {(uint32_t)sizeof(multicast_token_stats), 0, 0, 0, 0, 0, 0}
+#define MULTICAST_TOKEN_STATS_INIT {sizeof(multicast_token_stats), 0, 0, 0, 0, 0, 0}
 
 /// All zero, with `struct_size` set: ready for multicast_token_get_stats().
 ///
@@ -2531,7 +2531,7 @@ typedef struct multicast_allocator {
 /// No functions, to initialize a static or local struct.
 ///
 /// @since 1.0
-#define MULTICAST_ALLOCATOR_INIT {(uint32_t)sizeof(multicast_allocator), 0, NULL, NULL, NULL}
+#define MULTICAST_ALLOCATOR_INIT {sizeof(multicast_allocator), 0, NULL, NULL, NULL}
 
 /// No functions, with `struct_size` set.
 ///
@@ -2589,6 +2589,22 @@ MULTICAST_API multicast_status multicast_thread_prepare(void);
 /// Real time: no: gives memory to the system.
 /// @since 1.1
 MULTICAST_API int64_t multicast_trim(void);
+
+/// Memory that all modules of a process share. It is for the headers of other languages, which are
+/// compiled into the program and into each of its plug-ins: what there may be only one of is here,
+/// so that no plug-in has to stay for it. Programs need not call this function.
+///
+/// @param index  0 to 3: the C++ headers, with exceptions and without, for libstdc++ and for libc++.
+///               4 to 7: free, for headers to come.
+/// @param size   How many bytes are needed, at most 8192.
+/// @return The same address for the same index, aligned to 64 bytes; the memory is zero at first,
+///         and stays for the rest of the process. NULL: `index` or `size` is too large.
+///
+/// Ownership: the memory belongs to those that use this index.
+/// Cost:      O(1).
+/// Real time: yes.
+/// @since 1.1
+MULTICAST_API void *multicast_process_memory(uint32_t index, size_t size);
 
 #ifdef __cplusplus
 }

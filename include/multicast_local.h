@@ -154,7 +154,7 @@ typedef struct multicast_local_options {
 ///
 /// @since 1.1
 #define MULTICAST_LOCAL_OPTIONS_INIT \
-  {(uint32_t)sizeof(multicast_local_options), 0, {0}, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, {0}, \
+  {sizeof(multicast_local_options), 0, {0}, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, {0}, \
    NULL, NULL, NULL, NULL}
 
 /// All defaults, with `struct_size` set. `broadcaster` is still none.
@@ -398,7 +398,7 @@ typedef struct multicast_local_stats {
 ///
 /// @since 1.1
 #define MULTICAST_LOCAL_STATS_INIT \
-  {(uint32_t)sizeof(multicast_local_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
+  {sizeof(multicast_local_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
    0}
 
 /// All zero, with `struct_size` set: ready for multicast_local_get_stats().

@@ -194,7 +194,7 @@ typedef struct multicast_mqtt_options {
 ///
 /// @since 1.1
 #define MULTICAST_MQTT_OPTIONS_INIT \
-  {(uint32_t)sizeof(multicast_mqtt_options), 0, {0}, NULL, 0, 0, NULL, NULL, NULL, NULL, NULL, \
+  {sizeof(multicast_mqtt_options), 0, {0}, NULL, 0, 0, NULL, NULL, NULL, NULL, NULL, \
    NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, {0}, NULL, NULL, NULL, NULL}
 
 /// All defaults, with `struct_size` set. `broadcaster` is still none.
@@ -433,7 +433,7 @@ typedef struct multicast_mqtt_stats {
 ///
 /// @since 1.1
 #define MULTICAST_MQTT_STATS_INIT \
-  {(uint32_t)sizeof(multicast_mqtt_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+  {sizeof(multicast_mqtt_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
 /// All zero, with `struct_size` set: ready for multicast_mqtt_get_stats().
 ///

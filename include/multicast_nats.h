@@ -172,7 +172,7 @@ typedef struct multicast_nats_options {
 ///
 /// @since 1.1
 #define MULTICAST_NATS_OPTIONS_INIT \
-  {(uint32_t)sizeof(multicast_nats_options), 0, {0}, NULL, NULL, NULL, NULL, NULL, NULL, NULL, \
+  {sizeof(multicast_nats_options), 0, {0}, NULL, NULL, NULL, NULL, NULL, NULL, NULL, \
    NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, {0}, NULL, NULL, NULL}
 
 /// All defaults, with `struct_size` set. `broadcaster` is still none.
@@ -414,7 +414,7 @@ typedef struct multicast_nats_stats {
 ///
 /// @since 1.1
 #define MULTICAST_NATS_STATS_INIT \
-  {(uint32_t)sizeof(multicast_nats_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+  {sizeof(multicast_nats_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
 /// All zero, with `struct_size` set: ready for multicast_nats_get_stats().
 ///

@@ -8,6 +8,8 @@ __thread int32_t shims_create_error;
 shims_directory shims_directories[SHIMS_DIRECTORY_COUNT];
 const uint32_t shims_no_listener_flag = 0;
 shims_slot_pool shims_slot_pools[SHIMS_DIRECTORY_COUNT];
+_Alignas(64) unsigned char
+    shims_process_memory[SHIMS_PROCESS_MEMORY_COUNT][SHIMS_PROCESS_MEMORY_SIZE];
 
 shims_padded_stripe shims_stripes[SHIMS_STRIPE_COUNT];
 shims_padded_lock shims_locks[SHIMS_LOCK_COUNT];

@@ -108,4 +108,32 @@ TEST_CASE("threads make the keys of a dispatcher at once") {
   for (int i = 0; i < 200; ++i) REQUIRE(events.size(i) == 3);
 }
 
+TEST_CASE("a dispatcher is moved and swapped, with its signals") {
+  using dispatcher = mcast::dispatcher<int, void(int)>;
+  int sum = 0;
+  dispatcher a, b;
+  a.add(1, [&](int number) { sum += number; });
+  b.add(1, [&](int number) { sum += 100 * number; });
+  b.add(2, [](int) {});
+  mcast::signal<void(int)> *const signal = a.find(1);
+  std::swap(a, b);
+  CHECK(b.find(1) == signal);
+  CHECK(a.size(2) == 1);
+  b(1, 1);
+  a(1, 2);
+  CHECK(sum == 201);
+  dispatcher c(std::move(b));
+  CHECK(b.find(1) == nullptr);
+  b.add(1, [](int) {});
+  c(1, 1000);
+  CHECK(sum == 1201);
+  dispatcher *const same = &c;
+  c = std::move(*same);
+  CHECK(c.find(1) == signal);
+  b = std::move(c);
+  CHECK(b.find(1) == signal);
+  b(1, 10000);
+  CHECK(sum == 11201);
+}
+
 }  // namespace dispatchers_tests

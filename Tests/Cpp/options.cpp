@@ -297,3 +297,41 @@ TEST_CASE("many registrations are paused, and resumed in another order") {
   }
   CHECK(wrong == 0);
 }
+TEST_CASE("at_front is before all, however many there were") {
+  mcast::signal<void()> s, other;
+  std::string text;
+  const auto add = [&](char c) {
+    return s.add([&text, c] { text += c; }, mcast::at_front);
+  };
+  add('1');
+  // As after very many adds.
+  const mcast::registration last = other.add([] {}, mcast::priority(INT32_MAX));
+  CHECK(failure([&] { other.add([] {}, mcast::at_front); }) == MULTICAST_ERROR_LIMIT);
+  CHECK(other.size() == 1);
+  last.remove();
+  other.add([&] { text += 'o'; }, mcast::at_front);
+  add('2');
+  const mcast::registration high = s.add([&] { text += 'h'; }, mcast::priority(INT32_MAX - 1));
+  add('3');
+  high.remove();
+  s();
+  CHECK(text == "321");
+  CHECK(failure([&] { add('4'); }) == MULTICAST_ERROR_LIMIT);
+  other();
+  CHECK(text == "321o");
+}
+
+TEST_CASE("a scoped registration has the functions of other libraries") {
+  mcast::signal<void(int)> s;
+  mcast::scoped_connection c = s.connect([](int) {});
+  CHECK(c.connected());
+  CHECK(c.is_valid());
+  c.disconnect();
+  CHECK_FALSE(c.connected());
+  mcast::scoped_registration r = s.add([](int) {});
+  CHECK(r.remove() == MULTICAST_OK);
+  CHECK_FALSE(r);
+  CHECK(r.remove() == MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK(mcast::scoped_registration().remove() == MULTICAST_ERROR_INVALID_HANDLE);
+}
+

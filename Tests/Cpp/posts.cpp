@@ -15,6 +15,34 @@ TEST_CASE("what is posted is called once, in order, and destroyed") {
   CHECK(witness.use_count() == 1);
 }
 
+TEST_CASE("a queue runs while a condition holds") {
+  mcast::queue q;
+  int called = 0;
+  for (int i = 0; i < 5; ++i) q.post([&] { ++called; });
+  CHECK(q.run_while([&] { return called < 3; }) == 3);
+  CHECK(called == 3);
+  CHECK(q.statistics().pending == 2);
+  CHECK(q.run_while([] { return false; }) == 0);
+  q.post([&] { q.post([&] { ++called; }); });
+  CHECK(q.run_while([] { return true; }) == 4);
+  CHECK(called == 6);
+  // On this thread it is run, so a call that waits for another one makes it.
+  q.post([&] { called = q.post_and_wait([] { return 100; }); });
+  CHECK(q.run_while([] { return true; }) >= 1);
+  CHECK(called == 100);
+}
+
+TEST_CASE("a queue that runs while a condition holds may be destroyed") {
+  auto q = std::make_unique<mcast::queue>();
+  mcast::queue &run = *q;
+  bool is_over = false;
+  run.post([&] {
+    q.reset();
+    is_over = true;
+  });
+  CHECK(run.run_while([&] { return !is_over; }) == 1);
+}
+
 TEST_CASE("what is posted and not called is destroyed") {
   const auto witness = std::make_shared<int>();
   {

@@ -468,4 +468,71 @@ TEST_CASE("a callable may hide its operator new") {
   CHECK(called(s) == "a callable that is larger than a pointer");
 }
 
+TEST_CASE("an object with data and == is found by an equal one") {
+  struct adder {
+    int by;
+    int *sum;
+    void operator()(int) { *sum += by; }
+    bool operator==(const adder &other) const { return by == other.by && sum == other.sum; }
+  };
+  int sum = 0, other = 0;
+  mcast::signal<void(int)> s;
+  s.add(adder{1, &sum});
+  s.add(adder{2, &sum}, mcast::priority(1));
+  s.add(adder{1, &sum}, mcast::label("the second"));
+  s.add(adder{1, &other});
+  CHECK(s.contains(adder{2, &sum}));
+  CHECK_FALSE(s.contains(adder{3, &sum}));
+  const mcast::removal two = s.remove(adder{1, &sum});
+  CHECK(two.count() == 2);
+  CHECK(two == MULTICAST_OK);
+  CHECK(s.remove(adder{1, &sum}) == MULTICAST_ERROR_NOT_FOUND);
+  s(0);
+  CHECK(sum == 2);
+  CHECK(other == 1);
+  CHECK(mcast::signal<void(int)>().remove(adder{1, &sum}) == MULTICAST_ERROR_NOT_FOUND);
+}
+
+TEST_CASE("an object with == that gets its registration is found, and may be in a queue") {
+  struct remover {
+    long key[2];
+    void operator()(mcast::registration r, int) const { r.remove(); }
+    bool operator==(const remover &other) const { return key[0] == other.key[0]; }
+  };
+  mcast::signal<void(int)> s;
+  mcast::queue q;
+  s.add_extended(remover{{1, 2}});
+  s.add_extended(remover{{2, 2}}, mcast::on(q));
+  CHECK(s.remove(remover{{2, 5}}) == MULTICAST_OK);
+  CHECK(s.size() == 1);
+  CHECK(s.remove(remover{{1, 7}}).count() == 1);
+}
+
+TEST_CASE("what == throws reaches the one that removes") {
+  struct thrower {
+    long data[2];
+    void operator()() const {}
+    bool operator==(const thrower &) const { throw std::runtime_error("=="); }
+  };
+  mcast::signal<void()> s;
+  s.add(thrower{});
+  CHECK_THROWS_AS(s.remove(thrower{}), std::runtime_error);
+  CHECK(s.size() == 1);
+}
+
+TEST_CASE("an object with == removes itself inside of its call") {
+  struct self {
+    mcast::signal<void()> *s;
+    multicast_status *status;
+    void operator()() const { *status = s->remove(*this).status(); }
+    bool operator==(const self &other) const { return s == other.s; }
+  };
+  mcast::signal<void()> s;
+  multicast_status status = MULTICAST_OK;
+  s.add(self{&s, &status});
+  s();
+  CHECK(status == MULTICAST_PENDING);
+  CHECK(s.empty());
+}
+
 }  // namespace removal_tests

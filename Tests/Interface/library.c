@@ -31,6 +31,28 @@ TEST(status_texts_of_other_numbers_are_not_null) {
              "not a status of this library");
 }
 
+TEST(process_memory_has_one_address_for_each_index) {
+  unsigned char *all[8];
+  for (uint32_t i = 0; i < 8; ++i) {
+    all[i] = multicast_process_memory(i, 8192);
+    CHECK(all[i] != NULL);
+    CHECK_EQ((uintptr_t)all[i] % 64, 0);
+    CHECK(multicast_process_memory(i, 0) == all[i]);
+    for (size_t byte = 0; byte < 8192; ++byte) CHECK_EQ(all[i][byte], 0);
+  }
+  for (size_t i = 0; i < 8; ++i) memset(all[i], (int)i + 1, 8192);
+  for (size_t i = 0; i < 8; ++i) {
+    for (size_t byte = 0; byte < 8192; ++byte) CHECK_EQ(all[i][byte], i + 1);
+  }
+}
+
+TEST(process_memory_beyond_the_limits_is_null) {
+  CHECK(multicast_process_memory(8, 1) == NULL);
+  CHECK(multicast_process_memory(UINT32_MAX, 1) == NULL);
+  CHECK(multicast_process_memory(0, 8193) == NULL);
+  CHECK(multicast_process_memory(0, SIZE_MAX) == NULL);
+}
+
 /* The negative result of a function that counts has 64 bits. */
 TEST(status_texts_are_those_of_all_64_bits) {
   int64_t count = multicast_count((multicast)MULTICAST_NONE);

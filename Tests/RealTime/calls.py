@@ -12,7 +12,7 @@ import header  # noqa: E402
 
 GIVES_BACK_MEMORY = "multicast_destroy"
 BY_NAME = {"name": '"name"', "event": "1", "payload": "payload", "size": "sizeof payload",
-           "context": "NULL", "out": "NULL", "capacity": "0", "max": "0", "status": "0"}
+           "context": "NULL", "out": "NULL", "capacity": "0", "max": "0", "status": "0", "index": "0"}
 BY_TYPE = {"multicast": "target", "multicast_token": "token", "multicast_queue": "queue",
            "multicast_lifetime": "lifetime", "multicast_broadcaster": "broadcaster",
            "multicast_visitor": "visit"}

@@ -123,11 +123,12 @@ class call_range<void(Args...), Given...> {
 
   explicit call_range(multicast target, Given &&...given)
       : call_range(target, std::index_sequence_for<Args...>(), std::forward<Given>(given)...) {}
-  template <size_t... I>
-  call_range(multicast target, std::index_sequence<I...>, Given &&...given)
-      : held_(std::forward<Given>(given)...), here_(std::in_place, std::get<I>(held_).pass()...) {
+  template <size_t... Index>
+  call_range(multicast target, std::index_sequence<Index...>, Given &&...given)
+      : held_(std::forward<Given>(given)...),
+        here_(std::in_place, std::get<Index>(held_).pass()...) {
     if (target.id == 0) return;
-    detail::check(multicast_enumerate(target, note, this));
+    detail::ensure(multicast_enumerate(target, note, this));
     rethrow();
   }
 
@@ -157,7 +158,7 @@ class call_range<void(Args...), Given...> {
     const int64_t called = multicast_token_visit(tokens_[next_], call, this);
     rethrow();
     // It may have been removed.
-    if (called != MULTICAST_ERROR_INVALID_HANDLE) detail::check(called);
+    if (called != MULTICAST_ERROR_INVALID_HANDLE) detail::ensure(called);
   }
   void pass() noexcept {
     if (has_next()) ++next_;

@@ -37,6 +37,7 @@ class connectable {
   registration add(Given &&...given) const {
     return target_->add(std::forward<Given>(given)...);
   }
+  detail::use_static_cast_to_name_one_overloaded_function add(...) const = delete;
   /// The same as signal::add<method>().
   ///
   /// @param given  As signal::add<method>().

@@ -11,6 +11,7 @@
 #include <stdexcept>
 
 #include "detail/config.hpp"
+#include "detail/process_data.hpp"
 
 namespace MULTICAST_HPP_NAMESPACE {
 
@@ -46,16 +47,13 @@ using exception_handler = void (*)(std::exception_ptr) noexcept;
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-// Exported, so that all parts of a program share one, even if they hide their symbols.
-MULTICAST_API inline std::atomic<exception_handler> handler{nullptr};
-
 #if MULTICAST_HPP_EXCEPTIONS
 [[noreturn]] inline void fail(int64_t status) {
   if (status == MULTICAST_ERROR_OUT_OF_MEMORY) throw std::bad_alloc();
   throw error(static_cast<multicast_status>(status));
 }
 #else
-inline thread_local multicast_status last_failure = MULTICAST_OK;
+MULTICAST_HPP_LOCAL inline thread_local multicast_status last_failure = MULTICAST_OK;
 inline void fail(int64_t status) noexcept {
   last_failure = static_cast<multicast_status>(status);
 }
@@ -71,12 +69,12 @@ namespace MULTICAST_HPP_NAMESPACE {
 /// @param handler  Called on the thread of that call; nullptr: std::terminate, the default.
 /// @return The previous handler.
 ///
-/// Threads:   any. There is one handler in the process; a plugin opened with dlopen() may have its
-///            own.
+/// Threads:   any. There is one handler in the process. A plug-in that has set one of its own sets another
+///            before it is closed.
 /// Cost:      O(1), no lock.
 /// @since 1.0
 inline exception_handler set_exception_handler(exception_handler handler) noexcept {
-  return detail::handler.exchange(handler);
+  return detail::process().handler.exchange(handler);
 }
 
 #if !MULTICAST_HPP_EXCEPTIONS

@@ -153,9 +153,7 @@ class groups {
       detail::fail(MULTICAST_ERROR_LIMIT);
       chosen = 0;
     }
-    entry &made = entries_[key];
-    made.priority = static_cast<int32_t>(chosen);
-    return made;
+    return entries_.emplace_hint(next, key, entry{static_cast<int32_t>(chosen), {}})->second;
   }
   /// At the ends a part of the room that is left, which becomes smaller with the number of groups:
   /// so there is room for many keys in order, and also between them.

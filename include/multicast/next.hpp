@@ -58,7 +58,7 @@ class [[nodiscard]] next_invocation {
   /// @since 1.1
   template <typename Target>
   next_invocation(const Target &target, options how)
-      : arrival_(std::make_shared<detail::arrived_arguments<Args...>>(how.queue)) {
+      : arrival_(new detail::arrived_arguments<Args...>(how.queue)) {
     how.queue = {};
     how.once = how.no_replay = true;
     token_ = target.add(detail::arriving<Args...>(arrival_), how).token();
@@ -84,7 +84,7 @@ class [[nodiscard]] next_invocation {
   /// Threads:   sleeps. Do not hold a lock that the invoker needs.
   /// Cost:      a wait.
   /// @since 1.1
-  std::optional<arguments> wait() { return wait_for(std::chrono::nanoseconds::max()); }
+  std::optional<arguments> wait() { return wait_for((std::chrono::nanoseconds::max)()); }
   /// Waits for the invocation, at most for a given time.
   ///
   /// @param timeout  On the monotonic clock; zero or less: no waiting.

@@ -4,7 +4,6 @@
 #ifndef MULTICAST_OPTIONS_HPP
 #define MULTICAST_OPTIONS_HPP
 
-#include <atomic>
 #include <cstdint>
 #include <type_traits>
 
@@ -102,7 +101,9 @@ struct basic_options {
   /// small as a pointer are equal if all their parts are (default: false).
   /// @since 1.1
   bool unique = false;
-  /// Before all delegates that are there, whatever `priority` is (default: false).
+  /// Before all delegates that are there, whatever `priority` is. Each of these has a priority of its
+  /// own, above that of the first delegate: MULTICAST_ERROR_LIMIT after 2^30 of them, if there was
+  /// one at any time (default: false).
   /// @since 1.1
   bool at_front = false;
   /// Higher is invoked first; below 2^30 (default: 0).
@@ -183,9 +184,6 @@ template <typename Queue>
 struct is_options<basic_options<Queue>> : std::true_type {};
 template <>
 struct is_options<queued_options> : std::true_type {};
-
-/// Rises with each delegate that is added in front of all others.
-MULTICAST_API inline std::atomic<int32_t> front{1 << 30};
 
 }  // namespace mcast::detail
 
@@ -280,23 +278,29 @@ inline options label(const char *label) noexcept {
 }
 /// Called at most once: `add(f, mcast::once | mcast::on(loop))`.
 /// @since 1.1
-inline constexpr options once = detail::changed([](options &how) { how.once = true; });
+MULTICAST_HPP_LOCAL inline constexpr options once =
+    detail::changed([](options &how) { how.once = true; });
 /// Only the newest of its calls stays in the queue.
 /// @since 1.1
-inline constexpr options latest = detail::changed([](options &how) { how.latest = true; });
+MULTICAST_HPP_LOCAL inline constexpr options latest =
+    detail::changed([](options &how) { how.latest = true; });
 /// Equal delegates are removed first; see basic_options::unique.
 /// @since 1.1
-inline constexpr options unique = detail::changed([](options &how) { how.unique = true; });
+MULTICAST_HPP_LOCAL inline constexpr options unique =
+    detail::changed([](options &how) { how.unique = true; });
 /// Before all delegates that are there.
 /// @since 1.1
-inline constexpr options at_front = detail::changed([](options &how) { how.at_front = true; });
+MULTICAST_HPP_LOCAL inline constexpr options at_front =
+    detail::changed([](options &how) { how.at_front = true; });
 /// After all delegates with another priority, groups included, as delegates without a group are in
 /// Boost.Signals2; then by order of addition.
 /// @since 1.1
-inline constexpr options at_back = detail::changed([](options &how) { how.priority = INT32_MIN; });
+MULTICAST_HPP_LOCAL inline constexpr options at_back =
+    detail::changed([](options &how) { how.priority = INT32_MIN; });
 /// Gets no replay; see policies::replay.
 /// @since 1.1
-inline constexpr options no_replay = detail::changed([](options &how) { how.no_replay = true; });
+MULTICAST_HPP_LOCAL inline constexpr options no_replay =
+    detail::changed([](options &how) { how.no_replay = true; });
 
 }  // namespace mcast
 

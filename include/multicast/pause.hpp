@@ -63,11 +63,11 @@ class [[nodiscard]] scoped_pause {
     if (id == 0) return;
     detail::pauses &all = detail::all_pauses();
     const detail::process_lock lock(detail::guarded::pauses);
-    detail::pauses::entry &found = *all.entries.find(id);
+    detail::pauses::entry &found = all.entries[id];  // it is there
     if (--found.count > 0) return;
     if (is_signal_) {
       detail::alike(id).fetch_sub(1);
-      detail::paused_signals.fetch_sub(1);
+      detail::process().paused_signals.fetch_sub(1);
     } else if (!found.is_kept) {
       static_cast<void>(multicast_token_resume({id}));
     }
@@ -85,7 +85,7 @@ class [[nodiscard]] scoped_pause {
     if (entry.count++ > 0) return;
     if (is_signal) {
       detail::alike(id).fetch_add(1);
-      detail::paused_signals.fetch_add(1);
+      detail::process().paused_signals.fetch_add(1);
     } else {
       entry.is_kept = registration(multicast_token{id}).is_paused();
       static_cast<void>(multicast_token_pause({id}));

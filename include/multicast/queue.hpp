@@ -67,8 +67,32 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
   /// Cost:      as multicast_queue_run().
   /// @since 1.0
   size_t run(size_t max = 0) {
-    runner_.set(detail::this_thread);
+    runner_.set(detail::this_thread());
     return detail::count(multicast_queue_run(handle_, max));
+  }
+
+  /// Makes queued calls, oldest first, as long as a condition holds.
+  ///
+  /// @param condition  Asked before each call, without arguments. Where it does not hold, the calls
+  ///                   that are left wait on. With a time, for instance, or a counter.
+  /// @return How many calls were made; 0, too, if none waits.
+  ///
+  /// Errors:    those of multicast_queue_run(); what the condition throws.
+  /// Threads:   as run().
+  /// Reentry:   a delegate may run the queue.
+  /// Cost:      as multicast_queue_run() for each call.
+  /// @since 1.1
+  template <typename F>
+  size_t run_while(F &&condition) {
+    const multicast_queue here = handle_;  // a call may destroy this object
+    runner_.set(detail::this_thread());
+    size_t made = 0;
+    while (condition()) {
+      const size_t now = detail::count(multicast_queue_run(here, 1));
+      if (now == 0) break;
+      made += now;
+    }
+    return made;
   }
 
   /// Waits until a call is queued.
@@ -80,7 +104,7 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
   /// Threads:   sleeps; not for a queue with a thread of its own.
   /// Cost:      as multicast_queue_wait().
   /// @since 1.0
-  size_t wait(std::chrono::nanoseconds timeout = std::chrono::nanoseconds::max()) {
+  size_t wait(std::chrono::nanoseconds timeout = (std::chrono::nanoseconds::max)()) {
     const int64_t result = multicast_queue_wait(handle_, detail::nanoseconds(timeout));
     return result == MULTICAST_ERROR_TIMEOUT ? 0 : detail::count(result);
   }
@@ -178,7 +202,7 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
   /// Cost:      starts a thread.
   /// @since 1.0
   void start() {
-    if (detail::check(multicast_queue_start(handle_)) == MULTICAST_OK) runner_.set(0);
+    if (detail::ensure(multicast_queue_start(handle_)) == MULTICAST_OK) runner_.set(0);
   }
   /// Ends the queue's own thread. Calls that wait stay in the queue.
   ///
@@ -199,7 +223,7 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
   /// @since 1.0
   multicast_queue_stats statistics() const {
     multicast_queue_stats result = MULTICAST_QUEUE_STATS_INIT;
-    detail::check(multicast_queue_get_stats(handle_, &result));
+    detail::ensure(multicast_queue_get_stats(handle_, &result));
     return result;
   }
 
@@ -232,7 +256,7 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
     how.flags = flags;
     how.release = detail::task::release;
     how.payload = given.release();  // the library owns it from here on
-    return detail::check(multicast_invoke_with(target, &how, outcome));
+    return detail::ensure(multicast_invoke_with(target, &how, outcome));
   }
   [[noreturn]] static void give_up(multicast_status status) {
     detail::fail(status);

@@ -132,7 +132,7 @@ class registration {
   /// @since 1.1
   call_statistics statistics() const {
     multicast_token_stats stats = MULTICAST_TOKEN_STATS_INIT;
-    detail::check(multicast_token_get_stats(token_, &stats));
+    detail::ensure(multicast_token_get_stats(token_, &stats));
     return {stats.calls, detail::duration(stats.total_ns), detail::duration(stats.longest_ns),
             stats.queued, stats.dropped};
   }
@@ -221,13 +221,44 @@ class [[nodiscard]] scoped_registration
   /// Cost:      O(1), no call.
   /// @since 1.0
   registration get() const noexcept { return registration(handle_); }
+  /// Removes the delegate now, as registration::remove() does.
+  ///
+  /// @return As registration::remove().
+  ///
+  /// Threads:   as registration::remove().
+  /// Reentry:   inside a call of it: MULTICAST_PENDING. The destructor then waits for this call, if
+  ///            that is not inside of it, too.
+  /// Cost:      as registration::remove().
+  /// @since 1.1
+  multicast_status remove() const noexcept { return get().remove(); }
+  /// The same as remove().
+  ///
+  /// @return As remove().
+  ///
+  /// Cost:      as remove().
+  /// @since 1.1
+  auto disconnect() const noexcept { return remove(); }
   /// Whether the registration is live.
   ///
   /// @return registration::is_valid().
   ///
   /// Cost:      as registration::is_valid().
   /// @since 1.1
-  explicit operator bool() const noexcept { return get().is_valid(); }
+  bool is_valid() const noexcept { return get().is_valid(); }
+  /// The same as is_valid().
+  ///
+  /// @return is_valid().
+  ///
+  /// Cost:      as is_valid().
+  /// @since 1.1
+  bool connected() const noexcept { return is_valid(); }
+  /// The same as is_valid().
+  ///
+  /// @return is_valid().
+  ///
+  /// Cost:      as is_valid().
+  /// @since 1.1
+  explicit operator bool() const noexcept { return is_valid(); }
   /// Gives up the registration: it stays.
   ///
   /// @return The registration.

@@ -162,15 +162,15 @@ class result_range<R(Args...), Given...> {
   /// Binds the delegates. Their calls begin later.
   explicit result_range(multicast target, Given &&...given)
       : result_range(target, std::index_sequence_for<Args...>(), std::forward<Given>(given)...) {}
-  template <size_t... I>
-  result_range(multicast target, std::index_sequence<I...>, Given &&...given)
+  template <size_t... Index>
+  result_range(multicast target, std::index_sequence<Index...>, Given &&...given)
       : held_(std::forward<Given>(given)...),
-        arguments_(std::get<I>(held_).pass()...),
+        arguments_(std::get<Index>(held_).pass()...),
         target_(target) {
     arguments_.where.thrown = &thrown_;
     if (target.id == 0) return;
     all_.reserve(detail::count(multicast_count(target)));
-    detail::check(multicast_visit(target, note, this));
+    detail::ensure(multicast_visit(target, note, this));
     rethrow();
   }
 
@@ -195,7 +195,7 @@ class result_range<R(Args...), Given...> {
         const int64_t called = multicast_token_visit(each.token, call, this);
         rethrow();
         // It may have been removed.
-        if (called != MULTICAST_ERROR_INVALID_HANDLE) detail::check(called);
+        if (called != MULTICAST_ERROR_INVALID_HANDLE) detail::ensure(called);
       }
       if (each.made.is_there()) return true;
     }

@@ -53,7 +53,8 @@ enum class step {
 /// Reentry:   delegates may call anything, and destroy this object.
 /// @since 1.1
 template <typename R, typename... Args>
-class signal<R(Args...)> : public detail::basic_signal<R, Args...> {
+class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
+                           private detail::refused_arguments<sizeof...(Args) != 0> {
   static_assert(!std::is_rvalue_reference_v<R>, "a result is a value or an lvalue reference");
   using base = detail::basic_signal<R, Args...>;
   using frame = typename base::frame;
@@ -62,6 +63,13 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...> {
 
  public:
   using base::base;
+  using detail::refused_arguments<sizeof...(Args) != 0>::operator();
+  constexpr signal() noexcept = default;
+  signal(const signal &) = delete;  // pass a signal by reference, or move it
+  signal &operator=(const signal &) = delete;
+  signal(signal &&) noexcept = default;
+  signal &operator=(signal &&) noexcept = default;
+  ~signal() = default;
 
   /// A result as it is kept: a reference as a `std::reference_wrapper`.
   /// @since 1.1
@@ -197,7 +205,7 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...> {
         },
         &both);
     if (thrown) detail::rethrow(thrown);
-    return detail::check(visited) >= 0 && agreed;
+    return detail::ensure(visited) >= 0 && agreed;
   }
 
   /// Passes each result to a function, before the next delegate is called.

@@ -79,12 +79,22 @@ class signal {
 /// A signal whose delegates return nothing, or whose results are ignored.
 /// @since 1.0
 template <typename... Args>
-class signal<void(Args...)> : public detail::basic_signal<void, Args...> {
+class signal<void(Args...)> : public detail::basic_signal<void, Args...>,
+                              private detail::refused_arguments<sizeof...(Args) != 0> {
   using base = detail::basic_signal<void, Args...>;
+  using refused = detail::refused_arguments<sizeof...(Args) != 0>;
   using frame = typename base::frame;
 
  public:
   using base::base;
+  using refused::invoke;
+  using refused::operator();
+  constexpr signal() noexcept = default;
+  signal(const signal &) = delete;  // pass a signal by reference, or move it
+  signal &operator=(const signal &) = delete;
+  signal(signal &&) noexcept = default;
+  signal &operator=(signal &&) noexcept = default;
+  ~signal() = default;
 
   /// Calls every delegate, by priority, then by order of addition, as multicast_invoke() does.
   ///
@@ -105,12 +115,12 @@ class signal<void(Args...)> : public detail::basic_signal<void, Args...> {
     return send<detail::is_kept<Args>...>(nullptr, nullptr,
                                           static_cast<detail::passed<Args>>(arguments)...);
   }
-  template <typename Always = void,
-            std::enable_if_t<detail::is_any_movable<Always, Args...>, int> = 0>
-  int64_t invoke(typename detail::given_away<Args, Always>::type... arguments) const {
+  template <typename Later = void,
+            std::enable_if_t<detail::is_any_movable<Later, Args...>, int> = 0>
+  int64_t invoke(typename detail::given_away<Args, Later>::type... arguments) const {
     return send<detail::is_movable<Args>()...>(
         nullptr, nullptr,
-        static_cast<typename detail::given_away<Args, Always>::type>(arguments)...);
+        static_cast<typename detail::given_away<Args, Later>::type>(arguments)...);
   }
   template <typename... Given,
             std::enable_if_t<detail::is_mixed<std::tuple<Given...>, Args...>::value, int> = 0>
@@ -128,11 +138,11 @@ class signal<void(Args...)> : public detail::basic_signal<void, Args...> {
   void operator()(detail::passed<Args>... arguments) const {
     static_cast<void>(invoke(static_cast<detail::passed<Args>>(arguments)...));
   }
-  template <typename Always = void,
-            std::enable_if_t<detail::is_any_movable<Always, Args...>, int> = 0>
-  void operator()(typename detail::given_away<Args, Always>::type... arguments) const {
+  template <typename Later = void,
+            std::enable_if_t<detail::is_any_movable<Later, Args...>, int> = 0>
+  void operator()(typename detail::given_away<Args, Later>::type... arguments) const {
     static_cast<void>(
-        invoke(static_cast<typename detail::given_away<Args, Always>::type>(arguments)...));
+        invoke(static_cast<typename detail::given_away<Args, Later>::type>(arguments)...));
   }
   template <typename... Given,
             std::enable_if_t<detail::is_mixed<std::tuple<Given...>, Args...>::value, int> = 0>

@@ -21,13 +21,6 @@
 #include "registration.hpp"
 #include "signal.hpp"
 
-namespace MULTICAST_HPP_NAMESPACE::detail {
-
-/// How many calls were recorded by all spies: MULTICAST_API, as `handler`.
-MULTICAST_API inline std::atomic<uint64_t> spied{0};
-
-}  // namespace mcast::detail
-
 namespace MULTICAST_HPP_NAMESPACE {
 
 /// A call that a spy has recorded.
@@ -155,14 +148,15 @@ class spy<signal<void(Args...)>> {
   registration get() const noexcept { return registration_.get(); }
 
  private:
-  static constexpr std::chrono::nanoseconds longest = std::chrono::hours(24 * 365);
+  MULTICAST_HPP_LOCAL static constexpr std::chrono::nanoseconds longest =
+      std::chrono::hours(24 * 365);
 
   void record(detail::passed<Args>... given) {
     call made{{detail::keeping<detail::value<Args>>::keep(given)...},
               std::this_thread::get_id(),
               0};
     const std::lock_guard<std::mutex> lock(mutex_);
-    made.order = ++detail::spied;
+    made.order = ++detail::process().spied;
     calls_.push_back(std::move(made));
     changed_.notify_all();
   }

@@ -21,7 +21,7 @@ using weak_of = std::enable_if_t<std::is_base_of_v<Made, Weak>, Made>;
 template <typename Weak, typename = void>
 inline constexpr bool is_weak = false;
 template <typename Weak>
-inline constexpr bool
+MULTICAST_HPP_LOCAL inline constexpr bool
     is_weak<Weak, std::void_t<weak_of<Weak>, decltype(std::declval<const Weak &>().expired()),
                               decltype(std::declval<const Weak &>().owner_before(
                                   std::declval<const Weak &>()))>> = true;

@@ -142,7 +142,7 @@ class [[nodiscard]] watch {
     if (how.listener_warning) given.listener_warning = pass<&watch_options::listener_warning>;
     detail::watched &all = detail::all_watched();
     const uintptr_t number =
-        all.add(target.id, std::make_shared<const watch_options>(std::move(how)));
+        all.add(target.id, detail::watched::functions(new watch_options(std::move(how))));
     if (number == 0) return detail::fail(MULTICAST_ERROR_STATE);
     given.context = reinterpret_cast<void *>(number);
     const multicast_status status = multicast_set_watch(target, &given);

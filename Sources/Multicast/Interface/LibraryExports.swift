@@ -34,6 +34,11 @@ public func multicast_thread_prepare() -> multicast_status { ThreadRegistry.prep
 @_cdecl("multicast_trim") @implementation
 public func multicast_trim() -> Int64 { Int64(Trim.run()) }
 
+@_cdecl("multicast_process_memory") @implementation
+public func multicast_process_memory(_ index: UInt32, _ size: Int) -> UnsafeMutableRawPointer? {
+  shims_get_process_memory(index, size)
+}
+
 @_cdecl("multicast_set_watch") @implementation
 public func multicast_set_watch(
   _ target: multicast, _ watch: UnsafePointer<multicast_watch>?

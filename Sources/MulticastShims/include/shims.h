@@ -139,6 +139,16 @@ static inline shims_directory *shims_get_directory(size_t index) {
 extern SHIMS_HIDDEN const uint32_t shims_no_listener_flag;
 static inline const uint32_t *shims_get_no_listener_flag(void) { return &shims_no_listener_flag; }
 
+// What multicast_process_memory() returns. Pages that nobody uses take no memory.
+#define SHIMS_PROCESS_MEMORY_COUNT 8
+#define SHIMS_PROCESS_MEMORY_SIZE 8192
+extern SHIMS_HIDDEN _Alignas(64) unsigned char
+    shims_process_memory[SHIMS_PROCESS_MEMORY_COUNT][SHIMS_PROCESS_MEMORY_SIZE];
+static inline void *shims_get_process_memory(uint32_t index, size_t size) {
+  if (index >= SHIMS_PROCESS_MEMORY_COUNT || size > SHIMS_PROCESS_MEMORY_SIZE) return NULL;
+  return shims_process_memory[index];
+}
+
 static inline void *shims_get_words(shims_directory *directory) { return directory->words; }
 static inline shims_slab *shims_get_slab(shims_directory *directory, uint32_t slab) {
   return &directory->slabs[slab];

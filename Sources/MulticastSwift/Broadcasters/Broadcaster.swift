@@ -73,8 +73,10 @@ public final class Broadcaster: Sendable {
   /// - Parameters:
   ///   - type: The protocol.
   ///   - body: Called with each observer.
+  /// - Returns: How many were called, or are to be called at their places.
   /// - Complexity: O(observers of the protocol).
-  public func notify<P: Sendable>(_ type: P.Type, _ body: @escaping @Sendable (P) -> Void) {
+  @discardableResult
+  public func notify<P: Sendable>(_ type: P.Type, _ body: @escaping @Sendable (P) -> Void) -> Int {
     observers(of: type).notify(body)
   }
 
@@ -84,10 +86,12 @@ public final class Broadcaster: Sendable {
   /// - Parameters:
   ///   - type: The protocol.
   ///   - body: Called with each observer.
+  /// - Returns: How many are to be called.
   /// - Complexity: O(observers of the protocol).
+  @discardableResult
   public func notify<P: Sendable>(
     _ type: P.Type, onMainActor body: @escaping @MainActor (P) -> Void
-  ) {
+  ) -> Int {
     observers(of: type).invoke(on: .main, body)
   }
 
@@ -98,10 +102,12 @@ public final class Broadcaster: Sendable {
   ///   - type: The protocol.
   ///   - isolation: The actor of the caller: `body` runs there.
   ///   - body: Called with each observer.
+  /// - Returns: How many were called.
   /// - Complexity: O(observers of the protocol).
+  @discardableResult
   public func notifyAsync<P: Sendable>(
     _ type: P.Type, isolation: isolated (any Actor)? = #isolation, _ body: (P) async -> Void
-  ) async {
+  ) async -> Int {
     await observers(of: type).invokeAsync(body)
   }
 

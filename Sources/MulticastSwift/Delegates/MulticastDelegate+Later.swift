@@ -53,21 +53,24 @@ extension MulticastDelegate where P: Sendable {
   /// A delegate that is removed or paused before its call begins is not called.
   ///
   /// - Parameter body: Called with each delegate.
+  /// - Returns: How many were called, or are to be called at their places. A delegate whose
+  ///   ``Delivery`` has no room does not count.
   /// - Complexity: O(delegates).
-  public func notify(_ body: @escaping @Sendable (P) -> Void) {
-    guard let places = extras.load()?.places else {
-      invoke(body)
-      return
-    }
-    visit { delegate in
+  @discardableResult
+  public func notify(_ body: @escaping @Sendable (P) -> Void) -> Int {
+    guard let places = extras.load()?.places else { return invoke(body) }
+    var refused = 0
+    let visited = visit { delegate in
       let registration = Registration(Multicast.Token.current)
       if let place = places.place(of: registration) {
-        _ = place.perform(for: registration) { Self.visit(registration, body) }
+        let isTaken = place.perform(for: registration) { Self.visit(registration, body) }
+        if !isTaken { refused += 1 }
       } else {
         body(delegate)
       }
       return true
     }
+    return visited - refused
   }
 
   /// Calls the delegates later, on a queue: the current delegates, except delegates that are
@@ -76,12 +79,15 @@ extension MulticastDelegate where P: Sendable {
   /// - Parameters:
   ///   - queue: The queue. Each invocation is one block, so a serial queue executes them in order.
   ///   - body: Called with each delegate.
+  /// - Returns: How many are to be called.
   /// - Complexity: O(delegates).
   @_disfavoredOverload
-  public func invoke(on queue: DispatchQueue, _ body: @escaping @Sendable (P) -> Void) {
+  @discardableResult
+  public func invoke(on queue: DispatchQueue, _ body: @escaping @Sendable (P) -> Void) -> Int {
     let registrations = registrations()
-    if registrations.isEmpty { return }
+    if registrations.isEmpty { return 0 }
     queue.async { for registration in registrations { Self.visit(registration, body) } }
+    return registrations.count
   }
 
   /// Calls the delegates later, on the main actor, as ``invoke(on:_:)-(DispatchQueue,_)`` does.
@@ -89,8 +95,10 @@ extension MulticastDelegate where P: Sendable {
   /// - Parameters:
   ///   - place: `.main`.
   ///   - body: Called with each delegate.
+  /// - Returns: How many are to be called.
   /// - Complexity: O(delegates).
-  public func invoke(on place: MainPlace, _ body: @escaping @MainActor (P) -> Void) {
+  @discardableResult
+  public func invoke(on place: MainPlace, _ body: @escaping @MainActor (P) -> Void) -> Int {
     invoke(on: DispatchQueue.main) { delegate in MainActor.assumeIsolated { body(delegate) } }
   }
 

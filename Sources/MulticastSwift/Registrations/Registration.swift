@@ -35,7 +35,7 @@ public struct Registration: Hashable, Sendable {
   /// The core's description of it; nil if it was removed.
   private var described: Multicast.Registration? {
     var registration = Multicast.Registration.default
-    let status = token.get(&registration)
+    let status = token.getRegistration(&registration)
     return status == .ok ? registration : nil
   }
 

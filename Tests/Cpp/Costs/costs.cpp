@@ -116,7 +116,7 @@ struct {
   void (*run)(size_t size);
 } const all[] = {{"add_with_object", add_with_object}, {"remove_with_object", remove_with_object},
                  {"method_of_object", method_of_object}, {"remove_object", remove_object},
-                 {"is_live", is_live}, {"size_beside_tracked", size_beside_tracked}};
+                 {"is_valid", is_valid}, {"size_beside_tracked", size_beside_tracked}};
 
 }  // namespace
 

@@ -251,3 +251,38 @@ void spy_and_result(mcast::signal<int(int)> &s, mcast::signal<void(int)> &t) {
   const mcast::spy seen(t);
   static_cast<void>(s);
 }
+
+struct with_overloads {
+  void hear(int) {}
+  void hear(double) {}
+};
+
+// error: use_static_cast_to_name_one_overloaded_function|call to deleted member function 'add'
+void overloaded_method(mcast::signal<void(int)> &s, with_overloads &o) {
+  s.add(o, &with_overloads::hear);  // refused
+  s.add(o, static_cast<void (with_overloads::*)(int)>(&with_overloads::hear));
+}
+
+// error: use_static_cast_to_name_one_overloaded_function|call to deleted member function 'add'
+void overloaded_method_by_a_view(mcast::signal<void(int)> &s, with_overloads &o) {
+  s.connectable().add(o, &with_overloads::hear);  // refused
+  s.connectable().add(o, static_cast<void (with_overloads::*)(int)>(&with_overloads::hear));
+}
+
+// error: these_are_not_the_arguments_of_the_signal|call to deleted function call operator
+void wrong_arguments(mcast::signal<void(int, const char *)> &s) {
+  s("text", 3);  // refused
+  s(3, "text");
+}
+
+// error: these_are_not_the_arguments_of_the_signal|call to deleted function call operator
+void wrong_arguments_with_results(mcast::signal<int(int)> &s) {
+  s("text");  // refused
+  s(3);
+}
+
+// error: use of deleted function .*signal\(const|call to deleted constructor of .*signal
+void copied_signal(mcast::signal<void(int)> &s) {
+  mcast::signal<void(int)> refused(s);  // refused
+  mcast::signal<void(int)> moved(std::move(s));
+}

@@ -12,7 +12,6 @@ let package = Package(
       name: "MulticastTests",
       dependencies: [
         .product(name: "multicast", package: "multicast"),
-        .product(name: "CMulticast", package: "multicast"),
       ]
     )
   ]

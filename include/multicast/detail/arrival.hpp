@@ -113,7 +113,8 @@ class arrival : public std::enable_shared_from_this<arrival> {
   std::exception_ptr thrown_;
 
  private:
-  static constexpr std::chrono::nanoseconds longest = std::chrono::hours(24 * 365);
+  MULTICAST_HPP_LOCAL static constexpr std::chrono::nanoseconds longest =
+      std::chrono::hours(24 * 365);
 
   /// With the lock. The coroutine to resume here; with a queue only whether there is one.
   continuation finish() noexcept {

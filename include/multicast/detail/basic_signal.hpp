@@ -24,6 +24,22 @@ class connectable;
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
+// Its name is in the first line of the compiler's message where no other function fits.
+struct these_are_not_the_arguments_of_the_signal;
+
+/// Functions for all other arguments than those of a signal. They fit last of all; but beside a
+/// function without arguments they would fit as well.
+template <bool has_arguments>
+struct refused_arguments {
+  these_are_not_the_arguments_of_the_signal operator()(...) const = delete;
+  these_are_not_the_arguments_of_the_signal invoke(...) const = delete;
+};
+template <>
+struct refused_arguments<false> {
+  these_are_not_the_arguments_of_the_signal operator()(const refused_arguments *) const = delete;
+  these_are_not_the_arguments_of_the_signal invoke(const refused_arguments *) const = delete;
+};
+
 /// The common base of signals with and without results.
 template <typename R, typename... Args>
 class basic_signal : public connections<R, Args...> {

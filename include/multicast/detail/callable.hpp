@@ -134,9 +134,9 @@ struct makes_of<R, forwarding<Made(Given...)>, Args...>
 /// With the first arguments of a signal, shared or as copies.
 template <typename R, typename F, typename Leading, typename Indices, typename... Args>
 struct takes_first;
-template <typename R, typename F, typename... First, size_t... I, typename... Args>
-struct takes_first<R, F, leading<First...>, std::index_sequence<I...>, Args...>
-    : makes_of<R, F, First..., std::tuple_element_t<I, std::tuple<Args...>>...> {};
+template <typename R, typename F, typename... First, size_t... Index, typename... Args>
+struct takes_first<R, F, leading<First...>, std::index_sequence<Index...>, Args...>
+    : makes_of<R, F, First..., std::tuple_element_t<Index, std::tuple<Args...>>...> {};
 
 template <typename R, typename F, typename Leading, size_t count, typename... Args>
 constexpr taking find_taking() {
@@ -171,10 +171,10 @@ template <typename R, typename F, typename... Args>
 struct is_delegate : std::bool_constant<takes<R, F, leading<>, Args...>::value.is_possible> {};
 
 /// Invokes another signal with the arguments of a frame.
-template <typename R, typename Made, typename... Given, size_t... I, typename... Args,
+template <typename R, typename Made, typename... Given, size_t... Index, typename... Args,
           typename Deliver>
 void forward(forwarding<Made(Given...)> function,
-             const frame_of<std::index_sequence<I...>, Args...> &arguments, Deliver &&deliver) {
+             const frame_of<std::index_sequence<Index...>, Args...> &arguments, Deliver &&deliver) {
   constexpr taking how = takes<R, forwarding<Made(Given...)>, leading<>, Args...>::value;
   const borrowed<Made(Given...)> to(function.target);
   const signal<Made(Given...)> &invoked = to;
@@ -187,8 +187,8 @@ void forward(forwarding<Made(Given...)> function,
 }
 
 /// Calls a callable with the arguments of a frame.
-template <typename R, typename F, size_t... I, typename... Args, typename... First>
-void perform(F &function, const frame_of<std::index_sequence<I...>, Args...> &arguments,
+template <typename R, typename F, size_t... Index, typename... Args, typename... First>
+void perform(F &function, const frame_of<std::index_sequence<Index...>, Args...> &arguments,
              First &&...first) {
   constexpr taking how = takes<R, F, leading<First...>, Args...>::value;
   const auto deliver = [&](auto &&call) {

@@ -31,7 +31,7 @@ std::string written(Write &&write) {
   } result;
   const multicast_status status = write(sink::append, &result);
   rethrow(result.thrown);
-  check(status);
+  ensure(status);
   return std::move(result.text);
 }
 

@@ -6,6 +6,14 @@
 
 #include "../../multicast.h"
 
+#if defined(__GNUC__)
+// Stands before variables that each module of a process has for itself. Without it g++ makes them
+// unique in the process, and a plug-in that has such a symbol is never unloaded.
+#define MULTICAST_HPP_LOCAL __attribute__((visibility("hidden")))
+#else
+#define MULTICAST_HPP_LOCAL
+#endif
+
 #if defined(__cpp_exceptions)
 #define MULTICAST_HPP_EXCEPTIONS 1
 #define MULTICAST_HPP_NAMESPACE mcast

@@ -20,16 +20,16 @@ namespace MULTICAST_HPP_NAMESPACE::detail {
 template <typename>
 inline constexpr bool never = false;
 
-inline int64_t check(int64_t result) {
+inline int64_t ensure(int64_t result) {
   if (result < 0) fail(result);
   return result;
 }
 /// Of an invocation. The signal may have been destroyed just now, if another signal invokes it.
 inline int64_t check_invoked(int64_t result) {
-  return result == MULTICAST_ERROR_INVALID_HANDLE ? 0 : check(result);
+  return result == MULTICAST_ERROR_INVALID_HANDLE ? 0 : ensure(result);
 }
 inline size_t count(int64_t result) {
-  return check(result) < 0 ? 0 : static_cast<size_t>(result);
+  return ensure(result) < 0 ? 0 : static_cast<size_t>(result);
 }
 inline uint64_t nanoseconds(std::chrono::nanoseconds time) noexcept {
   return time.count() < 0 ? 0 : static_cast<uint64_t>(time.count());
@@ -61,7 +61,7 @@ struct failures {
     if (thrown != nullptr) {
       if (!*thrown) *thrown = std::current_exception();
     } else if (waiting == nullptr || !keep_for(*waiting)) {
-      const exception_handler handle = handler.load();
+      const exception_handler handle = process().handler.load();
       if (handle == nullptr) std::terminate();
       handle(std::current_exception());
     }

@@ -70,15 +70,15 @@ struct of_signal {
   using function = forwarding<Signature>;
   static constexpr bool is_owned = true;  // for `lock`, and for the count of what may die
   static void *pack(multicast target) noexcept {
-    static_assert(sizeof(void *) >= sizeof target.id, "the handle is the context");
-    return reinterpret_cast<void *>(static_cast<uintptr_t>(target.id));
+    static_assert(sizeof(void *) == sizeof target.id, "the handle is the context");
+    return reinterpret_cast<void *>(target.id);
   }
   static function get(void *context) noexcept {
-    return {{static_cast<uint64_t>(reinterpret_cast<uintptr_t>(context))}};
+    return {{reinterpret_cast<uintptr_t>(context)}};
   }
   static void release(void *) noexcept {
-    mortals.fetch_sub(1);
-    mortal_signals.fetch_sub(1);
+    process().mortals.fetch_sub(1);
+    process().mortal_signals.fetch_sub(1);
   }
   template <typename Body>
   static void use(void *context, Body &&body) {

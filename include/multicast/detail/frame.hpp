@@ -42,8 +42,8 @@ using cell_of = cell<i, Arg, is_small<Arg>()>;
 /// The payload of an invocation, which direct and queued calls read alike.
 template <typename Indices, typename... Args>
 struct frame_of;
-template <size_t... I, typename... Args>
-struct frame_of<std::index_sequence<I...>, Args...> : cell_of<I, Args>... {
+template <size_t... Index, typename... Args>
+struct frame_of<std::index_sequence<Index...>, Args...> : cell_of<Index, Args>... {
   /// Whether a queue may copy it byte by byte.
   static constexpr bool is_plain = (is_small<Args>() && ...);
   /// Whether there may be queued calls, which need a copy.
@@ -55,14 +55,14 @@ struct frame_of<std::index_sequence<I...>, Args...> : cell_of<I, Args>... {
   void *results = nullptr;  // the question<R>
 
   explicit frame_of(passed<Args>... given)
-      : cell_of<I, Args>(static_cast<passed<Args>>(given))... {}
+      : cell_of<Index, Args>(static_cast<passed<Args>>(given))... {}
 
   /// Calls a callable with the first arguments of the invocation, or with copies of its own.
   template <size_t count, bool is_copied, typename F, typename... First>
   decltype(auto) apply(F &&function, First &&...first) const {
     if constexpr (count == sizeof...(Args) && !is_copied) {
       return detail::invoke(function, std::forward<First>(first)...,
-                         static_cast<const cell_of<I, Args> &>(*this).get()...);
+                         static_cast<const cell_of<Index, Args> &>(*this).get()...);
     } else {
       return apply_some<is_copied>(std::make_index_sequence<count>(), function,
                                    std::forward<First>(first)...);
@@ -128,11 +128,11 @@ struct kept_cell {
 /// The copy of a frame, with copies of the arguments. Arguments that are given away are moved.
 template <typename Frame, typename Moves>
 struct copied_of;
-template <size_t... I, typename... Args, bool... moves>
-struct copied_of<frame_of<std::index_sequence<I...>, Args...>,
+template <size_t... Index, typename... Args, bool... moves>
+struct copied_of<frame_of<std::index_sequence<Index...>, Args...>,
                  std::integer_sequence<bool, moves...>>
-    : frame_of<std::index_sequence<I...>, Args...>, kept_cell<I, Args>... {
-  using frame = frame_of<std::index_sequence<I...>, Args...>;
+    : frame_of<std::index_sequence<Index...>, Args...>, kept_cell<Index, Args>... {
+  using frame = frame_of<std::index_sequence<Index...>, Args...>;
 
   /// For multicast_invocation.
   static const void *copy(const void *payload, size_t) {
@@ -155,7 +155,7 @@ struct copied_of<frame_of<std::index_sequence<I...>, Args...>,
   shared<shared_failure> waiting_;
 
   explicit copied_of(const frame &original)
-      : frame(original), kept_cell<I, Args>(source<I, Args, moves>(original))...,
+      : frame(original), kept_cell<Index, Args>(source<Index, Args, moves>(original))...,
         waiting_(original.where.waiting) {
     static_assert(__STDCPP_DEFAULT_NEW_ALIGNMENT__ >= copy_alignment, "see is_copy()");
     this->where.thrown = nullptr;
@@ -163,8 +163,8 @@ struct copied_of<frame_of<std::index_sequence<I...>, Args...>,
   }
   void redirect(frame &pointing) const {
     static_cast<void>(pointing);
-    (static_cast<cell_of<I, Args> &>(pointing).point_to(
-         static_cast<const kept_cell<I, Args> &>(*this).kept),
+    (static_cast<cell_of<Index, Args> &>(pointing).point_to(
+         static_cast<const kept_cell<Index, Args> &>(*this).kept),
      ...);
   }
   template <size_t i, typename Arg, bool is_moved>
@@ -195,8 +195,10 @@ struct copier {
     }
   }
 
-  MULTICAST_API static inline std::atomic<const void *(*)(const void *, size_t)> copy{nullptr};
-  MULTICAST_API static inline std::atomic<void (*)(const void *, size_t)> release{nullptr};
+  // Each module for itself: the functions of a plug-in go with it.
+  MULTICAST_HPP_LOCAL static inline std::atomic<const void *(*)(const void *, size_t)> copy{
+      nullptr};
+  MULTICAST_HPP_LOCAL static inline std::atomic<void (*)(const void *, size_t)> release{nullptr};
 
   static const void *call_copy(const void *payload, size_t size) noexcept {
     const auto function = copy.load();

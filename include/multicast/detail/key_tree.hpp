@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "config.hpp"
 
@@ -20,8 +21,12 @@ template <typename Key, typename Value, typename Hash, typename Equal>
 class key_tree {
  public:
   key_tree() = default;
-  key_tree(const key_tree &) = delete;
-  key_tree &operator=(const key_tree &) = delete;
+  key_tree(key_tree &&other) noexcept : root_(other.root_.exchange(nullptr)) {}
+  key_tree &operator=(key_tree &&other) noexcept {
+    key_tree taken(std::move(other));  // `other` may be this one
+    taken.root_ = root_.exchange(taken.root_);
+    return *this;
+  }
   /// Not by recursion: keys with equal hashes make a list.
   ~key_tree() {
     node *rest = root_.load(std::memory_order_relaxed);

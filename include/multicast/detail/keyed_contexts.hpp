@@ -6,6 +6,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <new>
 #include <tuple>
 #include <utility>
 
@@ -25,11 +27,15 @@ struct key {
   const void *content = nullptr;
 };
 
-/// The context of a delegate that can be found by its object.
+/// The context of a delegate that can be found by its object. Equal delegates own one together: the
+/// last of them destroys the callable, in their module, which may be unloaded then. Those that have
+/// found the context hold its memory, so that no other context gets the address meanwhile.
 struct keyed {
   const key of;
   const bool is_comparable;  // there may be equal ones
   size_t owners = 1;
+  size_t holders = 0;
+  size_t alignment = 0;  // of the memory; 0: there is a callable
   // In two lists: of one object's, and, if there may be equal ones, of equal ones.
   struct {
     keyed *next = nullptr, **link = nullptr;
@@ -39,19 +45,21 @@ struct keyed {
   keyed(const keyed &) = delete;
   keyed &operator=(const keyed &) = delete;
   virtual ~keyed() = default;
+  /// Destroys the callable. Returns the alignment of the memory, which then is all that is left.
+  virtual size_t end() noexcept = 0;
   /// The kind is the same.
   virtual bool is_equal(const keyed &) const = 0;
-  /// Whether it is this method of any object; `type` is that of a method_id.
-  virtual bool has_method(const void *type, const void *method) const = 0;
+  /// Whether it is this method of any object; `type` is its name_of().
+  virtual bool has_method(const char *type, const void *method) const = 0;
 };
 
-/// All of these contexts, in parts. Equal ones are one. MULTICAST_API, as `handler`.
+/// All of these contexts, in parts. Equal ones are one.
 class alignas(64) keyed_contexts {
  public:
   static keyed *add(owned<keyed> made) {
     const uint64_t hash = hash_of(made->of.object);
     const process_lock lock(guarded::keyed, part_of(hash));
-    keyed_contexts &here = all[part_of(hash)];
+    keyed_contexts &here = part(part_of(hash));
     if (keyed *const there = here.find(*made)) {
       ++there->owners;
       return there;
@@ -62,28 +70,44 @@ class alignas(64) keyed_contexts {
   static void release(keyed *context) noexcept {
     const uint64_t hash = hash_of(context->of.object);
     owned<keyed> last;  // destroyed without the lock
-    const process_lock lock(guarded::keyed, part_of(hash));
-    if (--context->owners > 0) return;
-    last.reset(context);
-    unlink(context, object);
-    unlink(context, equal);
-    --all[part_of(hash)].count_;
+    {
+      const process_lock lock(guarded::keyed, part_of(hash));
+      if (--context->owners > 0) return;
+      unlink(context, object);
+      unlink(context, equal);
+      --part(part_of(hash)).count_;
+      if (context->holders == 0) last.reset(context);
+      context->holders += context->holders == 0 ? 0 : 1;
+    }
+    if (last.get() != nullptr) return;
+    context->alignment = context->end();
+    let_go(context);
   }
-  /// The caller owns the result, too.
+  /// Ends a retain(). Runs no code of the module that has made the context.
+  static void let_go(keyed *context) noexcept {
+    const process_lock lock(guarded::keyed, part_of(hash_of(context->of.object)));
+    if (--context->holders > 0 || context->alignment == 0) return;
+    if (context->alignment > __STDCPP_DEFAULT_NEW_ALIGNMENT__) {
+      ::operator delete(static_cast<void *>(context), std::align_val_t{context->alignment});
+    } else {
+      ::operator delete(static_cast<void *>(context));
+    }
+  }
+  /// The caller holds the result.
   static keyed *retain(const keyed &wanted) {
     const uint64_t hash = hash_of(wanted.of.object);
     const process_lock lock(guarded::keyed, part_of(hash));
-    keyed *const there = all[part_of(hash)].find(wanted);
-    if (there != nullptr) ++there->owners;
+    keyed *const there = part(part_of(hash)).find(wanted);
+    if (there != nullptr) ++there->holders;
     return there;
   }
-  /// Those of an object in a signal. The caller calls release() for each that is in `found`, also
-  /// if this throws.
+  /// Those of an object in a signal. The caller calls let_go() for each that is in `found`, also if
+  /// this throws.
   template <typename Found>
   static void retain(const void *of, multicast target, Found &found) {
     const uint64_t hash = hash_of(of);
     const process_lock lock(guarded::keyed, part_of(hash));
-    const keyed_contexts &here = all[part_of(hash)];
+    const keyed_contexts &here = part(part_of(hash));
     if (here.size_ != 0) {
       retain(here.bucket_of(hash), found, [=](const keyed &each) {
         return each.of.object == of && each.of.target == target.id;
@@ -92,11 +116,12 @@ class alignas(64) keyed_contexts {
   }
   /// Those of a method in a signal, of any object.
   template <typename Found>
-  static void retain(const void *type, const void *method, multicast target, Found &found) {
-    for (size_t part = 0; part < parts; ++part) {
-      const process_lock lock(guarded::keyed, part);
-      for (size_t i = 0; i < all[part].size_; ++i) {
-        retain(all[part].buckets_[i], found, [=](const keyed &each) {
+  static void retain(const char *type, const void *method, multicast target, Found &found) {
+    for (size_t number = 0; number < parts; ++number) {
+      const process_lock lock(guarded::keyed, number);
+      const keyed_contexts &here = part(number);
+      for (size_t i = 0; i < here.size_; ++i) {
+        retain(here.buckets_[i], found, [=](const keyed &each) {
           return each.of.target == target.id && each.has_method(type, method);
         });
       }
@@ -127,10 +152,11 @@ class alignas(64) keyed_contexts {
     for (keyed *each = from.first[object]; each != nullptr; each = each->places[object].next) {
       if (!is_wanted(*each)) continue;
       into[reinterpret_cast<uintptr_t>(each)] = each;
-      ++each->owners;
+      ++each->holders;
     }
   }
 
+  static keyed_contexts &part(size_t number) { return lasting(process().keyed[number]); }
   static uint64_t hash_of(const void *object) noexcept {
     return reinterpret_cast<uintptr_t>(object) * uint64_t{0x9e3779b97f4a7c15};
   }
@@ -178,15 +204,14 @@ class alignas(64) keyed_contexts {
   bucket *buckets_ = nullptr;  // never freed: static objects may use them
   size_t size_ = 0;            // a power of two
   size_t count_ = 0;
-
-  MULTICAST_API static keyed_contexts all[parts];
 };
 static_assert(parts == 4, "see part_of()");
-inline keyed_contexts keyed_contexts::all[parts];
 
-/// Its address tells the types of methods apart.
-template <typename Method>
-MULTICAST_API inline char method_id = 0;
+/// The name of a type, which is the same in all modules that one compiler has made.
+template <typename Type>
+const char *name_of() noexcept {
+  return __PRETTY_FUNCTION__;
+}
 
 /// Delegates with objects are equal if their methods and objects are; callables whose bytes
 /// are all that they are (`is_plain`), if these are.
@@ -229,16 +254,23 @@ inline constexpr bool is_bound<extended<F>> = is_bound<F>;
 
 template <typename F, bool is_plain>
 struct keyed_callable final : keyed {
-  F function;
+  using callable = F;
+  union {
+    F function;
+  };
 
-  keyed_callable(const key &given, F callable)
-      : keyed(with_content(given, callable), is_plain || is_bound<F>),
-        function(std::move(callable)) {}
+  keyed_callable(const key &given, F from)
+      : keyed(with_content(given, from), is_plain || is_bound<F>), function(std::move(from)) {}
+  ~keyed_callable() override { function.~callable(); }
+  size_t end() noexcept override {
+    function.~callable();
+    return alignof(keyed_callable);
+  }
   bool is_equal(const keyed &other) const override {
     return equality<is_plain>::same(function,
                                     static_cast<const keyed_callable &>(other).function);
   }
-  bool has_method(const void *type, const void *method) const override {
+  bool has_method(const char *type, const void *method) const override {
     return is_method(function, type, method);
   }
 
@@ -251,16 +283,20 @@ struct keyed_callable final : keyed {
     }
     return given;
   }
+  template <typename Method>
+  static bool is_named(const char *type) noexcept {
+    return std::strcmp(type, name_of<Method>()) == 0;
+  }
   template <typename Pointer, typename Method>
-  static bool is_method(const bound<Pointer, Method> &f, const void *type, const void *method) {
-    return type == &method_id<Method> && f.method == *static_cast<const Method *>(method);
+  static bool is_method(const bound<Pointer, Method> &f, const char *type, const void *method) {
+    return is_named<Method>(type) && f.method == *static_cast<const Method *>(method);
   }
   template <typename Weak, typename Method>
-  static bool is_method(const weak_bound<Weak, Method> &f, const void *type, const void *method) {
-    return type == &method_id<Method> && f.method == *static_cast<const Method *>(method);
+  static bool is_method(const weak_bound<Weak, Method> &f, const char *type, const void *method) {
+    return is_named<Method>(type) && f.method == *static_cast<const Method *>(method);
   }
   template <typename Extended>
-  static bool is_method(const extended<Extended> &f, const void *type, const void *method) {
+  static bool is_method(const extended<Extended> &f, const char *type, const void *method) {
     return is_method(f.function, type, method);
   }
   template <typename Other>

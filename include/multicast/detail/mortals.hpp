@@ -9,23 +9,12 @@
 #include <cstdint>
 
 #include "config.hpp"
+#include "process_data.hpp"
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// How many delegates may die, of all signals, and of those whose handles have these bits: so that
-/// most other signals look for no dead ones. MULTICAST_API, as `handler`.
-MULTICAST_API inline std::atomic<size_t> mortals{0};
-MULTICAST_API inline std::atomic<size_t> mortals_alike[256] = {};
-
-/// A bit for the token of each of them; others have the same. None is cleared: the context of a
-/// delegate does not know its token.
-MULTICAST_API inline std::atomic<uint64_t> mortal_tokens[64] = {};
-
-/// How many of them are signals: for these the signal that they are added to is not known here.
-MULTICAST_API inline std::atomic<size_t> mortal_signals{0};
-
 inline std::atomic<size_t> &mortals_like(uint64_t target) noexcept {
-  return mortals_alike[(target * 0x9e3779b97f4a7c15) >> 56];
+  return process().mortals_alike[(target * 0x9e3779b97f4a7c15) >> 56];
 }
 inline uint64_t hash_of(multicast_token token) noexcept {
   return (token.id * 0x9e3779b97f4a7c15) >> 52;
@@ -33,18 +22,18 @@ inline uint64_t hash_of(multicast_token token) noexcept {
 /// Called when a delegate that may die was added.
 inline void note_mortal(multicast_token token) noexcept {
   const uint64_t hash = hash_of(token);
-  mortal_tokens[hash / 64].fetch_or(uint64_t{1} << hash % 64);
+  process().mortal_tokens[hash / 64].fetch_or(uint64_t{1} << hash % 64);
 }
 /// Whether a registration may be one of them.
 inline bool may_be_mortal(multicast_token token) noexcept {
-  if (mortals.load(std::memory_order_relaxed) == 0) return false;
+  if (counts().mortals.load(std::memory_order_relaxed) == 0) return false;
   const uint64_t hash = hash_of(token);
-  return (mortal_tokens[hash / 64].load(std::memory_order_relaxed) >> hash % 64 & 1) != 0;
+  return (process().mortal_tokens[hash / 64].load(std::memory_order_relaxed) >> hash % 64 & 1) != 0;
 }
 /// Whether a signal may have delegates that may die.
 inline bool has_mortals(multicast target) noexcept {
-  return mortals.load(std::memory_order_relaxed) != 0 &&
-         (mortal_signals.load(std::memory_order_relaxed) != 0 ||
+  return counts().mortals.load(std::memory_order_relaxed) != 0 &&
+         (process().mortal_signals.load(std::memory_order_relaxed) != 0 ||
           mortals_like(target.id).load(std::memory_order_relaxed) != 0);
 }
 /// Removes delegates whose objects are dead, if there may be some.
@@ -61,12 +50,12 @@ class mortal {
   ~mortal() {
     if (target_ == 0) return;
     mortals_like(target_).fetch_sub(1);
-    mortals.fetch_sub(1);
+    process().mortals.fetch_sub(1);
   }
   void begin(multicast target) noexcept {
     target_ = target.id;
     mortals_like(target_).fetch_add(1);
-    mortals.fetch_add(1);
+    process().mortals.fetch_add(1);
   }
 
  private:

@@ -11,37 +11,22 @@
 
 #include "config.hpp"
 #include "owners.hpp"
+#include "process_data.hpp"
 #include "table.hpp"
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// The tables, each with a lock. A thread that holds one may take those below it. The last one has
-/// parts, so that threads seldom wait for each other. Few: with the locks of the library, no more
-/// than the thread sanitizer can track in one thread.
-enum class guarded : size_t { groups, members, pauses, watches, failures, keyed };
-inline constexpr size_t parts = 4;
-
-/// One lock for each of them. All are held during a fork, so that its child finds them free, and
-/// what they guard complete.
-struct process_locks {
-  struct alignas(64) line {  // of the cache
-    pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-  };
-  line all[static_cast<size_t>(guarded::keyed) + parts];
-  std::atomic<bool> is_held_by_forks{false};
-  std::atomic<pthread_t> forking{pthread_t()};  // the thread that is in fork(), or none
-  size_t handlers = 0;                          // how many pairs of handlers run in that fork()
-};
-/// Without a destructor: static objects may use it. MULTICAST_API, as `handler`.
-MULTICAST_API inline process_locks locks;
+/// Whether this module holds the locks during forks. Each does it for itself: the handlers of a
+/// plug-in go with it.
+MULTICAST_HPP_LOCAL inline std::atomic<bool> is_held_by_forks{false};
 
 /// Holds a lock of the process until the end of a scope.
 class process_lock {
  public:
   explicit process_lock(guarded what, size_t part = 0) noexcept
-      : mutex_(locks.all[static_cast<size_t>(what) + part].mutex) {
+      : mutex_(process().locks.all[static_cast<size_t>(what) + part].mutex) {
     if (is_inside_fork()) return;
-    if (!locks.is_held_by_forks.load(std::memory_order_acquire)) hold_by_forks();
+    if (!is_held_by_forks.load(std::memory_order_acquire)) hold_by_forks();
     static_cast<void>(pthread_mutex_lock(&mutex_));
   }
   process_lock(const process_lock &) = delete;
@@ -52,7 +37,7 @@ class process_lock {
 
   /// Whether this thread has all locks: the library calls release functions inside fork().
   static bool is_inside_fork() noexcept {
-    return locks.forking.load(std::memory_order_relaxed) == pthread_self();
+    return process().locks.forking.load(std::memory_order_relaxed) == pthread_self();
   }
 
  private:
@@ -63,11 +48,12 @@ class process_lock {
     if (first.id == 0) return;
     static_cast<void>(multicast_destroy(first));
     if (pthread_atfork(before_fork, after_fork, after_fork) == 0) {
-      locks.is_held_by_forks.store(true, std::memory_order_release);
+      is_held_by_forks.store(true, std::memory_order_release);
     }
   }
-  /// Several threads may have registered the handlers. Only the first pair takes the locks.
+  /// Several threads and modules may have registered handlers. Only the first pair takes the locks.
   static void before_fork() noexcept {
+    process_locks &locks = process().locks;
     if (!is_inside_fork()) {
       for (auto &each : locks.all) static_cast<void>(pthread_mutex_lock(&each.mutex));
       locks.forking.store(pthread_self(), std::memory_order_relaxed);
@@ -75,6 +61,7 @@ class process_lock {
     ++locks.handlers;
   }
   static void after_fork() noexcept {
+    process_locks &locks = process().locks;
     if (!is_inside_fork() || --locks.handlers > 0) return;
     locks.forking.store(pthread_t(), std::memory_order_relaxed);
     for (auto &each : locks.all) static_cast<void>(pthread_mutex_unlock(&each.mutex));
@@ -109,18 +96,13 @@ struct pauses {
     return entries.find(id) != nullptr;
   }
 };
-MULTICAST_API inline std::atomic<pauses *> scoped_pauses{nullptr};
-inline pauses &all_pauses() { return lasting(scoped_pauses); }
-/// How many signals are paused, and how many of those whose handles have these bits: so that the
-/// invocations of most other signals take no lock.
-MULTICAST_API inline std::atomic<size_t> paused_signals{0};
-MULTICAST_API inline std::atomic<size_t> paused_alike[64] = {};
+inline pauses &all_pauses() { return lasting(process().scoped_pauses); }
 
 inline std::atomic<size_t> &alike(uint64_t id) noexcept {
-  return paused_alike[(id * 0x9e3779b97f4a7c15) >> 58];
+  return process().paused_alike[(id * 0x9e3779b97f4a7c15) >> 58];
 }
 inline bool is_paused(multicast target) noexcept {
-  return paused_signals.load(std::memory_order_relaxed) != 0 &&
+  return counts().paused_signals.load(std::memory_order_relaxed) != 0 &&
          alike(target.id).load(std::memory_order_relaxed) != 0 && all_pauses().has(target.id);
 }
 

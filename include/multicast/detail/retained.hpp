@@ -23,12 +23,12 @@ class retained {
   retained(const void *object, multicast target) : retained(target) {
     keyed_contexts::retain(object, target, all_);
   }
-  retained(const void *type, const void *method, multicast target) : retained(target) {
+  retained(const char *type, const void *method, multicast target) : retained(target) {
     keyed_contexts::retain(type, method, target, all_);
   }
   retained(const retained &) = delete;
   retained &operator=(const retained &) = delete;
-  ~retained() { all_.each(keyed_contexts::release); }
+  ~retained() { all_.each(keyed_contexts::let_go); }
 
   template <typename F>
   void each(F &&function) const {
@@ -57,7 +57,7 @@ class retained {
     enumeration<decltype(pass)> context{&pass, nullptr};
     const int64_t passed = multicast_enumerate(target_, context.pass, &context);
     rethrow(std::move(context.thrown));
-    check(passed);
+    ensure(passed);
     return found;
   }
 

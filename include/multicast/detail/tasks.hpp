@@ -7,11 +7,13 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <pthread.h>
 #include <utility>
 
 #include "config.hpp"
 #include "failures.hpp"
 #include "invoke.hpp"
+#include "process_data.hpp"
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
@@ -36,12 +38,31 @@ struct posted final : task {
   void run() override { static_cast<void>(detail::invoke(function)); }
 };
 
-MULTICAST_API inline std::atomic<uint64_t> threads{0};
-/// Tells threads apart. Not an address: that of a thread that has ended is used again.
-/// MULTICAST_API, as `handler`.
-MULTICAST_API inline thread_local const uint64_t this_thread = ++threads;
+/// A number that tells this thread apart from all others that ever were: an address of its own would
+/// be used again after its end. 0: the system has no room for it.
+inline uint64_t this_thread() noexcept {
+  std::atomic<uint64_t> &place = process().thread_key;
+  uint64_t known = place.load(std::memory_order_acquire);
+  if (known == 0) {
+    pthread_key_t made;
+    if (pthread_key_create(&made, nullptr) != 0) return 0;
+    if (place.compare_exchange_strong(known, uint64_t{made} + 1)) {
+      known = uint64_t{made} + 1;
+    } else {
+      static_cast<void>(pthread_key_delete(made));  // another thread was faster
+    }
+  }
+  const auto key = static_cast<pthread_key_t>(known - 1);
+  void *number = pthread_getspecific(key);
+  if (number == nullptr) {
+    number = reinterpret_cast<void *>(++process().threads);
+    if (pthread_setspecific(key, number) != 0) return 0;
+  }
+  return reinterpret_cast<uintptr_t>(number);
+}
 
-/// The thread that has run a queue last; 0: perhaps the queue's own, which the library knows.
+/// The thread that has run a queue last; 0: perhaps the queue's own, which the library knows, or one
+/// without a number.
 class runner {
  public:
   runner() noexcept = default;
@@ -52,7 +73,8 @@ class runner {
   }
   void set(uint64_t thread) noexcept { thread_.store(thread, std::memory_order_relaxed); }
   bool is_this_thread() const noexcept {
-    return thread_.load(std::memory_order_relaxed) == this_thread;
+    const uint64_t last = thread_.load(std::memory_order_relaxed);
+    return last != 0 && last == this_thread();
   }
   bool may_be_this_thread() const noexcept {
     return is_this_thread() || thread_.load(std::memory_order_relaxed) == 0;

@@ -7,11 +7,11 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <unordered_map>
 #include <utility>
 
 #include "failures.hpp"
 #include "process.hpp"
+#include "table.hpp"
 
 namespace MULTICAST_HPP_NAMESPACE {
 
@@ -31,34 +31,32 @@ class watched {
   /// Adds the watch of a handle; 0: that of all. Returns its number; 0: there is one already.
   uintptr_t add(uint64_t target, functions told) {
     const process_lock lock(guarded::watches);
-    if (numbers_.count(target) != 0) return 0;
+    if (numbers_.find(target + 1) != nullptr) return 0;
     // If the second throws, nothing finds the first.
-    all_.emplace(++last_, std::move(told));
-    numbers_.emplace(target, last_);
+    all_[++last_] = std::move(told);
+    numbers_[target + 1] = last_;
     return last_;
   }
   void remove(uint64_t target) noexcept {
     functions last;  // destroyed without the lock
     const process_lock lock(guarded::watches);
-    const auto number = numbers_.find(target);
-    const auto found = all_.find(number->second);
-    last = std::move(found->second);
-    all_.erase(found);
-    numbers_.erase(number);
+    const uintptr_t number = numbers_[target + 1];  // it is there
+    last = std::move(all_[number]);
+    all_.erase(number);
+    numbers_.erase(target + 1);
   }
   functions find(uintptr_t number) {
     const process_lock lock(guarded::watches);
-    const auto found = all_.find(number);
-    return found == all_.end() ? nullptr : found->second;
+    const functions *const found = all_.find(number);
+    return found == nullptr ? nullptr : *found;
   }
 
  private:
   uintptr_t last_ = 0;  // never used again: calls of a watch that has ended may go on
-  std::unordered_map<uint64_t, uintptr_t> numbers_;
-  std::unordered_map<uintptr_t, functions> all_;
+  table<uintptr_t> numbers_;  // by the handle, plus 1
+  table<functions> all_;
 };
-MULTICAST_API inline std::atomic<watched *> watches{nullptr};
-inline watched &all_watched() { return lasting(watches); }
+inline watched &all_watched() { return lasting(process().watches); }
 
 }  // namespace mcast::detail
 

@@ -37,6 +37,9 @@ constexpr bool is_no_option() {
   return !is_option;
 }
 
+// Its name is in the first line of the compiler's message where no other function fits.
+struct use_static_cast_to_name_one_overloaded_function;
+
 /// The functions of a signal that add delegates.
 template <typename R, typename... Args>
 class additions : public insertion<R, Args...> {
@@ -83,6 +86,9 @@ class additions : public insertion<R, Args...> {
     const options given = base::checked(how);
     return add_callable<is_queueable>(std::forward<F>(delegate), &given);
   }
+
+  // What cannot be deduced, such as an overloaded function.
+  use_static_cast_to_name_one_overloaded_function add(...) = delete;
 
   /// Adds a callable that gets its registration first, and then the arguments of the signal.
   ///
@@ -211,8 +217,8 @@ class additions : public insertion<R, Args...> {
     const multicast invoked = target.target_.make();
     if (invoked.id == 0) return registration();  // without exceptions
     return this->template insert<access, may_queue>(how, [&](multicast) {
-      detail::mortal_signals.fetch_add(1);
-      detail::mortals.fetch_add(1);
+      detail::process().mortal_signals.fetch_add(1);
+      detail::process().mortals.fetch_add(1);
       return access::pack(invoked);
     });
   }

@@ -24,7 +24,8 @@ class calls {
   /// the last of them has returned or is given up, on that thread. A std::string_view or a
   /// `const char *` is kept as a string. Of another pointer only the pointer is copied.
   /// @since 1.0
-  static constexpr bool is_queueable = std::is_void_v<R> && (detail::is_queueable<Args>() && ...);
+  MULTICAST_HPP_LOCAL static constexpr bool is_queueable =
+      std::is_void_v<R> && (detail::is_queueable<Args>() && ...);
 
  protected:
   using frame = detail::frame<Args...>;

@@ -27,6 +27,7 @@ class connections : public contents<R, Args...> {
   registration connect(Given &&...given) {
     return base::add(std::forward<Given>(given)...);
   }
+  use_static_cast_to_name_one_overloaded_function connect(...) = delete;
   template <auto method, typename... Given>
   registration connect(Given &&...given) {
     return base::template add<method>(std::forward<Given>(given)...);

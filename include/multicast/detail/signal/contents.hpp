@@ -58,15 +58,20 @@ class contents : public removals<R, Args...> {
   }
   /// Whether there is such a delegate.
   ///
-  /// @param delegate  A function, a small lambda or another signal; see remove().
+  /// @param delegate  A function, a small lambda, an object with `==`, or another signal; see
+  ///                  remove().
   /// @return true also if it is paused.
   ///
   /// Cost:      O(delegates).
   /// @since 1.1
   template <typename F>
   bool contains(const F &delegate) const {
-    return base::with_equal(delegate, [this](auto &equal) { return this->found(equal); })
-               .count() != 0;
+    if constexpr (base::template is_compared<F>) {
+      return !base::equal_objects(delegate).empty();
+    } else {
+      return base::with_equal(delegate, [this](auto &equal) { return this->found(equal); })
+                 .count() != 0;
+    }
   }
   /// Whether there is such a delegate of an object.
   ///

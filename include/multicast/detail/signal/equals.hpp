@@ -6,9 +6,11 @@
 
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "../../removal.hpp"
 #include "../callable.hpp"
+#include "../callbacks.hpp"
 #include "../contexts.hpp"
 #include "../forwarding.hpp"
 #include "../keyed_contexts.hpp"
@@ -16,6 +18,16 @@
 #include "additions.hpp"
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
+
+/// Whether objects of a class can be compared with `==`.
+template <typename F, typename = void>
+inline constexpr bool has_equality = false;
+template <typename F>
+inline constexpr bool has_equality<
+    F, std::enable_if_t<std::is_class_v<F> && std::is_convertible_v<
+                                                  decltype(std::declval<const F &>() ==
+                                                           std::declval<const F &>()),
+                                                  bool>>> = true;
 
 /// Finds the delegates that may be registered for a callable, and does something with them. `act`
 /// gets an array of delegates, each twice, and returns a removal: how many there were.
@@ -25,6 +37,31 @@ class equals : public additions<R, Args...> {
 
  protected:
   using base::base;
+
+  /// A function object with data, and with an `==` by which equal ones are found.
+  template <typename F>
+  static constexpr bool is_compared = [] {
+    if constexpr (has_equality<F> && std::is_void_v<typename detail::forwarded<const F &>::type>) {
+      return !base::template is_plain<F, false> && !base::template is_plain<F, true>;
+    }
+    return false;
+  }();
+
+  /// Their registrations.
+  template <typename F>
+  std::vector<multicast_token> equal_objects(const F &wanted) const {
+    std::vector<multicast_token> found;
+    const multicast target = base::target_.get();
+    if (target.id == 0) return found;
+    const auto look = [&](const multicast_registration &each) {
+      if (is_equal_object(each.delegate, wanted)) found.push_back(each.token);
+    };
+    detail::enumeration<decltype(look)> context{&look, nullptr};
+    const int64_t passed = multicast_enumerate(target, context.pass, &context);
+    detail::rethrow(std::move(context.thrown));
+    detail::ensure(passed);
+    return found;
+  }
 
   template <typename F, typename Act>
   removal with_equal(const F &delegate, Act &&act) const {
@@ -40,8 +77,9 @@ class equals : public additions<R, Args...> {
       constexpr bool may_be_plain = base::template is_plain<function, false>;
       constexpr bool may_be_extended = base::template is_plain<function, true>;
       static_assert(may_be_plain || may_be_extended,
-                    "only functions and lambdas that are not larger than a pointer can be "
-                    "compared: keep the registration that add() returns, and remove that");
+                    "only functions, function objects with ==, and lambdas that are not larger than "
+                    "a pointer can be compared: keep the registration that add() returns, and "
+                    "remove that");
       const function copy = delegate;
       if constexpr (may_be_plain) {
         using access = detail::in_context<function>;
@@ -93,6 +131,28 @@ class equals : public additions<R, Args...> {
   }
 
  private:
+  template <typename Access>
+  static bool is_made_by(multicast_function function) {
+    return function == base::template call<Access, base::ordinary> ||
+           function == base::template call<Access, base::special>;
+  }
+  /// Its context is the object, if its function is one of those that call objects of this class.
+  template <typename F>
+  static bool is_equal_object(const multicast_delegate &delegate, const F &wanted) {
+    using extended = detail::extended<F>;
+    if constexpr (detail::is_delegate<R, F, Args...>::value) {
+      using access = detail::in_heap<F>;
+      if (is_made_by<access>(delegate.function)) return access::get(delegate.context) == wanted;
+    }
+    if constexpr (detail::is_delegate<R, extended, Args...>::value) {
+      using access = detail::in_heap<extended>;
+      if (is_made_by<access>(delegate.function)) {
+        return access::get(delegate.context).function == wanted;
+      }
+    }
+    return false;
+  }
+
   /// Added with the registration as the first argument, or without.
   template <typename F, typename Make, typename Act>
   removal with_keyed(const void *object, Make &&make, Act &&act) const {
@@ -113,7 +173,7 @@ class equals : public additions<R, Args...> {
               {object, base::target_.get().id, function_of}, std::move(function)));
       if (context != nullptr) {
         const removal result = with_both<access>(context, act);
-        detail::keyed_contexts::release(context);
+        detail::keyed_contexts::let_go(context);
         return result;
       }
     }

@@ -77,14 +77,14 @@ class insertion : public calls<R, Args...> {
     constexpr bool needs_options = Access::is_owned;
     multicast_function function = base::template call<Access, base::ordinary>;
     if (!needs_options && how == nullptr) {
-      detail::check(multicast_add(target, {function, make(target)}, nullptr, &token));
+      detail::ensure(multicast_add(target, {function, make(target)}, nullptr, &token));
       return registration(token);
     }
     multicast_function other = base::template call<Access, base::special>;
     multicast_add_options given = MULTICAST_ADD_OPTIONS_INIT;
     if (how != nullptr) {
       given = *how;
-      if (how->at_front) given.priority = next_in_front();
+      if (how->at_front && !find_priority_in_front(target, given.priority)) return registration();
       if constexpr (!std::is_void_v<R>) {
         // MULTICAST_ONCE would use the delegate up when a result_range looks at it.
         if (how->once) {
@@ -113,7 +113,7 @@ class insertion : public calls<R, Args...> {
     if (how != nullptr && how->unique) {
       static_cast<void>(multicast_remove_every_within(target, {other, context}, 0));
     }
-    detail::check(multicast_add(target, {function, context}, &given, &token));
+    detail::ensure(multicast_add(target, {function, context}, &given, &token));
     if constexpr (Access::is_owned) {
       if constexpr (detail::life<Access>::is_mortal) detail::note_mortal(token);
     }
@@ -130,16 +130,27 @@ class insertion : public calls<R, Args...> {
         multicast_add(target, {function, context}, nullptr, kept.place());
     const registration added(kept.get());
     kept.leave();  // the observer may be gone
-    detail::check(status);
+    detail::ensure(status);
     return added;
   }
 
   mutable detail::lazy_multicast target_;
 
  private:
-  static int32_t next_in_front() noexcept {
-    const int32_t last = detail::front.load();
-    return last == INT32_MAX ? last : detail::front.fetch_add(1);
+  /// A priority above that of the first delegate. Two adds at once may find the same one: then they
+  /// are in the order in which they were added, and both in front of what was there.
+  static bool find_priority_in_front(multicast target, int32_t &found) {
+    found = (1 << 30) - 1;
+    const auto first = [](void *context, const multicast_registration *each) {
+      int32_t &highest = *static_cast<int32_t *>(context);
+      if (each->priority > highest) highest = each->priority;
+      return false;
+    };
+    int64_t status = multicast_enumerate(target, first, &found);
+    if (found == INT32_MAX) status = MULTICAST_ERROR_LIMIT;
+    if (detail::ensure(status) < 0) return false;
+    ++found;
+    return true;
   }
 };
 

@@ -27,18 +27,31 @@ class removals : public equals<R, Args...> {
 
  public:
   /// Removes every registration of a function, of an equal lambda that is not larger than a
-  /// pointer, or of another signal, and waits as multicast_remove_every() does.
+  /// pointer, of an equal function object whose class has an `==`, or of another signal, and waits as
+  /// multicast_remove_every() does.
   ///
   /// @param delegate  As it was added, by add() or add_extended().
   /// @return How many, and as multicast_remove_every().
   ///
-  /// Threads:   waits for running calls of them on other threads.
+  /// Errors:    what `==` throws.
+  /// Threads:   waits for running calls of them on other threads. Calls may run while `==` compares
+  ///            their object.
   /// Reentry:   inside a call of one: MULTICAST_PENDING.
-  /// Cost:      as multicast_remove_every().
+  /// Cost:      as multicast_remove_every(). Of an object that is compared: O(delegates), and for
+  ///            each that is removed as registration::remove().
   /// @since 1.1
   template <typename F>
   removal remove(const F &delegate) {
-    return base::with_equal(delegate, [this](auto &equal) { return this->remove_all(equal); });
+    if constexpr (base::template is_compared<F>) {
+      removal all(MULTICAST_ERROR_NOT_FOUND, 0);
+      for (const multicast_token token : base::equal_objects(delegate)) {
+        const multicast_status status = multicast_token_remove(token);
+        if (status >= 0) all = all + removal(status, 1);
+      }
+      return all;
+    } else {
+      return base::with_equal(delegate, [this](auto &equal) { return this->remove_all(equal); });
+    }
   }
   /// Removes every registration of a method of an object, added as add(object, method) or
   /// add_extended(object, method), or of a callable that was added with an object.
@@ -80,7 +93,7 @@ class removals : public equals<R, Args...> {
     using type = Method Class::*;
     removal all(MULTICAST_ERROR_NOT_FOUND, 0);
     const multicast target = target_.get();
-    const detail::retained<> equal(&detail::method_id<type>, &method, target);
+    const detail::retained<> equal(detail::name_of<type>(), &method, target);
     equal.each([&](detail::keyed *context) {
       multicast_status status = MULTICAST_OK;
       const int64_t removed =

@@ -1,0 +1,7 @@
+// The other half of main.cpp, in a file of its own.
+#include <multicast.hpp>
+
+mcast::registration add_one(mcast::signal<void(int)> &to, int &sum, mcast::queue &loop);
+mcast::registration add_one(mcast::signal<void(int)> &to, int &sum, mcast::queue &loop) {
+  return to.add([&sum](int number) { sum += number; }, mcast::on(loop));
+}

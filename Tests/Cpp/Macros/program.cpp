@@ -1,0 +1,60 @@
+// Every public header after the macros of others, whose file MACROS names. What it is made of is
+// found by a word of it in the messages of the compiler: MACRO_OF_ANOTHER.
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <compare>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <exception>
+#include <functional>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <optional>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdexcept>
+#include <stdint.h>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+#if __cplusplus > 201703L
+#include <coroutine>
+#endif
+
+#include MACROS
+
+#include <multicast.h>
+#include <multicast.hpp>
+#include <multicast_local.h>
+#include <multicast_mqtt.h>
+#include <multicast_nats.h>
+
+#include <multicast/dispatcher.hpp>
+#include <multicast/groups.hpp>
+#include <multicast/next.hpp>
+#include <multicast/slot.hpp>
+#include <multicast/spy.hpp>
+#include <multicast/watch.hpp>
+
+// What the macros of the headers make.
+multicast_add_options add_options = MULTICAST_ADD_OPTIONS_INIT;
+multicast_queue_options queue_options = MULTICAST_QUEUE_OPTIONS_INIT;
+const char *const here = MULTICAST_HERE;
+
+using event = mcast::signal<void(std::string_view, int)>;
+void use(event &s, mcast::queue &q) {
+  s.add([](std::string_view) {}, mcast::on(q) | mcast::once);
+  s("text", 1);
+  q.run();
+}
