@@ -1,5 +1,6 @@
 """fork, the end of the interpreter, threads of C; in processes of their own."""
 
+import os
 import subprocess
 import sys
 
@@ -10,7 +11,8 @@ import ctypes, gc, os, sys, threading, time
 import multicast
 from multicast import Broadcaster, Lifetime, Multicast, Queue
 shared = {shared}
-m = Multicast(shared=shared)
+m = Multicast()
+if shared: m.handle
 def in_child(body):
     pid = os.fork()
     if pid == 0:
@@ -28,7 +30,8 @@ def program(text, shared, expected=""):
     # The warning is about fork() with threads, which is what is tested.
     source = HEAD.format(shared=shared) + text
     ran = subprocess.run([sys.executable, "-W", "ignore::DeprecationWarning", "-c", source],
-                         timeout=60, capture_output=True, text=True)
+                         timeout=60, capture_output=True, text=True,
+                         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
     assert (ran.returncode, ran.stderr, ran.stdout) == (0, "", expected)
 
 
@@ -76,7 +79,7 @@ q, got = Queue(), []
 m.add(got.append, queue=q)
 m.invoke([1])
 def child():
-    assert len(q) == 0 and q.run() == 0 and not multicast._payload._objects
+    assert len(q) == 0 and q.run() == 0
     m.invoke([2])
     assert q.run() == 1 and got == [[2]]
 in_child(child)
@@ -91,12 +94,12 @@ def delegate(p):
     entered.set()
     go.wait(20)
 token = m.add(delegate)
-thread = threading.Thread(target=m.invoke)
+thread = threading.Thread(target=m.invoke, args=(None,))
 thread.start()
 entered.wait()
 token.remove_nowait()
 def child():
-    assert token.remove(5) is True and not token.is_live and len(m) == 0
+    assert token.remove(5) is True and not token.is_valid and len(m) == 0
 in_child(child)
 go.set()
 thread.join()
@@ -125,10 +128,8 @@ time.sleep(0.05)
 
 def test_threads_of_c_call_python_and_outlive_the_interpreter():
     program("""
-from multicast._library import lib, Invocation, QueueOptions, Delegate, AddOptions
-import ctypes
+from clib import lib
 # A thread of C: the queue's own.
-lib.multicast_queue_start.argtypes = [ctypes.c_uint64]
 q, got, done = Queue(), [], threading.Event()
 assert lib.multicast_queue_start(q._handle) == 0
 def delegate(p):

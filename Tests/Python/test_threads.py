@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from conftest import made
 from multicast import Lifetime, Multicast, Queue
 
 
@@ -33,9 +34,9 @@ WAYS = [remove_by_token, remove_by_callable, remove_all, destroy, end_lifetime]
 
 @pytest.mark.parametrize("way", WAYS)
 def test_removal_waits_until_the_call_has_returned(shared, way, gate, start):
-    m = Multicast(shared=shared)
+    m = made(shared)
     token = m.add(gate, lifetime=Lifetime())
-    start(m.invoke)
+    start(m.invoke, None)
     assert gate.entered.wait(10)
     results = []
     remover = start(lambda: results.append(way(m, token, gate)))
@@ -48,21 +49,21 @@ def test_removal_waits_until_the_call_has_returned(shared, way, gate, start):
 
 @pytest.mark.parametrize("way", WAYS)
 def test_removal_waits_no_longer_than_its_limit(shared, way, gate, start):
-    m = Multicast(shared=shared)
+    m = made(shared)
     token = m.add(gate, lifetime=Lifetime())
-    start(m.invoke)
+    start(m.invoke, None)
     assert gate.entered.wait(10)
     begin = time.monotonic()
     with pytest.raises(TimeoutError):
         way(m, token, gate, 0.05)
     assert 0.04 < time.monotonic() - begin < 5
-    assert not token.is_live
+    assert not token.is_valid
 
 
 def test_second_removal_waits_too(shared, gate, start):
-    m = Multicast(shared=shared)
+    m = made(shared)
     token = m.add(gate)
-    start(m.invoke)
+    start(m.invoke, None)
     assert gate.entered.wait(10)
     token.remove_nowait()
     for wait in (token.remove, lambda limit: m.remove(gate, limit)):
@@ -73,16 +74,16 @@ def test_second_removal_waits_too(shared, gate, start):
 
 
 def test_removal_does_not_wait_for_other_delegates(shared, gate, start):
-    m = Multicast(shared=shared)
+    m = made(shared)
     m.add(gate)
     other = m.add(lambda _: None)
-    start(m.invoke)
+    start(m.invoke, None)
     assert gate.entered.wait(10)
     assert other.remove(5) is True
 
 
 def test_threads_that_remove_each_other_do_not_hang(shared, start):
-    m, both = Multicast(shared=shared), threading.Barrier(2)
+    m, both = made(shared), threading.Barrier(2)
     results = []
 
     def first(payload):
@@ -93,9 +94,9 @@ def test_threads_that_remove_each_other_do_not_hang(shared, start):
         both.wait(10)
         results.append(tokens[0].remove())
 
-    multicasts = [Multicast(shared=shared) for _ in range(2)]
+    multicasts = [made(shared) for _ in range(2)]
     tokens = [multicasts[0].add(first), multicasts[1].add(second)]
-    threads = [start(one.invoke) for one in multicasts]
+    threads = [start(one.invoke, None) for one in multicasts]
     for thread in threads:
         thread.join(10)
     assert len(results) == 2 and False in results
@@ -103,15 +104,15 @@ def test_threads_that_remove_each_other_do_not_hang(shared, start):
 
 
 def test_removal_by_a_nested_call_is_pending(shared):
-    outer, inner, results = Multicast(shared=shared), Multicast(shared=shared), []
-    token = outer.add(lambda _: inner.invoke())
+    outer, inner, results = made(shared), made(shared), []
+    token = outer.add(lambda _: inner.invoke(None))
     inner.add(lambda _: results.append(token.remove()))
-    outer.invoke()
+    outer.invoke(None)
     assert results == [False] and token.remove() is True
 
 
 def test_no_call_begins_after_a_removal(shared, start):
-    m, done = Multicast(shared=shared), threading.Event()
+    m, done = made(shared), threading.Event()
 
     def invoke():
         while not done.is_set():
@@ -142,7 +143,7 @@ def test_no_call_begins_after_a_removal(shared, start):
 
 def test_once_is_called_by_one_of_many_threads(shared, start):
     for _ in range(100):
-        m, called, together = Multicast(shared=shared), [], threading.Barrier(3)
+        m, called, together = made(shared), [], threading.Barrier(3)
         m.add(called.append, once=True)
 
         def invoke(m=m, together=together):
@@ -157,7 +158,7 @@ def test_once_is_called_by_one_of_many_threads(shared, start):
 def test_everything_at_once(shared, start):
     """Threads add, remove, pause, invoke and destroy: nothing hangs, raises or crashes."""
     end = time.monotonic() + 1
-    multicasts = [Multicast(shared=shared) for _ in range(2)]
+    multicasts = [made(shared) for _ in range(2)]
     queue = Queue().start()
 
     def work(seed):
@@ -172,9 +173,9 @@ def test_everything_at_once(shared, start):
             tokens[0].pause()
             tokens[0].resume()
             assert tokens[1].remove() and lifetime.end() and tokens[2].remove()
-            other = Multicast(shared=shared)
+            other = made(shared)
             other.add(lambda _: None)
-            other.invoke()
+            other.invoke(None)
             count += 1
         assert count > 5
 
