@@ -16,14 +16,13 @@ if os.environ.get("MULTICAST_LIBRARY"):
 from . import _core
 from ._broadcaster import Broadcaster
 from ._callable import accepts
-from ._core import current_event
 from ._errors import DelegateErrors, MulticastError, Status, fail, group
 from ._lifetime import Lifetime
 from ._multicast import Multicast, Reentry
 from ._queue import Overflow, Queue, Statistics, forget_loops, on_coroutine, on_wake
 from ._signal import Signal
 from ._stream import Stream
-from ._token import Token, current_token
+from ._token import Token, current_event, current_token
 
 __all__ = [
     "Broadcaster", "DelegateErrors", "Lifetime", "Multicast", "MulticastError", "Overflow", "Queue",
@@ -34,7 +33,7 @@ __all__ = [
 
 def version() -> str:
     """The version of the library that is loaded, such as "1.1.0"."""
-    number = _core.version()
+    number = _core.version(0)
     return f"{number >> 16}.{number >> 8 & 255}.{number & 255}"
 
 
@@ -47,7 +46,8 @@ def _in_child() -> None:
     _core.after_fork(_mark())
 
 
-_core.setup(Token, types.CoroutineType, fail, group, accepts, on_coroutine, on_wake, _mark())
+_core.setup(Token, types.CoroutineType, types.MethodType, fail, group, accepts, on_coroutine,
+            on_wake, _mark())
 os.register_at_fork(after_in_parent=lambda: _core.after_fork(None), after_in_child=_in_child)
 atexit.register(_core.finish)
 __version__ = version()

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any, Callable, Optional
 
 from . import _core
-from ._errors import cannot_copy
+from ._errors import cannot_copy, created
 from ._multicast import FOREIGN, NAMED, Multicast
 from ._token import Token
 
@@ -25,7 +25,7 @@ class Broadcaster:
 
     def __init__(self) -> None:
         self._multicasts: "dict[str, Multicast[Unpack[tuple[Any, ...]]]]" = {}
-        self._handle = _core.broadcaster_create(False)
+        self._handle = created(_core.broadcaster_create(0))
 
     @classmethod
     def default(cls) -> "Broadcaster":
@@ -33,7 +33,7 @@ class Broadcaster:
         if Broadcaster._default is None:
             self = cls.__new__(cls)
             self._multicasts, self._is_shared = {}, True
-            self._handle = _core.broadcaster_create(True)
+            self._handle = created(_core.broadcaster_default(0))
             Broadcaster._default = self
         return Broadcaster._default
 
@@ -51,8 +51,10 @@ class Broadcaster:
         if found is None:
             made: "Multicast[Unpack[tuple[Any, ...]]]" = Multicast.__new__(Multicast)
             ownership = FOREIGN if self is Broadcaster._default else NAMED
-            made._setup(_core.broadcaster_multicast(self._handle, _encoded(name)), self._handle, name,
-                        ownership, self._is_shared)
+            handle = created(_core.broadcaster_multicast(self._handle, _encoded(name)))
+            made._setup(handle, self._handle, name, ownership)
+            if self._is_shared:
+                made._share()
             made._keeps = self  # type: ignore[attr-defined]
             found = self._multicasts.setdefault(name, made)
         return found

@@ -48,6 +48,26 @@ def split(function: "Callable[..., Any]", weak: "bool | None" = None) -> Held:
     return None, function
 
 
+def matches(one: Any, function: "Callable[..., Any]", held: Any, target: Any) -> bool:
+    """Whether a registration is that of a callable, which is `held` with a weak `target` if weak.
+
+    Callables are compared if they are of the same type. What cannot be compared is not equal.
+    """
+    if one._target is not None:
+        own = one._target()
+        if one._function is None:
+            return own is function
+        if own is None or own is not target:
+            return False
+        function = held
+    if one._function is function:
+        return True
+    try:
+        return type(one._function) is type(function) and bool(one._function == function)
+    except Exception:
+        return False
+
+
 def accepts(function: "Callable[..., Any]", is_bound: bool) -> "tuple[int, Optional[frozenset[str]]]":
     """The most arguments that it takes, or -1; the keywords, or None for all.
 

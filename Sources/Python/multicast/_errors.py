@@ -45,6 +45,16 @@ def fail(status: int) -> NoReturn:
     raise MulticastError(Status(status))
 
 
+def checked(result: int) -> int:
+    """The result, if it is no negative status."""
+    return result if result >= 0 else fail(result)
+
+
+def created(handle: int) -> int:
+    """The handle, if something was created."""
+    return handle or fail(_core.create_error(0))
+
+
 def cannot_copy(self: object, *_: object) -> NoReturn:
     """For __reduce__: what is one object of this process has no copy."""
     raise TypeError(f"a {type(self).__name__} cannot be copied or pickled: make a new one")

@@ -1,7 +1,7 @@
 """Registrations that end together."""
 
 from . import _core
-from ._errors import cannot_copy
+from ._errors import cannot_copy, created
 
 
 class Lifetime:
@@ -11,15 +11,15 @@ class Lifetime:
     """
 
     def __init__(self) -> None:
-        self._handle = _core.lifetime_create()
+        self._handle = created(_core.lifetime_create(0))
 
     @property
     def is_valid(self) -> bool:
         """True until it is ended."""
-        return _core.is_valid(self._handle)
+        return _core.lifetime_count(self._handle) >= 0
 
     def __len__(self) -> int:
-        return _core.lifetime_count(self._handle) if self.is_valid else 0
+        return max(0, _core.lifetime_count(self._handle))
 
     def __bool__(self) -> bool:
         return True

@@ -8,9 +8,9 @@ from types import GenericAlias
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Optional, Sequence, TypeVar
 
 from . import _core
-from ._await import run_all
-from ._callable import check, split
-from ._errors import MulticastError, Status, cannot_copy
+from ._await import close_all, run_all
+from ._callable import check, matches, split
+from ._errors import MulticastError, Status, cannot_copy, checked
 from ._lifetime import Lifetime
 from ._queue import Overflow, Queue
 from ._stream import Stream
@@ -45,7 +45,7 @@ else:
         __class_getitem__ = classmethod(GenericAlias)
 
 F = TypeVar("F", bound=Callable[..., Any])
-ONCE, UNIQUE, LATEST, NO_REPLAY = 1, 2, 4, 8
+ONCE, LATEST, NO_REPLAY = 1, 4, 8
 FOREIGN, OWNED, NAMED = range(3)
 
 
@@ -87,17 +87,17 @@ class Multicast(_Base["Unpack[Ts]"]):
     def from_handle(cls, handle: int) -> "Multicast[Unpack[tuple[Any, ...]]]":
         """A multicast that C code has made, and destroys. Its payloads are bytes or None."""
         self = cls.__new__(cls)
-        self._setup(handle, 0, None, FOREIGN, True)
+        self._setup(handle, 0, None, FOREIGN)
+        self._share()
         return self
 
-    def _setup(self, handle: int, broadcaster: int, name: "str | None", ownership: int,
-               is_shared: bool) -> None:
+    def _setup(self, handle: int, broadcaster: int, name: "str | None", ownership: int) -> None:
         if not _core.is_valid(handle):
             raise MulticastError(Status.INVALID_HANDLE, f"not the handle of a multicast: {handle}")
         self._options, self._count = (name, None, Reentry.RECURSE, 0), None
         self._ownership = ownership
         encoded = name.encode() if name is not None else None
-        self._adopt(handle, broadcaster, encoded, ownership, is_shared)
+        self._adopt(handle, broadcaster, encoded, ownership)
 
     _ownership = OWNED
 
@@ -121,7 +121,7 @@ class Multicast(_Base["Unpack[Ts]"]):
         priority  Higher is called first.
         events    The events that it wants, 0 to 63 (default: all).
         once      It is called at most once.
-        unique    Equal callables are removed first.
+        unique    Equal callables are removed.
         latest    With a queue: only its newest call waits.
         replay    False: it does not get the last invocations.
         sender    It gets only invocations with this sender, which is held weakly if possible.
@@ -143,8 +143,12 @@ class Multicast(_Base["Unpack[Ts]"]):
         token: Token = self._add(
             held, target, sender, queue, 0 if queue is None else queue._handle, lifetime,
             0 if lifetime is None else lifetime._handle, priority, 0 if events is None
-            else mask(events), once * ONCE | unique * UNIQUE | latest * LATEST
-            | (not replay) * NO_REPLAY, label)
+            else mask(events), once * ONCE | latest * LATEST | (not replay) * NO_REPLAY, label)
+        if unique:
+            for one in self._find(function):  # in the order of addition: the newest stays
+                if one is token:
+                    break
+                one.remove_nowait()
         if self.on_add is not None:
             self.on_add(token)
         return token
@@ -169,7 +173,7 @@ class Multicast(_Base["Unpack[Ts]"]):
     def clear(self, timeout: "float | None" = None) -> bool:
         """Removes all delegates, and waits as Token.remove() does. The multicast stays."""
         found = [*self._tokens(), *self._held()]
-        _core.clear(self._handle)
+        checked(_core.clear(self._handle))
         return _end([one if isinstance(one, int) else one._id for one in found], timeout)
 
     def destroy(self, timeout: "float | None" = None) -> bool:
@@ -196,7 +200,9 @@ class Multicast(_Base["Unpack[Ts]"]):
         return f"<multicast.{type(self).__name__}{name} of {len(self)}>"
 
     def _find(self, function: "Callable[..., Any]") -> "list[Token]":
-        return _core.find_equal(self._held(), function, *split(function))
+        """Registrations of an equal callable, in the order of addition; also removed ones that run."""
+        held, target = split(function)
+        return [one for one in self._held() if matches(one, function, held, target)]
 
     # ---- Invoking --------------------------------------------------------------------------------
 
@@ -206,11 +212,25 @@ class Multicast(_Base["Unpack[Ts]"]):
 
         def invoke(self, *args: "Unpack[Ts]", event: int = 0, sender: object = None,
                    **kwargs: Any) -> int:
-            """Calls every delegate with the arguments, by priority, then by order of addition."""
+            """Calls every delegate with the arguments, by priority, then by order of addition.
 
-        def collect(self, *args: "Unpack[Ts]", event: int = 0, sender: object = None,
-                    **kwargs: Any) -> "list[Any]":
-            """Invokes, and returns what the delegates have returned, in order."""
+            Returns how many were called or queued. All are called; then, if some have raised, their
+            exceptions are raised as DelegateErrors. RecursionError, MemoryError, and others than
+            Exception end the invocation at once.
+
+            event   Selects delegates that have `events`; current_event() tells them.
+            sender  Selects delegates that have no `sender`, or this one.
+            """
+
+    def _invoke_with(self, *args: Any, event: int = 0, sender: object = None, **kwargs: Any) -> int:
+        return self._run(args, kwargs, event, sender, None, False)
+
+    def collect(self, *args: "Unpack[Ts]", event: int = 0, sender: object = None,
+                **kwargs: Any) -> "list[Any]":
+        """Invokes, and returns what the delegates have returned, in order, without the queued ones."""
+        results: "list[Any]" = []
+        self._run(args, kwargs, event, sender, results, False)
+        return results
 
     async def invoke_async(self, *args: "Unpack[Ts]", event: int = 0, sender: object = None,
                            **kwargs: Any) -> "list[Any]":
@@ -219,16 +239,22 @@ class Multicast(_Base["Unpack[Ts]"]):
         Works under asyncio, trio and anyio. Returns all results in the order of the calls. All are
         awaited; then, if some have raised, their exceptions are raised as DelegateErrors.
         """
-        return await run_all(self._collect_awaitable(*args, event=event, sender=sender, **kwargs))
+        results: "list[Any]" = []
+        try:
+            self._run(args, kwargs, event, sender, results, True)
+        except BaseException:
+            close_all(results)
+            raise
+        return await run_all(results)
 
     @contextmanager
     def paused(self) -> "Iterator[None]":
         """While this lasts, invocations by Python call nobody and return 0. May be nested."""
-        self._pause(1)
+        self._pauses += 1
         try:
             yield
         finally:
-            self._pause(-1)
+            self._pauses -= 1
 
     def listen(self, capacity: int = 1024, overflow: Overflow = Overflow.DROP_OLDEST,
                **options: "Unpack[Options]") -> "Stream[Any]":

@@ -10,7 +10,7 @@ from enum import Enum
 from typing import Any, Callable, Coroutine, Optional
 
 from . import _core
-from ._errors import MulticastError, Status, cannot_copy
+from ._errors import MulticastError, Status, cannot_copy, checked, created
 
 Schedule = Callable[[Callable[[], object]], object]
 _queues: "weakref.WeakValueDictionary[int, Queue]" = weakref.WeakValueDictionary()
@@ -51,7 +51,7 @@ class Queue:
         self._worker: "Optional[_Worker]" = None
         self._tasks: "set[asyncio.Task[Any]]" = set()
         number = next(_numbers)
-        self._handle = _core.queue_create(capacity, overflow.value, number)
+        self._handle = created(_core.queue_create(capacity, overflow.value, number))
         _queues[number] = self
 
     def run(self, max: int = 0) -> int:
@@ -67,7 +67,7 @@ class Queue:
 
     def clear(self) -> int:
         """Drops the calls that wait. Returns how many."""
-        return _core.queue_clear(self._handle)
+        return checked(_core.queue_clear(self._handle))
 
     def fileno(self) -> int:
         """A descriptor that is readable while calls wait: for select, poll, and loops of others.

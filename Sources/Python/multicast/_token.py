@@ -9,7 +9,7 @@ from ._lifetime import Lifetime
 from ._queue import Queue
 
 
-class Token(_core.Registration):
+class Token(_core.Held):
     """One registration: a callable in a multicast. As a context manager it removes itself."""
 
     __slots__ = ("__weakref__",)
@@ -20,7 +20,7 @@ class Token(_core.Registration):
     @property
     def is_valid(self) -> bool:
         """True until it is removed or its object is gone; with `once`, until its call begins."""
-        return _core.token_properties(self._id) is not None
+        return bool(_core.token_is_valid(self._id))
 
     @property
     def is_paused(self) -> bool:
@@ -65,13 +65,11 @@ class Token(_core.Registration):
 
     def pause(self) -> None:
         """Leaves it out of invocations until it is resumed. Its queued calls are made."""
-        if self.is_valid:
-            _core.token_pause(self._id)
+        _core.token_pause(self._id)
 
     def resume(self) -> None:
         """Ends a pause: it is called again, in its old position."""
-        if self.is_valid:
-            _core.token_resume(self._id)
+        _core.token_resume(self._id)
 
     def __enter__(self) -> "Token":
         return self
@@ -89,6 +87,13 @@ class Token(_core.Registration):
 
 def current_token() -> "Token | None":
     """The registration that this thread is calling now, the innermost one; or None."""
-    return _core.current_token()  # type: ignore[no-any-return]
+    found = _core.current_call()
+    return found[0] if found is not None else None
+
+
+def current_event() -> "int | None":
+    """The event of the call that this thread is in, the innermost one; or None."""
+    found = _core.current_call()
+    return found[1] if found is not None else None
 
 
