@@ -77,10 +77,10 @@ class Signal(_Base["Unpack[Ts]"]):
             found = getattr(instance, self._key, None)  # a slot
         if found is None or found._instance() is not instance:
             found = Bound(arguments=self.types, **self._options)
-            found._instance = weakref.ref(instance)
             try:
+                found._instance = weakref.ref(instance)
                 object.__setattr__(instance, self._key, found)
-            except AttributeError:
+            except (AttributeError, TypeError):
                 raise TypeError(f"{type(instance).__name__} has __slots__: add {self._key!r} and "
                                 "'__weakref__' to them") from None
         return found
