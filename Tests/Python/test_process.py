@@ -155,3 +155,153 @@ m.invoke(1)
 entered.wait(10)
 print("exits")
 """, shared, "exits\n")
+
+
+def test_child_that_only_exits_leaves_the_parent_alone(shared):
+    program("""
+q, got = Queue().start(), []
+m.add(got.append, queue=q)
+m.invoke("before")
+while not got: time.sleep(0.001)
+child = os.fork()
+if child == 0: sys.exit(0)
+os.waitpid(child, 0)
+m.invoke("after")
+while len(got) < 2: time.sleep(0.001)
+begin = time.process_time()
+time.sleep(0.5)
+assert time.process_time() - begin < 0.2 and got == ["before", "after"]
+""", shared)
+
+
+def test_child_starts_its_queues_again(shared):
+    program("""
+import asyncio
+q, other, got = Queue().start(), Queue(), []
+m.add(got.append, queue=q)
+m.add(got.append, queue=other)
+def child():
+    descriptors = len(os.listdir("/proc/self/fd"))
+    q.start()
+    m.invoke("child")
+    while not got: time.sleep(0.001)
+    assert q.stop() is True
+    async def main():
+        other.attach()
+        while len(got) < 2: await asyncio.sleep(0.001)
+    asyncio.run(main())
+    assert got == ["child"] * 2 and len(os.listdir("/proc/self/fd")) == descriptors
+async def main():
+    with other.attach():
+        in_child(lambda: None)
+        # The loop is the parent's: the child makes its calls on another one.
+        pid = os.fork()
+        if pid == 0:
+            threading.Thread(target=lambda: (child(), os._exit(0))).start()
+            time.sleep(20)
+            os._exit(1)
+        assert os.waitpid(pid, 0)[1] == 0
+asyncio.run(main())
+""", shared)
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_processes_of_multiprocessing(tmp_path, method):
+    # A file: the child imports it.
+    path = tmp_path / "program.py"
+    path.write_text(f"""
+import concurrent.futures, multiprocessing, threading
+from multicast import Multicast, MulticastError, Queue, Status
+m, q, got = Multicast(), Queue().start(), []
+m.add(got.append, queue=q)
+def work(number):
+    done = threading.Event()
+    own, calls = Queue().start(), Multicast()
+    calls.add(lambda a: done.set(), queue=own)
+    calls(number)
+    assert done.wait(10) and own.destroy() is True
+    if number == 2:
+        calls.destroy()
+        calls()
+    return number
+if __name__ == "__main__":
+    m(0)
+    context = multiprocessing.get_context({method!r})
+    with concurrent.futures.ProcessPoolExecutor(2, mp_context=context) as pool:
+        futures = [pool.submit(work, number) for number in range(4)]
+        for number, one in enumerate(futures):
+            if number == 2:
+                assert one.exception().status is Status.INVALID_HANDLE
+            else:
+                assert one.result(20) == number
+    process = context.Process(target=work, args=(1,))
+    process.start()
+    process.join()
+    assert process.exitcode == 0
+    try:
+        context.Process(target=work, args=(q,)).start()
+    except TypeError:
+        assert {method!r} != "fork"
+""")
+    ran = subprocess.run([sys.executable, "-W", "ignore::DeprecationWarning", str(path)], timeout=60,
+                         capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+
+
+@pytest.mark.skipif(sys.version_info < (3, 13), reason="older Pythons share one lock")
+def test_subinterpreter_is_refused():
+    program("""
+import _interpreters
+m = Broadcaster.default()["news"]
+m.add(print)
+other = _interpreters.create()
+failed = _interpreters.run_string(other, "import multicast")
+print("ImportError" in str(failed) or failed.type.__name__)
+_interpreters.destroy(other)
+assert m(b"still here") == 1
+""", False, "True\nb'still here'\n")
+
+
+def test_dropped_queues_leave_nothing(shared):
+    program("""
+import asyncio
+before = len(os.listdir("/proc/self/fd")), threading.active_count()
+for _ in range(50):
+    started = Queue().start()
+    n = Multicast()
+    n.add(print, queue=started)
+    del started, n
+async def main():
+    loop = asyncio.get_running_loop()
+    inside = len(os.listdir("/proc/self/fd"))
+    for number in range(50):
+        q, n = Queue().attach(), Multicast()
+        n.add(print, queue=q)
+        if number % 2: n("never printed")
+        del q, n
+        gc.collect()
+    await asyncio.sleep(0.01)
+    assert len(os.listdir("/proc/self/fd")) == inside
+asyncio.run(main())
+gc.collect()
+end = time.monotonic() + 10
+while (len(os.listdir("/proc/self/fd")), threading.active_count()) != before:
+    assert time.monotonic() < end, (before, threading.enumerate())
+    time.sleep(0.01)
+""", shared)
+
+
+def test_queue_outlives_loops(shared):
+    program("""
+import asyncio
+q, got = Queue(), []
+m.add(got.append, queue=q)
+async def once():
+    q.attach()
+    m.invoke(1)
+    await asyncio.sleep(0.02)
+asyncio.run(once())
+m.invoke(2)
+asyncio.run(once())
+assert got == [1, 2, 1], got
+""", shared)

@@ -1,12 +1,17 @@
 """Removals while other threads invoke: what they promise, and that they never hang."""
 
+import ctypes
+import gc
+import signal
 import threading
 import time
 
+import multicast
 import pytest
+from clib import Delegate, Function, lib
 
 from conftest import made
-from multicast import Lifetime, Multicast, Queue
+from multicast import Lifetime, Multicast, Queue, _core
 
 
 def remove_by_token(m, token, gate, timeout=None):
@@ -182,3 +187,151 @@ def test_everything_at_once(shared, start):
     for thread in [start(work, seed) for seed in range(3)]:
         thread.join(20)
     assert queue.destroy(10) is True
+
+
+def test_removals_in_c_and_in_python_that_wait_for_each_other(start):
+    m, side, both, results = Multicast(), lib.multicast_create(), threading.Barrier(2), {}
+    c_token = ctypes.c_uint64()
+
+    def python_delegate(payload):
+        both.wait(10)
+        results["C"] = lib.multicast_token_remove(c_token.value)
+
+    @Function
+    def c_delegate(context, event, payload, size):
+        both.wait(10)
+        results["Python"] = token.remove()
+
+    token = m.add(python_delegate)
+    assert m.handle and lib.multicast_add(side, Delegate(c_delegate, None), None, c_token) == 0
+    for thread in [start(m.invoke, 1), start(lib.multicast_invoke, side, 0, None, 0)]:
+        thread.join(10)
+    # One of them sees the cycle and does not wait: PENDING, or False.
+    assert sorted([results["C"] == 1, results["Python"] is False]) == [False, True]
+
+
+def test_waiting_removals_take_no_processor_time(shared, start):
+    count, go = 50, threading.Event()
+    started = threading.Barrier(count + 1)
+
+    def slow(payload):
+        started.wait(10)
+        go.wait(20)
+
+    removers = []
+    for _ in range(count):
+        m = made(shared)
+        token = m.add(lambda payload: slow(payload))
+        start(m.invoke, 1)
+        removers.append(token.remove)
+    started.wait(10)
+    for one in removers:
+        start(one)
+    time.sleep(0.2)
+    begin, wall = time.process_time(), time.monotonic()
+    time.sleep(1)
+    used = (time.process_time() - begin) / (time.monotonic() - wall)
+    go.set()
+    assert used < 0.2, f"{count} removals that wait take {used:.0%} of a processor"
+
+
+def test_once_delegates_that_are_called_while_they_are_added_leave_nothing(shared, start):
+    m, called, stop = made(shared), [], threading.Event()
+
+    def invoke():
+        while not stop.is_set():
+            m.invoke(1)
+
+    thread = start(invoke)
+    for _ in range(5000):
+        m.add(called.append, once=True)
+    stop.set()
+    thread.join(10)
+    m.invoke(1)
+    assert len(called) == 5000 and len(m) == 0 and m._held() == []
+
+
+def test_unique_keeps_one_of_many_that_are_added_at_once(shared, start):
+    for _ in range(20):
+        m, together = made(shared), threading.Barrier(3)
+
+        def add(m=m, together=together):
+            together.wait(10)
+            m.add(print, unique=True)
+
+        for thread in [start(add) for _ in range(3)]:
+            thread.join(10)
+        assert len(m) == 1
+
+
+# ---- Interrupts ----------------------------------------------------------------------------------
+
+
+def interrupted(step, seconds):
+    """How many interrupts have come while `step` was called over and over, and how many it raised."""
+    sent, raised = [0], 0
+
+    def handler(*_):
+        sent[0] += 1
+        raise KeyboardInterrupt
+
+    old = signal.signal(signal.SIGALRM, handler)
+    end = time.monotonic() + seconds
+    try:
+        while time.monotonic() < end:
+            before = sent[0]
+            try:
+                signal.setitimer(signal.ITIMER_REAL, 0.0007)
+                while sent[0] == before:
+                    step()
+            except KeyboardInterrupt:
+                raised += 1
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, old)
+    return sent[0], raised
+
+
+def test_no_interrupt_is_lost_and_nothing_is_left(shared):
+    m, queue, queued = made(shared), Queue(), made(shared)
+    queue.attach(lambda run: None)  # there is Python code to interrupt when a call comes
+    for _ in range(16):
+        m.add(lambda payload: None)
+        queued.add(lambda payload: None, queue=queue)
+
+    def add():
+        m.add(print, once=True).remove()
+
+    def run():
+        queued.invoke([1])
+        queue.run()
+
+    for step in (lambda: m.invoke(1), run, add):
+        sent, raised = interrupted(step, 0.5)
+        assert sent == raised > 20
+        assert multicast.current_token() is None
+    queue.clear()
+    m.clear()
+    gc.collect()
+    assert m._held() == [] and not [one for one in gc.get_objects() if type(one) is _core.Held]
+
+
+def test_interrupt_ends_a_wait(start, gate):
+    m = Multicast()
+    token = m.add(gate)
+    start(m.invoke, 1)
+    assert gate.entered.wait(10)
+
+    def handler(*_):
+        raise KeyboardInterrupt
+
+    old = signal.signal(signal.SIGALRM, handler)
+    try:
+        for wait in (token.remove, Queue().wait):
+            signal.setitimer(signal.ITIMER_REAL, 0.05)
+            begin = time.monotonic()
+            with pytest.raises(KeyboardInterrupt):
+                wait()
+            assert time.monotonic() - begin < 5
+    finally:
+        signal.signal(signal.SIGALRM, old)

@@ -145,9 +145,7 @@ class Multicast(_Base["Unpack[Ts]"]):
             0 if lifetime is None else lifetime._handle, priority, 0 if events is None
             else mask(events), once * ONCE | latest * LATEST | (not replay) * NO_REPLAY, label)
         if unique:
-            for one in self._find(function):  # in the order of addition: the newest stays
-                if one is token:
-                    break
+            for one in self._find(function)[:-1]:  # the newest stays, also if threads add at once
                 one.remove_nowait()
         if self.on_add is not None:
             self.on_add(token)
