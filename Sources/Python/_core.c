@@ -51,7 +51,8 @@ typedef struct core {
   Py_ssize_t pauses;
   PyObject *name; /* bytes, of a broadcaster */
   multicast_broadcaster broadcaster;
-  char ownership, is_shared, replays, defers, is_finished;
+  char ownership, replays, defers, is_finished;
+  char is_shared; /* C code may use it */
 } core;
 
 /* What the library has a reference to: a registration, or a payload, which has `args`. */
@@ -682,7 +683,6 @@ static PyObject *core_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) 
   core *self = (core *)PyType_GenericAlloc(type, 0);
   if (self == NULL) return NULL;
   self->held.previous = self->held.next = &self->held;
-  self->is_finished = 1;
   insert(&cores, &self->link);
   return (PyObject *)self;
 }
@@ -695,7 +695,6 @@ static PyObject *core_open(core *self, PyObject *args) {
     return NULL;
   if (self->handle.id != 0) return failed(MULTICAST_ERROR_STATE);
   self->ownership = OWNED;
-  self->is_finished = 0;
   self->replays = how.replay > 0;
   self->defers = how.reentry >= MULTICAST_REENTRY_DEFER;
   if (function != Py_None) {
@@ -711,36 +710,6 @@ static PyObject *core_open(core *self, PyObject *args) {
   Py_XDECREF(hook);
   if (self->handle.id == 0) return failed(multicast_create_error());
   Py_RETURN_NONE;
-}
-
-/* A multicast of C code, or of a broadcaster. */
-static PyObject *core_adopt(core *self, PyObject *args) {
-  unsigned long long handle, broadcaster;
-  PyObject *name;
-  if (!PyArg_ParseTuple(args, "KKOb", &handle, &broadcaster, &name, &self->ownership)) return NULL;
-  self->handle.id = handle;
-  self->broadcaster.id = broadcaster;
-  self->is_finished = 0;
-  own(&self->name, name);
-  Py_RETURN_NONE;
-}
-
-/* From now on C code may use the multicast. */
-static PyObject *core_share(core *self, PyObject *none) {
-  (void)none;
-  self->is_shared = 1;
-  return PyLong_FromUnsignedLongLong(self->handle.id);
-}
-
-static PyObject *core_has_listeners(PyObject *self, void *closure) {
-  (void)closure;
-  multicast handle = ((core *)self)->handle;
-  return PyBool_FromLong(multicast_has_listeners(multicast_listener_flag(handle)));
-}
-
-static Py_ssize_t core_length(PyObject *self) {
-  int64_t count = multicast_count(((core *)self)->handle);
-  return count < 0 ? 0 : (Py_ssize_t)count;
 }
 
 /* Nothing refers to it any more. A multicast of C code keeps its registrations. */
@@ -810,80 +779,54 @@ static void held_dealloc(PyObject *object) {
 
 /* ---- Waiting ------------------------------------------------------------------------------------ */
 
-static int to_ns(PyObject *seconds, uint64_t *out) {
-  *out = MULTICAST_FOREVER;
-  if (seconds == Py_None) return 1;
-  double limit = PyFloat_AsDouble(seconds);
-  if (limit == -1 && PyErr_Occurred()) return 0;
-  if (limit != limit) PyErr_SetString(PyExc_ValueError, "a timeout is a number");
-  if (limit < 1e10) *out = limit <= 0 ? 0 : (uint64_t)(limit * 1e9);
-  return limit == limit;
-}
-
-/* Waits in slices, between which signals are handled. */
-static int64_t wait_sliced(int is_queue, uint64_t handle, uint64_t left) {
-  int64_t status;
-  do {
+/* wait(is_queue, handle, nanoseconds): for calls in a queue, or until what was ended is over. Waits in
+ * slices, between which signals are handled. Returns the library's status. */
+static PyObject *wait_for(PyObject *module, PyObject *args) {
+  unsigned long long handle, left;
+  int64_t status = MULTICAST_ERROR_TIMEOUT;
+  int is_queue;
+  (void)module;
+  if (!PyArg_ParseTuple(args, "pKK", &is_queue, &handle, &left)) return NULL;
+  /* Mostly there is nothing to wait for. */
+  if (!is_queue) status = multicast_ended_within(handle, 0);
+  for (int is_first = 1; status == MULTICAST_ERROR_TIMEOUT && (left > 0 || is_first); is_first = 0) {
     uint64_t slice = left < SLICE_NS ? left : SLICE_NS;
     PyThreadState *state = PyEval_SaveThread();
     status = is_queue ? multicast_queue_wait((multicast_queue){handle}, slice)
                       : multicast_ended_within(handle, slice);
     PyEval_RestoreThread(state);
     if (left != MULTICAST_FOREVER) left -= slice;
-    if (status == MULTICAST_ERROR_TIMEOUT && PyErr_CheckSignals() < 0) break;
-  } while (status == MULTICAST_ERROR_TIMEOUT && left > 0);
-  return status;
-}
-
-/* True: what was ended is over. False: it is not, and waiting is not possible. */
-static PyObject *wait_ended(PyObject *module, PyObject *args) {
-  unsigned long long handle;
-  PyObject *timeout;
-  uint64_t limit;
-  (void)module;
-  if (!PyArg_ParseTuple(args, "KO", &handle, &timeout) || !to_ns(timeout, &limit)) return NULL;
-  int64_t status = multicast_ended_within(handle, 0);
-  if (status == MULTICAST_ERROR_TIMEOUT && limit > 0) status = wait_sliced(0, handle, limit);
-  if (status == MULTICAST_ERROR_TIMEOUT && !PyErr_Occurred())
-    PyErr_SetString(PyExc_TimeoutError, "removed, but a call still runs on another thread");
-  if (status < 0 && status != MULTICAST_ERROR_INVALID_HANDLE) return failed(status);
-  return PyBool_FromLong(status != MULTICAST_PENDING);
-}
-
-static PyObject *queue_wait(PyObject *module, PyObject *args) {
-  unsigned long long handle;
-  PyObject *timeout;
-  uint64_t limit;
-  (void)module;
-  if (!PyArg_ParseTuple(args, "KO", &handle, &timeout) || !to_ns(timeout, &limit)) return NULL;
-  int64_t count = wait_sliced(1, handle, limit);
-  if (PyErr_Occurred() || (count < 0 && count != MULTICAST_ERROR_TIMEOUT)) return failed(count);
-  return PyLong_FromLongLong(count > 0 ? count : 0);
+    if (PyErr_CheckSignals() < 0) return NULL;
+  }
+  return PyLong_FromLongLong(status);
 }
 
 /* ---- Functions of handles ----------------------------------------------------------------------- */
 
 /* X(name, what it returns, for the handle `id`): a number, which may be a negative status. Those that
  * end something remove at once and do not wait: wait_ended() does. */
-#define FUNCTIONS(X)                                                                      \
-  X(end_token, multicast_token_remove_within((multicast_token){id}, 0))                   \
-  X(end_multicast, multicast_destroy_within((multicast){id}, 0))                          \
-  X(end_lifetime, multicast_lifetime_end_within((multicast_lifetime){id}, 0))             \
-  X(end_queue, multicast_queue_destroy_within((multicast_queue){id}, 0))                  \
+#define FUNCTIONS(X)                                                                       \
+  X(end_token, multicast_token_remove_within((multicast_token){id}, 0))                    \
+  X(end_multicast, multicast_destroy_within((multicast){id}, 0))                           \
+  X(end_lifetime, multicast_lifetime_end_within((multicast_lifetime){id}, 0))              \
+  X(end_queue, multicast_queue_destroy_within((multicast_queue){id}, 0))                   \
   X(end_broadcaster, multicast_broadcaster_destroy_within((multicast_broadcaster){id}, 0)) \
-  X(clear, multicast_remove_all_within((multicast){id}, 0, NULL))                         \
-  X(is_valid, multicast_is_valid((multicast){id}))                                        \
-  X(token_is_valid, multicast_token_is_valid((multicast_token){id}))                      \
-  X(token_pause, multicast_token_pause((multicast_token){id}))                            \
-  X(token_resume, multicast_token_resume((multicast_token){id}))                          \
-  X(lifetime_create, (int64_t)multicast_lifetime_create().id)                             \
-  X(lifetime_count, multicast_lifetime_count((multicast_lifetime){id}))                   \
-  X(queue_clear, multicast_queue_clear((multicast_queue){id}))                            \
-  X(queue_fd, multicast_queue_fd((multicast_queue){id}))                                  \
-  X(broadcaster_create, (int64_t)multicast_broadcaster_create(NULL).id)                   \
-  X(broadcaster_default, (int64_t)multicast_broadcaster_default().id)                     \
-  X(create_error, multicast_create_error())                                               \
-  X(version, multicast_version())
+  X(clear, multicast_remove_all_within((multicast){id}, 0, NULL))                          \
+  X(is_valid, multicast_is_valid((multicast){id}))                                         \
+  X(count, multicast_count((multicast){id}))                                               \
+  X(has_listeners, multicast_has_listeners(multicast_listener_flag((multicast){id})))      \
+  X(token_is_valid, multicast_token_is_valid((multicast_token){id}))                       \
+  X(token_pause, multicast_token_pause((multicast_token){id}))                             \
+  X(token_resume, multicast_token_resume((multicast_token){id}))                           \
+  X(lifetime_create, (int64_t)multicast_lifetime_create().id)                              \
+  X(lifetime_count, multicast_lifetime_count((multicast_lifetime){id}))                    \
+  X(queue_clear, multicast_queue_clear((multicast_queue){id}))                             \
+  X(queue_fd, multicast_queue_fd((multicast_queue){id}))                                   \
+  X(broadcaster_create, (int64_t)multicast_broadcaster_create(NULL).id)                    \
+  X(broadcaster_default, (int64_t)multicast_broadcaster_default().id)                      \
+  X(create_error, multicast_create_error())                                                \
+  X(version, multicast_version())                                                          \
+  X(finish, (atomic_store(&is_over, 1), 0)) /* threads of C call Python no more */
 
 #define DEFINE(name, result)                                                              \
   static PyObject *name(PyObject *module, PyObject *handle) {                             \
@@ -990,14 +933,6 @@ static PyObject *set_greenlet(PyObject *module, PyObject *function) {
   Py_RETURN_NONE;
 }
 
-/* At exit: threads of C call Python no more. */
-static PyObject *finish(PyObject *module, PyObject *none) {
-  (void)module;
-  (void)none;
-  atomic_store(&is_over, 1);
-  Py_RETURN_NONE;
-}
-
 #define METHOD(name, function, flags) {name, (PyCFunction)(void (*)(void))function, flags, NULL}
 
 static PyMethodDef core_methods[] = {
@@ -1007,25 +942,22 @@ static PyMethodDef core_methods[] = {
     METHOD("_tokens", core_tokens, METH_NOARGS),
     METHOD("_held", core_held, METH_NOARGS),
     METHOD("_open", core_open, METH_VARARGS),
-    METHOD("_adopt", core_adopt, METH_VARARGS),
-    METHOD("_share", core_share, METH_NOARGS),
     {NULL, NULL, 0, NULL},
 };
 static PyMemberDef core_members[] = {
-    {"_handle", T_ULONGLONG, offsetof(core, handle), READONLY, NULL},
+    {"_handle", T_ULONGLONG, offsetof(core, handle), 0, NULL},
+    {"_broadcaster", T_ULONGLONG, offsetof(core, broadcaster), 0, NULL},
+    {"_name", T_OBJECT, offsetof(core, name), 0, NULL},
+    {"_ownership", T_BYTE, offsetof(core, ownership), 0, NULL},
+    {"_is_shared", T_BOOL, offsetof(core, is_shared), 0, NULL},
     {"_pauses", T_PYSSIZET, offsetof(core, pauses), 0, NULL},
     {NULL, 0, 0, 0, NULL},
-};
-static PyGetSetDef core_properties[] = {
-    {"has_listeners", core_has_listeners, NULL, "False if an invocation would call nobody.", NULL},
-    {NULL, NULL, NULL, NULL, NULL},
 };
 static PyType_Slot core_slots[] = {
     {Py_tp_new, core_new},           {Py_tp_dealloc, core_dealloc},
     {Py_tp_traverse, core_traverse}, {Py_tp_finalize, core_finalize},
-    {Py_tp_call, core_call},         {Py_sq_length, core_length},
     {Py_tp_methods, core_methods},   {Py_tp_members, core_members},
-    {Py_tp_getset, core_properties}, {0, NULL},
+    {Py_tp_call, core_call},         {0, NULL},
 };
 static PyMemberDef held_members[] = {
     {"_id", T_ULONGLONG, offsetof(held, token), READONLY, NULL},
@@ -1050,11 +982,10 @@ static PyType_Spec held_spec = {"multicast._core.Held", sizeof(held), 0, FLAGS, 
 #define ENTRY(name, result) {#name, name, METH_O, NULL},
 static PyMethodDef functions[] = {
     FUNCTIONS(ENTRY)
-    {"wait_ended", wait_ended, METH_VARARGS, NULL},
+    {"wait", wait_for, METH_VARARGS, NULL},
     {"token_properties", token_properties, METH_O, NULL},
     {"queue_create", queue_create, METH_VARARGS, NULL},
     {"queue_run", queue_run, METH_VARARGS, NULL},
-    {"queue_wait", queue_wait, METH_VARARGS, NULL},
     {"queue_stats", queue_stats, METH_O, NULL},
     {"broadcaster_multicast", broadcaster_multicast, METH_VARARGS, NULL},
     {"current_call", current_call, METH_NOARGS, NULL},
@@ -1062,7 +993,6 @@ static PyMethodDef functions[] = {
     {"setup", setup, METH_VARARGS, NULL},
     {"set_greenlet", set_greenlet, METH_O, NULL},
     {"after_fork", after_fork, METH_O, NULL},
-    {"finish", finish, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 

@@ -49,5 +49,5 @@ def _in_child() -> None:
 _core.setup(Token, types.CoroutineType, types.MethodType, fail, group, accepts, on_coroutine,
             on_wake, _mark())
 os.register_at_fork(after_in_parent=lambda: _core.after_fork(None), after_in_child=_in_child)
-atexit.register(_core.finish)
+atexit.register(_core.finish, 0)
 __version__ = version()

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any, Callable, Optional
 
 from . import _core
-from ._errors import cannot_copy, created
+from ._errors import cannot_copy, created, wait_ended
 from ._multicast import FOREIGN, NAMED, Multicast
 from ._token import Token
 
@@ -42,7 +42,7 @@ class Broadcaster:
         """The `id` of the broadcaster for C code. Notifications are published from now on."""
         self._is_shared = True
         for one in list(self._multicasts.values()):
-            one._share()
+            one._is_shared = True
         return self._handle
 
     def __getitem__(self, name: str) -> "Multicast[Unpack[tuple[Any, ...]]]":
@@ -52,9 +52,9 @@ class Broadcaster:
             made: "Multicast[Unpack[tuple[Any, ...]]]" = Multicast.__new__(Multicast)
             ownership = FOREIGN if self is Broadcaster._default else NAMED
             handle = created(_core.broadcaster_multicast(self._handle, _encoded(name)))
-            made._setup(handle, self._handle, name, ownership)
-            if self._is_shared:
-                made._share()
+            made._adopt(handle, name, ownership)
+            made._broadcaster, made._name = self._handle, _encoded(name)
+            made._is_shared = self._is_shared
             made._keeps = self  # type: ignore[attr-defined]
             found = self._multicasts.setdefault(name, made)
         return found
@@ -94,7 +94,7 @@ class Broadcaster:
         if self is Broadcaster._default:
             raise ValueError("the broadcaster of the process stays")
         _core.end_broadcaster(self._handle)
-        return all([_core.wait_ended(one._handle, timeout)
+        return all([wait_ended(one._handle, timeout)
                     for one in list(self._multicasts.values())])
 
     def __del__(self) -> None:

@@ -1,7 +1,7 @@
 """Registrations that end together."""
 
 from . import _core
-from ._errors import cannot_copy, created
+from ._errors import cannot_copy, created, wait_ended
 
 
 class Lifetime:
@@ -27,7 +27,7 @@ class Lifetime:
     def end(self, timeout: "float | None" = None) -> bool:
         """Removes all its registrations from every multicast, and waits as Token.remove() does."""
         _core.end_lifetime(self._handle)
-        return _core.wait_ended(self._handle, timeout)
+        return wait_ended(self._handle, timeout)
 
     def __enter__(self) -> "Lifetime":
         return self

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Optional, S
 from . import _core
 from ._await import close_all, run_all
 from ._callable import check, matches, split
-from ._errors import MulticastError, Status, cannot_copy, checked
+from ._errors import MulticastError, Status, cannot_copy, checked, wait_ended
 from ._lifetime import Lifetime
 from ._queue import Overflow, Queue
 from ._stream import Stream
@@ -87,24 +87,21 @@ class Multicast(_Base["Unpack[Ts]"]):
     def from_handle(cls, handle: int) -> "Multicast[Unpack[tuple[Any, ...]]]":
         """A multicast that C code has made, and destroys. Its payloads are bytes or None."""
         self = cls.__new__(cls)
-        self._setup(handle, 0, None, FOREIGN)
-        self._share()
+        self._adopt(handle, None, FOREIGN)
+        self._is_shared = True
         return self
 
-    def _setup(self, handle: int, broadcaster: int, name: "str | None", ownership: int) -> None:
+    def _adopt(self, handle: int, name: "str | None", ownership: int) -> None:
         if not _core.is_valid(handle):
             raise MulticastError(Status.INVALID_HANDLE, f"not the handle of a multicast: {handle}")
         self._options, self._count = (name, None, Reentry.RECURSE, 0), None
-        self._ownership = ownership
-        encoded = name.encode() if name is not None else None
-        self._adopt(handle, broadcaster, encoded, ownership)
-
-    _ownership = OWNED
+        self._handle, self._ownership = handle, ownership
 
     @property
     def handle(self) -> int:
         """The `id` of the multicast for C code, which may add delegates and invoke it."""
-        return self._share()
+        self._is_shared = True
+        return self._handle
 
     # ---- Adding and removing ---------------------------------------------------------------------
 
@@ -182,13 +179,24 @@ class Multicast(_Base["Unpack[Ts]"]):
         if self._ownership != OWNED:
             raise ValueError("it belongs to a broadcaster or to C; clear() removes the delegates")
         _core.end_multicast(self._handle)
-        return _core.wait_ended(self._handle, timeout)
+        return wait_ended(self._handle, timeout)
 
     # ---- Asking ----------------------------------------------------------------------------------
 
     def tokens(self) -> "list[Token]":
         """The registrations, in the order of invocation, without those of C code."""
         return [one for one in self._tokens() if isinstance(one, Token)]
+
+    @property
+    def has_listeners(self) -> bool:
+        """False if an invocation would call nobody."""
+        return bool(_core.has_listeners(self._handle))
+
+    def __len__(self) -> int:
+        return max(0, _core.count(self._handle))
+
+    def __bool__(self) -> bool:
+        return True
 
     def __contains__(self, function: object) -> bool:
         return callable(function) and any(one.is_valid for one in self._find(function))
@@ -294,5 +302,5 @@ def _end(ids: "list[int]", timeout: "float | None") -> bool:
     deadline = None if timeout is None else time.monotonic() + timeout
     for one in ids:
         _core.end_token(one)
-    return all([_core.wait_ended(
+    return all([wait_ended(
         one, None if deadline is None else max(0, deadline - time.monotonic())) for one in ids])

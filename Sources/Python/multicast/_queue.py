@@ -10,7 +10,8 @@ from enum import Enum
 from typing import Any, Callable, Coroutine, Optional
 
 from . import _core
-from ._errors import MulticastError, Status, cannot_copy, checked, created
+from ._errors import (
+    MulticastError, Status, cannot_copy, checked, created, nanoseconds, wait_ended)
 
 Schedule = Callable[[Callable[[], object]], object]
 _queues: "weakref.WeakValueDictionary[int, Queue]" = weakref.WeakValueDictionary()
@@ -63,7 +64,8 @@ class Queue:
 
     def wait(self, timeout: "float | None" = None) -> int:
         """Waits until a call is queued. Returns how many are; 0: none after `timeout` seconds."""
-        return _core.queue_wait(self._handle, timeout)
+        count = _core.wait(True, self._handle, nanoseconds(timeout))
+        return 0 if count == Status.TIMEOUT.value else checked(count)
 
     def clear(self) -> int:
         """Drops the calls that wait. Returns how many."""
@@ -160,7 +162,7 @@ class Queue:
     def destroy(self, timeout: "float | None" = None) -> bool:
         """Destroys it: removes its registrations and drops its calls. Waits as Token.remove()."""
         self._end()
-        return _core.wait_ended(self._handle, timeout)
+        return wait_ended(self._handle, timeout)
 
     def _end(self) -> None:
         self.detach()

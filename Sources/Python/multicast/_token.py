@@ -4,7 +4,7 @@ from types import MethodType
 from typing import Any, Callable, Optional
 
 from . import _core
-from ._errors import cannot_copy
+from ._errors import cannot_copy, wait_ended
 from ._lifetime import Lifetime
 from ._queue import Queue
 
@@ -57,7 +57,7 @@ class Token(_core.Held):
         call runs on this thread, or on one that waits for this thread. TimeoutError: removed, but
         after `timeout` seconds a call still runs on another thread. To remove it again only waits.
         """
-        return _core.end_token(self._id) == 0 or _core.wait_ended(self._id, timeout)
+        return _core.end_token(self._id) == 0 or wait_ended(self._id, timeout)
 
     def remove_nowait(self) -> None:
         """Removes the registration. Calls of it on other threads may go on."""
