@@ -5,8 +5,6 @@ from functools import partial
 from types import BuiltinMethodType, FunctionType, MethodType
 from typing import Any, Callable, Optional
 
-Held = "tuple[Optional[Callable[..., Any]], Any]"
-
 
 class Unbound:
     """A partial of a method, without the object of the method."""
@@ -27,7 +25,7 @@ class Unbound:
     __hash__ = None  # type: ignore[assignment]
 
 
-def split(function: "Callable[..., Any]", weak: "bool | None" = None) -> Held:
+def split(function: Any, weak: "bool | None" = None) -> "tuple[Any, Any]":
     """What a registration holds: a callable, and what it holds weakly as the first argument.
 
     Without a callable, what is held weakly is called. Types are compared exactly: the proxy of a
@@ -37,13 +35,13 @@ def split(function: "Callable[..., Any]", weak: "bool | None" = None) -> Held:
         return function, None
     kind = type(function)
     if kind is MethodType:
-        return function.__func__, function.__self__  # type: ignore[attr-defined]
-    if kind is partial and type(function.func) is MethodType:  # type: ignore[attr-defined]
-        return Unbound(function), function.func.__self__  # type: ignore
+        return function.__func__, function.__self__
+    if kind is partial and type(function.func) is MethodType:
+        return Unbound(function), function.func.__self__
     if not weak:
         return function, None
     if kind is BuiltinMethodType:
-        owner = function.__self__  # type: ignore[attr-defined]
+        owner = function.__self__
         return getattr(type(owner), function.__name__, None), owner
     return None, function
 

@@ -45,6 +45,7 @@ else:
         __class_getitem__ = classmethod(GenericAlias)
 
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 ONCE, LATEST, NO_REPLAY = 1, 4, 8
 FOREIGN, OWNED, NAMED = range(3)
 
@@ -262,8 +263,8 @@ class Multicast(_Base["Unpack[Ts]"]):
         finally:
             self._pauses -= 1
 
-    def listen(self, capacity: int = 1024, overflow: Overflow = Overflow.DROP_OLDEST,
-               **options: "Unpack[Options]") -> "Stream[Any]":
+    def listen(self: "Multicast[T]", capacity: int = 1024, overflow: Overflow = Overflow.DROP_OLDEST,
+               **options: "Unpack[Options]") -> "Stream[T]":
         """The payloads of the invocations from now on, for `async for`. Options are as in add()."""
         return Stream(lambda *args: self.add(*args, **options), capacity, overflow)
 

@@ -57,7 +57,7 @@ class Signal(_Base["Unpack[Ts]"]):
     def __init__(self: "Signal[A, B, C, D]", a: "type[A]", b: "type[B]", c: "type[C]",
                  d: "type[D]", /, **options: Any) -> None: ...
 
-    def __init__(self, *types: Any, **options: Any) -> None:
+    def __init__(self, *types: Any, **options: Any) -> None:  # type: ignore[misc]
         self.types, self._options = types, options
 
     def __set_name__(self, owner: type, name: str) -> None:
