@@ -963,6 +963,8 @@ static PyMemberDef held_members[] = {
     {"_id", T_ULONGLONG, offsetof(held, token), READONLY, NULL},
     {"_function", T_OBJECT, offsetof(held, function), READONLY, NULL},
     {"_target", T_OBJECT, offsetof(held, target), READONLY, NULL},
+    {"_sender", T_OBJECT, offsetof(held, sender), READONLY, NULL},
+    {"_sender_is_weak", T_BOOL, offsetof(held, sender_is_weak), READONLY, NULL},
     {"queue", T_OBJECT, offsetof(held, queue), READONLY, "Where its calls wait, or None."},
     {"lifetime", T_OBJECT, offsetof(held, lifetime), READONLY, "What ends it, or None."},
     {"on_end", T_OBJECT, offsetof(held, on_end), 0,

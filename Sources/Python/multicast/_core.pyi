@@ -29,6 +29,8 @@ class Held:
     _id: int
     _function: Any
     _target: Any
+    _sender: Any
+    _sender_is_weak: bool
     queue: Any
     lifetime: Any
     on_end: Optional[Callable[[], object]]

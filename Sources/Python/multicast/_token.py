@@ -50,6 +50,11 @@ class Token(_core.Held):
             return target  # type: ignore[no-any-return]
         return MethodType(self._function, target)
 
+    @property
+    def sender(self) -> Any:
+        """The sender whose invocations it gets; None: all, or it is gone."""
+        return self._sender() if self._sender_is_weak and self._sender else self._sender
+
     def remove(self, timeout: "float | None" = None) -> bool:
         """Removes the registration and waits until no other thread is in a call of it.
 
