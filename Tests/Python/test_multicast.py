@@ -328,3 +328,13 @@ def test_what_cannot_be_called_is_not_added():
     for priority in (2**31, -2**31 - 1):
         with pytest.raises(ValueError, match="a priority is from"):
             Multicast().add(print, priority=priority)
+
+
+def test_names_of_a_broadcaster_are_listed_and_cleared(shared):
+    b, got = made(shared, Broadcaster), []
+    b.register("first", got.append)
+    b.register("second", got.append)
+    b["third"].clear()
+    assert b.names() == list(b) == ["first", "second"] and "first" in b and "third" not in b
+    assert b.clear("first") is True and b.names() == ["second"]
+    assert b.clear() is True and not b.names() and b.notify("second", 1) == 0

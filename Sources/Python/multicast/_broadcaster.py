@@ -1,6 +1,6 @@
 """Multicasts by name."""
 
-from typing import TYPE_CHECKING, Any, Callable, Optional
+from typing import TYPE_CHECKING, Any, Callable, Iterator, Optional
 
 from . import _core
 from ._errors import cannot_copy, created, wait_ended
@@ -62,6 +62,12 @@ class Broadcaster:
     def names(self) -> "list[str]":
         """The names that have observers. Those that only C code has used are not known here."""
         return [name for name, one in list(self._multicasts.items()) if len(one)]
+
+    def __iter__(self) -> "Iterator[str]":
+        return iter(self.names())
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.names()
 
     def register(self, name: str, observer: "Callable[..., object]",
                  **options: "Unpack[Options]") -> Token:

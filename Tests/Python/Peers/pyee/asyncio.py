@@ -13,15 +13,20 @@ class AsyncIOEventEmitter(EventEmitter):
         self._loop, self._running = loop, set()
 
     def _call(self, event, args, kwargs):
-        task = self._loop.create_task(self._events[event].invoke_async(*args, **kwargs))
-        self._running.add(task)
-        task.add_done_callback(self._done)
+        results = []
+        try:
+            self._broadcaster[event]._run(args, kwargs, 0, None, results, True)
+        except DelegateErrors as errors:
+            self.emit("error", errors.exceptions[0])
+        for one in filter(asyncio.iscoroutine, results):
+            task = self._loop.create_task(one)
+            self._running.add(task)
+            task.add_done_callback(self._done)
 
     def _done(self, task):
         self._running.discard(task)
-        error = None if task.cancelled() else task.exception()
-        if isinstance(error, DelegateErrors):
-            self.emit("error", error.exceptions[0])
+        if not task.cancelled() and task.exception() is not None:
+            self.emit("error", task.exception())
 
     @property
     def complete(self):
