@@ -36,7 +36,8 @@ endforeach()
 add_library(multicast_python MODULE EXCLUDE_FROM_ALL Sources/Python/_core.c)
 target_include_directories(multicast_python SYSTEM PRIVATE
   ${multicast_python_headers} ${multicast_wheel}/include)
-target_compile_options(multicast_python PRIVATE -O2 -Wall -Wextra -Wno-missing-field-initializers)
+target_compile_options(multicast_python PRIVATE -O2 -Wall -Wextra
+  -Wno-missing-field-initializers -Wno-unused-parameter)
 target_link_libraries(multicast_python PRIVATE multicast)
 set_target_properties(multicast_python PROPERTIES
   PREFIX "" OUTPUT_NAME _core SUFFIX .abi3.so LIBRARY_OUTPUT_DIRECTORY ${multicast_wheel}

@@ -98,7 +98,7 @@ static node deferred = {&deferred, &deferred};
 static atomic_int is_over, is_forking;
 
 static PyTypeObject *core_type, *held_type, *token_type, *coroutine_type, *method_type;
-static PyObject *fail, *group, *accepts, *on_coroutine, *on_wake, *get_greenlet;
+static PyObject *fail, *group, *accepts, *known, *on_coroutine, *on_wake, *get_greenlet;
 
 /* The payloads by their numbers, as addresses: a wire that C code has kept or made up finds none. */
 static PyObject *payloads;
@@ -235,16 +235,6 @@ static int learn(held *token, PyObject *function) {
   return 1;
 }
 
-static PyObject *known_names(PyObject *kwargs, PyObject *names) {
-  PyObject *known = PyDict_New(), *name, *value;
-  Py_ssize_t position = 0;
-  while (known != NULL && PyDict_Next(kwargs, &position, &name, &value)) {
-    int has = PySequence_Contains(names, name);
-    if (has < 0 || (has > 0 && PyDict_SetItem(known, name, value) < 0)) Py_CLEAR(known);
-  }
-  return known;
-}
-
 /* Calls function([strong,] arguments ...), with as many of them as it takes. */
 static PyObject *call_with(held *token, PyObject *function, PyObject *strong, frame *here) {
   PyObject *args = here->args, *kwargs = NULL, *result = NULL;
@@ -264,7 +254,7 @@ static PyObject *call_with(held *token, PyObject *function, PyObject *strong, fr
     PyTuple_SetItem(args, i, one);
   }
   if (here->kwargs != NULL && token->names != NULL)
-    kwargs = known_names(here->kwargs, token->names);
+    kwargs = PyObject_CallFunctionObjArgs(known, here->kwargs, token->names, NULL);
   else
     own(&kwargs, here->kwargs);
   if (args != NULL && (kwargs != NULL || here->kwargs == NULL))
@@ -393,7 +383,6 @@ static void release(held *object) {
 static void release_context(void *context) { release(context); }
 
 static void release_payload(const void *payload, size_t size) {
-  (void)size;
   release((held *)((char *)payload - offsetof(held, wire)));
 }
 
@@ -403,7 +392,6 @@ static void fork_is_over(void) { atomic_store(&is_forking, 0); }
 /* In the child, with a new mark, the calls that wait in queues are not made, and not released: they
  * are the parent's. Calls of this thread go on; so do deferred invocations, and replays stay. */
 static PyObject *after_fork(PyObject *module, PyObject *new_mark) {
-  (void)module;
   fork_is_over();
   if (new_mark != Py_None) mark = PyLong_AsUnsignedLongLong(new_mark);
   for (node *one = cores.next; new_mark != Py_None && one != &cores; one = one->next) {
@@ -554,7 +542,6 @@ static PyObject *core_run(core *self, PyObject *args) {
 
 /* The object of a weak registration is gone. */
 static PyObject *target_is_gone(PyObject *token, PyObject *reference) {
-  (void)reference;
   multicast_token_remove_within(((held *)token)->token, 0);
   Py_RETURN_NONE;
 }
@@ -626,7 +613,6 @@ static PyObject *core_add(core *self, PyObject *args) {
 /* Registrations that the library has not released, in the order of addition: also removed ones that
  * are being called. */
 static PyObject *core_held(core *self, PyObject *none) {
-  (void)none;
   PyObject *list = PyList_New(0);
   const node *head = self->ownership == FOREIGN ? &orphans : &self->held;
   for (node *one = head->next; list != NULL && one != head; one = one->next) {
@@ -651,7 +637,6 @@ static bool append_token(void *context, const multicast_registration *one) {
 
 /* All registrations in the order of invocation; those of C code as numbers. */
 static PyObject *core_tokens(core *self, PyObject *none) {
-  (void)none;
   PyObject *list = PyList_New(0);
   int64_t count = list == NULL ? 0 : multicast_enumerate(self->handle, append_token, &list);
   if (count >= 0 || count == MULTICAST_ERROR_INVALID_HANDLE) return list;
@@ -664,7 +649,6 @@ static PyObject *core_tokens(core *self, PyObject *none) {
 /* The first listener has come, or the last one has gone. */
 static void changed(void *context, multicast target, bool has_listeners) {
   held *hook = context;
-  (void)target;
   if (atomic_load(&is_over)) return;
   PyGILState_STATE state = PyGILState_Ensure();
   PyObject *strong = hook->target != NULL ? PyWeakref_GetObject(hook->target) : NULL, *bound = NULL;
@@ -678,8 +662,6 @@ static void changed(void *context, multicast target, bool has_listeners) {
 }
 
 static PyObject *core_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
-  (void)args;
-  (void)kwargs;
   core *self = (core *)PyType_GenericAlloc(type, 0);
   if (self == NULL) return NULL;
   self->held.previous = self->held.next = &self->held;
@@ -785,7 +767,6 @@ static PyObject *wait_for(PyObject *module, PyObject *args) {
   unsigned long long handle, left;
   int64_t status = MULTICAST_ERROR_TIMEOUT;
   int is_queue;
-  (void)module;
   if (!PyArg_ParseTuple(args, "pKK", &is_queue, &handle, &left)) return NULL;
   /* Mostly there is nothing to wait for. */
   if (!is_queue) status = multicast_ended_within(handle, 0);
@@ -831,7 +812,6 @@ static PyObject *wait_for(PyObject *module, PyObject *args) {
 #define DEFINE(name, result)                                                              \
   static PyObject *name(PyObject *module, PyObject *handle) {                             \
     uint64_t id = PyLong_AsUnsignedLongLongMask(handle);                                  \
-    (void)module;                                                                         \
     (void)id;                                                                             \
     return PyErr_Occurred() ? NULL : PyLong_FromLongLong(result);                         \
   }
@@ -840,7 +820,6 @@ FUNCTIONS(DEFINE)
 /* (priority, events, is_paused, label), or None if it has ended. */
 static PyObject *token_properties(PyObject *module, PyObject *handle) {
   multicast_registration one = MULTICAST_REGISTRATION_INIT;
-  (void)module;
   if (multicast_token_get_registration((multicast_token){PyLong_AsUnsignedLongLongMask(handle)},
                                        &one) < 0)
     Py_RETURN_NONE;
@@ -851,7 +830,6 @@ static PyObject *token_properties(PyObject *module, PyObject *handle) {
 static PyObject *broadcaster_multicast(PyObject *module, PyObject *args) {
   unsigned long long id;
   const char *name;
-  (void)module;
   if (!PyArg_ParseTuple(args, "Ky", &id, &name)) return NULL;
   multicast found = multicast_broadcaster_multicast((multicast_broadcaster){id}, name);
   return PyLong_FromUnsignedLongLong(found.id);
@@ -870,7 +848,6 @@ static void wake(void *context) {
 static PyObject *queue_create(PyObject *module, PyObject *args) {
   multicast_queue_options how = MULTICAST_QUEUE_OPTIONS_INIT;
   Py_ssize_t capacity, number;
-  (void)module;
   if (!PyArg_ParseTuple(args, "nIn", &capacity, &how.overflow, &number)) return NULL;
   how.capacity = (size_t)capacity;
   how.wake = wake;
@@ -882,7 +859,6 @@ static PyObject *queue_run(PyObject *module, PyObject *args) {
   unsigned long long id;
   Py_ssize_t max;
   frame here = {0};
-  (void)module;
   if (!PyArg_ParseTuple(args, "Kn", &id, &max) || !enter(&here)) return NULL;
   int64_t count = multicast_queue_run((multicast_queue){id}, max < 0 ? 0 : (size_t)max);
   if (!leave(&here)) return NULL;
@@ -891,7 +867,6 @@ static PyObject *queue_run(PyObject *module, PyObject *args) {
 
 static PyObject *queue_stats(PyObject *module, PyObject *handle) {
   multicast_queue_stats all = MULTICAST_QUEUE_STATS_INIT;
-  (void)module;
   multicast_status status =
       multicast_queue_get_stats((multicast_queue){PyLong_AsUnsignedLongLongMask(handle)}, &all);
   if (status < 0) return failed(status);
@@ -900,15 +875,12 @@ static PyObject *queue_stats(PyObject *module, PyObject *handle) {
 }
 
 static PyObject *status_message(PyObject *module, PyObject *status) {
-  (void)module;
   return PyUnicode_FromString(multicast_status_message(PyLong_AsLong(status)));
 }
 
 /* (token, event) of the innermost call on this thread, or None. */
 static PyObject *current_call(PyObject *module, PyObject *none) {
   const frame *here = current;
-  (void)module;
-  (void)none;
   while (here != NULL && here->token == NULL) here = here->outer;
   if (here == NULL) Py_RETURN_NONE;
   return Py_BuildValue("(OI)", (PyObject *)here->token, (unsigned int)here->event);
@@ -918,9 +890,8 @@ static PyObject *current_call(PyObject *module, PyObject *none) {
 
 static PyObject *setup(PyObject *module, PyObject *args) {
   unsigned long long first_mark;
-  (void)module;
-  if (!PyArg_ParseTuple(args, "OOOOOOOOK", &token_type, &coroutine_type, &method_type, &fail, &group,
-                        &accepts, &on_coroutine, &on_wake, &first_mark))
+  if (!PyArg_ParseTuple(args, "OOOOOOOOOK", &token_type, &coroutine_type, &method_type, &fail, &group,
+                        &accepts, &known, &on_coroutine, &on_wake, &first_mark))
     return NULL;
   mark = first_mark;
   Py_INCREF(args); /* all of them, for ever */
@@ -928,7 +899,6 @@ static PyObject *setup(PyObject *module, PyObject *args) {
 }
 
 static PyObject *set_greenlet(PyObject *module, PyObject *function) {
-  (void)module;
   if (get_greenlet == NULL) own(&get_greenlet, function);
   Py_RETURN_NONE;
 }
@@ -964,7 +934,6 @@ static PyMemberDef held_members[] = {
     {"_function", T_OBJECT, offsetof(held, function), READONLY, NULL},
     {"_target", T_OBJECT, offsetof(held, target), READONLY, NULL},
     {"_sender", T_OBJECT, offsetof(held, sender), READONLY, NULL},
-    {"_sender_is_weak", T_BOOL, offsetof(held, sender_is_weak), READONLY, NULL},
     {"queue", T_OBJECT, offsetof(held, queue), READONLY, "Where its calls wait, or None."},
     {"lifetime", T_OBJECT, offsetof(held, lifetime), READONLY, "What ends it, or None."},
     {"on_end", T_OBJECT, offsetof(held, on_end), 0,

@@ -15,7 +15,7 @@ if os.environ.get("MULTICAST_LIBRARY"):
 
 from . import _core
 from ._broadcaster import Broadcaster
-from ._callable import accepts
+from ._callable import accepts, known
 from ._errors import DelegateErrors, MulticastError, Status, fail, group
 from ._lifetime import Lifetime
 from ._multicast import Multicast, Reentry
@@ -46,8 +46,8 @@ def _in_child() -> None:
     _core.after_fork(_mark())
 
 
-_core.setup(Token, types.CoroutineType, types.MethodType, fail, group, accepts, on_coroutine,
-            on_wake, _mark())
+_core.setup(Token, types.CoroutineType, types.MethodType, fail, group, accepts, known,
+            on_coroutine, on_wake, _mark())
 os.register_at_fork(after_in_parent=lambda: _core.after_fork(None), after_in_child=_in_child)
 atexit.register(_core.finish, 0)
 __version__ = version()

@@ -89,6 +89,11 @@ def accepts(function: "Callable[..., Any]", is_bound: bool) -> "tuple[int, Optio
             else frozenset(one.name for one in parameters))
 
 
+def known(kwargs: "dict[str, Any]", names: "frozenset[str]") -> "dict[str, Any]":
+    """Those of the keywords that a callable takes."""
+    return {name: value for name, value in kwargs.items() if name in names}
+
+
 def check(function: "Callable[..., Any]", count: int) -> None:
     """TypeError if it cannot be called with so many arguments, or fewer."""
     parameters = _parameters(function)

@@ -30,33 +30,12 @@ class Held:
     _function: Any
     _target: Any
     _sender: Any
-    _sender_is_weak: bool
     queue: Any
     lifetime: Any
     on_end: Optional[Callable[[], object]]
 
-Number = Callable[[int], int]
-end_token: Number
-end_multicast: Number
-end_lifetime: Number
-end_queue: Number
-end_broadcaster: Number
-clear: Number
-is_valid: Number
-count: Number
-has_listeners: Number
-token_is_valid: Number
-token_pause: Number
-token_resume: Number
-lifetime_create: Number
-lifetime_count: Number
-queue_clear: Number
-queue_fd: Number
-broadcaster_create: Number
-broadcaster_default: Number
-create_error: Number
-version: Number
-finish: Number
+def __getattr__(name: str) -> Callable[[int], int]:
+    """The functions of FUNCTIONS: of a handle, or of 0; they return a number or a status."""
 
 def wait(is_queue: bool, handle: int, nanoseconds: int) -> int: ...
 def token_properties(handle: int) -> Optional[tuple[int, int, bool, Optional[str]]]: ...

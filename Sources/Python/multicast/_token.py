@@ -1,5 +1,6 @@
 """A registration."""
 
+import weakref
 from types import MethodType
 from typing import Any, Callable, Optional
 
@@ -53,7 +54,7 @@ class Token(_core.Held):
     @property
     def sender(self) -> Any:
         """The sender whose invocations it gets; None: all, or it is gone."""
-        return self._sender() if self._sender_is_weak and self._sender else self._sender
+        return self._sender() if type(self._sender) is weakref.ref else self._sender
 
     def remove(self, timeout: "float | None" = None) -> bool:
         """Removes the registration and waits until no other thread is in a call of it.

@@ -30,7 +30,7 @@ class AsyncIOEventEmitter(EventEmitter):
 
     @property
     def complete(self):
-        return not self._running
+        return all(one.done() for one in self._running)
 
     def cancel(self):
         for task in list(self._running):
