@@ -305,3 +305,23 @@ m.invoke(2)
 asyncio.run(once())
 assert got == [1, 2, 1], got
 """, shared)
+
+
+def test_library_of_the_program_is_used(tmp_path):
+    import shutil
+    from pathlib import Path
+
+    import multicast
+
+    shutil.copy(Path(multicast.__file__).with_name("libmulticast.so.1"), tmp_path / "other.so")
+    source = """
+import multicast
+multicast.Multicast()(1)
+print(sorted({line.split()[-1] for line in open("/proc/self/maps") if "other.so" in line
+              or "libmulticast" in line}))
+"""
+    for environment, body in [({"MULTICAST_LIBRARY": str(tmp_path / "other.so")}, source),
+                              ({}, f"import ctypes; ctypes.CDLL({str(tmp_path / 'other.so')!r})" + source)]:
+        ran = subprocess.run([sys.executable, "-c", body], capture_output=True, text=True,
+                             env={**os.environ, **environment})
+        assert ran.stdout == f"['{tmp_path / 'other.so'}']\n", ran.stdout + ran.stderr

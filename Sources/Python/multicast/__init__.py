@@ -50,4 +50,6 @@ _core.setup(Token, types.CoroutineType, types.MethodType, fail, group, accepts, 
             on_coroutine, on_wake, _mark())
 os.register_at_fork(after_in_parent=lambda: _core.after_fork(None), after_in_child=_in_child)
 atexit.register(_core.finish, 0)
+for _name in __all__:
+    globals()[_name].__module__ = __name__  # what help() shows, and what pickles refer to
 __version__ = version()
