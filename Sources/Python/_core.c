@@ -161,6 +161,11 @@ static void forget_payload(held *payload) {
   Py_XDECREF(number);
 }
 
+/* After the exit handlers threads of C call Python no more: it may be ending. */
+static int is_too_late(void) {
+  return atomic_load(&is_over) && PyGILState_GetThisThreadState() == NULL;
+}
+
 /* ---- Exceptions -------------------------------------------------------------------------------- */
 
 static void note(frame *here, PyObject *error) {
@@ -306,7 +311,7 @@ static void call_in(held *token, frame *here) {
 
 /* A call of a queue, a replay, a deferred invocation, or one from C code. */
 static void call_foreign(held *token, uint32_t event, const void *address, size_t size) {
-  if (atomic_load(&is_over)) return;
+  if (is_too_late()) return;
   PyGILState_STATE state = PyGILState_Ensure();
   frame *outer = current;
   frame here = {.self = &here, .outer = outer, .target = token->target_id, .event = event};
@@ -366,7 +371,7 @@ static void let_deferred_go(void) {
 
 /* The library gives its reference up. */
 static void release(held *object) {
-  if (atomic_load(&is_over)) return;
+  if (is_too_late()) return;
   PyGILState_STATE state = PyGILState_Ensure();
   PyObject *type, *value, *trace;
   PyErr_Fetch(&type, &value, &trace);
@@ -509,12 +514,12 @@ static PyObject *invoke_in(core *self, frame *here) {
 }
 
 static PyObject *core_call(PyObject *self, PyObject *args, PyObject *kwargs) {
-  frame here = {.args = args, .kwargs = kwargs};
+  frame here = {.args = args, .kwargs = kwargs != NULL && PyDict_Size(kwargs) > 0 ? kwargs : NULL};
   return invoke_in((core *)self, &here);
 }
 
 static PyObject *core_invoke(core *self, PyObject *args, PyObject *kwargs) {
-  if (kwargs == NULL) return core_call((PyObject *)self, args, NULL);
+  if (kwargs == NULL || PyDict_Size(kwargs) == 0) return core_call((PyObject *)self, args, NULL);
   PyObject *with_options = PyObject_GetAttrString((PyObject *)self, "_invoke_with");
   PyObject *count = with_options == NULL ? NULL : PyObject_Call(with_options, args, kwargs);
   Py_XDECREF(with_options);
@@ -649,7 +654,7 @@ static PyObject *core_tokens(core *self, PyObject *none) {
 /* The first listener has come, or the last one has gone. */
 static void changed(void *context, multicast target, bool has_listeners) {
   held *hook = context;
-  if (atomic_load(&is_over)) return;
+  if (is_too_late()) return;
   PyGILState_STATE state = PyGILState_Ensure();
   PyObject *strong = hook->target != NULL ? PyWeakref_GetObject(hook->target) : NULL, *bound = NULL;
   if (strong == NULL)
@@ -807,7 +812,7 @@ static PyObject *wait_for(PyObject *module, PyObject *args) {
   X(broadcaster_default, (int64_t)multicast_broadcaster_default().id)                      \
   X(create_error, multicast_create_error())                                                \
   X(version, multicast_version())                                                          \
-  X(finish, (atomic_store(&is_over, 1), 0)) /* threads of C call Python no more */
+  X(finish, (atomic_store(&is_over, 1), 0))
 
 #define DEFINE(name, result)                                                              \
   static PyObject *name(PyObject *module, PyObject *handle) {                             \
@@ -837,7 +842,7 @@ static PyObject *broadcaster_multicast(PyObject *module, PyObject *args) {
 
 /* A call has come into a queue; `context` is its number in _queue.py. */
 static void wake(void *context) {
-  if (atomic_load(&is_over)) return;
+  if (is_too_late()) return;
   PyGILState_STATE state = PyGILState_Ensure();
   PyObject *number = PyLong_FromVoidPtr(context);
   if (number != NULL) call_back(on_wake, number);

@@ -8,7 +8,7 @@ import weakref
 import pytest
 
 import multicast
-from clib import CreateOptions, Delegate, Function, lib
+from clib import Delegate, Function, lib
 from conftest import made
 from multicast import Broadcaster, DelegateErrors, Multicast, MulticastError, Status
 

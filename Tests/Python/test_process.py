@@ -26,9 +26,9 @@ def in_child(body):
 """
 
 
-def program(text, shared, expected=""):
+def program(text, shared, expected="", first=""):
     # The warning is about fork() with threads, which is what is tested.
-    source = HEAD.format(shared=shared) + text
+    source = first + HEAD.format(shared=shared) + text
     ran = subprocess.run([sys.executable, "-W", "ignore::DeprecationWarning", "-c", source],
                          timeout=60, capture_output=True, text=True,
                          env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
@@ -105,6 +105,31 @@ go.set()
 thread.join()
 assert token.remove() is True
 """, shared)
+
+
+def test_no_python_code_runs_inside_fork(shared):
+    program("""
+entered, go = threading.Event(), threading.Event()
+def delegate(p):
+    entered.set()
+    go.wait(20)
+token = m.add(delegate)
+token.on_end = lambda: order.append("end")
+thread = threading.Thread(target=m.invoke, args=(1,))
+thread.start()
+entered.wait()
+token.remove_nowait()  # the child releases it, inside fork()
+def child():
+    assert order == ["forked", "end"], order
+in_child(child)
+go.set()
+thread.join()
+assert order == ["end"]
+""", shared, first="""
+import os
+order = []
+os.register_at_fork(after_in_child=lambda: order.append("forked"))
+""")
 
 
 def test_exit_with_everything_alive(shared):

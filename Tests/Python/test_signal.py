@@ -43,10 +43,12 @@ def test_signal_does_not_keep_its_object():
 
 
 def test_delegate_that_refers_to_the_object_is_no_leak():
-    model = Model()
-    model.changed.add(lambda name: model.got.append(name))
-    weak = weakref.ref(model)
-    del model
+    def make():
+        model = Model()
+        model.changed.add(lambda name: model.got.append(name))
+        return weakref.ref(model)
+
+    weak = make()
     gc.collect()
     assert weak() is None
 

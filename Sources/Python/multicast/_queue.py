@@ -138,7 +138,7 @@ class Queue:
             raise MulticastError(Status.STATE, "it has no thread")
         self.detach()
         worker.end()
-        return worker.token.remove(timeout)
+        return bool(worker.token.remove(timeout))
 
     def _woken(self) -> None:
         """Calls have come: the loop is to make them, without keeping the queue alive."""
@@ -214,12 +214,11 @@ class _Worker:
     to wait for the thread, by the rules of the library."""
 
     def __init__(self, name: "str | None") -> None:
-        from ._multicast import Multicast
-
         self.calls: "queues.SimpleQueue[Optional[Callable[[], object]]]" = queues.SimpleQueue()
         self._is_ending = False
-        gate: "Multicast[()]" = Multicast("thread of a queue")
-        self.token = gate.add(self._serve, weak=False)
+        gate = _core.Core()
+        gate._open("thread of a queue", 0, 0, None, None)
+        self.token = gate._add(self._serve, None, None, None, 0, None, 0, 0, 0, 0, None)
         self.thread = threading.Thread(target=gate.invoke, name=name, daemon=True)
 
     def end(self) -> None:

@@ -1,3 +1,5 @@
 """What a slot is kept as."""
 
-from multicast import Token as WeakCallback  # noqa: F401
+import multicast
+
+WeakCallback = multicast.Token
