@@ -44,6 +44,7 @@ has_package() {
     php-cli) php -r 'exit(class_exists("FFI") ? 0 : 1);' ;;
     pkgconf | pkg-config) command -v pkg-config ;;
     python3 | python3-minimal) python3 -c 'import asyncio, ctypes' ;;
+    python3-dev) python3 -c 'import os, sysconfig as s; os.stat(s.get_path("include") + "/Python.h")' ;;
     python3-matplotlib)
       python3 -c 'import matplotlib.pyplot' || /usr/bin/python3 -c 'import matplotlib.pyplot'
       ;;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Makes the wheel: the package, the library and the README, as a zip file. The target `wheel` of
-CMake calls it. The same input gives the same bytes. Needs nothing but Python."""
+"""Makes the wheel: the package, its extension, the library and the README, as a zip file. The target
+`wheel` of CMake calls it. The same input gives the same bytes. Needs nothing but Python."""
 
 import argparse
 import base64
@@ -27,15 +27,16 @@ WHEEL = """\
 Wheel-Version: 1.0
 Generator: libmulticast
 Root-Is-Purelib: false
-Tag: py3-none-{platform}
+Tag: cp39-abi3-{platform}
 """
 
 
-def contents(version, platform, library):
+def contents(version, platform, library, extension):
     """Each file of the wheel: its name, and its bytes."""
     for path in sorted((HERE / "multicast").iterdir()):
-        if path.suffix == ".py" or path.name == "py.typed":
+        if path.suffix in (".py", ".pyi") or path.name == "py.typed":
             yield f"multicast/{path.name}", path.read_bytes()
+    yield "multicast/_core.abi3.so", extension.read_bytes()
     yield "multicast/libmulticast.so.1", library.read_bytes()
     info = f"multicast-{version}.dist-info"
     readme = (HERE / "README.md").read_text()
@@ -58,12 +59,13 @@ def main():
     parser.add_argument("--version", required=True, help="of the library")
     parser.add_argument("--platform", required=True, help="such as manylinux_2_17_x86_64")
     parser.add_argument("--library", required=True, type=Path, help="libmulticast.so, stripped")
+    parser.add_argument("--extension", required=True, type=Path, help="_core.abi3.so, stripped")
     parser.add_argument("--output", required=True, type=Path, help="the directory of the wheel")
     options = parser.parse_args()
-    files = list(contents(options.version, options.platform, options.library))
+    files = list(contents(options.version, options.platform, options.library, options.extension))
     name = f"multicast-{options.version}.dist-info/RECORD"
     files.append((name, record(files, name)))
-    wheel = options.output / f"multicast-{options.version}-py3-none-{options.platform}.whl"
+    wheel = options.output / f"multicast-{options.version}-cp39-abi3-{options.platform}.whl"
     with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as archive:
         for path, data in files:
             entry = zipfile.ZipInfo(path, date_time=(1980, 1, 1, 0, 0, 0))

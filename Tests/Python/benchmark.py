@@ -1,15 +1,13 @@
 #!/usr/bin/env python3
-"""Invoking 1, 16 and 256 functions and bound methods: this module beside pyee, blinker, psygnal and
-PyDispatcher, and a bare loop. Prints nanoseconds for one invocation, the best of several rounds.
-Needs these packages of PyPI and the wheel. Also: one call to C and one from C, by ctypes and cffi."""
+"""Invoking 1, 16 and 256 functions and bound methods, and adding and removing one: this module beside
+pyee, blinker, psygnal and PyDispatcher, and a bare loop. Prints nanoseconds, the best of several
+rounds, which take turns. Needs these packages of PyPI and the wheel."""
 
 import argparse
-import ctypes
 import sys
 import time
 
 import blinker
-import cffi
 import psygnal
 import pydispatch.dispatcher
 import pyee
@@ -17,7 +15,6 @@ import pyee
 import multicast
 
 COUNTS = (1, 16, 256)
-ROUNDS = 7
 
 
 class Listener:
@@ -32,39 +29,36 @@ class Emitter:
     changed = psygnal.Signal(object)
 
 
-def best(function, repetitions):
-    least = float("inf")
-    for _ in range(ROUNDS):
-        begin = time.perf_counter_ns()
-        for _ in range(repetitions):
-            function()
-        least = min(least, (time.perf_counter_ns() - begin) / repetitions)
+def best(functions, repetitions, rounds):
+    """The shortest time of each, by its name."""
+    least = dict.fromkeys(functions, float("inf"))
+    for _ in range(rounds):
+        for name, function in functions.items():
+            begin = time.perf_counter_ns()
+            for _ in range(repetitions):
+                function()
+            least[name] = min(least[name], (time.perf_counter_ns() - begin) / repetitions)
     return least
 
 
 def contenders(methods, keyword_methods, weakly):
-    """Each contender with a function that invokes all of them."""
+    """Each contender with a function that invokes all of them; and what has to live meanwhile."""
     payload = object()
-    direct = multicast.Multicast()
-    library = multicast.Multicast(shared=True)
+    own, shared = multicast.Multicast(), multicast.Multicast()
+    assert shared.handle  # C code may use it
+    emitter, signal, typed = pyee.EventEmitter(), blinker.Signal(), Emitter()
     for one in methods:
-        direct.add(one, weak=weakly)
-        library.add(one, weak=weakly)
-    emitter = pyee.EventEmitter()
-    for one in methods:
+        own.add(one, weak=weakly)
+        shared.add(one, weak=weakly)
         emitter.on("changed", one)
-    signal = blinker.Signal()
-    for one in methods:
         signal.connect(one, weak=weakly)
-    typed = Emitter()
-    for one in methods:
         typed.changed.connect(one)
     for one in keyword_methods:
         pydispatch.dispatcher.connect(one, signal=emitter, weak=weakly)
     return {
         "bare loop": lambda: [one(payload) for one in methods],
-        "multicast": lambda: direct.invoke(payload),
-        "multicast, shared": lambda: library.invoke(payload),
+        "multicast": lambda: own.invoke(payload),
+        "multicast that C code has": lambda: shared.invoke(payload),
         "pyee": lambda: emitter.emit("changed", payload),
         "blinker": lambda: signal.send(payload),
         "psygnal": lambda: typed.changed.emit(payload),
@@ -72,35 +66,48 @@ def contenders(methods, keyword_methods, weakly):
     }, (emitter, signal, typed)
 
 
-def boundary():
-    """One call to C, and one call to C that calls back."""
-    lib = multicast._library.lib
-    found, kept = {}, multicast.Multicast(shared=True)
-    ffi = cffi.FFI()
-    ffi.cdef("uint32_t multicast_version(void); typedef bool (*visitor)(void *, const void *);"
-             "int64_t multicast_visit(uint64_t, visitor, void *);")
-    other = ffi.dlopen(lib._name)
-    kept.add(print)
-    visit = lib.multicast_visit
-    visitor = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_void_p, ctypes.c_void_p)(lambda *_: True)
-    visit.argtypes = [ctypes.c_uint64, type(visitor), ctypes.c_void_p]
-    visit.restype = ctypes.c_int64
-    cffi_visitor = ffi.callback("visitor", lambda *_: True)
-    handle = kept.handle
-    found["ctypes, a call"] = best(lib.multicast_version, 20000)
-    found["cffi, a call"] = best(other.multicast_version, 20000)
-    found["ctypes, a call and a callback"] = best(lambda: visit(handle, visitor, None), 20000)
-    found["cffi, a call and a callback"] = best(
-        lambda: other.multicast_visit(handle, cffi_visitor, ffi.NULL), 20000)
-    return found
+def changes(function):
+    """Each contender with a function that adds one function and removes it."""
+    own, emitter, signal, typed = (multicast.Multicast(), pyee.EventEmitter(), blinker.Signal(),
+                                   Emitter())
+
+    def by_token():
+        own.add(function).remove()
+
+    def by_pyee():
+        emitter.on("changed", function)
+        emitter.remove_listener("changed", function)
+
+    def by_blinker():
+        signal.connect(function, weak=False)
+        signal.disconnect(function)
+
+    def by_psygnal():
+        typed.changed.connect(function)
+        typed.changed.disconnect(function)
+
+    def by_dispatcher():
+        pydispatch.dispatcher.connect(function, signal=emitter, weak=False)
+        pydispatch.dispatcher.disconnect(function, signal=emitter, weak=False)
+
+    return {"multicast": by_token, "pyee": by_pyee, "blinker": by_blinker, "psygnal": by_psygnal,
+            "PyDispatcher": by_dispatcher}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="only whether everything runs")
     options = parser.parse_args()
-    print(f"Python {sys.version.split()[0]}")
+    rounds = 1 if options.quick else 15
+    print(f"Python {sys.version.split()[0]}; psygnal is compiled: {psygnal._compiled}")
     slower = []
+
+    def show(title, functions, repetitions):
+        times = best(functions, 1 if options.quick else repetitions, rounds)
+        print(f"{title}: " + ", ".join(f"{name} {ns:.0f}" for name, ns in times.items()))
+        slower.extend(f"{name}, {title}" for name, ns in times.items()
+                      if not name.startswith(("bare", "multicast")) and ns < times["multicast"])
+
     for kind, weakly in (("functions", False), ("bound methods, weakly", True)):
         for count in COUNTS:
             listeners = [Listener() for _ in range(count)]
@@ -110,14 +117,9 @@ def main():
                 methods = [lambda payload: None for _ in range(count)]
                 keywords = [lambda sender, payload=None: None for _ in range(count)]
             made, _kept = contenders(methods, keywords, weakly)
-            repetitions = 1 if options.quick else max(20, 60000 // (count + 3))
-            times = {name: best(invoke, repetitions) for name, invoke in made.items()}
-            print(f"{count} {kind}: " + ", ".join(f"{name} {ns:.0f}" for name, ns in times.items()))
-            slower += [f"{name}, {count} {kind}" for name, ns in times.items()
-                       if not name.startswith(("bare", "multicast")) and ns < times["multicast"]]
-    if not options.quick:
-        print(", ".join(f"{name} {ns:.0f}" for name, ns in boundary().items()))
-        print("faster than multicast: " + ("; ".join(slower) or "none"))
+            show(f"{count} {kind}", made, max(20, 20000 // (count + 3)))
+    show("add and remove", changes(lambda payload: None), 2000)
+    print("faster than multicast: " + ("; ".join(slower) or "none"))
 
 
 if __name__ == "__main__":

@@ -4,6 +4,16 @@ import threading
 
 import pytest
 
+from multicast import Multicast
+
+
+def made(shared, kind=Multicast, **options):
+    """A multicast or a broadcaster; `shared`: C code has its handle, and its calls may leave Python."""
+    one = kind(**options)
+    if shared:
+        assert one.handle
+    return one
+
 
 class Gate:
     """A delegate that stays in its call until it is opened."""
@@ -49,7 +59,7 @@ def gate(start):  # after `start`: it is opened before the threads are waited fo
     made.opened.set()
 
 
-@pytest.fixture(params=[False, True], ids=["direct", "shared"])
+@pytest.fixture(params=[False, True], ids=["private", "shared"])
 def shared(request):
-    """Whether calls go through the library."""
+    """Whether C code has the handle. The rules are the same."""
     return request.param

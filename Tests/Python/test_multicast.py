@@ -1,5 +1,6 @@
-"""Adding, invoking, removing, on one thread. Directly, and through the library."""
+"""Adding, invoking, removing, on one thread; of private multicasts, and of those that C code has."""
 
+import ctypes
 import gc
 import sys
 import weakref
@@ -7,7 +8,9 @@ import weakref
 import pytest
 
 import multicast
-from multicast import DelegateErrors, Multicast, MulticastError, Status
+from clib import Delegate, Function, lib
+from conftest import made
+from multicast import Broadcaster, DelegateErrors, Multicast, MulticastError, Status
 
 
 class Listener:
@@ -21,14 +24,14 @@ class Listener:
 
 @pytest.mark.parametrize("payload", [None, b"", b"0123456789abcdef", "text", 7, [1], object()])
 def test_payload_arrives_as_it_is(shared, payload):
-    m, got = Multicast(shared=shared), []
+    m, got = made(shared), []
     m.add(got.append)
     assert m.invoke(payload) == 1
     assert got == [payload] and (type(payload) is bytes or got[0] is payload)
 
 
 def test_payload_is_not_kept(shared):
-    m, payload = Multicast(shared=shared), Listener()
+    m, payload = made(shared), Listener()
     m.add(lambda payload: None)
     m.invoke(payload)
     weak = weakref.ref(payload)
@@ -37,54 +40,54 @@ def test_payload_is_not_kept(shared):
 
 
 def test_order_is_by_priority_then_by_addition(shared):
-    m = Multicast(shared=shared)
+    m = made(shared)
     for name, priority in [("c", 0), ("a", 5), ("d", 0), ("b", 5), ("e", -1)]:
         m.add(lambda _, name=name: name, priority=priority)
-    assert m.collect() == list("abcde")
+    assert m.collect(None) == list("abcde")
     assert [one.priority for one in m.tokens()] == [5, 5, 0, 0, -1]
 
 
 def test_events_select_delegates(shared):
-    m = Multicast(shared=shared)
+    m = made(shared)
     m.add(lambda _: ("two", multicast.current_event()), events=2)
     m.add(lambda _: ("few", multicast.current_event()), events={1, 63})
     m.add(lambda _: ("all", multicast.current_event()))
-    assert m.collect(event=2) == [("two", 2), ("all", 2)]
-    assert m.collect(event=63) == [("few", 63), ("all", 63)]
-    assert m.collect(event=0) == [("all", 0)]
-    assert len(m.collect(event=2**32 - 1)) == 3
+    assert m.collect(None, event=2) == [("two", 2), ("all", 2)]
+    assert m.collect(None, event=63) == [("few", 63), ("all", 63)]
+    assert m.collect(None, event=0) == [("all", 0)]
+    assert len(m.collect(None, event=2**32 - 1)) == 3
     assert multicast.current_event() is None
     for events in ([], -1, 64):
         with pytest.raises(ValueError):
             m.add(print, events=events)
     for event in (-1, 2**32):
         with pytest.raises(ValueError):
-            m.invoke(event=event)
+            m.invoke(None, event=event)
 
 
 def test_once_is_called_once_also_if_it_invokes(shared):
-    m, calls = Multicast(shared=shared), []
+    m, calls = made(shared), []
 
     def once(payload):
         calls.append(payload)
         m.invoke("inner")
 
     token = m.add(once, once=True)
-    assert token.is_live
+    assert token.is_valid
     assert m.invoke("outer") == 1 and m.invoke("again") == 0
-    assert calls == ["outer"] and not token.is_live and len(m) == 0
+    assert calls == ["outer"] and not token.is_valid and len(m) == 0
 
 
 def test_unique_replaces_equal_ones(shared):
-    m, listener = Multicast(shared=shared), Listener()
+    m, listener = made(shared), Listener()
     m.add(listener.on)
     m.add(print)
     m.add(listener.on, unique=True)
-    assert len(m) == 2 and m.tokens()[1].matches(listener.on)
+    assert len(m) == 2 and m.tokens()[1].function == listener.on
 
 
 def test_same_callable_may_be_added_again_and_remove_takes_all(shared):
-    m, listener = Multicast(shared=shared), Listener()
+    m, listener = made(shared), Listener()
     m.add(listener.on)
     m.add(listener.on, weak=False)
     assert listener.on in m and m.invoke(1) == 2
@@ -95,29 +98,29 @@ def test_same_callable_may_be_added_again_and_remove_takes_all(shared):
 
 
 def test_bound_methods_are_weak_and_others_strong(shared):
-    m, listener = Multicast(shared=shared), Listener()
+    m, listener = made(shared), Listener()
     token = m.add(listener.on)
     m.add(lambda payload: payload)
     assert m.collect("x") == [1, "x"]
     weak = weakref.ref(listener)
     del listener
-    assert weak() is None and not token.is_live and repr(m) == "<multicast.Multicast of 1>"
+    assert weak() is None and not token.is_valid and repr(m) == "<multicast.Multicast of 1>"
     assert m.collect("y") == ["y"] and len(m) == 1
 
 
 def test_weak_can_be_chosen(shared):
-    m, listener = Multicast(shared=shared), Listener()
+    m, listener = made(shared), Listener()
     m.add(listener.on, weak=False)
     weak = weakref.ref(listener)
     del listener
-    assert weak() is not None and m.invoke() == 1
+    assert weak() is not None and m.invoke(None) == 1
 
     def function(payload):
         return "weak"
 
     token = m.add(function, weak=True)
-    assert function in m and m.collect()[1] == "weak"
-    assert repr(token) == f"<multicast.Token {function!r}, live>"
+    assert function in m and m.collect(None)[1] == "weak"
+    assert repr(token) == f"<multicast.Token {function.__qualname__}, valid>"
     del function
     assert repr(token) == "<multicast.Token None, ended>" and len(m) == 1
 
@@ -129,41 +132,41 @@ def test_method_of_an_object_that_cannot_be_held_weakly_is_refused(shared):
         def on(self, payload):
             return "slotted"
 
-    m = Multicast(shared=shared)
+    m = made(shared)
     with pytest.raises(TypeError, match="weak=False"):
         m.add(Slotted().on)
     m.add(Slotted().on, weak=False)
-    assert m.collect() == ["slotted"]
+    assert m.collect(None) == ["slotted"]
 
 
 def test_object_that_goes_during_an_invocation_is_not_called(shared):
-    m, listener = Multicast(shared=shared), Listener()
+    m, listener = made(shared), Listener()
     holder = [listener]
     m.add(lambda _: holder.clear())
     m.add(listener.on)
     del listener
-    m.invoke()
+    m.invoke(None)
     assert len(m) == 1
 
 
 def test_token_removes_pauses_and_is_a_context(shared):
-    m = Multicast(shared=shared)
+    m = made(shared)
     first, second = m.add(lambda _: 1), m.add(lambda _: 2)
     first.pause()
-    assert m.collect() == [2] and first.is_live
+    assert m.collect(None) == [2] and first.is_valid
     first.resume()
-    assert m.collect() == [1, 2]
-    assert second.remove() and second.remove() and not second.is_live
+    assert m.collect(None) == [1, 2]
+    assert second.remove() and second.remove() and not second.is_valid
     second.pause()
     second.resume()
-    assert m.collect() == [1]
+    assert m.collect(None) == [1]
     with m.add(lambda _: 3) as third:
-        assert m.collect() == [1, 3]
-    assert not third.is_live and m.collect() == [1]
+        assert m.collect(None) == [1, 3]
+    assert not third.is_valid and m.collect(None) == [1]
 
 
 def test_changes_during_an_invocation(shared):
-    m, called = Multicast(shared=shared), []
+    m, called = made(shared), []
 
     def change(payload):
         called.append("change")
@@ -174,20 +177,20 @@ def test_changes_during_an_invocation(shared):
         assert tokens[0].remove() is False  # it is being called
 
     tokens = [m.add(change)] + [m.add(lambda _, name=name: called.append(name)) for name in "bcd"]
-    assert m.invoke() == 2
+    assert m.invoke(None) == 2
     assert called == ["change", "d"]
     assert multicast.current_token() is None
-    m.invoke()
+    m.invoke(None)
     assert called[2:] == ["d", "new"]
 
 
 def test_destroy_during_an_invocation_ends_it(shared):
-    m, called = Multicast(shared=shared), []
+    m, called = made(shared), []
     m.add(lambda _: called.append(m.destroy()))
     m.add(called.append)
-    m.invoke()
+    m.invoke(None)
     assert called == [False]
-    for use in (lambda: m.invoke(), lambda: m.add(print)):
+    for use in (lambda: m.invoke(None), lambda: m.add(print)):
         with pytest.raises(MulticastError) as caught:
             use()
         assert caught.value.status == Status.INVALID_HANDLE
@@ -196,7 +199,7 @@ def test_destroy_during_an_invocation_ends_it(shared):
 
 
 def test_exceptions_are_collected_and_raised_as_a_group(shared):
-    m, called = Multicast(shared=shared), []
+    m, called = made(shared), []
 
     def fail(payload):
         raise payload
@@ -217,7 +220,7 @@ def test_exceptions_are_collected_and_raised_as_a_group(shared):
 
 
 def test_interruptions_end_an_invocation(shared):
-    m, called = Multicast(shared=shared), []
+    m, called = made(shared), []
 
     def interrupt(payload):
         raise KeyboardInterrupt
@@ -225,7 +228,7 @@ def test_interruptions_end_an_invocation(shared):
     m.add(interrupt)
     m.add(called.append)
     with pytest.raises(KeyboardInterrupt):
-        m.invoke()
+        m.invoke(None)
     assert not called and multicast.current_token() is None
     assert m.clear() is True  # nothing counts as running
 
@@ -233,29 +236,28 @@ def test_interruptions_end_an_invocation(shared):
 def test_multicast_with_its_own_listener_is_collected(shared):
     class Model:
         def __init__(self):
-            self.changed = Multicast(shared=shared)
+            self.changed = made(shared)
             self.token = self.changed.add(self.on, weak=False)
 
         def on(self, payload):
             pass
 
     model = Model()
-    model.changed.invoke()
+    model.changed.invoke(None)
     handle, weak = model.changed._handle, weakref.ref(model)
     del model
     gc.collect()
-    assert weak() is None and not multicast._library.lib.multicast_is_valid(handle)
-    assert not [one for one in multicast._calls.registered.values() if one[0]() is None]
+    assert weak() is None and not lib.multicast_is_valid(handle)
 
 
 def test_lifetime_ends_its_registrations(shared):
-    first, second, got = Multicast(shared=shared), Multicast(shared=shared), []
+    first, second, got = made(shared), made(shared), []
     with multicast.Lifetime() as plugin:
         tokens = [first.add(got.append, lifetime=plugin), second.add(got.append, lifetime=plugin)]
         second.add(got.append)
         assert len(plugin) == 2
         first.invoke(1)
-    assert not plugin.is_live and not any(one.is_live for one in tokens)
+    assert not plugin.is_valid and not any(one.is_valid for one in tokens)
     assert first.invoke(2) == 0 and second.invoke(3) == 1 and got == [1, 3]
     assert plugin.end() is True
     with pytest.raises(MulticastError):
@@ -264,11 +266,7 @@ def test_lifetime_ends_its_registrations(shared):
 
 
 def test_c_code_adds_invokes_and_removes():
-    import ctypes
-
-    from multicast._library import Delegate, Function, lib
-
-    m, got = Multicast(shared=True), []
+    m, got = made(True), []
 
     @Function
     def delegate(context, event, payload, size):
@@ -276,26 +274,23 @@ def test_c_code_adds_invokes_and_removes():
 
     assert lib.multicast_add(m.handle, Delegate(delegate, None), None, None) == 0
     token = m.add(lambda payload: got.append(("Python", payload)), priority=-1)
-    assert m.invoke(b"hello", 7) == 2
+    assert m.invoke(b"hello", event=7) == 2
     assert got == [("C", 7, b"hello"), ("Python", b"hello")]
     other = Multicast.from_handle(m.handle)
     other.add(lambda payload: got.append(("other", payload)), priority=-2)
     del other
     gc.collect()
     got.clear()
-    how = multicast._library.Invocation(struct_size=ctypes.sizeof(multicast._library.Invocation))
-    assert lib.multicast_invoke_with(m.handle, ctypes.byref(how), None) == 3
+    assert lib.multicast_invoke(m.handle, 0, None, 0) == 3
     assert got == [("C", 0, b""), ("Python", None), ("other", None)]
-    assert lib.multicast_token_remove_within(token.handle, 0) == 0
-    assert not token.is_live and len(m) == 0
+    assert len(m) == 3 and lib.multicast_token_remove_within(token._id, 0) == 0
+    assert not token.is_valid and len(m) == 2 and len(m.tokens()) == 1
     with pytest.raises(MulticastError, match="not the handle of a multicast: 1"):
         Multicast.from_handle(1)
-    with pytest.raises(AttributeError):
-        Multicast().handle
 
 
 def test_broadcaster_has_multicasts_by_name(shared):
-    b, got = multicast.Broadcaster(shared=shared), []
+    b, got = made(shared, Broadcaster), []
     assert b.notify("title", "nobody") == 0
     b.register("title", got.append)
     b.register("größe", got.append, priority=3)
@@ -316,7 +311,7 @@ def test_broadcaster_has_multicasts_by_name(shared):
 
 def test_default_broadcaster_is_that_of_the_process():
     b, got = multicast.Broadcaster.default(), []
-    assert b is multicast.Broadcaster.default() and b.is_shared
+    assert b is Broadcaster.default() and b.handle == lib.multicast_broadcaster_default()
     with b.register("test", got.append):
         assert b.notify("test", 1) == 1
     assert got == [1] and b.notify("test", 2) == 0
@@ -324,11 +319,22 @@ def test_default_broadcaster_is_that_of_the_process():
         b.destroy()
 
 
-def test_coroutine_function_needs_a_queue():
-    async def coroutine(payload):
-        pass
-
-    with pytest.raises(TypeError):
-        Multicast().add(coroutine)
-    with pytest.raises(TypeError):
+def test_what_cannot_be_called_is_not_added():
+    for options in ({"queue": 5}, {"lifetime": 5}):
+        with pytest.raises(TypeError, match="not a "):
+            Multicast().add(print, **options)
+    with pytest.raises(TypeError, match="not callable"):
         Multicast().add("no callable")
+    for priority in (2**31, -2**31 - 1):
+        with pytest.raises(ValueError, match="a priority is from"):
+            Multicast().add(print, priority=priority)
+
+
+def test_names_of_a_broadcaster_are_listed_and_cleared(shared):
+    b, got = made(shared, Broadcaster), []
+    b.register("first", got.append)
+    b.register("second", got.append)
+    b["third"].clear()
+    assert b.names() == list(b) == ["first", "second"] and "first" in b and "third" not in b
+    assert b.clear("first") is True and b.names() == ["second"]
+    assert b.clear() is True and not b.names() and b.notify("second", 1) == 0

@@ -1,5 +1,6 @@
 """fork, the end of the interpreter, threads of C; in processes of their own."""
 
+import os
 import subprocess
 import sys
 
@@ -10,7 +11,8 @@ import ctypes, gc, os, sys, threading, time
 import multicast
 from multicast import Broadcaster, Lifetime, Multicast, Queue
 shared = {shared}
-m = Multicast(shared=shared)
+m = Multicast()
+if shared: m.handle
 def in_child(body):
     pid = os.fork()
     if pid == 0:
@@ -24,11 +26,12 @@ def in_child(body):
 """
 
 
-def program(text, shared, expected=""):
+def program(text, shared, expected="", first=""):
     # The warning is about fork() with threads, which is what is tested.
-    source = HEAD.format(shared=shared) + text
+    source = first + HEAD.format(shared=shared) + text
     ran = subprocess.run([sys.executable, "-W", "ignore::DeprecationWarning", "-c", source],
-                         timeout=60, capture_output=True, text=True)
+                         timeout=60, capture_output=True, text=True,
+                         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
     assert (ran.returncode, ran.stderr, ran.stdout) == (0, "", expected)
 
 
@@ -76,7 +79,7 @@ q, got = Queue(), []
 m.add(got.append, queue=q)
 m.invoke([1])
 def child():
-    assert len(q) == 0 and q.run() == 0 and not multicast._payload._objects
+    assert len(q) == 0 and q.run() == 0
     m.invoke([2])
     assert q.run() == 1 and got == [[2]]
 in_child(child)
@@ -91,17 +94,42 @@ def delegate(p):
     entered.set()
     go.wait(20)
 token = m.add(delegate)
-thread = threading.Thread(target=m.invoke)
+thread = threading.Thread(target=m.invoke, args=(None,))
 thread.start()
 entered.wait()
 token.remove_nowait()
 def child():
-    assert token.remove(5) is True and not token.is_live and len(m) == 0
+    assert token.remove(5) is True and not token.is_valid and len(m) == 0
 in_child(child)
 go.set()
 thread.join()
 assert token.remove() is True
 """, shared)
+
+
+def test_no_python_code_runs_inside_fork(shared):
+    program("""
+entered, go = threading.Event(), threading.Event()
+def delegate(p):
+    entered.set()
+    go.wait(20)
+token = m.add(delegate)
+token.on_end = lambda: order.append("end")
+thread = threading.Thread(target=m.invoke, args=(1,))
+thread.start()
+entered.wait()
+token.remove_nowait()  # the child releases it, inside fork()
+def child():
+    assert order == ["forked", "end"], order
+in_child(child)
+go.set()
+thread.join()
+assert order == ["end"]
+""", shared, first="""
+import os
+order = []
+os.register_at_fork(after_in_child=lambda: order.append("forked"))
+""")
 
 
 def test_exit_with_everything_alive(shared):
@@ -125,10 +153,8 @@ time.sleep(0.05)
 
 def test_threads_of_c_call_python_and_outlive_the_interpreter():
     program("""
-from multicast._library import lib, Invocation, QueueOptions, Delegate, AddOptions
-import ctypes
+from clib import lib
 # A thread of C: the queue's own.
-lib.multicast_queue_start.argtypes = [ctypes.c_uint64]
 q, got, done = Queue(), [], threading.Event()
 assert lib.multicast_queue_start(q._handle) == 0
 def delegate(p):
@@ -154,3 +180,173 @@ m.invoke(1)
 entered.wait(10)
 print("exits")
 """, shared, "exits\n")
+
+
+def test_child_that_only_exits_leaves_the_parent_alone(shared):
+    program("""
+q, got = Queue().start(), []
+m.add(got.append, queue=q)
+m.invoke("before")
+while not got: time.sleep(0.001)
+child = os.fork()
+if child == 0: sys.exit(0)
+os.waitpid(child, 0)
+m.invoke("after")
+while len(got) < 2: time.sleep(0.001)
+begin = time.process_time()
+time.sleep(0.5)
+assert time.process_time() - begin < 0.2 and got == ["before", "after"]
+""", shared)
+
+
+def test_child_starts_its_queues_again(shared):
+    program("""
+import asyncio
+q, other, got = Queue().start(), Queue(), []
+m.add(got.append, queue=q)
+m.add(got.append, queue=other)
+def child():
+    descriptors = len(os.listdir("/proc/self/fd"))
+    q.start()
+    m.invoke("child")
+    while not got: time.sleep(0.001)
+    assert q.stop() is True
+    async def main():
+        other.attach()
+        while len(got) < 2: await asyncio.sleep(0.001)
+    asyncio.run(main())
+    assert got == ["child"] * 2 and len(os.listdir("/proc/self/fd")) == descriptors
+async def main():
+    with other.attach():
+        in_child(lambda: None)
+        # The loop is the parent's: the child makes its calls on another one.
+        pid = os.fork()
+        if pid == 0:
+            threading.Thread(target=lambda: (child(), os._exit(0))).start()
+            time.sleep(20)
+            os._exit(1)
+        assert os.waitpid(pid, 0)[1] == 0
+asyncio.run(main())
+""", shared)
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_processes_of_multiprocessing(tmp_path, method):
+    # A file: the child imports it.
+    path = tmp_path / "program.py"
+    path.write_text(f"""
+import concurrent.futures, multiprocessing, threading
+from multicast import Multicast, MulticastError, Queue, Status
+m, q, got = Multicast(), Queue().start(), []
+m.add(got.append, queue=q)
+def work(number):
+    done = threading.Event()
+    own, calls = Queue().start(), Multicast()
+    calls.add(lambda a: done.set(), queue=own)
+    calls(number)
+    assert done.wait(10) and own.destroy() is True
+    if number == 2:
+        calls.destroy()
+        calls()
+    return number
+if __name__ == "__main__":
+    m(0)
+    context = multiprocessing.get_context({method!r})
+    with concurrent.futures.ProcessPoolExecutor(2, mp_context=context) as pool:
+        futures = [pool.submit(work, number) for number in range(4)]
+        for number, one in enumerate(futures):
+            if number == 2:
+                assert one.exception().status is Status.INVALID_HANDLE
+            else:
+                assert one.result(20) == number
+    process = context.Process(target=work, args=(1,))
+    process.start()
+    process.join()
+    assert process.exitcode == 0
+    try:
+        context.Process(target=work, args=(q,)).start()
+    except TypeError:
+        assert {method!r} != "fork"
+""")
+    ran = subprocess.run([sys.executable, "-W", "ignore::DeprecationWarning", str(path)], timeout=60,
+                         capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+
+
+@pytest.mark.skipif(sys.version_info < (3, 13), reason="older Pythons share one lock")
+def test_subinterpreter_is_refused():
+    program("""
+import _interpreters
+m = Broadcaster.default()["news"]
+m.add(print)
+other = _interpreters.create()
+failed = _interpreters.run_string(other, "import multicast")
+print("ImportError" in str(failed) or failed.type.__name__)
+_interpreters.destroy(other)
+assert m(b"still here") == 1
+""", False, "True\nb'still here'\n")
+
+
+def test_dropped_queues_leave_nothing(shared):
+    program("""
+import asyncio
+before = len(os.listdir("/proc/self/fd")), threading.active_count()
+for _ in range(50):
+    started = Queue().start()
+    n = Multicast()
+    n.add(print, queue=started)
+    del started, n
+async def main():
+    loop = asyncio.get_running_loop()
+    inside = len(os.listdir("/proc/self/fd"))
+    for number in range(50):
+        q, n = Queue().attach(), Multicast()
+        n.add(print, queue=q)
+        if number % 2: n("never printed")
+        del q, n
+        gc.collect()
+    await asyncio.sleep(0.01)
+    assert len(os.listdir("/proc/self/fd")) == inside
+asyncio.run(main())
+gc.collect()
+end = time.monotonic() + 10
+while (len(os.listdir("/proc/self/fd")), threading.active_count()) != before:
+    assert time.monotonic() < end, (before, threading.enumerate())
+    time.sleep(0.01)
+""", shared)
+
+
+def test_queue_outlives_loops(shared):
+    program("""
+import asyncio
+q, got = Queue(), []
+m.add(got.append, queue=q)
+async def once():
+    q.attach()
+    m.invoke(1)
+    await asyncio.sleep(0.02)
+asyncio.run(once())
+m.invoke(2)
+asyncio.run(once())
+assert got == [1, 2, 1], got
+""", shared)
+
+
+def test_library_of_the_program_is_used(tmp_path):
+    import shutil
+    from pathlib import Path
+
+    import multicast
+
+    shutil.copy(Path(multicast.__file__).with_name("libmulticast.so.1"), tmp_path / "other.so")
+    source = """
+import multicast
+multicast.Multicast()(1)
+print(sorted({line.split()[-1] for line in open("/proc/self/maps") if "other.so" in line
+              or "libmulticast" in line}))
+"""
+    for environment, body in [({"MULTICAST_LIBRARY": str(tmp_path / "other.so")}, source),
+                              ({}, f"import ctypes; ctypes.CDLL({str(tmp_path / 'other.so')!r})" + source)]:
+        ran = subprocess.run([sys.executable, "-c", body], capture_output=True, text=True,
+                             env={**os.environ, **environment})
+        assert ran.stdout == f"['{tmp_path / 'other.so'}']\n", ran.stdout + ran.stderr

@@ -10,6 +10,7 @@ import weakref
 import pytest
 
 import multicast
+from conftest import made
 from multicast import DelegateErrors, Multicast, MulticastError, Overflow, Queue
 
 
@@ -18,7 +19,7 @@ class Payload:
 
 
 def test_calls_wait_until_the_queue_is_run(shared):
-    m, q, got = Multicast(shared=shared), Queue(), []
+    m, q, got = made(shared), Queue(), []
     m.add(got.append, queue=q)
     m.add(lambda payload: got.append(("direct", payload)))
     assert not select.select([q], [], [], 0)[0]
@@ -33,7 +34,7 @@ def test_calls_wait_until_the_queue_is_run(shared):
 
 @pytest.mark.parametrize("how", ["run", "clear", "remove", "destroy", "refuse"])
 def test_payload_is_released_whatever_becomes_of_the_call(shared, how):
-    m, q, sent = Multicast(shared=shared), Queue(capacity=1), Payload()
+    m, q, sent = made(shared), Queue(capacity=1), Payload()
     token = m.add(lambda payload: None, queue=q)
     if how == "refuse":
         m.invoke(None)
@@ -48,7 +49,7 @@ def test_payload_is_released_whatever_becomes_of_the_call(shared, how):
 
 def test_full_queue_refuses_or_drops(shared):
     for overflow, expected in [(Overflow.REFUSE, [0, 1]), (Overflow.DROP_OLDEST, [1, 2])]:
-        m, q, got = Multicast(shared=shared), Queue(2, overflow), []
+        m, q, got = made(shared), Queue(2, overflow), []
         m.add(got.append, queue=q)
         for number in range(3):
             m.invoke(number)
@@ -57,7 +58,7 @@ def test_full_queue_refuses_or_drops(shared):
 
 
 def test_latest_call_takes_the_place_of_older_ones(shared):
-    m, q, got = Multicast(shared=shared), Queue(), []
+    m, q, got = made(shared), Queue(), []
     m.add(got.append, queue=q, latest=True)
     for number in range(3):
         m.invoke(number)
@@ -65,7 +66,7 @@ def test_latest_call_takes_the_place_of_older_ones(shared):
 
 
 def test_exceptions_of_queued_calls_are_raised_by_run(shared):
-    m, q, got = Multicast(shared=shared), Queue(), []
+    m, q, got = made(shared), Queue(), []
     m.add(lambda _: 1 // 0, queue=q)
     m.add(got.append, queue=q)
     m.invoke(1)
@@ -75,7 +76,7 @@ def test_exceptions_of_queued_calls_are_raised_by_run(shared):
 
 
 def test_queued_calls_of_a_removed_delegate_are_not_made(shared):
-    m, q, got = Multicast(shared=shared), Queue(), []
+    m, q, got = made(shared), Queue(), []
     token = m.add(got.append, queue=q)
     paused = m.add(lambda _: got.append("paused"), queue=q)
     m.invoke(1)
@@ -86,11 +87,11 @@ def test_queued_calls_of_a_removed_delegate_are_not_made(shared):
 
 
 def test_destroyed_queue_removes_its_delegates(shared):
-    m, got = Multicast(shared=shared), []
+    m, got = made(shared), []
     with Queue() as q:
         token = m.add(got.append, queue=q)
         m.invoke(1)
-    assert not token.is_live and m.invoke(2) == 0 and got == []
+    assert not token.is_valid and m.invoke(2) == 0 and got == []
     for use in (q.run, q.wait, lambda: m.add(print, queue=q)):
         with pytest.raises(MulticastError, match="it was destroyed or has ended"):
             use()
@@ -99,19 +100,19 @@ def test_destroyed_queue_removes_its_delegates(shared):
 
 
 def test_queue_is_collected(shared):
-    m, q = Multicast(shared=shared), Queue()
+    m, q = made(shared), Queue()
     handle = q._handle
     m.add(lambda _: None, queue=q).remove()
     del q
     gc.collect()
-    assert multicast._library.lib.multicast_queue_clear(handle) < 0
+    assert not multicast._core.is_valid(handle)
 
 
 # ---- A thread ----------------------------------------------------------------------------------------
 
 
 def test_thread_makes_calls_and_stops(shared, gate):
-    m, q, got = Multicast(shared=shared), Queue().start("worker"), []
+    m, q, got = made(shared), Queue().start("worker"), []
     m.add(lambda _: got.append(threading.current_thread().name), queue=q)
     m.add(gate, queue=q)
     m.invoke(1)
@@ -133,7 +134,7 @@ def test_thread_makes_calls_and_stops(shared, gate):
 
 
 def test_removal_waits_for_a_queued_call(shared, gate, start):
-    m, q = Multicast(shared=shared), Queue().start()
+    m, q = made(shared), Queue().start()
     token = m.add(gate, queue=q)
     m.invoke(1)
     assert gate.entered.wait(10)
@@ -145,7 +146,7 @@ def test_removal_waits_for_a_queued_call(shared, gate, start):
 
 
 def test_delegate_may_stop_and_destroy_its_queue(shared):
-    m, q, results = Multicast(shared=shared), Queue().start(), []
+    m, q, results = made(shared), Queue().start(), []
     done = threading.Event()
 
     def delegate(payload):
@@ -168,7 +169,7 @@ def test_exception_on_the_thread_goes_to_the_hook(monkeypatch):
     monkeypatch.setattr(threading, "excepthook", hook)
     m, q = Multicast(), Queue().start()
     m.add(lambda _: 1 // 0, queue=q)
-    m.invoke()
+    m.invoke(None)
     assert done.wait(10) and seen == [DelegateErrors]
     q.destroy()
 
@@ -182,7 +183,7 @@ def run(coroutine):
 
 def test_calls_are_made_on_the_loop(shared):
     async def main():
-        m, got = Multicast(shared=shared), []
+        m, got = made(shared), []
         done = asyncio.Event()
 
         def delegate(number):
@@ -203,7 +204,7 @@ def test_calls_are_made_on_the_loop(shared):
 
 def test_coroutines_become_tasks_and_failures_go_to_the_loop(shared):
     async def main():
-        m, got, failed = Multicast(shared=shared), [], asyncio.Event()
+        m, got, failed = made(shared), [], asyncio.Event()
         asyncio.get_running_loop().set_exception_handler(lambda *_: failed.set())
 
         async def delegate(payload):
@@ -224,7 +225,7 @@ def test_coroutines_become_tasks_and_failures_go_to_the_loop(shared):
 
 def test_queue_may_be_destroyed_on_another_thread(shared):
     async def main():
-        m, q, got = Multicast(shared=shared), Queue().attach(), []
+        m, q, got = made(shared), Queue().attach(), []
         m.add(got.append, queue=q)
         await asyncio.to_thread(q.destroy)
         with Queue().attach() as other:  # a descriptor may have the same number
@@ -238,7 +239,7 @@ def test_queue_may_be_destroyed_on_another_thread(shared):
 
 def test_stream_gives_payloads_in_order_from_another_thread(shared):
     async def main():
-        m = Multicast(shared=shared)
+        m = made(shared)
         stream = m.listen()
         thread = threading.Thread(target=lambda: [m.invoke(one) for one in range(100)])
         thread.start()
@@ -259,7 +260,7 @@ def test_stream_gives_payloads_in_order_from_another_thread(shared):
 @pytest.mark.parametrize("end", ["close", "destroy", "remove"])
 def test_stream_that_waits_ends(shared, end):
     async def main():
-        m = Multicast(shared=shared)
+        m = made(shared)
         stream = m.listen()
         finish = {"close": stream.close, "destroy": m.destroy, "remove": stream.token.remove}[end]
         timer = threading.Timer(0.05, finish)
@@ -273,12 +274,12 @@ def test_stream_that_waits_ends(shared, end):
 
 def test_stream_drops_the_oldest(shared):
     async def main():
-        m = Multicast(shared=shared)
+        m = made(shared)
         async with m.listen(capacity=2) as stream:
             for number in range(5):
                 m.invoke(number)
             assert [await stream.__anext__(), await stream.__anext__()] == [3, 4]
-            assert stream.queue.statistics().dropped == 3
+            assert stream.dropped == 3
         assert [one async for one in stream] == []
 
     run(main())

@@ -17,14 +17,22 @@ def mypy(cache, *arguments):
     return ran.stdout + ran.stderr
 
 
+EXPECTED = {(number, match[1]) for number, line in enumerate(PROGRAM.read_text().splitlines(), 1)
+            if (match := re.search(r"# error: ([a-z-]+)", line))}
+
+
 def test_program_has_the_errors_that_it_names(tmp_path):
     output = mypy(tmp_path, str(PROGRAM))
     found = {(int(line), kind) for line, kind in
              re.findall(r"typed\.py:(\d+): error: .*\[([a-z-]+)\]", output)}
-    lines = PROGRAM.read_text().splitlines()
-    expected = {(number, match[1]) for number, line in enumerate(lines, 1)
-                if (match := re.search(r"# error: ([a-z-]+)", line))}
-    assert found == expected and len(expected) == 3, output
+    assert found == EXPECTED and len(EXPECTED) == 7, output
+
+
+def test_pyright_finds_the_same_errors():
+    ran = subprocess.run([sys.executable, "-m", "pyright", "--pythonpath", sys.executable, str(PROGRAM)],
+                         capture_output=True, text=True)
+    found = {int(line) for line in re.findall(r"typed\.py:(\d+):\d+ - error", ran.stdout)}
+    assert found == {line for line, _ in EXPECTED}, ran.stdout + ran.stderr
 
 
 def test_package_is_strict(tmp_path):

@@ -3,12 +3,17 @@
 import asyncio
 from typing import Optional
 
-from multicast import Broadcaster, DelegateErrors, Lifetime, Multicast, Queue, Token, current_token
+from multicast import (
+    Broadcaster, DelegateErrors, Lifetime, Multicast, Queue, Signal, Status, Token, current_token)
 
 door: Multicast[str] = Multicast("door")
+bell: Multicast[()] = Multicast()
 
 
 class Lights:
+    changed = Signal(str, int)
+    off = Signal()
+
     def on_door(self, name: str) -> None:
         print(name)
 
@@ -22,25 +27,44 @@ def heating(name: str) -> int:
     return len(name)
 
 
+@door.listener(nonsense=3)  # error: call-arg
+def cooling(name: str) -> int:
+    return len(name)
+
+
+def changed(name: str, level: int) -> None:
+    print(name, level)
+
+
 lights = Lights()
 with Lifetime() as lifetime, Queue() as queue:
     token: Token = door.add(lights.on_door, events={1, 2}, lifetime=lifetime, queue=queue)
     door.add(wrong)  # error: arg-type
+    door.add(lambda: None)
+    door.add(lambda name, unknown: None)  # error: arg-type
     door.invoke(3)  # error: arg-type
-    count: int = door.invoke("Ada", 1)
+    bell()
+    bell(1)  # error: call-arg
+    lights.changed.add(changed)
+    lights.changed("level", 3)
+    lights.changed("level", "high")  # error: arg-type
+    lights.off()
+    count: int = door.invoke("Ada", event=1)
     length: int = heating("Ada")
     ended: bool = token.remove(timeout=0.5)
     inside: Optional[Token] = current_token()
 
 
 async def listen() -> str:
+    print(await door.invoke_async("Ada"))
     async for name in door.listen():
         return name
     return 3  # error: return-value
 
 
 try:
-    Broadcaster().notify("title", b"Aria")
+    Broadcaster().notify("title", b"Aria", composer="Bach")
 except DelegateErrors as errors:
     first: Exception = errors.exceptions[0]
+status: Status = Status.OK
 asyncio.run(listen())

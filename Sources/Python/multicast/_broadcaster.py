@@ -1,104 +1,113 @@
 """Multicasts by name."""
 
-import ctypes
-import weakref
-from typing import Any, Callable
+from typing import TYPE_CHECKING, Any, Callable, Iterator, Optional
 
-from ._calls import lock
-from ._errors import created
-from ._library import lib
-from ._multicast import Multicast
+from . import _core
+from ._errors import cannot_copy, created, wait_ended
+from ._multicast import FOREIGN, NAMED, Multicast
 from ._token import Token
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._multicast import Options
 
 
 class Broadcaster:
     """Observers register under a name, and are notified by that name.
 
-    A name is 1 to 255 bytes of UTF-8. `shared` is as for a Multicast. Broadcaster.default() is that
-    of the process, which C code uses, too.
+    A name is 1 to 255 bytes of UTF-8. Broadcaster.default() is that of the process, which C code
+    uses, too.
     """
 
-    def __init__(self, *, shared: bool = False) -> None:
-        self._setup(created(lib.multicast_broadcaster_create(None)), shared)
-        self._finalizer = weakref.finalize(
-            self, lib.multicast_broadcaster_destroy_within, self._handle, 0)
+    _default: "Optional[Broadcaster]" = None
+    _is_shared = False
 
-    def _setup(self, handle: int, shared: bool) -> None:
-        self._handle, self.is_shared = handle, shared
-        self._multicasts: "dict[str, Multicast[Any]]" = {}
+    def __init__(self) -> None:
+        self._multicasts: "dict[str, Multicast[Unpack[tuple[Any, ...]]]]" = {}
+        self._handle = created(_core.broadcaster_create(0))
 
     @classmethod
     def default(cls) -> "Broadcaster":
         """The broadcaster of the process. It is never destroyed."""
-        with lock:
-            if not _default:
-                self = cls.__new__(cls)
-                self._setup(created(lib.multicast_broadcaster_default()), shared=True)
-                _default.append(self)
-            return _default[0]
+        if Broadcaster._default is None:
+            self = cls.__new__(cls)
+            self._multicasts, self._is_shared = {}, True
+            self._handle = created(_core.broadcaster_default(0))
+            Broadcaster._default = self
+        return Broadcaster._default
 
     @property
     def handle(self) -> int:
-        """The `id` of the broadcaster in C, if it is shared."""
-        if not self.is_shared:
-            raise AttributeError("only a shared broadcaster has a handle: Broadcaster(shared=True)")
+        """The `id` of the broadcaster for C code. Notifications are published from now on."""
+        self._is_shared = True
+        for one in list(self._multicasts.values()):
+            one._is_shared = True
         return self._handle
 
-    def __getitem__(self, name: str) -> "Multicast[Any]":
+    def __getitem__(self, name: str) -> "Multicast[Unpack[tuple[Any, ...]]]":
         """The multicast of a name, the same each time. For hot paths: look it up once."""
         found = self._multicasts.get(name)
-        return found if found is not None else self._look_up(name)
+        if found is None:
+            made: "Multicast[Unpack[tuple[Any, ...]]]" = Multicast.__new__(Multicast)
+            ownership = FOREIGN if self is Broadcaster._default else NAMED
+            handle = created(_core.broadcaster_multicast(self._handle, _encoded(name)))
+            made._adopt(handle, name, ownership)
+            made._broadcaster, made._name = self._handle, _encoded(name)
+            made._is_shared = self._is_shared
+            made._keeps = self  # type: ignore[attr-defined]
+            found = self._multicasts.setdefault(name, made)
+        return found
 
-    def register(self, name: str, observer: "Callable[[Any], object]", **options: Any) -> Token:
+    def names(self) -> "list[str]":
+        """The names that have observers. Those that only C code has used are not known here."""
+        return [name for name, one in list(self._multicasts.items()) if len(one)]
+
+    def __iter__(self) -> "Iterator[str]":
+        return iter(self.names())
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.names()
+
+    def register(self, name: str, observer: "Callable[..., object]",
+                 **options: "Unpack[Options]") -> Token:
         """Adds an observer of a name; options are those of Multicast.add()."""
         return self[name].add(observer, **options)
 
-    def unregister(self, name: str, observer: "Callable[[Any], object]",
+    def unregister(self, name: str, observer: "Callable[..., object]",
                    timeout: "float | None" = None) -> bool:
         """Removes an observer of a name, as Multicast.remove() does."""
         return self[name].remove(observer, timeout)
 
-    def notify(self, name: str, payload: Any = None, event: int = 0) -> int:
+    def clear(self, name: "str | None" = None, timeout: "float | None" = None) -> bool:
+        """Removes all observers of a name, or of all names, as Multicast.clear() does."""
+        chosen = self.names() if name is None else [name]
+        return all([self[one].clear(timeout) for one in chosen])
+
+    def notify(self, name: str, *args: Any, event: int = 0, sender: object = None,
+               **kwargs: Any) -> int:
         """Invokes the multicast of a name; 0 if nothing was ever registered under it."""
         found = self._multicasts.get(name)
-        if found is not None:
-            return found.invoke(payload, event)
-        if not self.is_shared:
-            _encoded(name)
-            return 0
-        return self._look_up(name).invoke(payload, event)
+        if found is None:
+            if not self._is_shared:
+                _encoded(name)
+                return 0
+            found = self[name]
+        return found.invoke(*args, event=event, sender=sender, **kwargs)
 
-    def destroy(self) -> bool:
+    def destroy(self, timeout: "float | None" = None) -> bool:
         """Destroys it and all its multicasts, each as Multicast.destroy() does."""
-        if _default and self is _default[0]:
+        if self is Broadcaster._default:
             raise ValueError("the broadcaster of the process stays")
-        self._finalizer()
-        return all([one._finish(None) for one in list(self._multicasts.values())])
+        _core.end_broadcaster(self._handle)
+        return all([wait_ended(one._handle, timeout)
+                    for one in list(self._multicasts.values())])
 
-    def _look_up(self, name: str) -> "Multicast[Any]":
-        encoded = _encoded(name)
-        with lock:
-            if name not in self._multicasts:
-                handle = created(lib.multicast_broadcaster_multicast(self._handle, encoded))
-                made: "Multicast[Any]" = _Named.__new__(_Named)
-                made._setup(handle, name, self.is_shared, [])
-                made._keeps = self
-                self._multicasts[name] = made
-            return self._multicasts[name]
+    def __del__(self) -> None:
+        if hasattr(self, "_handle") and self is not Broadcaster._default:
+            _core.end_broadcaster(self._handle)
 
-
-class _Named(Multicast[Any]):
-    """A multicast of a broadcaster. If that is shared, it is notified, so that it is published."""
-
-    def _invoke(self, handle: int, how: Any) -> int:
-        if not self.is_shared:
-            return super()._invoke(handle, how)
-        name = (self._label or "").encode()
-        return int(lib.multicast_broadcaster_notify_with(
-            self._keeps._handle, name, ctypes.byref(how), None))
-
-
-_default: "list[Broadcaster]" = []
+    __reduce__ = cannot_copy
 
 
 def _encoded(name: str) -> bytes:

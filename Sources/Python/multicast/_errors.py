@@ -1,13 +1,13 @@
 """What can go wrong: statuses of the library, and exceptions of delegates."""
 
 import sys
-from enum import IntEnum
-from typing import TYPE_CHECKING, Any, Sequence
+from enum import Enum
+from typing import TYPE_CHECKING, Any, NoReturn, Sequence
 
-from ._library import lib
+from . import _core
 
 
-class Status(IntEnum):
+class Status(Enum):
     """The result codes of the library."""
 
     OK = 0
@@ -26,32 +26,51 @@ class Status(IntEnum):
 class MulticastError(RuntimeError):
     """The library has refused a call. `status` says why; INVALID_HANDLE: it was destroyed."""
 
-    def __init__(self, status: int, text: "str | None" = None) -> None:
-        if text is None and status == Status.INVALID_HANDLE:
+    def __init__(self, status: Status, text: "str | None" = None) -> None:
+        if text is None and status is Status.INVALID_HANDLE:
             text = "it was destroyed or has ended"
-        super().__init__(text or lib.multicast_status_message(status).decode())
-        self.status: "Status | int" = status
-        if status in Status._value2member_map_:
-            self.status = Status(status)
+        self.status, self._text = status, text or _core.status_message(status.value)
+        super().__init__(self._text)
+
+    def __reduce__(self) -> Any:
+        return type(self), (self.status, self._text)
 
 
-def check(result: int) -> int:
-    """The result, if it is no error; a negative status is raised."""
-    if result >= 0:
-        return result
-    if result == Status.TIMEOUT:
-        raise TimeoutError(lib.multicast_status_message(result).decode())
-    if result == Status.OUT_OF_MEMORY:
-        raise MemoryError(lib.multicast_status_message(result).decode())
-    raise MulticastError(result)
+def fail(status: int) -> NoReturn:
+    """Raises the exception for a negative status."""
+    if status == Status.TIMEOUT.value:
+        raise TimeoutError(_core.status_message(status))
+    if status == Status.OUT_OF_MEMORY.value:
+        raise MemoryError(_core.status_message(status))
+    raise MulticastError(Status(status))
+
+
+def checked(result: int) -> int:
+    """The result, if it is no negative status."""
+    return result if result >= 0 else fail(result)
 
 
 def created(handle: int) -> int:
     """The handle, if something was created."""
-    if handle == 0:
-        check(lib.multicast_create_error())
-        raise MulticastError(Status.INVALID_ARGUMENT)
-    return handle
+    return handle or fail(_core.create_error(0))
+
+
+def nanoseconds(timeout: "float | None") -> int:
+    """A time limit in seconds, as the library takes it. None: no limit."""
+    return 2**64 - 1 if timeout is None else min(max(0, round(timeout * 1e9)), 2**64 - 1)
+
+
+def wait_ended(handle: int, timeout: "float | None") -> bool:
+    """Waits until what was ended is over. False, at once: waiting is not possible."""
+    status = _core.wait(False, handle, nanoseconds(timeout))
+    if status == Status.TIMEOUT.value:
+        raise TimeoutError("removed, but a call still runs on another thread")
+    return status == Status.INVALID_HANDLE.value or checked(status) != Status.PENDING.value
+
+
+def cannot_copy(self: object, *_: object) -> NoReturn:
+    """For __reduce__: what is one object of this process has no copy."""
+    raise TypeError(f"a {type(self).__name__} cannot be copied or pickled: make a new one")
 
 
 if TYPE_CHECKING or sys.version_info >= (3, 11):
@@ -78,8 +97,8 @@ else:
             return f"{self.message}: {texts}"
 
 
-def raise_all(errors: "list[Exception]") -> None:
-    """Raises the exceptions of delegates as one."""
+def group(errors: "list[Exception]") -> DelegateErrors:
+    """The exceptions of delegates as one."""
     count = len(errors)
     text = "a delegate has failed" if count == 1 else f"{count} delegates have failed"
-    raise DelegateErrors(text, errors)
+    return DelegateErrors(text, errors)

@@ -1,337 +1,307 @@
 """A multicast: an ordered set of callables that are invoked together."""
 
-import ctypes
-import weakref
-from collections import deque
-from typing import Any, Callable, Generic, Iterable, Optional, TypeVar
+import sys
+import time
+from contextlib import contextmanager
+from enum import Enum
+from types import GenericAlias
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Optional, Sequence, TypeVar
 
-from ._calls import IS_DIRECT, Collector, local, lock, running, wait_for
-from ._errors import MulticastError, Status, check, created, raise_all
-from ._library import LATEST, ONCE, AddOptions, CreateOptions, Delegate, lib, nanoseconds
+from . import _core
+from ._await import close_all, run_all
+from ._callable import check, matches, split
+from ._errors import MulticastError, Status, cannot_copy, checked, wait_ended
 from ._lifetime import Lifetime
-from ._payload import send
 from ._queue import Overflow, Queue
 from ._stream import Stream
-from ._token import NotCalled, Token, call, mask, release
+from ._token import Token
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from typing import Generic, TypedDict
+
+    from typing_extensions import TypeVarTuple, Unpack
+
+    Ts = TypeVarTuple("Ts")
+
+    class Options(TypedDict, total=False):
+        """The options of Multicast.add()."""
+
+        priority: int
+        events: "Iterable[int] | int | None"
+        once: bool
+        unique: bool
+        latest: bool
+        replay: bool
+        weak: "bool | None"
+        sender: object
+        lifetime: "Lifetime | None"
+        queue: "Queue | None"
+        label: "str | None"
+
+    class _Base(_core.Core, Generic[Unpack[Ts]]):
+        ...
+else:
+    class _Base(_core.Core):
+        __class_getitem__ = classmethod(GenericAlias)
+
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
+ONCE, LATEST, NO_REPLAY = 1, 4, 8
+FOREIGN, OWNED, NAMED = range(3)
 
 
-class Multicast(Generic[T]):
-    """Callables that are invoked together, with one payload: any object.
+class Reentry(Enum):
+    """What becomes of an invocation inside a call of the same multicast, on the same thread."""
 
-    `Multicast[str]` is for payloads of type str. `label` names it in the library's reports. A
-    `shared` multicast has a `handle`, for C code in the same process: each of its calls goes
-    through the library. Others belong to Python alone, and are several times faster.
+    RECURSE = 0
+    REFUSE = 1
+    DEFER = 2
+    LATEST = 3
+
+
+class Multicast(_Base["Unpack[Ts]"]):
+    """Callables that are invoked together, with any arguments.
+
+    `Multicast[str]` is for one argument of type str, `Multicast[()]` for none. A delegate that takes
+    fewer arguments is called with fewer.
+
+    label              Names it in the library's reports.
+    arguments          The types of the arguments. A callable that needs more is not added.
+    reentry            Of invocations inside a call of the same multicast.
+    replay             How many of the last invocations a new delegate gets.
+    listeners_changed  Called with True when the first delegate has come, with False when the last
+                       one has gone. A bound method is held weakly.
     """
 
-    def __init__(self, label: "str | None" = None, *, shared: bool = False) -> None:
-        handle = _create(label)
-        self._setup(handle, label, shared, [handle])
+    #: Called with the Token after each add, on the thread that adds.
+    on_add: "Optional[Callable[[Token], object]]" = None
 
-    def _setup(self, handle: int, label: "str | None", shared: bool, own: "list[int]") -> None:
-        self._handle, self._label, self.is_shared = handle, label, shared
-        # Its own multicasts of C. The second is for the delegates with queues, if there are any and
-        # the others are called by Python.
-        self._handles = own
-        self._queued: "Optional[int]" = None
-        self._is_direct = IS_DIRECT and not shared
-        self._is_destroyed = False
-        self._keeps: Any = None
-        self._tokens: "dict[int, Token]" = {}
-        # The calls of each event, in order: registration, function, weak reference or None. A
-        # change replaces the whole dictionary: the dictionary is the version.
-        self._cache: "dict[int, tuple[Any, ...]]" = {}
-        # Weak references whose objects are gone. A deque is filled without a lock and without code
-        # of Python: objects go at any moment.
-        self._dead: "deque[Any]" = deque()
-        self._finalizer = weakref.finalize(self, _destroy, self._handles)
+    def __init__(self, label: "str | None" = None, *, arguments: "Sequence[Any] | None" = None,
+                 reentry: Reentry = Reentry.RECURSE, replay: int = 0,
+                 listeners_changed: "Callable[[bool], object] | None" = None) -> None:
+        hook = split(listeners_changed) if listeners_changed is not None else (None, None)
+        self._options = label, arguments, reentry, replay
+        self._count = None if arguments is None else len(arguments)
+        self._open(label, reentry.value, replay, *hook)
 
     @classmethod
-    def from_handle(cls, handle: int) -> "Multicast[Any]":
+    def from_handle(cls, handle: int) -> "Multicast[Unpack[tuple[Any, ...]]]":
         """A multicast that C code has made, and destroys. Its payloads are bytes or None."""
-        self: "Multicast[Any]" = cls.__new__(cls)
-        if not lib.multicast_is_valid(handle):
-            raise MulticastError(Status.INVALID_HANDLE, f"not the handle of a multicast: {handle}")
-        self._setup(handle, None, True, [])
+        self = cls.__new__(cls)
+        self._adopt(handle, None, FOREIGN)
+        self._is_shared = True
         return self
+
+    def _adopt(self, handle: int, name: "str | None", ownership: int) -> None:
+        if not _core.is_valid(handle):
+            raise MulticastError(Status.INVALID_HANDLE, f"not the handle of a multicast: {handle}")
+        self._options, self._count = (name, None, Reentry.RECURSE, 0), None
+        self._handle, self._ownership = handle, ownership
 
     @property
     def handle(self) -> int:
-        """The `id` of the multicast in C, if it is shared."""
-        if not self.is_shared:
-            raise AttributeError("only a shared multicast has a handle: Multicast(shared=True)")
+        """The `id` of the multicast for C code, which may add delegates and invoke it."""
+        self._is_shared = True
         return self._handle
 
     # ---- Adding and removing ---------------------------------------------------------------------
 
-    def add(self, function: "Callable[[T], object]", *, priority: int = 0,
-            events: "Iterable[int] | int | None" = None, once: bool = False, unique: bool = False,
-            latest: bool = False, weak: "bool | None" = None,
-            lifetime: "Lifetime | None" = None, queue: "Queue | None" = None,
-            label: "str | None" = None) -> Token:
+    def add(self, function: "Callable[[Unpack[Ts]], object] | Callable[[], object]", *,
+            priority: int = 0, events: "Iterable[int] | int | None" = None, once: bool = False,
+            unique: bool = False, latest: bool = False, replay: bool = True,
+            weak: "bool | None" = None, sender: object = None, lifetime: "Lifetime | None" = None,
+            queue: "Queue | None" = None, label: "str | None" = None) -> Token:
         """Adds a callable, last among those of its priority.
 
-        Bound methods are held weakly: they are removed when their object is gone. Other callables
-        are held strongly. `weak` changes that.
+        Bound methods, and partials of them, are held weakly: they are removed when their object is
+        gone. Other callables are held strongly. `weak` changes that.
 
         priority  Higher is called first.
         events    The events that it wants, 0 to 63 (default: all).
         once      It is called at most once.
-        unique    Equal callables are removed first.
+        unique    Equal callables are removed.
         latest    With a queue: only its newest call waits.
+        replay    False: it does not get the last invocations.
+        sender    It gets only invocations with this sender, which is held weakly if possible.
         lifetime  The end of it removes the registration.
         queue     Calls wait in it, until it is run.
         label     Names the registration in reports.
         """
-        token = Token(self, function, priority=priority, events=mask(events), once=once, weak=weak,
-                      queue=queue, lifetime=lifetime, label=label)
-        options = AddOptions(
-            struct_size=ctypes.sizeof(AddOptions), priority=priority, events=token.events,
-            flags=(ONCE if once else 0) | (LATEST if latest else 0),
-            lifetime=lifetime._handle if lifetime is not None else 0,
-            queue=queue._handle if queue is not None else 0,
-            release=release, label=label.encode() if label is not None else None)
-        handle = ctypes.c_uint64()
-        with lock:
-            self._drop_dead()
-            if unique:
-                for other in self._find(function):
-                    other.remove_nowait()
-            # Before the library has it: a thread that destroys sees it.
-            self._tokens[token.key] = token
-            try:
-                check(lib.multicast_add(self._home(queue), Delegate(call, token.key),
-                                        ctypes.byref(options), ctypes.byref(handle)))
-            except BaseException:
-                token._forget()  # the library has released it, or does so
-                raise
-            token.handle = handle.value
-            self._cache = {}
+        if not callable(function):
+            raise TypeError(f"not callable: {function!r}")
+        if queue is not None and not isinstance(queue, Queue):
+            raise TypeError(f"not a Queue: {queue!r}")
+        if lifetime is not None and not isinstance(lifetime, Lifetime):
+            raise TypeError(f"not a Lifetime: {lifetime!r}")
+        if self._count is not None:
+            check(function, self._count)
+        if "greenlet" in sys.modules:
+            _core.set_greenlet(sys.modules["greenlet"].getcurrent)
+        held, target = split(function, weak)
+        token: Token = self._add(
+            held, target, sender, queue, 0 if queue is None else queue._handle, lifetime,
+            0 if lifetime is None else lifetime._handle, priority, 0 if events is None
+            else mask(events), once * ONCE | latest * LATEST | (not replay) * NO_REPLAY, label)
+        if unique:
+            for one in self._find(function)[:-1]:  # the newest stays, also if threads add at once
+                one.remove_nowait()
+        if self.on_add is not None:
+            self.on_add(token)
         return token
 
-    def listener(self, **options: Any) -> "Callable[[F], F]":
+    def listener(self, **options: "Unpack[Options]") -> "Callable[[F], F]":
         """A decorator that adds a function: `@door.listener(priority=10)`."""
         def add(function: F) -> F:
             self.add(function, **options)
             return function
         return add
 
-    def remove(self, function: "Callable[[T], object]", timeout: "float | None" = None) -> bool:
+    def remove(self, function: "Callable[..., object]", timeout: "float | None" = None) -> bool:
         """Removes every registration of a callable, and waits as Token.remove() does.
 
         True: this multicast calls it on no thread. ValueError: it is not registered.
         """
-        with lock:
-            found = self._find(function)
-            for token in found:
-                token._end()
-            for token in found:
-                token.remove_nowait()
-        # Also those that were removed before, without waiting.
-        called = {one for one in running() if isinstance(one, Token) and one.owner() is self
-                  and one.ended and one.matches(function)}
-        if not found and not called:
+        found = self._find(function)
+        if not found:
             raise ValueError(f"not registered: {function!r}")
-        return self._ended({*found, *called}, timeout)
+        return _end([one._id for one in found], timeout)
 
     def clear(self, timeout: "float | None" = None) -> bool:
         """Removes all delegates, and waits as Token.remove() does. The multicast stays."""
-        with lock:
-            tokens = set(self._tokens.values())
-            for token in tokens:
-                token.remove_nowait()
-        return self._ended(tokens, timeout)
+        found = [*self._tokens(), *self._held()]
+        checked(_core.clear(self._handle))
+        return _end([one if isinstance(one, int) else one._id for one in found], timeout)
 
     def destroy(self, timeout: "float | None" = None) -> bool:
         """Destroys it: running invocations call no further delegate. Waits as Token.remove() does.
 
         A multicast that nothing refers to is destroyed by itself.
         """
-        if self._handle not in self._handles and not self._is_destroyed:
+        if self._ownership != OWNED:
             raise ValueError("it belongs to a broadcaster or to C; clear() removes the delegates")
-        return self._finish(timeout)
-
-    def _finish(self, timeout: "float | None") -> bool:
-        with lock:
-            tokens = set(self._tokens.values())
-            for token in tokens:
-                token._end()
-            self._is_destroyed = True
-            self._cache = {}
-            self._finalizer.detach()
-            _destroy(self._handles)
-        for token in tokens:
-            token._forget()
-        return self._ended(tokens, timeout)
+        _core.end_multicast(self._handle)
+        return wait_ended(self._handle, timeout)
 
     # ---- Asking ----------------------------------------------------------------------------------
 
     def tokens(self) -> "list[Token]":
-        """The registrations, in the order of invocation."""
-        self._drop_dead()
-        return sorted(list(self._tokens.values()), key=lambda one: (-one.priority, one.key))
+        """The registrations, in the order of invocation, without those of C code."""
+        return [one for one in self._tokens() if isinstance(one, Token)]
+
+    @property
+    def has_listeners(self) -> bool:
+        """False if an invocation would call nobody."""
+        return bool(_core.has_listeners(self._handle))
 
     def __len__(self) -> int:
-        self._drop_dead()
-        return len(self._tokens)
+        return max(0, _core.count(self._handle))
 
     def __bool__(self) -> bool:
         return True
 
     def __contains__(self, function: object) -> bool:
-        return callable(function) and bool(self._find(function))
+        return callable(function) and any(one.is_valid for one in self._find(function))
 
     def __repr__(self) -> str:
-        name = f" {self._label!r}" if self._label else ""
-        count = sum(one.is_live for one in list(self._tokens.values()))
-        return f"<multicast.Multicast{name} of {count}>"
+        name = f" {self._options[0]!r}" if self._options[0] else ""
+        return f"<multicast.{type(self).__name__}{name} of {len(self)}>"
+
+    def _find(self, function: "Callable[..., Any]") -> "list[Token]":
+        """Registrations of an equal callable, in the order of addition; also removed ones that run."""
+        held, target = split(function)
+        return [one for one in self._held() if matches(one, function, held, target)]
 
     # ---- Invoking --------------------------------------------------------------------------------
 
-    def invoke(self, payload: T = None, event: int = 0,  # type: ignore[assignment]
-               results: "list[Any] | None" = None) -> int:
-        """Calls every delegate with the payload, by priority, then by order of addition.
+    if TYPE_CHECKING:
+        def __call__(self, *args: "Unpack[Ts]", **kwargs: Any) -> int:
+            """Calls every delegate with these arguments: invoke(), for event 0."""
 
-        Returns how many were called or queued. All are called; then, if some have raised, their
-        exceptions are raised as DelegateErrors. Others than Exception end the invocation at once.
+        def invoke(self, *args: "Unpack[Ts]", event: int = 0, sender: object = None,
+                   **kwargs: Any) -> int:
+            """Calls every delegate with the arguments, by priority, then by order of addition.
 
-        event    Selects delegates that have `events`; current_event() tells them.
-        results  Receives what they return, without those that have a queue.
-        """
-        cache = self._cache
-        calls = cache.get(event)
-        if calls is None:
-            if not self._is_direct:
-                return self._invoke_library(self._handle, payload, event, results)
-            calls = self._make_calls(cache, event)
-        missed = 0
-        errors = None
-        stack = local.calls
-        depth = len(stack)
-        mine: "list[Any]" = [None, event]
-        try:
-            stack.append(mine)
-            for token, function, weak in calls:
-                # order: first the entry, then `skip`; Token.remove() in the other order.
-                mine[0] = token
-                if token.skip:
-                    missed += 1
-                    continue
-                try:
-                    if weak is None:
-                        result = function(payload)
-                    else:
-                        target = weak()
-                        if target is None:
-                            missed += 1
-                            continue
-                        result = function(target, payload)
-                        target = None  # it may go while others are called
-                    if results is not None:
-                        results.append(result)
-                except NotCalled:
-                    missed += 1
-                except Exception as error:
-                    if errors is None:
-                        errors = []
-                    errors.append(error)
-            stack.pop()
-        except BaseException:
-            del stack[depth:]
-            raise
-        count = len(calls) - missed
-        if self._queued is not None and not self._is_destroyed:
-            count += self._invoke_library(self._queued, payload, event, None)
-        if self._dead:
-            self._drop_dead()
-        if errors is not None:
-            raise_all(errors)
-        return count
+            Returns how many were called or queued. All are called; then, if some have raised, their
+            exceptions are raised as DelegateErrors. RecursionError, MemoryError, and others than
+            Exception end the invocation at once.
 
-    def collect(self, payload: T = None, event: int = 0) -> "list[Any]":  # type: ignore[assignment]
-        """Invokes, and returns what the delegates have returned, in order."""
+            event   Selects delegates that have `events`; current_event() tells them.
+            sender  Selects delegates that have no `sender`, or this one.
+            """
+
+    def _invoke_with(self, *args: Any, event: int = 0, sender: object = None, **kwargs: Any) -> int:
+        return self._run(args, kwargs, event, sender, None, False)
+
+    def collect(self, *args: "Unpack[Ts]", event: int = 0, sender: object = None,
+                **kwargs: Any) -> "list[Any]":
+        """Invokes, and returns what the delegates have returned, in order, without the queued ones."""
         results: "list[Any]" = []
-        self.invoke(payload, event, results)
+        self._run(args, kwargs, event, sender, results, False)
         return results
 
-    def _make_calls(self, cache: "dict[int, tuple[Any, ...]]", event: int) -> "tuple[Any, ...]":
-        if self._is_destroyed:
-            raise MulticastError(Status.INVALID_HANDLE)
-        _check_event(event)
-        calls = tuple(
-            (one, one.call_once, None) if one.is_once else (one, one.function, one.target)
-            for one in self.tokens() if one.queue is None and one.wants(event))
-        if len(cache) < 100:
-            cache[event] = calls
-        return calls
+    async def invoke_async(self, *args: "Unpack[Ts]", event: int = 0, sender: object = None,
+                           **kwargs: Any) -> "list[Any]":
+        """Invokes, and awaits what async delegates have returned, all of them at once.
 
-    def _invoke_library(self, handle: int, payload: Any, event: int,
-                        results: "list[Any] | None") -> int:
-        _check_event(event)
-        with Collector(self, results) as collector:
-            how, _kept = send(payload, event, collector)
-            count = self._invoke(handle, how)
-        collector.finish()
-        return check(count)
+        Works under asyncio, trio and anyio. Returns all results in the order of the calls. All are
+        awaited; then, if some have raised, their exceptions are raised as DelegateErrors.
+        """
+        results: "list[Any]" = []
+        try:
+            self._run(args, kwargs, event, sender, results, True)
+        except BaseException:
+            close_all(results)
+            raise
+        return await run_all(results)
 
-    def _invoke(self, handle: int, how: Any) -> int:
-        return int(lib.multicast_invoke_with(handle, ctypes.byref(how), None))
+    @contextmanager
+    def paused(self) -> "Iterator[None]":
+        """While this lasts, invocations by Python call nobody and return 0. May be nested."""
+        self._pauses += 1
+        try:
+            yield
+        finally:
+            self._pauses -= 1
 
-    # ---- Streams ---------------------------------------------------------------------------------
-
-    def listen(self, capacity: int = 1024, overflow: "Overflow | None" = None,
-               **options: Any) -> "Stream[T]":
+    def listen(self: "Multicast[T]", capacity: int = 1024, overflow: Overflow = Overflow.DROP_OLDEST,
+               **options: "Unpack[Options]") -> "Stream[T]":
         """The payloads of the invocations from now on, for `async for`. Options are as in add()."""
-        return Stream(self.add, capacity, overflow, options)
+        return Stream(lambda *args: self.add(*args, **options), capacity, overflow)
 
-    # ---- Inside ----------------------------------------------------------------------------------
+    # ---- Copies ----------------------------------------------------------------------------------
 
-    def _home(self, queue: "Queue | None") -> int:
-        """The multicast of C that a delegate is added to."""
-        if queue is None or not self._is_direct:
-            return self._handle
-        if self._queued is None and not self._is_destroyed:
-            self._queued = _create(self._label)
-            self._handles.append(self._queued)
-        return self._queued or self._handle
+    def __reduce__(self) -> Any:
+        """A copy, or what comes out of a pickle, is a new one without delegates."""
+        if self._ownership != OWNED:
+            return cannot_copy(self)
+        return _empty, (type(self), *self._options)
 
-    def _find(self, function: "Callable[..., Any]") -> "list[Token]":
-        return [one for one in list(self._tokens.values()) if one.matches(function)]
-
-    def _changed(self, token: Token) -> None:
-        """A registration has ended."""
-        self._tokens.pop(token.key, None)
-        self._cache = {}
-
-    def _drop_dead(self) -> None:
-        while self._dead:
-            try:
-                weak = self._dead.popleft()
-            except IndexError:  # another thread was faster
-                return
-            weak.token.remove_nowait()
-
-    def _ended(self, tokens: "set[Token]", timeout: "float | None") -> bool:
-        """Waits for the calls of registrations that were removed."""
-        if IS_DIRECT:
-            return wait_for(tokens, timeout)
-        results = [lib.multicast_ended_within(one.handle, nanoseconds(timeout)) for one in tokens]
-        return all(check(one) == Status.OK for one in results)
+    def __deepcopy__(self, memo: object) -> "Multicast[Unpack[Ts]]":
+        make, arguments = self.__reduce__()
+        return make(*arguments)  # type: ignore[no-any-return]
 
 
-def _check_event(event: int) -> None:
-    if not 0 <= event < 2**32:
-        raise ValueError(f"an event is from 0 to 2^32 - 1: {event}")
+def _empty(kind: Any, label: "str | None", arguments: "Sequence[Any] | None", reentry: Reentry,
+           replay: int) -> Any:
+    return kind(label, arguments=arguments, reentry=reentry, replay=replay)
 
 
-def _create(label: "str | None") -> int:
-    options = CreateOptions(struct_size=ctypes.sizeof(CreateOptions),
-                            label=label.encode() if label is not None else None)
-    return created(lib.multicast_create_with(ctypes.byref(options)))
+def mask(events: "Iterable[int] | int") -> int:
+    """The bits of the events."""
+    bits = 0
+    for event in (events,) if isinstance(events, int) else events:
+        if not 0 <= event < 64:
+            raise ValueError(f"an event of a selection is from 0 to 63: {event}")
+        bits |= 1 << event
+    if not bits:
+        raise ValueError("no events; None means all")
+    return bits
 
 
-def _destroy(handles: "list[int]") -> None:
-    while handles:
-        lib.multicast_destroy_within(handles.pop(), 0)
+def _end(ids: "list[int]", timeout: "float | None") -> bool:
+    """Removes registrations, and then waits for their calls."""
+    deadline = None if timeout is None else time.monotonic() + timeout
+    for one in ids:
+        _core.end_token(one)
+    return all([wait_ended(
+        one, None if deadline is None else max(0, deadline - time.monotonic())) for one in ids])

@@ -1,30 +1,32 @@
 """A queue: calls wait in it until a loop or a thread makes them."""
 
 import asyncio
-import atexit
-import ctypes
-import os
-import select
+import itertools
+import queue as queues
 import threading
 import weakref
-from enum import IntEnum
-from typing import Any, Coroutine, NamedTuple, Optional
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Callable, Coroutine, Optional
 
-from ._calls import IS_DIRECT, Collector, local, lock, wait_for, with_keys
-from ._errors import MulticastError, Status, check, created
-from ._library import QueueOptions, QueueStats, lib, nanoseconds
+from . import _core
+from ._errors import (
+    MulticastError, Status, cannot_copy, checked, created, nanoseconds, wait_ended)
 
-SLICE = 0.1  # seconds, after which a waiting thread looks for signals
+Schedule = Callable[[Callable[[], object]], object]
+_queues: "weakref.WeakValueDictionary[int, Queue]" = weakref.WeakValueDictionary()
+_numbers = itertools.count(1)
 
 
-class Overflow(IntEnum):
+class Overflow(Enum):
     """A full queue's treatment of a new call. No invocation waits for room: loops must go on."""
 
     REFUSE = 0
     DROP_OLDEST = 1
 
 
-class Statistics(NamedTuple):
+@dataclass(frozen=True)
+class Statistics:
     """The calls of a queue since its creation."""
 
     pending: int
@@ -40,64 +42,48 @@ class Statistics(NamedTuple):
 class Queue:
     """Calls run one at a time, in the order in which they were queued.
 
-    By run(), on a loop of asyncio after attach(), or on a thread of its own after start(). As a
-    context manager it is destroyed with the block.
+    By run(), on a loop after attach(), or on a thread of its own after start(). As a context manager
+    it is destroyed with the block.
     """
 
     def __init__(self, capacity: int = 1024, overflow: Overflow = Overflow.REFUSE) -> None:
-        options = QueueOptions(struct_size=ctypes.sizeof(QueueOptions), capacity=capacity,
-                               overflow=overflow)
-        self._handle: int = created(lib.multicast_queue_create(ctypes.byref(options)))
-        self._keys: "set[int]" = set()  # of its registrations, which their multicasts own
+        self._schedule: "Optional[Schedule]" = None
         self._loop: "Optional[asyncio.AbstractEventLoop]" = None
-        self._watched = -1
-        self._tasks: "set[asyncio.Task[Any]]" = set()
         self._worker: "Optional[_Worker]" = None
-        self._finalizer = weakref.finalize(
-            self, lib.multicast_queue_destroy_within, self._handle, 0)
+        self._tasks: "set[asyncio.Task[Any]]" = set()
+        number = next(_numbers)
+        self._handle = created(_core.queue_create(capacity, overflow.value, number))
+        _queues[number] = self
 
     def run(self, max: int = 0) -> int:
         """Makes queued calls on this thread, oldest first: `max`, or as many as wait now.
 
         Returns how many. Exceptions are raised as DelegateErrors after the last call.
         """
-        with Collector(None, None) as collector:
-            count = lib.multicast_queue_run(self._handle, max)
-        collector.finish()
-        return check(count)
+        return _core.queue_run(self._handle, max)
 
     def wait(self, timeout: "float | None" = None) -> int:
         """Waits until a call is queued. Returns how many are; 0: none after `timeout` seconds."""
-        left = nanoseconds(timeout)
-        while True:
-            part = min(left, nanoseconds(SLICE))
-            count: int = lib.multicast_queue_wait(self._handle, part)
-            if count != Status.TIMEOUT:
-                return check(count)
-            if timeout is not None:
-                left -= part
-            if left == 0:
-                return 0
+        count = _core.wait(True, self._handle, nanoseconds(timeout))
+        return 0 if count == Status.TIMEOUT.value else checked(count)
 
     def clear(self) -> int:
         """Drops the calls that wait. Returns how many."""
-        return check(lib.multicast_queue_clear(self._handle))
+        return checked(_core.queue_clear(self._handle))
 
     def fileno(self) -> int:
         """A descriptor that is readable while calls wait: for select, poll, and loops of others.
 
         It is the queue's: only watch it, and not after destroy().
         """
-        descriptor: int = lib.multicast_queue_fd(self._handle)
+        descriptor = _core.queue_fd(self._handle)
         if descriptor < 0:
             raise OSError("no descriptor: the queue is destroyed, or the system has none left")
         return descriptor
 
     def statistics(self) -> Statistics:
         """What became of its calls."""
-        stats = QueueStats(struct_size=ctypes.sizeof(QueueStats))
-        check(lib.multicast_queue_get_stats(self._handle, ctypes.byref(stats)))
-        return Statistics(*(getattr(stats, name) for name in Statistics._fields))
+        return Statistics(*_core.queue_stats(self._handle))
 
     def __len__(self) -> int:
         return self.statistics().pending
@@ -105,40 +91,30 @@ class Queue:
     def __bool__(self) -> bool:
         return True
 
-    # ---- A loop of asyncio -----------------------------------------------------------------------
+    # ---- A loop, or a thread ---------------------------------------------------------------------
 
-    def attach(self, loop: "asyncio.AbstractEventLoop | None" = None) -> "Queue":
-        """Makes the calls on a loop, which watches the descriptor. Call it on the loop's thread.
+    def attach(self, loop: "asyncio.AbstractEventLoop | Schedule | None" = None) -> "Queue":
+        """Makes the calls on a loop, until detach(), destroy(), or the end of the loop.
 
-        A coroutine that a delegate returns becomes a task of the loop. Exceptions go to the loop's
-        exception handler. Detach it, or destroy it, before the loop is closed.
+        loop  A loop of asyncio, by default the running one; a coroutine that a delegate returns
+              becomes a task of it, and exceptions go to its exception handler. Or the function of
+              another loop that, from any thread, makes it call something soon, such as the
+              run_sync_soon of a trio token.
         """
-        if self._loop is not None or self._worker is not None:
+        if self._worker is not None or (self._schedule is not None
+                                        and not (self._loop and self._loop.is_closed())):
             raise MulticastError(Status.STATE, "it has a loop or a thread already")
-        self._loop = loop or asyncio.get_running_loop()
-        # A descriptor of its own: the queue may be destroyed on another thread.
-        self._watched = os.dup(self.fileno())
-        self._loop.add_reader(self._watched, _run_on_loop, weakref.ref(self), self._loop)
+        if loop is None or isinstance(loop, asyncio.AbstractEventLoop):
+            self._loop = loop or asyncio.get_running_loop()
+            self._schedule = self._loop.call_soon_threadsafe
+        else:
+            self._loop, self._schedule = None, loop
+        self._woken()  # calls may wait already
         return self
 
     def detach(self) -> None:
         """The loop makes no further calls. From any thread."""
-        with lock:
-            loop, self._loop = self._loop, None
-            watched, self._watched = self._watched, -1
-        if loop is not None:
-            _unwatch(loop, watched)
-
-    def _schedule(self, coroutine: "Coroutine[Any, Any, Any]") -> None:
-        loop = self._loop
-        if loop is None:
-            coroutine.close()
-            raise TypeError("a coroutine needs a queue that is attached to a loop")
-        task = loop.create_task(coroutine)
-        self._tasks.add(task)  # the loop itself holds tasks weakly
-        task.add_done_callback(self._tasks.discard)
-
-    # ---- A thread --------------------------------------------------------------------------------
+        self._loop = self._schedule = None
 
     def start(self, name: "str | None" = None) -> "Queue":
         """Gives the queue a thread, which makes its calls as they come.
@@ -146,11 +122,10 @@ class Queue:
         Exceptions go to threading.excepthook. The thread ends with stop(), destroy(), or the
         program.
         """
-        with lock:
-            if self._worker is not None or self._loop is not None:
-                raise MulticastError(Status.STATE, "it has a loop or a thread already")
-            self._worker = _Worker(self, name)
-        self._worker.thread.start()
+        worker = _Worker(name)
+        self.attach(worker.calls.put)
+        self._worker = worker
+        worker.thread.start()
         return self
 
     def stop(self, timeout: "float | None" = None) -> bool:
@@ -158,32 +133,43 @@ class Queue:
 
         False: it ends when its call has returned; waiting for that was not possible.
         """
-        with lock:
-            worker, self._worker = self._worker, None
+        worker, self._worker = self._worker, None
         if worker is None:
             raise MulticastError(Status.STATE, "it has no thread")
+        self.detach()
         worker.end()
-        return wait_for((worker,), timeout)
+        return bool(worker.token.remove(timeout))
+
+    def _woken(self) -> None:
+        """Calls have come: the loop is to make them, without keeping the queue alive."""
+        schedule = self._schedule
+        if schedule is not None:
+            try:
+                schedule(_Run(self))
+            except RuntimeError:
+                self.detach()  # the loop is closed
+
+    def _start_task(self, coroutine: "Coroutine[Any, Any, Any]") -> None:
+        if self._loop is None:
+            coroutine.close()
+            raise TypeError("a coroutine needs a queue that is attached to a loop of asyncio")
+        task = self._loop.create_task(coroutine)
+        self._tasks.add(task)  # the loop itself holds tasks weakly
+        task.add_done_callback(self._tasks.discard)
 
     # ---- The end ---------------------------------------------------------------------------------
 
     def destroy(self, timeout: "float | None" = None) -> bool:
         """Destroys it: removes its registrations and drops its calls. Waits as Token.remove()."""
+        self._end()
+        return wait_ended(self._handle, timeout)
+
+    def _end(self) -> None:
         self.detach()
-        with lock:
-            worker, self._worker = self._worker, None
-            tokens = with_keys(self._keys)
-            for token in tokens:
-                token._end()
-            self._finalizer.detach()
-            if IS_DIRECT:
-                lib.multicast_queue_destroy_within(self._handle, 0)
+        worker, self._worker = self._worker, None
         if worker is not None:
             worker.end()
-        if IS_DIRECT:
-            return wait_for({*tokens, worker}, timeout)
-        status = lib.multicast_queue_destroy_within(self._handle, nanoseconds(timeout))
-        return status == Status.INVALID_HANDLE or check(status) == Status.OK
+        _core.end_queue(self._handle)
 
     def __enter__(self) -> "Queue":
         return self
@@ -191,83 +177,83 @@ class Queue:
     def __exit__(self, *_: object) -> None:
         self.destroy()
 
+    def __del__(self) -> None:
+        if hasattr(self, "_handle"):
+            self._end()
 
-def _run_on_loop(weak: "weakref.ref[Queue]", loop: "asyncio.AbstractEventLoop") -> None:
-    queue = weak()
-    if queue is None or queue._loop is not loop:
-        return
-    try:
-        queue.run()
-    except MulticastError:
-        queue.detach()  # it was destroyed
-    except Exception as error:
-        loop.call_exception_handler(
-            {"message": "a delegate of a queue has failed", "exception": error})
+    __reduce__ = cannot_copy
 
 
-def _unwatch(loop: "asyncio.AbstractEventLoop", watched: int) -> None:
-    def close() -> None:
-        loop.remove_reader(watched)
-        os.close(watched)
+class _Run:
+    """What a loop calls when calls have come."""
 
-    try:
-        is_here = asyncio.get_running_loop() is loop
-    except RuntimeError:
-        is_here = False
-    if is_here or loop.is_closed():
-        if not loop.is_closed():
-            loop.remove_reader(watched)
-        os.close(watched)
-    else:
-        loop.call_soon_threadsafe(close)
+    __slots__ = ("_queue", "_schedule")
+
+    def __init__(self, queue: Queue) -> None:
+        self._queue, self._schedule = weakref.ref(queue), queue._schedule
+
+    def __call__(self) -> None:
+        queue = self._queue()
+        if queue is None or queue._schedule != self._schedule:
+            return  # collected, or it has another loop
+        loop = queue._loop
+        try:
+            queue.run(queue._worker is not None)  # a thread makes one call: stop() waits for one
+        except MulticastError as error:
+            if error.status is not Status.INVALID_HANDLE:
+                raise
+        except Exception as error:
+            if loop is None:
+                raise
+            loop.call_exception_handler(
+                {"message": "a delegate of a queue has failed", "exception": error})
 
 
 class _Worker:
-    """A queue's thread. It is one of Python's own: it has to end before the interpreter does."""
+    """The thread of a queue. It runs inside a call of a registration of its own: to remove that is
+    to wait for the thread, by the rules of the library."""
 
-    def __init__(self, queue: Queue, name: "str | None") -> None:
-        self._queue, self._is_ending = queue, False
-        self._wake = os.pipe()
-        self.thread = threading.Thread(target=self._serve, name=name, daemon=True)
-        atexit.register(self._end_and_join)
+    def __init__(self, name: "str | None") -> None:
+        self.calls: "queues.SimpleQueue[Optional[Callable[[], object]]]" = queues.SimpleQueue()
+        self._is_ending = False
+        gate = _core.Core()
+        gate._open("thread of a queue", 0, 0, None, None)
+        self.token = gate._add(self._serve, None, None, None, 0, None, 0, 0, 0, 0, None)
+        self.thread = threading.Thread(target=gate.invoke, name=name, daemon=True)
 
     def end(self) -> None:
-        with lock:
-            self._is_ending = True
-        try:
-            os.write(self._wake[1], b"x")
-        except OSError:
-            pass  # it has ended
-
-    def _end_and_join(self) -> None:
-        self.end()
-        if self.thread.is_alive():
-            self.thread.join(1)
+        self._is_ending = True
+        self.calls.put(None)
 
     def _serve(self) -> None:
-        poll = select.poll()
-        poll.register(self._queue.fileno(), select.POLLIN)
-        poll.register(self._wake[0], select.POLLIN)
-        try:
-            while not self._is_ending:
-                poll.poll()
-                # One call at a time, so that stop() waits for one.
-                with lock:
-                    if self._is_ending:
-                        break
-                    local.calls.append([self, 0])
-                try:
-                    self._queue.run(1)
-                except MulticastError as error:
-                    if error.status == Status.INVALID_HANDLE:
-                        return
-                except Exception as failure:
-                    threading.excepthook(threading.ExceptHookArgs(
-                        (type(failure), failure, failure.__traceback__, self.thread)))
-                finally:
-                    local.calls.pop()
-        finally:
-            wake, self._wake = self._wake, (-1, -1)
-            os.close(wake[0])
-            os.close(wake[1])
-            atexit.unregister(self._end_and_join)
+        while not self._is_ending:
+            make = self.calls.get()
+            if make is None or self._is_ending:
+                return
+            try:
+                make()
+            except Exception as error:
+                threading.excepthook(threading.ExceptHookArgs(
+                    (type(error), error, error.__traceback__, self.thread)))
+
+
+def on_wake(number: int) -> None:
+    """The library has put a call into a queue that had none."""
+    queue = _queues.get(number)
+    if queue is not None:
+        queue._woken()
+
+
+def on_coroutine(queue: "Queue | None", coroutine: "Coroutine[Any, Any, Any]") -> None:
+    """A delegate has returned a coroutine."""
+    if queue is None:
+        coroutine.close()
+        raise TypeError("an async delegate needs invoke_async(), or a queue with a loop of asyncio")
+    queue._start_task(coroutine)
+
+
+def forget_loops() -> None:
+    """In the child of a fork there are no loops and threads of the parent."""
+    for queue in list(_queues.values()):
+        queue.detach()
+        queue._worker = None

@@ -1,12 +1,12 @@
 """The payloads of invocations, for `async for`."""
 
 import asyncio
-import os
 import weakref
 from collections import deque
 from typing import Any, Callable, Generic, Optional, TypeVar
 
-from ._queue import Overflow, Queue
+from ._errors import cannot_copy
+from ._queue import Overflow
 from ._token import Token
 
 T = TypeVar("T")
@@ -15,62 +15,50 @@ T = TypeVar("T")
 class Stream(Generic[T]):
     """What a multicast is invoked with, one after the other; Multicast.listen() makes it.
 
-    Payloads wait in a queue: if it is full, the oldest is dropped, or by `overflow` the new one is
-    refused. It ends when it is closed or the multicast is destroyed.
+    If `capacity` payloads wait, the oldest is dropped, or by `overflow` the new one is refused. It
+    ends when it is closed or the multicast is destroyed. `dropped` counts what got lost.
     """
 
-    def __init__(self, add: "Callable[..., Token]", capacity: int, overflow: "Overflow | None",
-                 options: "dict[str, Any]") -> None:
-        self._queue = Queue(capacity, Overflow.DROP_OLDEST if overflow is None else overflow)
+    def __init__(self, add: "Callable[..., Token]", capacity: int, overflow: Overflow) -> None:
+        self.dropped = 0
         self._arrived: "deque[T]" = deque()
-        self._add = add  # of the multicast, which stays as long
+        self._capacity, self._overflow = capacity, overflow
         self._waiter: "Optional[asyncio.Future[None]]" = None
-        self.token = add(self._arrived.append, queue=self._queue, **options)
-        weak = weakref.ref(self)
-        self.token.on_end = lambda: _wake(weak)
         # A loop that is left by `break` drops the stream: then the registration ends.
-        self._finalizer = weakref.finalize(self, self._queue._finalizer)
+        self.token = add(self._arrive)
+        weak = weakref.ref(self)
+        self.token.on_end = lambda: _wake(weak())
 
-    @property
-    def queue(self) -> Queue:
-        """Where the payloads wait: for its statistics."""
-        return self._queue
+    def _arrive(self, payload: T) -> None:
+        if len(self._arrived) >= self._capacity:
+            self.dropped += 1
+            if self._overflow is Overflow.REFUSE:
+                return
+            self._arrived.popleft()
+        self._arrived.append(payload)
+        _wake(self)
 
     def __aiter__(self) -> "Stream[T]":
         return self
 
     async def __anext__(self) -> T:
-        while True:
-            if self.token.is_live:
-                self._queue.run(1)
-            if self._arrived:
-                return self._arrived.popleft()
-            if not self.token.is_live:
+        while not self._arrived:
+            if not self.token.is_valid:
                 raise StopAsyncIteration
-            await self._readable()
-
-    async def _readable(self) -> None:
-        """Waits until a payload has come, or the registration has ended."""
-        if self._waiter is not None:
-            raise RuntimeError("another task waits for this stream")
-        loop = asyncio.get_running_loop()
-        waiter: "asyncio.Future[None]" = loop.create_future()
-        watched = os.dup(self._queue.fileno())
-        loop.add_reader(watched, _set, waiter)
-        self._waiter = waiter
-        try:
-            if self.token.is_live:  # otherwise its end may have come before the waiter
-                await waiter
-        finally:
-            self._waiter = None
-            loop.remove_reader(watched)
-            os.close(watched)
+            if self._waiter is not None:
+                raise RuntimeError("another task waits for this stream")
+            self._waiter = asyncio.get_running_loop().create_future()
+            try:
+                if not self._arrived and self.token.is_valid:  # it may have come before the waiter
+                    await self._waiter
+            finally:
+                self._waiter = None
+        return self._arrived.popleft()
 
     def close(self) -> None:
-        """Ends it: removes the registration."""
-        if self._finalizer.detach() is not None:
-            self.token.remove_nowait()
-            self._queue.destroy(0)
+        """Ends it: removes the registration, and drops what waits."""
+        self.token.remove_nowait()
+        self._arrived.clear()
 
     async def __aenter__(self) -> "Stream[T]":
         return self
@@ -78,14 +66,15 @@ class Stream(Generic[T]):
     async def __aexit__(self, *_: object) -> None:
         self.close()
 
+    __reduce__ = cannot_copy
+
 
 def _set(waiter: "asyncio.Future[None]") -> None:
     if not waiter.done():
         waiter.set_result(None)
 
 
-def _wake(weak: "weakref.ref[Stream[Any]]") -> None:
-    stream = weak()
+def _wake(stream: "Optional[Stream[Any]]") -> None:
     waiter = stream._waiter if stream is not None else None
     if waiter is not None:
         try:

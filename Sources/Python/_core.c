@@ -1,0 +1,1002 @@
+/* multicast._core: what the library calls of Python, and what calls the library.
+ *
+ * Each registration is one delegate: the C function `call` and, as its context, the Python object
+ * that has the callable. The library does the rest: order, events, removals, waits, cycles.
+ *
+ * The interpreter's lock. An invocation of a private multicast keeps it, and its delegates find it
+ * held. An invocation that may wait for another thread, because C code has the handle or because
+ * the multicast replays, gives the lock up first: the other thread may need it, and the library
+ * cannot see that in its search for cycles. A removal first tries without waiting; to wait, it gives
+ * the lock up.
+ *
+ * Payloads. A plain invocation passes the address of its frame, which is on the stack. Where a call
+ * may outlive the invocation, or C code may look, the payload is an object, and C sees its `wire`.
+ *
+ * Ownership. The library has one reference to each registration and to each payload. Both are linked
+ * to their multicast until the library releases them, and the multicast shows them to the garbage
+ * collector. The end of a multicast releases all of them: they are garbage when the multicast is, so
+ * a multicast that refers to itself through a delegate is collected. */
+
+#define Py_LIMITED_API 0x03090000
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <structmember.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "multicast.h"
+
+#define SLICE_NS 100000000u /* a thread that waits looks for signals as often */
+
+enum { UNKNOWN = -2, ALL = -1 };   /* of held.limit */
+enum { FOREIGN, OWNED, NAMED };    /* a multicast of C code; of its object; of a broadcaster here */
+
+typedef struct node {
+  struct node *previous, *next;
+} node;
+
+typedef struct wire {
+  uint64_t mark, number;
+} wire;
+
+/* A multicast. */
+typedef struct core {
+  PyObject_HEAD
+  multicast handle;
+  node held, link;
+  size_t queued; /* registrations with a queue */
+  Py_ssize_t pauses;
+  PyObject *name; /* bytes, of a broadcaster */
+  multicast_broadcaster broadcaster;
+  char ownership, replays, defers, is_finished;
+  char is_shared; /* C code may use it */
+} core;
+
+/* What the library has a reference to: a registration, or a payload, which has `args`. */
+typedef struct held {
+  PyObject_HEAD
+  node link;
+  core *owner; /* NULL: the multicast is C code's, or its object is gone */
+  multicast target_id;
+  multicast_token token;
+  PyObject *function; /* NULL: what `target` refers to is called */
+  PyObject *target;   /* NULL, or a weak reference to the first argument of `function` */
+  PyObject *sender;   /* NULL, or a weak reference, or what a sender has to be equal to */
+  PyObject *queue, *lifetime, *on_end;
+  PyObject *names; /* the keywords that it takes, or NULL: all */
+  PyObject *args, *kwargs;
+  wire wire;
+  int limit; /* the most arguments that it takes */
+  char sender_is_weak;
+} held;
+
+/* The references of `held`, from `function` to `kwargs`. */
+enum { REFERENCE_COUNT = 9 };
+_Static_assert(offsetof(held, kwargs) - offsetof(held, function) ==
+                   (REFERENCE_COUNT - 1) * sizeof(PyObject *), "these follow each other");
+static PyObject **references(held *self) { return &self->function; }
+
+/* An invocation, a run of a queue, or a call from C, on the stack of its thread. */
+typedef struct frame {
+  struct frame *self; /* a copy of the bytes, which C code may have made, has another address */
+  struct frame *outer;
+  multicast target;
+  PyObject *args, *kwargs, *sender, *results, *errors, *interruption, *greenlet;
+  held *token, *payload; /* what is being called, and with what */
+  int64_t skipped;
+  uint32_t event;
+  char keeps_coroutines;
+} frame;
+
+static _Thread_local frame *current;
+
+static node cores = {&cores, &cores}, orphans = {&orphans, &orphans};
+static node deferred = {&deferred, &deferred};
+static atomic_int is_over, is_forking;
+
+static PyTypeObject *core_type, *held_type, *token_type, *coroutine_type, *method_type;
+static PyObject *fail, *group, *accepts, *known, *on_coroutine, *on_wake, *get_greenlet;
+
+/* The payloads by their numbers, as addresses: a wire that C code has kept or made up finds none. */
+static PyObject *payloads;
+static uint64_t mark, last_number;
+
+/* ---- Lists, under the interpreter's lock ------------------------------------------------------- */
+
+static void insert(node *list, node *one) {
+  one->previous = list->previous;
+  one->next = list;
+  list->previous->next = one;
+  list->previous = one;
+}
+
+static void take_out(node *one) {
+  one->previous->next = one->next;
+  one->next->previous = one->previous;
+  one->previous = one->next = one;
+}
+
+static held *held_of(node *link) { return (held *)((char *)link - offsetof(held, link)); }
+
+/* For the reference that the library gets. */
+static void hold(core *self, held *object) {
+  object->owner = self->is_finished || self->ownership == FOREIGN ? NULL : self;
+  object->target_id = self->handle;
+  insert(object->owner != NULL ? &self->held : &orphans, &object->link);
+  if (object->owner != NULL && object->queue != NULL) self->queued++;
+  Py_INCREF(object);
+}
+
+static void own(PyObject **field, PyObject *value) {
+  if (value == NULL || value == Py_None) return;
+  Py_INCREF(value);
+  *field = value;
+}
+
+static held *new_held(PyTypeObject *type) {
+  held *made = (held *)PyType_GenericAlloc(type, 0);
+  if (made == NULL) return NULL;
+  made->link.previous = made->link.next = &made->link;
+  made->limit = UNKNOWN;
+  return made;
+}
+
+static held *find_payload(const void *address, size_t size) {
+  wire seen;
+  if (address == NULL || size != sizeof seen) return NULL;
+  memcpy(&seen, address, sizeof seen);
+  PyObject *number = PyLong_FromUnsignedLongLong(seen.number);
+  PyObject *found = number == NULL ? NULL : PyDict_GetItem(payloads, number);
+  held *payload = found == NULL ? NULL : PyLong_AsVoidPtr(found);
+  Py_XDECREF(number);
+  return payload != NULL && payload->wire.mark == seen.mark ? payload : NULL;
+}
+
+static void forget_payload(held *payload) {
+  PyObject *number = PyLong_FromUnsignedLongLong(payload->wire.number);
+  if (number == NULL || PyDict_DelItem(payloads, number) < 0) PyErr_Clear();
+  Py_XDECREF(number);
+}
+
+/* After the exit handlers threads of C call Python no more: it may be ending. */
+static int is_too_late(void) {
+  return atomic_load(&is_over) && PyGILState_GetThisThreadState() == NULL;
+}
+
+/* ---- Exceptions -------------------------------------------------------------------------------- */
+
+static void note(frame *here, PyObject *error) {
+  /* The last two would only get worse: each delegate would recurse, or need memory, again. */
+  int ends = !PyErr_GivenExceptionMatches(error, PyExc_Exception) ||
+             PyErr_GivenExceptionMatches(error, PyExc_RecursionError) ||
+             PyErr_GivenExceptionMatches(error, PyExc_MemoryError);
+  if (!ends && here->errors == NULL) ends = (here->errors = PyList_New(0)) == NULL;
+  if (!ends) ends = PyList_Append(here->errors, error) < 0;
+  PyErr_Clear();
+  if (ends && here->interruption == NULL) own(&here->interruption, error);
+}
+
+static void note_error(frame *here) {
+  PyObject *type, *value, *trace;
+  PyErr_Fetch(&type, &value, &trace);
+  PyErr_NormalizeException(&type, &value, &trace);
+  if (trace != NULL) PyException_SetTraceback(value, trace);
+  note(here, value);
+  Py_XDECREF(type);
+  Py_XDECREF(value);
+  Py_XDECREF(trace);
+}
+
+/* What Python code has raised that the library has called: there is nobody to raise it to. An
+ * interrupt is never lost: the invocation of this thread raises it, or it comes again. */
+static void report(frame *outer, PyObject *error) {
+  if (outer != NULL) {
+    note(outer, error);
+  } else if (PyErr_GivenExceptionMatches(error, PyExc_KeyboardInterrupt)) {
+    PyErr_SetInterrupt();
+  } else {
+    PyErr_SetObject((PyObject *)Py_TYPE(error), error);
+    PyErr_WriteUnraisable(NULL);
+  }
+}
+
+static void report_all(frame *here, frame *outer) {
+  if (here->interruption != NULL) report(outer, here->interruption);
+  for (Py_ssize_t i = 0; here->errors != NULL && i < PyList_Size(here->errors); i++)
+    report(outer, PyList_GetItem(here->errors, i));
+  Py_CLEAR(here->interruption);
+  Py_CLEAR(here->errors);
+}
+
+/* Calls a function of Python that is no delegate; a second time if it was interrupted. */
+static void call_back(PyObject *function, PyObject *argument) {
+  PyObject *type, *value, *trace, *result = NULL;
+  PyErr_Fetch(&type, &value, &trace);
+  for (int tries = 0; tries < 2 && result == NULL; tries++) {
+    frame here = {0};
+    result = PyObject_CallFunctionObjArgs(function, argument, NULL);
+    if (result == NULL) note_error(&here);
+    if (here.errors != NULL) tries = 2;
+    report_all(&here, here.interruption != NULL ? current : NULL);
+  }
+  Py_XDECREF(result);
+  PyErr_Restore(type, value, trace);
+}
+
+/* ---- Calling a delegate, under the interpreter's lock ------------------------------------------- */
+
+/* How many arguments it takes, and which keywords; asked at its first call. */
+static int learn(held *token, PyObject *function) {
+  int is_bound = token->function != NULL && token->target != NULL;
+  PyObject *found =
+      PyObject_CallFunctionObjArgs(accepts, function, is_bound ? Py_True : Py_False, NULL);
+  if (found == NULL) return 0;
+  if (token->names == NULL) own(&token->names, PyTuple_GetItem(found, 1));
+  token->limit = (int)PyLong_AsLong(PyTuple_GetItem(found, 0));
+  Py_DECREF(found);
+  return 1;
+}
+
+/* Calls function([strong,] arguments ...), with as many of them as it takes. */
+static PyObject *call_with(held *token, PyObject *function, PyObject *strong, frame *here) {
+  PyObject *args = here->args, *kwargs = NULL, *result = NULL;
+  Py_ssize_t count = PyTuple_Size(args);
+  if (token->limit == UNKNOWN && !learn(token, function)) return NULL;
+  if (token->limit != ALL && token->limit < count) count = token->limit;
+  if (here->kwargs == NULL && strong != NULL && count <= 1)
+    return PyObject_CallFunctionObjArgs(function, strong,
+                                        count > 0 ? PyTuple_GetItem(args, 0) : NULL, NULL);
+  if (here->kwargs == NULL && strong == NULL && count == PyTuple_Size(args))
+    return PyObject_Call(function, args, NULL);
+  args = PyTuple_New(count + (strong != NULL));
+  for (Py_ssize_t i = 0; args != NULL && i < PyTuple_Size(args); i++) {
+    PyObject *one = strong != NULL && i == 0 ? strong
+                                             : PyTuple_GetItem(here->args, i - (strong != NULL));
+    Py_INCREF(one);
+    PyTuple_SetItem(args, i, one);
+  }
+  if (here->kwargs != NULL && token->names != NULL)
+    kwargs = PyObject_CallFunctionObjArgs(known, here->kwargs, token->names, NULL);
+  else
+    own(&kwargs, here->kwargs);
+  if (args != NULL && (kwargs != NULL || here->kwargs == NULL))
+    result = PyObject_Call(function, args, kwargs);
+  Py_XDECREF(args);
+  Py_XDECREF(kwargs);
+  return result;
+}
+
+/* Whether the delegate wants the sender of the invocation. */
+static int wants_sender(held *token, frame *here) {
+  if (token->sender == NULL) return 1;
+  if (here->sender == NULL) return 0;
+  if (token->sender_is_weak) return PyWeakref_GetObject(token->sender) == here->sender;
+  int is_equal = PyObject_RichCompareBool(token->sender, here->sender, Py_EQ);
+  if (is_equal < 0) note_error(here);
+  return is_equal > 0;
+}
+
+static void call_in(held *token, frame *here) {
+  PyObject *strong = token->target == NULL ? NULL : PyWeakref_GetObject(token->target);
+  PyObject *function = token->function, *result;
+  if (function == NULL) {
+    function = strong;
+    strong = NULL;
+  }
+  if (here->interruption != NULL || !wants_sender(token, here) || function == NULL ||
+      function == Py_None || strong == Py_None) {
+    here->skipped++;
+    return;
+  }
+  Py_INCREF(function);
+  Py_XINCREF(strong);
+  here->token = token;
+  result = call_with(token, function, strong, here);
+  if (result != NULL && Py_TYPE(result) == coroutine_type && !here->keeps_coroutines) {
+    PyObject *done = PyObject_CallFunctionObjArgs(
+        on_coroutine, token->queue != NULL ? token->queue : Py_None, result, NULL);
+    Py_DECREF(result);
+    result = done;
+  }
+  if (result == NULL || (here->results != NULL && PyList_Append(here->results, result) < 0))
+    note_error(here);
+  Py_XDECREF(result);
+  Py_DECREF(function);
+  Py_XDECREF(strong);
+  here->token = NULL;
+}
+
+/* A call of a queue, a replay, a deferred invocation, or one from C code. */
+static void call_foreign(held *token, uint32_t event, const void *address, size_t size) {
+  if (is_too_late()) return;
+  PyGILState_STATE state = PyGILState_Ensure();
+  frame *outer = current;
+  frame here = {.self = &here, .outer = outer, .target = token->target_id, .event = event};
+  here.payload = find_payload(address, size);
+  Py_XINCREF(here.payload);
+  if (here.payload != NULL) {
+    own(&here.args, here.payload->args);
+    here.kwargs = here.payload->kwargs;
+    here.sender = here.payload->sender;
+  } else {
+    here.args = address == NULL ? Py_BuildValue("(O)", Py_None)
+                                : Py_BuildValue("(y#)", address, (Py_ssize_t)size);
+  }
+  if (outer != NULL) {
+    here.greenlet = outer->greenlet;
+    if (outer->interruption != NULL) own(&here.interruption, outer->interruption);
+    if (outer->target.id == here.target.id && token->queue == NULL) {
+      here.results = outer->results;
+      here.keeps_coroutines = outer->keeps_coroutines;
+    }
+  }
+  current = &here;
+  here.args == NULL ? note_error(&here) : call_in(token, &here);
+  current = outer;
+  if (outer != NULL) outer->skipped += here.skipped;
+  report_all(&here, outer);
+  Py_XDECREF(here.args);
+  Py_XDECREF(here.payload);
+  PyGILState_Release(state);
+}
+
+/* The function of every delegate. */
+static void call(void *context, uint32_t event, const void *payload, size_t size) {
+  const frame *here = payload;
+  if (size == sizeof *here && here->self == here)
+    call_in(context, (frame *)payload);
+  else
+    call_foreign(context, event, payload, size);
+}
+
+/* ---- Releasing ---------------------------------------------------------------------------------- */
+
+/* While the process forks no Python code runs: what was released waits until the fork is over. */
+static void let_deferred_go(void) {
+  while (deferred.next != &deferred && !atomic_load(&is_forking)) {
+    held *object = held_of(deferred.next);
+    PyObject *on_end = object->on_end;
+    take_out(&object->link);
+    object->on_end = NULL;
+    for (int i = 0; i < REFERENCE_COUNT && object->args == NULL; i++)
+      Py_CLEAR(references(object)[i]);
+    if (on_end != NULL) call_back(on_end, NULL);
+    Py_XDECREF(on_end);
+    Py_DECREF(object);
+  }
+}
+
+/* The library gives its reference up. */
+static void release(held *object) {
+  if (is_too_late()) return;
+  PyGILState_STATE state = PyGILState_Ensure();
+  PyObject *type, *value, *trace;
+  PyErr_Fetch(&type, &value, &trace);
+  take_out(&object->link);
+  if (object->args != NULL) forget_payload(object);
+  if (object->owner != NULL && object->queue != NULL) object->owner->queued--;
+  object->owner = NULL;
+  insert(&deferred, &object->link);
+  let_deferred_go();
+  PyErr_Restore(type, value, trace);
+  PyGILState_Release(state);
+}
+
+static void release_context(void *context) { release(context); }
+
+static void release_payload(const void *payload, size_t size) {
+  release((held *)((char *)payload - offsetof(held, wire)));
+}
+
+static void fork_begins(void) { atomic_store(&is_forking, 1); }
+static void fork_is_over(void) { atomic_store(&is_forking, 0); }
+
+/* In the child, with a new mark, the calls that wait in queues are not made, and not released: they
+ * are the parent's. Calls of this thread go on; so do deferred invocations, and replays stay. */
+static PyObject *after_fork(PyObject *module, PyObject *new_mark) {
+  fork_is_over();
+  if (new_mark != Py_None) mark = PyLong_AsUnsignedLongLong(new_mark);
+  for (node *one = cores.next; new_mark != Py_None && one != &cores; one = one->next) {
+    core *self = (core *)((char *)one - offsetof(core, link));
+    for (node *link = self->held.next, *next; link != &self->held; link = next) {
+      const frame *user = current;
+      held *object = held_of(link);
+      next = link->next;
+      if (object->args == NULL || self->replays || self->defers) continue;
+      while (user != NULL && user->payload != object) user = user->outer;
+      if (user != NULL) continue;
+      take_out(link);
+      forget_payload(object);
+      insert(&deferred, link);
+    }
+  }
+  let_deferred_go();
+  Py_RETURN_NONE;
+}
+
+/* ---- Invoking ----------------------------------------------------------------------------------- */
+
+static PyObject *failed(int64_t status) {
+  PyObject *result = PyErr_Occurred() ? NULL : PyObject_CallFunction(fail, "L", (long long)status);
+  Py_XDECREF(result);
+  return NULL;
+}
+
+/* Greenlets switch the stack under the library's feet: only one of a thread can be in a delegate. */
+static int enter(frame *here) {
+  here->self = here;
+  here->outer = current;
+  if (get_greenlet != NULL) {
+    here->greenlet = PyObject_CallFunctionObjArgs(get_greenlet, NULL);
+    if (here->greenlet == NULL) return 0;
+    Py_DECREF(here->greenlet); /* it runs: it stays as long as the frame */
+    if (current != NULL && current->greenlet != NULL && current->greenlet != here->greenlet) {
+      PyErr_SetString(PyExc_RuntimeError, "another greenlet of this thread is inside a delegate");
+      return 0;
+    }
+  }
+  current = here;
+  return 1;
+}
+
+/* Raises what the delegates have raised. */
+static int leave(frame *here) {
+  PyObject *error = here->interruption;
+  current = here->outer;
+  if (error == NULL && here->errors == NULL) return 1;
+  if (error == NULL) error = PyObject_CallFunctionObjArgs(group, here->errors, NULL);
+  if (error != NULL) PyErr_SetObject((PyObject *)Py_TYPE(error), error);
+  Py_XDECREF(error);
+  Py_CLEAR(here->errors);
+  return 0;
+}
+
+static int make_payload(core *self, frame *here) {
+  held *made = new_held(held_type);
+  if (made == NULL) return 0;
+  made->wire = (wire){mark, ++last_number};
+  own(&made->args, here->args);
+  own(&made->kwargs, here->kwargs);
+  own(&made->sender, here->sender);
+  PyObject *number = PyLong_FromUnsignedLongLong(last_number), *address = PyLong_FromVoidPtr(made);
+  int is_known = number != NULL && address != NULL && PyDict_SetItem(payloads, number, address) == 0;
+  Py_XDECREF(number);
+  Py_XDECREF(address);
+  if (is_known) {
+    hold(self, made);
+    here->payload = made;
+  } else {
+    Py_DECREF(made);
+  }
+  return is_known;
+}
+
+/* An invocation whose payload may outlive it, or is seen by C code: bytes and None as they are. */
+static int64_t invoke_held(core *self, frame *here) {
+  multicast_invocation how = MULTICAST_INVOCATION_INIT;
+  PyObject *only = NULL;
+  if (self->is_shared && PyTuple_Size(here->args) == 1 && here->kwargs == NULL && here->sender == NULL)
+    only = PyTuple_GetItem(here->args, 0);
+  how.event = here->event;
+  if (only != NULL && PyBytes_CheckExact(only)) {
+    how.size = (size_t)PyBytes_Size(only);
+    how.payload = how.size > 0 ? PyBytes_AsString(only) : "";
+  } else if (only != Py_None) {
+    if (!make_payload(self, here)) return MULTICAST_ERROR_OUT_OF_MEMORY;
+    how.payload = &here->payload->wire;
+    how.size = sizeof here->payload->wire;
+    how.release = release_payload;
+  }
+  const char *name = self->name != NULL && self->is_shared ? PyBytes_AsString(self->name) : NULL;
+  PyThreadState *state = self->is_shared || self->replays ? PyEval_SaveThread() : NULL;
+  int64_t count = name != NULL
+                      ? multicast_broadcaster_notify_with(self->broadcaster, name, &how, NULL)
+                      : multicast_invoke_with(self->handle, &how, NULL);
+  if (state != NULL) PyEval_RestoreThread(state);
+  Py_XDECREF(here->payload);
+  return count;
+}
+
+static PyObject *invoke_in(core *self, frame *here) {
+  if (self->pauses > 0) return PyLong_FromLong(0);
+  here->target = self->handle;
+  if (!enter(here)) return NULL;
+  int64_t count = self->is_shared || self->queued > 0 || self->replays || self->defers
+                      ? invoke_held(self, here)
+                      : multicast_invoke(self->handle, here->event, here, sizeof *here);
+  if (!leave(here)) return NULL;
+  if (count == MULTICAST_ERROR_LIMIT && !self->defers)
+    PyErr_SetString(PyExc_RecursionError, "256 invocations are nested");
+  return count < 0 ? failed(count) : PyLong_FromLongLong(count - here->skipped);
+}
+
+static PyObject *core_call(PyObject *self, PyObject *args, PyObject *kwargs) {
+  frame here = {.args = args, .kwargs = kwargs != NULL && PyDict_Size(kwargs) > 0 ? kwargs : NULL};
+  return invoke_in((core *)self, &here);
+}
+
+static PyObject *core_invoke(core *self, PyObject *args, PyObject *kwargs) {
+  if (kwargs == NULL || PyDict_Size(kwargs) == 0) return core_call((PyObject *)self, args, NULL);
+  PyObject *with_options = PyObject_GetAttrString((PyObject *)self, "_invoke_with");
+  PyObject *count = with_options == NULL ? NULL : PyObject_Call(with_options, args, kwargs);
+  Py_XDECREF(with_options);
+  return count;
+}
+
+/* _run(args, kwargs, event, sender, results, keeps_coroutines) */
+static PyObject *core_run(core *self, PyObject *args) {
+  PyObject *kwargs, *sender, *results;
+  long long event;
+  frame here = {0};
+  if (!PyArg_ParseTuple(args, "O!O!LOOb", &PyTuple_Type, &here.args, &PyDict_Type, &kwargs, &event,
+                        &sender, &results, &here.keeps_coroutines))
+    return NULL;
+  if (event < 0 || event > UINT32_MAX)
+    return PyErr_Format(PyExc_ValueError, "an event is from 0 to 2^32 - 1: %lld", event);
+  here.event = (uint32_t)event;
+  here.kwargs = PyDict_Size(kwargs) > 0 ? kwargs : NULL;
+  here.sender = sender != Py_None ? sender : NULL;
+  here.results = results != Py_None ? results : NULL;
+  return invoke_in(self, &here);
+}
+
+/* ---- Adding ------------------------------------------------------------------------------------- */
+
+/* The object of a weak registration is gone. */
+static PyObject *target_is_gone(PyObject *token, PyObject *reference) {
+  multicast_token_remove_within(((held *)token)->token, 0);
+  Py_RETURN_NONE;
+}
+
+static PyMethodDef target_is_gone_method = {"target_is_gone", target_is_gone, METH_O, NULL};
+
+static int refer(held *token, PyObject *object, PyObject **out) {
+  PyObject *gone = PyCFunction_NewEx(&target_is_gone_method, (PyObject *)token, NULL);
+  *out = gone == NULL ? NULL : PyWeakref_NewRef(object, gone);
+  Py_XDECREF(gone);
+  return *out != NULL;
+}
+
+static held *new_registration(PyObject *function, PyObject *target) {
+  held *token = new_held(token_type);
+  if (token == NULL) return NULL;
+  own(&token->function, function);
+  if (target == Py_None || refer(token, target, &token->target)) return token;
+  if (PyErr_ExceptionMatches(PyExc_TypeError))
+    PyErr_Format(PyExc_TypeError, "an object of type %R cannot be held weakly: give weak=False",
+                 Py_TYPE(target));
+  Py_DECREF(token);
+  return NULL;
+}
+
+static PyObject *core_add(core *self, PyObject *args) {
+  PyObject *function, *target, *sender, *queue, *lifetime;
+  unsigned long long queue_id, lifetime_id, events;
+  long long priority;
+  unsigned int flags;
+  multicast_add_options how = MULTICAST_ADD_OPTIONS_INIT;
+  if (!PyArg_ParseTuple(args, "OOOOKOKLKIz", &function, &target, &sender, &queue, &queue_id,
+                        &lifetime, &lifetime_id, &priority, &events, &flags, &how.label))
+    return NULL;
+  if (priority < INT32_MIN || priority > INT32_MAX)
+    return PyErr_Format(PyExc_ValueError, "a priority is from -2^31 to 2^31 - 1: %lld", priority);
+  held *token = new_registration(function, target);
+  frame here = {.target = self->handle};
+  if (token == NULL || !enter(&here)) {
+    Py_XDECREF(token);
+    return NULL;
+  }
+  if (sender != Py_None && !(token->sender_is_weak = (char)refer(token, sender, &token->sender))) {
+    PyErr_Clear(); /* numbers and texts cannot be referred to: they are compared */
+    own(&token->sender, sender);
+  }
+  own(&token->queue, queue);
+  own(&token->lifetime, lifetime);
+  how.flags = flags;
+  how.priority = (int32_t)priority;
+  how.events = events;
+  how.queue.id = queue_id;
+  how.lifetime.id = lifetime_id;
+  how.release = release_context;
+  hold(self, token);
+  PyThreadState *state = self->replays || self->is_shared ? PyEval_SaveThread() : NULL;
+  multicast_status status =
+      multicast_add(self->handle, (multicast_delegate){call, token}, &how, &token->token);
+  if (state != NULL) PyEval_RestoreThread(state);
+  if (leave(&here) && status == MULTICAST_OK) return (PyObject *)token;
+  if (status == MULTICAST_OK) /* a replay has raised: nothing was added */
+    multicast_token_remove_within(token->token, 0);
+  else
+    failed(status);
+  Py_DECREF(token);
+  return NULL;
+}
+
+/* Registrations that the library has not released, in the order of addition: also removed ones that
+ * are being called. */
+static PyObject *core_held(core *self, PyObject *none) {
+  PyObject *list = PyList_New(0);
+  const node *head = self->ownership == FOREIGN ? &orphans : &self->held;
+  for (node *one = head->next; list != NULL && one != head; one = one->next) {
+    held *token = held_of(one);
+    if (token->token.id != 0 && token->target_id.id == self->handle.id &&
+        PyList_Append(list, (PyObject *)token) < 0)
+      Py_CLEAR(list);
+  }
+  return list;
+}
+
+static bool append_token(void *context, const multicast_registration *one) {
+  PyObject **list = context, *item = NULL;
+  if (one->delegate.function == call)
+    own(&item, one->delegate.context);
+  else
+    item = PyLong_FromUnsignedLongLong(one->token.id);
+  if (item == NULL || PyList_Append(*list, item) < 0) Py_CLEAR(*list);
+  Py_XDECREF(item);
+  return *list != NULL;
+}
+
+/* All registrations in the order of invocation; those of C code as numbers. */
+static PyObject *core_tokens(core *self, PyObject *none) {
+  PyObject *list = PyList_New(0);
+  int64_t count = list == NULL ? 0 : multicast_enumerate(self->handle, append_token, &list);
+  if (count >= 0 || count == MULTICAST_ERROR_INVALID_HANDLE) return list;
+  Py_XDECREF(list);
+  return failed(count);
+}
+
+/* ---- A multicast -------------------------------------------------------------------------------- */
+
+/* The first listener has come, or the last one has gone. */
+static void changed(void *context, multicast target, bool has_listeners) {
+  held *hook = context;
+  if (is_too_late()) return;
+  PyGILState_STATE state = PyGILState_Ensure();
+  PyObject *strong = hook->target != NULL ? PyWeakref_GetObject(hook->target) : NULL, *bound = NULL;
+  if (strong == NULL)
+    own(&bound, hook->function);
+  else if (strong != Py_None)
+    bound = PyObject_CallFunctionObjArgs((PyObject *)method_type, hook->function, strong, NULL);
+  if (bound != NULL) call_back(bound, has_listeners ? Py_True : Py_False);
+  Py_XDECREF(bound);
+  PyGILState_Release(state);
+}
+
+static PyObject *core_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
+  core *self = (core *)PyType_GenericAlloc(type, 0);
+  if (self == NULL) return NULL;
+  self->held.previous = self->held.next = &self->held;
+  insert(&cores, &self->link);
+  return (PyObject *)self;
+}
+
+static PyObject *core_open(core *self, PyObject *args) {
+  multicast_create_options how = MULTICAST_CREATE_OPTIONS_INIT;
+  PyObject *function, *target;
+  held *hook = NULL;
+  if (!PyArg_ParseTuple(args, "zIIOO", &how.label, &how.reentry, &how.replay, &function, &target))
+    return NULL;
+  if (self->handle.id != 0) return failed(MULTICAST_ERROR_STATE);
+  self->ownership = OWNED;
+  self->replays = how.replay > 0;
+  self->defers = how.reentry >= MULTICAST_REENTRY_DEFER;
+  if (function != Py_None) {
+    hook = new_registration(function, target);
+    if (hook == NULL) return NULL;
+    hold(self, hook);
+    how.context = hook;
+    how.listeners_changed = changed;
+    how.release = release_context;
+  }
+  self->handle = multicast_create_with(&how);
+  if (self->handle.id == 0 && hook != NULL) release(hook);
+  Py_XDECREF(hook);
+  if (self->handle.id == 0) return failed(multicast_create_error());
+  Py_RETURN_NONE;
+}
+
+/* Nothing refers to it any more. A multicast of C code keeps its registrations. */
+static void core_finalize(PyObject *object) {
+  core *self = (core *)object;
+  PyObject *type, *value, *trace;
+  if (self->is_finished) return;
+  self->is_finished = 1;
+  PyErr_Fetch(&type, &value, &trace);
+  if (self->ownership == OWNED) multicast_destroy_within(self->handle, 0);
+  if (self->ownership == NAMED) multicast_remove_all_within(self->handle, 0, NULL);
+  PyErr_Restore(type, value, trace);
+}
+
+static int core_traverse(PyObject *object, visitproc visit, void *arg) {
+  core *self = (core *)object;
+  Py_VISIT(Py_TYPE(object));
+  for (node *one = self->held.next; one != &self->held; one = one->next) Py_VISIT(held_of(one));
+  return 0;
+}
+
+static void free_object(PyObject *object) {
+  PyTypeObject *type = Py_TYPE(object);
+  ((freefunc)PyType_GetSlot(type, Py_tp_free))(object);
+  Py_DECREF(type);
+}
+
+static void core_dealloc(PyObject *object) {
+  core *self = (core *)object;
+  PyObject_GC_UnTrack(object);
+  core_finalize(object);
+  while (self->held.next != &self->held) { /* these are being called */
+    held *one = held_of(self->held.next);
+    take_out(&one->link);
+    one->owner = NULL;
+    insert(&orphans, &one->link);
+  }
+  take_out(&self->link);
+  Py_CLEAR(self->name);
+  free_object(object);
+}
+
+static int held_traverse(PyObject *object, visitproc visit, void *arg) {
+  Py_VISIT(Py_TYPE(object));
+  for (int i = 0; i < REFERENCE_COUNT; i++) Py_VISIT(references((held *)object)[i]);
+  return 0;
+}
+
+/* Leaves the queue, of which the multicast counts the registrations, and what says that it is a
+ * payload. */
+static int held_clear(PyObject *object) {
+  held *self = (held *)object;
+  for (int i = 0; i < REFERENCE_COUNT; i++)
+    if (&references(self)[i] != &self->queue && &references(self)[i] != &self->args)
+      Py_CLEAR(references(self)[i]);
+  return 0;
+}
+
+static void held_dealloc(PyObject *object) {
+  held *self = (held *)object;
+  PyObject_GC_UnTrack(object);
+  held_clear(object);
+  Py_CLEAR(self->queue);
+  Py_CLEAR(self->args);
+  free_object(object);
+}
+
+/* ---- Waiting ------------------------------------------------------------------------------------ */
+
+/* wait(is_queue, handle, nanoseconds): for calls in a queue, or until what was ended is over. Waits in
+ * slices, between which signals are handled. Returns the library's status. */
+static PyObject *wait_for(PyObject *module, PyObject *args) {
+  unsigned long long handle, left;
+  int64_t status = MULTICAST_ERROR_TIMEOUT;
+  int is_queue;
+  if (!PyArg_ParseTuple(args, "pKK", &is_queue, &handle, &left)) return NULL;
+  /* Mostly there is nothing to wait for. */
+  if (!is_queue) status = multicast_ended_within(handle, 0);
+  for (int is_first = 1; status == MULTICAST_ERROR_TIMEOUT && (left > 0 || is_first); is_first = 0) {
+    uint64_t slice = left < SLICE_NS ? left : SLICE_NS;
+    PyThreadState *state = PyEval_SaveThread();
+    status = is_queue ? multicast_queue_wait((multicast_queue){handle}, slice)
+                      : multicast_ended_within(handle, slice);
+    PyEval_RestoreThread(state);
+    if (left != MULTICAST_FOREVER) left -= slice;
+    if (PyErr_CheckSignals() < 0) return NULL;
+  }
+  return PyLong_FromLongLong(status);
+}
+
+/* ---- Functions of handles ----------------------------------------------------------------------- */
+
+/* X(name, what it returns, for the handle `id`): a number, which may be a negative status. Those that
+ * end something remove at once and do not wait: wait_ended() does. */
+#define FUNCTIONS(X)                                                                       \
+  X(end_token, multicast_token_remove_within((multicast_token){id}, 0))                    \
+  X(end_multicast, multicast_destroy_within((multicast){id}, 0))                           \
+  X(end_lifetime, multicast_lifetime_end_within((multicast_lifetime){id}, 0))              \
+  X(end_queue, multicast_queue_destroy_within((multicast_queue){id}, 0))                   \
+  X(end_broadcaster, multicast_broadcaster_destroy_within((multicast_broadcaster){id}, 0)) \
+  X(clear, multicast_remove_all_within((multicast){id}, 0, NULL))                          \
+  X(is_valid, multicast_is_valid((multicast){id}))                                         \
+  X(count, multicast_count((multicast){id}))                                               \
+  X(has_listeners, multicast_has_listeners(multicast_listener_flag((multicast){id})))      \
+  X(token_is_valid, multicast_token_is_valid((multicast_token){id}))                       \
+  X(token_pause, multicast_token_pause((multicast_token){id}))                             \
+  X(token_resume, multicast_token_resume((multicast_token){id}))                           \
+  X(lifetime_create, (int64_t)multicast_lifetime_create().id)                              \
+  X(lifetime_count, multicast_lifetime_count((multicast_lifetime){id}))                    \
+  X(queue_clear, multicast_queue_clear((multicast_queue){id}))                             \
+  X(queue_fd, multicast_queue_fd((multicast_queue){id}))                                   \
+  X(broadcaster_create, (int64_t)multicast_broadcaster_create(NULL).id)                    \
+  X(broadcaster_default, (int64_t)multicast_broadcaster_default().id)                      \
+  X(create_error, multicast_create_error())                                                \
+  X(version, multicast_version())                                                          \
+  X(finish, (atomic_store(&is_over, 1), 0))
+
+#define DEFINE(name, result)                                                              \
+  static PyObject *name(PyObject *module, PyObject *handle) {                             \
+    uint64_t id = PyLong_AsUnsignedLongLongMask(handle);                                  \
+    (void)id;                                                                             \
+    return PyErr_Occurred() ? NULL : PyLong_FromLongLong(result);                         \
+  }
+FUNCTIONS(DEFINE)
+
+/* (priority, events, is_paused, label), or None if it has ended. */
+static PyObject *token_properties(PyObject *module, PyObject *handle) {
+  multicast_registration one = MULTICAST_REGISTRATION_INIT;
+  if (multicast_token_get_registration((multicast_token){PyLong_AsUnsignedLongLongMask(handle)},
+                                       &one) < 0)
+    Py_RETURN_NONE;
+  return Py_BuildValue("(iKOz)", (int)one.priority, (unsigned long long)one.events,
+                       one.is_paused ? Py_True : Py_False, one.label);
+}
+
+static PyObject *broadcaster_multicast(PyObject *module, PyObject *args) {
+  unsigned long long id;
+  const char *name;
+  if (!PyArg_ParseTuple(args, "Ky", &id, &name)) return NULL;
+  multicast found = multicast_broadcaster_multicast((multicast_broadcaster){id}, name);
+  return PyLong_FromUnsignedLongLong(found.id);
+}
+
+/* A call has come into a queue; `context` is its number in _queue.py. */
+static void wake(void *context) {
+  if (is_too_late()) return;
+  PyGILState_STATE state = PyGILState_Ensure();
+  PyObject *number = PyLong_FromVoidPtr(context);
+  if (number != NULL) call_back(on_wake, number);
+  Py_XDECREF(number);
+  PyGILState_Release(state);
+}
+
+static PyObject *queue_create(PyObject *module, PyObject *args) {
+  multicast_queue_options how = MULTICAST_QUEUE_OPTIONS_INIT;
+  Py_ssize_t capacity, number;
+  if (!PyArg_ParseTuple(args, "nIn", &capacity, &how.overflow, &number)) return NULL;
+  how.capacity = (size_t)capacity;
+  how.wake = wake;
+  how.wake_context = (void *)number;
+  return PyLong_FromUnsignedLongLong(multicast_queue_create(&how).id);
+}
+
+static PyObject *queue_run(PyObject *module, PyObject *args) {
+  unsigned long long id;
+  Py_ssize_t max;
+  frame here = {0};
+  if (!PyArg_ParseTuple(args, "Kn", &id, &max) || !enter(&here)) return NULL;
+  int64_t count = multicast_queue_run((multicast_queue){id}, max < 0 ? 0 : (size_t)max);
+  if (!leave(&here)) return NULL;
+  return count < 0 ? failed(count) : PyLong_FromLongLong(count);
+}
+
+static PyObject *queue_stats(PyObject *module, PyObject *handle) {
+  multicast_queue_stats all = MULTICAST_QUEUE_STATS_INIT;
+  multicast_status status =
+      multicast_queue_get_stats((multicast_queue){PyLong_AsUnsignedLongLongMask(handle)}, &all);
+  if (status < 0) return failed(status);
+  return Py_BuildValue("(KKKKKKKK)", all.pending, all.queued, all.delivered, all.refused,
+                       all.dropped, all.cancelled, all.coalesced, all.highest);
+}
+
+static PyObject *status_message(PyObject *module, PyObject *status) {
+  return PyUnicode_FromString(multicast_status_message(PyLong_AsLong(status)));
+}
+
+/* (token, event) of the innermost call on this thread, or None. */
+static PyObject *current_call(PyObject *module, PyObject *none) {
+  const frame *here = current;
+  while (here != NULL && here->token == NULL) here = here->outer;
+  if (here == NULL) Py_RETURN_NONE;
+  return Py_BuildValue("(OI)", (PyObject *)here->token, (unsigned int)here->event);
+}
+
+/* ---- The module --------------------------------------------------------------------------------- */
+
+static PyObject *setup(PyObject *module, PyObject *args) {
+  unsigned long long first_mark;
+  if (!PyArg_ParseTuple(args, "OOOOOOOOOK", &token_type, &coroutine_type, &method_type, &fail, &group,
+                        &accepts, &known, &on_coroutine, &on_wake, &first_mark))
+    return NULL;
+  mark = first_mark;
+  Py_INCREF(args); /* all of them, for ever */
+  Py_RETURN_NONE;
+}
+
+static PyObject *set_greenlet(PyObject *module, PyObject *function) {
+  if (get_greenlet == NULL) own(&get_greenlet, function);
+  Py_RETURN_NONE;
+}
+
+#define METHOD(name, function, flags) {name, (PyCFunction)(void (*)(void))function, flags, NULL}
+
+static PyMethodDef core_methods[] = {
+    METHOD("invoke", core_invoke, METH_VARARGS | METH_KEYWORDS),
+    METHOD("_run", core_run, METH_VARARGS),
+    METHOD("_add", core_add, METH_VARARGS),
+    METHOD("_tokens", core_tokens, METH_NOARGS),
+    METHOD("_held", core_held, METH_NOARGS),
+    METHOD("_open", core_open, METH_VARARGS),
+    {NULL, NULL, 0, NULL},
+};
+static PyMemberDef core_members[] = {
+    {"_handle", T_ULONGLONG, offsetof(core, handle), 0, NULL},
+    {"_broadcaster", T_ULONGLONG, offsetof(core, broadcaster), 0, NULL},
+    {"_name", T_OBJECT, offsetof(core, name), 0, NULL},
+    {"_ownership", T_BYTE, offsetof(core, ownership), 0, NULL},
+    {"_is_shared", T_BOOL, offsetof(core, is_shared), 0, NULL},
+    {"_pauses", T_PYSSIZET, offsetof(core, pauses), 0, NULL},
+    {NULL, 0, 0, 0, NULL},
+};
+static PyType_Slot core_slots[] = {
+    {Py_tp_new, core_new},           {Py_tp_dealloc, core_dealloc},
+    {Py_tp_traverse, core_traverse}, {Py_tp_finalize, core_finalize},
+    {Py_tp_methods, core_methods},   {Py_tp_members, core_members},
+    {Py_tp_call, core_call},         {0, NULL},
+};
+static PyMemberDef held_members[] = {
+    {"_id", T_ULONGLONG, offsetof(held, token), READONLY, NULL},
+    {"_function", T_OBJECT, offsetof(held, function), READONLY, NULL},
+    {"_target", T_OBJECT, offsetof(held, target), READONLY, NULL},
+    {"_sender", T_OBJECT, offsetof(held, sender), READONLY, NULL},
+    {"queue", T_OBJECT, offsetof(held, queue), READONLY, "Where its calls wait, or None."},
+    {"lifetime", T_OBJECT, offsetof(held, lifetime), READONLY, "What ends it, or None."},
+    {"on_end", T_OBJECT, offsetof(held, on_end), 0,
+     "A function that is called once, when it has ended and no call of it runs."},
+    {NULL, 0, 0, 0, NULL},
+};
+static PyType_Slot held_slots[] = {
+    {Py_tp_dealloc, held_dealloc}, {Py_tp_traverse, held_traverse},
+    {Py_tp_clear, held_clear},     {Py_tp_members, held_members},
+    {0, NULL},
+};
+
+#define FLAGS (Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_BASETYPE)
+static PyType_Spec core_spec = {"multicast._core.Core", sizeof(core), 0, FLAGS, core_slots};
+static PyType_Spec held_spec = {"multicast._core.Held", sizeof(held), 0, FLAGS, held_slots};
+
+#define ENTRY(name, result) {#name, name, METH_O, NULL},
+static PyMethodDef functions[] = {
+    FUNCTIONS(ENTRY)
+    {"wait", wait_for, METH_VARARGS, NULL},
+    {"token_properties", token_properties, METH_O, NULL},
+    {"queue_create", queue_create, METH_VARARGS, NULL},
+    {"queue_run", queue_run, METH_VARARGS, NULL},
+    {"queue_stats", queue_stats, METH_O, NULL},
+    {"broadcaster_multicast", broadcaster_multicast, METH_VARARGS, NULL},
+    {"current_call", current_call, METH_NOARGS, NULL},
+    {"status_message", status_message, METH_O, NULL},
+    {"setup", setup, METH_VARARGS, NULL},
+    {"set_greenlet", set_greenlet, METH_O, NULL},
+    {"after_fork", after_fork, METH_O, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static int add_type(PyObject *module, const char *name, PyType_Spec *spec, PyTypeObject **out) {
+  *out = (PyTypeObject *)PyType_FromSpec(spec);
+  Py_XINCREF(*out);
+  return *out != NULL && PyModule_AddObject(module, name, (PyObject *)*out) == 0;
+}
+
+/* The library is one for the process, and so are the lists here: they belong to one interpreter. */
+static int execute(PyObject *module) {
+  if (PyInterpreterState_GetID(PyInterpreterState_Get()) != 0 || core_type != NULL) {
+    PyErr_SetString(PyExc_ImportError, "multicast works in the main interpreter only");
+    return -1;
+  }
+  payloads = PyDict_New();
+  /* Registered after the library's handlers, which release in the child: `is_forking` then. */
+  if (payloads == NULL || pthread_atfork(fork_begins, fork_is_over, NULL) != 0 ||
+      !add_type(module, "Core", &core_spec, &core_type) ||
+      !add_type(module, "Held", &held_spec, &held_type)) {
+    if (!PyErr_Occurred()) PyErr_NoMemory();
+    return -1;
+  }
+  return 0;
+}
+
+static PyModuleDef_Slot module_slots[] = {{Py_mod_exec, execute}, {0, NULL}};
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, "multicast._core", NULL, 0, functions, module_slots, NULL, NULL, NULL};
+
+PyMODINIT_FUNC PyInit__core(void) { return PyModuleDef_Init(&definition); }

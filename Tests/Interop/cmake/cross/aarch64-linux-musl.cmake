@@ -1,0 +1,6 @@
+# Zig's C compiler, from the package ziglang of PyPI. For the archive of a release: with Zig's headers
+# the core cannot be compiled from Swift.
+set(CMAKE_SYSTEM_NAME Linux)
+set(CMAKE_SYSTEM_PROCESSOR aarch64)
+set(CMAKE_C_COMPILER ${CMAKE_CURRENT_LIST_DIR}/aarch64-linux-musl-cc)
+set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)

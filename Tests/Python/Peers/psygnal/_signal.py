@@ -1,0 +1,15 @@
+"""The modes of an emission inside an emission."""
+
+from enum import Enum
+
+ReemissionVal = str
+
+
+class ReemissionMode(str, Enum):
+    IMMEDIATE = "immediate"
+    QUEUED = "queued"
+    LATEST = "latest"
+
+    @staticmethod
+    def _members():
+        return ["immediate", "queued", "latest"]

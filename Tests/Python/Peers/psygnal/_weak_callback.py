@@ -1,0 +1,5 @@
+"""What a slot is kept as."""
+
+import multicast
+
+WeakCallback = multicast.Token

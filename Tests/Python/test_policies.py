@@ -1,0 +1,133 @@
+"""Policies of a whole multicast: reentry, replay, listeners, pauses; recursion; greenlets."""
+
+import sys
+import threading
+
+import pytest
+from clib import CreateOptions, lib
+from conftest import made
+
+from multicast import DelegateErrors, Multicast, MulticastError, Reentry, Status, current_event
+
+
+@pytest.mark.parametrize("reentry, expected", [
+    (Reentry.RECURSE, [1, 2, 20, 10]), (Reentry.DEFER, [1, 10, 2, 20]), (Reentry.LATEST, [1, 10, 2, 20])])
+def test_invocation_inside_a_call_of_the_same_multicast(shared, reentry, expected):
+    m, got = made(shared, reentry=reentry), []
+    m.add(lambda a: got.append(a) or (a == 1 and m(2)))
+    m.add(lambda a: got.append(10 * a))
+    m(1)
+    assert got == expected
+
+
+def test_refused_reentry_raises(shared):
+    m = made(shared, reentry=Reentry.REFUSE)
+    m.add(lambda: m())
+    with pytest.raises(DelegateErrors) as caught:
+        m()
+    assert caught.value.exceptions[0].status is Status.STATE
+
+
+def test_new_delegates_get_the_last_invocations(shared):
+    m, got = made(shared, replay=2), []
+    for number in range(4):
+        m.invoke([number], number, key=number, event=number)
+    m.add(lambda a, b, key: got.append((a, b, key, current_event())))
+    assert got == [([2], 2, 2, 2), ([3], 3, 3, 3)]
+    m.add(got.append, replay=False)
+    assert len(got) == 2
+    with pytest.raises(DelegateErrors):
+        m.add(lambda a: 1 // 0)
+    assert len(m) == 2  # a failed add adds nothing
+
+
+def test_replay_runs_under_no_lock():
+    import ctypes
+
+    options = CreateOptions(struct_size=ctypes.sizeof(CreateOptions), replay=1)
+    m, done, got = Multicast.from_handle(lib.multicast_create_with(ctypes.byref(options))), \
+        threading.Event(), []
+    m.invoke(b"last value")
+
+    def elsewhere():
+        Multicast().add(print)
+        done.set()
+
+    def delegate(payload):
+        threading.Thread(target=elsewhere, daemon=True).start()
+        got.append((payload, done.wait(10)))
+
+    m.add(delegate)
+    assert got == [(b"last value", True)]
+
+
+def test_listeners_are_told(shared):
+    told = []
+    m = made(shared, listeners_changed=told.append)
+    assert not m.has_listeners
+    first, second = m.add(print), m.add(print)
+    assert told == [True] and m.has_listeners
+    first.remove()
+    second.remove()
+    assert told == [True, False] and not m.has_listeners
+
+
+def test_error_of_a_hook_is_reported(shared, monkeypatch):
+    seen = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda one: seen.append(one.exc_type))
+    made(shared, listeners_changed=lambda has: 1 // 0).add(print)
+    assert seen[0] is ZeroDivisionError
+
+
+def test_pause_of_a_whole_multicast(shared):
+    m, got = made(shared), []
+    m.add(got.append)
+    with m.paused():
+        with m.paused():
+            assert m(1) == 0
+        assert m(2) == 0
+    assert m(3) == 1 and got == [3]
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_endless_recursion_ends_soon(shared, count):
+    m, calls = made(shared), []
+    for _ in range(count):
+        m.add(lambda: calls.append(1) or m())
+    with pytest.raises(RecursionError):
+        m()
+    assert len(calls) <= 256 and m.clear() is True
+
+
+def test_ring_of_forwarding_ends(shared):
+    first, second = made(shared), made(shared)
+    first.add(second)
+    second.add(first)
+    with pytest.raises(RecursionError):
+        first("round")
+
+
+def test_greenlet_beside_one_in_a_delegate_is_refused(shared):
+    greenlet = pytest.importorskip("greenlet")
+    m, got = made(shared), []
+
+    def delegate(payload):
+        got.append(payload)
+        if payload == "outer":
+            with pytest.raises(RuntimeError, match="another greenlet"):
+                greenlet.greenlet(m).switch("inner")
+            greenlet.greenlet(got.append).switch("other things")
+
+    m.add(delegate)
+    assert m("outer") == 1 and m("after") == 1
+    assert got == ["outer", "other things", "after"]
+    assert greenlet.greenlet(m).switch("alone") == 1
+
+
+def test_error_after_destroy():
+    m = Multicast()
+    m.destroy()
+    for use in (m, m.invoke, lambda: m.add(print), m.clear):
+        with pytest.raises(MulticastError, match="it was destroyed or has ended"):
+            use()
+    assert len(m) == 0 and m.tokens() == [] and not m.has_listeners
