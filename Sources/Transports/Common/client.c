@@ -53,6 +53,15 @@ size_t client_write_filter(const client *c, char *address, const names *all, con
                           name);
 }
 
+multicast_status client_want(client *c, names *all, const char *name, bool is_wanted) {
+  const known_name *known = names_find(all, name);
+  const bool is_new = is_wanted && (known == NULL || !known->is_wanted);
+  if (is_new && c->engine->most_names > 0 &&
+      c->names.wanted + c->answered.wanted >= c->engine->most_names)
+    return MULTICAST_ERROR_LIMIT;
+  return names_want(all, name, is_wanted) ? MULTICAST_OK : MULTICAST_ERROR_OUT_OF_MEMORY;
+}
+
 /* ---- Waiting --------------------------------------------------------------------------------- */
 
 bool client_is_stopping(client *c) {

@@ -28,6 +28,7 @@ typedef struct engine {
   size_t options_size; /* of the engine's options, which begin with two words: size, flags */
   uint32_t flags;      /* all that there are */
   uint32_t default_payload, largest_payload;
+  size_t most_names; /* that may have observers, or be answered; 0: no limit */
   /* Puts defaults into the options, and the settings out of them. False: they are not valid. */
   bool (*settle)(void *options, settings *s);
   bool (*start)(void); /* once in a process; false: the engine cannot be used */
@@ -56,6 +57,8 @@ typedef struct engine {
   /* On the thread: one connection, to its end. Whether to try again at once. */
   bool (*run)(client *c);
   void (*end)(client *c); /* on the thread, when it ends */
+  /* In the child of a fork, inside of it, whatever the thread was doing. NULL: nothing. */
+  void (*in_child)(client *c);
   void (*free)(client *c); /* what the engine's own client has; also in the child of a fork */
 } engine;
 
@@ -134,6 +137,8 @@ static inline names *client_changed(client *c) { /* that the broker has to be to
   if (c->names.first_change != NULL) return &c->names;
   return c->answered.first_change != NULL ? &c->answered : NULL;
 }
+/* names_want(), unless there are too many. */
+multicast_status client_want(client *c, names *all, const char *name, bool is_wanted);
 /* The subscription of a name. The size. */
 size_t client_write_filter(const client *c, char *address, const names *all, const char *name);
 

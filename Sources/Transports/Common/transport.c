@@ -20,24 +20,24 @@ static multicast_status publish(void *context, const char *protocol, uint32_t ev
   return c->engine->publish(c, protocol, event, (span){payload, size});
 }
 
-/* False: out of memory. */
-static bool want(client *c, const char *name, bool is_wanted) {
-  bool is_done;
+static multicast_status want(client *c, const char *name, bool is_wanted) {
+  multicast_status status;
   pthread_mutex_lock(&c->lock);
-  is_done = names_want(&c->names, name, is_wanted);
+  status = client_want(c, &c->names, name, is_wanted);
   client_wake(c);
   pthread_mutex_unlock(&c->lock);
-  return is_done;
+  return status;
 }
 
 static multicast_status subscribe(void *context, const char *protocol) {
   client *c = clients_at(context);
+  multicast_status status;
   if (c == NULL) return MULTICAST_ERROR_INVALID_HANDLE;
   if (client_is_in_child(c)) return MULTICAST_ERROR_STATE;
   if (name_size(protocol) == 0) return MULTICAST_ERROR_INVALID_ARGUMENT;
-  if (!want(c, protocol, true)) return MULTICAST_ERROR_OUT_OF_MEMORY;
-  if (c->engine->observed != NULL) c->engine->observed(c, protocol);
-  return MULTICAST_OK;
+  status = want(c, protocol, true);
+  if (status == MULTICAST_OK && c->engine->observed != NULL) c->engine->observed(c, protocol);
+  return status;
 }
 
 static void unsubscribe(void *context, const char *protocol) {

@@ -27,6 +27,7 @@ multicast_status client_send(client *c, draft *d);
 /* ---- All clients, by the contexts of their transports: clients.c ----------------------------- */
 
 bool clients_add(client *c); /* false: there are too many */
+void clients_in_child(void); /* of a fork, inside of it */
 void clients_remove(client *c);
 /* Finds one and removes it; NULL: there is none. So several threads may try that at once. */
 client *clients_take(const void *context);
@@ -34,10 +35,10 @@ client *clients_take(const void *context);
  * and is removed after. NULL: there is none. */
 client *clients_at(const void *context);
 
-/* That of a context, with a reference for the caller; NULL: there is none. */
-client *clients_find(const void *context);
+/* That of a context, with a reference for the caller; NULL: the status says why. */
+multicast_status clients_find(const void *context, client **out);
 /* That of a transport of this library. Another library, or the program, may have made it. */
-client *clients_find_transport(const multicast_transport *transport);
+multicast_status clients_find_transport(const multicast_transport *transport, client **out);
 
 uint64_t deadline_of(uint64_t timeout_ns); /* in the time of now_ns() */
 
