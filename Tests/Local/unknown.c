@@ -56,6 +56,9 @@ static void stage_begin(stage *s) {
   peer_observe(&s->busy, "k", DELEGATE(write_log, &s->k));
   peer_connect_to(&s->asker, &s->b);
   peer_meet(&s->asker, 1);
+}
+
+static void stage_block(stage *s) {
   CHECK_OK(peer_publish(&s->asker, "wait", 1, NULL, 0));
   gate_wait(&s->entered);
 }
@@ -76,6 +79,7 @@ static bool retains_k(void *context, const char *protocol, uint32_t event) {
   TEST(NAME) {                            \
     static stage s;                       \
     stage_begin(&s);                      \
+    stage_block(&s);                      \
     NAME##_with(&s);                      \
     stage_end(&s);                        \
   }                                       \
@@ -194,6 +198,36 @@ TEST_OF_STAGE(values_are_given_once_to_an_observer_that_comes_later) {
   CHECK_TEXT(s->arrived.text, "k:2:two;k:1:one;k2:1:new;");
 }
 
+/* Registers an observer of `k2`, on the transport's thread. */
+typedef struct registrar {
+  peer *p;
+  named_log later;
+} registrar;
+
+FUNCTION(observe_k2, registrar *r) {
+  CHECK_OK(multicast_broadcaster_register(r->p->broadcaster, "k2", DELEGATE(write_log, &r->later),
+                                          NULL, NULL));
+  CHECK_OK(r->p->transport.subscribe(r->p->transport.context, "k2"));
+}
+
+/* It comes after the names were told, and before the value is read. */
+TEST_OF_STAGE(value_is_given_once_to_an_observer_that_comes_before_it_is_read) {
+  SCOPED peer late;
+  static registrar r;
+  r = (registrar){&s->busy, {&s->arrived, "k2"}};
+  CHECK_OK(multicast_broadcaster_register(s->busy.broadcaster, "n", DELEGATE(observe_k2, &r), NULL,
+                                          NULL));
+  peer_connect_with(&late, s->b.port, &OPTIONS(.retains = retains_k));
+  publish_text(&late, "n", 1, "x");
+  publish_text(&late, "k2", 1, "old");
+  publish_text(&late, "k2", 1, "new");
+  gate_open(&s->may_leave);
+  EVENTUALLY(LOAD(s->arrived.count) == 2);
+  peer_flush(&s->busy);
+  pause_ms(A_WHILE_MS);
+  CHECK_TEXT(s->arrived.text, "n:1:x;k2:1:new;");
+}
+
 /* ---- Questions ------------------------------------------------------------------------------- */
 
 typedef struct question {
@@ -243,20 +277,30 @@ THREAD(flush_until_released, flushing *f) {
 }
 
 /* OK would say that the other one has read all. */
-TEST_OF_STAGE(flush_of_a_transport_that_is_released_meanwhile_says_so) {
-  for (int round = 0; round < 20; ++round) {
-    peer late;
-    flushing f = {&late, 1};
-    peer_begin(&late, s->b.port, NULL);
-    EVENTUALLY(multicast_local_flush(&s->asker.transport, 0) == MULTICAST_ERROR_TIMEOUT);
+TEST(flush_of_a_transport_that_is_released_meanwhile_says_so) {
+  enum { COUNT = 20 };
+  static stage s;
+  static peer others[COUNT];
+  stage_begin(&s);
+  for (int i = 0; i < COUNT; ++i) {
+    peer_connect_to(&others[i], &s.b);
+    peer_flush(&others[i]);
+  }
+  stage_block(&s);
+  for (int i = 0; i < COUNT; ++i) {
+    peer *p = &others[i];
+    flushing f = {p, 1};
+    publish_text(p, "n", 1, "x");
     pthread_t thread = start_thread(flush_until_released, &f);
-    pause_ms(10 + round);
-    late.transport.release(late.transport.context);
+    pause_ms(10);
+    p->transport.release(p->transport.context);
     join_thread(thread);
     CHECK_ERROR(f.result, INVALID_HANDLE);
-    EVENTUALLY(LOAD(late.releases) == 1);
-    CHECK_OK(multicast_broadcaster_destroy(late.broadcaster));
+    EVENTUALLY(LOAD(p->releases) == 1);
+    CHECK_OK(multicast_broadcaster_destroy(p->broadcaster));
   }
+  stage_end(&s);
+  CHECK_EQ(LOAD(s.arrived.count), COUNT);
 }
 
 TEST_OF_BROKER(silent_connections_hold_no_place, NULL) {
