@@ -19,20 +19,20 @@ typedef struct carried {
 
 /* Under the lock. NULL: nobody waits for it. */
 static carried *find(const client *c, uint64_t number) {
-  carried *i = (carried *)inquiry_find(c->inquiries, number);
+  carried *i = (carried *)inquiry_find(&c->inquiries, number);
   return i != NULL && i->base.end == MULTICAST_PENDING ? i : NULL;
 }
 
 void carried_end(client *c, uint64_t number, multicast_status why) {
-  inquiry_end(inquiry_find(c->inquiries, number), why);
-  pthread_cond_broadcast(&c->changed);
+  inquiry_end(inquiry_find(&c->inquiries, number), why);
 }
 
 void carried_end_all(client *c) {
   const multicast_status why =
       c->is_stopping ? MULTICAST_ERROR_INVALID_HANDLE : MULTICAST_ERROR_STATE;
-  const inquiry *i;
-  for (i = c->inquiries; i != NULL; i = i->next) carried_end(c, i->number, why);
+  inquiry *i;
+  for (i = inquiry_next(&c->inquiries, NULL); i != NULL; i = inquiry_next(&c->inquiries, i))
+    inquiry_end(i, why);
 }
 
 static told *make_told(span payload) {
@@ -59,7 +59,6 @@ void carried_answered(client *c, uint64_t number, span payload) {
     inquiry_tell(&i->base, t);
     ++i->waiting;
     i->is_answered = true;
-    pthread_cond_broadcast(&c->changed);
     t = NULL;
   }
   pthread_mutex_unlock(&c->lock);
@@ -127,7 +126,6 @@ static bool subscribe_answers(client *c) {
 static carried *begin(client *c) {
   carried *i = subscribe_answers(c) ? calloc(1, sizeof *i) : NULL;
   if (i == NULL) return NULL;
-  i->base.number = ++c->inquiry_numbers;
   i->base.end = MULTICAST_PENDING;
   inquiry_add(&c->inquiries, &i->base);
   return i;
@@ -162,7 +160,7 @@ told *carried_next(client *c, inquiry *base, uint64_t deadline, multicast_status
     if (c->is_stopping) base->end = MULTICAST_ERROR_INVALID_HANDLE;
     else if (now_ns() >= deadline)
       base->end = i->is_answered ? MULTICAST_OK : MULTICAST_ERROR_TIMEOUT;
-    else if (base->first == NULL) client_wait_until(c, deadline);
+    else if (base->first == NULL) client_wait_for_answer(c, base, deadline);
     else break;
   }
   free(i->shown);

@@ -109,6 +109,11 @@ bool client_wait_until(client *c, uint64_t deadline) {
   return pthread_cond_timedwait(&c->changed, &c->lock, &until) != ETIMEDOUT;
 }
 
+void client_wait_for_answer(client *c, inquiry *i, uint64_t deadline) {
+  const struct timespec until = time_of_ns(deadline);
+  pthread_cond_timedwait(&i->changed, &c->lock, &until);
+}
+
 /* ---- Callers' functions ---------------------------------------------------------------------- */
 
 bool client_go_away(client *c) {
@@ -143,6 +148,7 @@ void client_stop(client *c) {
   pthread_mutex_lock(&c->lock);
   __atomic_store_n(&c->is_stopping, true, __ATOMIC_RELAXED);
   pthread_cond_broadcast(&c->changed);
+  inquiries_wake(&c->inquiries);
   client_wake(c);
   pthread_mutex_unlock(&c->lock);
   /* It may wait for room in the queue. */

@@ -100,8 +100,7 @@ struct client {
   outbox outbox;
   names names;
   names answered; /* names whose questions are answered here; "": the answers that come */
-  inquiry *inquiries; /* what is asked here */
-  uint64_t inquiry_numbers;
+  inquiries inquiries; /* what is asked here */
   arrivals arrivals;
   uint64_t arrived_bytes; /* of those, and of those that are delivered now */
   counts counts;
@@ -156,6 +155,8 @@ void client_free_blocks(client *c);
 
 /* Under the lock. Waits for `changed`. False: the time is over. */
 bool client_wait_until(client *c, uint64_t deadline);
+/* The same, for what becomes of a question. */
+void client_wait_for_answer(client *c, inquiry *i, uint64_t deadline);
 
 /* While the thread is away, a release of the transport does not wait for it. False: that has been
  * called already, and no function of a caller may be called any more. */

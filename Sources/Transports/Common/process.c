@@ -8,6 +8,7 @@ static unsigned fork_count;
 void process_lock(void) { pthread_mutex_lock(&lock); }
 void process_unlock(void) { pthread_mutex_unlock(&lock); }
 
+static pthread_condattr_t monotonic;
 static bool (*start_engine)(void);
 static void (*call_in_child)(void);
 static bool is_ready;
@@ -19,7 +20,9 @@ static void in_child(void) {
 }
 
 static void start(void) {
-  is_ready = pthread_atfork(process_lock, process_unlock, in_child) == 0 &&
+  is_ready = pthread_condattr_init(&monotonic) == 0 &&
+             pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC) == 0 &&
+             pthread_atfork(process_lock, process_unlock, in_child) == 0 &&
              __atomic_load_n(&start_engine, __ATOMIC_RELAXED)();
 }
 
@@ -54,6 +57,10 @@ int process_start_thread(pthread_t *thread, void *(*body)(void *), void *argumen
   pthread_sigmask(SIG_SETMASK, &before, NULL);
   pthread_attr_destroy(&attributes);
   return result;
+}
+
+void process_make_condition(pthread_cond_t *condition) {
+  pthread_cond_init(condition, &monotonic);
 }
 
 uint64_t now_ns(void) {

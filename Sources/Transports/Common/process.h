@@ -31,6 +31,9 @@ void process_block_signals(sigset_t *before);
 /* Starts a detached thread that takes no signals of the program. Returns an errno. */
 int process_start_thread(pthread_t *thread, void *(*body)(void *), void *argument);
 
+/* Of CLOCK_MONOTONIC. After process_start(). */
+void process_make_condition(pthread_cond_t *condition);
+
 /* CLOCK_MONOTONIC. */
 uint64_t now_ns(void);
 struct timespec time_of_ns(uint64_t ns);

@@ -17,10 +17,10 @@ static void append(client *c, publication *p) {
   if (c->outbox.waiting >= c->settings.capacity) {
     publication *oldest = outbox_take(&c->outbox);
     if (oldest->is_question)
-      inquiry_end(inquiry_find(c->inquiries, oldest->number), MULTICAST_ERROR_QUEUE_FULL);
+      inquiry_end(inquiry_find(&c->inquiries, oldest->number), MULTICAST_ERROR_QUEUE_FULL);
     blocks_give(&c->blocks, oldest, oldest->whole);
     ++c->counts.dropped;
-    pthread_cond_broadcast(&c->changed); /* a flush may wait for it, or its asker */
+    pthread_cond_broadcast(&c->changed); /* a flush may wait for it */
   }
   outbox_append(&c->outbox, p);
   if (c->may_publish) client_wake(c); /* else it is sent when others were */

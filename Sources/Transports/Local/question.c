@@ -39,6 +39,8 @@ static told *settle(peer_inquiry *i, unsigned place, multicast_status status) {
       !places_have(&i->unknown, place)) {
     i->was_told = true;
     inquiry_tell(&i->base, &a->told);
+  } else {
+    pthread_cond_signal(&i->base.changed); /* it may have been the last one */
   }
   return &a->told;
 }
@@ -48,7 +50,7 @@ void question_answered(local_client *c, const peer *p, uint64_t number, multicas
                        span payload) {
   peer_inquiry *i;
   pthread_mutex_lock(&c->base.lock);
-  i = (peer_inquiry *)inquiry_find(c->base.inquiries, number);
+  i = (peer_inquiry *)inquiry_find(&c->base.inquiries, number);
   if (i == NULL || !places_have(&i->awaited, p->place)) {
     ++c->late;
   } else {
@@ -60,19 +62,18 @@ void question_answered(local_client *c, const peer *p, uint64_t number, multicas
       c->payload = NULL;
       c->payload_size = 0;
     }
-    pthread_cond_broadcast(&c->base.changed);
   }
   pthread_mutex_unlock(&c->base.lock);
 }
 
 void questions_end(local_client *c, const peer *p) {
+  const inquiries *all = &c->base.inquiries;
   inquiry *i;
   pthread_mutex_lock(&c->base.lock);
-  for (i = c->base.inquiries; i != NULL; i = i->next) {
+  for (i = inquiry_next(all, NULL); i != NULL; i = inquiry_next(all, i)) {
     peer_inquiry *own = (peer_inquiry *)i;
     if (places_have(&own->awaited, p->place)) settle(own, p->place, MULTICAST_ERROR_NOT_FOUND);
   }
-  pthread_cond_broadcast(&c->base.changed);
   pthread_mutex_unlock(&c->base.lock);
 }
 
@@ -83,7 +84,6 @@ static inquiry *begin(local_client *c, const places *peers) {
   const int count = __builtin_popcountll(peers->words[0]) + __builtin_popcountll(peers->words[1]);
   peer_inquiry *i = calloc(1, sizeof *i + (size_t)count * sizeof i->peers[0]);
   if (i == NULL) return NULL;
-  i->base.number = ++c->base.inquiry_numbers;
   i->awaited = *peers;
   i->unknown = c->unknown;
   FOR_PLACES(place, peers) {
@@ -151,7 +151,7 @@ told *question_next(client *c, inquiry *base, uint64_t deadline, multicast_statu
   peer_inquiry *i = (peer_inquiry *)base;
   while (base->first == NULL && !places_are_none(&i->awaited) && !c->is_stopping) {
     if (now_ns() < deadline) {
-      client_wait_until(c, deadline);
+      client_wait_for_answer(c, base, deadline);
     } else {
       const places late = i->awaited;
       FOR_PLACES(place, &late) settle(i, (unsigned)place, MULTICAST_ERROR_TIMEOUT);

@@ -441,7 +441,7 @@ static void wait_for_work(mqtt_client *c, uint64_t deadline) {
   else if (deadline - now < ns_of_second) timeout = (int)((deadline - now) / ns_of_millisecond) + 1;
   pthread_mutex_lock(&base->lock);
   may_send = base->is_connected && !has_to_write;
-  if (base->inquiries != NULL) acknowledge_at_once(c);
+  if (base->inquiries.count > 0) acknowledge_at_once(c);
   base->may_publish = may_send && c->sending_count < SENDING_MAX;
   has_work = base->is_stopping || (base->may_publish && carried_may_send(base)) ||
              (may_send && client_changed(base) != NULL &&
