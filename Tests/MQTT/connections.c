@@ -296,6 +296,21 @@ TEST_OF_BROKER(refused_publications_are_told, "allow_anonymous true") {
   CHECK_EQ(p.refusal_code, 0x87);
 }
 
+/* Each of them, however many there are at once, and across the ends of connections. */
+TEST_OF_BROKER(each_refusal_is_told, NULL) {
+  enum { COUNT = 100 };
+  SCOPED peer p;
+  broker_end(b, SIGTERM);
+  broker_run(b, "printf 'topic readwrite multicast/open/#\n' >$FOLDER/acl && "
+                "echo acl_file $FOLDER/acl >>$FOLDER/conf");
+  broker_start_again(b);
+  peer_connect_with(&p, b->port, &OPTIONS(.qos = 1));
+  for (int i = 0; i < COUNT; ++i) CHECK_OK(peer_publish(&p, "closed", 1, "x", 1));
+  peer_flush(&p);
+  CHECK_EQ(peer_stats(&p).rejected, COUNT);
+  EVENTUALLY(LOAD(p.publications_refused) == COUNT);
+}
+
 TEST_OF_BROKER(message_that_is_too_large_is_refused,
                "allow_anonymous true\nmax_packet_size 10000") {
   static unsigned char large[20000];

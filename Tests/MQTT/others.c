@@ -374,11 +374,50 @@ TEST(name_that_is_cancelled_before_the_answer_is_forgotten) {
   EVENTUALLY(LOAD(s.connections) == 1);
   CHECK_ERROR(multicast_mqtt_flush(&p.transport, 1000000), TIMEOUT);
   p.transport.unsubscribe(p.transport.context, "n");
-  peer_flush(&p); /* nothing is to be waited for any more */
+  CHECK_ERROR(multicast_mqtt_flush(&p.transport, 20000000), TIMEOUT);
   gate_open(&may_answer);
-  pause_ms(A_WHILE_MS);
+  peer_flush(&p);
   CHECK_EQ(LOAD(p.lost), 0);
   CHECK_EQ(peer_stats(&p).names, 0);
+  peer_release(&p);
+  server_end(&s);
+}
+
+/* One that refuses all subscriptions at one go. */
+enum { REFUSED = 50 };
+
+THREAD(serve_refusals, server *s) {
+  /* 0x82, the size, an identifier, no property, "multicast/nNN/#", the options. */
+  enum { SIZE = 2 + 2 + 1 + 2 + 15 + 1 };
+  unsigned char answers[REFUSED * 6], *at = answers;
+  char request[4096];
+  ssize_t size = 0, more;
+  int c = accept(s->listener, NULL, NULL);
+  CHECK(c >= 0);
+  CHECK(recv(c, request, sizeof request, 0) > 0);
+  CHECK_EQ(send(c, "\x20\x03\0\0\0", 5, MSG_NOSIGNAL), 5);
+  while (size < REFUSED * SIZE) {
+    more = recv(c, request, sizeof request, 0);
+    CHECK(more > 0);
+    size += more;
+  }
+  for (unsigned char id = 1; id <= REFUSED; ++id, at += 6)
+    memcpy(at, (unsigned char[]){0x90, 4, 0, id, 0, 0x87}, 6);
+  CHECK_EQ(send(c, answers, sizeof answers, MSG_NOSIGNAL), sizeof answers);
+  server_drain(c);
+}
+
+TEST(each_refused_subscription_is_told) {
+  server s;
+  peer p;
+  char name[16];
+  server_start(&s, serve_refusals);
+  peer_connect_with(&p, s.port, NULL);
+  for (int i = 0; i < REFUSED; ++i) {
+    snprintf(name, sizeof name, "n%02d", i);
+    CHECK_OK(p.transport.subscribe(p.transport.context, name));
+  }
+  EVENTUALLY(LOAD(p.subscriptions_refused) == REFUSED);
   peer_release(&p);
   server_end(&s);
 }
@@ -700,6 +739,7 @@ TEST_OF_BROKER(question_of_an_earlier_session_is_taken_back, NULL) {
       CHECK_ERROR(ask(&here, &t, "q", "", a_while), TIMEOUT); /* the broker collects it */
       continue;
     }
+    CHECK_OK(there.transport.subscribe(there.transport.context, "another"));
     EVENTUALLY(peer_stats(&there).ignored == 1);
     EVENTUALLY(ask(&here, &t, "q", "", a_while) == MULTICAST_ERROR_NOT_FOUND);
   }
