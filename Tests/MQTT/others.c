@@ -386,7 +386,7 @@ TEST(name_that_is_cancelled_before_the_answer_is_forgotten) {
 /* One that refuses all subscriptions at one go. */
 enum { REFUSED = 50 };
 
-THREAD(serve_refusals, server *s) {
+THREAD(refuse_at_one_go, server *s) {
   /* 0x82, the size, an identifier, no property, "multicast/nNN/#", the options. */
   enum { SIZE = 2 + 2 + 1 + 2 + 15 + 1 };
   unsigned char answers[REFUSED * 6], *at = answers;
@@ -411,7 +411,7 @@ TEST(each_refused_subscription_is_told) {
   server s;
   peer p;
   char name[16];
-  server_start(&s, serve_refusals);
+  server_start(&s, refuse_at_one_go);
   peer_connect_with(&p, s.port, NULL);
   for (int i = 0; i < REFUSED; ++i) {
     snprintf(name, sizeof name, "n%02d", i);

@@ -75,7 +75,7 @@ TEST_OF_BROKER(much_that_a_session_has_collected_waits, "allow_anonymous true\nm
   static char payload[1000];
   SCOPED peer here, there;
   int arrived = 0;
-  multicast_queue queue = multicast_queue_create(NULL);
+  multicast_queue queue = queue_with(64, MULTICAST_OVERFLOW_BLOCK);
   CHECK_OK(multicast_queue_start(queue));
   peer_connect_reliably(&here, b->port);
   collect(b, &here, 0);
