@@ -296,6 +296,24 @@ TEST_OF_BROKER(refused_publications_are_told, "allow_anonymous true") {
   CHECK_EQ(p.refusal_code, 0x87);
 }
 
+THREAD(flush_first, peer *p) { CHECK_OK(multicast_mqtt_flush(&p->transport, 20 * ns_of_second)); }
+
+/* The broker is stopped. What is on its way is not dropped, but what is published later is. */
+TEST_OF_BROKER(flush_does_not_care_for_what_is_dropped_later, NULL) {
+  SCOPED peer p;
+  peer_connect_with(&p, b->port, &OPTIONS(.qos = 1, .capacity = 1,
+                                          .overflow = MULTICAST_OVERFLOW_DROP_OLDEST));
+  CHECK_EQ(kill(b->process, SIGSTOP), 0);
+  CHECK_OK(peer_publish(&p, "n", 1, "x", 1));
+  EVENTUALLY(peer_stats(&p).sending == 1);
+  pthread_t thread = start_thread(flush_first, &p);
+  pause_ms(A_WHILE_MS);
+  while (peer_stats(&p).dropped == 0) CHECK_OK(peer_publish(&p, "n", 1, "x", 1));
+  CHECK_EQ(kill(b->process, SIGCONT), 0);
+  join_thread(thread);
+  CHECK(peer_stats(&p).dropped > 0);
+}
+
 /* Each of them, however many there are at once, and across the ends of connections. */
 TEST_OF_BROKER(each_refusal_is_told, NULL) {
   enum { COUNT = 100 };

@@ -105,12 +105,13 @@ static multicast_status send_question(client *c, const query *q, uint64_t number
 
 /* ---- Asking ---------------------------------------------------------------------------------- */
 
-/* Under the lock, which it gives up. */
-static multicast_status wait_until_connected(client *c, uint64_t deadline) {
+/* Under the lock, which it gives up. A question that could not be sent then does not wait. */
+static multicast_status wait_until_connected(client *c, const query *q) {
   while (!c->is_connected && !c->is_stopping) {
-    if (c->settings.refuses_offline) return MULTICAST_ERROR_STATE;
-    if (now_ns() >= deadline) return MULTICAST_ERROR_TIMEOUT;
-    client_wait_until(c, deadline);
+    const multicast_status status = client_check(c, q->payload.size);
+    if (status != MULTICAST_OK) return status;
+    if (now_ns() >= q->deadline) return MULTICAST_ERROR_TIMEOUT;
+    client_wait_until(c, q->deadline);
   }
   if (c->is_stopping) return MULTICAST_ERROR_INVALID_HANDLE;
   return c->has_questions ? MULTICAST_OK : MULTICAST_ERROR_STATE;
@@ -134,7 +135,7 @@ static carried *begin(client *c) {
 inquiry *carried_ask(client *c, const query *q, multicast_status *status) {
   carried *i = NULL;
   *status = MULTICAST_ERROR_LIMIT;
-  if (q->payload.size <= c->settings.max_payload) *status = wait_until_connected(c, q->deadline);
+  if (q->payload.size <= c->settings.max_payload) *status = wait_until_connected(c, q);
   if (*status == MULTICAST_OK) {
     i = begin(c);
     if (i == NULL) *status = MULTICAST_ERROR_OUT_OF_MEMORY;

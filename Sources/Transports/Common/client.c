@@ -142,6 +142,14 @@ void client_tell(client *c, uint32_t state, int32_t code, const char *reason) {
   client_come_back(c);
 }
 
+void client_drop_publications(client *c, uint64_t first, uint64_t count) {
+  flushing *f;
+  if (count == 0) return;
+  c->counts.dropped += count;
+  for (f = c->flushing; f != NULL; f = f->next) f->has_lost = f->has_lost || first <= f->ticket;
+  pthread_cond_broadcast(&c->changed); /* one may wait for it */
+}
+
 /* ---- The end --------------------------------------------------------------------------------- */
 
 void client_stop(client *c) {

@@ -68,6 +68,13 @@ typedef struct counts {
   uint64_t received, ignored, lost;
 } counts;
 
+/* A call that waits until all up to a ticket is over. */
+typedef struct flushing {
+  struct flushing *next;
+  uint64_t ticket;
+  bool has_lost; /* one of them was dropped */
+} flushing;
+
 struct client {
   /* Not changed after the thread has begun. */
   const engine *engine;
@@ -101,6 +108,7 @@ struct client {
   names names;
   names answered; /* names whose questions are answered here; "": the answers that come */
   inquiries inquiries; /* what is asked here */
+  flushing *flushing;
   arrivals arrivals;
   uint64_t arrived_bytes; /* of those, and of those that are delivered now */
   counts counts;
@@ -167,6 +175,10 @@ void client_come_back(client *c);
  * this is the child: its only thread is this one, and the client and the connection are the
  * parent's. The thread ends. */
 void client_end_in_child(unsigned forks);
+
+/* Under the lock. Counts publications that were accepted and are not sent; the first one has this
+ * ticket. */
+void client_drop_publications(client *c, uint64_t first, uint64_t count);
 
 /* Calls `changed` of the options. */
 void client_tell(client *c, uint32_t state, int32_t code, const char *reason);

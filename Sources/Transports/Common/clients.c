@@ -103,6 +103,18 @@ uint64_t deadline_of(uint64_t timeout_ns) {
   return timeout_ns < INT64_MAX - now ? now + timeout_ns : INT64_MAX;
 }
 
+/* Under the lock, which `wait` gives up meanwhile. */
+static multicast_status wait_for_flush(client *c, uint64_t deadline,
+                                       multicast_status (*wait)(client *c, uint64_t deadline)) {
+  flushing f = {c->flushing, c->outbox.tickets, false}, **at = &c->flushing;
+  multicast_status status;
+  c->flushing = &f;
+  status = wait(c, deadline);
+  while (*at != &f) at = &(*at)->next;
+  *at = f.next;
+  return status == MULTICAST_OK && f.has_lost ? MULTICAST_ERROR_STATE : status;
+}
+
 multicast_status client_flush(const multicast_transport *transport, uint64_t timeout_ns,
                               multicast_status (*wait)(client *c, uint64_t deadline)) {
   const uint64_t deadline = deadline_of(timeout_ns);
@@ -113,7 +125,7 @@ multicast_status client_flush(const multicast_transport *transport, uint64_t tim
     status = MULTICAST_ERROR_STATE;
   } else {
     pthread_mutex_lock(&c->lock);
-    status = wait(c, deadline);
+    status = wait_for_flush(c, deadline, wait);
     pthread_mutex_unlock(&c->lock);
   }
   client_release(c);

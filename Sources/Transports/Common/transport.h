@@ -21,7 +21,9 @@ multicast_transport client_transport(client *c);
 
 /* `publish` of an engine whose thread sends: appends to the outbox. */
 multicast_status client_publish(client *c, const char *name, uint32_t event, span payload);
-/* The same with a draft that lacks only its header. */
+/* Under the lock. Whether a payload of this size may be appended to the outbox now. */
+multicast_status client_check(const client *c, size_t size);
+/* Publishes a draft that lacks only its header. */
 multicast_status client_send(client *c, draft *d);
 
 /* ---- All clients, by the contexts of their transports: clients.c ----------------------------- */

@@ -322,7 +322,7 @@ static void send_publication(mqtt_client *c, publication *p) {
       outbox_put_back(&c->base.outbox, p);
       p = NULL;
     } else if (result == MOSQ_ERR_NOMEM && remove_sending(c, p->ticket)) {
-      ++c->base.counts.dropped;
+      client_drop_publications(&c->base, p->ticket, 1);
     }
   } else if (remove_sending(c, p->ticket)) {
     ++c->base.counts.rejected;
@@ -658,8 +658,8 @@ static void drop_sending(mqtt_client *c) {
   int i, kept = 0;
   for (i = 0; i < c->sending_count; ++i) {
     if (c->sending[i].question != 0) c->sending[kept++] = c->sending[i];
+    else client_drop_publications(&c->base, c->sending[i].ticket, 1);
   }
-  c->base.counts.dropped += (uint64_t)(c->sending_count - kept);
   c->sending_count = kept;
 }
 

@@ -55,6 +55,7 @@ typedef struct nats_client {
   struct __natsConnection *connection; /* NULL: none. Only the thread sets it */
   unsigned flushes;                    /* calls that use the connection now */
   uint64_t handed;                     /* the ticket of the last one that libnats has had */
+  uint64_t sending_first;              /* that of the first one that is being written */
   uint64_t told; /* so many changes of names libnats has had on this connection */
   uint64_t confirmed, confirmed_changes; /* what the server has answered after */
   refusal *refusals, *last_refusal;      /* to be told */

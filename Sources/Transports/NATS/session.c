@@ -137,6 +137,7 @@ static publication *take_batch(nats_client *c) {
     }
   }
   if (first == NULL) note_handed(c);
+  else c->sending_first = first->ticket;
   pthread_mutex_unlock(&c->base.lock);
   return first;
 }
@@ -550,7 +551,7 @@ static void end_session(nats_client *c) {
   pthread_mutex_lock(&c->base.lock);
   c->connection = NULL;
   c->base.is_connected = false;
-  c->base.counts.dropped += c->base.counts.sending;
+  client_drop_publications(&c->base, c->sending_first, c->base.counts.sending);
   c->base.counts.sending = 0;
   c->told = c->confirmed_changes = 0;
   c->has_to_write = false;
