@@ -302,6 +302,8 @@ TEST(default_folders) {
   if (is_made) CHECK_EQ(rmdir(of_user), 0);
 }
 
+#ifndef IS_WITHOUT_THREADS_IN_CHILDREN
+
 /* As a user whose rights are looked at: two peers, and a third one that finds what a killed process
  * has left. */
 static void meet_with_umask(void *mask) {
@@ -328,13 +330,13 @@ static void meet_with_umask(void *mask) {
   CHECK_EQ(rmdir(folder), 0);
 }
 
-#ifndef IS_WITHOUT_THREADS_IN_CHILDREN
 TEST(umask_locks_nobody_out) {
   static const mode_t masks[] = {0, 022, 077, 0777, 0700, 0277, 0377, 0577, 0677, 0177};
   for (row = 0; row < (int)(sizeof masks / sizeof *masks); ++row)
     in_child(meet_with_umask, (void *)(uintptr_t)masks[row]);
   row = -1;
 }
+
 #endif
 
 /* The path of a socket is longer than the system takes. */

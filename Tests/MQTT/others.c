@@ -383,6 +383,28 @@ TEST(name_that_is_cancelled_before_the_answer_is_forgotten) {
   server_end(&s);
 }
 
+/* With MQTT 5 libmosquitto would end the process: the page says so. */
+THREAD(send_unknown_property, server *s) {
+  int c;
+  while ((c = accept(s->listener, NULL, NULL)) >= 0) {
+    ADD(s->connections, 1);
+    server_send(c, "\x20\x05\0\0\x02\x7f\0", 7);
+    server_drain(c);
+  }
+}
+
+TEST(property_that_is_unknown_does_no_harm_with_mqtt_3) {
+  server s;
+  peer p;
+  server_start(&s, send_unknown_property);
+  peer_begin(&p, s.port, &OPTIONS(.protocol = 4));
+  EVENTUALLY(LOAD(p.connected) + LOAD(p.refused) >= 1);
+  CHECK_OK(peer_publish(&p, "n", 1, "x", 1));
+  pause_ms(A_WHILE_MS);
+  peer_release(&p);
+  server_end(&s);
+}
+
 /* One that refuses all subscriptions at one go. */
 enum { REFUSED = 50 };
 
