@@ -36,6 +36,11 @@ extern "C" {
  *              memory that the others have when `publish` returns: it arrives even if the process
  *              ends at once, in whatever way. If a ring is full, `overflow` says what happens.
  *              Where something is lost, both sides can know: see multicast_local_stats.
+ * Unknown peers
+ *              A peer whose thread is in an observer, or stopped, cannot tell its names to a
+ *              transport that joins. Until it does, everything that transport publishes stays in
+ *              its ring for that peer, which then takes the notifications of its names. So nothing
+ *              is lost; if the ring is full meanwhile, `overflow` says what happens.
  * Last values  What `retains` selects is kept by the publishing transport, and given once to each
  *              peer whose first observer of the name comes later. In the publishing process the
  *              first observer of the name gets it, too, before its registration returns; one that
@@ -43,8 +48,10 @@ extern "C" {
  *              its publisher.
  * Questions    A question is asked of all peers that answer its name. The answer of each, its end
  *              or its silence is told: multicast_local_ask(). Questions and answers are in the
- *              rings, too: Order, Losses and `overflow` are as above. A transport does not get its
- *              own questions.
+ *              rings, too: Order, Losses and `overflow` are as above. With
+ *              MULTICAST_OVERFLOW_DROP_OLDEST a question or an answer that is overwritten is
+ *              silence: the question ends with its time, and without a limit it does not end while
+ *              that peer is there. A transport does not get its own questions.
  * Ends         The end of a process, in whatever way, is told to all others by the system, without
  *              a timeout: within 10 ms, unless the machine is busy or what it has published takes
  *              longer. They deliver that, then tell MULTICAST_LOCAL_GONE.
@@ -56,13 +63,18 @@ extern "C" {
  *              answer if there is no `queue`. While such a call runs, nothing is received. After a
  *              notification it looks 50 us for the next one before it sleeps, and yields to others.
  * fork         The child does not use the group: publishing says MULTICAST_ERROR_STATE, and
- *              nothing arrives. The descriptors are closed on exec; until then, or until the child
- *              ends, the others do not notice that the parent was killed.
+ *              nothing arrives. Inside fork() the child closes the connections of the parent, so it
+ *              does not matter to the others how long it lives. A child that was made without the
+ *              handlers of pthread_atfork(), as by _Fork(), keeps them until it ends or calls exec:
+ *              until then the others do not notice that the parent was killed, and wait for it when
+ *              they join.
  *              If an observer or `changed` forks on the transport's thread and returns in the
  *              child, that thread ends there; the child ends with status 0 if it has started no
  *              other one.
  *
- * It needs Linux 5.1, and /proc. A group has 129 peers at most.
+ * It needs Linux 5.1, and /proc. A group has 129 peers at most. A transport has observers of, and
+ * answers, 65,536 names at most: subscribing or answering another one says MULTICAST_ERROR_LIMIT. A
+ * process that connects to a group and says nothing for a second is cut off.
  */
 
 /* ---- 1. Options ------------------------------------------------------------------------------ */
@@ -76,12 +88,16 @@ typedef uint32_t multicast_local_state;
 ///
 /// @since 1.1
 enum multicast_local_state_code {
-  MULTICAST_LOCAL_CONNECTED = 1,  ///< This transport is in the group, and knows its peers' names.
+  /// This transport is in the group, and knows the names of the peers that were there before; a
+  /// peer that does not tell them within a second is not waited for. See "Unknown peers".
+  MULTICAST_LOCAL_CONNECTED = 1,
   MULTICAST_LOCAL_REFUSED = 2,    ///< It could not join. Another try follows.
   MULTICAST_LOCAL_JOINED = 3,     ///< A peer has come, or was there before.
   MULTICAST_LOCAL_GONE = 4,       ///< A peer has gone: it has detached, or its process has ended.
   MULTICAST_LOCAL_EXPELLED = 5,   ///< A peer has broken the rules and was cut off.
-  MULTICAST_LOCAL_LOST = 6        ///< Notifications of a peer were lost: this one was too slow.
+  /// Notifications of a peer were lost: this one was too slow. At least one call follows each loss,
+  /// as soon as the loss is known; `overwritten` of multicast_local_stats has the number.
+  MULTICAST_LOCAL_LOST = 6
 };
 
 /// How to join a group. Zero is the default of every field but the first and `broadcaster`.
@@ -100,12 +116,14 @@ typedef struct multicast_local_options {
   /// The group: 1 to 100 letters, digits, dots, underscores and hyphens, no dot at the beginning
   /// (default: NULL, "default").
   const char *group;
-  /// The folder that has the folders of groups: it is made if it is not there, and has to belong to
-  /// this user alone (default: NULL, `multicast` in $XDG_RUNTIME_DIR or else in /run/user/UID; if
-  /// there is neither, /tmp/multicast-UID).
+  /// The folder that has the folders of groups, an absolute path. It is made if it is not there,
+  /// and has to belong to this user, be closed to all others, and be no symbolic link, as do the
+  /// folders of groups; the umask of the process does not matter (default: NULL, `multicast` in
+  /// $XDG_RUNTIME_DIR, if that is a folder of this user, or else in /run/user/UID; if there is
+  /// neither, /tmp/multicast-UID).
   const char *directory;
-  /// The name of this peer for the others, in `changed`: UTF-8, of which 63 bytes are used
-  /// (default: NULL, the name of the program).
+  /// The name of this peer for the others, in `changed`: UTF-8, of which the characters in the
+  /// first 63 bytes are used (default: NULL, the name of the program).
   const char *name;
   /// The size of the ring, 2^16 to 2^30 bytes, rounded up to a power of two. What is not used takes
   /// no memory. A notification takes its name, its payload and some 40 bytes (default: 0, which
@@ -118,15 +136,17 @@ typedef struct multicast_local_options {
   /// read that the ring has no room: MULTICAST_OVERFLOW_REFUSE, with MULTICAST_ERROR_QUEUE_FULL;
   /// MULTICAST_OVERFLOW_DROP_OLDEST, that peer loses the oldest sixteenth of the ring;
   /// MULTICAST_OVERFLOW_BLOCK, `publish` waits for room (default: refuse). So a peer that is
-  /// stopped, or whose observers do not return, holds up the others, but with drop oldest.
+  /// stopped, or whose observers do not return, holds up the others, but with drop oldest. To
+  /// detach the transport is to wait for such a `publish`.
   multicast_overflow overflow;
   /// How long `publish` may wait for room, with MULTICAST_OVERFLOW_BLOCK; then it refuses. It waits
   /// for no peer that has ended (default: 0, which means 1 s). MULTICAST_FOREVER: no limit; two
-  /// peers that publish to each other from observers may then wait for each other without end.
+  /// peers that publish to each other from observers may then wait for each other without end, and
+  /// detaching the transport waits without end for a peer that is stopped.
   uint64_t block_ns;
   /// How long to wait before the second try to join; doubled with each further one, and up to a
-  /// quarter less at random. At most `reconnect_max_ns`, also if that is the default (default: 0,
-  /// which means 100 ms).
+  /// quarter less at random. At most `reconnect_max_ns`, also if that is the default; a larger time
+  /// is invalid, MULTICAST_FOREVER as well (default: 0, which means 100 ms).
   uint64_t reconnect_min_ns;
   /// The most to wait between two tries, up to 2^62 (default: 0, which means 30 s).
   uint64_t reconnect_max_ns;
@@ -179,7 +199,7 @@ static inline multicast_local_options multicast_local_options_default(void) {
 /// MULTICAST_ERROR_QUEUE_FULL if there is no room, see `overflow`; MULTICAST_ERROR_LIMIT for a
 /// payload above `max_payload`, or for too much that is kept of a name; MULTICAST_ERROR_STATE in
 /// the child of a fork, or if the transport is being released; MULTICAST_ERROR_OUT_OF_MEMORY. If no
-/// peer has observers of the name, it does nothing, and succeeds.
+/// peer has observers of the name, and none is unknown, it does nothing, and succeeds.
 ///
 /// @param options  How; not NULL.
 /// @param out      Receives the transport, before `changed` can be called; all zero if the call
@@ -209,8 +229,8 @@ MULTICAST_API multicast_status multicast_local_connect(const multicast_local_opt
 ///
 /// Call it after attaching, if the first publications matter and MULTICAST_LOCAL_CONNECTED is not
 /// waited for, and after registering, if it matters when an observer begins to be notified. Before
-/// a process ends it is not needed. A peer that is
-/// stopped, or whose observers do not return, is waited for.
+/// a process ends it is not needed. A peer that is stopped, or whose observers do not return, is
+/// waited for, and so is one that cannot be reached yet.
 ///
 /// @param transport   As multicast_local_connect() made it.
 /// @param timeout_ns  Nanoseconds on the monotonic clock; 0: no waiting;
@@ -302,6 +322,8 @@ MULTICAST_API multicast_status multicast_local_reply(const multicast_local_quest
 ///     for its answer;
 ///   - MULTICAST_ERROR_TIMEOUT: it has not answered in time. An answer that comes later is dropped
 ///     (`late` of multicast_local_stats).
+/// An unknown peer is asked, too. If it turns out that it does not answer the name, or it ends, or
+/// the time is over, it is not told of.
 /// `peer` and `payload` are valid until it returns; `payload` is NULL if there are no bytes. If it
 /// returns false, it is not called again, and this returns. For the first answer, return
 /// `status != MULTICAST_OK`; for all, return true.
@@ -317,8 +339,8 @@ MULTICAST_API multicast_status multicast_local_reply(const multicast_local_quest
 /// @param context     Passed to `visit`.
 /// @return MULTICAST_OK: all peers were told of, or `visit` has returned false;
 ///         MULTICAST_ERROR_TIMEOUT: the same, and some have not answered in time;
-///         MULTICAST_ERROR_NOT_FOUND, at once: nobody is known to answer the name, see
-///         multicast_local_flush();
+///         MULTICAST_ERROR_NOT_FOUND: nobody answers the name; at once, unless there are unknown
+///         peers; see multicast_local_flush();
 ///         MULTICAST_ERROR_QUEUE_FULL: there is no room, see `overflow`; MULTICAST_ERROR_LIMIT:
 ///         larger than `max_payload`; MULTICAST_ERROR_INVALID_ARGUMENT: not a name, or NULL;
 ///         MULTICAST_ERROR_INVALID_HANDLE: not a transport of this library, or it has been
@@ -375,7 +397,7 @@ typedef struct multicast_local_stats {
   uint64_t published;
   /// Publications that were written to the ring.
   uint64_t sent;
-  /// Publications for which no peer had observers.
+  /// Publications for which no peer had observers, as far as was known.
   uint64_t unwanted;
   /// Publications that were not accepted.
   uint64_t refused;

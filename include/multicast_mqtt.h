@@ -51,7 +51,9 @@ extern "C" {
  *              with the same data. Both are messages as above, and are never retained. So other
  *              programs can answer, and ask if they have such a topic. It needs MQTT 5.
  * Security     A client that the broker lets publish notifies; one that it lets subscribe reads.
- *              The broker's access control and TLS are the boundary. Observers check payloads.
+ *              The broker's access control and TLS are the boundary. Observers check payloads. A
+ *              hostile broker can end the process: libmosquitto 2.0 calls abort() for a property of
+ *              MQTT 5 that it does not know. With `protocol` 4 there are no properties.
  * Threads      A transport has one thread. It calls `changed`, and the observers if there is no
  *              `queue`. While such a call runs, nothing is sent or received.
  * fork         The child does not use the connection: publishing says MULTICAST_ERROR_STATE, and
@@ -105,8 +107,10 @@ enum multicast_mqtt_state_code {
   MULTICAST_MQTT_CONNECTED = 1,             ///< The broker has accepted the connection.
   MULTICAST_MQTT_LOST = 2,                  ///< The connection has ended. Another try follows.
   MULTICAST_MQTT_REFUSED = 3,               ///< No connection. Another try follows.
-  MULTICAST_MQTT_SUBSCRIPTION_REFUSED = 4,  ///< By the broker. Tried again at the next connection.
-  MULTICAST_MQTT_PUBLICATION_REFUSED = 5    ///< By the broker. It is not sent again.
+  /// By the broker. Tried again at the next connection. One call for each refusal.
+  MULTICAST_MQTT_SUBSCRIPTION_REFUSED = 4,
+  /// By the broker. It is not sent again. One call for each refusal.
+  MULTICAST_MQTT_PUBLICATION_REFUSED = 5
 };
 
 /// How to connect. Zero is the default of every field but the first two.
@@ -153,7 +157,9 @@ typedef struct multicast_mqtt_options {
   uint32_t keep_alive_s;
   /// For how many seconds the broker collects messages for this client while there is no
   /// connection (default: 0, it collects none). With `client_id`, also for the next process with
-  /// that identifier. MQTT 3.1.1 has no number: the broker decides.
+  /// that identifier: what it has collected waits here for observers of its name, until a second
+  /// after the transport was first used, by attaching it to a broadcaster with observers or
+  /// otherwise. What nobody observes then is ignored. MQTT 3.1.1 has no number: the broker decides.
   uint32_t session_expiry_s;
   /// How many publications may wait to be sent, 1 to 2^24 (default: 0, which means 8192).
   uint32_t capacity;
@@ -164,8 +170,8 @@ typedef struct multicast_mqtt_options {
   /// (default: 0, which means 16 MiB).
   uint32_t max_payload;
   /// How long to wait before the second try to connect; doubled with each further one, and up to a
-  /// quarter less at random. At most `reconnect_max_ns`, also if that is the default (default: 0,
-  /// which means 100 ms).
+  /// quarter less at random. At most `reconnect_max_ns`, also if that is the default; a larger time
+  /// is invalid, MULTICAST_FOREVER as well (default: 0, which means 100 ms).
   uint64_t reconnect_min_ns;
   /// The most to wait between two tries, up to 2^62 (default: 0, which means 30 s).
   uint64_t reconnect_max_ns;
@@ -241,8 +247,8 @@ static inline multicast_mqtt_options multicast_mqtt_options_default(void) {
 MULTICAST_API multicast_status multicast_mqtt_connect(const multicast_mqtt_options *options,
                                                       multicast_transport *out);
 
-/// Waits until the broker has all that was published and subscribed before this call: with `qos` 0
-/// until it was sent, else until it was acknowledged.
+/// Waits until the broker has all that was published, subscribed and unsubscribed before this call:
+/// with `qos` 0 until publications were sent, else until they were acknowledged.
 ///
 /// Call it before a process ends, and after registering, if it matters when an observer begins to
 /// be notified.
@@ -252,8 +258,9 @@ MULTICAST_API multicast_status multicast_mqtt_connect(const multicast_mqtt_optio
 ///                    MULTICAST_FOREVER: no limit.
 /// @return MULTICAST_OK, also if the broker has refused some of it; MULTICAST_ERROR_TIMEOUT;
 ///         MULTICAST_ERROR_INVALID_HANDLE: not a transport of this library, or it has been
-///         released, also meanwhile; MULTICAST_ERROR_STATE: on the transport's thread, or in the
-///         child of a fork.
+///         released, also meanwhile; MULTICAST_ERROR_STATE: some of it was dropped meanwhile, for
+///         newer publications or because the connection was lost, and the rest is over; or on the
+///         transport's thread, or in the child of a fork.
 ///
 /// Threads:   several may wait. A `queue` that the waiting thread runs is not run meanwhile.
 /// Cost:      O(names); no polling.
@@ -339,7 +346,8 @@ MULTICAST_API multicast_status multicast_mqtt_reply(const multicast_mqtt_questio
 /// `status != MULTICAST_OK`; for all that come within the time, return true. Later answers are
 /// dropped and counted (`ignored`).
 ///
-/// Without a connection it waits for one. An answer may be lost as a notification may.
+/// Without a connection it waits for one, if there is room for the question. An answer may be lost
+/// as a notification may.
 ///
 /// @param transport   As multicast_mqtt_connect() made it.
 /// @param name        As it is answered.

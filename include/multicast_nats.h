@@ -86,8 +86,10 @@ enum multicast_nats_state_code {
   MULTICAST_NATS_CONNECTED = 1,             ///< A server has accepted the connection.
   MULTICAST_NATS_LOST = 2,                  ///< The connection has ended. Another try follows.
   MULTICAST_NATS_REFUSED = 3,               ///< No connection. Another try follows.
-  MULTICAST_NATS_SUBSCRIPTION_REFUSED = 4,  ///< By the server. Tried again at the next connection.
-  MULTICAST_NATS_PUBLICATION_REFUSED = 5    ///< By the server. It is not sent again.
+  /// By the server. Tried again at the next connection. One call for each refusal.
+  MULTICAST_NATS_SUBSCRIPTION_REFUSED = 4,
+  /// By the server. It is not sent again. One call for each refusal.
+  MULTICAST_NATS_PUBLICATION_REFUSED = 5
 };
 
 /// How to connect. Zero is the default of every field but the first and `broadcaster`.
@@ -143,8 +145,8 @@ typedef struct multicast_nats_options {
   /// While more wait, nothing is received (default: 0, which means 64 MiB).
   uint64_t receive_bytes;
   /// How long to wait before the second try to connect; doubled with each further one, and up to a
-  /// quarter less at random. At most `reconnect_max_ns`, also if that is the default (default: 0,
-  /// which means 100 ms).
+  /// quarter less at random. At most `reconnect_max_ns`, also if that is the default; a larger time
+  /// is invalid, MULTICAST_FOREVER as well (default: 0, which means 100 ms).
   uint64_t reconnect_min_ns;
   /// The most to wait between two tries, up to 2^62 (default: 0, which means 30 s).
   uint64_t reconnect_max_ns;
@@ -223,15 +225,16 @@ MULTICAST_API multicast_status multicast_nats_connect(const multicast_nats_optio
 /// Waits until a server has answered after all that was published and subscribed before this call.
 ///
 /// Call it before a process ends, and after registering, if it matters when an observer begins to
-/// be notified. If a connection ends meanwhile, what was on its way is lost nevertheless.
+/// be notified. What a server has not yet handled when its connection ends is lost nevertheless.
 ///
 /// @param transport   As multicast_nats_connect() made it.
 /// @param timeout_ns  Nanoseconds on the monotonic clock; 0: no waiting;
 ///                    MULTICAST_FOREVER: no limit.
 /// @return MULTICAST_OK, also if the server has refused some of it; MULTICAST_ERROR_TIMEOUT;
 ///         MULTICAST_ERROR_INVALID_HANDLE: not a transport of this library, or it has been
-///         released, also meanwhile; MULTICAST_ERROR_STATE: on the transport's thread, or in the
-///         child of a fork.
+///         released, also meanwhile; MULTICAST_ERROR_STATE: some of it was dropped meanwhile, for
+///         newer publications or because a connection was lost, and the rest is over; or on the
+///         transport's thread, or in the child of a fork.
 ///
 /// Threads:   several may wait. A `queue` that the waiting thread runs is not run meanwhile.
 /// Cost:      a round trip to the server, if anything was published or subscribed since the last,
@@ -319,7 +322,8 @@ MULTICAST_API multicast_status multicast_nats_reply(const multicast_nats_questio
 /// `status != MULTICAST_OK`; for all that come within the time, return true. Later answers are
 /// dropped and counted (`ignored`).
 ///
-/// Without a connection it waits for one. An answer may be lost as a notification may.
+/// Without a connection it waits for one, if there is room for the question. An answer may be lost
+/// as a notification may.
 ///
 /// @param transport   As multicast_nats_connect() made it.
 /// @param name        As it is answered.

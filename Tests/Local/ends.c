@@ -3,6 +3,7 @@
 #include "groups.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/file.h>
@@ -49,6 +50,28 @@ TEST_OF_BROKER(long_name_is_cut, NULL) {
   EVENTUALLY(LOAD(here.joined) == 1);
   CHECK_EQ(strlen(here.joined_name), 63);
   CHECK_EQ(strncmp(here.joined_name, name, 63), 0);
+}
+
+/* Before a character, however long that is and wherever the 63 bytes end in it. */
+TEST_OF_BROKER(long_name_is_cut_between_characters, NULL) {
+  static const char *const characters[] = {"\xc3\xa4", "\xe2\x82\xac", "\xf0\x9f\x98\x80"};
+  for (size_t i = 0; i < 3; ++i) {
+    const size_t size = strlen(characters[i]);
+    for (size_t before = 0; before < size; ++before) {
+      SCOPED peer here, there;
+      char name[128] = "";
+      for (size_t k = 0; k < before; ++k) strcat(name, "a");
+      while (strlen(name) < 100) strcat(name, characters[i]);
+      peer_connect_to(&here, b);
+      peer_connect_with(&there, b->port, &OPTIONS(.name = name));
+      EVENTUALLY(LOAD(here.joined) == 1);
+      const size_t used = before + (63 - before) / size * size;
+      CHECK_EQ(strlen(here.joined_name), used);
+      CHECK_EQ(strncmp(here.joined_name, name, used), 0);
+      peer_release(&there);
+      peer_release(&here);
+    }
+  }
 }
 
 /* The best of some: the machine may be busy. The others have just heard of the new name, and sleep
@@ -248,20 +271,73 @@ static void expect_folder(const char *runtime, const char *group, const char *fo
   CHECK(rmdir(folder) == 0 || group != NULL); /* others may have groups there */
 }
 
+/* What is no folder of this user is as if it was not set. */
 TEST(default_folders) {
-  char runtime[] = "/tmp/multicast-runtime-XXXXXX", group[32], folder[64], of_user[64];
+  char runtime[] = "/tmp/multicast-runtime-XXXXXX", group[32], folder[96], of_user[64];
   CHECK(mkdtemp(runtime) != NULL);
   snprintf(folder, sizeof folder, "%s/multicast", runtime);
   expect_folder(runtime, NULL, folder);
-  CHECK_EQ(rmdir(runtime), 0);
   snprintf(group, sizeof group, "test-%d", (int)getpid());
-  snprintf(folder, sizeof folder, "/tmp/multicast-%u", (unsigned)geteuid());
-  expect_folder("/missing/folder", group, folder);
   /* Where systemd has made it. */
   snprintf(of_user, sizeof of_user, "/run/user/%u", (unsigned)geteuid());
-  if (access(of_user, F_OK) == 0) strcpy(folder, strcat(of_user, "/multicast"));
+  const bool is_made = geteuid() == 0 && access(of_user, F_OK) != 0;
+  if (is_made) {
+    snprintf(folder, sizeof folder, "/tmp/multicast-%u", (unsigned)geteuid());
+    expect_folder("/missing/folder", group, folder);
+    expect_folder("relative", group, folder);
+    CHECK(mkdir("/run/user", 0755) == 0 || errno == EEXIST);
+    CHECK_EQ(mkdir(of_user, 0700), 0);
+  }
+  if (access(of_user, F_OK) == 0) snprintf(folder, sizeof folder, "%s/multicast", of_user);
+  else snprintf(folder, sizeof folder, "/tmp/multicast-%u", (unsigned)geteuid());
+  expect_folder("/missing/folder", group, folder);
   expect_folder("relative", group, folder);
+  expect_folder("/dev/null", group, folder);
+  if (geteuid() == 0) {
+    CHECK_EQ(chown(runtime, 12345, 12345), 0);
+    expect_folder(runtime, group, folder);
+    CHECK_EQ(chown(runtime, 0, 0), 0);
+  }
+  CHECK_EQ(rmdir(runtime), 0);
+  if (is_made) CHECK_EQ(rmdir(of_user), 0);
 }
+
+#ifndef IS_WITHOUT_THREADS_IN_CHILDREN
+
+/* As a user whose rights are looked at: two peers, and a third one that finds what a killed process
+ * has left. */
+static void meet_with_umask(void *mask) {
+  char folder[] = "/tmp/multicast-umask-XXXXXX", path[96];
+  peer here, there;
+  if (geteuid() == 0) CHECK(setgid(12345) == 0 && setuid(12345) == 0);
+  CHECK(mkdtemp(folder) != NULL);
+  umask((mode_t)(uintptr_t)mask);
+  for (int round = 0; round < 2; ++round) {
+    transport_options options = peer_options(&here, 1);
+    /* The first one makes the folder. */
+    snprintf(path, sizeof path, "%s/made", folder);
+    options.directory = path;
+    options.name = "here";
+    peer_connect(&here, &options);
+    options = peer_options(&there, 1);
+    options.directory = path;
+    peer_connect(&there, &options);
+    peer_meet(&here, 1);
+    peer_release(&there);
+    peer_release(&here);
+  }
+  CHECK_EQ(rmdir(path), 0);
+  CHECK_EQ(rmdir(folder), 0);
+}
+
+TEST(umask_locks_nobody_out) {
+  static const mode_t masks[] = {0, 022, 077, 0777, 0700, 0277, 0377, 0577, 0677, 0177};
+  for (row = 0; row < (int)(sizeof masks / sizeof *masks); ++row)
+    in_child(meet_with_umask, (void *)(uintptr_t)masks[row]);
+  row = -1;
+}
+
+#endif
 
 /* The path of a socket is longer than the system takes. */
 TEST_OF_BROKER(long_folders_can_be_used, NULL) {

@@ -188,8 +188,9 @@ TEST_OF_BROKER(slow_broker_loses_nothing, NULL) {
   CHECK_EQ(s.wrong, 0);
 }
 
-THREAD(flush, void *argument) {
-  peer_flush(argument);
+THREAD(flush_what_is_dropped, peer *p) {
+  const multicast_status status = multicast_mqtt_flush(&p->transport, 20 * ns_of_second);
+  CHECK(status == MULTICAST_ERROR_STATE || status == MULTICAST_OK);
 }
 
 TEST(flush_ends_when_what_it_waits_for_was_dropped) {
@@ -200,7 +201,7 @@ TEST(flush_ends_when_what_it_waits_for_was_dropped) {
   options.overflow = MULTICAST_OVERFLOW_DROP_OLDEST;
   CHECK_OK(transport_connect(&options, &p.transport));
   CHECK_OK(peer_publish(&p, "n", 1, NULL, 0));
-  pthread_t thread = start_thread(flush, &p);
+  pthread_t thread = start_thread(flush_what_is_dropped, &p);
   pause_ms(100); /* it waits then, or finds nothing to wait for */
   for (int i = 0; i < 3; ++i) CHECK_OK(peer_publish(&p, "n", 1, NULL, 0));
   join_thread(thread);
@@ -294,6 +295,39 @@ TEST_OF_BROKER(refused_publications_are_told, "allow_anonymous true") {
   EVENTUALLY(LOAD(p.publications_refused) == 1);
   CHECK_TEXT(p.refusal, "Not authorized");
   CHECK_EQ(p.refusal_code, 0x87);
+}
+
+THREAD(flush_first, peer *p) { CHECK_OK(multicast_mqtt_flush(&p->transport, 20 * ns_of_second)); }
+
+/* The broker is stopped. What is on its way is not dropped, but what is published later is. */
+TEST_OF_BROKER(flush_does_not_care_for_what_is_dropped_later, NULL) {
+  SCOPED peer p;
+  peer_connect_with(&p, b->port, &OPTIONS(.qos = 1, .capacity = 1,
+                                          .overflow = MULTICAST_OVERFLOW_DROP_OLDEST));
+  CHECK_EQ(kill(b->process, SIGSTOP), 0);
+  CHECK_OK(peer_publish(&p, "n", 1, "x", 1));
+  EVENTUALLY(peer_stats(&p).sending == 1);
+  pthread_t thread = start_thread(flush_first, &p);
+  pause_ms(A_WHILE_MS);
+  while (peer_stats(&p).dropped == 0) CHECK_OK(peer_publish(&p, "n", 1, "x", 1));
+  CHECK_EQ(kill(b->process, SIGCONT), 0);
+  join_thread(thread);
+  CHECK(peer_stats(&p).dropped > 0);
+}
+
+/* Each of them, however many there are at once, and across the ends of connections. */
+TEST_OF_BROKER(each_refusal_is_told, NULL) {
+  enum { COUNT = 100 };
+  SCOPED peer p;
+  broker_end(b, SIGTERM);
+  broker_run(b, "printf 'topic readwrite multicast/open/#\n' >$FOLDER/acl && "
+                "echo acl_file $FOLDER/acl >>$FOLDER/conf");
+  broker_start_again(b);
+  peer_connect_with(&p, b->port, &OPTIONS(.qos = 1));
+  for (int i = 0; i < COUNT; ++i) CHECK_OK(peer_publish(&p, "closed", 1, "x", 1));
+  peer_flush(&p);
+  CHECK_EQ(peer_stats(&p).rejected, COUNT);
+  EVENTUALLY(LOAD(p.publications_refused) == COUNT);
 }
 
 TEST_OF_BROKER(message_that_is_too_large_is_refused,

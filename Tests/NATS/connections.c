@@ -162,6 +162,7 @@ TEST(what_is_not_permitted_is_told) {
   broker b;
   SCOPED peer here, there;
   record *r = record_create();
+  char name[16];
   broker_start(&b, "authorization { default_permissions: { publish: \"multicast.open.*\", "
                    "subscribe: \"multicast.open.*\" }, users: [ { user: a, password: b } ] }");
   peer_connect_with(&here, b.port, &OPTIONS(.user = "a", .password = "b"));
@@ -181,6 +182,17 @@ TEST(what_is_not_permitted_is_told) {
   CHECK(record_is(r, 2, "y", 1));
   CHECK_EQ(LOAD(here.lost) + LOAD(there.lost), 0);
   CHECK_EQ(LOAD(here.subscriptions_refused) + LOAD(there.publications_refused), 0);
+  /* Each of them, however many there are at once. */
+  for (int i = 1; i < 3000; ++i) {
+    snprintf(name, sizeof name, "closed%d", i % 1500);
+    CHECK_OK(peer_publish(&here, name, (uint32_t)i, "x", 1));
+    if (i % 10 == 0) CHECK_OK(there.transport.subscribe(there.transport.context, name));
+  }
+  peer_flush(&here);
+  peer_flush(&there);
+  EVENTUALLY(LOAD(here.publications_refused) == 3000);
+  EVENTUALLY(LOAD(there.subscriptions_refused) == 1 + 150);
+  CHECK_EQ(peer_stats(&here).rejected, 3000);
   broker_delete(&b);
 }
 

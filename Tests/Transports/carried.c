@@ -164,6 +164,45 @@ TEST_OF_BROKER(question_is_refused_without_a_connection, NULL) {
   CHECK_ERROR(transport_reply(&question, "x", 1), STATE);
 }
 
+/* Where nothing can be sent for lack of room, it is told at once, and not when the time is over. */
+TEST(question_that_has_no_room_without_a_connection_is_refused) {
+  SCOPED peer here;
+  told t = {0};
+  peer_begin(&here, free_port(), &OPTIONS(.capacity = 2));
+  CHECK_ERROR(ask(&here, &t, "q", "", 0), TIMEOUT);
+  for (int i = 0; i < 2; ++i) CHECK_OK(peer_publish(&here, "n", 1, "x", 1));
+  CHECK_ERROR(ask(&here, &t, "q", "", MULTICAST_FOREVER), QUEUE_FULL);
+  CHECK_EQ(t.count, 0);
+}
+
+/* ---- Flushing -------------------------------------------------------------------------------- */
+
+typedef struct flushing {
+  peer *p;
+  int result;
+} flushing;
+
+THREAD(flush_late, flushing *f) {
+  f->result = transport_flush(&f->p->transport, 2 * ten_seconds);
+}
+
+/* The other ones have arrived; a later flush knows of none. */
+TEST_OF_BROKER(flush_says_that_a_publication_was_dropped_meanwhile, NULL) {
+  SCOPED peer here;
+  flushing f = {&here, 1};
+  broker_end(b, SIGTERM);
+  peer_begin(&here, b->port, &OPTIONS(.capacity = 3, .overflow = MULTICAST_OVERFLOW_DROP_OLDEST));
+  for (int i = 0; i < 3; ++i) CHECK_OK(peer_publish(&here, "n", 1, "x", 1));
+  pthread_t thread = start_thread(flush_late, &f);
+  pause_ms(A_WHILE_MS);
+  CHECK_OK(peer_publish(&here, "n", 1, "x", 1));
+  broker_start_again(b);
+  join_thread(thread);
+  CHECK_ERROR(f.result, STATE);
+  CHECK_EQ(peer_stats(&here).dropped, 1);
+  peer_flush(&here);
+}
+
 /* It is told at once, and what is asked and answered on the next connection works. */
 TEST(lost_connection_ends_questions) {
   broker b;

@@ -1,8 +1,12 @@
 /* For each library: questions, and what their askers are told. */
 
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
 #include "Harness/asking.h"
 #include "Harness/observers.h"
 
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -411,6 +415,76 @@ TEST(function_that_answers_may_fork) {
   CHECK_EQ(waitpid(child, &end, 0), child);
   CHECK_EQ(end, 0);
   CHECK_OK(transport_answer(&there.transport, "q", NULL, NULL, NULL));
+  peer_release(&here);
+  peer_release(&there);
+  broker_delete(&b);
+}
+
+/* ---- Many at once ---------------------------------------------------------------------------- */
+
+enum { ASKERS = 100 };
+
+/* The questions of all, until the last one has come. */
+typedef struct pending {
+  transport_question all[ASKERS];
+  int count;
+} pending;
+
+static void keep_each(void *context, const transport_question *question, uint32_t event,
+                      const void *payload, size_t size) {
+  pending *p = context;
+  p->all[p->count] = *question;
+  ADD(p->count, 1);
+}
+
+typedef struct asker {
+  peer *p;
+  int result, answers;
+  long sleeps;
+} asker;
+
+static long sleeps_now(void) {
+  struct rusage used;
+  CHECK_EQ(getrusage(RUSAGE_THREAD, &used), 0);
+  return used.ru_nvcsw;
+}
+
+THREAD(ask_once, asker *a) {
+  told t = {.enough = 1};
+  const long before = sleeps_now();
+  a->result = ask(a->p, &t, "q", "x", 2 * ten_seconds);
+  a->sleeps = sleeps_now() - before;
+  a->answers = t.answers;
+}
+
+/* Each answer wakes the one that it is for: to wake all would be to wake each as often as there are
+ * answers. */
+TEST(answer_wakes_its_asker_alone) {
+  static asker askers[ASKERS];
+  static pending kept;
+  pthread_t threads[ASKERS];
+  broker b;
+  peer here, there;
+  long sleeps = 0;
+  start_peers(&b, &here, &there, NULL);
+  CHECK_OK(transport_answer(&there.transport, "q", keep_each, &kept, NULL));
+  peer_flush(&there);
+  for (int i = 0; i < ASKERS; ++i) {
+    askers[i].p = &here;
+    threads[i] = start_thread(ask_once, &askers[i]);
+  }
+  EVENTUALLY(LOAD(kept.count) == ASKERS);
+  for (int i = 0; i < ASKERS; ++i) {
+    CHECK_OK(transport_reply(&kept.all[i], "x", 1));
+    pause_ms(1);
+  }
+  for (int i = 0; i < ASKERS; ++i) {
+    join_thread(threads[i]);
+    CHECK_OK(askers[i].result);
+    CHECK_EQ(askers[i].answers, 1);
+    sleeps += askers[i].sleeps;
+  }
+  CHECK(sleeps < ASKERS * 20);
   peer_release(&here);
   peer_release(&there);
   broker_delete(&b);

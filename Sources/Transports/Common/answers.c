@@ -9,9 +9,11 @@
 static multicast_status replace(client *c, const char *name, answerer **a) {
   known_name *known = names_find(&c->answered, name);
   answerer *old = known == NULL ? NULL : known->answerer;
+  multicast_status status;
   if (c->is_stopping) return MULTICAST_ERROR_INVALID_HANDLE;
   if (*a == NULL && old == NULL) return MULTICAST_ERROR_NOT_FOUND;
-  if (!names_want(&c->answered, name, *a != NULL)) return MULTICAST_ERROR_OUT_OF_MEMORY;
+  status = client_want(c, &c->answered, name, *a != NULL);
+  if (status != MULTICAST_OK) return status;
   if (known == NULL) known = names_find(&c->answered, name);
   known->answerer = *a;
   *a = old;
@@ -21,9 +23,7 @@ static multicast_status replace(client *c, const char *name, answerer **a) {
 
 static multicast_status answer(client *c, const char *name, answerer **a) {
   multicast_status status;
-  if (c == NULL) return MULTICAST_ERROR_INVALID_HANDLE;
   if (name_size(name) == 0) return MULTICAST_ERROR_INVALID_ARGUMENT;
-  if (client_is_in_child(c)) return MULTICAST_ERROR_STATE;
   pthread_mutex_lock(&c->lock);
   status = replace(c, name, a);
   pthread_mutex_unlock(&c->lock);
@@ -44,9 +44,11 @@ multicast_status client_answer(const multicast_transport *transport, const char 
     }
     *a = (answerer){1, function, context, release};
   }
-  c = clients_find_transport(transport);
-  status = answer(c, name, &a);
-  if (c != NULL) client_release(c);
+  status = clients_find_transport(transport, &c);
+  if (c != NULL) {
+    status = answer(c, name, &a);
+    client_release(c);
+  }
   answerer_drop(a); /* the old one, or one that could not be used */
   return status;
 }
@@ -71,12 +73,12 @@ int64_t client_be_asked(client *c, const char *name, uint32_t event, span payloa
 }
 
 multicast_status client_reply(uint64_t transport, origin to, const void *payload, size_t size) {
-  multicast_status status = MULTICAST_ERROR_STATE;
+  multicast_status status;
   client *c;
   if (payload == NULL && size > 0) return MULTICAST_ERROR_INVALID_ARGUMENT;
-  c = clients_find((const void *)(uintptr_t)transport);
-  if (c == NULL) return MULTICAST_ERROR_INVALID_HANDLE;
-  if (!client_is_in_child(c)) status = c->engine->reply(c, to, (span){payload, size});
+  status = clients_find((const void *)(uintptr_t)transport, &c);
+  if (c == NULL) return status;
+  status = c->engine->reply(c, to, (span){payload, size});
   client_release(c);
   return status;
 }

@@ -26,14 +26,14 @@ static bool ask(client *c, const query *q, visitor *visit, void *context,
 
 multicast_status client_ask(const multicast_transport *transport, const query *q, visitor *visit,
                             void *context) {
-  multicast_status status = MULTICAST_ERROR_STATE;
+  multicast_status status;
   client *c;
   if (name_size(q->name) == 0 || (q->payload.at == NULL && q->payload.size > 0) || visit == NULL)
     return MULTICAST_ERROR_INVALID_ARGUMENT;
-  c = clients_find_transport(transport);
-  if (c == NULL) return MULTICAST_ERROR_INVALID_HANDLE;
-  if (!client_is_in_child(c) && !pthread_equal(pthread_self(), c->thread) &&
-      !ask(c, q, visit, context, &status))
+  status = clients_find_transport(transport, &c);
+  if (c == NULL) return status;
+  if (pthread_equal(pthread_self(), c->thread)) status = MULTICAST_ERROR_STATE;
+  else if (!ask(c, q, visit, context, &status))
     return MULTICAST_ERROR_STATE; /* the reference was the parent's */
   client_release(c);
   return status;

@@ -19,20 +19,20 @@ typedef struct carried {
 
 /* Under the lock. NULL: nobody waits for it. */
 static carried *find(const client *c, uint64_t number) {
-  carried *i = (carried *)inquiry_find(c->inquiries, number);
+  carried *i = (carried *)inquiry_find(&c->inquiries, number);
   return i != NULL && i->base.end == MULTICAST_PENDING ? i : NULL;
 }
 
 void carried_end(client *c, uint64_t number, multicast_status why) {
-  inquiry_end(inquiry_find(c->inquiries, number), why);
-  pthread_cond_broadcast(&c->changed);
+  inquiry_end(inquiry_find(&c->inquiries, number), why);
 }
 
 void carried_end_all(client *c) {
   const multicast_status why =
       c->is_stopping ? MULTICAST_ERROR_INVALID_HANDLE : MULTICAST_ERROR_STATE;
-  const inquiry *i;
-  for (i = c->inquiries; i != NULL; i = i->next) carried_end(c, i->number, why);
+  inquiry *i;
+  for (i = inquiry_next(&c->inquiries, NULL); i != NULL; i = inquiry_next(&c->inquiries, i))
+    inquiry_end(i, why);
 }
 
 static told *make_told(span payload) {
@@ -59,7 +59,6 @@ void carried_answered(client *c, uint64_t number, span payload) {
     inquiry_tell(&i->base, t);
     ++i->waiting;
     i->is_answered = true;
-    pthread_cond_broadcast(&c->changed);
     t = NULL;
   }
   pthread_mutex_unlock(&c->lock);
@@ -106,12 +105,13 @@ static multicast_status send_question(client *c, const query *q, uint64_t number
 
 /* ---- Asking ---------------------------------------------------------------------------------- */
 
-/* Under the lock, which it gives up. */
-static multicast_status wait_until_connected(client *c, uint64_t deadline) {
+/* Under the lock, which it gives up. A question that could not be sent then does not wait. */
+static multicast_status wait_until_connected(client *c, const query *q) {
   while (!c->is_connected && !c->is_stopping) {
-    if (c->settings.refuses_offline) return MULTICAST_ERROR_STATE;
-    if (now_ns() >= deadline) return MULTICAST_ERROR_TIMEOUT;
-    client_wait_until(c, deadline);
+    const multicast_status status = client_check(c, q->payload.size);
+    if (status != MULTICAST_OK) return status;
+    if (now_ns() >= q->deadline) return MULTICAST_ERROR_TIMEOUT;
+    client_wait_until(c, q->deadline);
   }
   if (c->is_stopping) return MULTICAST_ERROR_INVALID_HANDLE;
   return c->has_questions ? MULTICAST_OK : MULTICAST_ERROR_STATE;
@@ -127,7 +127,6 @@ static bool subscribe_answers(client *c) {
 static carried *begin(client *c) {
   carried *i = subscribe_answers(c) ? calloc(1, sizeof *i) : NULL;
   if (i == NULL) return NULL;
-  i->base.number = ++c->inquiry_numbers;
   i->base.end = MULTICAST_PENDING;
   inquiry_add(&c->inquiries, &i->base);
   return i;
@@ -136,7 +135,7 @@ static carried *begin(client *c) {
 inquiry *carried_ask(client *c, const query *q, multicast_status *status) {
   carried *i = NULL;
   *status = MULTICAST_ERROR_LIMIT;
-  if (q->payload.size <= c->settings.max_payload) *status = wait_until_connected(c, q->deadline);
+  if (q->payload.size <= c->settings.max_payload) *status = wait_until_connected(c, q);
   if (*status == MULTICAST_OK) {
     i = begin(c);
     if (i == NULL) *status = MULTICAST_ERROR_OUT_OF_MEMORY;
@@ -162,7 +161,7 @@ told *carried_next(client *c, inquiry *base, uint64_t deadline, multicast_status
     if (c->is_stopping) base->end = MULTICAST_ERROR_INVALID_HANDLE;
     else if (now_ns() >= deadline)
       base->end = i->is_answered ? MULTICAST_OK : MULTICAST_ERROR_TIMEOUT;
-    else if (base->first == NULL) client_wait_until(c, deadline);
+    else if (base->first == NULL) client_wait_for_answer(c, base, deadline);
     else break;
   }
   free(i->shown);

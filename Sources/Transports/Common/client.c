@@ -53,6 +53,15 @@ size_t client_write_filter(const client *c, char *address, const names *all, con
                           name);
 }
 
+multicast_status client_want(client *c, names *all, const char *name, bool is_wanted) {
+  const known_name *known = names_find(all, name);
+  const bool is_new = is_wanted && (known == NULL || !known->is_wanted);
+  if (is_new && c->engine->most_names > 0 &&
+      c->names.wanted + c->answered.wanted >= c->engine->most_names)
+    return MULTICAST_ERROR_LIMIT;
+  return names_want(all, name, is_wanted) ? MULTICAST_OK : MULTICAST_ERROR_OUT_OF_MEMORY;
+}
+
 /* ---- Waiting --------------------------------------------------------------------------------- */
 
 bool client_is_stopping(client *c) {
@@ -100,6 +109,11 @@ bool client_wait_until(client *c, uint64_t deadline) {
   return pthread_cond_timedwait(&c->changed, &c->lock, &until) != ETIMEDOUT;
 }
 
+void client_wait_for_answer(client *c, inquiry *i, uint64_t deadline) {
+  const struct timespec until = time_of_ns(deadline);
+  pthread_cond_timedwait(&i->changed, &c->lock, &until);
+}
+
 /* ---- Callers' functions ---------------------------------------------------------------------- */
 
 bool client_go_away(client *c) {
@@ -128,12 +142,21 @@ void client_tell(client *c, uint32_t state, int32_t code, const char *reason) {
   client_come_back(c);
 }
 
+void client_drop_publications(client *c, uint64_t first, uint64_t count) {
+  flushing *f;
+  if (count == 0) return;
+  c->counts.dropped += count;
+  for (f = c->flushing; f != NULL; f = f->next) f->has_lost = f->has_lost || first <= f->ticket;
+  pthread_cond_broadcast(&c->changed); /* one may wait for it */
+}
+
 /* ---- The end --------------------------------------------------------------------------------- */
 
 void client_stop(client *c) {
   pthread_mutex_lock(&c->lock);
   __atomic_store_n(&c->is_stopping, true, __ATOMIC_RELAXED);
   pthread_cond_broadcast(&c->changed);
+  inquiries_wake(&c->inquiries);
   client_wake(c);
   pthread_mutex_unlock(&c->lock);
   /* It may wait for room in the queue. */

@@ -28,6 +28,7 @@ typedef struct engine {
   size_t options_size; /* of the engine's options, which begin with two words: size, flags */
   uint32_t flags;      /* all that there are */
   uint32_t default_payload, largest_payload;
+  size_t most_names; /* that may have observers, or be answered; 0: no limit */
   /* Puts defaults into the options, and the settings out of them. False: they are not valid. */
   bool (*settle)(void *options, settings *s);
   bool (*start)(void); /* once in a process; false: the engine cannot be used */
@@ -56,6 +57,8 @@ typedef struct engine {
   /* On the thread: one connection, to its end. Whether to try again at once. */
   bool (*run)(client *c);
   void (*end)(client *c); /* on the thread, when it ends */
+  /* In the child of a fork, inside of it, whatever the thread was doing. NULL: nothing. */
+  void (*in_child)(client *c);
   void (*free)(client *c); /* what the engine's own client has; also in the child of a fork */
 } engine;
 
@@ -64,6 +67,13 @@ typedef struct counts {
   uint64_t connections, sending, sent, dropped, rejected, refused;
   uint64_t received, ignored, lost;
 } counts;
+
+/* A call that waits until all up to a ticket is over. */
+typedef struct flushing {
+  struct flushing *next;
+  uint64_t ticket;
+  bool has_lost; /* one of them was dropped */
+} flushing;
 
 struct client {
   /* Not changed after the thread has begun. */
@@ -97,8 +107,8 @@ struct client {
   outbox outbox;
   names names;
   names answered; /* names whose questions are answered here; "": the answers that come */
-  inquiry *inquiries; /* what is asked here */
-  uint64_t inquiry_numbers;
+  inquiries inquiries; /* what is asked here */
+  flushing *flushing;
   arrivals arrivals;
   uint64_t arrived_bytes; /* of those, and of those that are delivered now */
   counts counts;
@@ -134,6 +144,8 @@ static inline names *client_changed(client *c) { /* that the broker has to be to
   if (c->names.first_change != NULL) return &c->names;
   return c->answered.first_change != NULL ? &c->answered : NULL;
 }
+/* names_want(), unless there are too many. */
+multicast_status client_want(client *c, names *all, const char *name, bool is_wanted);
 /* The subscription of a name. The size. */
 size_t client_write_filter(const client *c, char *address, const names *all, const char *name);
 
@@ -151,6 +163,8 @@ void client_free_blocks(client *c);
 
 /* Under the lock. Waits for `changed`. False: the time is over. */
 bool client_wait_until(client *c, uint64_t deadline);
+/* The same, for what becomes of a question. */
+void client_wait_for_answer(client *c, inquiry *i, uint64_t deadline);
 
 /* While the thread is away, a release of the transport does not wait for it. False: that has been
  * called already, and no function of a caller may be called any more. */
@@ -161,6 +175,10 @@ void client_come_back(client *c);
  * this is the child: its only thread is this one, and the client and the connection are the
  * parent's. The thread ends. */
 void client_end_in_child(unsigned forks);
+
+/* Under the lock. Counts publications that were accepted and are not sent; the first one has this
+ * ticket. */
+void client_drop_publications(client *c, uint64_t first, uint64_t count);
 
 /* Calls `changed` of the options. */
 void client_tell(client *c, uint32_t state, int32_t code, const char *reason);

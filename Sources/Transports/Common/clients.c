@@ -55,6 +55,14 @@ client *clients_take(const void *context) {
   return c;
 }
 
+void clients_in_child(void) {
+  size_t index;
+  for (index = 1; index <= last_place; ++index) {
+    client *c = places[index].client;
+    if (c != NULL && c->engine->in_child != NULL) c->engine->in_child(c);
+  }
+}
+
 void clients_remove(client *c) { clients_take((void *)(uintptr_t)c->handle); }
 
 client *clients_at(const void *context) {
@@ -66,20 +74,28 @@ client *clients_at(const void *context) {
   return c != NULL && uses == handle >> INDEX_BITS ? c : NULL;
 }
 
-client *clients_find(const void *context) {
+/* In the child of a fork there are no references but those of its own: whoever releases the
+ * transport there frees the client. */
+multicast_status clients_find(const void *context, client **out) {
+  multicast_status status = MULTICAST_ERROR_INVALID_HANDLE;
   client *c;
   process_lock();
   c = clients_at(context);
-  if (c != NULL) client_retain(c);
+  if (c != NULL) status = client_is_in_child(c) ? MULTICAST_ERROR_STATE : MULTICAST_OK;
+  if (status == MULTICAST_OK) client_retain(c);
   process_unlock();
-  return c;
+  *out = status == MULTICAST_OK ? c : NULL;
+  return status;
 }
 
-client *clients_find_transport(const multicast_transport *transport) {
-  client *c = transport == NULL ? NULL : clients_find(transport->context);
-  if (c == NULL || c->publish == transport->publish) return c;
-  client_release(c);
-  return NULL;
+multicast_status clients_find_transport(const multicast_transport *transport, client **out) {
+  multicast_status status = MULTICAST_ERROR_INVALID_HANDLE;
+  *out = NULL;
+  if (transport != NULL) status = clients_find(transport->context, out);
+  if (status != MULTICAST_OK || (*out)->publish == transport->publish) return status;
+  client_release(*out);
+  *out = NULL;
+  return MULTICAST_ERROR_INVALID_HANDLE;
 }
 
 uint64_t deadline_of(uint64_t timeout_ns) {
@@ -87,15 +103,29 @@ uint64_t deadline_of(uint64_t timeout_ns) {
   return timeout_ns < INT64_MAX - now ? now + timeout_ns : INT64_MAX;
 }
 
+/* Under the lock, which `wait` gives up meanwhile. */
+static multicast_status wait_for_flush(client *c, uint64_t deadline,
+                                       multicast_status (*wait)(client *c, uint64_t deadline)) {
+  flushing f = {c->flushing, c->outbox.tickets, false}, **at = &c->flushing;
+  multicast_status status;
+  c->flushing = &f;
+  status = wait(c, deadline);
+  while (*at != &f) at = &(*at)->next;
+  *at = f.next;
+  return status == MULTICAST_OK && f.has_lost ? MULTICAST_ERROR_STATE : status;
+}
+
 multicast_status client_flush(const multicast_transport *transport, uint64_t timeout_ns,
                               multicast_status (*wait)(client *c, uint64_t deadline)) {
-  client *c = clients_find_transport(transport);
-  multicast_status status = MULTICAST_ERROR_STATE;
-  uint64_t deadline = deadline_of(timeout_ns);
-  if (c == NULL) return MULTICAST_ERROR_INVALID_HANDLE;
-  if (!client_is_in_child(c) && !pthread_equal(pthread_self(), c->thread)) {
+  const uint64_t deadline = deadline_of(timeout_ns);
+  client *c;
+  multicast_status status = clients_find_transport(transport, &c);
+  if (c == NULL) return status;
+  if (pthread_equal(pthread_self(), c->thread)) {
+    status = MULTICAST_ERROR_STATE;
+  } else {
     pthread_mutex_lock(&c->lock);
-    status = wait(c, deadline);
+    status = wait_for_flush(c, deadline, wait);
     pthread_mutex_unlock(&c->lock);
   }
   client_release(c);
@@ -104,15 +134,12 @@ multicast_status client_flush(const multicast_transport *transport, uint64_t tim
 
 multicast_status client_get_stats(const multicast_transport *transport, void *out, void *stats,
                                   size_t size, void (*fill)(const client *c, void *stats)) {
-  client *c = clients_find_transport(transport);
-  multicast_status status = MULTICAST_ERROR_STATE;
-  if (c == NULL) return MULTICAST_ERROR_INVALID_HANDLE;
-  if (!client_is_in_child(c)) {
-    pthread_mutex_lock(&c->lock);
-    fill(c, stats);
-    pthread_mutex_unlock(&c->lock);
-    status = struct_write(out, stats, size) ? MULTICAST_OK : MULTICAST_ERROR_INVALID_ARGUMENT;
-  }
+  client *c;
+  const multicast_status status = clients_find_transport(transport, &c);
+  if (c == NULL) return status;
+  pthread_mutex_lock(&c->lock);
+  fill(c, stats);
+  pthread_mutex_unlock(&c->lock);
   client_release(c);
-  return status;
+  return struct_write(out, stats, size) ? MULTICAST_OK : MULTICAST_ERROR_INVALID_ARGUMENT;
 }

@@ -48,12 +48,8 @@ static void *run(void *argument) {
 /* ---- Beginning and end ----------------------------------------------------------------------- */
 
 static client *create(const engine *e, const settings *s) {
-  pthread_condattr_t attributes;
   client *c = calloc(1, e->size);
-  if (c == NULL || pthread_condattr_init(&attributes) != 0) {
-    free(c);
-    return NULL;
-  }
+  if (c == NULL) return NULL;
   c->engine = e;
   c->settings = *s;
   c->settings.release = NULL;
@@ -61,9 +57,7 @@ static client *create(const engine *e, const settings *s) {
   c->wakeup = -1;
   c->fork_count = process_forks();
   pthread_mutex_init(&c->lock, NULL);
-  pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-  pthread_cond_init(&c->changed, &attributes);
-  pthread_condattr_destroy(&attributes);
+  process_make_condition(&c->changed);
   return c;
 }
 
@@ -106,7 +100,7 @@ static multicast_status connect_with(const engine *e, settings *s, const void *o
                                      multicast_transport *out) {
   multicast_status status;
   client *c;
-  if (!process_start(e->start)) return MULTICAST_ERROR_SYSTEM;
+  if (!process_start(e->start, clients_in_child)) return MULTICAST_ERROR_SYSTEM;
   status = settings_complete(s, e->default_payload, e->largest_payload);
   if (status != MULTICAST_OK) return status;
   c = create(e, s);

@@ -97,3 +97,18 @@ void text_free(char *text) {
   if (text != NULL) explicit_bzero(text, strlen(text));
   free(text);
 }
+
+size_t text_fit(const char *text, size_t most) {
+  size_t size = strnlen(text, most + 1);
+  if (size <= most) return size;
+  /* These bytes go on with a character. */
+  for (size = most; size > 0 && ((unsigned char)text[size] & 0xc0) == 0x80; --size) {
+  }
+  return size;
+}
+
+void text_copy(char *to, size_t size, const char *from) {
+  const size_t fits = text_fit(from, size - 1);
+  memcpy(to, from, fits);
+  to[fits] = '\0';
+}

@@ -47,4 +47,9 @@ bool texts_copy(texts *copies, void *options, const size_t *offsets, size_t coun
 void texts_free(texts *copies);
 void text_free(char *text); /* overwrites it, too */
 
+/* How many bytes of a text fit into so many, without a part of a character in UTF-8. */
+size_t text_fit(const char *text, size_t most);
+/* Copies what fits, with a NUL. */
+void text_copy(char *to, size_t size, const char *from);
+
 #endif

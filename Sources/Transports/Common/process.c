@@ -8,22 +8,29 @@ static unsigned fork_count;
 void process_lock(void) { pthread_mutex_lock(&lock); }
 void process_unlock(void) { pthread_mutex_unlock(&lock); }
 
+static pthread_condattr_t monotonic;
+static bool (*start_engine)(void);
+static void (*call_in_child)(void);
+static bool is_ready;
+
 static void in_child(void) {
   ++fork_count;
+  call_in_child();
   process_unlock();
 }
 
-static bool (*start_engine)(void);
-static bool is_ready;
-
 static void start(void) {
-  is_ready = pthread_atfork(process_lock, process_unlock, in_child) == 0 &&
+  is_ready = pthread_condattr_init(&monotonic) == 0 &&
+             pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC) == 0 &&
+             pthread_atfork(process_lock, process_unlock, in_child) == 0 &&
              __atomic_load_n(&start_engine, __ATOMIC_RELAXED)();
 }
 
-bool process_start(bool (*engine)(void)) {
+bool process_start(bool (*engine)(void), void (*in_child_too)(void)) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
-  __atomic_store_n(&start_engine, engine, __ATOMIC_RELAXED); /* several threads store the same */
+  /* Several threads store the same. */
+  __atomic_store_n(&start_engine, engine, __ATOMIC_RELAXED);
+  __atomic_store_n(&call_in_child, in_child_too, __ATOMIC_RELAXED);
   pthread_once(&once, start);
   return is_ready;
 }
@@ -50,6 +57,10 @@ int process_start_thread(pthread_t *thread, void *(*body)(void *), void *argumen
   pthread_sigmask(SIG_SETMASK, &before, NULL);
   pthread_attr_destroy(&attributes);
   return result;
+}
+
+void process_make_condition(pthread_cond_t *condition) {
+  pthread_cond_init(condition, &monotonic);
 }
 
 uint64_t now_ns(void) {

@@ -15,9 +15,9 @@
 static const uint64_t ns_of_second = 1000000000u;
 static const uint64_t ns_of_millisecond = 1000000u;
 
-/* Once in a process: has forks counted, and calls the function, which is always the same. Whether
- * both have succeeded. */
-bool process_start(bool (*engine)(void));
+/* Once in a process: has forks counted, and the second function called in each child, under the lock
+ * below; and calls the first one. They are always the same. Whether all have succeeded. */
+bool process_start(bool (*engine)(void), void (*in_child)(void));
 /* How often this process was forked from another one since then. */
 unsigned process_forks(void);
 
@@ -30,6 +30,9 @@ void process_unlock(void);
 void process_block_signals(sigset_t *before);
 /* Starts a detached thread that takes no signals of the program. Returns an errno. */
 int process_start_thread(pthread_t *thread, void *(*body)(void *), void *argument);
+
+/* Of CLOCK_MONOTONIC. After process_start(). */
+void process_make_condition(pthread_cond_t *condition);
 
 /* CLOCK_MONOTONIC. */
 uint64_t now_ns(void);

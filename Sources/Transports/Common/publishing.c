@@ -2,8 +2,7 @@
 
 #include <stdlib.h>
 
-/* Under the lock. Whether a payload of this size may be appended now. */
-static multicast_status check(const client *c, size_t size) {
+multicast_status client_check(const client *c, size_t size) {
   const settings *s = &c->settings;
   if (c->largest > 0 && size > c->largest) return MULTICAST_ERROR_LIMIT;
   if (c->is_stopping || (s->refuses_offline && !c->is_connected)) return MULTICAST_ERROR_STATE;
@@ -17,10 +16,9 @@ static void append(client *c, publication *p) {
   if (c->outbox.waiting >= c->settings.capacity) {
     publication *oldest = outbox_take(&c->outbox);
     if (oldest->is_question)
-      inquiry_end(inquiry_find(c->inquiries, oldest->number), MULTICAST_ERROR_QUEUE_FULL);
+      inquiry_end(inquiry_find(&c->inquiries, oldest->number), MULTICAST_ERROR_QUEUE_FULL);
+    client_drop_publications(c, oldest->ticket, 1);
     blocks_give(&c->blocks, oldest, oldest->whole);
-    ++c->counts.dropped;
-    pthread_cond_broadcast(&c->changed); /* a flush may wait for it, or its asker */
   }
   outbox_append(&c->outbox, p);
   if (c->may_publish) client_wake(c); /* else it is sent when others were */
@@ -37,7 +35,7 @@ multicast_status client_send(client *c, draft *d) {
   is_small = whole <= BLOCK_SIZE;
   p = is_small ? NULL : publication_write(malloc(whole), d);
   pthread_mutex_lock(&c->lock);
-  if (is_small || p != NULL) status = check(c, d->payload.size);
+  if (is_small || p != NULL) status = client_check(c, d->payload.size);
   if (status == MULTICAST_OK && is_small) {
     p = publication_write(blocks_take(&c->blocks), d);
     if (p == NULL) status = MULTICAST_ERROR_OUT_OF_MEMORY;

@@ -20,24 +20,24 @@ static multicast_status publish(void *context, const char *name, uint32_t event,
   return c->engine->publish(c, name, event, (span){payload, size});
 }
 
-/* False: out of memory. */
-static bool want(client *c, const char *name, bool is_wanted) {
-  bool is_done;
+static multicast_status want(client *c, const char *name, bool is_wanted) {
+  multicast_status status;
   pthread_mutex_lock(&c->lock);
-  is_done = names_want(&c->names, name, is_wanted);
+  status = client_want(c, &c->names, name, is_wanted);
   client_wake(c);
   pthread_mutex_unlock(&c->lock);
-  return is_done;
+  return status;
 }
 
 static multicast_status subscribe(void *context, const char *name) {
   client *c = clients_at(context);
+  multicast_status status;
   if (c == NULL) return MULTICAST_ERROR_INVALID_HANDLE;
   if (client_is_in_child(c)) return MULTICAST_ERROR_STATE;
   if (name_size(name) == 0) return MULTICAST_ERROR_INVALID_ARGUMENT;
-  if (!want(c, name, true)) return MULTICAST_ERROR_OUT_OF_MEMORY;
-  if (c->engine->observed != NULL) c->engine->observed(c, name);
-  return MULTICAST_OK;
+  status = want(c, name, true);
+  if (status == MULTICAST_OK && c->engine->observed != NULL) c->engine->observed(c, name);
+  return status;
 }
 
 static void unsubscribe(void *context, const char *name) {

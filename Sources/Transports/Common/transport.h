@@ -21,12 +21,15 @@ multicast_transport client_transport(client *c);
 
 /* `publish` of an engine whose thread sends: appends to the outbox. */
 multicast_status client_publish(client *c, const char *name, uint32_t event, span payload);
-/* The same with a draft that lacks only its header. */
+/* Under the lock. Whether a payload of this size may be appended to the outbox now. */
+multicast_status client_check(const client *c, size_t size);
+/* Publishes a draft that lacks only its header. */
 multicast_status client_send(client *c, draft *d);
 
 /* ---- All clients, by the contexts of their transports: clients.c ----------------------------- */
 
 bool clients_add(client *c); /* false: there are too many */
+void clients_in_child(void); /* of a fork, inside of it */
 void clients_remove(client *c);
 /* Finds one and removes it; NULL: there is none. So several threads may try that at once. */
 client *clients_take(const void *context);
@@ -34,10 +37,10 @@ client *clients_take(const void *context);
  * and is removed after. NULL: there is none. */
 client *clients_at(const void *context);
 
-/* That of a context, with a reference for the caller; NULL: there is none. */
-client *clients_find(const void *context);
+/* That of a context, with a reference for the caller; NULL: the status says why. */
+multicast_status clients_find(const void *context, client **out);
 /* That of a transport of this library. Another library, or the program, may have made it. */
-client *clients_find_transport(const multicast_transport *transport);
+multicast_status clients_find_transport(const multicast_transport *transport, client **out);
 
 uint64_t deadline_of(uint64_t timeout_ns); /* in the time of now_ns() */
 

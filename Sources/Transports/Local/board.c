@@ -18,7 +18,7 @@
 #endif
 
 /* Another layout has another number. */
-static const uint64_t magic = 0x326c61636f6c636du; /* "mclocal2" */
+static const uint64_t magic = 0x336c61636f6c636du; /* "mclocal3" */
 
 enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL };
 

@@ -27,6 +27,12 @@ static inline void places_remove(places *all, unsigned place) {
 static inline bool places_are_none(const places *all) {
   return (all->words[0] | all->words[1]) == 0;
 }
+static inline places places_with(const places *all, const places *others) {
+  return (places){{all->words[0] | others->words[0], all->words[1] | others->words[1]}};
+}
+static inline places places_without(const places *all, const places *others) {
+  return (places){{all->words[0] & ~others->words[0], all->words[1] & ~others->words[1]}};
+}
 /* Calls for each place in a set. */
 #define FOR_PLACES(place, all) \
   for (unsigned word_ = 0; word_ < PLACE_WORDS; ++word_) \
@@ -39,6 +45,7 @@ typedef struct slot {
   _Alignas(64) uint64_t tail; /* so far the peer's ring was read */
   uint64_t begin;             /* before this there is nothing that the peer has to read */
   uint64_t dropped[2];        /* of what was for the peer, so much was before `counted` */
+  uint64_t known; /* publications before this are for the peer whatever their names */
 } slot;
 
 /* Positions count bytes from the beginning of the ring's life. What several peers look at often is

@@ -80,18 +80,31 @@ static void free_client(client *base) {
   close_file(c->memory_file);
   close_file(c->poller);
   memory_close(&c->memory);
-  free(c->payload);
+  /* In the child of a fork the thread may have been replacing it, or an observer have it. */
+  if (!client_is_in_child(base)) free(c->payload);
   texts_free(&c->texts);
+}
+
+/* A child that had the sockets would hold up the others when this process is killed: they would not
+ * notice, and who comes would wait for it. */
+static void leave_in_child(client *base) {
+  local_client *c = (local_client *)base;
+  int place;
+  close_file(__atomic_exchange_n(&c->group.listener, -1, __ATOMIC_RELAXED));
+  for (place = 0; place < PEERS_MAX; ++place)
+    close_file(__atomic_exchange_n(&c->sockets[place], -1, __ATOMIC_RELAXED));
 }
 
 static multicast_status prepare(client *base, const void *options) {
   local_client *c = (local_client *)base;
+  int place;
   c->options = *(const multicast_local_options *)options;
   c->memory_file = c->poller = c->group.folder = c->group.listener = -1;
+  for (place = 0; place < PEERS_MAX; ++place) c->sockets[place] = -1;
   if (!texts_copy(&c->texts, &c->options, option_texts, TEXTS))
     return MULTICAST_ERROR_OUT_OF_MEMORY;
-  if (strlen(c->options.name) > NAME_SHOWN) /* in `texts` */
-    ((char *)(uintptr_t)c->options.name)[NAME_SHOWN] = '\0';
+  /* In `texts`. */
+  ((char *)(uintptr_t)c->options.name)[text_fit(c->options.name, NAME_SHOWN)] = '\0';
   c->memory_file = memory_create(&c->memory, c->options.ring_bytes);
   if (c->memory_file == -ENOMEM) return MULTICAST_ERROR_OUT_OF_MEMORY;
   c->poller = epoll_create1(EPOLL_CLOEXEC);
@@ -103,6 +116,7 @@ static const engine local = {.thread_name = "multicast-local",
                              .size = sizeof(local_client),
                              .default_payload = PAYLOAD_MAX,
                              .largest_payload = PAYLOAD_MAX,
+                             .most_names = NAMES_MAX,
                              .settle = settle,
                              .start = start,
                              .prepare = prepare,
@@ -116,6 +130,7 @@ static const engine local = {.thread_name = "multicast-local",
                              .observed = local_give_kept,
                              .run = session_run,
                              .end = session_end,
+                             .in_child = leave_in_child,
                              .free = free_client};
 
 multicast_status multicast_local_connect(const multicast_local_options *options,
@@ -127,11 +142,11 @@ multicast_status multicast_local_connect(const multicast_local_options *options,
 /* ---- Waiting --------------------------------------------------------------------------------- */
 
 /* Under the lock. Whether a peer has heeded all changes up to this one, and read all before this
- * position. */
+ * position. One whose connection has ended may be there nevertheless, and be reached again. */
 static bool is_up_to_date(local_client *c, peer *p, uint64_t change, uint64_t position) {
   ring_look(c, p);
-  return p->is_over || (p->is_known && p->confirmed >= change &&
-                        (p->tail >= position || p->tail >= p->last));
+  return !p->is_over && p->is_known && p->confirmed >= change &&
+         (p->tail >= position || p->tail >= p->last);
 }
 
 static bool is_flushed(local_client *c, uint64_t change, uint64_t position) {
@@ -145,7 +160,8 @@ static multicast_status wait_until_flushed(client *base, uint64_t deadline) {
   const uint64_t change = client_changes(&c->base), position = c->head;
   multicast_status status = MULTICAST_OK;
   ring_wait(c, true);
-  while (status == MULTICAST_OK && !is_flushed(c, change, position)) {
+  /* First whether it stops: then it leaves its peers. */
+  while (status == MULTICAST_OK && (base->is_stopping || !is_flushed(c, change, position))) {
     const uint64_t now = now_ns(), soon = now + ns_of_millisecond;
     if (base->is_stopping) status = MULTICAST_ERROR_INVALID_HANDLE;
     else if (now >= deadline) status = MULTICAST_ERROR_TIMEOUT;

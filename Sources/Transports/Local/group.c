@@ -39,32 +39,62 @@ static bool fail(trouble *why, const char *reason) {
 
 /* ---- The folder ------------------------------------------------------------------------------ */
 
+/* What is made has the rights that the umask of the process leaves. That may be none, also for this
+ * user. False: it is not this user's alone. A socket is in a folder that is. */
+static bool allow_user(int parent, const char *name, mode_t mode) {
+  struct stat status;
+  return fstatat(parent, name, &status, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISLNK(status.st_mode) &&
+         status.st_uid == geteuid() && (S_ISSOCK(status.st_mode) || (status.st_mode & 077) == 0) &&
+         fchmodat(parent, name, mode, 0) == 0;
+}
+
+/* Opens a file or a folder of this user, although a process has made it that had such an umask. */
+static int open_own(int parent, const char *name, int flags, mode_t mode) {
+  int file = openat(parent, name, flags | O_NOFOLLOW | O_CLOEXEC, mode);
+  if (file < 0 && errno == EACCES && allow_user(parent, name, mode))
+    file = openat(parent, name, flags | O_NOFOLLOW | O_CLOEXEC, mode);
+  return file;
+}
+
 /* Opens a folder that only this user can use, and makes it first. Negative: it is none. */
 static int open_folder(int parent, const char *name) {
   struct stat status;
   int folder;
   if (mkdirat(parent, name, 0700) != 0 && errno != EEXIST) return -1;
-  folder = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  folder = open_own(parent, name, O_RDONLY | O_DIRECTORY, 0700);
   if (folder < 0) return -1;
   if (fstat(folder, &status) == 0) {
-    if (status.st_uid == geteuid() && (status.st_mode & 077) == 0) return folder;
+    /* One that can be read, but not used, is of a process that has such an umask. */
+    if (status.st_uid == geteuid() && (status.st_mode & 077) == 0 &&
+        ((status.st_mode & 0700) == 0700 || fchmod(folder, 0700) == 0))
+      return folder;
     errno = EPERM;
   }
   close(folder);
   return -1;
 }
 
+/* Opens a folder for folders of this user: it has to be this user's. Negative: it is not there. */
+static int open_runtime(const char *path) {
+  const int folder = path == NULL || path[0] != '/'
+                         ? -1
+                         : open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  struct stat status;
+  if (folder < 0 || (fstat(folder, &status) == 0 && status.st_uid == geteuid())) return folder;
+  close(folder);
+  return -1;
+}
+
 /* The folder of all groups. */
 static int open_directory(const char *directory) {
-  const char *runtime = getenv("XDG_RUNTIME_DIR");
   char path[64];
   int folder, parent;
   if (directory != NULL) return open_folder(AT_FDCWD, directory);
-  if (runtime == NULL || runtime[0] != '/') {
+  parent = open_runtime(getenv("XDG_RUNTIME_DIR"));
+  if (parent < 0) {
     snprintf(path, sizeof path, "/run/user/%u", (unsigned)geteuid());
-    runtime = path;
+    parent = open_runtime(path);
   }
-  parent = open(runtime, O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (parent >= 0) {
     folder = open_folder(parent, "multicast");
     close(parent);
@@ -85,7 +115,7 @@ static int open_group(const char *directory, const char *name) {
  * the folder was removed. */
 static int lock(int folder, int most) {
   struct stat status;
-  int file = openat(folder, lock_file, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600), tries;
+  int file = open_own(folder, lock_file, O_RDWR | O_CREAT, 0600), tries;
   if (file < 0) return -1;
   for (tries = 0; flock(file, LOCK_EX | LOCK_NB) != 0; ++tries) {
     if (tries == most || (errno != EWOULDBLOCK && errno != EINTR)) {
@@ -126,6 +156,7 @@ static int connect_to(int folder, const char *file) {
   int s = open_socket(), tries = 0, error;
   if (s < 0) return -1;
   while (connect(s, (const struct sockaddr *)&address, sizeof address) != 0) {
+    if (errno == EACCES && tries++ == 0 && allow_user(folder, file, 0700)) continue;
     /* So many wait to be accepted: its thread is in an observer. */
     if ((errno != EAGAIN && errno != EINTR) || tries++ == TRIES) {
       error = errno;
@@ -138,13 +169,26 @@ static int connect_to(int folder, const char *file) {
   return s;
 }
 
+/* The child of a fork closes what it finds here: so that is removed before it is closed. */
+static void note_listener(group *g, int socket) {
+  __atomic_store_n(&g->listener, socket, __ATOMIC_RELAXED);
+}
+
+static void stop_listening(group *g) {
+  const int listener = g->listener;
+  if (listener < 0) return;
+  unlinkat(g->folder, g->file, 0);
+  note_listener(g, -1);
+  close(listener);
+}
+
 static bool begin_listening(group *g) {
   struct sockaddr_un address;
   uint64_t random = 0;
   if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random) return false;
   snprintf(g->file, sizeof g->file, "%d-%016llx", (int)getpid(), (unsigned long long)random);
   address = address_of(g->folder, g->file);
-  g->listener = open_socket();
+  note_listener(g, open_socket());
   return g->listener >= 0 &&
          bind(g->listener, (const struct sockaddr *)&address, sizeof address) == 0 &&
          listen(g->listener, BACKLOG) == 0;
@@ -201,12 +245,9 @@ static bool meet(const group *g, const char *file, int pid, void *context) {
 }
 
 static void close_all(group *g) {
-  if (g->listener >= 0) {
-    unlinkat(g->folder, g->file, 0);
-    close(g->listener);
-  }
+  stop_listening(g);
   if (g->folder >= 0) close(g->folder);
-  g->folder = g->listener = -1;
+  g->folder = -1;
 }
 
 bool group_enter(group *g, const char *directory, const char *name,
@@ -215,7 +256,6 @@ bool group_enter(group *g, const char *directory, const char *name,
   meeting m = {met, context};
   int file, tries = 0;
   bool is_in;
-  g->listener = -1;
   do {
     g->folder = open_group(directory, name);
     if (g->folder < 0) return fail(why, "the folder of the group cannot be used");
@@ -267,9 +307,7 @@ static bool is_left_behind(const group *g, const char *file, int pid, void *cont
 void group_leave(group *g, const char *directory, const char *name) {
   int file, parent;
   if (g->folder < 0) return;
-  unlinkat(g->folder, g->file, 0);
-  close(g->listener);
-  g->listener = -1;
+  stop_listening(g);
   file = lock(g->folder, TRIES);
   /* Until somebody listens: the folder is for that one then. */
   if (file >= 0 && for_others(g, is_left_behind, NULL)) {

@@ -34,16 +34,24 @@ bool peer_watch(const local_client *c, peer *p) {
   return true;
 }
 
-/* A child of a fork may have it, too: closing it here would end neither the watching nor the
- * connection. */
+/* A process made without the handlers of forks may have it, too: closing it here would end neither
+ * the watching nor the connection. */
 static void close_socket(const local_client *c, int socket) {
   epoll_ctl(c->poller, EPOLL_CTL_DEL, socket, NULL);
   shutdown(socket, SHUT_RDWR);
   close(socket);
 }
 
-/* Under the lock. The own ring begins for it where it ends now. */
+/* The child of a fork closes what it finds here: so that is removed before it is closed. */
+static void note_socket(local_client *c, const peer *p, int socket) {
+  __atomic_store_n(&c->sockets[p->place], socket, __ATOMIC_RELAXED);
+}
+
+/* Under the lock. The own ring begins for it where it ends now. What is published before it has
+ * told its names is for it, if it was there before: it may be in an observer for long. One that
+ * comes later can wait, by a flush, until this one knows its names. */
 static bool take_place(local_client *c, peer *p) {
+  const bool is_unknown = p->file[0] != '\0';
   slot *s;
   while (p->place < PEERS_MAX && c->at[p->place] != NULL) ++p->place;
   if (p->place == PEERS_MAX) return false;
@@ -53,6 +61,9 @@ static bool take_place(local_client *c, peer *p) {
   __atomic_store_n(&s->begin, c->head, __ATOMIC_RELEASE); /* order: shown */
   __atomic_store_n(&s->dropped[0], 0, __ATOMIC_RELAXED);
   __atomic_store_n(&s->dropped[1], 0, __ATOMIC_RELAXED);
+  __atomic_store_n(&s->known, is_unknown ? UINT64_MAX : c->head, __ATOMIC_RELAXED);
+  if (is_unknown) places_add(&c->unknown, p->place);
+  note_socket(c, p, p->socket);
   c->at[p->place] = p;
   p->next = c->peers;
   c->peers = p;
@@ -67,6 +78,7 @@ peer *peer_add(local_client *c, int socket, const char *file) {
     strcpy(p->file, file);
     p->untold = c->first_topic;
     p->owes_sync = true;
+    p->known_from = UINT64_MAX;
     p->added_at = now_ns();
     if (is_of_user(socket, &p->pid) && peer_watch(c, p)) {
       pthread_mutex_lock(&c->base.lock);
@@ -80,12 +92,31 @@ peer *peer_add(local_client *c, int socket, const char *file) {
   return NULL;
 }
 
-/* Under the lock. Nothing is for it any more. */
-static void leave_topics(const names *all, const peer *p) {
-  known_name *name;
-  for (name = names_next(all, NULL); name != NULL; name = names_next(all, name)) {
+bool peer_reconnect(local_client *c, peer *p) {
+  const int socket = group_reach(&c->group, p->file);
+  if (socket < 0) return false;
+  note_socket(c, p, -1);
+  close_socket(c, p->socket);
+  pthread_mutex_lock(&c->base.lock);
+  p->socket = socket;
+  p->is_over = false;
+  pthread_mutex_unlock(&c->base.lock);
+  note_socket(c, p, socket);
+  p->watched = 0;
+  p->has_ended = p->has_hello = false;
+  return true;
+}
+
+/* Under the lock. Nothing is for it any more, or, if it is only known now, its names are. */
+static void leave_topics(names *all, const peer *p, bool is_gone) {
+  known_name *name, *next;
+  for (name = names_next(all, NULL); name != NULL; name = next) {
     topic *t = name->subscription;
-    if (t != NULL) places_remove(&t->wanted_by, p->place);
+    next = names_next(all, name);
+    if (t == NULL) continue;
+    places_remove(&t->offered_to, p->place);
+    if (is_gone) places_remove(&t->wanted_by, p->place);
+    topic_drop(all, t);
   }
 }
 
@@ -95,10 +126,12 @@ void peer_remove(local_client *c, peer *p) {
   while (*place != p) place = &(*place)->next;
   *place = p->next;
   c->at[p->place] = NULL;
-  leave_topics(&c->base.names, p);
-  leave_topics(&c->base.answered, p);
+  places_remove(&c->unknown, p->place);
+  leave_topics(&c->base.names, p, true);
+  leave_topics(&c->base.answered, p, true);
   pthread_cond_broadcast(&c->base.changed); /* a flush may wait for it */
   pthread_mutex_unlock(&c->base.lock);
+  note_socket(c, p, -1);
   close_socket(c, p->socket);
   memory_close(&p->memory);
   free(p);
@@ -106,17 +139,25 @@ void peer_remove(local_client *c, peer *p) {
 
 /* ---- What it is told ------------------------------------------------------------------------- */
 
-/* To the end of the list. Who has yet to be told of it is told later. */
-static void list_last(local_client *c, topic *t) {
+/* Who has yet to be told of it is not. */
+static void unlist(local_client *c, topic *t) {
   peer *p;
   for (p = c->peers; p != NULL; p = p->next) {
     if (p->untold == t) p->untold = t->next;
   }
-  if (t->is_listed) {
-    *(t->previous == NULL ? &c->first_topic : &t->previous->next) = t->next;
-    *(t->next == NULL ? &c->last_topic : &t->next->previous) = t->previous;
-  }
+  *(t->previous == NULL ? &c->first_topic : &t->previous->next) = t->next;
+  *(t->next == NULL ? &c->last_topic : &t->next->previous) = t->previous;
+  t->is_listed = false;
+  --c->listed;
+}
+
+/* To the end of the list. Who has yet to be told of it is told later. */
+static void list_last(local_client *c, topic *t) {
+  peer *p;
+  if (t->is_listed) unlist(c, t);
   t->is_listed = true;
+  ++c->listed;
+  t->listing = ++c->listings;
   t->previous = c->last_topic;
   t->next = NULL;
   *(c->last_topic == NULL ? &c->first_topic : &c->last_topic->next) = t;
@@ -142,6 +183,17 @@ static void note_names(local_client *c, names *all) {
   }
 }
 
+/* The first listing that a peer has yet to be told of. One that has not said hello was told of
+ * nothing. */
+static uint64_t first_untold(const local_client *c) {
+  uint64_t first = UINT64_MAX;
+  const peer *p;
+  for (p = c->peers; p != NULL; p = p->next) {
+    if (p->is_met && p->untold != NULL && p->untold->listing < first) first = p->untold->listing;
+  }
+  return first;
+}
+
 void peers_note_names(local_client *c) {
   pthread_mutex_lock(&c->base.lock);
   c->is_short = false;
@@ -149,6 +201,23 @@ void peers_note_names(local_client *c) {
   note_names(c, &c->base.answered);
   if (!c->is_short) c->told = client_changes(&c->base);
   pthread_mutex_unlock(&c->base.lock);
+}
+
+/* Who comes later need not be told that a name has no observers. To clear the list
+ * takes a step for each topic: so it is done after as many changes as there were topics left. */
+void peers_forget_names(local_client *c) {
+  const uint64_t first = first_untold(c);
+  topic *t, *next;
+  if (c->listings < c->clear_at) return;
+  pthread_mutex_lock(&c->base.lock);
+  for (t = c->first_topic; t != NULL && t->listing < first; t = next) {
+    next = t->next;
+    if (t->name->is_wanted || t->name->is_changed) continue;
+    unlist(c, t);
+    topic_drop(t->is_of_questions ? &c->base.answered : &c->base.names, t);
+  }
+  pthread_mutex_unlock(&c->base.lock);
+  c->clear_at = c->listings + c->listed + 1;
 }
 
 /* Whether the socket has taken it. If it has not since the connection has ended, that is heard. */
@@ -182,6 +251,7 @@ static bool tell(local_client *c, peer *p) {
     if (!say_name(c, p)) return false;
   }
   if (p->owes_sync && !say(p, MESSAGE_SYNC, 0, c->told, NULL, -1)) return false;
+  if (p->synced == 0) p->synced = c->listings + 1;
   p->owes_sync = false;
   if (p->owes_done && !say(p, MESSAGE_DONE, 0, p->done, NULL, -1)) return false;
   p->owes_done = false;
@@ -207,6 +277,7 @@ static void copy_name(char *to, const char *name) {
 static bool heed_hello(local_client *c, peer *p, const message *m, int file) {
   memory its = {NULL, NULL, 0};
   const int error = p->is_met ? EINVAL : memory_open(&its, file);
+  p->is_heard = true;
   if (error != 0) {
     p->has_ended = true; /* if it is right, and this process lacks something, they meet again */
     return error != EINVAL;
@@ -228,67 +299,113 @@ static bool heed_hello(local_client *c, peer *p, const message *m, int file) {
 
 /* Under the lock. Gives what is kept to a peer: all that is published later is for it, too. False:
  * no room. */
-static bool give_kept(local_client *c, topic *t, const peer *p) {
+static bool give_kept(local_client *c, const topic *t, const peer *p) {
   places only = {{0, 0}};
-  const value *v;
   if (!ring_make_room(c, topic_kept(t), c->options.overflow == MULTICAST_OVERFLOW_DROP_OLDEST))
     return false;
   places_add(&only, p->place);
-  for (v = t->values; v != NULL; v = v->next) {
-    const letter l = {
-        .name = t->name->text, .event = v->event, .payload = {v->payload, v->size}};
-    ring_write(c, &l, &only);
-  }
+  ring_write_kept(c, t, &only);
   ring_show(c, &only);
   return true;
 }
 
+/* Under the lock. A name that it wants; one that is unknown gets what is kept when it has told all
+ * names, since it does not read before. */
+static bool want(local_client *c, peer *p, names *all, const char *text) {
+  topic *t = topic_make(all, text);
+  if (t == NULL) return false;
+  /* Also if it was wanted before: that its last observer had gone may not have been told. */
+  p->names += !places_have(&t->wanted_by, p->place);
+  places_remove(&t->wanted_by, p->place);
+  if (places_have(&c->unknown, p->place) || give_kept(c, t, p)) {
+    places_add(&t->wanted_by, p->place);
+    return true;
+  }
+  --p->names;
+  topic_drop(all, t);
+  return false;
+}
+
+/* Under the lock. */
+static void unwant(peer *p, names *all, const char *text) {
+  topic *t = topic_find(all, text);
+  if (t == NULL) return;
+  p->names -= places_have(&t->wanted_by, p->place);
+  places_remove(&t->wanted_by, p->place);
+  topic_drop(all, t);
+}
+
 /* False: no room or no memory now. */
-static bool heed_name(local_client *c, const peer *p, const message *m) {
-  const bool is_wanted = m->kind == MESSAGE_WANT;
+static bool heed_name(local_client *c, peer *p, const message *m) {
   names *all = m->place == 1 ? &c->base.answered : &c->base.names;
   bool is_heeded = true;
-  topic *t;
   pthread_mutex_lock(&c->base.lock);
-  t = is_wanted ? topic_make(all, m->text) : topic_find(all, m->text);
-  /* Also if it was wanted before: that its last observer had gone may not have been told. */
-  if (t != NULL) places_remove(&t->wanted_by, p->place);
-  if (is_wanted) {
-    is_heeded = t != NULL && give_kept(c, t, p);
-    if (is_heeded) places_add(&t->wanted_by, p->place);
-  }
+  p->has_tail = true;
+  if (m->kind == MESSAGE_WANT) is_heeded = want(c, p, all, m->text);
+  else unwant(p, all, m->text);
   pthread_mutex_unlock(&c->base.lock);
   return is_heeded;
 }
 
-static void heed_number(local_client *c, peer *p, const message *m) {
+/* Under the lock. It has told its names: from now on only these are for it. False: no room now for
+ * what is kept of them. */
+static bool get_to_know(local_client *c, peer *p) {
+  const known_name *name = names_next(&c->base.names, NULL);
+  if (!places_have(&c->unknown, p->place)) {
+    p->is_known = true;
+    return true;
+  }
+  for (; name != NULL; name = names_next(&c->base.names, name)) {
+    topic *t = name->subscription;
+    if (t == NULL || !places_have(&t->wanted_by, p->place) ||
+        places_have(&t->offered_to, p->place))
+      continue;
+    if (!give_kept(c, t, p)) return false;
+    places_add(&t->offered_to, p->place);
+  }
+  leave_topics(&c->base.names, p, false);
+  places_remove(&c->unknown, p->place);
+  /* Before the head of what is written later: see was_unknown() in reader.c. */
+  __atomic_store_n(&c->memory.board->slots[p->place].known, c->head, __ATOMIC_RELAXED);
+  p->is_known = true;
+  return true;
+}
+
+/* False: no room now. */
+static bool heed_number(local_client *c, peer *p, const message *m) {
+  bool is_heeded = true;
   pthread_mutex_lock(&c->base.lock);
-  if (m->kind == MESSAGE_SYNC) p->is_known = true;
+  p->has_tail = true;
+  if (m->kind == MESSAGE_SYNC) is_heeded = get_to_know(c, p);
   else p->confirmed = m->number;
   pthread_cond_broadcast(&c->base.changed);
   pthread_mutex_unlock(&c->base.lock);
-  if (m->kind != MESSAGE_SYNC) return;
+  if (m->kind != MESSAGE_SYNC || !is_heeded) return is_heeded;
   p->owes_done = true;
   p->done = m->number;
+  return true;
+}
+
+/* Heeds a message about names. False: not now. */
+static bool heed_names(local_client *c, peer *p, const message *m) {
+  return m->kind == MESSAGE_WANT || m->kind == MESSAGE_UNWANT ? heed_name(c, p, m)
+                                                              : heed_number(c, p, m);
 }
 
 /* False: it breaks the rules. */
 static bool heed(local_client *c, peer *p, const message *m, int file) {
   if (m->kind == MESSAGE_HELLO) return heed_hello(c, p, m, file);
   if (!p->is_met) return false;
-  if (m->kind == MESSAGE_WANT || m->kind == MESSAGE_UNWANT) {
-    p->is_held = !heed_name(c, p, m);
-    if (p->is_held) p->held = *m;
-  } else if (m->kind != MESSAGE_WAKE) {
-    heed_number(c, p, m);
-  }
-  return true;
+  if (m->kind == MESSAGE_WAKE) return true;
+  p->is_held = !heed_names(c, p, m);
+  if (p->is_held) p->held = *m;
+  return p->names <= 2 * NAMES_MAX; /* what is not wanted any more may be told later */
 }
 
 bool peer_hear(local_client *c, peer *p) {
   message m;
   int count, file;
-  if (p->is_held) p->is_held = !heed_name(c, p, &p->held);
+  if (p->is_held) p->is_held = !heed_names(c, p, &p->held);
   for (count = 0; count < AT_ONCE_MAX && !p->is_held; ++count) {
     const receipt what = message_receive(p->socket, &m, &file);
     bool is_right = what == RECEIPT_MESSAGE;

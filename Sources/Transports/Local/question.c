@@ -19,6 +19,9 @@ typedef struct asked {
 typedef struct peer_inquiry {
   inquiry base;
   places awaited; /* these have yet to answer */
+  places unknown; /* these had yet to say whether they answer the name: what they do not answer is
+                   * not told */
+  bool was_told;
   unsigned count;
   asked peers[];
 } peer_inquiry;
@@ -32,7 +35,13 @@ static told *settle(peer_inquiry *i, unsigned place, multicast_status status) {
   while (a->place != place || !places_have(&i->awaited, place)) ++a;
   places_remove(&i->awaited, place);
   a->told.status = status;
-  inquiry_tell(&i->base, &a->told);
+  if (status == MULTICAST_OK || status == MULTICAST_ERROR_OUT_OF_MEMORY ||
+      !places_have(&i->unknown, place)) {
+    i->was_told = true;
+    inquiry_tell(&i->base, &a->told);
+  } else {
+    pthread_cond_signal(&i->base.changed); /* it may have been the last one */
+  }
   return &a->told;
 }
 
@@ -41,30 +50,30 @@ void question_answered(local_client *c, const peer *p, uint64_t number, multicas
                        span payload) {
   peer_inquiry *i;
   pthread_mutex_lock(&c->base.lock);
-  i = (peer_inquiry *)inquiry_find(c->base.inquiries, number);
+  i = (peer_inquiry *)inquiry_find(&c->base.inquiries, number);
   if (i == NULL || !places_have(&i->awaited, p->place)) {
     ++c->late;
   } else {
     told *a = settle(i, p->place, status);
+    memcpy((char *)(uintptr_t)a->peer, p->name, sizeof p->name); /* it may not have had one before */
     if (status == MULTICAST_OK && payload.size > 0) {
       a->payload = c->payload; /* it is where `payload` is */
       a->size = payload.size;
       c->payload = NULL;
       c->payload_size = 0;
     }
-    pthread_cond_broadcast(&c->base.changed);
   }
   pthread_mutex_unlock(&c->base.lock);
 }
 
 void questions_end(local_client *c, const peer *p) {
+  const inquiries *all = &c->base.inquiries;
   inquiry *i;
   pthread_mutex_lock(&c->base.lock);
-  for (i = c->base.inquiries; i != NULL; i = i->next) {
+  for (i = inquiry_next(all, NULL); i != NULL; i = inquiry_next(all, i)) {
     peer_inquiry *own = (peer_inquiry *)i;
     if (places_have(&own->awaited, p->place)) settle(own, p->place, MULTICAST_ERROR_NOT_FOUND);
   }
-  pthread_cond_broadcast(&c->base.changed);
   pthread_mutex_unlock(&c->base.lock);
 }
 
@@ -75,8 +84,8 @@ static inquiry *begin(local_client *c, const places *peers) {
   const int count = __builtin_popcountll(peers->words[0]) + __builtin_popcountll(peers->words[1]);
   peer_inquiry *i = calloc(1, sizeof *i + (size_t)count * sizeof i->peers[0]);
   if (i == NULL) return NULL;
-  i->base.number = ++c->base.inquiry_numbers;
   i->awaited = *peers;
+  i->unknown = c->unknown;
   FOR_PLACES(place, peers) {
     const peer *p = c->at[place];
     asked *a = &i->peers[i->count++];
@@ -95,28 +104,30 @@ void question_forget(client *c, inquiry *base) {
   free(i);
 }
 
-/* Under the lock. Those that answer, but for those that have ended: of these nobody tells. */
-static places who_answers(const local_client *c, const topic *t) {
-  places all = t->wanted_by;
-  FOR_PLACES(place, &t->wanted_by) {
-    if (c->at[place]->is_over) places_remove(&all, (unsigned)place);
+/* Under the lock. Those that answer, and those that have yet to say so, but for those that have
+ * ended: of these nobody tells. */
+static places who_answers(const local_client *c, const char *name) {
+  const topic *t = topic_find(&c->base.answered, name);
+  const places all = t == NULL ? c->unknown : places_with(&c->unknown, &t->wanted_by);
+  places there = all;
+  FOR_PLACES(place, &all) {
+    if (c->at[place]->is_over) places_remove(&there, (unsigned)place);
   }
-  return all;
+  return there;
 }
 
 /* Under the lock, which it may give up. */
 static multicast_status send_question(local_client *c, letter *l, uint64_t deadline,
                                       inquiry **out) {
-  const topic *t = topic_find(&c->base.answered, l->name);
+  places peers = who_answers(c, l->name);
   multicast_status status;
-  places peers;
   if (c->base.is_stopping) return MULTICAST_ERROR_INVALID_HANDLE;
   if (l->payload.size > c->options.max_payload) return MULTICAST_ERROR_LIMIT;
-  if (t == NULL || places_are_none(&t->wanted_by)) return MULTICAST_ERROR_NOT_FOUND;
+  if (places_are_none(&peers)) return MULTICAST_ERROR_NOT_FOUND;
   status = ring_get_room(c, letter_size(l), deadline);
-  if (c->base.is_stopping) return MULTICAST_ERROR_INVALID_HANDLE; /* topics may be freed then */
+  if (c->base.is_stopping) return MULTICAST_ERROR_INVALID_HANDLE;
   if (status != MULTICAST_OK) return status;
-  peers = who_answers(c, t);
+  peers = who_answers(c, l->name); /* they may have changed meanwhile */
   if (places_are_none(&peers)) return MULTICAST_ERROR_NOT_FOUND;
   *out = begin(c, &peers);
   if (*out == NULL) return MULTICAST_ERROR_OUT_OF_MEMORY;
@@ -140,7 +151,7 @@ told *question_next(client *c, inquiry *base, uint64_t deadline, multicast_statu
   peer_inquiry *i = (peer_inquiry *)base;
   while (base->first == NULL && !places_are_none(&i->awaited) && !c->is_stopping) {
     if (now_ns() < deadline) {
-      client_wait_until(c, deadline);
+      client_wait_for_answer(c, base, deadline);
     } else {
       const places late = i->awaited;
       FOR_PLACES(place, &late) settle(i, (unsigned)place, MULTICAST_ERROR_TIMEOUT);
@@ -149,6 +160,8 @@ told *question_next(client *c, inquiry *base, uint64_t deadline, multicast_statu
   }
   if (base->first == NULL && !places_are_none(&i->awaited))
     *status = MULTICAST_ERROR_INVALID_HANDLE;
+  else if (!i->was_told && *status == MULTICAST_OK)
+    *status = MULTICAST_ERROR_NOT_FOUND;
   return inquiry_take(base);
 }
 

@@ -136,12 +136,38 @@ static void heed(local_client *c, const peer *p, const entry *r, const char *nam
   }
 }
 
+/* Whether the peer did not know the names here when it wrote the entry at the position. It stores
+ * `known` once, before the head of what it writes later: who has seen that head sees `known`. */
+static bool was_unknown(peer *p) {
+  const slot *s = &p->memory.board->slots[p->place_there];
+  if (p->known_from == UINT64_MAX) p->known_from = __atomic_load_n(&s->known, __ATOMIC_RELAXED);
+  return p->position < p->known_from;
+}
+
+/* Whether a publication that was written then is for this process: it is, if the name is one of
+ * those that the peer was told first. For a later one, the peer gives what it keeps, as usual. From
+ * a peer that has ended nothing more comes. */
+static bool is_for_here(local_client *c, const peer *p, const char *name) {
+  const known_name *known;
+  const topic *t;
+  bool result = false;
+  pthread_mutex_lock(&c->base.lock);
+  known = names_find(&c->base.names, name);
+  if (known != NULL && known->is_wanted) {
+    t = known->subscription;
+    result = p->has_ended || (!known->is_changed && t != NULL && t->listing < p->synced);
+  }
+  pthread_mutex_unlock(&c->base.lock);
+  return result;
+}
+
 /* Copies the entry at the position, and delivers it if it is for this process. */
 static reading read_one(local_client *c, peer *p, uint64_t left) {
   const unsigned char *at = memory_at(&p->memory, p->position);
   char name[NAME_MAX_SIZE + 1];
   span payload = {NULL, 0};
   uint64_t number = 0;
+  bool is_wanted;
   entry r;
   if (left < sizeof r) return READ_INVALID; /* whole entries are before the head */
   memcpy(&r, at, sizeof r);
@@ -162,8 +188,10 @@ static reading read_one(local_client *c, peer *p, uint64_t left) {
   memcpy(&number, at + r.name_size + r.payload_size, number_size(r.kind));
   if (is_overwritten(p)) return READ_OVERWRITTEN;
   if (strlen(name) != r.name_size) return READ_INVALID;
+  is_wanted = r.kind != ENTRY_NOTIFICATION || !was_unknown(p) || is_for_here(c, p, name);
   p->position += r.size;
   ++p->seen;
+  if (!is_wanted) return READ_NONE;
   heed(c, p, &r, name, payload, number);
   return READ_ONE;
 }
@@ -187,6 +215,8 @@ int reader_read(local_client *c, peer *p, int most) {
   int count = 0, tries = 0;
   if (begin > p->position) p->position = begin;
   p->is_behind = false;
+  /* What the peer has to be told first decides which publications are for this process. */
+  if (p->synced == 0 && !p->has_ended && was_unknown(p)) return 0;
   while (count >= 0 && count < most && p->position != head &&
          !__atomic_load_n(&c->base.is_stopping, __ATOMIC_RELAXED)) {
     reading result = head < p->position ? READ_INVALID : read_one(c, p, head - p->position);

@@ -12,9 +12,9 @@
 
 void ring_look(local_client *c, peer *p) {
   uint64_t tail;
-  /* Where nothing is for it, it may not have stored yet where the ring begins for it: its slot has
+  /* Before it speaks of names, it may not have stored where the ring begins for it: its slot has
    * what is left of another peer. */
-  if (!p->is_met || p->is_over || p->tail >= p->last) return;
+  if (!p->has_tail || p->is_over || p->tail >= p->last) return;
   /* Acquire: it has copied what is before. Pairs with store_tail() in reader.c. */
   /* order: tail */
   tail = __atomic_load_n(&p->memory.board->slots[p->place_there].tail, __ATOMIC_ACQUIRE);
@@ -136,6 +136,14 @@ void ring_write(local_client *c, const letter *l, const places *readers) {
   c->head += size;
 }
 
+void ring_write_kept(local_client *c, const topic *t, const places *readers) {
+  const value *v;
+  for (v = t->values; v != NULL; v = v->next) {
+    const letter l = {.name = t->name->text, .event = v->event, .payload = {v->payload, v->size}};
+    ring_write(c, &l, readers);
+  }
+}
+
 /* A reader that sleeps is woken once for each sleep. The reader says that it sleeps, makes a fence,
  * and looks at the heads; here the head is stored before a fence, and the look is after it. So one
  * of both sees what the other one has said: go_to_sleep() in session.c.
@@ -148,7 +156,9 @@ void ring_show(local_client *c, const places *readers) {
   __atomic_thread_fence(__ATOMIC_SEQ_CST); /* order: sleeping_peer */
   FOR_PLACES(place, readers) {
     peer *p = c->at[place];
-    const uint32_t sleeps = __atomic_load_n(&p->memory.board->sleeps, __ATOMIC_RELAXED);
+    uint32_t sleeps;
+    if (!p->is_met) continue; /* it reads the ring when it has heard where that begins */
+    sleeps = __atomic_load_n(&p->memory.board->sleeps, __ATOMIC_RELAXED);
     if (sleeps % 2 == 0 || sleeps == p->woken) continue;
     p->woken = sleeps;
     message_send(p->socket, MESSAGE_WAKE, 0, 0, NULL, -1);
@@ -207,28 +217,76 @@ static bool may_keep(const local_client *c, const topic *t, const value *v) {
          c->memory.ring_size / 2;
 }
 
-/* Under the lock, which it may give up. `v`: what is to be kept, or NULL. */
-static multicast_status publish(local_client *c, const char *name, uint32_t event, span payload,
-                                value *v) {
-  topic *t = v == NULL ? topic_find(&c->base.names, name) : topic_make(&c->base.names, name);
-  const letter l = {.name = name, .event = event, .payload = payload};
-  multicast_status status;
-  if (v != NULL && t == NULL) return MULTICAST_ERROR_OUT_OF_MEMORY;
-  if (t != NULL && !places_are_none(&t->wanted_by)) {
-    status = ring_get_room(c, letter_size(&l), MULTICAST_FOREVER);
-    if (c->base.is_stopping) return MULTICAST_ERROR_STATE; /* topics may be freed then */
-    if (status != MULTICAST_OK) return status;
+/* Under the lock. Whom a publication is for. A peer that has yet to tell its names gets what is kept
+ * of the name before the first publication of it: so it gets all in order, and once. */
+typedef struct addressees {
+  topic *topic; /* NULL: there is none */
+  places all, to_be_offered;
+  size_t bytes; /* the room that they need */
+} addressees;
+
+static addressees find_addressees(local_client *c, const letter *l) {
+  addressees a = {topic_find(&c->base.names, l->name), c->unknown, {{0, 0}}, 0};
+  if (a.topic != NULL) {
+    a.all = places_with(&c->unknown, &a.topic->wanted_by);
+    a.to_be_offered = places_without(&c->unknown, &a.topic->offered_to);
   }
-  if (v != NULL && !may_keep(c, t, v)) return MULTICAST_ERROR_LIMIT;
-  /* They may have changed meanwhile. */
-  if (t == NULL || places_are_none(&t->wanted_by)) {
+  if (places_are_none(&a.all)) return a;
+  a.bytes = letter_size(l);
+  if (!places_are_none(&a.to_be_offered)) a.bytes += topic_kept(a.topic);
+  return a;
+}
+
+/* Under the lock, which it may give up: then the peers and what is kept may change, and topics be
+ * freed. */
+static multicast_status get_addressees(local_client *c, const letter *l, addressees *a) {
+  const bool may_drop = c->options.overflow == MULTICAST_OVERFLOW_DROP_OLDEST;
+  multicast_status status = MULTICAST_OK;
+  *a = find_addressees(c, l);
+  while (status == MULTICAST_OK && !ring_make_room(c, a->bytes, may_drop)) {
+    status = ring_get_room(c, a->bytes, MULTICAST_FOREVER);
+    if (c->base.is_stopping) return MULTICAST_ERROR_STATE;
+    if (status == MULTICAST_OK) *a = find_addressees(c, l);
+  }
+  return status;
+}
+
+/* Under the lock. */
+static void send_to(local_client *c, const letter *l, const addressees *a) {
+  if (places_are_none(&a->all)) {
     ++c->unwanted;
-  } else {
-    ring_write(c, &l, &t->wanted_by);
-    ring_show(c, &t->wanted_by);
-    ++c->sent;
+    return;
   }
-  if (v != NULL) topic_keep(t, v);
+  if (!places_are_none(&a->to_be_offered)) {
+    ring_write_kept(c, a->topic, &a->to_be_offered);
+    a->topic->offered_to = places_with(&a->topic->offered_to, &a->to_be_offered);
+  }
+  ring_write(c, l, &a->all);
+  ring_show(c, &a->all);
+  ++c->sent;
+}
+
+/* Under the lock. Makes the topic of a value that is to be kept. */
+static multicast_status make_topic(local_client *c, const letter *l, const value *v,
+                                   addressees *a) {
+  topic *t = topic_make(&c->base.names, l->name);
+  if (t == NULL) return MULTICAST_ERROR_OUT_OF_MEMORY;
+  if (!may_keep(c, t, v)) {
+    topic_drop(&c->base.names, t);
+    return MULTICAST_ERROR_LIMIT;
+  }
+  *a = find_addressees(c, l); /* it needs no more room: of a new topic nothing is kept */
+  return MULTICAST_OK;
+}
+
+/* Under the lock, which it may give up. `v`: what is to be kept, or NULL. */
+static multicast_status publish(local_client *c, const letter *l, value *v) {
+  addressees a;
+  multicast_status status = get_addressees(c, l, &a);
+  if (status == MULTICAST_OK && v != NULL) status = make_topic(c, l, v, &a);
+  if (status != MULTICAST_OK) return status;
+  send_to(c, l, &a);
+  if (v != NULL) topic_keep(a.topic, v);
   return MULTICAST_OK;
 }
 
@@ -237,6 +295,7 @@ multicast_status local_publish(client *base, const char *name, uint32_t event, s
   const unsigned forks = process_forks();
   const multicast_local_options *o = &c->options;
   const bool is_kept = o->retains != NULL && o->retains(base->settings.context, name, event);
+  const letter l = {.name = name, .event = event, .payload = payload};
   multicast_status status = MULTICAST_ERROR_LIMIT;
   value *v = NULL;
   if (forks != process_forks()) return MULTICAST_ERROR_STATE; /* a caller's function has forked */
@@ -246,7 +305,7 @@ multicast_status local_publish(client *base, const char *name, uint32_t event, s
   }
   pthread_mutex_lock(&base->lock);
   if (status == MULTICAST_OK && base->is_stopping) status = MULTICAST_ERROR_STATE;
-  if (status == MULTICAST_OK) status = publish(c, name, event, payload, v);
+  if (status == MULTICAST_OK) status = publish(c, &l, v);
   if (status != MULTICAST_OK) ++base->counts.refused;
   pthread_mutex_unlock(&base->lock);
   if (status != MULTICAST_OK) free(v);

@@ -21,6 +21,7 @@ bool ring_make_room(local_client *c, size_t bytes, bool may_drop);
 /* The same, as `overflow` says. It may give the lock up, and waits until then at most. */
 multicast_status ring_get_room(local_client *c, size_t bytes, uint64_t until);
 void ring_write(local_client *c, const letter *l, const places *readers); /* needs room */
+void ring_write_kept(local_client *c, const topic *t, const places *readers); /* topic_kept() */
 void ring_show(local_client *c, const places *readers); /* what was written; wakes readers */
 /* Reads how far a peer has read. */
 void ring_look(local_client *c, peer *p);

@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #ifndef HELLO_NS
-#define HELLO_NS 10000000000 /* so long one that has connected may say nothing */
+#define HELLO_NS 1000000000 /* so long one that has connected may say nothing */
 #endif
 
 enum {
@@ -105,12 +105,18 @@ static void tell_of_peer(local_client *c, const peer *p, multicast_local_state s
 /* Tries whether an ended peer is there nevertheless: one of both may have lacked memory or a
  * descriptor. Who has connected does so again. False: this is not known yet. */
 static bool reach_again(local_client *c, const peer *p) {
-  int s;
-  if (p->file[0] == '\0' || p->is_false) return true;
-  if (!p->is_met) poll(NULL, 0, SOON_MS); /* the lack may last */
-  s = group_reach(&c->group, p->file);
+  const int s = group_reach(&c->group, p->file);
   if (s >= 0) return peer_add(c, s, p->file) != NULL;
   return errno == ECONNREFUSED || errno == ENOENT;
+}
+
+/* Whether an ended peer is to be removed. One that was never heard stays the same peer: what was
+ * published meanwhile is for it. */
+static bool has_gone(local_client *c, peer *p) {
+  if (p->file[0] == '\0' || p->is_false) return true;
+  if (!p->is_met) poll(NULL, 0, SOON_MS); /* the lack may last */
+  if (p->is_heard) return reach_again(c, p);
+  return !peer_reconnect(c, p) && (errno == ECONNREFUSED || errno == ENOENT);
 }
 
 /* Delivers what an ended peer has written, and says that it has gone. */
@@ -140,8 +146,12 @@ static void remove_peer(local_client *c, peer *p) {
 /* One that has connected, and keeps its place without saying hello. Its hello may have come while
  * this thread was in an observer: it is heard first. A true peer that was stopped so long finds
  * that the connection has ended, and connects again: reach_again(). Nobody was told of it here. */
+static bool may_be_silent(const peer *p) {
+  return !p->is_met && p->file[0] == '\0' && !p->has_ended;
+}
+
 static bool is_silent(local_client *c, peer *p) {
-  return !p->is_met && p->file[0] == '\0' && now_ns() - p->added_at > HELLO_NS &&
+  return may_be_silent(p) && now_ns() - p->added_at >= HELLO_NS &&
          (!peer_hear(c, p) || !p->is_met);
 }
 
@@ -161,10 +171,11 @@ static void look_after_peers(local_client *c) {
     }
     if (p->has_ended || __atomic_load_n(&p->is_false, __ATOMIC_RELAXED)) {
       end_peer(c, p, false);
-      if (reach_again(c, p)) remove_peer(c, p);
+      if (has_gone(c, p)) remove_peer(c, p);
       else c->is_short = true;
     }
   }
+  peers_forget_names(c);
 }
 
 static void accept_peers(local_client *c) {
@@ -196,11 +207,33 @@ static void store_sleeps(local_client *c) {
   __atomic_store_n(&c->memory.board->sleeps, ++c->sleeps, __ATOMIC_RELAXED);
 }
 
+/* In how many milliseconds a time comes, IDLE_MS at most. */
+static int ms_until(uint64_t time) {
+  const uint64_t now = now_ns();
+  if (time <= now) return 0;
+  return time - now < IDLE_MS * ns_of_millisecond ? (int)((time - now) / ns_of_millisecond) + 1
+                                                  : IDLE_MS;
+}
+
+static int shorter(int timeout, int other) { return other < timeout ? other : timeout; }
+
+/* How long there is nothing to do, if nobody wakes it. */
+static int time_to_sleep(const local_client *c) {
+  int timeout = c->is_short ? SOON_MS : IDLE_MS;
+  const peer *p;
+  if (!c->base.is_connected) timeout = shorter(timeout, ms_until(c->joined_at + PATIENCE_NS));
+  for (p = c->peers; p != NULL; p = p->next) {
+    if (p->is_held || p->is_behind) timeout = shorter(timeout, SOON_MS);
+    if (may_be_silent(p)) timeout = shorter(timeout, ms_until(p->added_at + HELLO_NS));
+  }
+  return timeout;
+}
+
 /* Sleeps until a peer, another thread, or the time wakes it. */
 static void go_to_sleep(local_client *c) {
   client *base = &c->base;
   struct epoll_event events[EVENTS_MAX];
-  int timeout = c->is_short ? SOON_MS : IDLE_MS, count, i;
+  int timeout, count, i;
   bool has_work;
   const peer *p;
   store_sleeps(c);
@@ -209,13 +242,12 @@ static void go_to_sleep(local_client *c) {
   __atomic_thread_fence(__ATOMIC_SEQ_CST); /* order: sleeping_peer */
   has_work = read_some(c) || is_looking(c);
   pthread_mutex_lock(&base->lock);
-  for (p = c->peers; p != NULL; p = p->next) {
-    if (p->is_held || p->is_behind) timeout = SOON_MS;
-    has_work = has_work || ((p->has_ended || p->is_false) && !c->is_short);
-  }
+  for (p = c->peers; p != NULL; p = p->next)
+    has_work = has_work || p->lost > 0 || ((p->has_ended || p->is_false) && !c->is_short);
   has_work = has_work || base->is_stopping || (client_changed(base) != NULL && !c->is_short);
   base->is_asleep = !has_work;
   pthread_mutex_unlock(&base->lock);
+  timeout = time_to_sleep(c);
   count = epoll_wait(c->poller, events, EVENTS_MAX, has_work ? 0 : timeout);
   pthread_mutex_lock(&base->lock);
   base->is_asleep = false;
@@ -227,8 +259,11 @@ static void go_to_sleep(local_client *c) {
 
 /* ---- In the group ---------------------------------------------------------------------------- */
 
+/* Says hello at once: one that has connected and says nothing loses its place. */
 static bool meet(void *context, int socket, const char *file) {
-  return peer_add(context, socket, file) != NULL;
+  peer *p = peer_add(context, socket, file);
+  if (p != NULL) peer_tell(context, p);
+  return p != NULL;
 }
 
 static void leave(local_client *c) {
@@ -262,8 +297,8 @@ static bool join(local_client *c) {
   return false;
 }
 
-/* Says that it is in the group when those that were there have told their names: what is published
- * then arrives there. One that does not answer is not waited for. */
+/* Says that it is in the group when those that were there have told their names. One that does not
+ * answer is not waited for: what is published before it does stays in the ring for it. */
 static void tell_connected(local_client *c) {
   const peer *p = c->peers;
   if (c->base.is_connected) return; /* only this thread changes it */

@@ -8,7 +8,6 @@ topic *topic_find(const names *all, const char *name) {
   return known == NULL ? NULL : known->subscription;
 }
 
-/* Names stay: so do those of a broadcaster. */
 topic *topic_make(names *all, const char *name) {
   known_name *known = names_find(all, name);
   topic *t;
@@ -16,10 +15,23 @@ topic *topic_make(names *all, const char *name) {
   if (known == NULL) return NULL;
   if (known->subscription != NULL) return known->subscription;
   t = calloc(1, sizeof *t);
-  if (t == NULL) return NULL;
-  t->name = known;
-  known->subscription = t;
+  if (t != NULL) {
+    t->name = known;
+    known->subscription = t;
+  } else if (!name_is_used(known)) {
+    names_remove(all, known);
+  }
   return t;
+}
+
+void topic_drop(names *all, topic *t) {
+  known_name *known = names_find(all, t->name->text);
+  if (!places_are_none(&t->wanted_by) || !places_are_none(&t->offered_to) || t->values != NULL ||
+      t->is_listed)
+    return;
+  free(t);
+  known->subscription = NULL;
+  if (!name_is_used(known)) names_remove(all, known);
 }
 
 size_t topic_kept(const topic *t) {

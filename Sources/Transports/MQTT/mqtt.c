@@ -259,7 +259,7 @@ multicast_status multicast_mqtt_ask(const multicast_transport *transport, const 
 /* Under the lock. Whether all up to a ticket is over: both lists are in order. */
 static bool is_flushed(mqtt_client *c, uint64_t ticket) {
   const publication *first = c->base.outbox.first;
-  return client_changed(&c->base) == NULL && c->unanswered == 0 &&
+  return client_changed(&c->base) == NULL && c->unanswered == 0 && c->cancelling == 0 &&
          (c->sending_count == 0 || c->sending[0].ticket > ticket) &&
          (first == NULL || first->ticket > ticket);
 }

@@ -45,6 +45,18 @@ typedef enum subscription {
   SUBSCRIPTION_REFUSED,
 } subscription;
 
+/* ---- Messages without observers -------------------------------------------------------------- */
+
+/* A message that a kept session has brought before its name has an observer here. */
+typedef struct stray {
+  struct stray *next;
+  names *names; /* those of notifications or of questions */
+  uint32_t event;
+  origin from;
+  size_t size, name_size; /* with the NUL */
+  char bytes[]; /* the name, the payload */
+} stray;
+
 /* ---- The client ------------------------------------------------------------------------------ */
 
 enum {
@@ -57,6 +69,8 @@ enum {
    * bytes that have arrived it reads no more. */
   AT_ONCE_MAX = 32,
   ARRIVED_MAX = 65536,
+  /* How many bytes of messages without observers are kept; then it reads no more meanwhile. */
+  STRAYS_MAX = 1 << 20,
   REASON_SIZE = 256
 };
 
@@ -71,6 +85,7 @@ typedef struct mqtt_client {
   sending sending[SENDING_MAX];
   int sending_count;
   size_t unanswered; /* names that are SUBSCRIPTION_SENT */
+  size_t cancelling; /* subscriptions that the broker has to end */
   uint64_t echoes;
   uint32_t used_protocol; /* 0: there is no connection */
 
@@ -83,15 +98,23 @@ typedef struct mqtt_client {
   } subscribing[SUBSCRIBING_MAX];
   int subscribing_count;
   int strangers; /* names without observers that are to be taken back */
+  stray *strays, **last_stray; /* messages of such names that may find observers soon */
+  size_t stray_bytes;
+  uint64_t strays_until; /* so long they are kept; UINT64_MAX: until the transport is used */
   bool is_held;     /* packets are held back */
   bool has_answer;  /* the broker has accepted or refused the connection */
   bool has_ended;   /* the connection */
   bool has_session; /* the broker had one */
   int answer;
   int end_code;
-  int refusal; /* of a publication; 0: none that was not told */
-  int subscription_refusal;
-  char refused_name[NAME_MAX_SIZE + 1];
+  /* Refusals that were not told. No more can come at once. */
+  int refusals[SENDING_MAX]; /* of publications */
+  int refusal_count;
+  struct {
+    known_name *name;
+    int code;
+  } refused[SUBSCRIBING_MAX]; /* subscriptions */
+  int refused_count;
   char reason[REASON_SIZE]; /* the last error that libmosquitto has logged */
 } mqtt_client;
 

@@ -46,25 +46,113 @@ static bool has_more(const mqtt_client *c) {
 
 /* ---- What arrives ---------------------------------------------------------------------------- */
 
-/* Whether there is an observer, or one that answers. The broker may keep a subscription of an
+/* Under the lock. Whether there is an observer, or one that answers. */
+static bool is_wanted(const names *all, const char *text) {
+  const known_name *entry = names_find(all, text);
+  return entry != NULL && entry->is_wanted;
+}
+
+/* Ignores a message of a name that nobody needs here. The broker has kept a subscription of an
  * earlier session: it is taken back. */
-static bool is_wanted(mqtt_client *c, names *all, const char *text) {
-  known_name *entry;
-  bool is_wanted;
+static void ignore_stranger(mqtt_client *c, names *all, const char *text) {
+  known_name *entry = NULL;
   pthread_mutex_lock(&c->base.lock);
-  entry = names_find(all, text);
-  is_wanted = entry != NULL && entry->is_wanted;
-  if (entry == NULL && c->has_session && c->strangers < SUBSCRIBING_MAX) {
+  ++c->base.counts.received;
+  ++c->base.counts.ignored;
+  if (c->has_session && c->strangers < SUBSCRIBING_MAX && names_find(all, text) == NULL)
     entry = names_add(all, text);
-    if (entry != NULL) {
-      ++c->strangers;
-      entry->state = SUBSCRIPTION_MADE;
-      names_change(all, entry);
-    }
+  if (entry != NULL) {
+    ++c->strangers;
+    entry->state = SUBSCRIPTION_MADE;
+    names_change(all, entry);
   }
   pthread_mutex_unlock(&c->base.lock);
-  return is_wanted;
 }
+
+/* ---- Messages without observers -------------------------------------------------------------- */
+
+/* A kept session may bring messages before the transport is attached, and before the observers are
+ * registered: so these are kept until the transport was used for a second. */
+static const uint64_t strays_ns = 1000000000;
+
+static void set_time_of_strays(mqtt_client *c) {
+  bool is_used;
+  pthread_mutex_lock(&c->base.lock);
+  is_used = client_changes(&c->base) > 0 || c->base.outbox.tickets > 0;
+  pthread_mutex_unlock(&c->base.lock);
+  c->strays_until = is_used ? now_ns() + strays_ns : UINT64_MAX;
+}
+
+/* Whether the name is not known, and may be soon. */
+static bool is_stray(mqtt_client *c, const names *all, const char *text) {
+  bool is_known;
+  if (!c->has_session || now_ns() >= c->strays_until) return false;
+  pthread_mutex_lock(&c->base.lock);
+  is_known = names_find(all, text) != NULL;
+  pthread_mutex_unlock(&c->base.lock);
+  return !is_known;
+}
+
+static void keep_stray(mqtt_client *c, names *all, const char *name, uint32_t event, span payload,
+                       origin from) {
+  const size_t name_bytes = strlen(name) + 1;
+  stray *s = malloc(sizeof *s + name_bytes + payload.size);
+  if (s == NULL) {
+    pthread_mutex_lock(&c->base.lock);
+    ++c->base.counts.received;
+    ++c->base.counts.lost;
+    pthread_mutex_unlock(&c->base.lock);
+    return;
+  }
+  *s = (stray){NULL, all, event, from, payload.size, name_bytes};
+  memcpy(s->bytes, name, name_bytes);
+  if (payload.size > 0) memcpy(s->bytes + name_bytes, payload.at, payload.size);
+  *(c->strays == NULL ? &c->strays : c->last_stray) = s;
+  c->last_stray = &s->next;
+  c->stray_bytes += sizeof *s + name_bytes + payload.size;
+}
+
+/* Delivers one, if it has found an observer; ignores it, if the time is over. Whether it has. */
+static bool settle_stray(mqtt_client *c, const stray *s, bool is_over) {
+  bool has_observer;
+  pthread_mutex_lock(&c->base.lock);
+  has_observer = is_wanted(s->names, s->bytes);
+  pthread_mutex_unlock(&c->base.lock);
+  if (has_observer)
+    client_receive(&c->base, s->bytes, s->event, (span){s->bytes + s->name_size, s->size}, s->from);
+  else if (is_over)
+    ignore_stranger(c, s->names, s->bytes);
+  return has_observer || is_over;
+}
+
+static void settle_strays(mqtt_client *c) {
+  stray **place = &c->strays;
+  bool is_over;
+  if (c->strays == NULL) return;
+  if (c->strays_until == UINT64_MAX) set_time_of_strays(c);
+  is_over = now_ns() >= c->strays_until;
+  while (*place != NULL) {
+    stray *s = *place;
+    if (settle_stray(c, s, is_over)) {
+      *place = s->next;
+      c->stray_bytes -= sizeof *s + s->name_size + s->size;
+      free(s);
+    } else {
+      place = &s->next;
+    }
+  }
+  c->last_stray = place;
+}
+
+static void free_strays(mqtt_client *c) {
+  while (c->strays != NULL) {
+    stray *s = c->strays;
+    c->strays = s->next;
+    free(s);
+  }
+}
+
+/* ---- Messages -------------------------------------------------------------------------------- */
 
 /* The number of a question; 0: there is none. */
 static uint64_t read_number(const mosquitto_property *all) {
@@ -102,15 +190,28 @@ static void receive(mqtt_client *c, const struct mosquitto_message *message, spa
   origin from = {0, 0};
   uint32_t event = 0;
   bool is_ours = coding_read(&topic_coding, message->topic, prefix, name, &event) > 0;
+  bool has_observer = false;
   if (!is_ours) {
     known = &c->base.answered;
     is_ours = coding_read(&question_coding, message->topic, prefix, name, &event) > 0 &&
               !message->retain;
     if (is_ours) from = read_origin(c, all);
   }
-  is_ours = is_ours && payload.size <= c->base.settings.max_payload && is_wanted(c, known, name) &&
-            (known == &c->base.names || from.peer != 0);
-  client_receive(&c->base, is_ours ? name : NULL, event, payload, from);
+  if (is_ours) {
+    pthread_mutex_lock(&c->base.lock);
+    has_observer = is_wanted(known, name);
+    pthread_mutex_unlock(&c->base.lock);
+  }
+  settle_strays(c); /* those of this name were before */
+  if (!is_ours || payload.size > c->base.settings.max_payload ||
+      (known == &c->base.answered && from.peer == 0))
+    client_receive(&c->base, NULL, event, payload, from);
+  else if (has_observer)
+    client_receive(&c->base, name, event, payload, from);
+  else if (is_stray(c, known, name))
+    keep_stray(c, known, name, event, payload, from);
+  else
+    ignore_stranger(c, known, name);
 }
 
 static void on_message(struct mosquitto *mosquitto, void *object,
@@ -169,7 +270,8 @@ static void on_publish(struct mosquitto *mosquitto, void *object, int id, int re
                 is_refused ? MULTICAST_ERROR_STATE : MULTICAST_ERROR_NOT_FOUND);
   if (i < c->sending_count && remove_sending(c, c->sending[i].ticket)) {
     ++*(is_refused ? &c->base.counts.rejected : &c->base.counts.sent);
-    if (is_refused) c->refusal = reason;
+    /* It is told before another one is sent. */
+    if (is_refused) c->refusals[c->refusal_count++] = reason;
   }
   pthread_mutex_unlock(&c->base.lock);
 }
@@ -220,7 +322,7 @@ static void send_publication(mqtt_client *c, publication *p) {
       outbox_put_back(&c->base.outbox, p);
       p = NULL;
     } else if (result == MOSQ_ERR_NOMEM && remove_sending(c, p->ticket)) {
-      ++c->base.counts.dropped;
+      client_drop_publications(&c->base, p->ticket, 1);
     }
   } else if (remove_sending(c, p->ticket)) {
     ++c->base.counts.rejected;
@@ -281,13 +383,24 @@ static void on_subscribe(struct mosquitto *mosquitto, void *object, int id, int 
     if (entry != NULL) {
       entry->state = is_refused ? SUBSCRIPTION_REFUSED : SUBSCRIPTION_MADE;
       --c->unanswered;
-      if (is_refused && c->refused_name[0] == '\0') {
-        c->subscription_refusal = granted_count == 1 ? granted[0] : -1;
-        snprintf(c->refused_name, sizeof c->refused_name, "%s",
-                 entry->text[0] == '\0' ? "answers" : entry->text);
+      if (is_refused) {
+        c->refused[c->refused_count].name = entry;
+        c->refused[c->refused_count++].code = granted_count == 1 ? granted[0] : -1;
       }
       pthread_cond_broadcast(&c->base.changed);
     }
+  }
+  pthread_mutex_unlock(&c->base.lock);
+}
+
+static void on_unsubscribe(struct mosquitto *mosquitto, void *object, int id,
+                           const mosquitto_property *all) {
+  mqtt_client *c = object;
+  (void)mosquitto, (void)id, (void)all;
+  pthread_mutex_lock(&c->base.lock);
+  if (c->cancelling > 0) {
+    --c->cancelling;
+    pthread_cond_broadcast(&c->base.changed);
   }
   pthread_mutex_unlock(&c->base.lock);
 }
@@ -326,6 +439,7 @@ static void send_subscriptions(mqtt_client *c) {
         entry->state = SUBSCRIPTION_SENT;
         ++c->unanswered;
       }
+      c->cancelling += is_cancellation;
       if (!entry->is_wanted) forget_name(c, all, entry);
       pthread_cond_broadcast(&c->base.changed);
     }
@@ -366,7 +480,7 @@ static void begin_subscriptions(mqtt_client *c) {
   pthread_mutex_lock(&c->base.lock);
   c->subscribing_count = 0;
   c->strangers = 0;
-  c->unanswered = 0;
+  c->unanswered = c->cancelling = 0;
   change_all(c, &c->base.names);
   change_all(c, &c->base.answered);
   pthread_mutex_unlock(&c->base.lock);
@@ -397,7 +511,7 @@ static void on_log(struct mosquitto *mosquitto, void *object, int level, const c
   (void)mosquitto;
   /* The first one is closest to the cause. */
   if (level == MOSQ_LOG_ERR && c->reason[0] == '\0')
-    snprintf(c->reason, sizeof c->reason, "%s", text);
+    text_copy(c->reason, sizeof c->reason, text);
 }
 
 void session_set_callbacks(mqtt_client *c) {
@@ -405,6 +519,7 @@ void session_set_callbacks(mqtt_client *c) {
   mosquitto_disconnect_v5_callback_set(c->mosquitto, on_disconnect);
   mosquitto_publish_v5_callback_set(c->mosquitto, on_publish);
   mosquitto_subscribe_v5_callback_set(c->mosquitto, on_subscribe);
+  mosquitto_unsubscribe_v5_callback_set(c->mosquitto, on_unsubscribe);
   mosquitto_message_v5_callback_set(c->mosquitto, on_message);
   mosquitto_log_callback_set(c->mosquitto, on_log);
 }
@@ -418,7 +533,9 @@ static void read_packets(mqtt_client *c) {
       c->has_ended = true;
       c->end_code = result;
     }
-    if (c->has_ended || c->base.arrived_bytes >= ARRIVED_MAX || !has_more(c)) break;
+    if (c->has_ended || c->base.arrived_bytes >= ARRIVED_MAX || c->stray_bytes >= STRAYS_MAX ||
+        !has_more(c))
+      break;
   }
   hold_back(c, false);
 }
@@ -436,12 +553,14 @@ static void wait_for_work(mqtt_client *c, uint64_t deadline) {
   uint64_t now = now_ns();
   int socket = mosquitto_socket(c->mosquitto), timeout = 1000;
   bool has_to_write = mosquitto_want_write(c->mosquitto), may_send, has_work;
-  struct pollfd watched = {socket, (short)(POLLIN | (has_to_write ? POLLOUT : 0)), 0};
+  const short reading = c->stray_bytes < STRAYS_MAX ? POLLIN : 0;
+  struct pollfd watched = {socket, (short)(reading | (has_to_write ? POLLOUT : 0)), 0};
+  if (c->strays != NULL && c->strays_until < deadline) deadline = c->strays_until;
   if (deadline <= now) timeout = 0;
   else if (deadline - now < ns_of_second) timeout = (int)((deadline - now) / ns_of_millisecond) + 1;
   pthread_mutex_lock(&base->lock);
   may_send = base->is_connected && !has_to_write;
-  if (base->inquiries != NULL) acknowledge_at_once(c);
+  if (base->inquiries.count > 0) acknowledge_at_once(c);
   base->may_publish = may_send && c->sending_count < SENDING_MAX;
   has_work = base->is_stopping || (base->may_publish && carried_may_send(base)) ||
              (may_send && client_changed(base) != NULL &&
@@ -487,7 +606,7 @@ static bool begin_connection(mqtt_client *c) {
     const char *text = result == MOSQ_ERR_EAI     ? gai_strerror(error)
                        : result == MOSQ_ERR_ERRNO ? strerror(error)
                                                   : mosquitto_strerror(result);
-    snprintf(c->reason, sizeof c->reason, "%s", text);
+    text_copy(c->reason, sizeof c->reason, text);
   }
   client_tell(&c->base, MULTICAST_MQTT_REFUSED, -1, c->reason);
   return false;
@@ -514,6 +633,7 @@ static bool was_refused(mqtt_client *c) {
 static void begin_session(mqtt_client *c) {
   const char *version = c->protocol == MQTT_PROTOCOL_V5 ? "MQTT 5" : "MQTT 3.1.1";
   begin_subscriptions(c);
+  set_time_of_strays(c);
   pthread_mutex_lock(&c->base.lock);
   c->base.is_connected = true;
   c->base.has_questions = c->protocol == MQTT_PROTOCOL_V5;
@@ -538,8 +658,8 @@ static void drop_sending(mqtt_client *c) {
   int i, kept = 0;
   for (i = 0; i < c->sending_count; ++i) {
     if (c->sending[i].question != 0) c->sending[kept++] = c->sending[i];
+    else client_drop_publications(&c->base, c->sending[i].ticket, 1);
   }
-  c->base.counts.dropped += (uint64_t)(c->sending_count - kept);
   c->sending_count = kept;
 }
 
@@ -556,22 +676,22 @@ static void end_session(mqtt_client *c) {
               end_reason(c));
 }
 
-/* Tells what the broker has refused meanwhile. */
+static void tell_refused_subscription(mqtt_client *c, const char *name, int code) {
+  char reason[REASON_SIZE + NAME_MAX_SIZE];
+  snprintf(reason, sizeof reason, "%s: %s", name[0] == '\0' ? "answers" : name,
+           code > FIRST_BROKER_REASON ? mosquitto_reason_string(code) : "refused");
+  client_tell(&c->base, MULTICAST_MQTT_SUBSCRIPTION_REFUSED, code, reason);
+}
+
+/* Tells what the broker has refused meanwhile. The names stay until send_subscriptions(). */
 static void tell_refusals(mqtt_client *c) {
-  if (c->refusal != 0) {
-    int refusal = c->refusal;
-    c->refusal = 0;
-    client_tell(&c->base, MULTICAST_MQTT_PUBLICATION_REFUSED, refusal,
-                mosquitto_reason_string(refusal));
-  }
-  if (c->refused_name[0] != '\0') {
-    char reason[REASON_SIZE + NAME_MAX_SIZE];
-    int refusal = c->subscription_refusal;
-    snprintf(reason, sizeof reason, "%s: %s", c->refused_name,
-             refusal > FIRST_BROKER_REASON ? mosquitto_reason_string(refusal) : "refused");
-    c->refused_name[0] = '\0';
-    client_tell(&c->base, MULTICAST_MQTT_SUBSCRIPTION_REFUSED, refusal, reason);
-  }
+  int i;
+  for (i = 0; i < c->refusal_count; ++i)
+    client_tell(&c->base, MULTICAST_MQTT_PUBLICATION_REFUSED, c->refusals[i],
+                mosquitto_reason_string(c->refusals[i]));
+  for (i = 0; i < c->refused_count; ++i)
+    tell_refused_subscription(c, c->refused[i].name->text, c->refused[i].code);
+  c->refusal_count = c->refused_count = 0;
 }
 
 /* libmosquitto closes a socket when it finds its end. */
@@ -583,6 +703,7 @@ static void close_connection(mqtt_client *c) {
   }
   c->end_code = code;
   client_deliver(&c->base, SIZE_MAX);
+  tell_refusals(c);
 }
 
 /* One connection, to its end. Whether another version may do. */
@@ -599,6 +720,7 @@ static bool run_connection(mqtt_client *c) {
     }
     client_deliver(&c->base, SIZE_MAX);
     if (has_begun) {
+      settle_strays(c);
       tell_refusals(c);
       send_subscriptions(c);
       send_publications(c);
@@ -651,6 +773,7 @@ bool session_run(client *base) {
 void session_end(client *base) {
   mqtt_client *c = (mqtt_client *)base;
   disconnect(c);
+  free_strays(c);
   mosquitto_destroy(c->mosquitto);
   c->mosquitto = NULL;
 }

@@ -149,6 +149,11 @@ static void free_client(client *base) {
   if (!client_is_in_child(base)) {
     natsOptions_Destroy(c->how);
     natsStatistics_Destroy(c->counts);
+    while (c->refusals != NULL) {
+      refusal *r = c->refusals;
+      c->refusals = r->next;
+      free(r);
+    }
     pthread_mutex_destroy(&c->gate);
   }
   texts_free(&c->texts);

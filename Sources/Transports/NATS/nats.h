@@ -25,10 +25,17 @@ bool subject_read_return(const char *subject, origin *to); /* false: it is none 
 
 enum {
   REASON_SIZE = 512,
-  REFUSED_SUBSCRIPTION = 0,
-  REFUSED_PUBLICATION = 1,
-  REFUSALS = 2
+  /* So many different texts of refusals are kept until they are told. */
+  REFUSALS_MAX = 1024
 };
+
+/* What the server does not permit, so often one after the other. */
+typedef struct refusal {
+  struct refusal *next;
+  multicast_nats_state state;
+  uint64_t count;
+  char text[];
+} refusal;
 
 typedef struct nats_client {
   client base; /* a name has a natsSubscription, which only the thread uses */
@@ -48,9 +55,11 @@ typedef struct nats_client {
   struct __natsConnection *connection; /* NULL: none. Only the thread sets it */
   unsigned flushes;                    /* calls that use the connection now */
   uint64_t handed;                     /* the ticket of the last one that libnats has had */
+  uint64_t sending_first;              /* that of the first one that is being written */
   uint64_t told; /* so many changes of names libnats has had on this connection */
   uint64_t confirmed, confirmed_changes; /* what the server has answered after */
-  char refusals[REFUSALS][REASON_SIZE];  /* what the server does not permit; empty, or to be told */
+  refusal *refusals, *last_refusal;      /* to be told */
+  unsigned refusal_count;
 
   /* Only the thread uses these. */
   int socket;

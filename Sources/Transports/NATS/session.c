@@ -137,6 +137,7 @@ static publication *take_batch(nats_client *c) {
     }
   }
   if (first == NULL) note_handed(c);
+  else c->sending_first = first->ticket;
   pthread_mutex_unlock(&c->base.lock);
   return first;
 }
@@ -197,7 +198,7 @@ static void send_publications(nats_client *c) {
   pthread_mutex_unlock(&c->base.lock);
   if (!c->has_ended) natsConnection_ProcessWriteEvent(c->connection);
   end_batch(c);
-  if (too_large > 0)
+  for (; too_large > 0; --too_large)
     client_tell(&c->base, MULTICAST_NATS_PUBLICATION_REFUSED, NATS_MAX_PAYLOAD,
                 "the payload is larger than the server takes");
 }
@@ -318,19 +319,47 @@ static natsStatus write_changed(void *attached, bool is_added) {
   return NATS_OK;
 }
 
+static refusal *make_refusal(multicast_nats_state state, const char *text) {
+  const size_t size = strlen(text) + 1;
+  refusal *r = malloc(sizeof *r + size);
+  if (r == NULL) return NULL;
+  *r = (refusal){NULL, state, 1};
+  memcpy(r->text, text, size);
+  return r;
+}
+
+/* Under the lock. If there is no memory for a text, it is told with that of the one before. NULL:
+ * nothing. */
+static void note_refusal(nats_client *c, refusal *r) {
+  refusal *last = c->last_refusal;
+  if (r == NULL && last == NULL) return;
+  if (last != NULL && (r == NULL || c->refusal_count == REFUSALS_MAX ||
+                       (last->state == r->state && strcmp(last->text, r->text) == 0))) {
+    ++last->count;
+    free(r);
+    return;
+  }
+  *(last == NULL ? &c->refusals : &last->next) = r;
+  c->last_refusal = r;
+  ++c->refusal_count;
+}
+
 /* On a thread of libnats: the server has refused something, and the connection goes on. */
 static void on_error(natsConnection *connection, natsSubscription *subscription, natsStatus status,
                      void *closure) {
   nats_client *c = closure;
   const char *text = nats_GetLastError(NULL);
-  int kind = REFUSED_PUBLICATION;
+  multicast_nats_state state = MULTICAST_NATS_PUBLICATION_REFUSED;
+  refusal *r;
   (void)connection, (void)subscription;
   if (status != NATS_NOT_PERMITTED) return;
   if (text == NULL || text[0] == '\0') text = natsStatus_GetText(status);
-  if (strcasestr(text, "for subscription to") != NULL) kind = REFUSED_SUBSCRIPTION;
+  if (strcasestr(text, "for subscription to") != NULL)
+    state = MULTICAST_NATS_SUBSCRIPTION_REFUSED;
+  r = make_refusal(state, text);
   pthread_mutex_lock(&c->base.lock);
-  if (kind == REFUSED_PUBLICATION) ++c->base.counts.rejected;
-  snprintf(c->refusals[kind], REASON_SIZE, "%s", text);
+  if (state == MULTICAST_NATS_PUBLICATION_REFUSED) ++c->base.counts.rejected;
+  note_refusal(c, r);
   client_wake(&c->base);
   pthread_mutex_unlock(&c->base.lock);
 }
@@ -381,8 +410,7 @@ static void wait_for_work(nats_client *c) {
   base->may_publish = base->counts.sending == 0; /* else the socket wakes it */
   has_work = base->is_stopping || base->arrivals.first != NULL ||
              client_changed(base) != NULL ||
-             (base->may_publish && carried_may_send(base)) || c->refusals[0][0] != '\0' ||
-             c->refusals[1][0] != '\0';
+             (base->may_publish && carried_may_send(base)) || c->refusals != NULL;
   client_poll(base, &watched, has_work, wait_ms);
   if ((watched.revents & POLLOUT) != 0) {
     natsConnection_ProcessWriteEvent(c->connection);
@@ -493,6 +521,22 @@ static known_name *list_subscribed(const names *all, known_name *subscribed) {
   return subscribed;
 }
 
+/* Tells what the server has refused meanwhile. */
+static void tell_refusals(nats_client *c) {
+  refusal *all, *next;
+  pthread_mutex_lock(&c->base.lock);
+  all = c->refusals;
+  c->refusals = c->last_refusal = NULL;
+  c->refusal_count = 0;
+  pthread_mutex_unlock(&c->base.lock);
+  for (; all != NULL; all = next) {
+    next = all->next;
+    for (; all->count > 0; --all->count)
+      client_tell(&c->base, all->state, NATS_NOT_PERMITTED, all->text);
+    free(all);
+  }
+}
+
 static void end_session(nats_client *c) {
   natsConnection *connection = c->connection;
   char reason[REASON_SIZE];
@@ -502,12 +546,12 @@ static void end_session(nats_client *c) {
   if (c->end_reason != NULL) text = c->end_reason;
   else if (status == NATS_OK || text == NULL || text[0] == '\0')
     text = "the server has closed the connection";
-  snprintf(reason, sizeof reason, "%s", text);
+  text_copy(reason, sizeof reason, text);
   close_connection(c, connection);
   pthread_mutex_lock(&c->base.lock);
   c->connection = NULL;
   c->base.is_connected = false;
-  c->base.counts.dropped += c->base.counts.sending;
+  client_drop_publications(&c->base, c->sending_first, c->base.counts.sending);
   c->base.counts.sending = 0;
   c->told = c->confirmed_changes = 0;
   c->has_to_write = false;
@@ -524,25 +568,11 @@ static void end_session(nats_client *c) {
   }
   natsConnection_Destroy(connection);
   client_deliver(&c->base, SIZE_MAX);
+  tell_refusals(c);
   /* libnats ends a connection with each error that it does not know, and so with this one. */
   if (strcasestr(reason, "maximum subscriptions exceeded") != NULL)
     client_tell(&c->base, MULTICAST_NATS_SUBSCRIPTION_REFUSED, status, reason);
   client_tell(&c->base, MULTICAST_NATS_LOST, status, reason);
-}
-
-/* Tells what the server has refused meanwhile. */
-static void tell_refusals(nats_client *c) {
-  static const multicast_nats_state states[REFUSALS] = {MULTICAST_NATS_SUBSCRIPTION_REFUSED,
-                                                        MULTICAST_NATS_PUBLICATION_REFUSED};
-  int kind;
-  for (kind = 0; kind < REFUSALS; ++kind) {
-    char text[REASON_SIZE];
-    pthread_mutex_lock(&c->base.lock);
-    memcpy(text, c->refusals[kind], sizeof text);
-    c->refusals[kind][0] = '\0';
-    pthread_mutex_unlock(&c->base.lock);
-    if (text[0] != '\0') client_tell(&c->base, states[kind], NATS_NOT_PERMITTED, text);
-  }
 }
 
 /* One connection, to its end. */

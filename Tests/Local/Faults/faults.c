@@ -170,6 +170,26 @@ static void wait_in_joined(void *context, multicast_local_state state, int32_t p
   if (state == MULTICAST_LOCAL_JOINED) gate_wait(&greeting);
 }
 
+/* The names that it has to tell first decide what is for it: it does not read before. */
+TEST_OF_BROKER(publication_for_a_peer_that_cannot_tell_its_names_arrives, NULL) {
+  SCOPED peer here, late;
+  int calls = 0;
+  requests_are_of_the_test();
+  transport_options options = peer_options(&here, b->port);
+  options.changed = wait_in_joined;
+  CHECK_OK(transport_connect(&options, &here.transport));
+  peer_observe(&here, "n", counter(&calls));
+  peer_begin(&late, b->port, NULL);
+  EVENTUALLY(peer_stats(&here).joined == 1 && peer_stats(&late).joined == 1);
+  for (int i = 0; i < 20; ++i) CHECK_OK(peer_publish(&late, "n", 1, "x", 1));
+  refuse_requests(SENDING, 0, 5, OF_A_TRANSPORT);
+  gate_open(&greeting);
+  EVENTUALLY(LOAD(calls) == 20);
+  CHECK(refusal_was_made());
+  peer_release(&late);
+  peer_release(&here);
+}
+
 /* Its hello has come in time, and the transport's thread was in a function of the caller. */
 TEST_OF_BROKER(peer_that_is_heard_late_keeps_its_place, NULL) {
   SCOPED peer here;

@@ -19,6 +19,7 @@
 #include "../../Transports/Faults/replace.h"
 
 #define HELLO_NS ((uint64_t)HELLO_MS * 1000000)
+#define NAMES_MAX NAMES_THERE
 
 /* The call, unless it is refused. */
 #define UNLESS_REFUSED(kind, error, call) (is_refused(kind, false) ? refuse(error) : (call))

@@ -30,6 +30,8 @@ enum {
 
 /* So long a peer may say nothing here. */
 #define HELLO_MS 1000
+/* So many names one may observe or answer here. */
+#define NAMES_THERE 64
 
 /* ---- For tests ------------------------------------------------------------------------------- */
 

@@ -30,7 +30,7 @@ transport_options asking_options(peer *p, int port) {
   return options;
 }
 
-const int least_requests = 32;
+const int least_requests = 31;
 
 TEST(connect_that_libnats_refuses_says_so_and_keeps_nothing) {
   refuse_with(NATS_ERR);

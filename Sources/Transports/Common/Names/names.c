@@ -62,6 +62,10 @@ void names_remove(names *all, known_name *name) {
   *place = name->next;
   --all->count;
   free(name);
+  if (all->count > 0) return;
+  free(all->buckets);
+  all->buckets = NULL;
+  all->capacity = 0;
 }
 
 known_name *names_next(const names *all, const known_name *name) {

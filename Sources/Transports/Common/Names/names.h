@@ -32,6 +32,10 @@ typedef struct names {
 
 /* Says whether a name has observers. False: out of memory. */
 bool names_want(names *all, const char *text, bool is_wanted);
+/* Whether there are observers or one that answers, or the broker has to be told of a change. */
+static inline bool name_is_used(const known_name *name) {
+  return name->is_wanted || name->is_changed || name->answerer != NULL;
+}
 
 known_name *names_find(const names *all, const char *text); /* NULL: there is none */
 known_name *names_add(names *all, const char *text);        /* NULL: out of memory */

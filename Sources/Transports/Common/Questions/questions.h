@@ -6,6 +6,7 @@
 #include "../Messages/arrivals.h"
 
 #include <multicast.h>
+#include <pthread.h>
 
 /* Who answers the questions of a name. */
 typedef struct answerer {
@@ -45,13 +46,26 @@ typedef bool visitor(void *context, multicast_status status, int32_t pid, const 
 typedef struct inquiry {
   struct inquiry *next;
   uint64_t number;
-  multicast_status end; /* of one that a broker carries; MULTICAST_PENDING: answers may come */
-  told *first, **last;  /* in the order in which it has come */
+  pthread_cond_t changed; /* what its asker waits for */
+  multicast_status end;   /* of one that a broker carries; MULTICAST_PENDING: answers may come */
+  told *first, **last;    /* in the order in which it has come */
 } inquiry;
 
-void inquiry_add(inquiry **all, inquiry *i);
-void inquiry_remove(inquiry **all, inquiry *i);
-inquiry *inquiry_find(inquiry *all, uint64_t number); /* NULL: nobody waits for it */
+/* All that wait for answers, by their numbers. */
+enum { INQUIRY_LISTS = 256 };
+typedef struct inquiries {
+  inquiry *lists[INQUIRY_LISTS];
+  size_t count;
+  uint64_t numbers; /* so many were given */
+} inquiries;
+
+/* With the next number. To be removed before its memory is freed. */
+void inquiry_add(inquiries *all, inquiry *i);
+void inquiry_remove(inquiries *all, inquiry *i);
+inquiry *inquiry_find(const inquiries *all, uint64_t number); /* NULL: nobody waits for it */
+inquiry *inquiry_next(const inquiries *all, const inquiry *i); /* after NULL: the first one */
+void inquiries_wake(const inquiries *all);
+/* These wake the asker, and nobody else. */
 /* There will be no more answers to one that a broker carries. NULL: nothing. */
 void inquiry_end(inquiry *i, multicast_status why);
 void inquiry_tell(inquiry *i, told *t);

@@ -1,0 +1,157 @@
+/* What is kept of names: as long as somebody needs them, and not without end. */
+
+#include "../strangers.h"
+#include "requests.h"
+
+#include "../../Transports/Faults/faults.h"
+
+/* Waits until the library has so many blocks: threads free some of them soon. */
+static void expect_blocks(int count) {
+  EVENTUALLY(held_blocks() <= count);
+  CHECK_EQ(held_blocks(), count);
+}
+
+static void say_names(const stranger *s, message_kind kind, uint32_t place, int count) {
+  char name[16];
+  for (int i = 0; i < count; ++i) {
+    snprintf(name, sizeof name, "name %d", i);
+    CHECK_EQ(message_send(s->socket, kind, place, 0, name, -1), 0);
+  }
+}
+
+/* Says that there are no more, and waits until that is heard. */
+static void expect_heard(const stranger *s) {
+  message m;
+  int file;
+  stranger_say(s, MESSAGE_SYNC, 1, NULL);
+  do {
+    EVENTUALLY(message_receive(s->socket, &m, &file) == RECEIPT_MESSAGE);
+  } while (m.kind != MESSAGE_DONE);
+}
+
+TEST_OF_BROKER(names_of_others_are_freed_when_nobody_needs_them, NULL) {
+  SCOPED peer here;
+  stranger s;
+  peer_connect_to(&here, b);
+  peer_flush(&here);
+  for (uint32_t kind = 0; kind < 2; ++kind) {
+    const int before = held_blocks();
+    stranger_connect(&s, b);
+    stranger_greet(&s);
+    expect_heard(&s);
+    const int met = held_blocks();
+    say_names(&s, MESSAGE_WANT, kind, 50);
+    expect_heard(&s);
+    CHECK(held_blocks() >= met + 100);
+    say_names(&s, MESSAGE_UNWANT, kind, 50);
+    expect_heard(&s);
+    expect_blocks(met);
+    say_names(&s, MESSAGE_WANT, kind, 50);
+    expect_heard(&s);
+    stranger_end(&s);
+    expect_blocks(before);
+  }
+}
+
+static bool retains_all(void *context, const char *protocol, uint32_t event) { return true; }
+
+/* Also one that had a value to be given, and one that cannot keep any. */
+TEST_OF_BROKER(names_that_are_kept_stay, NULL) {
+  SCOPED peer here;
+  stranger s;
+  static char large[1 << 15];
+  peer_connect_with(&here, b->port, &OPTIONS(.retains = retains_all, .ring_bytes = 1 << 16,
+                                             .max_payload = 0));
+  CHECK_OK(peer_publish(&here, "kept", 1, "x", 1));
+  const int before = held_blocks();
+  CHECK_ERROR(peer_publish(&here, "large", 1, large, sizeof large), LIMIT);
+  for (int i = 0; i < 2; ++i)
+    peer_publish(&here, "kept too", (uint32_t)i, large, 20000);
+  CHECK_EQ(peer_stats(&here).refused, 2);
+  CHECK_EQ(held_blocks(), before + 3);
+  stranger_connect(&s, b);
+  stranger_greet(&s);
+  stranger_say(&s, MESSAGE_WANT, 0, "kept");
+  stranger_say(&s, MESSAGE_UNWANT, 0, "kept");
+  stranger_say(&s, MESSAGE_WANT, 0, "kept");
+  expect_heard(&s);
+  stranger_end(&s);
+  expect_blocks(before + 3);
+}
+
+static void observe(peer *p, int i, bool is_observed) {
+  char name[16];
+  snprintf(name, sizeof name, "own %d", i);
+  if (is_observed) CHECK_OK(p->transport.subscribe(p->transport.context, name));
+  else p->transport.unsubscribe(p->transport.context, name);
+}
+
+/* In both processes, whatever a third one is told. */
+TEST_OF_BROKER(names_of_before_are_freed, NULL) {
+  SCOPED peer here, there;
+  stranger silent;
+  peer_connect_to(&here, b);
+  stranger_connect(&silent, b);
+  peer_connect_to(&there, b);
+  peer_meet(&there, 1);
+  observe(&there, -1, true);
+  peer_flush(&there);
+  const int before = held_blocks();
+  for (int i = 0; i < 2000; ++i) {
+    observe(&there, i, true);
+    if (i % 3 == 0) peer_flush(&there);
+    observe(&there, i, false);
+    if (i % 5 == 0) peer_flush(&there);
+  }
+  peer_flush(&there);
+  peer_flush(&here);
+  CHECK(held_blocks() <= before + 4); /* as many as are observed, and one */
+  stranger_end(&silent);
+}
+
+TEST_OF_BROKER(too_many_names_are_refused, NULL) {
+  SCOPED peer here, there;
+  responder r = {"r", 0, 0};
+  peer_connect_to(&here, b);
+  peer_connect_to(&there, b);
+  peer_meet(&there, 1);
+  for (int i = 0; i < NAMES_THERE; ++i) observe(&there, i, true);
+  CHECK_ERROR(there.transport.subscribe(there.transport.context, "more"), LIMIT);
+  CHECK_ERROR(transport_answer(&there.transport, "more", respond, &r, note_release_of_responder),
+              LIMIT);
+  CHECK_EQ(r.releases, 1);
+  CHECK_EQ(peer_stats(&there).names, NAMES_THERE);
+  observe(&there, 0, true); /* that is none more */
+  observe(&there, 0, false);
+  CHECK_OK(transport_answer(&there.transport, "more", respond, &r, NULL));
+  CHECK_ERROR(there.transport.subscribe(there.transport.context, "more"), LIMIT);
+  CHECK_OK(transport_answer(&there.transport, "more", NULL, NULL, NULL));
+  for (int i = 0; i < 1000; ++i) {
+    observe(&there, i % NAMES_THERE, false);
+    CHECK_OK(there.transport.subscribe(there.transport.context, "more"));
+    there.transport.unsubscribe(there.transport.context, "more");
+    if (i % NAMES_THERE > 0) observe(&there, i % NAMES_THERE, true);
+  }
+  peer_flush(&there);
+  CHECK_EQ(LOAD(here.expelled) + LOAD(there.expelled), 0);
+}
+
+TEST_OF_BROKER(peer_with_too_many_names_is_cut_off, NULL) {
+  SCOPED peer here;
+  stranger s;
+  peer_connect_to(&here, b);
+  const int before = held_blocks();
+  stranger_connect(&s, b);
+  stranger_greet(&s);
+  /* Those that are told twice are not more. */
+  for (int i = 0; i < 10; ++i) {
+    say_names(&s, MESSAGE_WANT, 0, NAMES_THERE);
+    say_names(&s, MESSAGE_WANT, 1, NAMES_THERE);
+    expect_heard(&s);
+  }
+  CHECK_EQ(LOAD(here.expelled), 0);
+  stranger_say(&s, MESSAGE_WANT, 0, "one more");
+  EVENTUALLY(LOAD(here.expelled) == 1);
+  stranger_end(&s);
+  expect_blocks(before);
+}

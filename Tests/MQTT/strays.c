@@ -1,0 +1,117 @@
+/* What a kept session brings before somebody observes it. */
+
+#include "../Transports/Harness/asking.h"
+
+#include <unistd.h>
+
+/* Options of a client whose session the broker keeps. */
+#define COLLECTOR(...) \
+  &OPTIONS(.qos = 1, .client_id = "collector", .session_expiry_s = 60, __VA_ARGS__)
+
+/* An earlier process has observed `n` and answered `q`; since then these were published. */
+static void collect(broker *b, peer *here, int count) {
+  peer earlier;
+  int calls = 0;
+  told t = {0};
+  transport_question kept = {0};
+  peer_connect_with(&earlier, b->port, COLLECTOR(.flags = 0));
+  CHECK_OK(transport_answer(&earlier.transport, "q", keep_question, &kept, NULL));
+  peer_observe(&earlier, "n", counter(&calls));
+  peer_release(&earlier);
+  for (int i = 0; i < count; ++i) CHECK_OK(peer_publish(here, "n", 1, &i, sizeof i));
+  CHECK_ERROR(ask(here, &t, "q", "x", 100000000), TIMEOUT); /* the broker collects it */
+  peer_flush(here);
+}
+
+static void expect_all(const sequence *s, const peer *p, int count) {
+  EVENTUALLY(LOAD(s->next) == count);
+  pause_ms(A_WHILE_MS);
+  CHECK_EQ(s->wrong + s->repeated, 0);
+  CHECK_EQ(peer_stats(p).ignored, 0);
+}
+
+/* However long it takes to attach it. */
+TEST_OF_BROKER(what_a_session_has_collected_waits_until_the_transport_is_attached, NULL) {
+  static const int pauses_ms[] = {0, 20, 1500};
+  SCOPED peer here;
+  peer_connect_reliably(&here, b->port);
+  for (int i = 0; i < 3; ++i) {
+    peer there;
+    sequence s = {0, 0, 0};
+    transport_question kept = {0};
+    collect(b, &here, 50);
+    peer_begin(&there, b->port, COLLECTOR(.flags = 0));
+    CHECK_OK(multicast_broadcaster_register(there.broadcaster, "n", counting(&s), NULL, NULL));
+    pause_ms(pauses_ms[i]);
+    CHECK_OK(multicast_broadcaster_attach(there.broadcaster, &there.transport));
+    CHECK_OK(transport_answer(&there.transport, "q", keep_question, &kept, NULL));
+    expect_all(&s, &there, 50);
+    EVENTUALLY(LOAD(kept.transport) != 0);
+    CHECK_OK(multicast_broadcaster_attach(there.broadcaster, NULL));
+    CHECK_OK(multicast_broadcaster_destroy(there.broadcaster));
+  }
+}
+
+/* As programs do that register when they are attached; what comes meanwhile stays behind. */
+TEST_OF_BROKER(what_a_session_has_collected_waits_for_observers_that_come_soon, NULL) {
+  SCOPED peer here, there;
+  sequence s = {0, 0, 0};
+  int other = 0, i = 50;
+  peer_connect_reliably(&here, b->port);
+  collect(b, &here, 50);
+  peer_connect_with(&there, b->port, COLLECTOR(.flags = 0));
+  peer_observe(&there, "other", counter(&other));
+  CHECK_OK(peer_publish(&here, "n", 1, &i, sizeof i));
+  peer_flush(&here);
+  pause_ms(100);
+  peer_observe(&there, "n", counting(&s));
+  CHECK_OK(peer_publish(&here, "n", 1, (++i, &i), sizeof i));
+  expect_all(&s, &there, 52);
+}
+
+/* With a queue, and more than is kept: it reads on when some are delivered. */
+TEST_OF_BROKER(much_that_a_session_has_collected_waits, "allow_anonymous true\nmax_queued_messages 0") {
+  enum { COUNT = 3000 };
+  static char payload[1000];
+  SCOPED peer here, there;
+  int arrived = 0;
+  multicast_queue queue = queue_with(64, MULTICAST_OVERFLOW_BLOCK);
+  CHECK_OK(multicast_queue_start(queue));
+  peer_connect_reliably(&here, b->port);
+  collect(b, &here, 0);
+  for (int i = 0; i < COUNT; ++i)
+    EVENTUALLY(peer_publish(&here, "n", 1, payload, sizeof payload) == MULTICAST_OK);
+  peer_flush(&here);
+  peer_connect_with(&there, b->port, COLLECTOR(.queue = queue));
+  pause_ms(300);
+  CHECK_EQ(peer_stats(&there).received, 0);
+  peer_observe(&there, "n", counter(&arrived));
+  EVENTUALLY(LOAD(arrived) == COUNT);
+  EVENTUALLY(peer_stats(&there).ignored == 1); /* the question */
+  peer_release(&there);
+  CHECK_OK(multicast_queue_destroy(queue));
+}
+
+TEST_OF_BROKER(what_nobody_observes_is_ignored_after_a_second, NULL) {
+  SCOPED peer here, there;
+  sequence s = {0, 0, 0};
+  int other = 0;
+  peer_connect_reliably(&here, b->port);
+  collect(b, &here, 5);
+  peer_connect_with(&there, b->port, COLLECTOR(.flags = 0));
+  pause_ms(1200); /* it is not used */
+  CHECK_EQ(peer_stats(&there).received, 0);
+  const uint64_t before = time_now();
+  peer_observe(&there, "other", counter(&other));
+  EVENTUALLY(peer_stats(&there).ignored == 6);
+  CHECK(time_now() - before >= 900000000 && time_now() - before < 5000000000u);
+  /* The broker is told that nobody observes it. */
+  peer_flush(&there);
+  int i = 0;
+  CHECK_OK(peer_publish(&here, "n", 1, &i, sizeof i));
+  peer_flush(&here);
+  pause_ms(100);
+  CHECK_EQ(peer_stats(&there).received, 6);
+  peer_observe(&there, "n", counting(&s));
+  CHECK_EQ(s.next, 0);
+}

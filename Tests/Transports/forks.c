@@ -1,0 +1,169 @@
+/* For each library: the process is forked at each instruction that the thread of a transport has in
+ * the library while messages arrive, and what is kept for them is replaced. Each child destroys the
+ * broadcaster. */
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "Harness/broker.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#if defined(__x86_64__) && !defined(IS_WITHOUT_THREADS_IN_CHILDREN)
+
+enum { TRAP_FLAG = 0x100, INSTRUCTIONS_MAX = 1 << 20 };
+
+static struct {
+  peer p;
+  pthread_t thread; /* of its transport */
+  int is_connected, is_stepping;
+  uintptr_t begin, end; /* of the library's instructions */
+  bool has_had[INSTRUCTIONS_MAX]; /* each address once */
+  int children, failures;
+} stepping;
+
+static void note_thread(void *context, transport_state state, int32_t code, const char *reason) {
+  if (state != TRANSPORT_CONNECTED) return;
+  stepping.thread = pthread_self();
+  STORE(stepping.is_connected, 1);
+}
+
+static void be_a_child(void) {
+  signal(SIGALRM, SIG_DFL);
+  alarm(10); /* instead of waiting without end */
+  _exit(multicast_broadcaster_destroy(stepping.p.broadcaster) == MULTICAST_OK ? 0 : 1);
+}
+
+static void fork_here(void) {
+  int status = -1;
+  const pid_t child = fork();
+  if (child == 0) be_a_child();
+  waitpid(child, &status, 0);
+  ++stepping.children;
+  stepping.failures += status != 0;
+}
+
+static void on_trap(int signal, siginfo_t *info, void *context) {
+  greg_t *registers = ((ucontext_t *)context)->uc_mcontext.gregs;
+  const uintptr_t at = (uintptr_t)registers[REG_RIP];
+  const int kept = errno;
+  if (LOAD(stepping.is_stepping)) registers[REG_EFL] |= TRAP_FLAG;
+  else registers[REG_EFL] &= ~TRAP_FLAG;
+  if (at >= stepping.begin && at < stepping.end && !stepping.has_had[at - stepping.begin]) {
+    stepping.has_had[at - stepping.begin] = true;
+    fork_here();
+  }
+  errno = kept;
+}
+
+/* Where the function is: the file's instructions. */
+static void find_instructions(uintptr_t function) {
+  FILE *maps = fopen("/proc/self/maps", "r");
+  char line[512];
+  CHECK(maps != NULL);
+  while (fgets(line, sizeof line, maps) != NULL) {
+    CHECK_EQ(sscanf(line, "%lx-%lx", &stepping.begin, &stepping.end), 2);
+    if (function >= stepping.begin && function < stepping.end) break;
+  }
+  CHECK(function >= stepping.begin && function < stepping.end);
+  CHECK(stepping.end - stepping.begin <= INSTRUCTIONS_MAX);
+  fclose(maps);
+}
+
+static void expect_children_to_end(multicast_queue queue) {
+  /* The first one before: so that there is something to be replaced. */
+  static const size_t sizes[] = {1500, 200000, 100};
+  static char payload[200000];
+  const struct sigaction trap = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO};
+  broker b;
+  peer here;
+  int arrived = 0;
+  memset(&stepping, 0, sizeof stepping);
+  broker_start(&b, NULL);
+  CHECK_EQ(sigaction(SIGTRAP, &trap, NULL), 0);
+  peer_connect_reliably(&here, b.port);
+  transport_options options = peer_reliable_options(&stepping.p, b.port);
+  options.changed = note_thread;
+  options.queue = queue;
+  CHECK_OK(transport_connect(&options, &stepping.p.transport));
+  EVENTUALLY(LOAD(stepping.is_connected));
+  find_instructions((uintptr_t)stepping.p.transport.publish);
+  CHECK_OK(multicast_broadcaster_register(stepping.p.broadcaster, "n", counter(&arrived), NULL,
+                                          NULL));
+  CHECK_OK(multicast_broadcaster_attach(stepping.p.broadcaster, &stepping.p.transport));
+  peer_flush(&stepping.p);
+  for (int i = 0; i < (int)(sizeof sizes / sizeof *sizes); ++i) {
+    STORE(stepping.is_stepping, i > 0);
+    if (i == 1) CHECK_EQ(pthread_kill(stepping.thread, SIGTRAP), 0);
+    CHECK_OK(peer_publish(&here, "n", 1, payload, sizes[i]));
+    EVENTUALLY(LOAD(arrived) == i + 1);
+  }
+  STORE(stepping.is_stepping, 0);
+  CHECK_OK(multicast_broadcaster_attach(stepping.p.broadcaster, NULL));
+  CHECK_OK(multicast_broadcaster_destroy(stepping.p.broadcaster));
+  CHECK(stepping.children > 100);
+  CHECK_EQ(stepping.failures, 0);
+  peer_release(&here);
+  broker_delete(&b);
+}
+
+TEST(child_may_destroy_the_broadcaster_whatever_the_transport_does) {
+  expect_children_to_end((multicast_queue){0});
+}
+
+TEST(child_may_destroy_the_broadcaster_whatever_a_transport_with_a_queue_does) {
+  multicast_queue queue = multicast_queue_create(NULL);
+  CHECK_OK(multicast_queue_start(queue));
+  expect_children_to_end(queue);
+  CHECK_OK(multicast_queue_destroy(queue));
+}
+
+#endif
+
+/* ---- Inside of an observer ------------------------------------------------------------------- */
+
+static bool is_filled(const unsigned char *payload, size_t size) {
+  return payload[0] == 'x' && memcmp(payload, payload + 1, size - 1) == 0;
+}
+
+typedef struct forker {
+  multicast_broadcaster broadcaster;
+  int status;
+} forker;
+
+/* The child destroys the broadcaster, and still has the payload. */
+FUNCTION(fork_inside, forker *f) {
+  int status = -1;
+  const pid_t child = fork();
+  if (child == 0) {
+    multicast_broadcaster_destroy(f->broadcaster);
+    for (int i = 0; i < 100; ++i) memset(malloc(size), 'y', size);
+    _exit(is_filled(payload, size) ? 0 : 1);
+  }
+  CHECK_EQ(waitpid(child, &status, 0), child);
+  STORE(f->status, status);
+}
+
+TEST_OF_BROKER(payload_stays_in_a_child_that_destroys_the_broadcaster, NULL) {
+  static unsigned char payload[3000];
+  SCOPED peer here;
+  peer there;
+  forker f = {.status = -1};
+  memset(payload, 'x', sizeof payload);
+  peer_connect_reliably(&here, b->port);
+  peer_connect_reliably(&there, b->port);
+  f.broadcaster = there.broadcaster;
+  CHECK_OK(multicast_broadcaster_register(there.broadcaster, "n", DELEGATE(fork_inside, &f), NULL,
+                                          NULL));
+  CHECK_OK(multicast_broadcaster_attach(there.broadcaster, &there.transport));
+  peer_flush(&there);
+  CHECK_OK(peer_publish(&here, "n", 1, payload, sizeof payload));
+  EVENTUALLY(LOAD(f.status) != -1);
+  CHECK_EQ(f.status, 0);
+  CHECK_OK(multicast_broadcaster_attach(there.broadcaster, NULL));
+  CHECK_OK(multicast_broadcaster_destroy(there.broadcaster));
+}
