@@ -31,16 +31,23 @@ CHECKOUTS = {
 
 def describe(build):
     """The machine, and the compilers with which a build directory was configured."""
-    cpu = Path("/proc/cpuinfo").read_text()
     cache = (build / "CMakeCache.txt").read_text()
+    return {
+        **hardware(),
+        "c++": first_line(field(cache, r"CMAKE_CXX_COMPILER:\w+=(.+)"), "--version"),
+        "swift": first_line(field(cache, r"MULTICAST_SWIFTC:\w+=(.+)"), "--version"),
+    }
+
+
+def hardware():
+    """The machine and its kernel, today."""
+    cpu = Path("/proc/cpuinfo").read_text()
     return {
         "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
         "cpu": field(cpu, r"model name\s*:\s*(.+)") or platform.machine(),
         "cores": len(os.sched_getaffinity(0)),
         "virtual": bool(re.search(r"^flags\s*:.*\bhypervisor\b", cpu, re.MULTILINE)),
         "kernel": f"{platform.system()} {platform.release()}",
-        "c++": first_line(field(cache, r"CMAKE_CXX_COMPILER:\w+=(.+)"), "--version"),
-        "swift": first_line(field(cache, r"MULTICAST_SWIFTC:\w+=(.+)"), "--version"),
     }
 
 

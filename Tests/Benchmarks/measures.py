@@ -104,6 +104,14 @@ MEASURES = [
     Measure("ask and wait", "Ask another thread and wait for its answer", "", "ask",
             statistic="median"),
 
+    Measure("pause and resume", "Pause one delegate and resume it", "delegates"),
+    Measure("count", "Count the delegates", "delegates"),
+    Measure("is valid", "Ask whether a registration is valid", "delegates"),
+    Measure("enumerate", "Enumerate the delegates, with a function that is called for each",
+            "delegates"),
+
+    Measure("connect a method of an object", "C++: connect a method of an object beside 16, and"
+            " destroy the object", ""),
     Measure("connect and disconnect a closure", "C++: connect a closure beside 16, and disconnect it",
             "words", "cpp"),
     Measure("whole life of a signal", "C++: a signal with one connection, made, emitted, destroyed",

@@ -91,6 +91,40 @@ TEST_CASE("the child of a fork can use what other threads were using") {
   CHECK(mistakes == 0);
 }
 
+TEST_CASE("an observer that another thread was adding ends in the child of a fork") {
+  struct sleeper : mcast::observer {
+    gate entered, let_go;
+    void hear(int) {
+      entered.open();
+      let_go.wait();
+    }
+  };
+  struct plain : mcast::observer {
+    void hear(int) {}
+  };
+  mcast::policies how;
+  how.replay = 1;
+  mcast::signal<void(int)> s(how), other;
+  s(1);
+  auto w = std::make_unique<sleeper>();
+  std::thread adds([&] { s.add<&sleeper::hear>(*w); });
+  w->entered.wait();
+  CHECK(succeeds_in_child([&] {
+    const size_t before = w->count();
+    w.reset();
+    std::vector<plain> all(100);  // at any place
+    for (plain &each : all) other.add<&plain::hear>(each);
+    const size_t between = other.size();
+    all.clear();
+    return before == 1 && s.empty() && between == 100 && other.empty();
+  }));
+  CHECK(w->count() == 1);
+  w->let_go.open();
+  adds.join();
+  w.reset();
+  CHECK(s.empty());
+}
+
 // A thread that is in one of the locks most of the time.
 TEST_CASE("no lock of the process is held in the child of a fork") {
   using mcast::detail::guarded;

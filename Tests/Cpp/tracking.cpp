@@ -1,5 +1,24 @@
 // Delegates that end with their objects.
+#include <cstdlib>
+#include <new>
+
 #include "test.hpp"
+
+// Counts the objects that this thread allocates, in all files of the program.
+static thread_local size_t allocations = 0;
+
+void *operator new(size_t size, const std::nothrow_t &) noexcept {
+  ++allocations;
+  return std::malloc(size);
+}
+void *operator new(size_t size) {
+  void *const made = ::operator new(size, std::nothrow);
+  if (made == nullptr) throw std::bad_alloc();
+  return made;
+}
+void operator delete(void *object) noexcept { std::free(object); }
+void operator delete(void *object, size_t) noexcept { std::free(object); }
+void operator delete(void *object, const std::nothrow_t &) noexcept { std::free(object); }
 
 namespace elsewhere {
 // A pointer of another library.
@@ -263,6 +282,80 @@ TEST_CASE("an observer is destroyed by a call before its add returns") {
   const mcast::registration r = s.add<&once::hear>(*new once);
   CHECK(r.token().id != 0);
   CHECK_FALSE(r.is_valid());
+  CHECK(s.empty());
+}
+
+TEST_CASE("an observer is destroyed by a thread while another adds it") {
+  struct once : mcast::observer {
+    std::atomic<bool> &is_gone;
+    explicit once(std::atomic<bool> &gone) : is_gone(gone) {}
+    void hear(int) {
+      std::atomic<bool> &gone = is_gone;
+      delete this;
+      gone = true;
+    }
+  };
+  mcast::signal<void(int)> s;
+  std::atomic<bool> is_over{false};
+  std::thread invokes([&] {
+    while (!is_over) s(1);
+  });
+  bool is_right = true;
+  for (int round = 0; round < 1000 && is_right; ++round) {
+    std::atomic<bool> is_gone{false};
+    const mcast::registration r = s.add<&once::hear>(*new once(is_gone));
+    while (!is_gone) std::this_thread::yield();
+    is_right = r.token().id != 0 && !r.is_valid();
+  }
+  is_over = true;
+  invokes.join();
+  CHECK(is_right);
+  CHECK(s.empty());
+}
+
+TEST_CASE("an observer is added to another signal, and counts, during its add") {
+  struct twice : mcast::observer {
+    mcast::signal<void(int)> *other = nullptr;
+    size_t before = 0, after = 0;
+    void hear(int) {
+      before = count();
+      other->add<&twice::ignore>(*this);
+      after = count();
+    }
+    void ignore(int) {}
+  };
+  mcast::policies how;
+  how.replay = 1;
+  mcast::signal<void(int)> s(how), other;
+  s(1);
+  {
+    twice w;
+    w.other = &other;
+    s.add<&twice::hear>(w);
+    CHECK(w.before == 1);
+    CHECK(w.after == 2);
+    CHECK(w.count() == 2);
+    CHECK(other.size() == 1);
+  }
+  CHECK(s.empty());
+  CHECK(other.empty());
+}
+
+TEST_CASE("the first method of an observer needs no allocation") {
+  mcast::signal<void(int)> s;
+  const size_t before = allocations;
+  {
+    watcher w;
+    s.add<&watcher::hear>(w);
+    s(1);
+    CHECK(w.sum == 1);
+  }
+  {
+    watcher w;
+    s.add<&watcher::hear>(w).remove();
+    s.add<&watcher::hear>(w);
+  }
+  CHECK(allocations == before);
   CHECK(s.empty());
 }
 

@@ -7,7 +7,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <new>
 
 #include "detail/failures.hpp"
 #include "detail/kept_token.hpp"
@@ -25,9 +24,9 @@ class additions;
 /// The destructor of a base class runs after those of the derived class. If other threads invoke,
 /// call stop_observing() first in the destructor of the derived class. Copies observe nothing.
 ///
-/// One method that is known at compile time and has no options costs little more than it does with
-/// a scoped_registration. For other delegates the object has a lifetime, from the first of them on:
-/// each costs several times as much.
+/// One method that is known at compile time and has no options needs no allocation and costs little
+/// more than with a scoped_registration. For other delegates the object has a lifetime, from the
+/// first of them on: each costs several times as much.
 ///
 /// Threads:   the destructor waits for calls on other threads, as multicast_lifetime_end() does.
 /// @since 1.1
@@ -41,8 +40,7 @@ class observer {
   /// @since 1.1
   size_t count() const {
     const multicast_lifetime all = {id_.load(std::memory_order_acquire)};
-    const detail::kept_token *const kept = kept_.load(std::memory_order_acquire);
-    const size_t one = kept != nullptr && multicast_token_is_valid(kept->get()) ? 1 : 0;
+    const size_t one = multicast_token_is_valid(kept_.get()) ? 1 : 0;
     return one + (all.id == 0 ? 0 : detail::count(multicast_lifetime_count(all)));
   }
   /// A lifetime that ends with the object. It is made by the first use.
@@ -69,10 +67,7 @@ class observer {
   observer() noexcept = default;
   observer(const observer &) noexcept {}
   observer &operator=(const observer &) noexcept { return *this; }  // NOLINT(cert-oop54-cpp)
-  ~observer() {
-    stop_observing();
-    if (detail::kept_token *const kept = kept_.load()) kept->leave();
-  }
+  ~observer() { stop_observing(); }
   /// Removes all of its registrations and waits for running calls.
   ///
   /// Threads:   waits for calls on other threads, as multicast_lifetime_end() does.
@@ -80,34 +75,20 @@ class observer {
   /// Cost:      as multicast_lifetime_end().
   /// @since 1.1
   void stop_observing() noexcept {
-    const multicast_lifetime all = {id_.exchange(0)};
-    if (all.id != 0) static_cast<void>(multicast_lifetime_end(all));
+    if (id_.load(std::memory_order_acquire) != 0) {
+      static_cast<void>(multicast_lifetime_end({id_.exchange(0)}));
+    }
     // Also a token that is stale: its calls may still run.
-    const detail::kept_token *const kept = kept_.load();
-    if (kept != nullptr) static_cast<void>(multicast_token_remove(kept->get()));
+    const multicast_token kept = kept_.get();
+    if (kept.id != 0) static_cast<void>(multicast_token_remove(kept));
   }
 
  private:
   template <typename R, typename... Args>
   friend class detail::additions;
 
-  /// The place for the token of a new delegate; nullptr: the delegate needs the lifetime.
-  detail::kept_token *begin_to_keep() const noexcept {
-    detail::kept_token *kept = kept_.load(std::memory_order_acquire);
-    if (kept == nullptr) {
-      detail::kept_token *const made = ::new (std::nothrow) detail::kept_token;
-      if (made == nullptr) return nullptr;
-      if (kept_.compare_exchange_strong(kept, made)) {
-        kept = made;
-      } else {
-        made->leave();
-      }
-    }
-    return kept->begin() ? kept : nullptr;
-  }
-
   mutable std::atomic<uint64_t> id_{0};
-  mutable std::atomic<detail::kept_token *> kept_{nullptr};
+  mutable detail::kept_token kept_;
 };
 
 }  // namespace mcast

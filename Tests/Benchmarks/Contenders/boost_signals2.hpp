@@ -14,6 +14,9 @@ struct boost_signals2_contender {
   void remove(token &t) { t.disconnect(); }
   void remove_delegate(multicast_function, void *context) { signal.disconnect(slot{context}); }
   bool is_wanted() { return !signal.empty(); }
+  bool pause_and_resume(token &t) { return boost::signals2::shared_connection_block(t).blocking(); }
+  size_t count() { return signal.num_slots(); }
+  bool is_valid(token &t) { return t.connected(); }
   void invoke(uint32_t event, const void *payload, size_t size) { signal(event, payload, size); }
 
  private:

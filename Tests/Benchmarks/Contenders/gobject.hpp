@@ -26,6 +26,12 @@ struct gobject_contender {
                                  GSignalMatchType(G_SIGNAL_MATCH_FUNC | G_SIGNAL_MATCH_DATA), 0, 0,
                                  nullptr, reinterpret_cast<gpointer>(gobject_handle), context) != 0;
   }
+  bool pause_and_resume(token &t) {
+    g_signal_handler_block(object, t);
+    g_signal_handler_unblock(object, t);
+    return true;
+  }
+  bool is_valid(token &t) { return g_signal_handler_is_connected(object, t); }
   void invoke(uint32_t event, const void *payload, size_t size) {
     g_signal_emit(object, signal(), 0, guint(event), payload, gulong(size));
   }

@@ -8,7 +8,8 @@
 // The functions of the static library are linked under these names: see CMakeLists.txt.
 #define EACH_FUNCTION(X)                                                                       \
   X(create) X(destroy) X(add) X(add_many) X(remove) X(remove_all) X(contains) X(invoke)        \
-  X(token_remove) X(token_remove_nowait) X(token_pause) X(token_resume) X(listener_flag)       \
+  X(token_remove) X(token_remove_nowait) X(token_pause) X(token_resume) X(token_is_valid)      \
+  X(count) X(enumerate) X(listener_flag)                                                       \
   X(queue_create) X(queue_destroy) X(queue_run) X(queue_wait) X(queue_fd)                      \
   X(queue_start) X(queue_stop) X(queue_get_stats) X(invoke_with)                               \
   X(broadcaster_create) X(broadcaster_destroy) X(broadcaster_register)                         \
@@ -62,6 +63,20 @@ template <class library> struct libmulticast_contender {
     return library::contains(handle, {function, context});
   }
   bool is_wanted() { return multicast_has_listeners(flag); }
+  bool pause_and_resume(token &t) {
+    return library::token_pause(t) == MULTICAST_OK && library::token_resume(t) == MULTICAST_OK;
+  }
+  size_t count() { return size_t(library::count(handle)); }
+  bool is_valid(token &t) { return library::token_is_valid(t); }
+  template <class Function> void enumerate(Function function) {
+    library::enumerate(
+        handle,
+        [](void *context, const multicast_registration *registration) {
+          (*static_cast<Function *>(context))(registration->token.id);
+          return true;
+        },
+        &function);
+  }
   void invoke(uint32_t event, const void *payload, size_t size) {
     library::invoke(handle, event, payload, size);
   }

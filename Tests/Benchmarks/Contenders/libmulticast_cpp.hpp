@@ -21,6 +21,11 @@ struct libmulticast_cpp_contender {
   token add(multicast_function, void *context) { return signal.add(of(context)); }
   void remove(token &t) { t.remove(); }
   void remove_delegate(multicast_function, void *context) { signal.remove(of(context)); }
+  bool pause_and_resume(token &t) {
+    return t.pause() == MULTICAST_OK && t.resume() == MULTICAST_OK;
+  }
+  size_t count() { return signal.size(); }
+  bool is_valid(token &t) { return t.is_valid(); }
   void invoke(uint32_t event, const void *payload, size_t size) { signal(event, payload, size); }
 
  private:

@@ -12,6 +12,9 @@ struct sigcxx_contender {
 
   token add(multicast_function, void *context) { return signal.connect(slot{context}); }
   void remove(token &t) { t.disconnect(); }
+  bool pause_and_resume(token &t) { return !t.block(true) && t.block(false); }
+  size_t count() { return signal.size(); }
+  bool is_valid(token &t) { return t.connected(); }
   void invoke(uint32_t event, const void *payload, size_t size) {
     signal.emit(event, payload, size);
   }

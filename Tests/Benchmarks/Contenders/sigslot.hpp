@@ -12,6 +12,13 @@ struct sigslot_contender {
 
   token add(multicast_function, void *context) { return signal.connect(slot{context}); }
   void remove(token &t) { t.disconnect(); }
+  bool pause_and_resume(token &t) {
+    t.block();
+    t.unblock();
+    return true;
+  }
+  size_t count() { return signal.slot_count(); }
+  bool is_valid(token &t) { return t.connected(); }
   void invoke(uint32_t event, const void *payload, size_t size) { signal(event, payload, size); }
 
  private:

@@ -2,6 +2,9 @@
 //
 // invoke.cpp, change.cpp and memory.cpp have the C++ header as a contender, too.
 
+#include <deque>
+
+#include "methods.hpp"
 #include "question.hpp"
 #include "string_queues.hpp"
 #include "typed_signals.hpp"
@@ -36,6 +39,20 @@ static void connect_and_disconnect(benchmark::State &state, size_t words, size_t
   if (sum != others) state.SkipWithError("a call is missing");
 }
 
+/// An object whose method is connected beside 16 others: made, and destroyed.
+template <class Methods> static void connect_method(benchmark::State &state) {
+  Methods all;
+  uint64_t sum = 0;
+  std::deque<typename Methods::object> others;
+  for (int i = 0; i < 16; i++) others.emplace_back(all, sum);
+  for (auto _ : state) {
+    typename Methods::object made(all, sum);
+    benchmark::DoNotOptimize(made);
+  }
+  all.emit(1);
+  if (sum != others.size()) state.SkipWithError("a call is missing, or one too many");
+}
+
 /// A signal with one connection: made, connected, emitted once, destroyed.
 template <class Signal> static void whole_life(benchmark::State &state) {
   uint64_t sum = 0;
@@ -61,6 +78,7 @@ template <class Queue> static void string_through_queue(benchmark::State &state,
   if (bytes != size * uint64_t(state.iterations())) state.SkipWithError("a call is missing");
 }
 
+/// libsigc++ is in both lists.
 static std::string not_thread_safe() {
   std::string names;
   typed_signals::for_each([&](auto each) {
@@ -77,6 +95,11 @@ int main(int argc, char **argv) {
       add_benchmark("connect and disconnect a closure", signal::name(), int64_t(words),
                     connect_and_disconnect<signal>, words, 16);
     add_benchmark("whole life of a signal", signal::name(), 1, whole_life<signal>);
+  });
+  methods::for_each([](auto each) {
+    using contender = typename decltype(each)::contender;
+    add_benchmark("connect a method of an object", contender::name(), 0,
+                  connect_method<contender>);
   });
   string_queues::for_each([](auto each) {
     using queue = typename decltype(each)::contender;

@@ -5,42 +5,94 @@
 #define MULTICAST_DETAIL_KEPT_TOKEN_HPP
 
 #include <atomic>
+#include <cstddef>
+#include <cstdint>
 
 #include "config.hpp"
+#include "process.hpp"
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// The token of one delegate of an observer. The observer shares it with an add that has begun: as
-/// soon as the delegate can be called, a call may destroy the observer, before the add returns.
+/// The token of one delegate of an observer, in the observer.
+///
+/// As soon as the delegate can be called, a call may destroy the observer, before the add returns.
+/// So the library writes the token into a `kept_add`, which outlives both. At the end of the add,
+/// the token moves to the observer, if that still exists.
 class kept_token {
  public:
+  kept_token() noexcept = default;
+  kept_token(const kept_token &) = delete;
+  kept_token &operator=(const kept_token &) = delete;
+  /// The end of an add that goes on will not touch the observer.
+  ~kept_token() {
+    if (!is_adding_.load(std::memory_order_acquire)) return;
+    const process_lock lock = locked(index_of(this));
+    if (is_adding_.load(std::memory_order_relaxed)) add_of(this).is_orphan = true;
+  }
+
   /// Begins an add. It fails while another one goes on, and while the last delegate is live or may
   /// be in a call, for which the end of the observer has to wait.
   bool begin() noexcept {
-    int observer = 1;
-    if (!users_.compare_exchange_strong(observer, 2)) return false;
+    kept_add &add = add_of(this);
+    uintptr_t none = 0;
+    // Pairs with end(): the token of the add before was read.
+    if (!add.observer.compare_exchange_strong(none, number_of(this))) return false;
     const multicast_token last = get();
-    if (last.id == 0 ||
-        (!multicast_token_is_valid(last) &&
-         multicast_token_remove_nowait(last) == MULTICAST_ERROR_INVALID_HANDLE)) {
-      return true;
+    if (last.id != 0 &&
+        (multicast_token_is_valid(last) ||
+         multicast_token_remove_nowait(last) != MULTICAST_ERROR_INVALID_HANDLE)) {
+      add.observer.store(0, std::memory_order_release);
+      return false;
     }
-    leave();
-    return false;
+    add.token = {0};
+    add.is_orphan = false;
+    // Whoever destroys the observer in a call sees this: the library publishes the delegate later.
+    is_adding_.store(true, std::memory_order_release);
+    return true;
   }
   /// For multicast_add(), which writes the token before the delegate can be called.
-  multicast_token *place() noexcept { return &token_; }
-  /// Pairs with the library's store, for another thread that ends the observer meanwhile.
-  multicast_token get() const noexcept { return {__atomic_load_n(&token_.id, __ATOMIC_RELAXED)}; }
-  /// The observer or the add does not use it any more.
-  void leave() noexcept {
-    if (users_.fetch_sub(1) == 1) ::delete this;
+  multicast_token *place() noexcept { return &add_of(this).token; }
+  /// Ends an add.
+  ///
+  /// @param kept  Where it was begun; the observer may be gone.
+  /// @return The token; zero: the add has failed.
+  static multicast_token end(kept_token *kept) noexcept {
+    kept_add &add = add_of(kept);
+    const multicast_token token = add.token;
+    const process_lock lock = locked(index_of(kept));
+    if (!add.is_orphan) {
+      kept->token_.store(token.id, std::memory_order_relaxed);
+      kept->is_adding_.store(false, std::memory_order_release);
+    }
+    add.observer.store(0, std::memory_order_release);
+    return token;
+  }
+
+  /// The token, also during an add; zero: there was none.
+  multicast_token get() const noexcept {
+    if (is_adding_.load(std::memory_order_acquire)) {
+      // The add cannot end meanwhile. Atomic: the library may be writing the token.
+      const process_lock lock = locked(index_of(this));
+      if (is_adding_.load(std::memory_order_relaxed))
+        return {__atomic_load_n(&add_of(this).token.id, __ATOMIC_RELAXED)};
+    }
+    return {token_.load(std::memory_order_relaxed)};
   }
 
  private:
-  /// The observer, and an add.
-  std::atomic<int> users_{1};
-  multicast_token token_ = {0};
+  static uintptr_t number_of(const kept_token *kept) noexcept {
+    return reinterpret_cast<uintptr_t>(kept);
+  }
+  static size_t index_of(const kept_token *kept) noexcept {
+    return (number_of(kept) * 0x9e3779b97f4a7c15) >> 60;
+  }
+  static kept_add &add_of(const kept_token *kept) noexcept { return kept_adds[index_of(kept)]; }
+  static process_lock locked(size_t index) noexcept {
+    return process_lock(guarded::keyed, index % parts);
+  }
+
+  std::atomic<uint64_t> token_{0};
+  std::atomic<bool> is_adding_{false};
 };
 
 }  // namespace mcast::detail

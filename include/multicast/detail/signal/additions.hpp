@@ -335,8 +335,8 @@ class additions : public insertion<R, Args...> {
         const multicast target = this->target_.make();
         if (target.id == 0) return registration();  // without exceptions
         const observer &kept_by = *object;
-        if (auto *const kept = kept_by.begin_to_keep())
-          return base::template insert_kept<Access>(target, Access::pack(object), *kept);
+        if (kept_by.kept_.begin())
+          return base::template insert_kept<Access>(target, Access::pack(object), kept_by.kept_);
       }
     }
     options changed;

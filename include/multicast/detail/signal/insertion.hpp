@@ -128,8 +128,7 @@ class insertion : public calls<R, Args...> {
     const multicast_function function = base::template call<Access, base::ordinary>;
     const multicast_status status =
         multicast_add(target, {function, context}, nullptr, kept.place());
-    const registration added(kept.get());
-    kept.leave();  // the observer may be gone
+    const registration added(kept_token::end(&kept));
     detail::ensure(status);
     return added;
   }
