@@ -19,6 +19,18 @@ class CreateOptions(ctypes.Structure):
         ("flags", c_uint32), ("others", c_void_p * 6)]
 
 
+class AddOptions(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", c_uint32), ("flags", c_uint32), ("priority", c_int32), ("reserved", c_uint32),
+        ("events", c_uint64), ("lifetime", c_uint64), ("queue", c_uint64), ("others", c_void_p * 4)]
+
+
+class QueueOptions(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", c_uint32), ("flags", c_uint32), ("capacity", c_size_t), ("overflow", c_uint32),
+        ("reserved", c_uint32), ("others", c_void_p * 5)]
+
+
 lib = ctypes.CDLL(str(Path(multicast.__file__).with_name("libmulticast.so.1")))
 for name, result, parameters in [
         ("multicast_create", c_uint64, []),
@@ -29,6 +41,8 @@ for name, result, parameters in [
         ("multicast_invoke", c_int64, [c_uint64, c_uint32, c_char_p, c_size_t]),
         ("multicast_token_remove", c_int32, [c_uint64]),
         ("multicast_token_remove_within", c_int32, [c_uint64, c_uint64]),
+        ("multicast_queue_create", c_uint64, [POINTER(QueueOptions)]),
+        ("multicast_queue_run", c_int64, [c_uint64, c_size_t]),
         ("multicast_queue_start", c_int32, [c_uint64]),
         ("multicast_broadcaster_default", c_uint64, []),
         ("multicast_broadcaster_notify", c_int64, [c_uint64, c_char_p, c_uint32, c_char_p, c_size_t])]:

@@ -338,3 +338,29 @@ def test_names_of_a_broadcaster_are_listed_and_cleared(shared):
     assert b.names() == list(b) == ["first", "second"] and "first" in b and "third" not in b
     assert b.clear("first") is True and b.names() == ["second"]
     assert b.clear() is True and not b.names() and b.notify("second", 1) == 0
+
+
+def test_c_code_may_pass_a_payload_on_but_not_keep_it():
+    first, second, got, kept, sent = made(True), made(True), [], [], object()
+
+    @Function
+    def delegate(context, event, payload, size):
+        kept.append(ctypes.string_at(payload, size))
+        lib.multicast_invoke(second._handle, event, kept[-1], size)
+
+    lib.multicast_add(first._handle, Delegate(delegate, None), None, None)
+    second.add(lambda payload: got.append(payload))
+    first(sent)
+    assert got == [sent] and len(kept[0]) == 16
+    for payload in (kept[0], kept[0][:8] + bytes(8), bytes(8) + kept[0][8:], bytes(16)):
+        lib.multicast_invoke(second._handle, 0, payload, 16)
+    assert got[1:] == [kept[0], kept[0][:8] + bytes(8), bytes(8) + kept[0][8:], bytes(16)]
+
+    @Function
+    def forge(context, event, payload, size):  # while a payload with this number is there
+        lib.multicast_invoke(second._handle, event, bytes(8) + ctypes.string_at(payload, size)[8:], 16)
+
+    lib.multicast_add(first._handle, Delegate(forge, None), None, None)
+    got.clear()
+    first(sent)
+    assert got[0] is sent and type(got[1]) is bytes
