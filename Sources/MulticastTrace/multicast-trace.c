@@ -29,6 +29,9 @@ static const char usage[] =
     "\n"
     "  -o FILE      the timeline (default: multicast-trace.json)\n"
     "  --slow TIME  what is slow, for instance 500us, 10ms or 2s (default: 10ms)\n"
+    "  --size SIZE  the most that the timeline has, for instance 500KB or 2GB: the last calls\n"
+    "               are kept; `all` keeps all of them (default: 64MB)\n"
+    "  --label TEXT only calls of delegates whose label or function contains the text\n"
     "  --follow     trace the processes that the program starts, too\n"
     "  --help       print this text\n"
     "  --version    print the version\n"
@@ -67,6 +70,24 @@ static uint64_t parse_time(const char *text) {
       return count * units[i].ns;
   }
   fail(text, "not a time such as 500us, 10ms or 2s");
+  return 0;
+}
+
+static int64_t parse_size(const char *text) {
+  static const struct {
+    const char *unit;
+    int64_t bytes;
+  } units[] = {{"KB", 1000}, {"MB", 1000000}, {"GB", 1000000000}};
+  char *unit;
+  errno = 0;
+  unsigned long long count = strtoull(text, &unit, 10);
+  if (strcmp(text, "all") == 0) return 0;
+  for (int i = 0; i < 3; ++i) {
+    if (*text >= '0' && *text <= '9' && errno == 0 && strcmp(unit, units[i].unit) == 0 &&
+        count > 0 && count <= 1000000)
+      return (int64_t)count * units[i].bytes;
+  }
+  fail(text, "not a size such as 500KB, 64MB or 2GB, and not `all`");
   return 0;
 }
 
@@ -232,8 +253,54 @@ static void report(trace_process *it) {
     fprintf(stderr, "  incomplete: %" PRIu64 " bytes could not be written\n", it->lost);
 }
 
+#define BEGINNING                                                                             \
+  "[{\"name\": \"trace_begin\", \"ph\": \"M\", \"pid\": 0, \"tid\": 0, \"args\": {}}"
+
+// Leaves only the last events in the file, behind its beginning. Returns how many events it has.
+static uint64_t keep_end(const trace_state *trace, const char *path) {
+  static char text[1 << 16];
+  const char next[] = ",\n{";
+  int file = open(path, O_RDWR | O_CLOEXEC);
+  int64_t end = file < 0 ? 0 : lseek(file, 0, SEEK_END), to = sizeof BEGINNING - 1, from = to;
+  uint64_t events = 0;
+  if (trace->size != 0 && end > trace->size) {
+    // At the first event that is there as a whole.
+    ssize_t count = pread(file, text, sizeof text, end - trace->size);
+    char *first = count > 0 ? memmem(text, (size_t)count, next, sizeof next - 1) : NULL;
+    from = first == NULL ? end : end - trace->size + (first - text);
+  }
+  bool is_after_comma = false, is_after_line = false;
+  while (from < end) {
+    ssize_t count = pread(file, text, sizeof text, from);
+    if (count <= 0 || (from != to && pwrite(file, text, (size_t)count, to) != count)) break;
+    for (ssize_t i = 0; i < count; ++i) {
+      events += is_after_line && text[i] == '{';
+      is_after_line = is_after_comma && text[i] == '\n';
+      is_after_comma = text[i] == ',';
+    }
+    from += count, to += count;
+  }
+  // The beginning may be in the hole.
+  if (to < end && pwrite(file, BEGINNING, sizeof BEGINNING - 1, 0) < 0) from = 0;
+  if (file < 0 || from < end || (to < end && ftruncate(file, to) != 0))
+    fprintf(stderr, NAME "%s: %s\n", path, strerror(errno));
+  if (file >= 0) close(file);
+  return events;
+}
+
+static void write_names(trace_process *it, int file) {
+  for (uint32_t i = 0; i < it->threads && i < TRACE_THREADS; ++i) {
+    it->thread[i].name[sizeof it->thread[i].name - 1] = '\0';
+    if (dprintf(file, ",\n{\"name\": \"thread_name\", \"ph\": \"M\", \"pid\": %d, \"tid\": %" PRIu64
+                      ", \"args\": {\"name\": \"%s\"}}",
+                atomic_load(&it->pid), it->thread[i].number, it->thread[i].name) < 0)
+      return;
+  }
+}
+
 // Writes what processes have left. Those that go on write nothing more.
-static void end_timeline(trace_state *trace, int file, const char *path) {
+static void end_timeline(trace_state *trace, int file, const char *path, bool is_file) {
+  uint64_t events = 0, kept = 0;
   const struct timespec moment = {0, 1000000};
   atomic_store(&trace->is_over, true);
   for (int i = 0; i < TRACE_PROCESSES; ++i) {
@@ -246,6 +313,14 @@ static void end_timeline(trace_state *trace, int file, const char *path) {
     ssize_t rest = (ssize_t)it->used - done;
     if (write(file, it->text + done, (size_t)rest) != rest) it->lost += (uint64_t)rest;
   }
+  if (is_file) kept = keep_end(trace, path);
+  for (int i = 0; i < TRACE_PROCESSES; ++i) {
+    events += trace->process[i].events;
+    write_names(&trace->process[i], file);
+  }
+  if (is_file && trace->size != 0 && kept < events)
+    fprintf(stderr, NAME "%s: left out for --size: the %s %" PRIu64 " of %" PRIu64 " events\n", path,
+            atomic_load(&trace->keeps_beginning) ? "last" : "first", events - kept, events);
   if (write(file, "\n]\n", 3) != 3)
     fprintf(stderr, NAME "%s: %s\n", path, strerror(errno));
 }
@@ -253,6 +328,8 @@ static void end_timeline(trace_state *trace, int file, const char *path) {
 int main(int count, char **arguments) {
   const char *path = "multicast-trace.json";
   uint64_t slow_ns = 10000000;
+  int64_t size = 64000000;
+  const char *label = "";
   bool follows = false;
   char **argument = arguments + 1;
   for (; *argument != NULL && **argument == '-'; ++argument) {
@@ -262,6 +339,8 @@ int main(int count, char **arguments) {
     }
     if (strcmp(*argument, "-o") == 0) path = value_of(argument++);
     else if (strcmp(*argument, "--slow") == 0) slow_ns = parse_time(value_of(argument++));
+    else if (strcmp(*argument, "--size") == 0) size = parse_size(value_of(argument++));
+    else if (strcmp(*argument, "--label") == 0) label = value_of(argument++);
     else if (strcmp(*argument, "--follow") == 0) follows = true;
     else if (strcmp(*argument, "--help") == 0) return fputs(usage, stdout) < 0;
     else if (strcmp(*argument, "--version") == 0)
@@ -287,14 +366,16 @@ int main(int count, char **arguments) {
   trace->start_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
   trace->slow_ns = slow_ns;
   trace->follows = follows;
+  trace->size = size;
+  if (strlen(label) >= sizeof trace->label) fail(label, "longer than a label is: 63 bytes");
+  strcpy(trace->label, label);
   snprintf(trace->file, sizeof trace->file, "/proc/%d/fd/%d", (int)getpid(), file);
-  must(dprintf(file, "[{\"name\": \"trace_begin\", \"ph\": \"M\", \"pid\": 0, \"tid\": 0, "
-                     "\"args\": {}}") > 0, path);
+  must(write(file, BEGINNING, sizeof BEGINNING - 1) == sizeof BEGINNING - 1, path);
   set_environment(block);
 
   int status = run(argument);
 
-  end_timeline(trace, file, path);
+  end_timeline(trace, file, path, S_ISREG(kind.st_mode));
   unsigned processes = atomic_load(&trace->processes);
   for (unsigned i = 0; i < processes && i < TRACE_PROCESSES; ++i) report(&trace->process[i]);
   if (processes > TRACE_PROCESSES)

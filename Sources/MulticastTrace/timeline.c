@@ -81,10 +81,25 @@ static bool is_file_there(void) {
   return fstat(file, &now) == 0 && now.st_dev == identity.st_dev && now.st_ino == identity.st_ino;
 }
 
+// Frees the blocks of the file before its last `trace->size` bytes: multicast-trace removes the hole.
+// Not by fallocate(), which is a point of cancellation.
+static void forget_beginning(int64_t end) {
+  enum { KEEP_SIZE = 1, PUNCH_HOLE = 2, BLOCK = 4096 };
+  const int64_t spare = trace->size / 8, hole = (end - trace->size) / BLOCK * BLOCK;
+  if (trace->size == 0 || end <= trace->size + spare) return;
+  if (syscall(SYS_fallocate, file, KEEP_SIZE | PUNCH_HOLE, (off_t)0, (off_t)hole) != 0)
+    atomic_store(&trace->keeps_beginning, true);
+}
+
 // The mutex is held.
 static void flush(trace_process *mine) {
   if (mine->used == 0 || atomic_load(&mine->is_writing) || !is_file_there()) return;
   mine->offset = lseek(file, 0, SEEK_END);
+  if (atomic_load(&trace->keeps_beginning)) {
+    mine->used = 0;
+    return;
+  }
+  forget_beginning(mine->offset);
   atomic_store(&mine->is_writing, true);
   // order: pairs with `end_timeline` of multicast-trace.c, which stores is_over, and then waits
   // until nobody is writing. It writes the rest.
@@ -218,15 +233,15 @@ static uint64_t begin_of(unsigned level, uint64_t end, uint64_t elapsed) {
 
 // The mutex is held.
 static void name_thread(trace_process *mine) {
-  char name[32] = "", safe[32], line[192];
+  char name[32] = "";
   thread.number = (uint64_t)syscall(SYS_gettid);
-  prctl(PR_GET_NAME, name);
-  copy_name(safe, sizeof safe, name);
-  append(mine, line,
-         snprintf(line, sizeof line,
-                  ",\n{\"name\": \"thread_name\", \"ph\": \"M\", \"pid\": %d, \"tid\": %" PRIu64
-                  ", \"args\": {\"name\": \"%s\"}}",
-                  atomic_load(&mine->pid), thread.number, safe));
+  if (mine->threads < TRACE_THREADS) {
+    trace_thread *it = &mine->thread[mine->threads];
+    prctl(PR_GET_NAME, name);
+    copy_name(it->name, sizeof it->name, name);
+    it->number = thread.number;
+  }
+  ++mine->threads;
 }
 
 void timeline_count(trace_table *table, const char *name, uint64_t elapsed_ns) {
@@ -257,15 +272,19 @@ void timeline_add(bool is_wait, multicast_token token, const char *label, uint32
 
   pthread_mutex_lock(&mutex);
   if (thread.number == 0) name_thread(mine);
-  append(mine, line,
-         snprintf(line, sizeof line,
-                  ",\n{\"name\": \"%s%s\", \"cat\": \"%s\", \"ph\": \"X\", \"ts\": %" PRIu64
-                  ".%03u, \"dur\": %" PRIu64 ".%03u, \"pid\": %d, \"tid\": %" PRIu64
-                  ", \"args\": {\"event\": %" PRIu32 ", \"multicast\": \"0x%" PRIx64 "\"%s}}",
-                  is_wait ? "waits for " : "", it.name,
-                  is_wait ? "wait" : is_slow ? "slow" : "call", begin / 1000,
-                  (unsigned)(begin % 1000), length / 1000, (unsigned)(length % 1000),
-                  atomic_load(&mine->pid), thread.number, event, it.target, queue));
+  const bool is_wanted = strstr(it.name, trace->label) != NULL;
+  if (is_wanted) {
+    ++mine->events;
+    append(mine, line,
+           snprintf(line, sizeof line,
+                    ",\n{\"name\": \"%s%s\", \"cat\": \"%s\", \"ph\": \"X\", \"ts\": %" PRIu64
+                    ".%03u, \"dur\": %" PRIu64 ".%03u, \"pid\": %d, \"tid\": %" PRIu64
+                    ", \"args\": {\"event\": %" PRIu32 ", \"multicast\": \"0x%" PRIx64 "\"%s}}",
+                    is_wait ? "waits for " : "", it.name,
+                    is_wait ? "wait" : is_slow ? "slow" : "call", begin / 1000,
+                    (unsigned)(begin % 1000), length / 1000, (unsigned)(length % 1000),
+                    atomic_load(&mine->pid), thread.number, event, it.target, queue));
+  }
   if (!is_wait) ++mine->calls;
   if (is_wait) timeline_count(&mine->waits, it.name, elapsed_ns);
   else if (is_slow) timeline_count(&mine->slow, it.name, elapsed_ns);

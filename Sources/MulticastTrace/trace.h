@@ -11,7 +11,7 @@
 // The variable of the environment that says where the block is.
 #define TRACE_VARIABLE "MULTICAST_TRACE"
 
-enum { TRACE_PROCESSES = 128, TRACE_ROWS = 24, TRACE_TEXT = 1 << 16 };
+enum { TRACE_PROCESSES = 128, TRACE_ROWS = 24, TRACE_TEXT = 1 << 16, TRACE_THREADS = 256 };
 
 // Things of one name, counted.
 typedef struct trace_row {
@@ -24,6 +24,12 @@ typedef struct trace_table {
   trace_row rows[TRACE_ROWS];
 } trace_table;
 
+// A thread, whose name stands at the end of the timeline: its beginning may be left out.
+typedef struct trace_thread {
+  uint64_t number;
+  char name[32];
+} trace_thread;
+
 // A process that has the library.
 typedef struct trace_process {
   atomic_int pid;
@@ -33,6 +39,9 @@ typedef struct trace_process {
   atomic_bool is_writing;      // `text`; so it stays if that fails, or if the process is killed
   atomic_uint own_watches;     // of single multicasts: these are not traced
   uint64_t calls, lost;        // lost: bytes that could not be written
+  uint64_t events;             // of the timeline, with those that were left out
+  uint32_t threads;            // may be more than TRACE_THREADS
+  trace_thread thread[TRACE_THREADS];
   trace_table slow, waits, kept;
   int64_t offset;  // of the file, when writing began
   uint32_t used;   // of `text`, which is still to be written
@@ -43,6 +52,9 @@ typedef struct trace_state {
   uint64_t start_ns, slow_ns;
   bool follows;           // the processes that the program starts, too
   char file[64];          // the path of the timeline
+  int64_t size;           // the most bytes of it that are kept; 0: all
+  char label[64];         // only the calls whose names contain this
+  atomic_bool keeps_beginning;  // of it, because the file system frees no part of a file
   atomic_bool is_loaded;  // the object, by any process
   atomic_bool is_over;    // the end of the timeline is written
   atomic_uint processes;  // may be more than TRACE_PROCESSES

@@ -39,6 +39,11 @@ long syscall(long number, ...) {
     errno = ENOSPC;
     return -1;
   }
+  // A part of a file, on a file system that frees none.
+  if (number == SYS_fallocate && refuses("fallocate")) {
+    errno = EOPNOTSUPP;
+    return -1;
+  }
   if (real == NULL) *(void **)&real = dlsym(RTLD_NEXT, "syscall");
   // The process is killed when a part was written.
   if (number == SYS_write && argument[2] > 1000 && refuses("rest")) {
