@@ -911,7 +911,14 @@ static PyObject *set_greenlet(PyObject *module, PyObject *function) {
 #define METHOD(name, function, flags) {name, (PyCFunction)(void (*)(void))function, flags, NULL}
 
 static PyMethodDef core_methods[] = {
-    METHOD("invoke", core_invoke, METH_VARARGS | METH_KEYWORDS),
+    {"invoke", (PyCFunction)(void (*)(void))core_invoke, METH_VARARGS | METH_KEYWORDS,
+     "invoke($self, /, *args, event=0, sender=None, **kwargs)\n--\n\n"
+     "Calls every delegate with the arguments, by priority, then by order of addition.\n\n"
+     "Returns how many were called or queued. All are called; then, if some have raised, their\n"
+     "exceptions are raised as DelegateErrors. RecursionError, MemoryError, and others than\n"
+     "Exception end the invocation at once.\n\n"
+     "event   Selects delegates that have `events`; current_event() tells them.\n"
+     "sender  Selects delegates that have no `sender`, or this one."},
     METHOD("_run", core_run, METH_VARARGS),
     METHOD("_add", core_add, METH_VARARGS),
     METHOD("_tokens", core_tokens, METH_NOARGS),
