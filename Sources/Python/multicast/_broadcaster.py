@@ -57,6 +57,8 @@ class Broadcaster:
             made._is_shared = self._is_shared
             made._keeps = self  # type: ignore[attr-defined]
             found = self._multicasts.setdefault(name, made)
+            if found is not made:
+                made._ownership = FOREIGN  # another thread was faster: the observers are not its own
         return found
 
     def names(self) -> "list[str]":
