@@ -630,6 +630,7 @@ static PyObject *core_held(core *self, PyObject *none) {
 }
 
 static bool append_token(void *context, const multicast_registration *one) {
+  PyGILState_STATE state = PyGILState_Ensure();
   PyObject **list = context, *item = NULL;
   if (one->delegate.function == call)
     own(&item, one->delegate.context);
@@ -637,13 +638,17 @@ static bool append_token(void *context, const multicast_registration *one) {
     item = PyLong_FromUnsignedLongLong(one->token.id);
   if (item == NULL || PyList_Append(*list, item) < 0) Py_CLEAR(*list);
   Py_XDECREF(item);
+  PyGILState_Release(state);
   return *list != NULL;
 }
 
 /* All registrations in the order of invocation; those of C code as numbers. */
 static PyObject *core_tokens(core *self, PyObject *none) {
   PyObject *list = PyList_New(0);
-  int64_t count = list == NULL ? 0 : multicast_enumerate(self->handle, append_token, &list);
+  if (list == NULL) return NULL;
+  PyThreadState *state = PyEval_SaveThread();
+  int64_t count = multicast_enumerate(self->handle, append_token, &list);
+  PyEval_RestoreThread(state);
   if (count >= 0 || count == MULTICAST_ERROR_INVALID_HANDLE) return list;
   Py_XDECREF(list);
   return failed(count);
@@ -793,11 +798,8 @@ static PyObject *wait_for(PyObject *module, PyObject *args) {
  * end something remove at once and do not wait: wait_ended() does. */
 #define FUNCTIONS(X)                                                                       \
   X(end_token, multicast_token_remove_within((multicast_token){id}, 0))                    \
-  X(end_multicast, multicast_destroy_within((multicast){id}, 0))                           \
   X(end_lifetime, multicast_lifetime_end_within((multicast_lifetime){id}, 0))              \
   X(end_queue, multicast_queue_destroy_within((multicast_queue){id}, 0))                   \
-  X(end_broadcaster, multicast_broadcaster_destroy_within((multicast_broadcaster){id}, 0)) \
-  X(clear, multicast_remove_all_within((multicast){id}, 0, NULL))                          \
   X(is_valid, multicast_is_valid((multicast){id}))                                         \
   X(count, multicast_count((multicast){id}))                                               \
   X(has_listeners, multicast_has_listeners(multicast_listener_flag((multicast){id})))      \
@@ -814,6 +816,12 @@ static PyObject *wait_for(PyObject *module, PyObject *args) {
   X(version, multicast_version())                                                          \
   X(finish, (atomic_store(&is_over, 1), 0))
 
+/* Those that may call functions of C code, which may wait for a thread that needs the lock. */
+#define UNLOCKED_FUNCTIONS(X)                                                              \
+  X(end_multicast, multicast_destroy_within((multicast){id}, 0))                           \
+  X(end_broadcaster, multicast_broadcaster_destroy_within((multicast_broadcaster){id}, 0)) \
+  X(clear, multicast_remove_all_within((multicast){id}, 0, NULL))
+
 #define DEFINE(name, result)                                                              \
   static PyObject *name(PyObject *module, PyObject *handle) {                             \
     uint64_t id = PyLong_AsUnsignedLongLongMask(handle);                                  \
@@ -821,6 +829,16 @@ static PyObject *wait_for(PyObject *module, PyObject *args) {
     return PyErr_Occurred() ? NULL : PyLong_FromLongLong(result);                         \
   }
 FUNCTIONS(DEFINE)
+
+#define DEFINE_UNLOCKED(name, result)                                                     \
+  static PyObject *name(PyObject *module, PyObject *handle) {                             \
+    uint64_t id = PyLong_AsUnsignedLongLongMask(handle);                                  \
+    PyThreadState *state = PyEval_SaveThread();                                           \
+    int64_t number = result;                                                              \
+    PyEval_RestoreThread(state);                                                          \
+    return PyErr_Occurred() ? NULL : PyLong_FromLongLong(number);                         \
+  }
+UNLOCKED_FUNCTIONS(DEFINE_UNLOCKED)
 
 /* (priority, events, is_paused, label), or None if it has ended. */
 static PyObject *token_properties(PyObject *module, PyObject *handle) {
@@ -964,7 +982,7 @@ static PyType_Spec held_spec = {"multicast._core.Held", sizeof(held), 0, FLAGS, 
 
 #define ENTRY(name, result) {#name, name, METH_O, NULL},
 static PyMethodDef functions[] = {
-    FUNCTIONS(ENTRY)
+    FUNCTIONS(ENTRY) UNLOCKED_FUNCTIONS(ENTRY)
     {"wait", wait_for, METH_VARARGS, NULL},
     {"token_properties", token_properties, METH_O, NULL},
     {"queue_create", queue_create, METH_VARARGS, NULL},
