@@ -144,7 +144,9 @@ class Multicast(_core.Core, Typed["Unpack[Ts]"]):
             0 if lifetime is None else lifetime._handle, priority, 0 if events is None
             else mask(events), once * ONCE | latest * LATEST | (not replay) * NO_REPLAY, label)
         if unique:
-            for one in self._find(function)[:-1]:  # the newest stays, also if threads add at once
+            found = self._find(function)
+            # The newest stays, also if threads add at once; with `once` it may have ended already.
+            for one in found[:-1] if token in found else found:
                 one.remove_nowait()
         if self.on_add is not None:
             self.on_add(token)
