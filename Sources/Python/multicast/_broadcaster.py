@@ -89,13 +89,10 @@ class Broadcaster:
     def notify(self, name: str, *args: Any, event: int = 0, sender: object = None,
                **kwargs: Any) -> int:
         """Invokes the multicast of a name; 0 if nothing was ever registered under it."""
-        found = self._multicasts.get(name)
-        if found is None:
-            if not self._is_shared:
-                _encoded(name)
-                return 0
-            found = self[name]
-        return found.invoke(*args, event=event, sender=sender, **kwargs)
+        if name in self._multicasts or self._is_shared:
+            return self[name].invoke(*args, event=event, sender=sender, **kwargs)
+        _encoded(name)
+        return 0
 
     def destroy(self, timeout: "float | None" = None) -> bool:
         """Destroys it and all its multicasts, each as Multicast.destroy() does."""
