@@ -33,8 +33,8 @@
 
 #define SLICE_NS 100000000u /* a thread that waits looks for signals as often */
 
-enum { UNKNOWN = -2, ALL = -1 };   /* of held.limit */
-enum { FOREIGN, OWNED, NAMED };    /* a multicast of C code; of its object; of a broadcaster here */
+enum { UNKNOWN = -2, ALL = -1 }; /* of held.limit */
+enum { FOREIGN, OWNED, NAMED };  /* a multicast of C code; of its object; of a broadcaster here */
 
 typedef struct node {
   struct node *previous, *next;
@@ -283,14 +283,15 @@ static int wants_sender(held *token, frame *here) {
 }
 
 static void call_in(held *token, frame *here) {
+  /* Before anything is borrowed: a comparison runs Python code. */
+  int is_wanted = here->interruption == NULL && wants_sender(token, here);
   PyObject *strong = token->target == NULL ? NULL : PyWeakref_GetObject(token->target);
   PyObject *function = token->function, *result;
   if (function == NULL) {
     function = strong;
     strong = NULL;
   }
-  if (here->interruption != NULL || !wants_sender(token, here) || function == NULL ||
-      function == Py_None || strong == Py_None) {
+  if (!is_wanted || function == NULL || function == Py_None || strong == Py_None) {
     here->skipped++;
     return;
   }
