@@ -12,8 +12,10 @@ if(MULTICAST_PYTHON)
   execute_process(COMMAND ${MULTICAST_PYTHON} -c
     "import sysconfig as s; print(s.get_path('include'), s.get_config_h_filename(), sep=';', end='')"
     OUTPUT_VARIABLE multicast_python_paths)
-  list(GET multicast_python_paths 0 multicast_python_headers)
-  list(GET multicast_python_paths 1 multicast_python_config)
+  if(multicast_python_paths MATCHES ";")
+    list(GET multicast_python_paths 0 multicast_python_headers)
+    list(GET multicast_python_paths 1 multicast_python_config)
+  endif()
 endif()
 if(NOT EXISTS "${multicast_python_headers}/Python.h")
   # The next build looks for them again.

@@ -1,21 +1,23 @@
 /* multicast._core: what the library calls of Python, and what calls the library.
  *
- * Each registration is one delegate: the C function `call` and, as its context, the Python object
- * that has the callable. The library does the rest: order, events, removals, waits, cycles.
+ * Each registration is one delegate: the C function `call` and, as its context, the Python
+ * object that has the callable. The library does the rest: order, events, removals, waits,
+ * cycles.
  *
- * The interpreter's lock. An invocation of a private multicast keeps it, and its delegates find it
- * held. An invocation that may wait for another thread, because C code has the handle or because
- * the multicast replays, gives the lock up first: the other thread may need it, and the library
- * cannot see that in its search for cycles. A removal first tries without waiting; to wait, it gives
- * the lock up.
+ * The interpreter's lock. An invocation of a private multicast keeps it, and its delegates find
+ * it held. An invocation that may wait for another thread, because C code has the handle or
+ * because the multicast replays, gives the lock up first: the other thread may need it, and the
+ * library cannot see that in its search for cycles. A removal first tries without waiting; to
+ * wait, it gives the lock up.
  *
- * Payloads. A plain invocation passes the address of its frame, which is on the stack. Where a call
- * may outlive the invocation, or C code may look, the payload is an object, and C sees its `wire`.
+ * Payloads. A plain invocation passes the address of its frame, which is on the stack. Where a
+ * call may outlive the invocation, or C code may look, the payload is an object, and C sees its
+ * `wire`.
  *
- * Ownership. The library has one reference to each registration and to each payload. Both are linked
- * to their multicast until the library releases them, and the multicast shows them to the garbage
- * collector. The end of a multicast releases all of them: they are garbage when the multicast is, so
- * a multicast that refers to itself through a delegate is collected. */
+ * Ownership. The library has one reference to each registration and to each payload. Both are
+ * linked to their multicast until the library releases them, and the multicast shows them to
+ * the garbage collector. The end of a multicast releases all of them: they are garbage when the
+ * multicast is, so a multicast that refers to itself through a delegate is collected. */
 
 #define Py_LIMITED_API 0x03090000
 #define PY_SSIZE_T_CLEAN
@@ -31,8 +33,8 @@
 
 #define SLICE_NS 100000000u /* a thread that waits looks for signals as often */
 
-enum { UNKNOWN = -2, ALL = -1 };   /* of held.limit */
-enum { FOREIGN, OWNED, NAMED };    /* a multicast of C code; of its object; of a broadcaster here */
+enum { UNKNOWN = -2, ALL = -1 }; /* of held.limit */
+enum { FOREIGN, OWNED, NAMED };  /* a multicast of C code; of its object; of a broadcaster here */
 
 typedef struct node {
   struct node *previous, *next;
@@ -51,7 +53,8 @@ typedef struct core {
   Py_ssize_t pauses;
   PyObject *name; /* bytes, of a broadcaster */
   multicast_broadcaster broadcaster;
-  char ownership, replays, defers, is_finished;
+  bool replays, defers, is_finished;
+  char ownership;
   char is_shared; /* C code may use it */
 } core;
 
@@ -70,7 +73,7 @@ typedef struct held {
   PyObject *args, *kwargs;
   wire wire;
   int limit; /* the most arguments that it takes */
-  char sender_is_weak;
+  bool sender_is_weak;
 } held;
 
 /* The references of `held`, from `function` to `kwargs`. */
@@ -88,7 +91,7 @@ typedef struct frame {
   held *token, *payload; /* what is being called, and with what */
   int64_t skipped;
   uint32_t event;
-  char keeps_coroutines;
+  unsigned char keeps_coroutines;
 } frame;
 
 static _Thread_local frame *current;
@@ -100,11 +103,11 @@ static atomic_int is_over, is_forking;
 static PyTypeObject *core_type, *held_type, *token_type, *coroutine_type, *method_type;
 static PyObject *fail, *group, *accepts, *known, *on_coroutine, *on_wake, *get_greenlet;
 
-/* The payloads by their numbers, as addresses: a wire that C code has kept or made up finds none. */
+/* The addresses of payloads by their numbers. A wire that C code kept or made up finds none. */
 static PyObject *payloads;
 static uint64_t mark, last_number;
 
-/* ---- Lists, under the interpreter's lock ------------------------------------------------------- */
+/* ---- Lists, under the interpreter's lock ----------------------------------------------------- */
 
 static void insert(node *list, node *one) {
   one->previous = list->previous;
@@ -166,7 +169,7 @@ static int is_too_late(void) {
   return atomic_load(&is_over) && PyGILState_GetThisThreadState() == NULL;
 }
 
-/* ---- Exceptions -------------------------------------------------------------------------------- */
+/* ---- Exceptions ------------------------------------------------------------------------------ */
 
 static void note(frame *here, PyObject *error) {
   /* The last two would only get worse: each delegate would recurse, or need memory, again. */
@@ -226,7 +229,7 @@ static void call_back(PyObject *function, PyObject *argument) {
   PyErr_Restore(type, value, trace);
 }
 
-/* ---- Calling a delegate, under the interpreter's lock ------------------------------------------- */
+/* ---- Calling a delegate, under the interpreter's lock ---------------------------------------- */
 
 /* How many arguments it takes, and which keywords; asked at its first call. */
 static int learn(held *token, PyObject *function) {
@@ -280,14 +283,15 @@ static int wants_sender(held *token, frame *here) {
 }
 
 static void call_in(held *token, frame *here) {
+  /* Before anything is borrowed: a comparison runs Python code. */
+  int is_wanted = here->interruption == NULL && wants_sender(token, here);
   PyObject *strong = token->target == NULL ? NULL : PyWeakref_GetObject(token->target);
   PyObject *function = token->function, *result;
   if (function == NULL) {
     function = strong;
     strong = NULL;
   }
-  if (here->interruption != NULL || !wants_sender(token, here) || function == NULL ||
-      function == Py_None || strong == Py_None) {
+  if (!is_wanted || function == NULL || function == Py_None || strong == Py_None) {
     here->skipped++;
     return;
   }
@@ -352,7 +356,7 @@ static void call(void *context, uint32_t event, const void *payload, size_t size
     call_foreign(context, event, payload, size);
 }
 
-/* ---- Releasing ---------------------------------------------------------------------------------- */
+/* ---- Releasing ------------------------------------------------------------------------------- */
 
 /* While the process forks no Python code runs: what was released waits until the fork is over. */
 static void let_deferred_go(void) {
@@ -417,7 +421,7 @@ static PyObject *after_fork(PyObject *module, PyObject *new_mark) {
   Py_RETURN_NONE;
 }
 
-/* ---- Invoking ----------------------------------------------------------------------------------- */
+/* ---- Invoking -------------------------------------------------------------------------------- */
 
 static PyObject *failed(int64_t status) {
   PyObject *result = PyErr_Occurred() ? NULL : PyObject_CallFunction(fail, "L", (long long)status);
@@ -425,7 +429,7 @@ static PyObject *failed(int64_t status) {
   return NULL;
 }
 
-/* Greenlets switch the stack under the library's feet: only one of a thread can be in a delegate. */
+/* Greenlets switch stacks behind the library's back: one per thread can be in a delegate. */
 static int enter(frame *here) {
   here->self = here;
   here->outer = current;
@@ -462,7 +466,8 @@ static int make_payload(core *self, frame *here) {
   own(&made->kwargs, here->kwargs);
   own(&made->sender, here->sender);
   PyObject *number = PyLong_FromUnsignedLongLong(last_number), *address = PyLong_FromVoidPtr(made);
-  int is_known = number != NULL && address != NULL && PyDict_SetItem(payloads, number, address) == 0;
+  int is_known =
+      number != NULL && address != NULL && PyDict_SetItem(payloads, number, address) == 0;
   Py_XDECREF(number);
   Py_XDECREF(address);
   if (is_known) {
@@ -478,8 +483,8 @@ static int make_payload(core *self, frame *here) {
 static int64_t invoke_held(core *self, frame *here) {
   multicast_invocation how = MULTICAST_INVOCATION_INIT;
   PyObject *only = NULL;
-  if (self->is_shared && PyTuple_Size(here->args) == 1 && here->kwargs == NULL && here->sender == NULL)
-    only = PyTuple_GetItem(here->args, 0);
+  if (self->is_shared && here->kwargs == NULL && here->sender == NULL)
+    only = PyTuple_Size(here->args) == 1 ? PyTuple_GetItem(here->args, 0) : NULL;
   how.event = here->event;
   if (only != NULL && PyBytes_CheckExact(only)) {
     how.size = (size_t)PyBytes_Size(only);
@@ -543,7 +548,7 @@ static PyObject *core_run(core *self, PyObject *args) {
   return invoke_in(self, &here);
 }
 
-/* ---- Adding ------------------------------------------------------------------------------------- */
+/* ---- Adding ---------------------------------------------------------------------------------- */
 
 /* The object of a weak registration is gone. */
 static PyObject *target_is_gone(PyObject *token, PyObject *reference) {
@@ -589,7 +594,8 @@ static PyObject *core_add(core *self, PyObject *args) {
     Py_XDECREF(token);
     return NULL;
   }
-  if (sender != Py_None && !(token->sender_is_weak = (char)refer(token, sender, &token->sender))) {
+  token->sender_is_weak = sender != Py_None && refer(token, sender, &token->sender);
+  if (!token->sender_is_weak) {
     PyErr_Clear(); /* numbers and texts cannot be referred to: they are compared */
     own(&token->sender, sender);
   }
@@ -630,6 +636,7 @@ static PyObject *core_held(core *self, PyObject *none) {
 }
 
 static bool append_token(void *context, const multicast_registration *one) {
+  PyGILState_STATE state = PyGILState_Ensure();
   PyObject **list = context, *item = NULL;
   if (one->delegate.function == call)
     own(&item, one->delegate.context);
@@ -637,19 +644,23 @@ static bool append_token(void *context, const multicast_registration *one) {
     item = PyLong_FromUnsignedLongLong(one->token.id);
   if (item == NULL || PyList_Append(*list, item) < 0) Py_CLEAR(*list);
   Py_XDECREF(item);
+  PyGILState_Release(state);
   return *list != NULL;
 }
 
 /* All registrations in the order of invocation; those of C code as numbers. */
 static PyObject *core_tokens(core *self, PyObject *none) {
   PyObject *list = PyList_New(0);
-  int64_t count = list == NULL ? 0 : multicast_enumerate(self->handle, append_token, &list);
+  if (list == NULL) return NULL;
+  PyThreadState *state = PyEval_SaveThread();
+  int64_t count = multicast_enumerate(self->handle, append_token, &list);
+  PyEval_RestoreThread(state);
   if (count >= 0 || count == MULTICAST_ERROR_INVALID_HANDLE) return list;
   Py_XDECREF(list);
   return failed(count);
 }
 
-/* ---- A multicast -------------------------------------------------------------------------------- */
+/* ---- A multicast ----------------------------------------------------------------------------- */
 
 /* The first listener has come, or the last one has gone. */
 static void changed(void *context, multicast target, bool has_listeners) {
@@ -764,10 +775,10 @@ static void held_dealloc(PyObject *object) {
   free_object(object);
 }
 
-/* ---- Waiting ------------------------------------------------------------------------------------ */
+/* ---- Waiting --------------------------------------------------------------------------------- */
 
-/* wait(is_queue, handle, nanoseconds): for calls in a queue, or until what was ended is over. Waits in
- * slices, between which signals are handled. Returns the library's status. */
+/* wait(is_queue, handle, nanoseconds): for calls in a queue, or until what was ended is over. Waits
+ * in slices, between which signals are handled. Returns the library's status. */
 static PyObject *wait_for(PyObject *module, PyObject *args) {
   unsigned long long handle, left;
   int64_t status = MULTICAST_ERROR_TIMEOUT;
@@ -775,7 +786,8 @@ static PyObject *wait_for(PyObject *module, PyObject *args) {
   if (!PyArg_ParseTuple(args, "pKK", &is_queue, &handle, &left)) return NULL;
   /* Mostly there is nothing to wait for. */
   if (!is_queue) status = multicast_ended_within(handle, 0);
-  for (int is_first = 1; status == MULTICAST_ERROR_TIMEOUT && (left > 0 || is_first); is_first = 0) {
+  for (int is_first = 1; status == MULTICAST_ERROR_TIMEOUT && (is_first || left > 0);
+       is_first = 0) {
     uint64_t slice = left < SLICE_NS ? left : SLICE_NS;
     PyThreadState *state = PyEval_SaveThread();
     status = is_queue ? multicast_queue_wait((multicast_queue){handle}, slice)
@@ -787,17 +799,14 @@ static PyObject *wait_for(PyObject *module, PyObject *args) {
   return PyLong_FromLongLong(status);
 }
 
-/* ---- Functions of handles ----------------------------------------------------------------------- */
+/* ---- Functions of handles -------------------------------------------------------------------- */
 
-/* X(name, what it returns, for the handle `id`): a number, which may be a negative status. Those that
- * end something remove at once and do not wait: wait_ended() does. */
+/* X(name, what it returns, for the handle `id`): a number, which may be a negative status. Those
+ * that end something remove at once and do not wait: wait() does. */
 #define FUNCTIONS(X)                                                                       \
   X(end_token, multicast_token_remove_within((multicast_token){id}, 0))                    \
-  X(end_multicast, multicast_destroy_within((multicast){id}, 0))                           \
   X(end_lifetime, multicast_lifetime_end_within((multicast_lifetime){id}, 0))              \
   X(end_queue, multicast_queue_destroy_within((multicast_queue){id}, 0))                   \
-  X(end_broadcaster, multicast_broadcaster_destroy_within((multicast_broadcaster){id}, 0)) \
-  X(clear, multicast_remove_all_within((multicast){id}, 0, NULL))                          \
   X(is_valid, multicast_is_valid((multicast){id}))                                         \
   X(count, multicast_count((multicast){id}))                                               \
   X(has_listeners, multicast_has_listeners(multicast_listener_flag((multicast){id})))      \
@@ -814,6 +823,12 @@ static PyObject *wait_for(PyObject *module, PyObject *args) {
   X(version, multicast_version())                                                          \
   X(finish, (atomic_store(&is_over, 1), 0))
 
+/* Those that may call functions of C code, which may wait for a thread that needs the lock. */
+#define UNLOCKED_FUNCTIONS(X)                                                              \
+  X(end_multicast, multicast_destroy_within((multicast){id}, 0))                           \
+  X(end_broadcaster, multicast_broadcaster_destroy_within((multicast_broadcaster){id}, 0)) \
+  X(clear, multicast_remove_all_within((multicast){id}, 0, NULL))
+
 #define DEFINE(name, result)                                                              \
   static PyObject *name(PyObject *module, PyObject *handle) {                             \
     uint64_t id = PyLong_AsUnsignedLongLongMask(handle);                                  \
@@ -821,6 +836,16 @@ static PyObject *wait_for(PyObject *module, PyObject *args) {
     return PyErr_Occurred() ? NULL : PyLong_FromLongLong(result);                         \
   }
 FUNCTIONS(DEFINE)
+
+#define DEFINE_UNLOCKED(name, result)                                                     \
+  static PyObject *name(PyObject *module, PyObject *handle) {                             \
+    uint64_t id = PyLong_AsUnsignedLongLongMask(handle);                                  \
+    PyThreadState *state = PyEval_SaveThread();                                           \
+    int64_t number = result;                                                              \
+    PyEval_RestoreThread(state);                                                          \
+    return PyErr_Occurred() ? NULL : PyLong_FromLongLong(number);                         \
+  }
+UNLOCKED_FUNCTIONS(DEFINE_UNLOCKED)
 
 /* (priority, events, is_paused, label), or None if it has ended. */
 static PyObject *token_properties(PyObject *module, PyObject *handle) {
@@ -891,12 +916,12 @@ static PyObject *current_call(PyObject *module, PyObject *none) {
   return Py_BuildValue("(OI)", (PyObject *)here->token, (unsigned int)here->event);
 }
 
-/* ---- The module --------------------------------------------------------------------------------- */
+/* ---- The module ------------------------------------------------------------------------------ */
 
 static PyObject *setup(PyObject *module, PyObject *args) {
   unsigned long long first_mark;
-  if (!PyArg_ParseTuple(args, "OOOOOOOOOK", &token_type, &coroutine_type, &method_type, &fail, &group,
-                        &accepts, &known, &on_coroutine, &on_wake, &first_mark))
+  if (!PyArg_ParseTuple(args, "OOOOOOOOOK", &token_type, &coroutine_type, &method_type, &fail,
+                        &group, &accepts, &known, &on_coroutine, &on_wake, &first_mark))
     return NULL;
   mark = first_mark;
   Py_INCREF(args); /* all of them, for ever */
@@ -911,7 +936,14 @@ static PyObject *set_greenlet(PyObject *module, PyObject *function) {
 #define METHOD(name, function, flags) {name, (PyCFunction)(void (*)(void))function, flags, NULL}
 
 static PyMethodDef core_methods[] = {
-    METHOD("invoke", core_invoke, METH_VARARGS | METH_KEYWORDS),
+    {"invoke", (PyCFunction)(void (*)(void))core_invoke, METH_VARARGS | METH_KEYWORDS,
+     "invoke($self, /, *args, event=0, sender=None, **kwargs)\n--\n\n"
+     "Calls every delegate with the arguments, by priority, then by order of addition.\n\n"
+     "Returns how many were called or queued. All are called; then, if some have raised, their\n"
+     "exceptions are raised as DelegateErrors. RecursionError, MemoryError, and others than\n"
+     "Exception end the invocation at once.\n\n"
+     "event   Selects delegates that have `events`; current_event() tells them.\n"
+     "sender  Selects delegates that have no `sender`, or this one."},
     METHOD("_run", core_run, METH_VARARGS),
     METHOD("_add", core_add, METH_VARARGS),
     METHOD("_tokens", core_tokens, METH_NOARGS),
@@ -957,7 +989,7 @@ static PyType_Spec held_spec = {"multicast._core.Held", sizeof(held), 0, FLAGS, 
 
 #define ENTRY(name, result) {#name, name, METH_O, NULL},
 static PyMethodDef functions[] = {
-    FUNCTIONS(ENTRY)
+    FUNCTIONS(ENTRY) UNLOCKED_FUNCTIONS(ENTRY)
     {"wait", wait_for, METH_VARARGS, NULL},
     {"token_properties", token_properties, METH_O, NULL},
     {"queue_create", queue_create, METH_VARARGS, NULL},

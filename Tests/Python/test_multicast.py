@@ -364,3 +364,18 @@ def test_c_code_may_pass_a_payload_on_but_not_keep_it():
     got.clear()
     first(sent)
     assert got[0] is sent and type(got[1]) is bytes
+
+
+def test_name_that_two_threads_look_up_at_once_keeps_its_observers(shared, monkeypatch):
+    b, got, create = made(shared, Broadcaster), [], multicast._core.broadcaster_multicast
+
+    def slow(*args):
+        if not got:
+            got.append("first")
+            b.register("name", got.append)  # as another thread would
+        return create(*args)
+
+    monkeypatch.setattr(multicast._core, "broadcaster_multicast", slow)
+    b["name"]
+    gc.collect()
+    assert b.notify("name", 1) == 1 and got == ["first", 1]

@@ -11,6 +11,7 @@ from pathlib import Path
 FOLDERS = ["Sources", "Tests", "examples-c"]
 # The files that are left out, and why.
 WITHOUT = {
+    "Sources/Python/_core.c": "needs the headers of Python",
     "Tests/Coverage/end.c": "needs a header of gcc",
     "Tests/Local/Benchmark/clients.c": "needs the headers of ZeroMQ",
     "Tests/MQTT/Benchmark/clients.c": "needs the headers of libmosquitto",

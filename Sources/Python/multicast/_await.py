@@ -31,6 +31,7 @@ async def run_all(results: "list[Any]") -> "list[Any]":
     try:
         asyncio.get_running_loop()
     except RuntimeError:
+        # Only trio can be running this coroutine then.
         async with sys.modules["trio"].open_nursery() as nursery:
             for one in waiting:
                 nursery.start_soon(lambda one: one, one)

@@ -57,6 +57,8 @@ class Broadcaster:
             made._is_shared = self._is_shared
             made._keeps = self  # type: ignore[attr-defined]
             found = self._multicasts.setdefault(name, made)
+            if found is not made:
+                made._ownership = FOREIGN  # another thread was faster: the observers are not its own
         return found
 
     def names(self) -> "list[str]":
@@ -87,13 +89,10 @@ class Broadcaster:
     def notify(self, name: str, *args: Any, event: int = 0, sender: object = None,
                **kwargs: Any) -> int:
         """Invokes the multicast of a name; 0 if nothing was ever registered under it."""
-        found = self._multicasts.get(name)
-        if found is None:
-            if not self._is_shared:
-                _encoded(name)
-                return 0
-            found = self[name]
-        return found.invoke(*args, event=event, sender=sender, **kwargs)
+        if name in self._multicasts or self._is_shared:
+            return self[name].invoke(*args, event=event, sender=sender, **kwargs)
+        _encoded(name)
+        return 0
 
     def destroy(self, timeout: "float | None" = None) -> bool:
         """Destroys it and all its multicasts, each as Multicast.destroy() does."""

@@ -38,10 +38,11 @@ if TYPE_CHECKING:
         queue: "Queue | None"
         label: "str | None"
 
-    class _Base(_core.Core, Generic[Unpack[Ts]]):
-        ...
+    class Typed(Generic[Unpack[Ts]]):
+        """For any number of types, also where Python itself cannot have them."""
 else:
-    class _Base(_core.Core):
+    class Typed:
+        __slots__ = ()
         __class_getitem__ = classmethod(GenericAlias)
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -59,7 +60,7 @@ class Reentry(Enum):
     LATEST = 3
 
 
-class Multicast(_Base["Unpack[Ts]"]):
+class Multicast(_core.Core, Typed["Unpack[Ts]"]):
     """Callables that are invoked together, with any arguments.
 
     `Multicast[str]` is for one argument of type str, `Multicast[()]` for none. A delegate that takes
@@ -143,7 +144,9 @@ class Multicast(_Base["Unpack[Ts]"]):
             0 if lifetime is None else lifetime._handle, priority, 0 if events is None
             else mask(events), once * ONCE | latest * LATEST | (not replay) * NO_REPLAY, label)
         if unique:
-            for one in self._find(function)[:-1]:  # the newest stays, also if threads add at once
+            found = self._find(function)
+            # The newest stays, also if threads add at once; with `once` it may have ended already.
+            for one in found[:-1] if token in found else found:
                 one.remove_nowait()
         if self.on_add is not None:
             self.on_add(token)
@@ -219,15 +222,7 @@ class Multicast(_Base["Unpack[Ts]"]):
 
         def invoke(self, *args: "Unpack[Ts]", event: int = 0, sender: object = None,
                    **kwargs: Any) -> int:
-            """Calls every delegate with the arguments, by priority, then by order of addition.
-
-            Returns how many were called or queued. All are called; then, if some have raised, their
-            exceptions are raised as DelegateErrors. RecursionError, MemoryError, and others than
-            Exception end the invocation at once.
-
-            event   Selects delegates that have `events`; current_event() tells them.
-            sender  Selects delegates that have no `sender`, or this one.
-            """
+            """Calls every delegate with the arguments, by priority, then by order of addition."""
 
     def _invoke_with(self, *args: Any, event: int = 0, sender: object = None, **kwargs: Any) -> int:
         return self._run(args, kwargs, event, sender, None, False)

@@ -7,6 +7,7 @@ import threading
 import weakref
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from typing import Any, Callable, Coroutine, Optional
 
 from . import _core
@@ -145,7 +146,7 @@ class Queue:
         schedule = self._schedule
         if schedule is not None:
             try:
-                schedule(_Run(self))
+                schedule(partial(_run, weakref.ref(self), schedule))
             except RuntimeError:
                 self.detach()  # the loop is closed
 
@@ -184,29 +185,22 @@ class Queue:
     __reduce__ = cannot_copy
 
 
-class _Run:
+def _run(weak: "weakref.ref[Queue]", schedule: Schedule) -> None:
     """What a loop calls when calls have come."""
-
-    __slots__ = ("_queue", "_schedule")
-
-    def __init__(self, queue: Queue) -> None:
-        self._queue, self._schedule = weakref.ref(queue), queue._schedule
-
-    def __call__(self) -> None:
-        queue = self._queue()
-        if queue is None or queue._schedule != self._schedule:
-            return  # collected, or it has another loop
-        loop = queue._loop
-        try:
-            queue.run(queue._worker is not None)  # a thread makes one call: stop() waits for one
-        except MulticastError as error:
-            if error.status is not Status.INVALID_HANDLE:
-                raise
-        except Exception as error:
-            if loop is None:
-                raise
-            loop.call_exception_handler(
-                {"message": "a delegate of a queue has failed", "exception": error})
+    queue = weak()
+    if queue is None or queue._schedule != schedule:
+        return  # collected, or it has another loop
+    loop = queue._loop
+    try:
+        queue.run(queue._worker is not None)  # a thread makes one call: stop() waits for one
+    except MulticastError as error:
+        if error.status is not Status.INVALID_HANDLE:
+            raise
+    except Exception as error:
+        if loop is None:
+            raise
+        loop.call_exception_handler(
+            {"message": "a delegate of a queue has failed", "exception": error})
 
 
 class _Worker:

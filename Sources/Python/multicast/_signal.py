@@ -3,21 +3,12 @@
 import weakref
 from typing import TYPE_CHECKING, Any, Optional, TypeVar, overload
 
-from ._multicast import Multicast
+from ._multicast import Multicast, Typed
 
 if TYPE_CHECKING:
-    from typing import Generic
+    from typing_extensions import Unpack
 
-    from typing_extensions import TypeVarTuple, Unpack
-
-    Ts = TypeVarTuple("Ts")
-
-    class _Base(Generic[Unpack[Ts]]):
-        ...
-else:
-    class _Base:
-        def __class_getitem__(cls, _):
-            return cls
+    from ._multicast import Ts
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -36,7 +27,7 @@ class Bound(Multicast["Unpack[Ts]"]):
         return self._instance()
 
 
-class Signal(_Base["Unpack[Ts]"]):
+class Signal(Typed["Unpack[Ts]"]):
     """`class Model: changed = Signal(str, int)` gives each Model a Multicast[str, int].
 
     It is made at its first use, and refers to its object weakly. A copy of the object, or what comes
