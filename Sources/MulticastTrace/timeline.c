@@ -233,15 +233,15 @@ static uint64_t begin_of(unsigned level, uint64_t end, uint64_t elapsed) {
 
 // The mutex is held.
 static void name_thread(trace_process *mine) {
-  char name[32] = "";
-  thread.number = (uint64_t)syscall(SYS_gettid);
-  if (mine->threads < TRACE_THREADS) {
-    trace_thread *it = &mine->thread[mine->threads];
-    prctl(PR_GET_NAME, name);
-    copy_name(it->name, sizeof it->name, name);
-    it->number = thread.number;
-  }
+  char name[32] = "", line[192];
+  trace_thread it = {(uint64_t)syscall(SYS_gettid), ""};
+  thread.number = it.number;
+  prctl(PR_GET_NAME, name);
+  copy_name(it.name, sizeof it.name, name);
+  if (mine->threads < TRACE_THREADS) mine->thread[mine->threads] = it;
   ++mine->threads;
+  append(mine, line,
+         snprintf(line, sizeof line, TRACE_THREAD_NAME, atomic_load(&mine->pid), it.number, it.name));
 }
 
 void timeline_count(trace_table *table, const char *name, uint64_t elapsed_ns) {
