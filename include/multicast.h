@@ -1257,6 +1257,9 @@ typedef struct multicast_queue_options {
   /// the memory of the first of them. (default: 0, none; up to 32 bytes need none)
   /// @since 1.1
   size_t payload_size;
+  /// For people: in multicast_dump(). Copied, up to 63 bytes (default: NULL, none).
+  /// @since 1.1
+  const char *label;
 } multicast_queue_options;
 
 /// All defaults, to initialize a static or local struct.
@@ -1264,7 +1267,7 @@ typedef struct multicast_queue_options {
 /// @since 1.0
 #define MULTICAST_QUEUE_OPTIONS_INIT \
   {sizeof(multicast_queue_options), 0, 0, MULTICAST_OVERFLOW_REFUSE, 0, NULL, 0, NULL, \
-   NULL, 0}
+   NULL, 0, NULL}
 
 /// All defaults, with `struct_size` set.
 ///
@@ -2229,7 +2232,8 @@ typedef bool (*multicast_writer)(void *context, const char *text, size_t size);
 /// seconds at most. So the function can be called in a debugger that has stopped the process, `call
 /// (int)multicast_dump(0, 0)`, and by a thread that watches others.
 ///
-/// A multicast has its label, or the first 63 bytes of the name that a broadcaster has for it.
+/// A multicast has its label, or the first 63 bytes of the name that a broadcaster has for it; a
+/// queue has its label, and a thread the name that the system has for it.
 ///
 /// A function is shown as library(symbol+offset); `program` is the executable. A static function,
 /// or another one that is not exported, is library(+offset): addr2line finds its name, file and

@@ -32,7 +32,7 @@ class QueueOptions(Structure):
         ("struct_size", c_uint32), ("flags", c_uint32), ("capacity", c_size_t),
         ("overflow", c_uint32), ("reserved", c_uint32), ("thread_name", c_char_p),
         ("stack_size", c_size_t), ("wake", c_void_p), ("wake_context", c_void_p),
-        ("payload_size", c_size_t)]
+        ("payload_size", c_size_t), ("label", c_char_p)]
 
 
 class QueueStats(Structure):
