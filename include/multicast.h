@@ -2567,7 +2567,7 @@ MULTICAST_API int64_t multicast_trim(void);
 /// compiled into the program and into each of its plug-ins: what there may be only one of is here,
 /// so that no plug-in has to stay for it. Programs need not call this function.
 ///
-/// @param index  0 to 3: the C++ headers, with exceptions and without, for libstdc++ and for libc++.
+/// @param index  0 to 3: the C++ headers, with exceptions and without, for libstdc++ and libc++.
 ///               4 to 7: free, for headers to come.
 /// @param size   How many bytes are needed, at most 8192.
 /// @return The same address for the same index, aligned to 64 bytes; the memory is zero at first,

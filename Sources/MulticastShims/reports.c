@@ -1,5 +1,5 @@
-// The system functions of reports: they locate a function, read the name of a thread, and write to a
-// descriptor.
+// The system functions of reports: they locate a function, read the name of a thread, and write to
+// a descriptor.
 //
 // Not dladdr(): it takes the loader's lock, which a thread holds while it runs the destructors of a
 // library that is closed. If such a destructor waits for a removal, a report that shows this wait

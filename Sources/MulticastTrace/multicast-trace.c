@@ -317,8 +317,8 @@ static void end_timeline(trace_state *trace, int file, const char *path, bool is
   for (int i = 0; i < TRACE_PROCESSES; ++i) events += trace->process[i].events;
   for (int i = 0; i < TRACE_PROCESSES && kept < events; ++i) write_names(&trace->process[i], file);
   if (is_file && trace->size != 0 && kept < events)
-    fprintf(stderr, NAME "%s: left out for --size: the %s %" PRIu64 " of %" PRIu64 " events\n", path,
-            atomic_load(&trace->keeps_beginning) ? "last" : "first", events - kept, events);
+    fprintf(stderr, NAME "%s: left out for --size: the %s %" PRIu64 " of %" PRIu64 " events\n",
+            path, atomic_load(&trace->keeps_beginning) ? "last" : "first", events - kept, events);
   if (write(file, "\n]\n", 3) != 3)
     fprintf(stderr, NAME "%s: %s\n", path, strerror(errno));
 }

@@ -42,9 +42,9 @@ struct process_counts {
   std::atomic<size_t> mortals;         // how many delegates may die, of all signals
 };
 
-/// The memory is the library's, and zero at first: that is the initial state of all members. Modules
-/// that were built with older headers may use a shorter version of this struct at the same time: it
-/// only grows at its end.
+/// The memory is the library's, and zero at first: that is the initial state of all members.
+/// Modules that were built with older headers may use a shorter version of this struct at the same
+/// time: it only grows at its end.
 struct process_data : process_counts {
   std::atomic<void (*)(std::exception_ptr) noexcept> handler;  // of set_exception_handler()
   std::atomic<uint64_t> threads;     // how many threads have a number
@@ -56,8 +56,8 @@ struct process_data : process_counts {
   std::atomic<watched *> watches;
   std::atomic<keyed_contexts *> keyed[parts];
 
-  /// How many signals are paused, of those whose handles have these bits: so that the invocations of
-  /// most other signals take no lock.
+  /// How many signals are paused, of those whose handles have these bits: so that the invocations
+  /// of most other signals take no lock.
   std::atomic<size_t> paused_alike[64];
   /// How many delegates may die, of the signals whose handles have these bits: so that most other
   /// signals look for no dead ones.
