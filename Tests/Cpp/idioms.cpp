@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include <multicast/dispatcher.hpp>
 #include <multicast/groups.hpp>
 #include <multicast/slot.hpp>
 
