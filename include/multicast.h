@@ -1288,6 +1288,9 @@ typedef struct multicast_queue_options {
   /// the memory of the first of them. (default: 0, none; up to 32 bytes need none)
   /// @since 1.1
   size_t payload_size;
+  /// For people: in multicast_dump(). Copied, up to 63 bytes (default: NULL, none).
+  /// @since 1.1
+  const char *label;
 } multicast_queue_options;
 
 /// All defaults, to initialize a static or local struct.
@@ -1295,7 +1298,7 @@ typedef struct multicast_queue_options {
 /// @since 1.0
 #define MULTICAST_QUEUE_OPTIONS_INIT \
   {sizeof(multicast_queue_options), 0, 0, MULTICAST_OVERFLOW_REFUSE, 0, NULL, 0, NULL, \
-   NULL, 0}
+   NULL, 0, NULL}
 
 /// All defaults, with `struct_size` set.
 ///
@@ -2260,7 +2263,8 @@ typedef bool (*multicast_writer)(void *context, const char *text, size_t size);
 /// seconds at most. So the function can be called in a debugger that has stopped the process, `call
 /// (int)multicast_dump(0, 0)`, and by a thread that watches others.
 ///
-/// A multicast has its label, or the first 63 bytes of the name that a broadcaster has for it.
+/// A multicast has its label, or the first 63 bytes of the name that a broadcaster has for it; a
+/// queue has its label, and a thread the name that the system has for it.
 ///
 /// A function is shown as library(symbol+offset); `program` is the executable. A static function,
 /// or another one that is not exported, is library(+offset): addr2line finds its name, file and
@@ -2594,7 +2598,7 @@ MULTICAST_API int64_t multicast_trim(void);
 /// compiled into the program and into each of its plug-ins: what there may be only one of is here,
 /// so that no plug-in has to stay for it. Programs need not call this function.
 ///
-/// @param index  0 to 3: the C++ headers, with exceptions and without, for libstdc++ and for libc++.
+/// @param index  0 to 3: the C++ headers, with exceptions and without, for libstdc++ and libc++.
 ///               4 to 7: free, for headers to come.
 /// @param size   How many bytes are needed, at most 8192.
 /// @return The same address for the same index, aligned to 64 bytes; the memory is zero at first,

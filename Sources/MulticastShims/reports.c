@@ -1,4 +1,5 @@
-// The system functions of reports: they locate a function, and write to a descriptor.
+// The system functions of reports: they locate a function, read the name of a thread, and write to
+// a descriptor.
 //
 // Not dladdr(): it takes the loader's lock, which a thread holds while it runs the destructors of a
 // library that is closed. If such a destructor waits for a removal, a report that shows this wait
@@ -9,6 +10,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <link.h>
+#include <stdio.h>
 
 #include "shims.h"
 
@@ -100,6 +102,21 @@ bool shims_locate(uint64_t address, shims_place *place) {
   place->offset = address;
   place->module[0] = place->symbol[0] = '\0';
   return dl_iterate_phdr(look, place) != 0;
+}
+
+// By system calls, as below: those of libc are points of cancellation.
+void shims_read_thread_name(uint32_t thread, shims_label *name) {
+  char path[64];
+  const int error = errno;
+  memset(name, 0, sizeof *name);
+  snprintf(path, sizeof path, "/proc/self/task/%u/comm", (unsigned)thread);
+  const long file = syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+  if (file >= 0) {
+    const long size = syscall(SYS_read, file, name->text, sizeof name->text - 1);
+    name->text[size > 0 ? size - 1 : 0] = '\0';  // it ends with a line feed
+    syscall(SYS_close, file);
+  }
+  errno = error;
 }
 
 bool shims_write(int descriptor, const void *text, size_t size) {

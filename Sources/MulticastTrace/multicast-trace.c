@@ -259,7 +259,7 @@ static void report(trace_process *it) {
 // Leaves only the last events in the file, behind its beginning. Returns how many events it has.
 static uint64_t keep_end(const trace_state *trace, const char *path) {
   static char text[1 << 16];
-  const char next[] = ",\n{";
+  const char next[] = ",\n{", event[] = ",\n{\"name";  // the name of a thread does not begin so
   int file = open(path, O_RDWR | O_CLOEXEC);
   int64_t end = file < 0 ? 0 : lseek(file, 0, SEEK_END), to = sizeof BEGINNING - 1, from = to;
   uint64_t events = 0;
@@ -269,14 +269,15 @@ static uint64_t keep_end(const trace_state *trace, const char *path) {
     char *first = count > 0 ? memmem(text, (size_t)count, next, sizeof next - 1) : NULL;
     from = first == NULL ? end : end - trace->size + (first - text);
   }
-  bool is_after_comma = false, is_after_line = false;
+  size_t matching = 0;
   while (from < end) {
     ssize_t count = pread(file, text, sizeof text, from);
     if (count <= 0 || (from != to && pwrite(file, text, (size_t)count, to) != count)) break;
     for (ssize_t i = 0; i < count; ++i) {
-      events += is_after_line && text[i] == '{';
-      is_after_line = is_after_comma && text[i] == '\n';
-      is_after_comma = text[i] == ',';
+      matching = text[i] == event[matching] ? matching + 1 : text[i] == event[0];
+      if (matching < sizeof event - 1) continue;
+      matching = 0;
+      ++events;
     }
     from += count, to += count;
   }
@@ -291,9 +292,8 @@ static uint64_t keep_end(const trace_state *trace, const char *path) {
 static void write_names(trace_process *it, int file) {
   for (uint32_t i = 0; i < it->threads && i < TRACE_THREADS; ++i) {
     it->thread[i].name[sizeof it->thread[i].name - 1] = '\0';
-    if (dprintf(file, ",\n{\"name\": \"thread_name\", \"ph\": \"M\", \"pid\": %d, \"tid\": %" PRIu64
-                      ", \"args\": {\"name\": \"%s\"}}",
-                atomic_load(&it->pid), it->thread[i].number, it->thread[i].name) < 0)
+    if (dprintf(file, TRACE_THREAD_NAME, atomic_load(&it->pid), it->thread[i].number,
+                it->thread[i].name) < 0)
       return;
   }
 }
@@ -314,13 +314,11 @@ static void end_timeline(trace_state *trace, int file, const char *path, bool is
     if (write(file, it->text + done, (size_t)rest) != rest) it->lost += (uint64_t)rest;
   }
   if (is_file) kept = keep_end(trace, path);
-  for (int i = 0; i < TRACE_PROCESSES; ++i) {
-    events += trace->process[i].events;
-    write_names(&trace->process[i], file);
-  }
+  for (int i = 0; i < TRACE_PROCESSES; ++i) events += trace->process[i].events;
+  for (int i = 0; i < TRACE_PROCESSES && kept < events; ++i) write_names(&trace->process[i], file);
   if (is_file && trace->size != 0 && kept < events)
-    fprintf(stderr, NAME "%s: left out for --size: the %s %" PRIu64 " of %" PRIu64 " events\n", path,
-            atomic_load(&trace->keeps_beginning) ? "last" : "first", events - kept, events);
+    fprintf(stderr, NAME "%s: left out for --size: the %s %" PRIu64 " of %" PRIu64 " events\n",
+            path, atomic_load(&trace->keeps_beginning) ? "last" : "first", events - kept, events);
   if (write(file, "\n]\n", 3) != 3)
     fprintf(stderr, NAME "%s: %s\n", path, strerror(errno));
 }

@@ -81,8 +81,8 @@ static bool is_file_there(void) {
   return fstat(file, &now) == 0 && now.st_dev == identity.st_dev && now.st_ino == identity.st_ino;
 }
 
-// Frees the blocks of the file before its last `trace->size` bytes: multicast-trace removes the hole.
-// Not by fallocate(), which is a point of cancellation.
+// Frees the blocks of the file before its last `trace->size` bytes: multicast-trace removes the
+// hole. Not by fallocate(), which is a point of cancellation.
 static void forget_beginning(int64_t end) {
   enum { KEEP_SIZE = 1, PUNCH_HOLE = 2, BLOCK = 4096 };
   const int64_t spare = trace->size / 8, hole = (end - trace->size) / BLOCK * BLOCK;
@@ -233,15 +233,16 @@ static uint64_t begin_of(unsigned level, uint64_t end, uint64_t elapsed) {
 
 // The mutex is held.
 static void name_thread(trace_process *mine) {
-  char name[32] = "";
-  thread.number = (uint64_t)syscall(SYS_gettid);
-  if (mine->threads < TRACE_THREADS) {
-    trace_thread *it = &mine->thread[mine->threads];
-    prctl(PR_GET_NAME, name);
-    copy_name(it->name, sizeof it->name, name);
-    it->number = thread.number;
-  }
+  char name[32] = "", line[192];
+  trace_thread it = {(uint64_t)syscall(SYS_gettid), ""};
+  thread.number = it.number;
+  prctl(PR_GET_NAME, name);
+  copy_name(it.name, sizeof it.name, name);
+  if (mine->threads < TRACE_THREADS) mine->thread[mine->threads] = it;
   ++mine->threads;
+  append(mine, line,
+         snprintf(line, sizeof line, TRACE_THREAD_NAME, atomic_load(&mine->pid), it.number,
+                  it.name));
 }
 
 void timeline_count(trace_table *table, const char *name, uint64_t elapsed_ns) {

@@ -24,11 +24,15 @@ typedef struct trace_table {
   trace_row rows[TRACE_ROWS];
 } trace_table;
 
-// A thread, whose name stands at the end of the timeline: its beginning may be left out.
+// A thread: its name comes once more at the end of a timeline whose beginning was left out.
 typedef struct trace_thread {
   uint64_t number;
   char name[32];
 } trace_thread;
+
+#define TRACE_THREAD_NAME                                                             \
+  ",\n{\"ph\": \"M\", \"name\": \"thread_name\", \"pid\": %d, \"tid\": %" PRIu64 ", \"args\": " \
+  "{\"name\": \"%s\"}}"
 
 // A process that has the library.
 typedef struct trace_process {

@@ -1,6 +1,9 @@
 // The tables of the guide, include/multicast/README.md: idioms of other libraries, and ours.
 #include "test.hpp"
 
+#include <array>
+
+#include <multicast/dispatcher.hpp>
 #include <multicast/groups.hpp>
 #include <multicast/slot.hpp>
 
@@ -79,6 +82,38 @@ TEST_CASE_FIXTURE(fixture, "Boost: tracking") {
   sig(1);
   CHECK(called == 0);
   CHECK(sig.empty());
+}
+
+TEST_CASE("eventpp: dispatchers, queues that run for a while, counters, a pool of workers") {
+  mcast::dispatcher<std::string, void(int)> events;
+  int sum = 0;
+  const mcast::registration h = events.add("opened", [&](int i) { sum += i; });
+  events("opened", 3);
+  CHECK(sum == 3);
+  CHECK(events.size("opened") == 1);
+  h.remove();
+  CHECK(events.size("opened") == 0);
+
+  mcast::queue loop;
+  int processed = 0;
+  for (int i = 0; i < 4; ++i) loop.post([&] { ++processed; });
+  loop.run(1);                                            // processOne()
+  loop.run_while([&] { return !(processed == 3); });      // processUntil()
+  CHECK(processed == 3);
+  CHECK(loop.clear() == 1);                               // clearEvents()
+
+  mcast::signal<void()> s;
+  int counted = 0;
+  s.add(mcast::times(3, [&] { ++counted; }));             // counterRemover(s).append(f, 3)
+  for (int i = 0; i < 5; ++i) s();
+  CHECK(counted == 3);
+
+  std::array<mcast::queue, 4> pool;
+  for (auto &each : pool) each.start();
+  std::atomic<int> jobs{0};
+  for (size_t next = 0; next < 40; ++next) pool[next % pool.size()].post([&] { ++jobs; });
+  for (auto &each : pool) each.post_and_wait([] {});
+  CHECK(jobs == 40);
 }
 
 TEST_CASE("Boost: combiners, connect_extended, at_front") {

@@ -4,6 +4,8 @@
 #include "removals.h"
 #include "reports.h"
 
+#include <stddef.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 static report text;
@@ -11,6 +13,27 @@ static report text;
 static unsigned long long number(uint64_t id) { return id; }
 
 /* ---- What there is --------------------------------------------------------------------------- */
+
+TEST(dump_has_the_labels_of_queues) {
+  multicast_queue_options options = multicast_queue_options_default();
+  options.label = "to the screen";
+  multicast_queue q = multicast_queue_create(&options);
+  char longest[80];
+  memset(longest, 'q', sizeof longest);
+  longest[sizeof longest - 1] = '\0';
+  options.label = longest;
+  multicast_queue other = multicast_queue_create(&options);
+  dumped(&text);
+  expect_line(text.text, "queue 0x%llx \"to the screen\": calls that wait: 0 of 1024...",
+              number(q.id));
+  expect_line(text.text, "queue 0x%llx \"%.63s\": calls that wait: 0 of 1024...",
+              number(other.id), longest);
+  /* A caller that was built when there was no label. */
+  options.struct_size = (uint32_t)offsetof(multicast_queue_options, label);
+  multicast_queue older = multicast_queue_create(&options);
+  dumped(&text);
+  expect_line(text.text, "queue 0x%llx: calls that wait: 0 of 1024...", number(older.id));
+}
 
 TEST(dump_lists_multicasts_queues_and_lifetimes) {
   multicast_queue q = queue_with(2, MULTICAST_OVERFLOW_REFUSE);
@@ -107,8 +130,9 @@ TEST_OF_MULTICAST(dump_has_the_calls_of_a_thread_from_the_outermost) {
   multicast_token first = add_with(m, outer, &ADD_OPTIONS(.queue = own, .label = "outer"));
   multicast_token second = add(inner, innermost);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+  CHECK_EQ(prctl(PR_SET_NAME, "a caller"), 0);
   CHECK_EQ(multicast_queue_run(own, 0), 1);
-  expect_line(text.text, "thread %d", own_number());
+  expect_line(text.text, "thread %d \"a caller\"", own_number());
   char *at = strstr(text.text, "thread");
   expect_line(at, "  in a call of delegate 0x%llx \"outer\" from queue 0x%llx", number(first.id),
               number(own.id));
@@ -120,7 +144,7 @@ TEST_OF_MULTICAST(dump_has_the_calls_of_a_thread_from_the_outermost) {
 
 static void dump_inside(void *unused) {
   CHECK_EQ(multicast_invoke(inner, 0, NULL, 0), 1);
-  expect_line(text.text, "thread %d", own_number());
+  expect_line(text.text, "thread %d \"...\"", own_number());
 }
 
 TEST(dump_in_the_child_of_a_fork_has_the_numbers_of_the_child) {

@@ -25,7 +25,8 @@ namespace MULTICAST_HPP_NAMESPACE {
 /// A key with its signal stays until the dispatcher is destroyed. So keys that strangers choose
 /// take more and more memory.
 ///
-/// A dispatcher that was moved from is empty. The signals stay where they are, with their delegates.
+/// A dispatcher that was moved from is empty. The signals stay where they are, with their
+/// delegates.
 ///
 /// Threads:   any.
 /// Reentry:   delegates may do anything, also destroy this object.

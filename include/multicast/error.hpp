@@ -69,8 +69,8 @@ namespace MULTICAST_HPP_NAMESPACE {
 /// @param handler  Called on the thread of that call; nullptr: std::terminate, the default.
 /// @return The previous handler.
 ///
-/// Threads:   any. There is one handler in the process. A plug-in that has set one of its own sets another
-///            before it is closed.
+/// Threads:   any. There is one handler in the process. A plug-in that has set one of its own sets
+///            another before it is closed.
 /// Cost:      O(1), no lock.
 /// @since 1.0
 inline exception_handler set_exception_handler(exception_handler handler) noexcept {

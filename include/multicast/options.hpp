@@ -101,9 +101,9 @@ struct basic_options {
   /// small as a pointer are equal if all their parts are (default: false).
   /// @since 1.1
   bool unique = false;
-  /// Before all delegates that are there, whatever `priority` is. Each of these has a priority of its
-  /// own, above that of the first delegate: MULTICAST_ERROR_LIMIT after 2^30 of them, if there was
-  /// one at any time (default: false).
+  /// Before all delegates that are there, whatever `priority` is. Each of these has a priority of
+  /// its own, above that of the first delegate: MULTICAST_ERROR_LIMIT after 2^30 of them, if there
+  /// was one at any time (default: false).
   /// @since 1.1
   bool at_front = false;
   /// Higher is invoked first; below 2^30 (default: 0).

@@ -14,6 +14,7 @@ extension Queue {
     var wake: Queue.Wake? = nil
     var wakeContext: UnsafeMutableRawPointer? = nil
     var payloadSize = 0
+    var label = shims_label()
 
     private static var largestCapacity: Int { 1 << 24 }
     private static var smallestStack: Int { 16384 }
@@ -39,6 +40,7 @@ extension Queue {
       wake = options.wake
       wakeContext = options.wake_context
       payloadSize = options.payload_size
+      shims_copy_label(&label, options.label)
     }
 
     /// - Returns: nil if none is wanted, or needed: small payloads are in the calls.

@@ -62,7 +62,10 @@ extension Report {
   private mutating func begin(_ thread: UInt64, _ isKnown: inout Bool) {
     if isKnown { return }
     isKnown = true
-    text.add("\nthread %d\n", thread)
+    var name = shims_label()
+    shims_read_thread_name(UInt32(truncatingIfNeeded: thread), &name)
+    text.keep(&name)
+    text.add("\nthread %d%l\n", thread)
   }
 
   private mutating func addCall(_ target: Target, _ hazard: Token) {

@@ -100,10 +100,11 @@ extension Report {
       queue.state.workerThread.load(ordering: .relaxed),
       queue.state.consumer.load(ordering: .relaxed)
     )
+    text.keep(&queue.state.settings.label)
     queue.lock.unlock()
     if !isCurrent { return }
     text.add(
-      "\nqueue %x: calls that wait: %d of %d", queue.handle.rawValue, waiting, UInt64(capacity))
+      "\nqueue %x%l: calls that wait: %d of %d", queue.handle.rawValue, waiting, UInt64(capacity))
     text.add(
       "; queued: %d, refused: %d, dropped: %d, at most: %d\n", queued,
       statistics.refused,

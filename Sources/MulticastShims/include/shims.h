@@ -465,6 +465,9 @@ typedef struct shims_place {
   char module[SHIMS_NAME_SIZE], symbol[SHIMS_NAME_SIZE];
 } shims_place;
 
+// The name that the system has for a thread of this process; empty if it has none.
+SHIMS_HIDDEN void shims_read_thread_name(uint32_t thread, shims_label *name);
+
 // Finds the place of an address. False if it is in no module. Takes no memory, and no lock that is
 // held while a library's constructors or destructors run.
 SHIMS_HIDDEN bool shims_locate(uint64_t address, shims_place *place);

@@ -10,9 +10,7 @@ let package = Package(
   targets: [
     .testTarget(
       name: "MulticastTests",
-      dependencies: [
-        .product(name: "multicast", package: "multicast"),
-      ]
+      dependencies: [.product(name: "multicast", package: "multicast")]
     )
   ]
 )

@@ -86,7 +86,9 @@ class kept_token {
   static size_t index_of(const kept_token *kept) noexcept {
     return (number_of(kept) * 0x9e3779b97f4a7c15) >> 60;
   }
-  static kept_add &add_of(const kept_token *kept) noexcept { return kept_adds[index_of(kept)]; }
+  static kept_add &add_of(const kept_token *kept) noexcept {
+    return process().kept_adds[index_of(kept)];
+  }
   static process_lock locked(size_t index) noexcept {
     return process_lock(guarded::keyed, index % parts);
   }

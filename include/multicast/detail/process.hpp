@@ -83,16 +83,6 @@ T &lasting(std::atomic<T *> &place) {
   return *there;
 }
 
-/// An add of a delegate whose token its observer keeps. Each observer has one place for it, which
-/// other observers share: an add that finds it in use goes another way. In the child of a fork, the
-/// places of threads that do not exist there stay in use.
-struct alignas(64) kept_add {
-  std::atomic<uintptr_t> observer{0};  // the address of its token, or 0
-  multicast_token token = {0};
-  bool is_orphan = false;  // the observer is gone; guarded::keyed
-};
-MULTICAST_API inline kept_add kept_adds[16];
-
 /// Pauses that are counted, by the handle of a registration or signal. guarded::pauses.
 struct pauses {
   struct entry {

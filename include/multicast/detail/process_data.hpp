@@ -36,15 +36,24 @@ struct process_locks {
   size_t handlers;                 // how many pairs of handlers run in that fork()
 };
 
+/// An add of a delegate whose token its observer keeps. Each observer has one place for it, which
+/// other observers share: an add that finds it in use goes another way. In the child of a fork, the
+/// places of threads that do not exist there stay in use.
+struct alignas(64) kept_add {
+  std::atomic<uintptr_t> observer;  // the address of its token, or 0
+  multicast_token token;
+  bool is_orphan;  // the observer is gone; guarded::keyed
+};
+
 /// What invocations look at: while these are zero, there is nothing to find.
 struct process_counts {
   std::atomic<size_t> paused_signals;  // how many signals are paused
   std::atomic<size_t> mortals;         // how many delegates may die, of all signals
 };
 
-/// The memory is the library's, and zero at first: that is the initial state of all members. Modules
-/// that were built with older headers may use a shorter version of this struct at the same time: it
-/// only grows at its end.
+/// The memory is the library's, and zero at first: that is the initial state of all members.
+/// Modules that were built with older headers may use a shorter version of this struct at the same
+/// time: it only grows at its end.
 struct process_data : process_counts {
   std::atomic<void (*)(std::exception_ptr) noexcept> handler;  // of set_exception_handler()
   std::atomic<uint64_t> threads;     // how many threads have a number
@@ -56,8 +65,8 @@ struct process_data : process_counts {
   std::atomic<watched *> watches;
   std::atomic<keyed_contexts *> keyed[parts];
 
-  /// How many signals are paused, of those whose handles have these bits: so that the invocations of
-  /// most other signals take no lock.
+  /// How many signals are paused, of those whose handles have these bits: so that the invocations
+  /// of most other signals take no lock.
   std::atomic<size_t> paused_alike[64];
   /// How many delegates may die, of the signals whose handles have these bits: so that most other
   /// signals look for no dead ones.
@@ -69,6 +78,7 @@ struct process_data : process_counts {
   std::atomic<uint64_t> mortal_tokens[64];
 
   process_locks locks;
+  kept_add kept_adds[16];
 };
 static_assert(sizeof(process_data) <= 8192 && alignof(process_data) <= 64 &&
                   std::is_trivially_destructible_v<process_data>,

@@ -77,9 +77,9 @@ class equals : public additions<R, Args...> {
       constexpr bool may_be_plain = base::template is_plain<function, false>;
       constexpr bool may_be_extended = base::template is_plain<function, true>;
       static_assert(may_be_plain || may_be_extended,
-                    "only functions, function objects with ==, and lambdas that are not larger than "
-                    "a pointer can be compared: keep the registration that add() returns, and "
-                    "remove that");
+                    "only functions, function objects with ==, and lambdas that are not larger "
+                    "than a pointer can be compared: keep the registration that add() returns, "
+                    "and remove that");
       const function copy = delegate;
       if constexpr (may_be_plain) {
         using access = detail::in_context<function>;

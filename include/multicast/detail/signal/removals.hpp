@@ -27,8 +27,8 @@ class removals : public equals<R, Args...> {
 
  public:
   /// Removes every registration of a function, of an equal lambda that is not larger than a
-  /// pointer, of an equal function object whose class has an `==`, or of another signal, and waits as
-  /// multicast_remove_every() does.
+  /// pointer, of an equal function object whose class has an `==`, or of another signal, and waits
+  /// as multicast_remove_every() does.
   ///
   /// @param delegate  As it was added, by add() or add_extended().
   /// @return How many, and as multicast_remove_every().
