@@ -85,10 +85,11 @@ byte deferred[SLOTS + 1];
 byte readers[LISTS + 1]; /* admitted invocations between the check of the pointer and the end */
 bit released[TOKENS];    /* its release has run */
 bit returned_ok[TOKENS]; /* a removal that waits has returned MULTICAST_OK */
+byte owner_of[TOKENS];   /* the handle of its multicast */
 
 /* An invocation. */
 typedef Invocation {
-  byte list, place, token, last;
+  byte handle, list, place, token, last;
   bit is_published, is_valid, is_fenced, differs, is_reading
 }
 
@@ -347,8 +348,9 @@ inline take(me) {
     od;
     is_vacant[SLOT_OF(t)] = 0;
     load_here(me, ID(t), x);
-    t = x - VACANT EITHER(GENERATION_NOT_CHANGED, , + 16);
-    IF(GENERATION_NOT_CHANGED, released[t / 4] = 0; returned_ok[t / 4] = 0;)
+    t = x - VACANT + TOKEN(1, 0);
+    load_here(me, HANDLE, x);
+    owner_of[t / 4] = x;
     x = 0
   };
   store(me, FUNCTION(t), t);
@@ -456,8 +458,8 @@ inline remove(me, d, waits, compacts) {
      when(depth == 0, wait_for_prior(me, d)) /* in its own call: PENDING, see cycles.pml */
   :: else ->
      UNLESS(NO_FULL_FENCE_OF_WRITER, when(need == FULL, full_fence(me));)
-     UNLESS(HAZARDS_NOT_READ_UNDER_LOCK, when(!IS_QUIET, scan(me, HAZARDS, d, found));)
      when(has_retired, reclaim(me));
+     UNLESS(HAZARDS_NOT_READ_UNDER_LOCK, when(!IS_QUIET, scan(me, HAZARDS, d, found));)
      if
      :: !found -> put_back(me, d); unlock(me, STRIPE_LOCK); release(me, d)
      :: else -> found = 0; unlock(me, STRIPE_LOCK); complete(me, d, waits)
@@ -481,11 +483,11 @@ inline add_invoker(me, h) {
   :: found ->
      load(me, WORD, x);
      if
-     :: NUMBER_IN(x) == 0 -> store(me, WORD, x + NUMBER(me))
-     :: NUMBER_IN(x) == NUMBER(me)
-     :: NUMBER_IN(x) != 0 && NUMBER_IN(x) != NUMBER(me) ->
-        store(me, WORD,
-              x - NUMBER_IN(x) + EITHER(SECOND_REPLACES_FIRST, NUMBER(me), SEVERAL))
+     :: NUMBER_IN(x) != NUMBER(me) ->
+        f = (NUMBER_IN(x) -> EITHER(SECOND_REPLACES_FIRST, NUMBER(me), SEVERAL) : NUMBER(me));
+        store(me, WORD, WORD_OF(h) + (x & FENCED) + f);
+        f = 0
+     :: else
      fi
   :: else
   fi;
@@ -580,11 +582,11 @@ inline call_did_return(me, d) {
 inline enter(me, frame, h, inv) {
 #if !HAS_LISTS
   store(me, TARGET(frame), UNTAGGED);
-  d_step { inv.list = 1; inv.is_valid = 1; depth++ };
+  d_step { inv.handle = h; inv.list = 1; inv.is_valid = 1; depth++ };
 #else
   IF(HANDLE_COMPARED_FIRST, load(me, HANDLE, x);
                             own = (x == h);)
-  load(me, LIST, inv.list);
+  d_step { load_here(me, LIST, inv.list); inv.handle = h };
   IF(ADMITTED_BEFORE_FRAME, admit(me, h, inv);)
   if
   :: inv.list ->
@@ -652,6 +654,7 @@ inline leave(me, frame, inv) {
   fi;
 #endif
   d_step {
+    inv.handle = 0;
     inv.list = 0;
     inv.is_published = 0;
     inv.is_valid = 0;
@@ -660,11 +663,12 @@ inline leave(me, frame, inv) {
   }
 }
 
-inline check_call(me, d) {
-  load_here(me, FUNCTION(d), x);
-  assert(x == d);              /* the function of this registration */
-  assert(!returned_ok[d / 4]); /* no call after a removal that waits has returned OK */
-  assert(!released[d / 4]);    /* nor with a released context */
+inline check_call(me, inv) {
+  load_here(me, FUNCTION(inv.token), x);
+  assert(x == inv.token);               /* the function of this registration */
+  assert(!returned_ok[inv.token / 4]);  /* no call after a removal that waits has returned OK */
+  assert(!released[inv.token / 4]);     /* nor with a released context */
+  assert(owner_of[inv.token / 4] == inv.handle); /* nor of another multicast */
   x = 0
 }
 
@@ -716,10 +720,10 @@ inline visit(me, frame, inv) {
      :: x == inv.token ->
         d_step {
           printf("thread %d calls delegate %d of list %d\n", me, inv.token, inv.list);
-          check_call(me, inv.token)
+          check_call(me, inv)
         };
         body(me, inv.token);
-        d_step { check_call(me, inv.token); use(inv) }
+        d_step { check_call(me, inv); use(inv) }
      :: else -> x = 0 IF(NO_LOOK_IF_NOT_CALLED, ; store(me, HAZARD(frame), 0); goto next)
      fi;
      if
@@ -750,8 +754,8 @@ inline invoke_inner(me, frame, h) {
      store_fence_load(me, inner, HAZARD(frame), inner.token, ID(inner.token), x);
      if
      :: x == inner.token ->
-        d_step { printf("thread %d calls delegate %d inside\n", me, x); check_call(me, inner.token) };
-        d_step { check_call(me, inner.token); use(inner) }
+        d_step { printf("thread %d calls delegate %d inside\n", me, x); check_call(me, inner) };
+        d_step { check_call(me, inner); use(inner) }
      :: else -> x = 0
      fi;
      end_call(me, frame, inner, inner.token);
@@ -774,7 +778,7 @@ inline begin(word) {
       t = TOKEN(0, k);
       mem[FUNCTION(t)] = t;
       if
-      :: k <= DELEGATES -> mem[ID(t)] = t; mem[ENTRY(1, k - 1)] = t
+      :: k <= DELEGATES -> mem[ID(t)] = t; mem[ENTRY(1, k - 1)] = t; owner_of[k] = 1
       :: else -> mem[ID(t)] = t + VACANT; is_vacant[k] = 1
       fi
     };
