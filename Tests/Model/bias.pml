@@ -33,7 +33,7 @@
 /* A is thread 0. W is thread 1, or 2 beside B. S is the last. */
 #define W_NUMBER FRAMES
 #define S_NUMBER (FRAMES + 1)
-#define BUFFERED EITHER(WRITERS_BUFFERED, (FRAMES + 1), FRAMES)
+#define BUFFERED EITHER(WRITERS_BUFFERED, (FRAMES + 2), FRAMES)
 
 #include "core.pml"
 
@@ -52,6 +52,7 @@ inline begin_fencing(me) {
   lock(me, STRIPE_LOCK);
   IF(STAMPED_BEFORE_MODE, unsettled_since = fences_begun;)
   store(me, WORD, WORD_OF(1) + SEVERAL + FENCED);
+  UNLESS(STAMPED_WITHOUT_FENCE, full_fence(me);) /* as in retire_list */
   UNLESS(STAMPED_BEFORE_MODE, unsettled_since = fences_begun;)
   is_settled = 0;
   printf("thread %d: fenced since fence %d\n", me, unsettled_since);

@@ -195,29 +195,36 @@ inline free_list(me, list) {
   d_step {
     printf("thread %d frees list %d\n", me, list);
     assert(!readers[list]);
+    is_retired[list] = 0;
+    stamp[list] = 0;
+    needs_fence[list] = 0;
     is_free[list] = 1
   }
 }
 
+#define MAY_BE_FREE(l) (is_retired[l] && (!needs_fence[l] || FENCE_WAS_MADE(l)))
+#define FENCE_WAS_MADE(l) EITHER(RECLAIMED_WITHOUT_FENCE, true, \
+                                 fences_done EITHER(FENCE_BEFORE_COUNTS, >=, >) stamp[l])
+
 /* Under the lock. */
 inline reclaim(me) {
-  l = 1;
+  l = 0;
   do
-  :: l <= LISTS ->
+  :: l < LISTS ->
+     d_step {
+       l++;
+       do
+       :: l < LISTS && !MAY_BE_FREE(l) -> l++
+       :: else -> break
+       od
+     };
      if
-     :: is_retired[l] ->
-        if
-        EITHER(RECLAIMED_WITHOUT_FENCE, :: false,
-               :: needs_fence[l] && EITHER(FENCE_BEFORE_COUNTS, fences_done < stamp[l],
-                                           fences_done <= stamp[l])) -> skip
-        :: else ->
-           scan(me, FRAME_LISTS, l, found);
-           when(!found, is_retired[l] = 0; stamp[l] = 0; needs_fence[l] = 0; free_list(me, l))
-        fi;
+     :: MAY_BE_FREE(l) ->
+        scan(me, FRAME_LISTS, l, found);
+        when(!found, free_list(me, l));
         found = 0
      :: else
-     fi;
-     l++
+     fi
   :: else -> break
   od;
   l = 0
@@ -229,7 +236,8 @@ inline lock_and_reclaim(me) {
   unlock(me, STRIPE_LOCK)
 }
 
-/* Under the lock: the list `old` has been replaced, or is about to be. */
+/* Under the lock. The list `old` was replaced, and a full fence made: a heavy fence that begins now
+ * passes other threads before this one, and these must not find the old list any more. */
 inline retire_list(me) {
   d_step {
     is_retired[old] = 1;
@@ -246,7 +254,10 @@ inline set_list(me) {
   store(me, LIST, new);
   if
   :: old && IS_QUIET -> free_list(me, old)
-  :: old && !IS_QUIET -> UNLESS(STAMPED_BEFORE_STORE, retire_list(me);) skip
+  :: old && !IS_QUIET ->
+     UNLESS(STAMPED_WITHOUT_FENCE, full_fence(me);)
+     UNLESS(STAMPED_BEFORE_STORE, retire_list(me);)
+     skip
   :: else
   fi;
   old = 0;
@@ -301,7 +312,6 @@ inline fence_and_reclaim(me) {
 inline fence_and_unlock(me) {
   if
   :: has_retired && need == HEAVY ->
-     IF(RECLAIMED_BEFORE_UNLOCK, reclaim(me);)
      unlock(me, STRIPE_LOCK);
      fence_and_reclaim(me)
   :: has_retired && need != HEAVY ->

@@ -10,10 +10,11 @@
  * Proved: no list is read after it was freed, and each replaced list is freed, also if no thread
  * comes back. No delegate is called after its removal has returned. core.pml has the steps.
  *
- * Threads: A and B invoke. G grows the list. R removes delegate 1.
+ * Threads: A and B invoke. G grows the list. R removes delegate 1. F makes a heavy fence, for another
+ * multicast, and then reclaims, as an invocation that ends does.
  *
  * Variants: HAS_B=0, A_INVOKES_TWICE=0, NESTED=0 (A invokes again inside the call of delegate 1), HAS_G=0
- * (how often the list grows), HAS_R=0, COMPACT=0 (R replaces the list by a smaller one),
+ * (how often the list grows), HAS_F=0, HAS_R=0, COMPACT=0 (R replaces the list by a smaller one),
  * WRITERS_BUFFERED.
  */
 
@@ -51,6 +52,8 @@ IF(HAS_G, THREAD(G, LOCALS,
                  :: else -> break
                  od))
 
+IF(HAS_F, THREAD(F, LOCALS, fence(3); lock_and_reclaim(3)))
+
 IF(HAS_R, THREAD(R, LOCALS, remove(3, TOKEN(0, 1), 1, COMPACT)))
 
 init {
@@ -60,11 +63,12 @@ init {
     run A();
     IF(HAS_B, run B();)
     IF(HAS_G, run G();)
+    IF(HAS_F, run F();)
     IF(HAS_R, run R();)
     skip
   };
   d_step {
-    done == 1 + HAS_B + (HAS_G > 0) + HAS_R && ALL_DRAINED ->
+    done == 1 + HAS_B + (HAS_G > 0) + HAS_F + HAS_R && ALL_DRAINED ->
     check_end()
   }
 }
