@@ -63,6 +63,7 @@
 
 #define UNTAGGED 1 /* targets of frames: this multicast */
 #define TAGGED 2   /* the invocation makes full fences */
+#define ELSEWHERE 3 /* another multicast */
 
 #define WORD_OF(h) ((h) * 16)
 #define NUMBER_IN(word) ((word) % 8) /* 0, the number of the only invoker, or SEVERAL */
@@ -101,7 +102,7 @@ typedef Invocation {
 
 /* ---- Frames --------------------------------------------------------------------------------- */
 
-/* Whether a frame has the value in its field. Reads the frames of each thread from the outermost
+/* Whether a frame has the value in its field; for a list, a frame of this multicast. Reads the frames of each thread from the outermost
  * one to the first that is not in use. */
 inline scan(me, field, value, seen) {
   seen = 0;
@@ -111,9 +112,12 @@ inline scan(me, field, value, seen) {
      load(me, TARGET(f), x);
      if
      :: x ->
+        y = x;
         load(me, field + f, x);
         d_step {
-          seen = (x == value);
+          seen = (x == value) EITHER(TARGET_NOT_COMPARED, ,
+                                     && (field == HAZARDS || y != ELSEWHERE));
+          y = 0;
           EITHER(OUTERMOST_FRAMES_ONLY, f = NEXT_THREAD(f), f++)
         }
      :: else -> f = NEXT_THREAD(f)

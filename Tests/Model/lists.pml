@@ -13,9 +13,9 @@
  * Threads: A and B invoke. G grows the list. R removes delegate 1. F makes a heavy fence, for another
  * multicast, and then reclaims, as an invocation that ends does.
  *
- * Variants: HAS_B=0, A_INVOKES_TWICE=0, NESTED=0 (A invokes again inside the call of delegate 1), HAS_G=0
- * (how often the list grows), HAS_F=0, HAS_R=0, COMPACT=0 (R replaces the list by a smaller one),
- * WRITERS_BUFFERED.
+ * Variants: HAS_B=0, B_IS_ELSEWHERE (B invokes another multicast), A_INVOKES_TWICE=0, NESTED=0 (A
+ * invokes again inside the call of delegate 1), HAS_G=0 (how often the list grows), HAS_F=0,
+ * HAS_R=0, COMPACT=0 (R replaces the list by a smaller one), WRITERS_BUFFERED.
  */
 
 #define FRAMES_OF_A (1 + NESTED)
@@ -43,7 +43,16 @@ THREAD(A, LOCALS,
        :: else -> break
        od)
 
-IF(HAS_B, THREAD(B, LOCALS, invoke(1, FRAMES_OF_A, 1)))
+/* What B does if its list of another multicast was freed, and list 1 has its address now. */
+inline invoke_elsewhere(me, frame) {
+  store(me, FRAME_LIST(frame), 1);
+  store(me, TARGET(frame), ELSEWHERE);
+  store(me, TARGET(frame), 0)
+}
+
+IF(HAS_B, THREAD(B, LOCALS,
+                 EITHER(B_IS_ELSEWHERE, invoke_elsewhere(1, FRAMES_OF_A),
+                                        invoke(1, FRAMES_OF_A, 1))))
 
 IF(HAS_G, THREAD(G, LOCALS,
                  byte times;
