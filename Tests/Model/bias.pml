@@ -18,10 +18,10 @@
  * a removal there would. W removes the last delegate, or grows the list. S changes the mode, and
  * makes a heavy fence in between, as the removal of another delegate would.
  *
- * Variants: HAS_A=1, A_IS_STALE (its handle is), HAS_B=0 (2: see above), MODE=0 (at
- * the start; 1: fenced and settled), BEGINS=0, FENCES=0, ENDS=0 (what S does; a BEGINS of 2: it
- * begins again at the end), DELEGATES=1 (1 or 2), ALL=0 (W removes both), DEFERS=0 (W does not wait),
- * GROWS=0 (W grows the list instead), WRITERS_BUFFERED.
+ * Variants: HAS_A=1, A_IS_STALE (its handle is), HAS_B=0 (2: see above), MODE=0 (at the start; 1:
+ * fenced and settled), BEGINS=0, FENCES=0, ENDS=0 (what S does; a BEGINS of 2: it begins again at
+ * the end), DELEGATES=1 (1 or 2), ALL=0 (W removes both), DEFERS=0 (W does not wait), GROWS=0 (W
+ * grows the list instead), WRITERS_BUFFERED.
  */
 
 #define FRAMES EITHER(HAS_B, 2, 1)

@@ -19,8 +19,8 @@
  *   reclaim            frees the retired lists that no frame names
  *
  * A token consists of a generation and the number of a slot. The id of a slot is its token plus a
- * kind: live and plain is 0. Lists are numbered from 1. A list, like a slot, is reused as soon as it
- * is free.
+ * kind: live and plain is 0. Lists are numbered from 1. A list, like a slot, is reused as soon as
+ * it is free.
  *
  * A scenario defines before it includes this file:
  *   FRAMES, NEXT_THREAD(f)   the frames; the first frame of the thread after that of frame f
@@ -102,8 +102,8 @@ typedef Invocation {
 
 /* ---- Frames --------------------------------------------------------------------------------- */
 
-/* Whether a frame has the value in its field; for a list, a frame of this multicast. Reads the frames of each thread from the outermost
- * one to the first that is not in use. */
+/* Whether a frame has the value in its field; for a list, a frame of this multicast. Reads the
+ * frames of each thread from the outermost one to the first that is not in use. */
 inline scan(me, field, value, seen) {
   seen = 0;
   f = 0;
@@ -509,8 +509,8 @@ inline add_invoker(me, h) {
   UNLESS(REGISTERED_WITHOUT_LOCK, unlock(me, STRIPE_LOCK))
 }
 
-/* The first invoker, without the lock: by a locked instruction, which is a full fence. A writer that
- * takes the lock later finds the invoker. */
+/* The first invoker, without the lock: by a locked instruction, which is a full fence. A writer
+ * that takes the lock later finds the invoker. */
 inline become_first(me, h, inv) {
   d_step {
     BUFFER_IS_EMPTY(me) ->
@@ -707,7 +707,8 @@ inline look_at_last(me, frame, inv) {
 
 /* Ends the call of `last`, or what looked like one: a remover may have seen the hazard. */
 inline end_call(me, frame, inv, called) {
-  EITHER(NO_FENCE_AFTER_CALL, store_load, store_fence_load)(me, inv, HAZARD(frame), 0, ID(called), x);
+  EITHER(NO_FENCE_AFTER_CALL, store_load, store_fence_load)
+  (me, inv, HAZARD(frame), 0, ID(called), x);
   if
   EITHER(NO_CALL_DID_RETURN, :: false, :: !IS_LIVE(x, called)) -> x = 0; call_did_return(me, called)
   :: else -> x = 0

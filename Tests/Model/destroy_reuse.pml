@@ -2,11 +2,11 @@
  * another thread removes a delegate.
  *
  * Slots are reused at once: the next occupant takes the slot while invocations of the previous one
- * still run. To destroy is, under the lock, to clear the handle, to retire the registrations that are
- * live, to clear the list and retire it. The retired lists stay with the slot. An invocation reads
- * the list first and compares the handle of the slot with its own afterwards: if they are equal, the
- * list is that of its own occupant. The target of a frame is the slot, not its occupant, so an
- * invocation by a stale handle keeps lists of the next occupant, and reclaims them.
+ * still run. To destroy is, under the lock, to clear the handle, to retire the registrations that
+ * are live, to clear the list and retire it. The retired lists stay with the slot. An invocation
+ * reads the list first and compares the handle of the slot with its own afterwards: if they are
+ * equal, the list is that of its own occupant. The target of a frame is the slot, not its occupant,
+ * so an invocation by a stale handle keeps lists of the next occupant, and reclaims them.
  *
  *   destroy   as above; then as a removal: fence, wait, put back what it has retired itself
  *   create    resets the word of the invokers, sets the handle, then a first add sets the list
@@ -16,13 +16,13 @@
  * retired is left over. core.pml has the steps.
  *
  * Threads: A invokes by handle 1, B by handle 2 as soon as it exists. D destroys occupant 1. R
- * removes its delegate. C creates occupant 2 as soon as the slot is vacant, and adds a delegate, which
- * takes the slot of the delegate before if that is vacant.
+ * removes its delegate. C creates occupant 2 as soon as the slot is vacant, and adds a delegate,
+ * which takes the slot of the delegate before if that is vacant.
  *
  * Variants: HAS_A=1, HAS_B=0, HAS_R=0, GUESSED (B invokes by handle 2 before it exists),
  * A_INVOKES_TWICE=0, SEVERAL_INVOKERS=0 (several threads are registered for occupant 1; otherwise
- * none), DESTROYED_AGAIN=0 (C destroys occupant 2), DESTROYED_IN_CALL=0 (A, not D, destroys occupant
- * 1, inside the call of delegate 1), WRITERS_BUFFERED.
+ * none), DESTROYED_AGAIN=0 (C destroys occupant 2), DESTROYED_IN_CALL=0 (A, not D, destroys
+ * occupant 1, inside the call of delegate 1), WRITERS_BUFFERED.
  */
 
 #define FRAMES 2

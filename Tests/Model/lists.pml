@@ -2,16 +2,17 @@
  *
  * An invocation publishes the pointer to the list in its frame, executes the light fence and reads
  * the pointer of the multicast again, until both are equal. A writer replaces the list under the
- * lock and stamps the old one with the number of heavy fences that have begun. A retired list is
- * freed when a later one has ended, and no frame names it. The writer does that after its own fence;
- * an invocation when it ends and finds that its list was replaced, or had found that when it began.
- * The invocation makes no fence for that: it leaves lists whose writer has not made its own yet.
+ * lock, makes a full fence, and stamps the old list with the number of heavy fences that have begun. A retired list is
+ * freed when a later one has ended, and no frame names it. The writer does that after its own
+ * fence; an invocation when it ends and finds that its list was replaced, or had found that when it
+ * began. The invocation makes no fence for that: it leaves lists whose writer has not made its own
+ * yet.
  *
  * Proved: no list is read after it was freed, and each replaced list is freed, also if no thread
  * comes back. No delegate is called after its removal has returned. core.pml has the steps.
  *
- * Threads: A and B invoke. G grows the list. R removes delegate 1. F makes a heavy fence, for another
- * multicast, and then reclaims, as an invocation that ends does.
+ * Threads: A and B invoke. G grows the list. R removes delegate 1. F makes a heavy fence, for
+ * another multicast, and then reclaims, as an invocation that ends does.
  *
  * Variants: HAS_B=0, B_IS_ELSEWHERE (B invokes another multicast), A_INVOKES_TWICE=0, NESTED=0 (A
  * invokes again inside the call of delegate 1), HAS_G=0 (how often the list grows), HAS_F=0,

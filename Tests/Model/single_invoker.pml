@@ -5,8 +5,8 @@
  * single one or as one of several, and then reads the list again. A writer reads the word of the
  * invokers under the lock of the multicast. If no thread is registered, or only the writer itself,
  * then no other thread reads a list: an invoker that registers later sees what the writer has
- * changed. So the writer frees the old list at once, or changes it in place, and reuses the slot of a
- * registration at once, unless it is inside an invocation itself. A second invoker ends this mode
+ * changed. So the writer frees the old list at once, or changes it in place, and reuses the slot of
+ * a registration at once, unless it is inside an invocation itself. A second invoker ends this mode
  * for the rest of the multicast's life.
  *
  * The first invoker registers by a compare and swap, then looks at the lock and reads the word once
