@@ -91,13 +91,13 @@ byte owner_of[TOKENS];   /* the handle of its multicast */
 /* An invocation. */
 typedef Invocation {
   byte handle, list, place, token, last;
-  bit is_published, is_valid, is_fenced, differs, is_reading
+  bit is_published, is_valid, is_fenced, is_reading
 }
 
 #define LOCALS \
-  byte x, y, f, l, t, old, new, unfenced, fence_number, depth; \
+  byte x, y, f, l, t, old, new, retired, unfenced, fence_number, depth; \
   mtype need = NONE; \
-  bit found, own, has_retired; \
+  bit found, own; \
   Invocation at IF(NESTED, , inner)
 
 /* ---- Frames --------------------------------------------------------------------------------- */
@@ -210,20 +210,20 @@ inline free_list(me, list) {
 #define FENCE_WAS_MADE(l) EITHER(RECLAIMED_WITHOUT_FENCE, true, \
                                  fences_done EITHER(FENCE_BEFORE_COUNTS, >=, >) stamp[l])
 
-/* Under the lock. */
-inline reclaim(me) {
+/* Under the lock: `only` this list, or, if that is 0, all. */
+inline reclaim(me, only) {
   l = 0;
   do
   :: l < LISTS ->
      d_step {
        l++;
        do
-       :: l < LISTS && !MAY_BE_FREE(l) -> l++
+       :: l < LISTS && (!MAY_BE_FREE(l) || only && l != only) -> l++
        :: else -> break
        od
      };
      if
-     :: MAY_BE_FREE(l) ->
+     :: MAY_BE_FREE(l) && (!(only) || l == only) ->
         scan(me, FRAME_LISTS, l, found);
         when(!found, free_list(me, l));
         found = 0
@@ -234,9 +234,9 @@ inline reclaim(me) {
   l = 0
 }
 
-inline lock_and_reclaim(me) {
+inline lock_and_reclaim(me, only) {
   lock(me, STRIPE_LOCK);
-  reclaim(me);
+  reclaim(me, only);
   unlock(me, STRIPE_LOCK)
 }
 
@@ -247,7 +247,7 @@ inline retire_list(me) {
     is_retired[old] = 1;
     stamp[old] = fences_begun;
     needs_fence[old] = (need == HEAVY);
-    has_retired = 1
+    retired = old
   }
 }
 
@@ -309,22 +309,22 @@ inline replace_list(me, added, in_place) {
 
 inline fence_and_reclaim(me) {
   fence(me);
-  UNLESS(NOT_RECLAIMED_BY_WRITER, when(has_retired, lock_and_reclaim(me)))
+  UNLESS(NOT_RECLAIMED_BY_WRITER, when(retired, lock_and_reclaim(me, retired)))
 }
 
 /* The last steps of a change that removes nothing. */
 inline fence_and_unlock(me) {
   if
-  :: has_retired && need == HEAVY ->
+  :: retired && need == HEAVY ->
      unlock(me, STRIPE_LOCK);
      fence_and_reclaim(me)
-  :: has_retired && need != HEAVY ->
+  :: retired && need != HEAVY ->
      UNLESS(NO_FULL_FENCE_OF_WRITER, when(need == FULL, full_fence(me));)
-     reclaim(me);
+     reclaim(me, retired);
      unlock(me, STRIPE_LOCK)
   :: else -> unlock(me, STRIPE_LOCK)
   fi;
-  has_retired = 0;
+  retired = 0;
   need = NONE
 }
 
@@ -472,7 +472,7 @@ inline remove(me, d, waits, compacts) {
      when(depth == 0, wait_for_prior(me, d)) /* in its own call: PENDING, see cycles.pml */
   :: else ->
      UNLESS(NO_FULL_FENCE_OF_WRITER, when(need == FULL, full_fence(me));)
-     when(has_retired, reclaim(me));
+     when(retired, reclaim(me, retired));
      UNLESS(HAZARDS_NOT_READ_UNDER_LOCK, when(!IS_QUIET, scan(me, HAZARDS, d, found));)
      if
      :: !found -> put_back(me, d); unlock(me, STRIPE_LOCK); release(me, d)
@@ -480,7 +480,7 @@ inline remove(me, d, waits, compacts) {
      fi
   fi;
   d_step {
-    has_retired = 0;
+    retired = 0;
     need = NONE;
     when(waits, returned_ok[d / 4] = 1)
   }
@@ -627,10 +627,11 @@ inline enter(me, frame, h, inv) {
      if
      :: x == inv.list -> x = 0; break
      :: else ->
-        d_step { inv.list = x; inv.differs = 1; x = 0 };
+        d_step { old = inv.list; inv.list = x; x = 0 };
         UNLESS(LIST_NOT_PUBLISHED_AGAIN, store(me, FRAME_LIST(frame), inv.list);)
-        IF(ANOTHER_LIST_NOT_READ_AGAIN, break;)
-        UNLESS(NO_FENCE_OF_LIST, mode_fence(me, inv))
+        UNLESS(NO_FENCE_OF_LIST, mode_fence(me, inv);)
+        UNLESS(DIFFERENCE_FORGOTTEN, lock_and_reclaim(me, old);) /* a writer may have kept it */
+        old = 0 IF(ANOTHER_LIST_NOT_READ_AGAIN, ; break)
      fi
   :: else -> break
   od;
@@ -659,9 +660,9 @@ inline leave(me, frame, inv) {
      IF(LIST_CLEARED_FIRST, inv.list = x;)
      depth--;
      if
-     :: x != inv.list EITHER(DIFFERENCE_FORGOTTEN, , || inv.differs) ->
+     :: x != inv.list ->
         x = 0;
-        lock_and_reclaim(me)
+        lock_and_reclaim(me, inv.list)
      :: else -> x = 0
      fi
   :: else
@@ -672,8 +673,7 @@ inline leave(me, frame, inv) {
     inv.list = 0;
     inv.is_published = 0;
     inv.is_valid = 0;
-    inv.is_fenced = 0;
-    inv.differs = 0
+    inv.is_fenced = 0
   }
 }
 

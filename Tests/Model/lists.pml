@@ -2,10 +2,10 @@
  *
  * An invocation publishes the pointer to the list in its frame, executes the light fence and reads
  * the pointer of the multicast again, until both are equal. A writer replaces the list under the
- * lock, makes a full fence, and stamps the old list with the number of heavy fences that have begun. A retired list is
- * freed when a later one has ended, and no frame names it. The writer does that after its own
- * fence; an invocation when it ends and finds that its list was replaced, or had found that when it
- * began. The invocation makes no fence for that: it leaves lists whose writer has not made its own
+ * lock, makes a full fence, and stamps the old list with the number of heavy fences that have
+ * begun. A retired list is freed when a later fence has ended, and no frame names it. Its writer
+ * looks after its own fence; each invocation that has named it looks when it names another one, or
+ * ends. The invocation makes no fence for that: it leaves a list whose writer has not made its own
  * yet.
  *
  * Proved: no list is read after it was freed, and each replaced list is freed, also if no thread
@@ -62,7 +62,7 @@ IF(HAS_G, THREAD(G, LOCALS,
                  :: else -> break
                  od))
 
-IF(HAS_F, THREAD(F, LOCALS, fence(3); lock_and_reclaim(3)))
+IF(HAS_F, THREAD(F, LOCALS, fence(3); lock_and_reclaim(3, 0)))
 
 IF(HAS_R, THREAD(R, LOCALS, remove(3, TOKEN(0, 1), 1, COMPACT)))
 
