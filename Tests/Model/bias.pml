@@ -18,10 +18,10 @@
  * a removal there would. W removes the last delegate, or grows the list. S changes the mode, and
  * makes a heavy fence in between, as the removal of another delegate would.
  *
- * Variants: HAS_A=1, A_IS_STALE (its handle is), HAS_B=0 (2: see above), MODE=0 (at
- * the start; 1: fenced and settled), BEGINS=0, FENCES=0, ENDS=0 (what S does; a BEGINS of 2: it
- * begins again at the end), DELEGATES=1 (1 or 2), ALL=0 (W removes both), DEFERS=0 (W does not wait),
- * GROWS=0 (W grows the list instead), WRITERS_BUFFERED.
+ * Variants: HAS_A=1, A_IS_STALE (its handle is), HAS_B=0 (2: see above), MODE=0 (at the start; 1:
+ * fenced and settled), BEGINS=0, FENCES=0, ENDS=0 (what S does; a BEGINS of 2: it begins again at
+ * the end), DELEGATES=1 (1 or 2), ALL=0 (W removes both), DEFERS=0 (W does not wait), GROWS=0 (W
+ * grows the list instead), WRITERS_BUFFERED.
  */
 
 #define FRAMES EITHER(HAS_B, 2, 1)
@@ -33,7 +33,7 @@
 /* A is thread 0. W is thread 1, or 2 beside B. S is the last. */
 #define W_NUMBER FRAMES
 #define S_NUMBER (FRAMES + 1)
-#define BUFFERED EITHER(WRITERS_BUFFERED, (FRAMES + 1), FRAMES)
+#define BUFFERED EITHER(WRITERS_BUFFERED, (FRAMES + 2), FRAMES)
 
 #include "core.pml"
 
@@ -52,6 +52,7 @@ inline begin_fencing(me) {
   lock(me, STRIPE_LOCK);
   IF(STAMPED_BEFORE_MODE, unsettled_since = fences_begun;)
   store(me, WORD, WORD_OF(1) + SEVERAL + FENCED);
+  UNLESS(STAMPED_WITHOUT_FENCE, full_fence(me);) /* as in retire_list */
   UNLESS(STAMPED_BEFORE_MODE, unsettled_since = fences_begun;)
   is_settled = 0;
   printf("thread %d: fenced since fence %d\n", me, unsettled_since);

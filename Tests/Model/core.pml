@@ -19,8 +19,8 @@
  *   reclaim            frees the retired lists that no frame names
  *
  * A token consists of a generation and the number of a slot. The id of a slot is its token plus a
- * kind: live and plain is 0. Lists are numbered from 1. A list, like a slot, is reused as soon as it
- * is free.
+ * kind: live and plain is 0. Lists are numbered from 1. A list, like a slot, is reused as soon as
+ * it is free.
  *
  * A scenario defines before it includes this file:
  *   FRAMES, NEXT_THREAD(f)   the frames; the first frame of the thread after that of frame f
@@ -63,6 +63,7 @@
 
 #define UNTAGGED 1 /* targets of frames: this multicast */
 #define TAGGED 2   /* the invocation makes full fences */
+#define ELSEWHERE 3 /* another multicast */
 
 #define WORD_OF(h) ((h) * 16)
 #define NUMBER_IN(word) ((word) % 8) /* 0, the number of the only invoker, or SEVERAL */
@@ -85,23 +86,24 @@ byte deferred[SLOTS + 1];
 byte readers[LISTS + 1]; /* admitted invocations between the check of the pointer and the end */
 bit released[TOKENS];    /* its release has run */
 bit returned_ok[TOKENS]; /* a removal that waits has returned MULTICAST_OK */
+byte owner_of[TOKENS];   /* the handle of its multicast */
 
 /* An invocation. */
 typedef Invocation {
-  byte list, place, token, last;
-  bit is_published, is_valid, is_fenced, differs, is_reading
+  byte handle, list, place, token, last;
+  bit is_published, is_valid, is_fenced, is_reading
 }
 
 #define LOCALS \
-  byte x, y, f, l, t, old, new, unfenced, fence_number, depth; \
+  byte x, y, f, l, t, old, new, retired, unfenced, fence_number, depth; \
   mtype need = NONE; \
-  bit found, own, has_retired; \
+  bit found, own; \
   Invocation at IF(NESTED, , inner)
 
 /* ---- Frames --------------------------------------------------------------------------------- */
 
-/* Whether a frame has the value in its field. Reads the frames of each thread from the outermost
- * one to the first that is not in use. */
+/* Whether a frame has the value in its field; for a list, a frame of this multicast. Reads the
+ * frames of each thread from the outermost one to the first that is not in use. */
 inline scan(me, field, value, seen) {
   seen = 0;
   f = 0;
@@ -110,9 +112,12 @@ inline scan(me, field, value, seen) {
      load(me, TARGET(f), x);
      if
      :: x ->
+        y = x;
         load(me, field + f, x);
         d_step {
-          seen = (x == value);
+          seen = (x == value) EITHER(TARGET_NOT_COMPARED, ,
+                                     && (field == HAZARDS || y != ELSEWHERE));
+          y = 0;
           EITHER(OUTERMOST_FRAMES_ONLY, f = NEXT_THREAD(f), f++)
         }
      :: else -> f = NEXT_THREAD(f)
@@ -194,47 +199,55 @@ inline free_list(me, list) {
   d_step {
     printf("thread %d frees list %d\n", me, list);
     assert(!readers[list]);
+    is_retired[list] = 0;
+    stamp[list] = 0;
+    needs_fence[list] = 0;
     is_free[list] = 1
   }
 }
 
-/* Under the lock. */
-inline reclaim(me) {
-  l = 1;
+#define MAY_BE_FREE(l) (is_retired[l] && (!needs_fence[l] || FENCE_WAS_MADE(l)))
+#define FENCE_WAS_MADE(l) EITHER(RECLAIMED_WITHOUT_FENCE, true, \
+                                 fences_done EITHER(FENCE_BEFORE_COUNTS, >=, >) stamp[l])
+
+/* Under the lock: `only` this list, or, if that is 0, all. */
+inline reclaim(me, only) {
+  l = 0;
   do
-  :: l <= LISTS ->
+  :: l < LISTS ->
+     d_step {
+       l++;
+       do
+       :: l < LISTS && (!MAY_BE_FREE(l) || only && l != only) -> l++
+       :: else -> break
+       od
+     };
      if
-     :: is_retired[l] ->
-        if
-        EITHER(RECLAIMED_WITHOUT_FENCE, :: false,
-               :: needs_fence[l] && EITHER(FENCE_BEFORE_COUNTS, fences_done < stamp[l],
-                                           fences_done <= stamp[l])) -> skip
-        :: else ->
-           scan(me, FRAME_LISTS, l, found);
-           when(!found, is_retired[l] = 0; stamp[l] = 0; needs_fence[l] = 0; free_list(me, l))
-        fi;
+     :: MAY_BE_FREE(l) && (!(only) || l == only) ->
+        scan(me, FRAME_LISTS, l, found);
+        when(!found, free_list(me, l));
         found = 0
      :: else
-     fi;
-     l++
+     fi
   :: else -> break
   od;
   l = 0
 }
 
-inline lock_and_reclaim(me) {
+inline lock_and_reclaim(me, only) {
   lock(me, STRIPE_LOCK);
-  reclaim(me);
+  reclaim(me, only);
   unlock(me, STRIPE_LOCK)
 }
 
-/* Under the lock: the list `old` has been replaced, or is about to be. */
+/* Under the lock. The list `old` was replaced, and a full fence made: a heavy fence that begins now
+ * passes other threads before this one, and these must not find the old list any more. */
 inline retire_list(me) {
   d_step {
     is_retired[old] = 1;
     stamp[old] = fences_begun;
     needs_fence[old] = (need == HEAVY);
-    has_retired = 1
+    retired = old
   }
 }
 
@@ -245,7 +258,10 @@ inline set_list(me) {
   store(me, LIST, new);
   if
   :: old && IS_QUIET -> free_list(me, old)
-  :: old && !IS_QUIET -> UNLESS(STAMPED_BEFORE_STORE, retire_list(me);) skip
+  :: old && !IS_QUIET ->
+     UNLESS(STAMPED_WITHOUT_FENCE, full_fence(me);)
+     UNLESS(STAMPED_BEFORE_STORE, retire_list(me);)
+     skip
   :: else
   fi;
   old = 0;
@@ -293,23 +309,22 @@ inline replace_list(me, added, in_place) {
 
 inline fence_and_reclaim(me) {
   fence(me);
-  UNLESS(NOT_RECLAIMED_BY_WRITER, when(has_retired, lock_and_reclaim(me)))
+  UNLESS(NOT_RECLAIMED_BY_WRITER, when(retired, lock_and_reclaim(me, retired)))
 }
 
 /* The last steps of a change that removes nothing. */
 inline fence_and_unlock(me) {
   if
-  :: has_retired && need == HEAVY ->
-     IF(RECLAIMED_BEFORE_UNLOCK, reclaim(me);)
+  :: retired && need == HEAVY ->
      unlock(me, STRIPE_LOCK);
      fence_and_reclaim(me)
-  :: has_retired && need != HEAVY ->
+  :: retired && need != HEAVY ->
      UNLESS(NO_FULL_FENCE_OF_WRITER, when(need == FULL, full_fence(me));)
-     reclaim(me);
+     reclaim(me, retired);
      unlock(me, STRIPE_LOCK)
   :: else -> unlock(me, STRIPE_LOCK)
   fi;
-  has_retired = 0;
+  retired = 0;
   need = NONE
 }
 
@@ -347,8 +362,9 @@ inline take(me) {
     od;
     is_vacant[SLOT_OF(t)] = 0;
     load_here(me, ID(t), x);
-    t = x - VACANT EITHER(GENERATION_NOT_CHANGED, , + 16);
-    IF(GENERATION_NOT_CHANGED, released[t / 4] = 0; returned_ok[t / 4] = 0;)
+    t = x - VACANT + TOKEN(1, 0);
+    load_here(me, HANDLE, x);
+    owner_of[t / 4] = x;
     x = 0
   };
   store(me, FUNCTION(t), t);
@@ -456,15 +472,15 @@ inline remove(me, d, waits, compacts) {
      when(depth == 0, wait_for_prior(me, d)) /* in its own call: PENDING, see cycles.pml */
   :: else ->
      UNLESS(NO_FULL_FENCE_OF_WRITER, when(need == FULL, full_fence(me));)
+     when(retired, reclaim(me, retired));
      UNLESS(HAZARDS_NOT_READ_UNDER_LOCK, when(!IS_QUIET, scan(me, HAZARDS, d, found));)
-     when(has_retired, reclaim(me));
      if
      :: !found -> put_back(me, d); unlock(me, STRIPE_LOCK); release(me, d)
      :: else -> found = 0; unlock(me, STRIPE_LOCK); complete(me, d, waits)
      fi
   fi;
   d_step {
-    has_retired = 0;
+    retired = 0;
     need = NONE;
     when(waits, returned_ok[d / 4] = 1)
   }
@@ -481,11 +497,11 @@ inline add_invoker(me, h) {
   :: found ->
      load(me, WORD, x);
      if
-     :: NUMBER_IN(x) == 0 -> store(me, WORD, x + NUMBER(me))
-     :: NUMBER_IN(x) == NUMBER(me)
-     :: NUMBER_IN(x) != 0 && NUMBER_IN(x) != NUMBER(me) ->
-        store(me, WORD,
-              x - NUMBER_IN(x) + EITHER(SECOND_REPLACES_FIRST, NUMBER(me), SEVERAL))
+     :: NUMBER_IN(x) != NUMBER(me) ->
+        f = (NUMBER_IN(x) -> EITHER(SECOND_REPLACES_FIRST, NUMBER(me), SEVERAL) : NUMBER(me));
+        store(me, WORD, WORD_OF(h) + (x & FENCED) + f);
+        f = 0
+     :: else
      fi
   :: else
   fi;
@@ -493,8 +509,8 @@ inline add_invoker(me, h) {
   UNLESS(REGISTERED_WITHOUT_LOCK, unlock(me, STRIPE_LOCK))
 }
 
-/* The first invoker, without the lock: by a locked instruction, which is a full fence. A writer that
- * takes the lock later finds the invoker. */
+/* The first invoker, without the lock: by a locked instruction, which is a full fence. A writer
+ * that takes the lock later finds the invoker. */
 inline become_first(me, h, inv) {
   d_step {
     BUFFER_IS_EMPTY(me) ->
@@ -580,11 +596,11 @@ inline call_did_return(me, d) {
 inline enter(me, frame, h, inv) {
 #if !HAS_LISTS
   store(me, TARGET(frame), UNTAGGED);
-  d_step { inv.list = 1; inv.is_valid = 1; depth++ };
+  d_step { inv.handle = h; inv.list = 1; inv.is_valid = 1; depth++ };
 #else
   IF(HANDLE_COMPARED_FIRST, load(me, HANDLE, x);
                             own = (x == h);)
-  load(me, LIST, inv.list);
+  d_step { load_here(me, LIST, inv.list); inv.handle = h };
   IF(ADMITTED_BEFORE_FRAME, admit(me, h, inv);)
   if
   :: inv.list ->
@@ -611,10 +627,11 @@ inline enter(me, frame, h, inv) {
      if
      :: x == inv.list -> x = 0; break
      :: else ->
-        d_step { inv.list = x; inv.differs = 1; x = 0 };
+        d_step { old = inv.list; inv.list = x; x = 0 };
         UNLESS(LIST_NOT_PUBLISHED_AGAIN, store(me, FRAME_LIST(frame), inv.list);)
-        IF(ANOTHER_LIST_NOT_READ_AGAIN, break;)
-        UNLESS(NO_FENCE_OF_LIST, mode_fence(me, inv))
+        UNLESS(NO_FENCE_OF_LIST, mode_fence(me, inv);)
+        UNLESS(DIFFERENCE_FORGOTTEN, lock_and_reclaim(me, old);) /* a writer may have kept it */
+        old = 0 IF(ANOTHER_LIST_NOT_READ_AGAIN, ; break)
      fi
   :: else -> break
   od;
@@ -643,28 +660,29 @@ inline leave(me, frame, inv) {
      IF(LIST_CLEARED_FIRST, inv.list = x;)
      depth--;
      if
-     :: x != inv.list EITHER(DIFFERENCE_FORGOTTEN, , || inv.differs) ->
+     :: x != inv.list ->
         x = 0;
-        lock_and_reclaim(me)
+        lock_and_reclaim(me, inv.list)
      :: else -> x = 0
      fi
   :: else
   fi;
 #endif
   d_step {
+    inv.handle = 0;
     inv.list = 0;
     inv.is_published = 0;
     inv.is_valid = 0;
-    inv.is_fenced = 0;
-    inv.differs = 0
+    inv.is_fenced = 0
   }
 }
 
-inline check_call(me, d) {
-  load_here(me, FUNCTION(d), x);
-  assert(x == d);              /* the function of this registration */
-  assert(!returned_ok[d / 4]); /* no call after a removal that waits has returned OK */
-  assert(!released[d / 4]);    /* nor with a released context */
+inline check_call(me, inv) {
+  load_here(me, FUNCTION(inv.token), x);
+  assert(x == inv.token);               /* the function of this registration */
+  assert(!returned_ok[inv.token / 4]);  /* no call after a removal that waits has returned OK */
+  assert(!released[inv.token / 4]);     /* nor with a released context */
+  assert(owner_of[inv.token / 4] == inv.handle); /* nor of another multicast */
   x = 0
 }
 
@@ -689,7 +707,8 @@ inline look_at_last(me, frame, inv) {
 
 /* Ends the call of `last`, or what looked like one: a remover may have seen the hazard. */
 inline end_call(me, frame, inv, called) {
-  EITHER(NO_FENCE_AFTER_CALL, store_load, store_fence_load)(me, inv, HAZARD(frame), 0, ID(called), x);
+  EITHER(NO_FENCE_AFTER_CALL, store_load, store_fence_load)
+  (me, inv, HAZARD(frame), 0, ID(called), x);
   if
   EITHER(NO_CALL_DID_RETURN, :: false, :: !IS_LIVE(x, called)) -> x = 0; call_did_return(me, called)
   :: else -> x = 0
@@ -716,10 +735,10 @@ inline visit(me, frame, inv) {
      :: x == inv.token ->
         d_step {
           printf("thread %d calls delegate %d of list %d\n", me, inv.token, inv.list);
-          check_call(me, inv.token)
+          check_call(me, inv)
         };
         body(me, inv.token);
-        d_step { check_call(me, inv.token); use(inv) }
+        d_step { check_call(me, inv); use(inv) }
      :: else -> x = 0 IF(NO_LOOK_IF_NOT_CALLED, ; store(me, HAZARD(frame), 0); goto next)
      fi;
      if
@@ -750,8 +769,8 @@ inline invoke_inner(me, frame, h) {
      store_fence_load(me, inner, HAZARD(frame), inner.token, ID(inner.token), x);
      if
      :: x == inner.token ->
-        d_step { printf("thread %d calls delegate %d inside\n", me, x); check_call(me, inner.token) };
-        d_step { check_call(me, inner.token); use(inner) }
+        d_step { printf("thread %d calls delegate %d inside\n", me, x); check_call(me, inner) };
+        d_step { check_call(me, inner); use(inner) }
      :: else -> x = 0
      fi;
      end_call(me, frame, inner, inner.token);
@@ -774,7 +793,7 @@ inline begin(word) {
       t = TOKEN(0, k);
       mem[FUNCTION(t)] = t;
       if
-      :: k <= DELEGATES -> mem[ID(t)] = t; mem[ENTRY(1, k - 1)] = t
+      :: k <= DELEGATES -> mem[ID(t)] = t; mem[ENTRY(1, k - 1)] = t; owner_of[k] = 1
       :: else -> mem[ID(t)] = t + VACANT; is_vacant[k] = 1
       fi
     };

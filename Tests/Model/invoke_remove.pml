@@ -1,17 +1,17 @@
 /* Invocation against removal: hazards, the asymmetric fence, deferred releases, reused slots.
  *
- * The invoker sets its hazard, executes the light fence, compares the id of the slot with the token,
- * and calls the delegate. When the call has returned it clears the hazard, executes the light fence
- * and compares again. The remover changes the id, executes the heavy fence and scans the hazards of
- * all frames. So the remover finds the hazard, or the invoker finds another id: before the call, and
- * skips it; or after the call, and runs call_did_return. The slot is then free for a registration
- * with the next generation. core.pml has the steps; `claim` is here: a delegate with MULTICAST_ONCE
- * is removed by its call.
+ * The invoker sets its hazard, executes the light fence, compares the id of the slot with the
+ * token, and calls the delegate. When the call has returned it clears the hazard, executes the
+ * light fence and compares again. The remover changes the id, executes the heavy fence and scans
+ * the hazards of all frames. So the remover finds the hazard, or the invoker finds another id:
+ * before the call, and skips it; or after the call, and runs call_did_return. The slot is then free
+ * for a registration with the next generation. core.pml has the steps; `claim` is here: a delegate
+ * with MULTICAST_ONCE is removed by its call.
  *
  * Proved: no call begins or runs after a removal that waits has returned MULTICAST_OK. `release`
  * runs exactly once, when no call runs, also if no thread invokes again. No wake-up is lost. A
- * delegate with MULTICAST_ONCE is called at most once. A slot becomes vacant once. A stale entry of a
- * list leads to no delegate of the next occupant of its slot.
+ * delegate with MULTICAST_ONCE is called at most once. A slot becomes vacant once. A stale entry of
+ * a list leads to no delegate of the next occupant of its slot.
  *
  * Threads: A and B invoke. W removes delegate 1 and waits. N removes the last delegate without
  * waiting. S removes delegate 1 as W does: the second of the two waits for the prior removal. P

@@ -2,19 +2,21 @@
  *
  * An invocation publishes the pointer to the list in its frame, executes the light fence and reads
  * the pointer of the multicast again, until both are equal. A writer replaces the list under the
- * lock and stamps the old one with the number of heavy fences that have begun. A retired list is
- * freed when a later one has ended, and no frame names it. The writer does that after its own fence;
- * an invocation when it ends and finds that its list was replaced, or had found that when it began.
- * The invocation makes no fence for that: it leaves lists whose writer has not made its own yet.
+ * lock, makes a full fence, and stamps the old list with the number of heavy fences that have
+ * begun. A retired list is freed when a later fence has ended, and no frame names it. Its writer
+ * looks after its own fence; each invocation that has named it looks when it names another one, or
+ * ends. The invocation makes no fence for that: it leaves a list whose writer has not made its own
+ * yet.
  *
  * Proved: no list is read after it was freed, and each replaced list is freed, also if no thread
  * comes back. No delegate is called after its removal has returned. core.pml has the steps.
  *
- * Threads: A and B invoke. G grows the list. R removes delegate 1.
+ * Threads: A and B invoke. G grows the list. R removes delegate 1. F makes a heavy fence, for
+ * another multicast, and then reclaims, as an invocation that ends does.
  *
- * Variants: HAS_B=0, A_INVOKES_TWICE=0, NESTED=0 (A invokes again inside the call of delegate 1), HAS_G=0
- * (how often the list grows), HAS_R=0, COMPACT=0 (R replaces the list by a smaller one),
- * WRITERS_BUFFERED.
+ * Variants: HAS_B=0, B_IS_ELSEWHERE (B invokes another multicast), A_INVOKES_TWICE=0, NESTED=0 (A
+ * invokes again inside the call of delegate 1), HAS_G=0 (how often the list grows), HAS_F=0,
+ * HAS_R=0, COMPACT=0 (R replaces the list by a smaller one), WRITERS_BUFFERED.
  */
 
 #define FRAMES_OF_A (1 + NESTED)
@@ -42,7 +44,16 @@ THREAD(A, LOCALS,
        :: else -> break
        od)
 
-IF(HAS_B, THREAD(B, LOCALS, invoke(1, FRAMES_OF_A, 1)))
+/* What B does if its list of another multicast was freed, and list 1 has its address now. */
+inline invoke_elsewhere(me, frame) {
+  store(me, FRAME_LIST(frame), 1);
+  store(me, TARGET(frame), ELSEWHERE);
+  store(me, TARGET(frame), 0)
+}
+
+IF(HAS_B, THREAD(B, LOCALS,
+                 EITHER(B_IS_ELSEWHERE, invoke_elsewhere(1, FRAMES_OF_A),
+                                        invoke(1, FRAMES_OF_A, 1))))
 
 IF(HAS_G, THREAD(G, LOCALS,
                  byte times;
@@ -50,6 +61,8 @@ IF(HAS_G, THREAD(G, LOCALS,
                  :: times < HAS_G -> add(2, true); times++
                  :: else -> break
                  od))
+
+IF(HAS_F, THREAD(F, LOCALS, fence(3); lock_and_reclaim(3, 0)))
 
 IF(HAS_R, THREAD(R, LOCALS, remove(3, TOKEN(0, 1), 1, COMPACT)))
 
@@ -60,11 +73,12 @@ init {
     run A();
     IF(HAS_B, run B();)
     IF(HAS_G, run G();)
+    IF(HAS_F, run F();)
     IF(HAS_R, run R();)
     skip
   };
   d_step {
-    done == 1 + HAS_B + (HAS_G > 0) + HAS_R && ALL_DRAINED ->
+    done == 1 + HAS_B + (HAS_G > 0) + HAS_F + HAS_R && ALL_DRAINED ->
     check_end()
   }
 }

@@ -6,7 +6,7 @@ import re
 
 ORDERING = re.compile(r"rdering: \.(acquiring|releasing|sequentiallyConsistent)|"
                       r"__ATOMIC_(ACQUIRE|RELEASE|ACQ_REL|SEQ_CST)")
-OF_FENCES = {"second_removal", "other_list", "last_reader", "lists", "begin_fencing", "end_fencing"}
+OF_FENCES = {"second_removal", "reuse", "last_reader", "begin_fencing", "end_fencing"}
 NAME = re.compile(r"(?://|/\*) order: (\w+)")
 
 
