@@ -301,7 +301,7 @@ TEST_CASE("an observer is destroyed by a thread while another adds it") {
     while (!is_over) s(1);
   });
   bool is_right = true;
-  for (int round = 0; round < 1000 && is_right; ++round) {
+  for (int round = 0; round < 200 && is_right; ++round) {
     std::atomic<bool> is_gone{false};
     const mcast::registration r = s.add<&once::hear>(*new once(is_gone));
     while (!is_gone) std::this_thread::yield();
