@@ -164,10 +164,3 @@ told *question_next(client *c, inquiry *base, uint64_t deadline, multicast_statu
     *status = MULTICAST_ERROR_NOT_FOUND;
   return inquiry_take(base);
 }
-
-multicast_status multicast_local_ask(const multicast_transport *transport, const char *name,
-                                     uint32_t event, const void *payload, size_t size,
-                                     uint64_t timeout_ns, visitor *visit, void *context) {
-  const query q = {name, event, {payload, size}, deadline_of(timeout_ns)};
-  return client_ask(transport, &q, visit, context);
-}
