@@ -55,7 +55,8 @@ void question_answered(local_client *c, const peer *p, uint64_t number, multicas
     ++c->late;
   } else {
     told *a = settle(i, p->place, status);
-    memcpy((char *)(uintptr_t)a->peer, p->name, sizeof p->name); /* it may not have had one before */
+    /* It may not have had a name before. */
+    memcpy((char *)(uintptr_t)a->peer, p->name, sizeof p->name);
     if (status == MULTICAST_OK && payload.size > 0) {
       a->payload = c->payload; /* it is where `payload` is */
       a->size = payload.size;
