@@ -309,9 +309,10 @@ TEST(default_folders) {
 static void meet_with_umask(void *mask) {
   char folder[] = "/tmp/multicast-umask-XXXXXX", path[96];
   peer here, there;
-  if (geteuid() == 0) CHECK(setgid(12345) == 0 && setuid(12345) == 0);
+  const uid_t user = geteuid();
+  if (user == 0) CHECK_EQ(seteuid(12345), 0);
   CHECK(mkdtemp(folder) != NULL);
-  umask((mode_t)(uintptr_t)mask);
+  const mode_t before = umask((mode_t)(uintptr_t)mask);
   for (int round = 0; round < 2; ++round) {
     transport_options options = peer_options(&here, 1);
     /* The first one makes the folder. */
@@ -328,6 +329,8 @@ static void meet_with_umask(void *mask) {
   }
   CHECK_EQ(rmdir(path), 0);
   CHECK_EQ(rmdir(folder), 0);
+  umask(before);
+  if (user == 0) CHECK_EQ(seteuid(0), 0);
 }
 
 TEST(umask_locks_nobody_out) {

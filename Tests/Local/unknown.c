@@ -116,7 +116,7 @@ TEST_OF_STAGE(what_is_published_for_a_peer_in_an_observer_arrives) {
 }
 
 /* Also from one that has gone before the others could know of it. */
-TEST_OF_STAGE(what_is_published_for_a_peer_in_an_observer_arrives_from_one_that_has_gone) {
+TEST_OF_STAGE(peer_in_an_observer_gets_what_one_that_has_gone_published) {
   peer late;
   peer_connect_to(&late, &s->b);
   publish_text(&late, "n", 1, "x");
@@ -166,7 +166,7 @@ TEST_OF_STAGE(values_are_given_once_to_a_peer_in_an_observer) {
   CHECK_TEXT(s->arrived.text, "k:2:two;k:1:one;");
 }
 
-TEST_OF_STAGE(values_come_before_later_publications_to_a_peer_in_an_observer) {
+TEST_OF_STAGE(values_come_before_what_is_published_later) {
   SCOPED peer late;
   connect_with_values(&late, &s->b);
   publish_text(&late, "k", 3, "three");
@@ -211,7 +211,7 @@ FUNCTION(observe_k2, registrar *r) {
 }
 
 /* It comes after the names were told, and before the value is read. */
-TEST_OF_STAGE(value_is_given_once_to_an_observer_that_comes_before_it_is_read) {
+TEST_OF_STAGE(value_is_given_once_though_its_observer_comes_meanwhile) {
   SCOPED peer late;
   static registrar r;
   r = (registrar){&s->busy, {&s->arrived, "k2"}};

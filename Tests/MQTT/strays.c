@@ -31,7 +31,7 @@ static void expect_all(const sequence *s, const peer *p, int count) {
 }
 
 /* However long it takes to attach it. */
-TEST_OF_BROKER(what_a_session_has_collected_waits_until_the_transport_is_attached, NULL) {
+TEST_OF_BROKER(what_a_session_has_collected_waits_until_it_is_attached, NULL) {
   static const int pauses_ms[] = {0, 20, 1500};
   SCOPED peer here;
   peer_connect_reliably(&here, b->port);
@@ -53,7 +53,7 @@ TEST_OF_BROKER(what_a_session_has_collected_waits_until_the_transport_is_attache
 }
 
 /* As programs do that register when they are attached; what comes meanwhile stays behind. */
-TEST_OF_BROKER(what_a_session_has_collected_waits_for_observers_that_come_soon, NULL) {
+TEST_OF_BROKER(what_a_session_has_collected_waits_for_observers, NULL) {
   SCOPED peer here, there;
   sequence s = {0, 0, 0};
   int other = 0, i = 50;
@@ -70,7 +70,8 @@ TEST_OF_BROKER(what_a_session_has_collected_waits_for_observers_that_come_soon, 
 }
 
 /* With a queue, and more than is kept: it reads on when some are delivered. */
-TEST_OF_BROKER(much_that_a_session_has_collected_waits, "allow_anonymous true\nmax_queued_messages 0") {
+TEST_OF_BROKER(much_that_a_session_has_collected_waits,
+               "allow_anonymous true\nmax_queued_messages 0") {
   enum { COUNT = 3000 };
   static char payload[1000];
   SCOPED peer here, there;

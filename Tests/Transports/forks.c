@@ -35,7 +35,9 @@ static void note_thread(void *context, transport_state state, int32_t code, cons
 static void be_a_child(void) {
   signal(SIGALRM, SIG_DFL);
   alarm(10); /* instead of waiting without end */
-  _exit(multicast_broadcaster_destroy(stepping.p.broadcaster) == MULTICAST_OK ? 0 : 1);
+  /* Pending: where the test has the library in it, this may be in the observer. Not _exit(), which
+   * writes counts where coverage is measured: these are half changed. */
+  _Exit(multicast_broadcaster_destroy(stepping.p.broadcaster) >= 0 ? 0 : 1);
 }
 
 static void fork_here(void) {
@@ -111,11 +113,11 @@ static void expect_children_to_end(multicast_queue queue) {
   broker_delete(&b);
 }
 
-TEST(child_may_destroy_the_broadcaster_whatever_the_transport_does) {
+TEST(child_may_destroy_the_broadcaster_at_each_instruction) {
   expect_children_to_end((multicast_queue){0});
 }
 
-TEST(child_may_destroy_the_broadcaster_whatever_a_transport_with_a_queue_does) {
+TEST(child_may_destroy_it_at_each_instruction_with_a_queue) {
   multicast_queue queue = multicast_queue_create(NULL);
   CHECK_OK(multicast_queue_start(queue));
   expect_children_to_end(queue);
@@ -141,7 +143,10 @@ FUNCTION(fork_inside, forker *f) {
   const pid_t child = fork();
   if (child == 0) {
     multicast_broadcaster_destroy(f->broadcaster);
-    for (int i = 0; i < 100; ++i) memset(malloc(size), 'y', size);
+    for (int i = 0; i < 100; ++i) { /* memory that was freed would be used again */
+      unsigned char *other = malloc(size);
+      if (other != NULL) memset(other, 'y', size);
+    }
     _exit(is_filled(payload, size) ? 0 : 1);
   }
   CHECK_EQ(waitpid(child, &status, 0), child);

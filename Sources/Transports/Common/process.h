@@ -15,8 +15,8 @@
 static const uint64_t ns_of_second = 1000000000u;
 static const uint64_t ns_of_millisecond = 1000000u;
 
-/* Once in a process: has forks counted, and the second function called in each child, under the lock
- * below; and calls the first one. They are always the same. Whether all have succeeded. */
+/* Once in a process: has forks counted, and the second function called in each child, under the
+ * lock below; and calls the first one. They are always the same. Whether all have succeeded. */
 bool process_start(bool (*engine)(void), void (*in_child)(void));
 /* How often this process was forked from another one since then. */
 unsigned process_forks(void);

@@ -47,26 +47,3 @@ multicast_status answer_reply(client *base, origin to, span payload) {
   pthread_mutex_unlock(&base->lock);
   return status;
 }
-
-multicast_status multicast_local_reply(const multicast_local_question *question,
-                                       const void *payload, size_t size) {
-  if (question == NULL) return MULTICAST_ERROR_INVALID_ARGUMENT;
-  return client_reply(question->transport, (origin){question->peer, question->number}, payload,
-                      size);
-}
-
-/* ---- Who answers ----------------------------------------------------------------------------- */
-
-typedef void function_of_name(void *context, const multicast_local_question *question,
-                              uint32_t event, const void *payload, size_t size);
-
-multicast_status multicast_local_answer(const multicast_transport *transport, const char *name,
-                                        function_of_name *function, void *context,
-                                        void (*release)(void *context)) {
-  return client_answer(transport, name, (void (*)(void))function, context, release);
-}
-
-void answer_call(const answerer *a, uint64_t handle, uint32_t event, span payload, origin from) {
-  const multicast_local_question question = {handle, from.peer, from.number};
-  ((function_of_name *)a->function)(a->context, &question, event, payload.at, payload.size);
-}

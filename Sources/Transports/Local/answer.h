@@ -6,7 +6,6 @@
 #include "local.h"
 
 /* As `engine` says. It is refused if there is room. */
-void answer_call(const answerer *a, uint64_t handle, uint32_t event, span payload, origin from);
 void answer_refuse(client *base, origin to, multicast_status why);
 multicast_status answer_reply(client *base, origin to, span payload);
 

@@ -1,10 +1,12 @@
 /* The exported functions: they check options, and make what the thread needs. */
 
-#include "../Common/transport.h"
 #include "answer.h"
 #include "question.h"
 #include "ring.h"
 #include "session.h"
+
+#define TRANSPORT(name) multicast_local_##name
+#include "../Common/exports.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -50,14 +52,8 @@ static bool are_valid(const multicast_local_options *o) {
 static bool settle(void *options, settings *s) {
   multicast_local_options *o = options;
   set_defaults(o);
-  *s = (settings){.broadcaster = o->broadcaster,
-                  .queue = o->queue,
-                  .max_payload = PAYLOAD_MAX, /* what comes may be larger than what is published */
-                  .reconnect_min_ns = o->reconnect_min_ns,
-                  .reconnect_max_ns = o->reconnect_max_ns,
-                  .changed = o->changed,
-                  .context = o->context,
-                  .release = o->release};
+  /* What comes may be larger than what is published. */
+  *s = (settings){SETTINGS_OF(o), .max_payload = PAYLOAD_MAX};
   return are_valid(o);
 }
 
@@ -111,33 +107,29 @@ static multicast_status prepare(client *base, const void *options) {
   return c->memory_file >= 0 && c->poller >= 0 ? MULTICAST_OK : MULTICAST_ERROR_SYSTEM;
 }
 
-static const engine local = {.thread_name = "multicast-local",
-                             .options_size = OPTIONS_SIZE,
-                             .size = sizeof(local_client),
-                             .default_payload = PAYLOAD_MAX,
-                             .largest_payload = PAYLOAD_MAX,
-                             .most_names = NAMES_MAX,
-                             .settle = settle,
-                             .start = start,
-                             .prepare = prepare,
-                             .publish = local_publish,
-                             .answer = answer_call,
-                             .refuse = answer_refuse,
-                             .reply = answer_reply,
-                             .ask = question_ask,
-                             .next = question_next,
-                             .forget = question_forget,
-                             .observed = local_give_kept,
-                             .run = session_run,
-                             .end = session_end,
-                             .in_child = leave_in_child,
-                             .free = free_client};
-
-multicast_status multicast_local_connect(const multicast_local_options *options,
-                                         multicast_transport *out) {
-  multicast_local_options copy;
-  return client_connect(&local, options, &copy, out);
-}
+static const engine transport_engine = {
+    .thread_name = "multicast-local",
+    .options_size = OPTIONS_SIZE,
+    .size = sizeof(local_client),
+    .default_payload = PAYLOAD_MAX,
+    .largest_payload = PAYLOAD_MAX,
+    .most_names = NAMES_MAX,
+    .settle = settle,
+    .start = start,
+    .prepare = prepare,
+    .publish = local_publish,
+    .answer = call_answerer,
+    .refuse = answer_refuse,
+    .reply = answer_reply,
+    .ask = question_ask,
+    .next = question_next,
+    .forget = question_forget,
+    .observed = local_give_kept,
+    .run = session_run,
+    .end = session_end,
+    .in_child = leave_in_child,
+    .free = free_client,
+};
 
 /* ---- Waiting --------------------------------------------------------------------------------- */
 
@@ -171,10 +163,6 @@ static multicast_status wait_until_flushed(client *base, uint64_t deadline) {
   return status;
 }
 
-multicast_status multicast_local_flush(const multicast_transport *transport, uint64_t timeout_ns) {
-  return client_flush(transport, timeout_ns, wait_until_flushed);
-}
-
 /* ---- Statistics ------------------------------------------------------------------------------ */
 
 static void fill_stats(const client *base, void *stats) {
@@ -197,10 +185,4 @@ static void fill_stats(const client *base, void *stats) {
   out->overwritten = __atomic_load_n(&c->overwritten, __ATOMIC_RELAXED);
   out->lost = client_lost(base) + out->overwritten;
   out->received = __atomic_load_n(&c->received, __ATOMIC_RELAXED);
-}
-
-multicast_status multicast_local_get_stats(const multicast_transport *transport,
-                                           multicast_local_stats *out) {
-  multicast_local_stats stats = multicast_local_stats_default();
-  return client_get_stats(transport, out, &stats, sizeof stats, fill_stats);
 }

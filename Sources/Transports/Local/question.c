@@ -55,7 +55,8 @@ void question_answered(local_client *c, const peer *p, uint64_t number, multicas
     ++c->late;
   } else {
     told *a = settle(i, p->place, status);
-    memcpy((char *)(uintptr_t)a->peer, p->name, sizeof p->name); /* it may not have had one before */
+    /* It may not have had a name before. */
+    memcpy((char *)(uintptr_t)a->peer, p->name, sizeof p->name);
     if (status == MULTICAST_OK && payload.size > 0) {
       a->payload = c->payload; /* it is where `payload` is */
       a->size = payload.size;
@@ -163,11 +164,4 @@ told *question_next(client *c, inquiry *base, uint64_t deadline, multicast_statu
   else if (!i->was_told && *status == MULTICAST_OK)
     *status = MULTICAST_ERROR_NOT_FOUND;
   return inquiry_take(base);
-}
-
-multicast_status multicast_local_ask(const multicast_transport *transport, const char *name,
-                                     uint32_t event, const void *payload, size_t size,
-                                     uint64_t timeout_ns, visitor *visit, void *context) {
-  const query q = {name, event, {payload, size}, deadline_of(timeout_ns)};
-  return client_ask(transport, &q, visit, context);
 }

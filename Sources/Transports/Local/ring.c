@@ -217,8 +217,8 @@ static bool may_keep(const local_client *c, const topic *t, const value *v) {
          c->memory.ring_size / 2;
 }
 
-/* Under the lock. Whom a publication is for. A peer that has yet to tell its names gets what is kept
- * of the name before the first publication of it: so it gets all in order, and once. */
+/* Under the lock. Whom a publication is for. A peer that has yet to tell its names gets what is
+ * kept of the name before the first publication of it: so it gets all in order, and once. */
 typedef struct addressees {
   topic *topic; /* NULL: there is none */
   places all, to_be_offered;

@@ -2,7 +2,8 @@
 
 #include "mqtt.h"
 
-#include "../Common/transport.h"
+#define TRANSPORT(name) multicast_mqtt_##name
+#include "../Common/exports.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -63,18 +64,7 @@ static bool are_valid(const multicast_mqtt_options *o) {
 static bool settle(void *options, settings *s) {
   multicast_mqtt_options *o = options;
   set_defaults(o);
-  *s = (settings){.broadcaster = o->broadcaster,
-                  .queue = o->queue,
-                  .refuses_offline = (o->flags & MULTICAST_MQTT_REFUSE_OFFLINE) != 0,
-                  .capacity = o->capacity,
-                  .overflow = o->overflow,
-                  .max_payload = o->max_payload,
-                  .reconnect_min_ns = o->reconnect_min_ns,
-                  .reconnect_max_ns = o->reconnect_max_ns,
-                  .connect_timeout_ns = o->connect_timeout_ns,
-                  .changed = o->changed,
-                  .context = o->context,
-                  .release = o->release};
+  *s = (settings){SETTINGS_OF_BROKER(o, MULTICAST_MQTT_REFUSE_OFFLINE)};
   return are_valid(o);
 }
 
@@ -106,15 +96,6 @@ static bool is_retained(const client *base, const char *name, uint32_t event) {
 static size_t write_return(const client *base, char *topic, origin to) {
   return (size_t)snprintf(topic, ADDRESS_MAX_SIZE, "%s/%%=%016" PRIX64, base->settings.prefix,
                           to.peer);
-}
-
-typedef void function_of_name(void *context, const multicast_mqtt_question *question,
-                              uint32_t event, const void *payload, size_t size);
-
-static void answer(const answerer *a, uint64_t handle, uint32_t event, span payload,
-                   origin from) {
-  const multicast_mqtt_question question = {handle, from.peer, from.number};
-  ((function_of_name *)a->function)(a->context, &question, event, payload.at, payload.size);
 }
 
 static void free_client(client *base) {
@@ -200,59 +181,32 @@ static multicast_status prepare(client *base, const void *options) {
   return create_mosquitto(c);
 }
 
-static const engine mqtt = {.coding = &topic_coding,
-                            .questions = &question_coding,
-                            .thread_name = "multicast-mqtt",
-                            .options_size = sizeof(multicast_mqtt_options),
-                            .flags = MULTICAST_MQTT_TLS | MULTICAST_MQTT_TLS_ANY_HOST |
-                                     MULTICAST_MQTT_REFUSE_OFFLINE | MULTICAST_MQTT_PLAIN |
-                                     MULTICAST_MQTT_NO_RETAINED,
-                            .size = sizeof(mqtt_client),
-                            .default_payload = 16u << 20,
-                            .largest_payload = PAYLOAD_MAX,
-                            .settle = settle,
-                            .start = start,
-                            .prepare = prepare,
-                            .publish = client_publish,
-                            .answer = answer,
-                            .reply = carried_reply,
-                            .ask = carried_ask,
-                            .next = carried_next,
-                            .forget = carried_forget,
-                            .write_return = write_return,
-                            .write_header = write_header,
-                            .retains = is_retained,
-                            .run = session_run,
-                            .end = session_end,
-                            .free = free_client};
-
-multicast_status multicast_mqtt_connect(const multicast_mqtt_options *options,
-                                        multicast_transport *out) {
-  multicast_mqtt_options copy;
-  return client_connect(&mqtt, options, &copy, out);
-}
-
-/* ---- Questions ------------------------------------------------------------------------------- */
-
-multicast_status multicast_mqtt_answer(const multicast_transport *transport, const char *name,
-                                       function_of_name *function, void *context,
-                                       void (*release)(void *context)) {
-  return client_answer(transport, name, (void (*)(void))function, context, release);
-}
-
-multicast_status multicast_mqtt_reply(const multicast_mqtt_question *question, const void *payload,
-                                      size_t size) {
-  if (question == NULL) return MULTICAST_ERROR_INVALID_ARGUMENT;
-  return client_reply(question->transport, (origin){question->peer, question->number}, payload,
-                      size);
-}
-
-multicast_status multicast_mqtt_ask(const multicast_transport *transport, const char *name,
-                                    uint32_t event, const void *payload, size_t size,
-                                    uint64_t timeout_ns, visitor *visit, void *context) {
-  const query q = {name, event, {payload, size}, deadline_of(timeout_ns)};
-  return client_ask(transport, &q, visit, context);
-}
+static const engine transport_engine = {
+    .coding = &topic_coding,
+    .questions = &question_coding,
+    .thread_name = "multicast-mqtt",
+    .options_size = sizeof(multicast_mqtt_options),
+    .flags = MULTICAST_MQTT_TLS | MULTICAST_MQTT_TLS_ANY_HOST | MULTICAST_MQTT_REFUSE_OFFLINE |
+             MULTICAST_MQTT_PLAIN | MULTICAST_MQTT_NO_RETAINED,
+    .size = sizeof(mqtt_client),
+    .default_payload = 16u << 20,
+    .largest_payload = PAYLOAD_MAX,
+    .settle = settle,
+    .start = start,
+    .prepare = prepare,
+    .publish = client_publish,
+    .answer = call_answerer,
+    .reply = carried_reply,
+    .ask = carried_ask,
+    .next = carried_next,
+    .forget = carried_forget,
+    .write_return = write_return,
+    .write_header = write_header,
+    .retains = is_retained,
+    .run = session_run,
+    .end = session_end,
+    .free = free_client,
+};
 
 /* ---- Waiting and statistics ------------------------------------------------------------------ */
 
@@ -274,10 +228,6 @@ static multicast_status wait_until_flushed(client *base, uint64_t deadline) {
   return MULTICAST_OK;
 }
 
-multicast_status multicast_mqtt_flush(const multicast_transport *transport, uint64_t timeout_ns) {
-  return client_flush(transport, timeout_ns, wait_until_flushed);
-}
-
 static void fill_stats(const client *base, void *stats) {
   const mqtt_client *c = (const mqtt_client *)base;
   const counts *n = &base->counts;
@@ -297,10 +247,4 @@ static void fill_stats(const client *base, void *stats) {
   out->echoes = c->echoes;
   out->ignored = n->ignored;
   out->lost = client_lost(base);
-}
-
-multicast_status multicast_mqtt_get_stats(const multicast_transport *transport,
-                                          multicast_mqtt_stats *out) {
-  multicast_mqtt_stats stats = multicast_mqtt_stats_default();
-  return client_get_stats(transport, out, &stats, sizeof stats, fill_stats);
 }

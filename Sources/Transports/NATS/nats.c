@@ -2,7 +2,8 @@
 
 #include "nats.h"
 
-#include "../Common/transport.h"
+#define TRANSPORT(name) multicast_nats_##name
+#include "../Common/exports.h"
 
 #include <nats/nats.h>
 #include <sched.h>
@@ -102,18 +103,7 @@ static bool are_valid(multicast_nats_options *o) {
 static bool settle(void *options, settings *s) {
   multicast_nats_options *o = options;
   set_defaults(o);
-  *s = (settings){.broadcaster = o->broadcaster,
-                  .queue = o->queue,
-                  .refuses_offline = (o->flags & MULTICAST_NATS_REFUSE_OFFLINE) != 0,
-                  .capacity = o->capacity,
-                  .overflow = o->overflow,
-                  .max_payload = o->max_payload,
-                  .reconnect_min_ns = o->reconnect_min_ns,
-                  .reconnect_max_ns = o->reconnect_max_ns,
-                  .connect_timeout_ns = o->connect_timeout_ns,
-                  .changed = o->changed,
-                  .context = o->context,
-                  .release = o->release};
+  *s = (settings){SETTINGS_OF_BROKER(o, MULTICAST_NATS_REFUSE_OFFLINE)};
   return are_valid(o);
 }
 
@@ -132,15 +122,6 @@ static size_t write_return(const client *base, char *subject, origin to) {
   (void)base;
   subject_write_return(subject, to);
   return strlen(subject);
-}
-
-typedef void function_of_name(void *context, const multicast_nats_question *question,
-                              uint32_t event, const void *payload, size_t size);
-
-static void answer(const answerer *a, uint64_t handle, uint32_t event, span payload,
-                   origin from) {
-  const multicast_nats_question question = {handle, from.peer, from.number};
-  ((function_of_name *)a->function)(a->context, &question, event, payload.at, payload.size);
 }
 
 static void free_client(client *base) {
@@ -291,55 +272,29 @@ static multicast_status prepare(client *base, const void *options) {
   return status_of(status);
 }
 
-static const engine nats = {.coding = &subject_coding,
-                            .questions = &question_coding,
-                            .thread_name = "multicast-nats",
-                            .options_size = sizeof(multicast_nats_options),
-                            .flags = MULTICAST_NATS_TLS | MULTICAST_NATS_REFUSE_OFFLINE,
-                            .size = sizeof(nats_client),
-                            .default_payload = PAYLOAD_MAX,
-                            .largest_payload = PAYLOAD_MAX,
-                            .settle = settle,
-                            .start = start,
-                            .prepare = prepare,
-                            .publish = client_publish,
-                            .answer = answer,
-                            .reply = carried_reply,
-                            .ask = carried_ask,
-                            .next = carried_next,
-                            .forget = carried_forget,
-                            .write_return = write_return,
-                            .run = session_run,
-                            .end = session_end,
-                            .free = free_client};
-
-multicast_status multicast_nats_connect(const multicast_nats_options *options,
-                                        multicast_transport *out) {
-  multicast_nats_options copy;
-  return client_connect(&nats, options, &copy, out);
-}
-
-/* ---- Questions ------------------------------------------------------------------------------- */
-
-multicast_status multicast_nats_answer(const multicast_transport *transport, const char *name,
-                                       function_of_name *function, void *context,
-                                       void (*release)(void *context)) {
-  return client_answer(transport, name, (void (*)(void))function, context, release);
-}
-
-multicast_status multicast_nats_reply(const multicast_nats_question *question, const void *payload,
-                                      size_t size) {
-  if (question == NULL) return MULTICAST_ERROR_INVALID_ARGUMENT;
-  return client_reply(question->transport, (origin){question->peer, question->number}, payload,
-                      size);
-}
-
-multicast_status multicast_nats_ask(const multicast_transport *transport, const char *name,
-                                    uint32_t event, const void *payload, size_t size,
-                                    uint64_t timeout_ns, visitor *visit, void *context) {
-  const query q = {name, event, {payload, size}, deadline_of(timeout_ns)};
-  return client_ask(transport, &q, visit, context);
-}
+static const engine transport_engine = {
+    .coding = &subject_coding,
+    .questions = &question_coding,
+    .thread_name = "multicast-nats",
+    .options_size = sizeof(multicast_nats_options),
+    .flags = MULTICAST_NATS_TLS | MULTICAST_NATS_REFUSE_OFFLINE,
+    .size = sizeof(nats_client),
+    .default_payload = PAYLOAD_MAX,
+    .largest_payload = PAYLOAD_MAX,
+    .settle = settle,
+    .start = start,
+    .prepare = prepare,
+    .publish = client_publish,
+    .answer = call_answerer,
+    .reply = carried_reply,
+    .ask = carried_ask,
+    .next = carried_next,
+    .forget = carried_forget,
+    .write_return = write_return,
+    .run = session_run,
+    .end = session_end,
+    .free = free_client,
+};
 
 /* ---- Waiting --------------------------------------------------------------------------------- */
 
@@ -422,10 +377,6 @@ static multicast_status wait_until_flushed(client *base, uint64_t deadline) {
   return MULTICAST_OK;
 }
 
-multicast_status multicast_nats_flush(const multicast_transport *transport, uint64_t timeout_ns) {
-  return client_flush(transport, timeout_ns, wait_until_flushed);
-}
-
 /* ---- Statistics ------------------------------------------------------------------------------ */
 
 static void fill_stats(const client *base, void *stats) {
@@ -446,10 +397,4 @@ static void fill_stats(const client *base, void *stats) {
   out->delivered = __atomic_load_n(&base->delivered, __ATOMIC_RELAXED);
   out->ignored = n->ignored;
   out->lost = client_lost(base);
-}
-
-multicast_status multicast_nats_get_stats(const multicast_transport *transport,
-                                          multicast_nats_stats *out) {
-  multicast_nats_stats stats = multicast_nats_stats_default();
-  return client_get_stats(transport, out, &stats, sizeof stats, fill_stats);
 }

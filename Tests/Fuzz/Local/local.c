@@ -24,6 +24,7 @@ static local_client *victim;
 static peer *other; /* NULL: it was cut off */
 static uint64_t now;
 static uint64_t asked; /* the number of the next question */
+static unsigned met;   /* so many peers */
 static multicast_local_question kept; /* one that is not answered yet */
 
 /* ---- In the midst of the library ------------------------------------------------------------- */
@@ -82,7 +83,10 @@ static void observe(void *context, uint32_t event, const void *payload, size_t s
   if (size > 0) memcpy(copy, payload, size);
 }
 
-static void meet(void) { other = peer_add(victim, hostile_connect(), ""); }
+/* Every other one was there before the victim: all is for it until it has told its names. */
+static void meet(void) {
+  other = peer_add(victim, hostile_connect(), ++met % 2 == 0 ? "1-0123456789abcdef" : "");
+}
 
 static void cut_off(void) {
   if (other == NULL) return;
@@ -123,6 +127,7 @@ static void start(void) {
   later_count = 0;
   now = 0;
   asked = 1;
+  met = 0;
   kept = (multicast_local_question){0, 0, 0};
   meet();
 }
@@ -221,6 +226,7 @@ static void act(const step *s) {
       peers_note_names(victim);
       transport.subscribe(transport.context, hostile_name(s->small));
       peers_note_names(victim);
+      peers_forget_names(victim);
       break;
     case ASK: ask(s); break;
     case ANSWER:

@@ -15,7 +15,7 @@ static void say_names(const stranger *s, message_kind kind, uint32_t place, int 
   char name[16];
   for (int i = 0; i < count; ++i) {
     snprintf(name, sizeof name, "name %d", i);
-    CHECK_EQ(message_send(s->socket, kind, place, 0, name, -1), 0);
+    EVENTUALLY(message_send(s->socket, kind, place, 0, name, -1) == 0); /* it may be full */
   }
 }
 
@@ -144,7 +144,7 @@ TEST_OF_BROKER(peer_with_too_many_names_is_cut_off, NULL) {
   stranger_connect(&s, b);
   stranger_greet(&s);
   /* Those that are told twice are not more. */
-  for (int i = 0; i < 10; ++i) {
+  for (int i = 0; i < 3; ++i) {
     say_names(&s, MESSAGE_WANT, 0, NAMES_THERE);
     say_names(&s, MESSAGE_WANT, 1, NAMES_THERE);
     expect_heard(&s);

@@ -31,7 +31,7 @@ enum {
 /* So long a peer may say nothing here. */
 #define HELLO_MS 1000
 /* So many names one may observe or answer here. */
-#define NAMES_THERE 64
+#define NAMES_THERE 600
 
 /* ---- For tests ------------------------------------------------------------------------------- */
 

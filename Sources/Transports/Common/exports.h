@@ -1,0 +1,75 @@
+/* The exported functions of a library: they are the same in all but their names. To be included by
+ * one file of the library, which has defined TRANSPORT(name), what the library calls it. */
+
+#ifndef MULTICAST_TRANSPORTS_EXPORTS_H
+#define MULTICAST_TRANSPORTS_EXPORTS_H
+
+#include "transport.h"
+
+/* The including file defines these. */
+static const engine transport_engine;
+static multicast_status wait_until_flushed(client *base, uint64_t deadline); /* as client_flush() */
+static void fill_stats(const client *base, void *stats); /* as client_get_stats() does */
+
+/* The fields of settings that the options of each library have. */
+#define SETTINGS_OF(o)                                                                     \
+  .broadcaster = (o)->broadcaster, .queue = (o)->queue,                                    \
+  .reconnect_min_ns = (o)->reconnect_min_ns, .reconnect_max_ns = (o)->reconnect_max_ns,    \
+  .changed = (o)->changed, .context = (o)->context, .release = (o)->release
+
+/* And of each one with a broker. */
+#define SETTINGS_OF_BROKER(o, refuse_offline)                                              \
+  SETTINGS_OF(o), .refuses_offline = ((o)->flags & (refuse_offline)) != 0,                 \
+      .capacity = (o)->capacity, .overflow = (o)->overflow, .max_payload = (o)->max_payload, \
+      .connect_timeout_ns = (o)->connect_timeout_ns
+
+/* ---- The transport --------------------------------------------------------------------------- */
+
+multicast_status TRANSPORT(connect)(const TRANSPORT(options) *options, multicast_transport *out) {
+  TRANSPORT(options) copy;
+  return client_connect(&transport_engine, options, &copy, out);
+}
+
+multicast_status TRANSPORT(flush)(const multicast_transport *transport, uint64_t timeout_ns) {
+  return client_flush(transport, timeout_ns, wait_until_flushed);
+}
+
+multicast_status TRANSPORT(get_stats)(const multicast_transport *transport,
+                                      TRANSPORT(stats) *out) {
+  TRANSPORT(stats) stats = TRANSPORT(stats_default)();
+  return client_get_stats(transport, out, &stats, sizeof stats, fill_stats);
+}
+
+/* ---- Questions ------------------------------------------------------------------------------- */
+
+typedef void function_of_name(void *context, const TRANSPORT(question) *question, uint32_t event,
+                              const void *payload, size_t size);
+
+/* As `engine` says. */
+static void call_answerer(const answerer *a, uint64_t handle, uint32_t event, span payload,
+                          origin from) {
+  const TRANSPORT(question) question = {handle, from.peer, from.number};
+  ((function_of_name *)a->function)(a->context, &question, event, payload.at, payload.size);
+}
+
+multicast_status TRANSPORT(answer)(const multicast_transport *transport, const char *name,
+                                   function_of_name *function, void *context,
+                                   void (*release)(void *context)) {
+  return client_answer(transport, name, (void (*)(void))function, context, release);
+}
+
+multicast_status TRANSPORT(reply)(const TRANSPORT(question) *question, const void *payload,
+                                  size_t size) {
+  if (question == NULL) return MULTICAST_ERROR_INVALID_ARGUMENT;
+  return client_reply(question->transport, (origin){question->peer, question->number}, payload,
+                      size);
+}
+
+multicast_status TRANSPORT(ask)(const multicast_transport *transport, const char *name,
+                                uint32_t event, const void *payload, size_t size,
+                                uint64_t timeout_ns, visitor *visit, void *context) {
+  const query q = {name, event, {payload, size}, deadline_of(timeout_ns)};
+  return client_ask(transport, &q, visit, context);
+}
+
+#endif
