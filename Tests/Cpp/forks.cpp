@@ -91,7 +91,7 @@ TEST_CASE("the child of a fork can use what other threads were using") {
   CHECK(mistakes == 0);
 }
 
-TEST_CASE("an observer that another thread was adding ends in the child of a fork") {
+TEST_CASE("an observer that was being added ends in the child of a fork") {
   struct sleeper : mcast::observer {
     gate entered, let_go;
     void hear(int) {

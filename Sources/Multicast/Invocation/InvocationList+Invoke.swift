@@ -7,9 +7,9 @@ extension InvocationList {
   /// often.
   ///
   /// The hazard protocol of each call: the invocation sets its hazard, and only then looks at the
-  /// slot. Afterwards it clears the hazard, and looks at the slot again. A removal changes the slot,
-  /// and only then looks at the hazards: `Removal` has the other side. Each makes a fence in between:
-  /// see `Fence`. So at least one of them sees the other, before the call and after it.
+  /// slot. Afterwards it clears the hazard, and looks at the slot again. A removal changes the
+  /// slot, and only then looks at the hazards: `Removal` has the other side. Each makes a fence in
+  /// between: see `Fence`. So at least one of them sees the other, before the call and after it.
   ///
   /// - Parameter frame: Keeps this list from being freed.
   /// - Returns: how many delegates were called.

@@ -2,12 +2,12 @@ import MulticastHeader
 import MulticastShims
 
 /// The slow path of everything that goes through delegates: the calls of an invocation that is
-/// fenced or watched, or has found a delegate that is not plain; visits, their undoing, enumerations
-/// and replays; and calls of a single delegate.
+/// fenced or watched, or has found a delegate that is not plain; visits, their undoing,
+/// enumerations and replays; and calls of a single delegate.
 ///
 /// The hazard protocol is that of `InvocationList.invoke`, but the hazard of the next delegate
-/// replaces that of the last one, whose slot is looked at then. So a fenced invocation makes one full
-/// fence for each delegate.
+/// replaces that of the last one, whose slot is looked at then. So a fenced invocation makes one
+/// full fence for each delegate.
 struct Walk {
   let frame: Frame
   private let mode: Multicast.Mode

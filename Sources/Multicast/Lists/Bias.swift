@@ -14,13 +14,13 @@ import Synchronization
 /// hazards are visible only after a heavy fence. A fenced invocation says in the target of its
 /// frame that it is one, before its full fence.
 ///
-/// After a heavy fence that began later than the stamp, an invocation that may be biased has a frame
-/// that does not say so, or it reads the mode after that fence, and sees it. So removals make the
-/// heavy fence until one has begun since the switch, and until no frame of this multicast may be a
-/// biased one. From then on all invocations are fenced. A removal retires the registration, makes a
-/// full fence and looks at the hazards. An invocation sets its hazard, makes a full fence and looks
-/// at the slot. At least one of them sees the other. The same holds for a list that is replaced, and
-/// a frame that names it.
+/// After a heavy fence that began later than the stamp, an invocation that may be biased has a
+/// frame that does not say so, or it reads the mode after that fence, and sees it. So removals make
+/// the heavy fence until one has begun since the switch, and until no frame of this multicast may
+/// be a biased one. From then on all invocations are fenced. A removal retires the registration,
+/// makes a full fence and looks at the hazards. An invocation sets its hazard, makes a full fence
+/// and looks at the slot. At least one of them sees the other. The same holds for a list that is
+/// replaced, and a frame that names it.
 ///
 /// **From fenced to biased.** An invocation stores the mode under the stripe's lock, with release.
 /// Biased invocations read it, with acquire. So they see every change of a writer that had
@@ -151,6 +151,7 @@ extension Multicast {
       invokerNumber & ~Self.special != 0 && invokerNumber & Self.fenced == 0
     else { return }
     invokerNumber |= Self.fenced
+    Fence.full()  // before the stamp: a heavy fence with a higher number begins after the change
     fields.bias.unsettledSince = Fence.Stamp.now.rawValue &+ 1
     fields.bias.clock.store(0, ordering: .relaxed)
     checkInvariants()

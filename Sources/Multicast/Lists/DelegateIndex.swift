@@ -6,8 +6,8 @@ import Synchronization
 /// addressing.
 ///
 /// It is made when searches without it have taken longer than making it would. Entries stay: a
-/// search passes over the token of a removed registration. Equal delegates are in the order in which
-/// they were added. The stripe's lock is held; invocations do not use the index.
+/// search passes over the token of a removed registration. Equal delegates are in the order in
+/// which they were added. The stripe's lock is held; invocations do not use the index.
 struct DelegateIndex {
   private struct Header {
     /// The number of places, a power of two, less 1.
@@ -60,8 +60,8 @@ struct DelegateIndex {
 
   // MARK: - Looking up
 
-  /// The first live registration of a delegate: of the highest priority, and of these the first that
-  /// was added, which comes first in the table, too.
+  /// The first live registration of a delegate: of the highest priority, and of these the first
+  /// that was added, which comes first in the table, too.
   func first(_ delegate: multicast_delegate) -> Registration? {
     var first: Registration? = nil
     var place = firstPlace(for: delegate)

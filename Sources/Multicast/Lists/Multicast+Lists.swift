@@ -17,13 +17,14 @@ extension Multicast {
     setList(list)  //~ retired_list_still_current
     if isQuiescent(removal.thread) { return old.deallocate() }
 
-    // The stamp is read after the replacement: an invocation that is not found in the frames after
-    // a later fence reads the new list.
+    // Between the replacement and its stamp, so that a heavy fence with a higher number begins when
+    // the new list is visible: an invocation that is not found in the frames after that fence reads
+    // the new list. Also pairs with the full fence of an invocation that is fenced.
+    Fence.full()
     old.header.retire(needsFence: neededFence(removal.thread) == .heavy)
     old.header.next = firstRetired
     firstRetired = old.address
     if !old.header.areReadersVisible { return removal.didRetire(old) }
-    Fence.full()
     reclaimLocked { $0.address == old.address }
   }
 
@@ -86,9 +87,9 @@ extension Multicast {
 
   /// Frees retired lists that no invocation can be reading. Takes the stripe's lock.
   ///
-  /// Makes no fence: a list whose writer has not made its heavy fence yet is kept. Each list is looked
-  /// at by the writer that has replaced it, after its fence, and by each invocation that has named it,
-  /// at its end. So the last one of them frees it.
+  /// Makes no fence: a list whose writer has not made its heavy fence yet is kept. Each list is
+  /// looked at by the writer that has replaced it, after its fence, and by each invocation that has
+  /// named it, at its end. So the last one of them frees it.
   ///
   /// - Parameter only: The address of the list to look at; nil: all.
   @inline(never)
@@ -106,7 +107,7 @@ extension Multicast {
     var last: InvocationList? = nil
     for list in retired {
       //~ list_freed_early list_never_freed
-      if matches(list) && list.header.areReadersVisible && !list.isRead {
+      if matches(list) && list.header.areReadersVisible && !isRead(list) {
         if let last { last.header.next = list.header.next } else { firstRetired = list.header.next }
         list.deallocate()
       } else {
@@ -114,9 +115,10 @@ extension Multicast {
       }
     }
   }
-}
 
-extension InvocationList {
-  /// Whether the frame of any thread names it.
-  fileprivate var isRead: Bool { ThreadRegistry.isRead(UInt(bitPattern: address)) }
+  /// Whether an invocation of this slot names a list. A frame for another slot may have its address
+  /// from a list that was freed; that invocation would not look at this one when it ends.
+  private func isRead(_ list: InvocationList) -> Bool {
+    ThreadRegistry.isRead(UInt(bitPattern: list.address), by: target)
+  }
 }

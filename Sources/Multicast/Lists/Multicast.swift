@@ -21,8 +21,8 @@ struct Multicast {
 
     // For writers, under the stripe's lock.
 
-    /// Lists that were replaced and may still be read, the newest first. Atomic, because `Trim` asks
-    /// without the lock whether there are any.
+    /// Lists that were replaced and may still be read, the newest first. Atomic, because `Trim`
+    /// asks without the lock whether there are any.
     let firstRetired: Atomic<InvocationList.Address?>
     /// Which side pays for the fences.
     var bias: Bias

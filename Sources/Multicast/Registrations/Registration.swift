@@ -4,9 +4,9 @@ import Synchronization
 
 /// One delegate in one multicast, from its add until its removal is complete. A token refers to it.
 ///
-/// Everything that invocations and writers know of a registration is in its slot, which a list names
-/// together with the token. The slot is from the pool of the multicast's stripe and is put back
-/// there. A vacant slot may go to another stripe: see `lockStripe`.
+/// Everything that invocations and writers know of a registration is in its slot, which a list
+/// names together with the token. The slot is from the pool of the multicast's stripe and is put
+/// back there. A vacant slot may go to another stripe: see `lockStripe`.
 struct Registration {
   struct Storage: ~Copyable {
     /// The handle is the token if and only if the registration is live and plain. The kind is

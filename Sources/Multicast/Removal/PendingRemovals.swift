@@ -126,9 +126,9 @@ enum PendingRemovals {
   /// not live any more.
   ///
   /// The thread that has removed the registration may wait for the hazard: then the registration is
-  /// still retired. Other threads may, too: they have counted themselves, made a heavy fence and then
-  /// seen the hazard, so this sees the count. Otherwise nobody waits, and the list has an entry of a
-  /// registration that was reclaimed long ago.
+  /// still retired. Other threads may, too: they have counted themselves, made a heavy fence and
+  /// then seen the hazard, so this sees the count. Otherwise nobody waits, and the list has an
+  /// entry of a registration that was reclaimed long ago.
   @inline(never) static func hazardDidEnd(_ entry: InvocationList.Entry) {
     //~ no_wake_of_late_waiters
     if lateWaiters.load(ordering: .relaxed) != 0 || entry.id == entry.token.changed(to: .retired) {

@@ -38,8 +38,8 @@ extension RegistrationChain {
   }
 
   /// The same for many registrations: reads the frames of all threads once, and notes in each slot
-  /// whether it is called. A note that another thread has made, of a call that has ended since, does
-  /// no harm: the registration is looked at once more before a thread waits for it.
+  /// whether it is called. A note that another thread has made, of a call that has ended since,
+  /// does no harm: the registration is looked at once more before a thread waits for it.
   mutating func extractUncalledOfMany() -> RegistrationChain {
     for registration in self { registration.clearCalled() }
     for record in ThreadRegistry.all {

@@ -81,8 +81,8 @@ enum Fence {
   struct Stamp {
     let rawValue: UInt64
 
-    /// The present moment. A change is made before its stamp is read: then each fence with a higher
-    /// number begins after the change.
+    /// The present moment. After a change, a full fence precedes this: then each heavy fence with a
+    /// higher number begins after the change is visible.
     static var now: Stamp { Stamp(rawValue: begun.load(ordering: .acquiring)) }  // order: fences
 
     /// Whether a heavy fence that began after this moment is over.

@@ -245,11 +245,6 @@ struct ThreadRecord {
       != nil
   }
 
-  /// Whether a frame of this thread names a list.
-  func isReading(_ list: UInt) -> Bool {
-    firstFrame { frame, _, _ in frame.list == list } != nil
-  }
-
   /// Empties the stack of a thread that does not exist any more: it has ended inside a call, or it
   /// was a thread of the parent of a fork.
   ///

@@ -111,9 +111,11 @@ enum ThreadRegistry {
   @inline(never)
   static func isCalled(_ token: Token) -> Bool { all.contains { $0.isCalling(token) } }
 
-  /// Whether any thread may be reading a list.
+  /// Whether any thread may be reading a list, in an invocation of its multicast.
   @inline(never)
-  static func isRead(_ list: UInt) -> Bool { all.contains { $0.isReading(list) } }
+  static func isRead(_ list: UInt, by target: Target) -> Bool {
+    all.contains { $0.isInside(target) { $0 == list } }
+  }
 
   /// The record of a thread; nil if the thread has none any more.
   @inline(never) static func record(of identity: ThreadIdentity) -> ThreadRecord? {
