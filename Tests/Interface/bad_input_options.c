@@ -154,7 +154,7 @@ static bool takes_token_stats(void *given) {
 
 static const taker takers[] = {
     {"multicast_add_options", 72, 64, takes_options, false},
-    {"multicast_queue_options", 64, 40, takes_queue_options, false},
+    {"multicast_queue_options", 72, 40, takes_queue_options, false},
     {"multicast_broadcaster_options", 16, 16, takes_broadcaster_options, false},
     {"multicast_create_options", 72, 72, takes_create_options, false},
     {"multicast_queue_stats", 72, 72, takes_stats, true},

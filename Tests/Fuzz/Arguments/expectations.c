@@ -191,6 +191,7 @@ void call_multicast_queue_create(void) {
     if (b & 2) o->stack_size = b < 128 ? any_uint32() % (1u << 20) : 1u << 20;
     if (b >= 250) o->flags = any_byte();
     if (b & 8) o->payload_size = b < 240 ? b : (size_t)any_uint64();
+    if (b & 16) o->label = any_text();
     if (b & 4) o->wake = callee_wake, o->wake_context = (void *)&callee_functions;
   }
   multicast_queue q = multicast_queue_create(o);
