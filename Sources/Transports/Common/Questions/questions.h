@@ -52,7 +52,9 @@ typedef struct inquiry {
 } inquiry;
 
 /* All that wait for answers, by their numbers. */
-enum { INQUIRY_LISTS = 256 };
+#ifndef INQUIRY_LISTS
+#define INQUIRY_LISTS 256
+#endif
 typedef struct inquiries {
   inquiry *lists[INQUIRY_LISTS];
   size_t count;
