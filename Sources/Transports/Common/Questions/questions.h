@@ -3,6 +3,9 @@
 #ifndef MULTICAST_TRANSPORTS_QUESTIONS_H
 #define MULTICAST_TRANSPORTS_QUESTIONS_H
 
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
 #include "../Messages/arrivals.h"
 
 #include <multicast.h>
