@@ -40,7 +40,9 @@ extern "C" {
  *              A peer whose thread is in an observer, or stopped, cannot tell its names to a
  *              transport that joins. Until it does, everything that transport publishes stays in
  *              its ring for that peer, which then takes the notifications of its names. So nothing
- *              is lost; if the ring is full meanwhile, `overflow` says what happens.
+ *              is lost; if the ring is full meanwhile, `overflow` says what happens. In the other
+ *              direction, notifications of such a peer begin to arrive when it has heard of the
+ *              transport that joins: multicast_local_flush() waits for that.
  * Last values  What `retains` selects is kept by the publishing transport, and given once to each
  *              peer whose first observer of the name comes later. In the publishing process the
  *              first observer of the name gets it, too, before its registration returns; one that

@@ -228,6 +228,36 @@ TEST_OF_STAGE(value_is_given_once_though_its_observer_comes_meanwhile) {
   CHECK_TEXT(s->arrived.text, "n:1:x;k2:1:new;");
 }
 
+static bool retains_all(void *context, const char *protocol, uint32_t event) { return true; }
+
+/* They are given when it has read others. */
+TEST_OF_STAGE(values_for_which_there_is_no_room_wait) {
+  enum { COUNT = 8, SIZE = 20000 };
+  static char large[SIZE];
+  SCOPED peer late;
+  char name[8];
+  int calls = 0;
+  for (int i = 0; i < COUNT; ++i) {
+    snprintf(name, sizeof name, "v%d", i);
+    CHECK_OK(multicast_broadcaster_register(s->busy.broadcaster, name, counter(&calls), NULL, NULL));
+    CHECK_OK(s->busy.transport.subscribe(s->busy.transport.context, name));
+  }
+  CHECK_EQ(chmod(s->b.folder, 0770), 0);
+  peer_begin(&late, s->b.port, &OPTIONS(.retains = retains_all, .ring_bytes = 1 << 16));
+  EVENTUALLY(LOAD(late.refused) >= 1);
+  for (int i = 0; i < COUNT; ++i) {
+    snprintf(name, sizeof name, "v%d", i);
+    CHECK_OK(peer_publish(&late, name, 1, large, SIZE));
+  }
+  CHECK_EQ(chmod(s->b.folder, 0700), 0);
+  EVENTUALLY(LOAD(late.connected) == 1);
+  gate_open(&s->may_leave);
+  peer_flush(&late);
+  EVENTUALLY(LOAD(calls) == COUNT);
+  pause_ms(A_WHILE_MS);
+  CHECK_EQ(LOAD(calls), COUNT);
+}
+
 /* ---- Questions ------------------------------------------------------------------------------- */
 
 typedef struct question {
@@ -301,6 +331,19 @@ TEST(flush_of_a_transport_that_is_released_meanwhile_says_so) {
   }
   stage_end(&s);
   CHECK_EQ(LOAD(s.arrived.count), COUNT);
+}
+
+THREAD(flush_a_while, peer *p) {
+  CHECK_ERROR(multicast_local_flush(&p->transport, a_while), TIMEOUT);
+}
+
+/* The one that has begun first ends first. */
+TEST_OF_STAGE(several_may_flush) {
+  pthread_t thread = start_thread(flush_a_while, &s->asker);
+  publish_text(&s->asker, "n", 1, "x");
+  pause_ms(10);
+  CHECK_ERROR(multicast_local_flush(&s->asker.transport, 4 * a_while), TIMEOUT);
+  join_thread(thread);
 }
 
 TEST_OF_BROKER(silent_connections_hold_no_place, NULL) {

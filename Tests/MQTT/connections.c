@@ -297,6 +297,27 @@ TEST_OF_BROKER(refused_publications_are_told, "allow_anonymous true") {
   CHECK_EQ(p.refusal_code, 0x87);
 }
 
+THREAD(flush_what_is_lost, peer *p) {
+  CHECK_ERROR(multicast_mqtt_flush(&p->transport, 20 * ns_of_second), STATE);
+}
+
+/* With `qos` 0, what was being written when the connection ended is lost. */
+TEST_OF_BROKER(flush_says_that_a_publication_was_lost_with_the_connection, NULL) {
+  static char large[4 << 20];
+  SCOPED peer p;
+  peer_connect_with(&p, b->port, NULL);
+  CHECK_EQ(kill(b->process, SIGSTOP), 0);
+  for (int i = 0; i < 4; ++i) CHECK_OK(peer_publish(&p, "n", 1, large, sizeof large));
+  EVENTUALLY(peer_stats(&p).sending == 1);
+  pthread_t thread = start_thread(flush_what_is_lost, &p);
+  pause_ms(A_WHILE_MS);
+  broker_end(b, SIGKILL);
+  EVENTUALLY(LOAD(p.lost) == 1);
+  CHECK(peer_stats(&p).dropped >= 1);
+  broker_start_again(b);
+  join_thread(thread);
+}
+
 THREAD(flush_first, peer *p) { CHECK_OK(multicast_mqtt_flush(&p->transport, 20 * ns_of_second)); }
 
 /* The broker is stopped. What is on its way is not dropped, but what is published later is. */

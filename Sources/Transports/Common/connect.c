@@ -23,6 +23,8 @@ static void back_off(client *c) {
     delay -= random % (delay / 4);
   delay += now_ns();
   pthread_mutex_lock(&c->lock);
+  names_forget(&c->names);
+  names_forget(&c->answered);
   while (!c->is_stopping && client_wait_until(c, delay)) {
   }
   pthread_mutex_unlock(&c->lock);

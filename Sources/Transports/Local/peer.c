@@ -399,7 +399,7 @@ static bool heed(local_client *c, peer *p, const message *m, int file) {
   if (m->kind == MESSAGE_WAKE) return true;
   p->is_held = !heed_names(c, p, m);
   if (p->is_held) p->held = *m;
-  return p->names <= 2 * NAMES_MAX; /* what is not wanted any more may be told later */
+  return p->names <= (size_t)2 * NAMES_MAX; /* what is not wanted any more may be told later */
 }
 
 bool peer_hear(local_client *c, peer *p) {

@@ -207,12 +207,10 @@ static void store_sleeps(local_client *c) {
   __atomic_store_n(&c->memory.board->sleeps, ++c->sleeps, __ATOMIC_RELAXED);
 }
 
-/* In how many milliseconds a time comes, IDLE_MS at most. */
+/* In how many milliseconds a time comes, which is a second away at most. */
 static int ms_until(uint64_t time) {
   const uint64_t now = now_ns();
-  if (time <= now) return 0;
-  return time - now < IDLE_MS * ns_of_millisecond ? (int)((time - now) / ns_of_millisecond) + 1
-                                                  : IDLE_MS;
+  return time <= now ? 0 : (int)((time - now) / ns_of_millisecond) + 1;
 }
 
 static int shorter(int timeout, int other) { return other < timeout ? other : timeout; }

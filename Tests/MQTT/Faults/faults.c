@@ -83,6 +83,29 @@ TEST_OF_BROKER(transport_without_memory_for_a_name_ignores_a_message, NULL) {
   expect_same(before);
 }
 
+/* The first one is lost; the other one waits for its observer. */
+TEST_OF_BROKER(message_of_a_session_without_memory_is_lost, NULL) {
+  SCOPED peer here, there;
+  int calls = 0;
+  requests_are_of_the_test();
+  peer_connect_reliably(&here, b->port);
+  for (int i = 0; i < 2; ++i) {
+    if (i == 1) refuse_request(MALLOC, 0, OF_A_TRANSPORT);
+    peer_connect_with(&there, b->port, &OPTIONS(.qos = 1, .client_id = "collector",
+                                                .session_expiry_s = 60));
+    if (i == 1) break;
+    peer_observe(&there, "n", counter(&calls));
+    peer_release(&there);
+    for (int k = 0; k < 2; ++k) CHECK_OK(peer_publish(&here, "n", 1, "x", 1));
+    peer_flush(&here);
+  }
+  EVENTUALLY(peer_stats(&there).lost == 1);
+  CHECK(refusal_was_made());
+  peer_observe(&there, "n", counter(&calls));
+  EVENTUALLY(LOAD(calls) == 1);
+  CHECK_EQ(peer_stats(&there).lost, 1);
+}
+
 /* Without it the session would not be told to end: the connection is only closed. */
 TEST_OF_BROKER(release_without_memory_for_properties_closes_the_connection, NULL) {
   peer p;

@@ -112,3 +112,22 @@ void expect_question_lost(int kind, int granted) {
   CHECK_OK(ask_with(&here, 10, ten_seconds));
   end(&b, &here, &there, before);
 }
+
+/* Names that come and go without a connection. */
+TEST(names_without_a_connection_are_freed) {
+  peer p;
+  belongings before = look();
+  char name[16];
+  requests_are_of_the_test();
+  peer_begin(&p, free_port(), NULL);
+  CHECK_OK(p.transport.subscribe(p.transport.context, "stays"));
+  const int held = held_blocks();
+  for (int i = 0; i < 1000; ++i) {
+    snprintf(name, sizeof name, "n%d", i);
+    CHECK_OK(p.transport.subscribe(p.transport.context, name));
+    p.transport.unsubscribe(p.transport.context, name);
+  }
+  EVENTUALLY(held_blocks() <= held);
+  CHECK_EQ(peer_stats(&p).names, 1);
+  end_transport(&p, before);
+}

@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 
 #define CLIENTS_MAX TRANSPORTS_MAX
+#define INQUIRY_LISTS 4
 
 #undef strdup
 #define malloc ask_malloc

@@ -108,6 +108,19 @@ known_name *names_take_change(names *all) {
   return name;
 }
 
+void names_forget(names *all) {
+  known_name *name = all->first_change, *next;
+  all->first_change = NULL;
+  for (; name != NULL; name = next) {
+    next = name->next_change;
+    name->is_changed = false;
+    if (name_is_used(name) || name->state != 0 || name->subscription != NULL)
+      names_change(all, name);
+    else
+      names_remove(all, name);
+  }
+}
+
 void names_free(names *all) {
   size_t i;
   for (i = 0; i < all->capacity; ++i) {

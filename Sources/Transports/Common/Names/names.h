@@ -44,6 +44,8 @@ known_name *names_next(const names *all, const known_name *name); /* after NULL:
 
 void names_change(names *all, known_name *name);
 known_name *names_take_change(names *all); /* NULL: there is none */
+/* Without a connection: removes those that nobody needs and that the engine does not know. */
+void names_forget(names *all);
 
 void names_free(names *all);
 

@@ -3,6 +3,9 @@
 #ifndef MULTICAST_TRANSPORTS_QUESTIONS_H
 #define MULTICAST_TRANSPORTS_QUESTIONS_H
 
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
 #include "../Messages/arrivals.h"
 
 #include <multicast.h>
@@ -52,7 +55,9 @@ typedef struct inquiry {
 } inquiry;
 
 /* All that wait for answers, by their numbers. */
-enum { INQUIRY_LISTS = 256 };
+#ifndef INQUIRY_LISTS
+#define INQUIRY_LISTS 256
+#endif
 typedef struct inquiries {
   inquiry *lists[INQUIRY_LISTS];
   size_t count;
