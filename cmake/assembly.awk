@@ -71,7 +71,10 @@ FNR == 1 && demangle != "" {
 hidden != "" && /^\t\.(protected|globl|hidden)\t/ { next }
 hidden != "" && !/^\t[a-z]/ && index($0, hidden) { gsub(hidden, thunk_of[hidden]) }
 # The implementation may be one that was only for this module.
-/^\t\.hidden\t\$[es][0-9]/ && $2 in is_exported { sub(/hidden/, "protected") }
+/^\t\.(hidden|weak)\t\$[es][0-9]/ && $2 in is_exported {
+  sub(/hidden/, "protected")
+  sub(/weak/, "globl")
+}
 /\$[es][0-9]/ && !/^\t\.asci[iz]/ {
   rest = $0
   $0 = ""

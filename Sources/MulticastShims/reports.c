@@ -10,7 +10,6 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <link.h>
-#include <stdio.h>
 
 #include "shims.h"
 
@@ -106,10 +105,14 @@ bool shims_locate(uint64_t address, shims_place *place) {
 
 // By system calls, as below: those of libc are points of cancellation.
 void shims_read_thread_name(uint32_t thread, shims_label *name) {
-  char path[64];
+  char path[] = "/proc/self/task/4294967295/comm";
+  char *at = path + sizeof "/proc/self/task/" - 1;
+  uint32_t unit = 1;
   const int error = errno;
   memset(name, 0, sizeof *name);
-  snprintf(path, sizeof path, "/proc/self/task/%u/comm", (unsigned)thread);
+  while (thread / unit >= 10) unit *= 10;
+  for (; unit > 0; unit /= 10) *at++ = (char)('0' + thread / unit % 10);
+  memcpy(at, "/comm", sizeof "/comm");
   const long file = syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
   if (file >= 0) {
     const long size = syscall(SYS_read, file, name->text, sizeof name->text - 1);
