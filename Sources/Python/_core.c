@@ -607,6 +607,7 @@ static PyObject *core_add(core *self, PyObject *args) {
   how.queue.id = queue_id;
   how.lifetime.id = lifetime_id;
   how.release = release_context;
+  token->wire.number = ++last_number;
   hold(self, token);
   PyThreadState *state = self->replays || self->is_shared ? PyEval_SaveThread() : NULL;
   multicast_status status =
@@ -968,6 +969,7 @@ static PyType_Slot core_slots[] = {
 };
 static PyMemberDef held_members[] = {
     {"_id", T_ULONGLONG, offsetof(held, token), READONLY, NULL},
+    {"_number", T_ULONGLONG, offsetof(held, wire.number), READONLY, NULL},
     {"_function", T_OBJECT, offsetof(held, function), READONLY, NULL},
     {"_target", T_OBJECT, offsetof(held, target), READONLY, NULL},
     {"_sender", T_OBJECT, offsetof(held, sender), READONLY, NULL},

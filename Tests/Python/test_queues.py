@@ -285,3 +285,38 @@ def test_stream_drops_the_oldest(shared):
     run(main())
 
 
+
+
+def test_calls_are_made_by_any_loop_that_takes_functions(shared):
+    m, pending, got = made(shared), [], []
+    q = Queue()
+    m.add(got.append, queue=q)
+    m(0)
+    q.attach(pending.append)
+    assert len(pending) == 1  # for the call that waits
+    pending.pop()()
+    m(1)
+    m(2)
+    assert got == [0] and len(pending) == 1
+    pending.pop()()
+    assert got == [0, 1, 2] and not pending
+    m(3)
+    q.detach()
+    pending.pop()()  # of a loop that it has left
+    assert got == [0, 1, 2] and q.run() == 1
+
+
+def test_calls_are_made_on_a_loop_of_trio(shared):
+    trio = pytest.importorskip("trio")
+    got = []
+
+    async def main():
+        m = made(shared)
+        with Queue().attach(trio.lowlevel.current_trio_token().run_sync_soon) as q:
+            m.add(lambda a: got.append((a, threading.get_ident())), queue=q)
+            await trio.to_thread.run_sync(m, 1)
+            while not got:
+                await trio.sleep(0.001)
+
+    trio.run(main)
+    assert got == [(1, threading.get_ident())]

@@ -275,14 +275,16 @@ def interrupted(step, count):
         sent[0] += 1
         raise KeyboardInterrupt
 
+    def step_until_sent(before):  # a function: the end of a loop in a `try` may be outside of it
+        signal.setitimer(signal.ITIMER_REAL, 0.0007)
+        while sent[0] == before:
+            step()
+
     old = signal.signal(signal.SIGALRM, handler)
     try:
         for _ in range(count):
-            before = sent[0]
             try:
-                signal.setitimer(signal.ITIMER_REAL, 0.0007)
-                while sent[0] == before:
-                    step()
+                step_until_sent(sent[0])
             except KeyboardInterrupt:
                 raised += 1
     finally:
@@ -333,3 +335,11 @@ def test_interrupt_ends_a_wait(start, gate):
             assert time.monotonic() - begin < 5
     finally:
         signal.signal(signal.SIGALRM, old)
+
+
+def test_unique_delegate_that_has_ended_already_leaves_newer_ones():
+    m = Multicast(replay=1)
+    m("replayed")
+    m.add(print)
+    m.add(print, unique=True, once=True)  # called, and so removed, before the add returns
+    assert len(m) == 0

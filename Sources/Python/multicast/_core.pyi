@@ -25,6 +25,7 @@ class Held:
     """A registration, as C sees it: the context of its delegate."""
 
     _id: int
+    _number: int
     _function: Any
     _target: Any
     _sender: Any

@@ -144,10 +144,12 @@ class Multicast(_core.Core, Typed["Unpack[Ts]"]):
             0 if lifetime is None else lifetime._handle, priority, 0 if events is None
             else mask(events), once * ONCE | latest * LATEST | (not replay) * NO_REPLAY, label)
         if unique:
+            # The newest stays, also if threads add at once: then this one may be an older one.
             found = self._find(function)
-            # The newest stays, also if threads add at once; with `once` it may have ended already.
-            for one in found[:-1] if token in found else found:
-                one.remove_nowait()
+            newest = max([token._number, *(one._number for one in found)])
+            for one in found:
+                if one._number < newest:
+                    one.remove_nowait()
         if self.on_add is not None:
             self.on_add(token)
         return token
