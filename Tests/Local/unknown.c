@@ -239,7 +239,8 @@ TEST_OF_STAGE(values_for_which_there_is_no_room_wait) {
   int calls = 0;
   for (int i = 0; i < COUNT; ++i) {
     snprintf(name, sizeof name, "v%d", i);
-    CHECK_OK(multicast_broadcaster_register(s->busy.broadcaster, name, counter(&calls), NULL, NULL));
+    CHECK_OK(multicast_broadcaster_register(s->busy.broadcaster, name, counter(&calls), NULL,
+                                            NULL));
     CHECK_OK(s->busy.transport.subscribe(s->busy.transport.context, name));
   }
   CHECK_EQ(chmod(s->b.folder, 0770), 0);

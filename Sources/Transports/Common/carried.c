@@ -105,7 +105,7 @@ static multicast_status send_question(client *c, const query *q, uint64_t number
 
 /* ---- Asking ---------------------------------------------------------------------------------- */
 
-/* Under the lock, which it gives up. A question that could not be sent then does not wait. */
+/* Under the lock, which it gives up. A question for which there is no room does not wait. */
 static multicast_status wait_until_connected(client *c, const query *q) {
   while (!c->is_connected && !c->is_stopping) {
     const multicast_status status = client_check(c, q->payload.size);

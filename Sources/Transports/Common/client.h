@@ -68,7 +68,7 @@ typedef struct counts {
   uint64_t received, ignored, lost;
 } counts;
 
-/* A call that waits until all up to a ticket is over. */
+/* A call that waits until all publications up to a ticket are over. */
 typedef struct flushing {
   struct flushing *next;
   uint64_t ticket;

@@ -74,8 +74,8 @@ client *clients_at(const void *context) {
   return c != NULL && uses == handle >> INDEX_BITS ? c : NULL;
 }
 
-/* In the child of a fork there are no references but those of its own: whoever releases the
- * transport there frees the client. */
+/* In the child of a fork no references are taken: the thread that releases the transport there
+ * frees the client. */
 multicast_status clients_find(const void *context, client **out) {
   multicast_status status = MULTICAST_ERROR_INVALID_HANDLE;
   client *c;

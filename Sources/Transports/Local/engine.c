@@ -81,8 +81,8 @@ static void free_client(client *base) {
   texts_free(&c->texts);
 }
 
-/* A child that had the sockets would hold up the others when this process is killed: they would not
- * notice, and who comes would wait for it. */
+/* If a child kept the sockets, the others would not notice that this process was killed, and peers
+ * that join would wait for it. */
 static void leave_in_child(client *base) {
   local_client *c = (local_client *)base;
   int place;

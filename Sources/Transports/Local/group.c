@@ -39,8 +39,9 @@ static bool fail(trouble *why, const char *reason) {
 
 /* ---- The folder ------------------------------------------------------------------------------ */
 
-/* What is made has the rights that the umask of the process leaves. That may be none, also for this
- * user. False: it is not this user's alone. A socket is in a folder that is. */
+/* A file is made with the permissions that the umask leaves, perhaps none, even for its owner. This
+ * grants them. False: the file does not belong to this user alone. A socket need not: its folder
+ * does. */
 static bool allow_user(int parent, const char *name, mode_t mode) {
   struct stat status;
   return fstatat(parent, name, &status, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISLNK(status.st_mode) &&
@@ -48,7 +49,7 @@ static bool allow_user(int parent, const char *name, mode_t mode) {
          fchmodat(parent, name, mode, 0) == 0;
 }
 
-/* Opens a file or a folder of this user, although a process has made it that had such an umask. */
+/* Opens a file or a folder of this user, even if it was made under such an umask. */
 static int open_own(int parent, const char *name, int flags, mode_t mode) {
   int file = openat(parent, name, flags | O_NOFOLLOW | O_CLOEXEC, mode);
   if (file < 0 && errno == EACCES && allow_user(parent, name, mode))
@@ -64,7 +65,7 @@ static int open_folder(int parent, const char *name) {
   folder = open_own(parent, name, O_RDONLY | O_DIRECTORY, 0700);
   if (folder < 0) return -1;
   if (fstat(folder, &status) == 0) {
-    /* One that can be read, but not used, is of a process that has such an umask. */
+    /* A folder that can be read but not entered was made under such an umask. */
     if (status.st_uid == geteuid() && (status.st_mode & 077) == 0 &&
         ((status.st_mode & 0700) == 0700 || fchmod(folder, 0700) == 0))
       return folder;

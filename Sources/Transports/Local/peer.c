@@ -107,7 +107,8 @@ bool peer_reconnect(local_client *c, peer *p) {
   return true;
 }
 
-/* Under the lock. Nothing is for it any more, or, if it is only known now, its names are. */
+/* Under the lock. Takes a peer that has gone out of all topics; or one that is known from now on
+ * out of those that were offered to it. */
 static void leave_topics(names *all, const peer *p, bool is_gone) {
   known_name *name, *next;
   for (name = names_next(all, NULL); name != NULL; name = next) {
@@ -347,8 +348,8 @@ static bool heed_name(local_client *c, peer *p, const message *m) {
   return is_heeded;
 }
 
-/* Under the lock. It has told its names: from now on only these are for it. False: no room now for
- * what is kept of them. */
+/* Under the lock. The peer has told its names: from now on only their publications are for it.
+ * False: there is no room now for the values that are kept of them. */
 static bool get_to_know(local_client *c, peer *p) {
   const known_name *name = names_next(&c->base.names, NULL);
   if (!places_have(&c->unknown, p->place)) {

@@ -19,8 +19,7 @@ typedef struct asked {
 typedef struct peer_inquiry {
   inquiry base;
   places awaited; /* these have yet to answer */
-  places unknown; /* these had yet to say whether they answer the name: what they do not answer is
-                   * not told */
+  places unknown; /* peers that may not answer the name at all: their silence is not told */
   bool was_told;
   unsigned count;
   asked peers[];

@@ -136,17 +136,17 @@ static void heed(local_client *c, const peer *p, const entry *r, const char *nam
   }
 }
 
-/* Whether the peer did not know the names here when it wrote the entry at the position. It stores
- * `known` once, before the head of what it writes later: who has seen that head sees `known`. */
+/* Whether the peer wrote the entry at the position before it knew the names here. It stores `known`
+ * once, before the head of later entries: a reader that has seen such a head sees `known`. */
 static bool was_unknown(peer *p) {
   const slot *s = &p->memory.board->slots[p->place_there];
   if (p->known_from == UINT64_MAX) p->known_from = __atomic_load_n(&s->known, __ATOMIC_RELAXED);
   return p->position < p->known_from;
 }
 
-/* Whether a publication that was written then is for this process: it is, if the name is one of
- * those that the peer was told first. For a later one, the peer gives what it keeps, as usual. From
- * a peer that has ended nothing more comes. */
+/* Whether such a publication is for this process: it is if the peer was told its name first. For a
+ * name that it was told later, the peer gives the values that it keeps, as usual. A peer that has
+ * ended gives none: then the observers of now decide. */
 static bool is_for_here(local_client *c, const peer *p, const char *name) {
   const known_name *known;
   const topic *t;
@@ -215,7 +215,7 @@ int reader_read(local_client *c, peer *p, int most) {
   int count = 0, tries = 0;
   if (begin > p->position) p->position = begin;
   p->is_behind = false;
-  /* What the peer has to be told first decides which publications are for this process. */
+  /* Which publications are for this process depends on the names that the peer is told first. */
   if (p->synced == 0 && !p->has_ended && was_unknown(p)) return 0;
   while (count >= 0 && count < most && p->position != head &&
          !__atomic_load_n(&c->base.is_stopping, __ATOMIC_RELAXED)) {

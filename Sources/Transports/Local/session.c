@@ -110,8 +110,8 @@ static bool reach_again(local_client *c, const peer *p) {
   return errno == ECONNREFUSED || errno == ENOENT;
 }
 
-/* Whether an ended peer is to be removed. One that was never heard stays the same peer: what was
- * published meanwhile is for it. */
+/* Whether to remove a peer whose connection has ended. A peer that has not said hello keeps its
+ * place, and what the ring has for it. */
 static bool has_gone(local_client *c, peer *p) {
   if (p->file[0] == '\0' || p->is_false) return true;
   if (!p->is_met) poll(NULL, 0, SOON_MS); /* the lack may last */
