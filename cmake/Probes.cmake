@@ -6,6 +6,11 @@ if(NOT MULTICAST_PROBES)
   message(STATUS "USDT probes: off, as MULTICAST_PROBES says")
   return()
 endif()
+# mold 1.10 aborts when it makes one object of those that have the weak symbol of the probes.
+if(NOT MULTICAST_GNU_LD AND CMAKE_LINKER MATCHES "mold")
+  message(STATUS "USDT probes: off, as mold makes the static library; MULTICAST_GNU_LD=ON has them")
+  return()
+endif()
 include(CheckCSourceCompiles)
 if(NOT multicast_has_sdt)
   unset(multicast_has_sdt CACHE)  # the header may have come since
