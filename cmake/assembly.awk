@@ -107,11 +107,15 @@ is_interface && /^\.Lfunc_end[0-9]+:/ {
   }
   is_interface = 0
 }
+# The function has restored the registers of its caller, and what it has called overwrites the stack
+# from which it did: an unwinder must not look for them there.
 function call_of(jump) {
   sub(/^\tj[a-z]+\t/, "", jump)
   sub(/[ \t]*# TAILCALL.*/, "", jump)
-  return "\tsubq\t$8, %rsp\n\t.cfi_adjust_cfa_offset 8\n\tcallq\t" jump \
-    "\n\taddq\t$8, %rsp\n\t.cfi_adjust_cfa_offset -8\n\tretq"
+  return "\tsubq\t$8, %rsp\n\t.cfi_remember_state\n\t.cfi_adjust_cfa_offset 8" \
+    "\n\t.cfi_restore %rbx\n\t.cfi_restore %rbp\n\t.cfi_restore %r12\n\t.cfi_restore %r13" \
+    "\n\t.cfi_restore %r14\n\t.cfi_restore %r15\n\tcallq\t" jump \
+    "\n\t.cfi_restore_state\n\taddq\t$8, %rsp\n\tretq"
 }
 
 # ---- What GNU's assembler takes --------------------------------------------------------------------

@@ -166,6 +166,8 @@ static int give_out_at_each_step(way w, int64_t (*called)(void)) {
     join_thread(remover);
     if (was_called) {
       ++count;
+    } else if (result == 0) {
+      CHECK(w.give_out != give_out_token); /* a multicast was invoked before the add */
     } else if (result != MULTICAST_ERROR_STATE) {
       CHECK_ERROR(result, INVALID_HANDLE);
     }

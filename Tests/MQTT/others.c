@@ -418,7 +418,7 @@ THREAD(refuse_at_one_go, server *s) {
   CHECK(c >= 0);
   CHECK(recv(c, request, sizeof request, 0) > 0);
   CHECK_EQ(send(c, "\x20\x03\0\0\0", 5, MSG_NOSIGNAL), 5);
-  while (size < REFUSED * SIZE) {
+  while (size < (ssize_t)REFUSED * SIZE) {
     more = recv(c, request, sizeof request, 0);
     CHECK(more > 0);
     size += more;

@@ -64,6 +64,16 @@ static void expect_tokens(const multicast_token *tokens, size_t count, multicast
   }
 }
 
+void call_multicast_process_memory(void) {
+  const uint32_t index = any_byte() % 10;
+  const size_t size = any_byte() < 128 ? any_byte() * 64 : any_size();
+  NOTE("multicast_process_memory(%lld, %lld)", (long long)index, (long long)size);
+  unsigned char *memory = multicast_process_memory(index, size);
+  EXPECT((memory != NULL) == (index < 8 && size <= 8192), "memory of any size and index");
+  EXPECT(memory == multicast_process_memory(index, size), "other memory for the same index");
+  for (size_t i = 0; memory != NULL && i < size; ++i) EXPECT(memory[i] == 0, "not zero at first");
+}
+
 void call_multicast_add_many(void) {
   multicast m = {any_handle()};
   size_t count;

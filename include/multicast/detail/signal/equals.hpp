@@ -42,6 +42,7 @@ class equals : public additions<R, Args...> {
   template <typename F>
   static constexpr bool is_compared = [] {
     if constexpr (has_equality<F> && std::is_void_v<typename detail::forwarded<const F &>::type>) {
+      // NOLINTNEXTLINE(misc-redundant-expression): the arguments of the templates are not
       return !base::template is_plain<F, false> && !base::template is_plain<F, true>;
     }
     return false;
@@ -133,6 +134,7 @@ class equals : public additions<R, Args...> {
  private:
   template <typename Access>
   static bool is_made_by(multicast_function function) {
+    // NOLINTNEXTLINE(misc-redundant-expression): the arguments of the templates are not
     return function == base::template call<Access, base::ordinary> ||
            function == base::template call<Access, base::special>;
   }
