@@ -123,12 +123,23 @@ static void objects_were_destroyed(void *unused) {
 
 static bool is_main_thread(void) { return shims_get_thread_id() == shims_get_process_id(); }
 
+static void call_if_there(const char *name) {
+  void (*function)(void) = NULL;
+  *(void **)&function = dlsym(NULL, name);
+  if (function != NULL) function();
+}
+
 static void watch_process_exit(void) {
   at_thread_exit *at_exit = NULL;
   if (!is_main_thread() || dlsym == NULL) return;
   *(void **)&at_exit = dlsym(NULL, "__cxa_thread_atexit_impl");
+  if (at_exit == NULL) return;
+  // The list of objects is the thread's. In the child of a fork that another thread makes it is out
+  // of reach, and the leak sanitizer would take it for a leak.
+  call_if_there("__lsan_disable");
   // Any address of this library tells it apart from others.
-  if (at_exit != NULL) at_exit(objects_were_destroyed, NULL, &has_exit_begun);
+  at_exit(objects_were_destroyed, NULL, &has_exit_begun);
+  call_if_there("__lsan_enable");
 }
 
 bool shims_is_inside_exit(void) {
