@@ -12,7 +12,7 @@ private func queuedRegistration() -> Multicast.Registration {
   let count = Int(Multicast.Token.callStack(&tokens, capacity: tokens.count))
   for token in tokens.prefix(max(0, count)) {
     var registration = Multicast.Registration.default
-    if token.get(&registration) == .ok, registration.queue.isValid {
+    if token.getRegistration(&registration) == .ok, registration.queue.isValid {
       return registration
     }
   }

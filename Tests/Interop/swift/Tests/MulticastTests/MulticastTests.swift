@@ -178,7 +178,7 @@ final class Listener: @unchecked Sendable {
     #expect(token.pause() == .ok)
     var registration = Multicast.Registration.default
     #expect(registration.delegate.function == nil)
-    #expect(token.get(&registration) == .ok)
+    #expect(token.getRegistration(&registration) == .ok)
     #expect(registration.isPaused && registration.target.id == target.id)
     #expect(registration.delegate.context == listener.delegate.context)
     var delegates = [Multicast.Delegate()]
