@@ -59,7 +59,9 @@ void stranger_end(stranger *s) {
 }
 
 void stranger_say(const stranger *s, message_kind kind, uint64_t number, const char *text) {
-  CHECK_EQ(message_send(s->socket, kind, 0, number, text, -1), 0);
+  int error;
+  EVENTUALLY((error = message_send(s->socket, kind, 0, number, text, -1)) != EAGAIN);
+  CHECK_EQ(error, 0);
 }
 
 void stranger_greet(const stranger *s) {

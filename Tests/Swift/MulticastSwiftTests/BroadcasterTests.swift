@@ -111,7 +111,7 @@ import Testing
     broadcaster.register(windows[0], for: (any TitleObserver).self, on: .main)
     broadcaster.register(windows[1], for: (any TitleObserver).self)
     await Task.detached { [broadcaster] in
-      broadcaster.notify((any TitleObserver).self, onMainActor: { $0.didChange("x") })
+      _ = broadcaster.notify((any TitleObserver).self, onMainActor: { $0.didChange("x") })
     }.value
     await withCheckedContinuation { continuation in
       DispatchQueue.main.async { continuation.resume() }

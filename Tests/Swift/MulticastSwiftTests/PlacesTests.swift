@@ -87,7 +87,7 @@ import Testing
   @Test @MainActor func delegatesMayBeInvokedOnTheMainActor() async {
     let windows = [Window(), Window()]
     let multicast = MulticastDelegate<any TitleObserver>(windows)
-    await Task.detached { multicast.invoke(on: .main) { $0.didChange("x") } }.value
+    await Task.detached { _ = multicast.invoke(on: .main) { $0.didChange("x") } }.value
     await mainQueueIsIdle()
     #expect(windows.map(\.titles) == [["x"], ["x"]])
   }
