@@ -26,7 +26,8 @@ def main():
             left_out += 1
             continue
         words = shlex.split(entry["command"])[1:]
-        flags = [word for word in words if word.startswith(("-std", "-I", "-D", "-W"))]
+        flags = [word for before, word in zip([""] + words, words)
+                 if word.startswith(("-std", "-I", "-D", "-W", "-isystem")) or before == "-isystem"]
         command = ["gcc", *flags, *ANALYSIS, entry["file"]]
         if subprocess.run(command, cwd=entry["directory"]).returncode != 0:
             failed.append(shlex.join(command))

@@ -143,13 +143,15 @@ typedef struct forker {
 
 /* The child destroys the broadcaster, and still has the payload. */
 FUNCTION(fork_inside, forker *f) {
+  static unsigned char *others[100];
   int status = -1;
   const pid_t child = fork();
   if (child == 0) {
     multicast_broadcaster_destroy(f->broadcaster);
-    for (int i = 0; i < 100; ++i) { /* memory that was freed would be used again */
-      unsigned char *other = malloc(size);
-      if (other != NULL) memset(other, 'y', size);
+    /* Memory that was freed would be used again. */
+    for (size_t i = 0; i < sizeof others / sizeof *others; ++i) {
+      others[i] = malloc(size);
+      if (others[i] != NULL) memset(others[i], 'y', size);
     }
     _exit(is_filled(payload, size) ? 0 : 1);
   }
