@@ -493,7 +493,7 @@ TEST_CASE("an object with data and == is found by an equal one") {
   CHECK(mcast::signal<void(int)>().remove(adder{1, &sum}) == MULTICAST_ERROR_NOT_FOUND);
 }
 
-TEST_CASE("an object with == may get its registration, and be in a queue") {
+TEST_CASE("an object with == may get its registration, or be queued") {
   struct remover {
     long key[2];
     void operator()(mcast::registration r, int) const { r.remove(); }
