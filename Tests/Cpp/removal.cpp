@@ -508,6 +508,19 @@ TEST_CASE("an object with == may get its registration, or be queued") {
   CHECK(s.remove(remover{{1, 7}}).count() == 1);
 }
 
+TEST_CASE("a callable with a large alignment goes with its object") {
+  struct alignas(64) wide {
+    long number;
+    void operator()(int) const {}
+  };
+  mcast::signal<void(int)> s;
+  int object = 0;
+  s.add(object, wide{1});
+  CHECK(s.remove_object(object) == 1);
+  s.add(object, wide{2}).remove();
+  CHECK(s.empty());
+}
+
 TEST_CASE("what == throws reaches the one that removes") {
   struct thrower {
     long data[2];
