@@ -84,7 +84,7 @@ TEST_CASE_FIXTURE(fixture, "Boost: tracking") {
   CHECK(sig.empty());
 }
 
-TEST_CASE("eventpp: dispatchers, queues, counters, a pool of workers") {
+TEST_CASE("eventpp: dispatchers, processUntil(), counters, workers") {
   mcast::dispatcher<std::string, void(int)> events;
   int sum = 0;
   const mcast::registration h = events.add("opened", [&](int i) { sum += i; });

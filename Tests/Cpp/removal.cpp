@@ -493,7 +493,7 @@ TEST_CASE("an object with data and == is found by an equal one") {
   CHECK(mcast::signal<void(int)>().remove(adder{1, &sum}) == MULTICAST_ERROR_NOT_FOUND);
 }
 
-TEST_CASE("an object with == may get its registration and be queued") {
+TEST_CASE("an object with == may get its registration, or be queued") {
   struct remover {
     long key[2];
     void operator()(mcast::registration r, int) const { r.remove(); }
@@ -506,6 +506,19 @@ TEST_CASE("an object with == may get its registration and be queued") {
   CHECK(s.remove(remover{{2, 5}}) == MULTICAST_OK);
   CHECK(s.size() == 1);
   CHECK(s.remove(remover{{1, 7}}).count() == 1);
+}
+
+TEST_CASE("a callable with a large alignment goes with its object") {
+  struct alignas(64) wide {
+    long number;
+    void operator()(int) const {}
+  };
+  mcast::signal<void(int)> s;
+  int object = 0;
+  s.add(object, wide{1});
+  CHECK(s.remove_object(object) == 1);
+  s.add(object, wide{2}).remove();
+  CHECK(s.empty());
 }
 
 TEST_CASE("what == throws reaches the one that removes") {

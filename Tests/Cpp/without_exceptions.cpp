@@ -115,6 +115,11 @@ int main() {
   CHECK(mcast::last_error() == MULTICAST_ERROR_INVALID_HANDLE);
   CHECK(s.size() == 2);
 
+  mcast::signal<void()> front;
+  CHECK(front.add([] {}, mcast::priority(INT32_MAX)).is_valid());
+  CHECK(!front.add([] {}, mcast::at_front));
+  CHECK(mcast::last_error() == MULTICAST_ERROR_LIMIT);
+
   CHECK(full.post([] {}));
   CHECK(!full.post([] {}));
   q.start();

@@ -17,6 +17,10 @@ struct listener {
 struct stranger {
   void hear() {}
 };
+struct with_overloads {
+  void hear(int) {}
+  void hear(double) {}
+};
 
 // ---- Delegates ----------------------------------------------------------------------------------
 
@@ -251,11 +255,6 @@ void spy_and_result(mcast::signal<int(int)> &s, mcast::signal<void(int)> &t) {
   const mcast::spy seen(t);
   static_cast<void>(s);
 }
-
-struct with_overloads {
-  void hear(int) {}
-  void hear(double) {}
-};
 
 // error: use_static_cast_to_name_one_overloaded_function|call to deleted member function 'add'
 void overloaded_method(mcast::signal<void(int)> &s, with_overloads &o) {

@@ -76,8 +76,11 @@ class alignas(64) keyed_contexts {
       unlink(context, object);
       unlink(context, equal);
       --part(part_of(hash)).count_;
-      if (context->holders == 0) last.reset(context);
-      context->holders += context->holders == 0 ? 0 : 1;
+      if (context->holders > 0) {
+        ++context->holders;
+      } else {
+        last.reset(context);
+      }
     }
     if (last.get() != nullptr) return;
     context->alignment = context->end();
