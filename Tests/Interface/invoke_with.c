@@ -156,7 +156,7 @@ static multicast_outcome dirty_outcome(void) {
 }
 
 typedef struct nest {
-  multicast m;
+  multicast m, empty;
   multicast_invocation how;
   multicast_outcome out;
   int64_t result;
@@ -183,6 +183,21 @@ TEST(outcome_is_zero_if_256_invocations_are_nested) {
   CHECK_ERROR(n.result, LIMIT);
   expect_zero(&n.out);
   CHECK_EQ(c.releases, 1);
+}
+
+/* A multicast without delegates. */
+FUNCTION(invoke_empty_at_the_limit, nest *n) {
+  if (++n->depth == 256) n->result = multicast_invoke(n->empty, 0, NULL, 0);
+  else CHECK_EQ(multicast_invoke(n->m, 0, NULL, 0), 1);
+}
+
+TEST(empty_multicast_inside_256_invocations_is_limit) {
+  nest n = {.m = multicast_create(), .empty = multicast_create()};
+  CHECK_EQ(multicast_invoke(n.empty, 0, NULL, 0), 0);
+  add(n.m, DELEGATE(invoke_empty_at_the_limit, &n));
+  CHECK_EQ(multicast_invoke(n.m, 0, NULL, 0), 1);
+  CHECK_ERROR(n.result, LIMIT);
+  CHECK_OK(multicast_destroy(n.empty));
 }
 
 TEST_OF_QUEUE(outcome_is_zero_for_a_handle_that_is_not_valid) {
