@@ -38,6 +38,7 @@ NR == FNR && /^\t\.type\t"?\$[es][0-9]+Multicast.*@function/ {
   gsub(/"|,@function/, "", name)
   functions[++count] = name
 }
+NR == FNR && /^\tmovq\t%rsp, %rbp/ { has_frames = 1 }
 NR == FNR { next }
 FNR == 1 && demangle != "" {
   list = FILENAME ".names"
@@ -108,14 +109,16 @@ is_interface && /^\.Lfunc_end[0-9]+:/ {
   is_interface = 0
 }
 # The function has restored the registers of its caller, and what it has called overwrites the stack
-# from which it did: an unwinder must not look for them there.
+# from which it did: an unwinder must not look for them there. With frame pointers it has a frame.
 function call_of(jump) {
   sub(/^\tj[a-z]+\t/, "", jump)
   sub(/[ \t]*# TAILCALL.*/, "", jump)
-  return "\tsubq\t$8, %rsp\n\t.cfi_remember_state\n\t.cfi_adjust_cfa_offset 8" \
+  return (has_frames ? "\tpushq\t%rbp" : "\tsubq\t$8, %rsp") \
+    "\n\t.cfi_remember_state\n\t.cfi_adjust_cfa_offset 8" \
     "\n\t.cfi_restore %rbx\n\t.cfi_restore %rbp\n\t.cfi_restore %r12\n\t.cfi_restore %r13" \
-    "\n\t.cfi_restore %r14\n\t.cfi_restore %r15\n\tcallq\t" jump \
-    "\n\t.cfi_restore_state\n\taddq\t$8, %rsp\n\tretq"
+    "\n\t.cfi_restore %r14\n\t.cfi_restore %r15" \
+    (has_frames ? "\n\t.cfi_offset %rbp, -16\n\tmovq\t%rsp, %rbp" : "") "\n\tcallq\t" jump \
+    (has_frames ? "\n\tpopq\t%rbp" : "\n\taddq\t$8, %rsp") "\n\t.cfi_restore_state\n\tretq"
 }
 
 # ---- What GNU's assembler takes --------------------------------------------------------------------

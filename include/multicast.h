@@ -141,8 +141,8 @@ extern "C" {
  *              for one of its own: a host and its plug-ins link the same shared library. Each copy
  *              that is opened takes 24 bytes of the space that the loader keeps for thread-local
  *              variables. With glibc some 100 copies fit.
- * Stack        16 KB are enough for every function. Each level of nesting takes up to 500 bytes, of
- *              an invocation with options up to 900, plus what the delegates take.
+ * Stack        16 KB are enough for every function. Each level of nesting takes up to 750 bytes, of
+ *              an invocation with options up to 1,300, plus what the delegates take.
  *
  * Real time    Each function says whether a thread with deadlines may call it. "yes": it takes no
  *              lock and no memory, makes no system call, and does not wait. "prepared": the same
