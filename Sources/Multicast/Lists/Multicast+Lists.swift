@@ -21,6 +21,7 @@ extension Multicast {
     // the new list is visible: an invocation that is not found in the frames after that fence reads
     // the new list. Also pairs with the full fence of an invocation that is fenced.
     Fence.full()
+    RaceDetector.happensBefore(old.address)  // whoever frees it
     old.header.retire(needsFence: neededFence(removal.thread) == .heavy)
     old.header.next = firstRetired
     firstRetired = old.address
@@ -109,6 +110,7 @@ extension Multicast {
       //~ list_freed_early list_never_freed
       if matches(list) && list.header.areReadersVisible && !isRead(list) {
         if let last { last.header.next = list.header.next } else { firstRetired = list.header.next }
+        RaceDetector.happensAfter(list.address)
         list.deallocate()
       } else {
         last = list
