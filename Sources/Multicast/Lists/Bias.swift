@@ -9,10 +9,10 @@ import Synchronization
 /// When removals cease it is biased again. The word that invocations compare tells which it is, so
 /// a biased invocation does not ask.
 ///
-/// **From biased to fenced.** A removal stores the mode, and then reads the stamp `unsettledSince`,
-/// under the stripe's lock. An invocation may have read the old mode: it is a biased one, whose
-/// hazards are visible only after a heavy fence. A fenced invocation says in the target of its
-/// frame that it is one, before its full fence.
+/// **From biased to fenced.** A removal stores the mode, makes a full fence, and reads the stamp
+/// `unsettledSince`, all under the stripe's lock. An invocation may have read the old mode: it is a
+/// biased one, whose hazards are visible only after a heavy fence. A fenced invocation says in the
+/// target of its frame that it is one, before its full fence.
 ///
 /// After a heavy fence that began later than the stamp, an invocation that may be biased has a
 /// frame that does not say so, or it reads the mode after that fence, and sees it. So removals make
