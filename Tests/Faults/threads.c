@@ -135,7 +135,7 @@ TEST(stack_of_288_kilobytes_is_enough_for_256_watched_invocations) {
   multicast_watch watch = MULTICAST_WATCH_INIT;
   multicast all = {0};
   CHECK_OK(multicast_set_watch(all, &watch));
-  nest_on_a_stack_of(288 * 1024, by_invoke, multicast_add_options_default());
+  nest_on_a_stack_of((size_t)288 * 1024, by_invoke, multicast_add_options_default());
 }
 
 /* ---- Many threads ---------------------------------------------------------------------------- */

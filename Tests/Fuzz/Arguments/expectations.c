@@ -66,7 +66,7 @@ static void expect_tokens(const multicast_token *tokens, size_t count, multicast
 
 void call_multicast_process_memory(void) {
   const uint32_t index = any_byte() % 10;
-  const size_t size = any_byte() < 128 ? any_byte() * 64 : any_size();
+  const size_t size = any_byte() < 128 ? (size_t)any_byte() * 64 : any_size();
   NOTE("multicast_process_memory(%lld, %lld)", (long long)index, (long long)size);
   unsigned char *memory = multicast_process_memory(index, size);
   EXPECT((memory != NULL) == (index < 8 && size <= 8192), "memory of any size and index");
