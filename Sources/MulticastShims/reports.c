@@ -116,7 +116,7 @@ void shims_read_thread_name(uint32_t thread, shims_label *name) {
   const long file = syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
   if (file >= 0) {
     const long size = syscall(SYS_read, file, name->text, sizeof name->text - 1);
-    name->text[size > 0 ? size - 1 : 0] = '\0';  // it ends with a line feed
+    if (size > 0) name->text[size - 1] = '\0';  // in place of the line feed
     syscall(SYS_close, file);
   }
   errno = error;

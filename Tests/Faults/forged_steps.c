@@ -197,6 +197,55 @@ TEST(forged_token_given_out_during_invoke) {
   CHECK(give_out_at_each_step(as_token, invoke_token) > 0);
 }
 
+/* ---- An add ---------------------------------------------------------------------------------- */
+
+static multicast_token stored;
+static const multicast_add_options *add_options;
+static int calls_during_add;
+
+FUNCTION(find_token_stored, void *unused) {
+  CHECK_EQ(LOAD(stored.id), guessed);
+  ADD(calls_during_add, 1);
+}
+
+static void add_stored(void) {
+  CHECK_OK(multicast_thread_prepare());
+  begin_steps();
+  CHECK_OK(multicast_add(current, DELEGATE(find_token_stored, NULL), add_options, &stored));
+}
+
+static void invoke_guessed(void) {
+  const int64_t invoked = invoke_token();
+  if (invoked != 1) CHECK_ERROR(invoked, INVALID_HANDLE);
+}
+
+static int invoke_at_each_step_of_add(const multicast_add_options *options) {
+  add_options = options;
+  int times = 1;
+  calls_during_add = 0;
+  for (given_out_at = 0; times == 1; ++given_out_at) {
+    prepare_token();
+    gate_open(&may_return);
+    CHECK_OK(multicast_token_remove(current_token));
+    stored.id = 0;
+    step = 0;
+    times = answer_at_steps(add_stored, at_one_step, invoke_guessed);
+    CHECK_EQ(stored.id, guessed);
+    CHECK_OK(multicast_destroy(current));
+  }
+  printf("%d instructions, %d calls\n", given_out_at, calls_during_add);
+  CHECK(given_out_at > 20);
+  return calls_during_add;
+}
+
+/* The token is stored before a thread that guesses it can call the delegate. */
+TEST(forged_token_finds_the_token_stored_during_add) {
+  multicast_add_options options = multicast_add_options_default();
+  CHECK(invoke_at_each_step_of_add(NULL) > 0);
+  options.priority = 1;
+  CHECK(invoke_at_each_step_of_add(&options) > 0);
+}
+
 /* The contexts are not those of such functions. */
 TEST(forged_handle_of_visits_only_is_never_invoked) {
   flags = MULTICAST_VISIT_ONLY;

@@ -100,18 +100,10 @@ struct NewDelegates {
     if let release { CallerCode.releasing { release(delegate.context) } }
   }
 
-  /// One store: another thread may read the token meanwhile. Relaxed: one that is in a call of the
-  /// delegate has acquired it with the list.
-  @inline(__always)
-  static func store(_ token: Token, to out: UnsafeMutablePointer<multicast_token>) {
-    UnsafeMutableRawPointer(out).assumingMemoryBound(to: Atomic<UInt64>.self).pointee.store(
-      token.rawValue, ordering: .relaxed)
-  }
-
   static func clear(_ tokens: UnsafeMutablePointer<multicast_token>?, _ count: UInt32) {
     guard let tokens else { return }
     for index in 0..<Int(count) {
-      store(.none, to: tokens + index)
+      Token.none.store(to: tokens + index)
     }
   }
 }
@@ -138,8 +130,7 @@ extension Multicast {
       let registration = Registration.takeVacant(from: stripe, owner: handle.index)
     else { return false }
     if let release { registration.setRelease(release) }
-    let token = registration.activate(delegate)
-    if let out { NewDelegates.store(token, to: out) }  // before it can be called
+    let token = registration.activate(delegate, to: out)
     list.write(registration, token, ahead: 0)
     list.publish(1, priority: 0)
     didAdd()
@@ -308,8 +299,8 @@ extension Multicast {
     var added: UInt32 = 0
     while let registration = registrations.pop() {
       RaceDetector.didAdd(registration.storage)
-      let token = registration.activate(new[index], new.flags)
-      if let tokens = new.tokens { NewDelegates.store(token, to: tokens + Int(index)) }
+      let token = registration.activate(
+        new[index], new.flags, to: new.tokens.map { $0 + Int(index) })
       if new.isReplaced(index) {
         removal.retire(registration, token, in: self)
       } else {

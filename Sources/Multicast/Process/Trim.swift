@@ -21,9 +21,11 @@ enum Trim {
       bytes &+= Multicast.pool.directory.discardFree()
       bytes &+= Lifetime.pool.directory.discardFree()
       bytes &+= ThreadRegistry.discardIdle()
+      // Under the lock: where another library has replaced malloc, the first call of malloc_trim
+      // initializes glibc's own heap, which glibc does not expect two threads to do at once.
+      shims_trim_malloc()
     }
     Lock.slabs.unlock()
-    if Allocator.isLibc { shims_trim_malloc() }
     return bytes
   }
 }

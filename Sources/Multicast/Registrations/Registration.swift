@@ -100,12 +100,18 @@ struct Registration {
     multicast_delegate(function: storage.pointee.function, context: storage.pointee.context)
   }
 
-  /// Whether this is a registration of a delegate.
+  /// The function and the context.
+  private var words: UnsafeMutablePointer<Atomic<UInt>> {
+    (UnsafeMutableRawPointer(storage) + MemoryLayout<SlotHeader>.size).assumingMemoryBound(
+      to: Atomic<UInt>.self)
+  }
+
+  /// Whether this is a registration of a delegate. The result means nothing if the registration is
+  /// not live. The loads are atomic because another stripe may be activating the slot then.
   @inline(__always)
   func isOf(_ delegate: multicast_delegate) -> Bool {
-    unsafeBitCast(storage.pointee.function, to: UInt.self)
-      == unsafeBitCast(delegate.function, to: UInt.self)
-      && storage.pointee.context == delegate.context
+    words[0].load(ordering: .relaxed) == unsafeBitCast(delegate.function, to: UInt.self)
+      && words[1].load(ordering: .relaxed) == unsafeBitCast(delegate.context, to: UInt.self)
   }
 
   func hasFunction(of other: Registration) -> Bool {
@@ -216,13 +222,20 @@ struct Registration {
 
   /// Makes a slot that has been taken live, with a new token.
   ///
-  /// - Parameter flags: `once`, `shared` and `special`, as far as they hold.
+  /// - Parameters:
+  ///   - flags: `once`, `shared` and `special`, as far as they hold.
+  ///   - out: Receives the token before the store to `id`, after which a thread that guesses the
+  ///     token can call the delegate.
   @inline(__always)
-  func activate(_ delegate: multicast_delegate, _ flags: UInt32 = 0) -> Token {
-    storage.pointee.function = delegate.function
-    storage.pointee.context = delegate.context
+  func activate(
+    _ delegate: multicast_delegate, _ flags: UInt32 = 0,
+    to out: UnsafeMutablePointer<multicast_token>?
+  ) -> Token {
+    words[0].store(unsafeBitCast(delegate.function, to: UInt.self), ordering: .relaxed)
+    words[1].store(unsafeBitCast(delegate.context, to: UInt.self), ordering: .relaxed)
     if flags != 0 { ownerAndFlags |= flags }
     let token = id.next(.registration, index: index)
+    if let out { token.store(to: out) }
     id = flags & Flags.special == 0 ? token : token.changed(to: .special)
     return token
   }
@@ -354,5 +367,15 @@ extension RegistrationChain {
         return registration.storage.pointee.header.link.load(ordering: .relaxed)
       }
     #endif
+  }
+}
+
+extension Token {
+  /// Gives the token to a caller by one store: another thread may read it meanwhile. Relaxed: a
+  /// thread that is in a call of the delegate has acquired the token with the slot's handle.
+  @inline(__always)
+  func store(to out: UnsafeMutablePointer<multicast_token>) {
+    UnsafeMutableRawPointer(out).assumingMemoryBound(to: Atomic<UInt64>.self).pointee.store(
+      rawValue, ordering: .relaxed)
   }
 }
