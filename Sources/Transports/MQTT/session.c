@@ -46,10 +46,17 @@ static bool has_more(const mqtt_client *c) {
 
 /* ---- What arrives ---------------------------------------------------------------------------- */
 
-/* Under the lock. Whether there is an observer, or one that answers. */
-static bool is_wanted(const names *all, const char *text) {
-  const known_name *entry = names_find(all, text);
-  return entry != NULL && entry->is_wanted;
+typedef enum { UNKNOWN, UNWANTED, WANTED } interest;
+
+/* Whether a name has an observer, or a function that answers it. */
+static interest look_up(mqtt_client *c, const names *all, const char *text) {
+  const known_name *entry;
+  interest found = UNKNOWN;
+  pthread_mutex_lock(&c->base.lock);
+  entry = names_find(all, text);
+  if (entry != NULL) found = entry->is_wanted ? WANTED : UNWANTED;
+  pthread_mutex_unlock(&c->base.lock);
+  return found;
 }
 
 /* Ignores a message of a name that nobody needs here. The broker has kept a subscription of an
@@ -83,16 +90,6 @@ static void set_time_of_strays(mqtt_client *c) {
   c->strays_until = is_used ? now_ns() + strays_ns : UINT64_MAX;
 }
 
-/* Whether the name is not known, and may be soon. */
-static bool is_stray(mqtt_client *c, const names *all, const char *text) {
-  bool is_known;
-  if (!c->has_session || now_ns() >= c->strays_until) return false;
-  pthread_mutex_lock(&c->base.lock);
-  is_known = names_find(all, text) != NULL;
-  pthread_mutex_unlock(&c->base.lock);
-  return !is_known;
-}
-
 static void keep_stray(mqtt_client *c, names *all, const char *name, uint32_t event, span payload,
                        origin from) {
   const size_t name_bytes = strlen(name) + 1;
@@ -114,10 +111,7 @@ static void keep_stray(mqtt_client *c, names *all, const char *name, uint32_t ev
 
 /* Delivers one, if it has found an observer; ignores it, if the time is over. Whether it has. */
 static bool settle_stray(mqtt_client *c, const stray *s, bool is_over) {
-  bool has_observer;
-  pthread_mutex_lock(&c->base.lock);
-  has_observer = is_wanted(s->names, s->bytes);
-  pthread_mutex_unlock(&c->base.lock);
+  const bool has_observer = look_up(c, s->names, s->bytes) == WANTED;
   if (has_observer)
     client_receive(&c->base, s->bytes, s->event, (span){s->bytes + s->name_size, s->size}, s->from);
   else if (is_over)
@@ -190,25 +184,23 @@ static void receive(mqtt_client *c, const struct mosquitto_message *message, spa
   origin from = {0, 0};
   uint32_t event = 0;
   bool is_ours = coding_read(&topic_coding, message->topic, prefix, name, &event) > 0;
-  bool has_observer = false;
+  interest found;
   if (!is_ours) {
     known = &c->base.answered;
     is_ours = coding_read(&question_coding, message->topic, prefix, name, &event) > 0 &&
               !message->retain;
     if (is_ours) from = read_origin(c, all);
   }
-  if (is_ours) {
-    pthread_mutex_lock(&c->base.lock);
-    has_observer = is_wanted(known, name);
-    pthread_mutex_unlock(&c->base.lock);
-  }
-  settle_strays(c); /* those of this name were before */
+  /* Once, and before strays are settled: an observer that is registered later finds this message
+   * among them, behind those that came before it. */
+  found = is_ours ? look_up(c, known, name) : UNKNOWN;
+  settle_strays(c);
   if (!is_ours || payload.size > c->base.settings.max_payload ||
       (known == &c->base.answered && from.peer == 0))
     client_receive(&c->base, NULL, event, payload, from);
-  else if (has_observer)
+  else if (found == WANTED)
     client_receive(&c->base, name, event, payload, from);
-  else if (is_stray(c, known, name))
+  else if (found == UNKNOWN && c->has_session && now_ns() < c->strays_until)
     keep_stray(c, known, name, event, payload, from);
   else
     ignore_stranger(c, known, name);
