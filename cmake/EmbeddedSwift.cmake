@@ -91,10 +91,11 @@ endif()
 # the two.
 #
 # multicast_add_embedded_swift_object(OBJECT MODULE name SOURCES ... INCLUDES ... DEPENDS ...
-#                                     SANITIZE name COVERAGE bool DEFINES ... ALIGNED ... JUMPING ...)
+#                                     SANITIZE name COVERAGE bool DEFINES ... ALIGNED ... JUMPING ...
+#                                     PLACED name bytes)
 function(multicast_add_embedded_swift_object object)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "MODULE;SANITIZE;COVERAGE"
-    "SOURCES;INCLUDES;DEPENDS;DEFINES;ALIGNED;JUMPING")
+    "SOURCES;INCLUDES;DEPENDS;DEFINES;ALIGNED;JUMPING;PLACED")
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "multicast_add_embedded_swift_object does not know ${arg_UNPARSED_ARGUMENTS}")
   endif()
@@ -135,9 +136,11 @@ function(multicast_add_embedded_swift_object object)
   list(TRANSFORM arg_DEFINES PREPEND -D OUTPUT_VARIABLE defines)
   # Small code, but for functions with the attribute @_optimize(speed): the ones that programs call
   # often. Those of ALIGNED begin on cache lines: the position of a loop can double its time. Those
-  # of JUMPING jump to others where a call would take longer.
+  # of JUMPING jump to others where a call would take longer. That of PLACED begins so many bytes
+  # behind the begin of a cache line, so that its loop has a good position.
   list(JOIN arg_ALIGNED "|" aligned)
   list(JOIN arg_JUMPING "|" jumping)
+  list(POP_FRONT arg_PLACED placed begin)
   get_filename_component(demangle ${MULTICAST_SWIFTC} REALPATH)
   get_filename_component(demangle ${demangle} DIRECTORY)
   string(APPEND demangle /swift-demangle)
@@ -159,7 +162,8 @@ function(multicast_add_embedded_swift_object object)
       "$<$<BOOL:${PROJECT_IS_TOP_LEVEL}>:-warnings-as-errors>"
       ${frame_pointers} ${sanitize} ${coverage} ${defines} ${includes} ${arg_SOURCES}
       -o ${object}.swiftc.s
-    COMMAND awk -f ${script} -v aligned=${aligned} -v jumping=${jumping} -v debug=${is_debug} -v demangle=${demangle}
+    COMMAND awk -f ${script} -v aligned=${aligned} -v jumping=${jumping} -v placed=${placed}
+      -v begin=${begin} -v debug=${is_debug} -v demangle=${demangle}
       ${object}.swiftc.s ${object}.swiftc.s > ${object}.s
     COMMAND ${assemble} ${object}.s
     COMMAND ${CMAKE_COMMAND} -E rm ${object}.swiftc.s

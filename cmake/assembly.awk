@@ -1,6 +1,8 @@
 # Makes of the assembly that swiftc writes the one that is built: awk -f assembly.awk IN IN >OUT
 #
 #   -v aligned=PATTERN  sections of functions that begin on cache lines
+#   -v placed=PATTERN   the function whose inner loop is to have a certain position, on x86-64
+#   -v begin=N          so many bytes behind the begin of a cache line it begins
 #   -v jumping=PATTERN  exported functions that jump to others instead of calling them
 #   -v debug=1          keep the debug information
 #   -v demangle=PATH    swift-demangle, for names that people can read
@@ -39,6 +41,7 @@ NR == FNR && /^\t\.type\t"?\$[es][0-9]+Multicast.*@function/ {
   functions[++count] = name
 }
 NR == FNR && /^\tmovq\t%rsp, %rbp/ { has_frames = 1 }
+NR == FNR && /^\tmovq\t/ { is_x86 = 1 }
 NR == FNR { next }
 FNR == 1 && demangle != "" {
   list = FILENAME ".names"
@@ -88,14 +91,15 @@ hidden != "" && !/^\t[a-z]/ && index($0, hidden) { gsub(hidden, thunk_of[hidden]
 }
 
 # On x86-64 an exported function calls where it would jump, so that its name is on the stack of what
-# it has called. Those of `jumping` jump, because a call would take longer: there, what they jump to
+# it has called. To multicast_invoke_listed, which has its
+# name, it jumps. Those of `jumping` jump, because a call would take longer: there, what they jump to
 # has a name that says as much. Nothing is passed on the stack: no exported function has more than six
 # arguments.
-/^multicast_[a-z_]+:/ { is_interface = $1 !~ ("^(" jumping "):"); stub_count = 0 }
-is_interface && /^\tjmpq?\t.*# TAILCALL/ {
+/^(multicast_[a-z_]+|Multicast.multicast_invoke_listed):/ { is_interface = $1 !~ ("^(" jumping "):"); stub_count = 0 }
+is_interface && !/multicast_invoke_listed/ && /^\tjmpq?\t.*# TAILCALL/ {
   $0 = call_of($0)
 }
-is_interface && /^\tj[a-z]+\t.*# TAILCALL/ {
+is_interface && !/multicast_invoke_listed/ && /^\tj[a-z]+\t.*# TAILCALL/ {
   stubs[++stub_count] = $0
   $0 = "\t" $1 "\t.Lcalled_" ++called
 }
@@ -153,6 +157,17 @@ dropping { next }
 riscv && !/^\t\.asci[iz]/ { gsub(/\$[es]/, "_&") }
 # In .eh_frame, which is loaded, not in the debug information, for processors without a system, too.
 /^\t\.cfi_sections/ { next }
+
+# The time of a loop depends on where it begins within a cache line. The function begins where that
+# is right, and the loop follows without padding, which would take time. Tests/Benchmarks/placement
+# says which positions are right.
+/^\t\.section\t"?\.text\./ { is_placed = placed != "" && is_x86 && $0 ~ placed; has_begun = 0 }
+is_placed && !has_begun && /^[^\t .#][^\t ]*:/ { print "\t.skip\t" begin ", 0x90"; has_begun = 1 }
+padding != "" {
+  if (!/Inner Loop Header/) print padding
+  padding = ""
+}
+is_placed && has_begun && /^\t\.p2align\t/ { padding = $0; next }
 
 { print }
 /^\t\.section\t"?\.text\./ && aligned != "" && $0 ~ aligned { print "\t.p2align\t6" }

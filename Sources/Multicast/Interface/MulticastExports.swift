@@ -221,7 +221,22 @@ public func multicast_invoke(
 ) -> Int64 {
   guard let target = Multicast(slotOf: target.handle) else { return invalidHandle() }
   if _slowPath(size != 0), payload == nil { return Status.invalidArgument.count }
-  return target.invoke(Invocation(event: event, payload: payload, size: size))
+  // An invocation of an empty multicast saves no registers: see `multicast_invoke_listed`.
+  guard let list = target.loadList() else {
+    return target.invokeEmpty(Invocation(event: event, payload: payload, size: size))
+  }
+  return multicast_invoke_listed(target.handle, event, payload, size, target.storage, list)
+}
+
+/// The rest of `multicast_invoke`, which jumps here. The first parameters are those of
+/// `multicast_invoke`, in the same registers.
+@inline(never) @_optimize(speed)
+private func multicast_invoke_listed(
+  _ target: Handle, _ event: UInt32, _ payload: UnsafeRawPointer?, _ size: Int,
+  _ storage: UnsafeMutablePointer<Multicast.Storage>, _ list: InvocationList.Address
+) -> Int64 {
+  Multicast(target, at: storage).invoke(
+    Invocation(event: event, payload: payload, size: size), reading: list)
 }
 
 // Not inlined: the constant would be loaded before it is needed.

@@ -11,17 +11,30 @@ extension Multicast {
   /// - Returns: how many were called, or the number of a status.
   @inline(__always)
   func invoke<C: Call>(_ call: C) -> Int64 {
+    guard let list = loadList() else { return invokeEmpty(call) }
+    return invoke(call, reading: list)
+  }
+
+  /// - Parameter list: The current list, which no frame names yet.
+  @inline(__always)
+  func invoke<C: Call>(_ call: C, reading list: InvocationList.Address) -> Int64 {
     guard let thread = ThreadRecord.current else { return enterAndInvoke(call) }
-    guard let list = loadList() else { return invokeEmpty(thread, call) }
     guard let frame = enter(thread, list) else { return invokeWithoutFrame(call) }
     // The mode is read between the publication of the list and the second look at it: a single
     // invoker frees lists without a fence, until this thread is registered.
+    if _slowPath(!isInvoker(thread)) {
+      guard claim(thread) else { return admitAndInvoke(thread, frame, call) }
+      guard _fastPath(isClaimValid) else { return registerAndInvoke(thread, frame, call) }
+      guard isInvoker(thread) else { return admitAndInvoke(thread, frame, call) }
+    }
     //~ list_read_once
-    guard isBiased(thread) && loadList() == list else { return admitAndInvoke(thread, frame, call) }
+    guard unsafeBitCast(loadList(), to: UInt.self) == UInt(bitPattern: list) else {
+      return admitAndInvoke(thread, frame, call)
+    }
     guard isCurrentAfterList else { return Self.refuse(thread, frame) }
     let called = InvocationList(list).invoke(call, in: frame)
     // The record is looked up again: the loop has no register for it.
-    Self.leave(frame, of: ThreadRecord.current.unsafelyUnwrapped, asymmetric: true)
+    Self.leave(frame, of: ThreadRecord.currentAgain, asymmetric: true)
     return called
   }
 
@@ -37,23 +50,21 @@ extension Multicast {
   }
 
   private func enterAndInvoke(_ call: AnyCall) -> Int64 {
-    guard let thread = ThreadRegistry.enter() else { return Status.outOfMemory.count }
-    defer { ThreadRegistry.leaveIfEnding(thread, true) }
-    return enterAndInvoke(thread, call)
-  }
-
-  private func enterAndInvoke(_ thread: ThreadRecord, _ call: AnyCall) -> Int64 {
+    guard let (thread, hasEntered) = ThreadRegistry.enterIfNeeded() else {
+      return Status.outOfMemory.count
+    }
+    defer { ThreadRegistry.leaveIfEnding(thread, hasEntered) }
     guard let frame = enter(thread, loadList()) else { return invokeWithoutFrame(call) }
     return admitAndInvoke(thread, frame, call)
   }
 
   /// Nothing was added yet. Without a frame, since nothing is read that could be freed.
-  @inline(never)
-  private func invokeEmpty<C: Call>(_ thread: ThreadRecord, _ call: C) -> Int64 {
-    if thread.hasRoom && isBiased(thread) {
-      return isCurrentAfterList ? 0 : Status.invalidHandle.count
+  @inline(__always)
+  func invokeEmpty<C: Call>(_ call: C) -> Int64 {
+    guard let thread = ThreadRecord.current, thread.hasRoom, isInvoker(thread) else {
+      return enterAndInvoke(call)
     }
-    return AnyCall.with(call) { call in enterAndInvoke(thread, call) }
+    return isCurrentAfterList ? 0 : Status.invalidHandle.count
   }
 
   /// Invocations are nested too deep. An invocation that its policies defer needs no frame.
@@ -69,6 +80,14 @@ extension Multicast {
   @inline(never)
   private func admitAndInvoke<C: Call>(_ thread: ThreadRecord, _ frame: Frame, _ call: C) -> Int64 {
     AnyCall.with(call) { call in admitAndInvoke(thread, frame, call) }
+  }
+
+  @inline(never)
+  private func registerAndInvoke<C: Call>(
+    _ thread: ThreadRecord, _ frame: Frame, _ call: C
+  ) -> Int64 {
+    _ = registerInvoker(thread)
+    return admitAndInvoke(thread, frame, call)
   }
 
   /// Looks at the special bits, and registers this thread if need be.
@@ -118,7 +137,7 @@ extension Multicast {
 
   /// Acquire: pairs with `setList`.
   @inline(__always)
-  private func loadList() -> InvocationList.Address? {
+  func loadList() -> InvocationList.Address? {
     fields.list.load(ordering: .acquiring)  // order: next_occupant
   }
 
@@ -170,9 +189,8 @@ extension Multicast {
     // gone, or this sees that there is another list, and frees its own.
     Fence.light(asymmetric: asymmetric)
     let storage = target.slot.assumingMemoryBound(to: Storage.self)
-    if _slowPath(UInt(bitPattern: storage.pointee.list.load(ordering: .relaxed)) != list) {
-      Multicast(target).reclaim(list)
-    }
+    let current = storage.pointee.list.load(ordering: .relaxed)
+    if _slowPath(unsafeBitCast(current, to: UInt.self) != list) { Multicast(target).reclaim(list) }
   }
 
   // MARK: - Invokers
@@ -191,7 +209,8 @@ extension Multicast {
     @inline(__always) func fence() { Fence.light(asymmetric: isBiased) }
   }
 
-  /// Registers this thread as the first invoker, without the lock.
+  /// Registers this thread as the first invoker, without the lock. `isClaimValid` says whether
+  /// that counts.
   ///
   /// A writer takes the lock, and then reads who has invoked (`invokerNumber`). This thread
   /// registers, and then looks at the lock. Each makes a full fence in between. So a writer that
@@ -200,23 +219,17 @@ extension Multicast {
   /// under the lock, too. Of a writer that has had the lock, this thread sees everything, also that
   /// the word is another one, or that all multicasts are watched.
   ///
-  /// - Returns: whether it is the first, and nothing is special. Otherwise `admit` looks again: so
-  ///   no call returns to the loop, which has no register for it.
+  /// - Returns: whether nobody was registered, and nothing is special.
   @inline(__always)
-  private func becomesFirst(_ thread: ThreadRecord) -> Bool {
-    let first = UInt64(thread.number)
-    guard Fence.isAsymmetric,
-      fields.invoker.compareExchange(
-        expected: handle.rawValue, desired: handle.rawValue &+ first,
+  private func claim(_ thread: ThreadRecord) -> Bool {
+    invokers == 0 && Fence.isAsymmetric
+      && fields.invoker.compareExchange(
+        expected: handle.rawValue, desired: handle.rawValue &+ UInt64(thread.number),
         ordering: .sequentiallyConsistent  // order: first_invoker
       ).exchanged
-    else { return false }
-    guard _fastPath(stripe.isFree && Watch.ofAll == 0) else {
-      _ = registerInvoker(thread)
-      return false
-    }
-    return invokers == first
   }
+
+  private var isClaimValid: Bool { stripe.isFree && Watch.ofAll == 0 }
 
   /// The word of the invokers without the handle.
   ///
@@ -228,15 +241,11 @@ extension Multicast {
     fields.invoker.load(ordering: .acquiring) &- handle.rawValue  // order: invokers
   }
 
-  /// Whether this thread is one of the invokers, or becomes the first, and nothing is special.
+  /// Whether this thread is one of the invokers, and nothing is special.
   @inline(__always)
-  private func isBiased(_ thread: ThreadRecord) -> Bool {
+  private func isInvoker(_ thread: ThreadRecord) -> Bool {
     let invokers = self.invokers
-    if invokers >= Self.open { return true }
-    // Hidden from the compiler, which makes more instructions of one question than of three.
-    let single = shims_keep(UnsafeMutableRawPointer(bitPattern: UInt(invokers)))
-    if UInt(bitPattern: single) == UInt(thread.number) { return true }
-    return single == nil && becomesFirst(thread)
+    return invokers >= Self.open || invokers == UInt64(thread.number)
   }
 
   /// Registers this thread if need be. If the multicast is not biased, says so in the frame, and

@@ -56,6 +56,11 @@ struct Multicast {
   let handle: Handle
   let storage: UnsafeMutablePointer<Storage>
 
+  @inline(__always) init(_ handle: Handle, at storage: UnsafeMutablePointer<Storage>) {
+    self.handle = handle
+    self.storage = storage
+  }
+
   /// The slot that a handle leads to, whatever its occupant: see `isCurrent`.
   @inline(__always) init?(slotOf handle: Handle) {
     self.init(slotOf: handle, .multicast)

@@ -87,6 +87,12 @@ struct ThreadRecord {
     return ThreadRecord(record.assumingMemoryBound(to: Storage.self))
   }
 
+  /// The calling thread's record, where it is known to have one.
+  static var currentAgain: ThreadRecord {
+    ThreadRecord(
+      shims_get_thread_record_again().unsafelyUnwrapped.assumingMemoryBound(to: Storage.self))
+  }
+
   static func == (a: ThreadRecord, b: ThreadRecord?) -> Bool {
     a.storage == b?.storage
   }

@@ -43,6 +43,20 @@ extern SHIMS_HIDDEN __thread void *shims_thread_record
     __attribute__((tls_model("initial-exec")));
 
 static inline void *shims_get_thread_record(void) { return shims_thread_record; }
+
+// Like shims_get_thread_record(), but computes the address anew. Otherwise the compiler keeps it in
+// a register across all calls of a loop.
+static inline void *shims_get_thread_record_again(void) {
+#if defined __x86_64__ && defined __ELF__
+  void *record;
+  __asm__ volatile("movq shims_thread_record@GOTTPOFF(%%rip), %0\n\tmovq %%fs:(%0), %0"
+                   : "=r"(record));
+  return record;
+#else
+  return shims_thread_record;
+#endif
+}
+
 static inline void shims_set_thread_record(void *record) { shims_thread_record = record; }
 
 // Whether the library's thread destructor has run on the calling thread. Then only other
