@@ -98,6 +98,8 @@ struct AnyCall {
 
   /// Whether delegates are invoked: calls of those that were added with a queue are queued.
   var isInvocation: Bool { pointer.pointee.kind == .invocation }
+  /// Whether this is an invocation without options.
+  var isSimple: Bool { isInvocation && pointer.pointee.dispatch == nil }
   /// Whether paused delegates are left out, and a delegate that is called once ends with the call.
   var isInvocationOrVisit: Bool { pointer.pointee.kind.rawValue < Details.Kind.undo.rawValue }
 
@@ -111,7 +113,7 @@ struct AnyCall {
   }
   /// Whether the payload that the frame retains is released with the last delegate. With options
   /// that happens after the invocation.
-  var ownsPayload: Bool { isInvocation && pointer.pointee.dispatch == nil }
+  var ownsPayload: Bool { isSimple }
 
   /// Whether a delegate is called that does not want every call.
   @inline(__always)

@@ -27,7 +27,6 @@ extension Multicast {
       guard _fastPath(isClaimValid) else { return registerAndInvoke(thread, frame, call) }
       guard isInvoker(thread) else { return admitAndInvoke(thread, frame, call) }
     }
-    //~ list_read_once
     guard unsafeBitCast(loadList(), to: UInt.self) == UInt(bitPattern: list) else {
       return admitAndInvoke(thread, frame, call)
     }

@@ -40,6 +40,10 @@ struct Walk {
     var called: Int64 = 0
     var entry = first
     var outcome = Outcome()
+    if !mode.isBiased && call.isSimple && !mode.isWatched {
+      called = runFenced(call, from: first, to: end)
+      entry = end
+    }
     while outcome.goesOn && entry != end {
       outcome = step(call, entry.pointee)
       if outcome.isCalled { called &+= 1 }
@@ -47,6 +51,44 @@ struct Walk {
     }
     finish(call)
     return called
+  }
+
+  /// A fenced invocation without options, most of whose delegates are plain.
+  @_optimize(speed)
+  @inline(never)
+  private mutating func runFenced(
+    _ call: AnyCall, from first: InvocationList.Address, to end: InvocationList.Address
+  ) -> Int64 {
+    var called: Int64 = 0
+    var entry = first
+    let invocation = call.invocation
+    while entry != end {
+      let next = entry + 1
+      // An entry whose slot the next entry has again is a tombstone. A writer that adds and removes
+      // one delegate repeatedly leaves many of them, and looking at the slot that it is writing to
+      // would take long.
+      if next == end || next.pointee.slot != entry.pointee.slot {
+        if callPlain(invocation, entry.pointee) || step(call, entry.pointee).isCalled {
+          called &+= 1
+        }
+      }
+      entry = next
+    }
+    return called
+  }
+
+  /// Calls a plain delegate.
+  ///
+  /// - Returns: false if it is not plain, and `step` is to look at it.
+  @inline(__always)
+  private mutating func callPlain(
+    _ invocation: Invocation, _ entry: InvocationList.Entry
+  ) -> Bool {
+    guard entry.isPlain else { return false }
+    moveHazard(to: entry)
+    guard entry.isPlain else { return false }  //~ no_look_after_plain_hazard
+    _ = invocation(entry.slot.pointee.function.unsafelyUnwrapped, entry.slot.pointee.context)
+    return true
   }
 
   /// Ends the walk. The payload of queued calls is released; with options that happens after the
@@ -66,7 +108,9 @@ struct Walk {
     // First without the hazard: what was removed long ago costs no more than this look.
     guard entry.isLive, call.mayConcern(registration) else { return outcome }
     let watched = mode.isWatched ? Watch.target(of: entry.token) : .none
-    guard protect(entry) else { return outcome }
+    moveHazard(to: entry)
+    // From here on the registration is not reclaimed before the next step.
+    guard entry.isLive else { return outcome }
     let details = registration.details
     if let details, !call.wants(details) { return outcome }
     if call.isInvocation, let details, let slot = details.pointee.queue {
@@ -119,18 +163,15 @@ struct Walk {
 
   // MARK: - The hazard
 
-  /// Sets the hazard of a delegate, in the place of the last one.
-  ///
-  /// - Returns: whether the delegate is live. If so, its registration is not reclaimed before the
-  ///   next step.
+  /// Sets the hazard of a delegate, in the place of the last one. The caller looks at the delegate
+  /// next: if it is live, its registration is not reclaimed before the next step.
   @inline(__always)
-  private mutating func protect(_ entry: InvocationList.Entry) -> Bool {
+  private mutating func moveHazard(to entry: InvocationList.Entry) {
     frame.setHazard(entry.token)  //~ no_hazard_in_walk
     mode.fence()
     //~ no_look_after_fenced_call
     if let last, _slowPath(!last.isLive) { didReturn(last, before: entry) }
     last = entry
-    return entry.isLive  //~ no_look_after_walked_hazard
   }
 
   /// Called when a delegate that had the hazard before was removed. The hazard is that of the next

@@ -1,0 +1,105 @@
+/* At each instruction of an invocation another thread removes its delegates and replaces its list.
+ * What the library deallocates meanwhile is filled at once. An invocation that does not read the
+ * list again, once it has published it, crashes here. */
+
+#include "steps.h"
+
+#include "../Interface/threads.h"
+
+/* ---- Memory ---------------------------------------------------------------------------------- */
+
+enum { LARGEST = 4096, SIZES = LARGEST / 16, OF_EACH = 3 };
+static void *filled[SIZES * OF_EACH];
+
+/* Takes the blocks that were deallocated last, of all sizes. */
+static void fill(void) {
+  for (int i = 0; i < SIZES * OF_EACH; ++i) {
+    const size_t size = (size_t)(i / OF_EACH + 1) * 16 - 8;
+    CHECK((filled[i] = malloc(size)) != NULL);
+    memset(filled[i], 0xA5, size);
+  }
+}
+
+static void empty(void) {
+  for (int i = 0; i < SIZES * OF_EACH; ++i) {
+    free(filled[i]);
+    filled[i] = NULL;
+  }
+}
+
+/* ---- The delegates --------------------------------------------------------------------------- */
+
+enum { COUNT = 4, MORE = 70 };
+static multicast target;
+static multicast_token tokens[COUNT];
+static bool is_removed[COUNT];
+static int calls_made, step, removed_at, removals;
+
+FUNCTION(call_numbered, int *number) {
+  CHECK(!LOAD(is_removed[*number]));
+  ++calls_made;
+}
+
+FUNCTION(ignore_call, void *unused) {}
+
+/* Some are plain, and some have details, which are deallocated with them. */
+static void add_delegates(void) {
+  static int numbers[COUNT] = {0, 1, 2, 3};
+  const multicast_add_options options = ADD_OPTIONS(.events = 1);
+  for (int i = 0; i < COUNT; ++i) {
+    const multicast_delegate numbered = DELEGATE(call_numbered, &numbers[i]);
+    tokens[i] = add_with(target, numbered, i % 2 == 0 ? NULL : &options);
+    is_removed[i] = false;
+  }
+}
+
+static void remove_and_reuse(void) {
+  for (int i = 0; i < COUNT; ++i) {
+    const multicast_status status = multicast_token_remove_within(tokens[i], 0);
+    if (status != MULTICAST_ERROR_TIMEOUT) CHECK_OK(status);
+    if (status == MULTICAST_OK) STORE(is_removed[i], true);
+    removals += status == MULTICAST_OK;
+  }
+  for (int i = 0; i < MORE; ++i) add(target, DELEGATE(ignore_call, NULL));
+  fill();
+}
+
+/* ---- The tests ------------------------------------------------------------------------------- */
+
+static due at_one_step(void) {
+  if (step > removed_at) return NO_MORE;
+  return step++ == removed_at ? NOW : NOT_YET;
+}
+
+static void invoke_target(void) {
+  CHECK_OK(multicast_thread_prepare());
+  begin_steps();
+  CHECK(multicast_invoke(target, 0, NULL, 0) >= 0);
+}
+
+static void at_each_step(void (*prepare)(multicast)) {
+  int times = 1;
+  calls_made = removals = 0;
+  for (removed_at = 0; times == 1; ++removed_at) {
+    target = multicast_create();
+    if (prepare != NULL) prepare(target);
+    add_delegates();
+    step = 0;
+    times = answer_at_steps(invoke_target, at_one_step, remove_and_reuse);
+    empty();
+    CHECK_OK(multicast_destroy(target));
+  }
+  printf("%d instructions, %d calls, %d removals\n", removed_at, calls_made, removals);
+  CHECK(removed_at > 200 && calls_made > 0 && removals > 0);
+}
+
+/* Removals in quick succession make it fenced: invocations make the fences. */
+static void let_it_be_fenced(multicast m) {
+  let_two_threads_invoke(m);
+  for (int i = 0; i < 1000; ++i)
+    CHECK_OK(multicast_token_remove(add(m, DELEGATE(ignore_call, NULL))));
+}
+
+TEST(removal_at_each_instruction_of_the_first_invocation) { at_each_step(NULL); }
+TEST(removal_at_each_instruction_of_one_of_two_invokers) { at_each_step(let_two_threads_invoke); }
+TEST(removal_at_each_instruction_of_a_fenced_invocation) { at_each_step(let_it_be_fenced); }
