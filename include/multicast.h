@@ -144,12 +144,14 @@ extern "C" {
  * Stack        16 KB are enough for every function. Each level of nesting takes up to 750 bytes, of
  *              an invocation with options up to 1,300, plus what the delegates take.
  *
- * Real time    Each function says whether a thread with deadlines may call it. "yes": it takes no
- *              lock and no memory, makes no system call, and does not wait. "prepared": the same
- *              once the thread has called multicast_thread_prepare() and, before its deadlines
- *              begin, invoked the multicast or run the queue once; the delegates have to be so,
- *              too. A queue has a lock of its own for a moment: a thread that finds it taken spins,
- *              and sleeps if that takes long.
+ * Real time    A function that a thread with deadlines may call says so. "yes": it takes no lock
+ *              and no memory, makes no system call, and does not wait. "prepared": the same once
+ *              the thread has called multicast_thread_prepare() and, before its deadlines begin,
+ *              invoked the multicast or run the queue once; the delegates have to be so, too. A
+ *              queue has a lock of its own for a moment: a thread that finds it taken spins, and
+ *              sleeps if that takes long. Every other function takes a lock, and may take memory or
+ *              make a system call. Those that remove, end, stop or destroy something wait for
+ *              running calls, too.
  *
  * Not supported, because C offers no way to do it safely:
  *
@@ -241,7 +243,6 @@ typedef struct multicast_add_options multicast_add_options;  // how a delegate i
 ///
 /// Ownership: the caller owns it until multicast_destroy().
 /// Cost:      O(1); memory is taken for many at a time.
-/// Real time: no: takes a lock, and memory now and then.
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD multicast multicast_create(void);
 
@@ -265,7 +266,6 @@ MULTICAST_API MULTICAST_NODISCARD multicast multicast_create(void);
 /// Threads:   calls the delegate if the multicast replays; see multicast_create_options.
 /// Cost:      O(1) amortised; options take an allocation, the delegates one now and then.
 ///            O(delegates) if some have a lower priority, or if MULTICAST_UNIQUE searches them.
-/// Real time: no: takes a lock, and memory now and then.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_add(multicast target, multicast_delegate delegate,
                                              const multicast_add_options *options,
@@ -322,7 +322,6 @@ MULTICAST_API int64_t multicast_invoke(multicast target, uint32_t event, const v
 ///            barrier if another thread has invoked the multicast. Removals that follow each other
 ///            closely make no barrier: invocations of this multicast take a few nanoseconds more
 ///            for each delegate then.
-/// Real time: no: waits for running calls.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_remove(multicast target, multicast_delegate delegate);
 
@@ -339,7 +338,6 @@ MULTICAST_API multicast_status multicast_remove(multicast target, multicast_dele
 ///            MULTICAST_OK.
 /// Reentry:   inside a call of one of its delegates: MULTICAST_PENDING.
 /// Cost:      O(delegates), and one memory barrier if another thread has invoked it.
-/// Real time: no: waits for running calls.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_destroy(multicast target);
 
@@ -355,7 +353,6 @@ MULTICAST_API multicast_status multicast_destroy(multicast target);
 /// Threads:   waits for running calls of them on other threads.
 /// Reentry:   inside a call of one: MULTICAST_PENDING.
 /// Cost:      O(delegates), and one memory barrier if another thread has invoked the multicast.
-/// Real time: no: waits for running calls.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_remove_every(multicast target,
                                                       multicast_delegate delegate);
@@ -384,7 +381,6 @@ MULTICAST_API multicast_status multicast_remove_every(multicast target,
 /// Ownership: as multicast_add(). A failure releases each of the contexts once; if `count` is above
 ///            2^26 it releases none.
 /// Cost:      that of `count` adds under one lock.
-/// Real time: no: takes a lock, and memory now and then.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_add_many(multicast target,
                                                   const multicast_delegate *delegates,
@@ -407,7 +403,6 @@ MULTICAST_API multicast_status multicast_add_many(multicast target,
 ///            returns. Called inside one: `release` runs when the last call has returned.
 /// Threads:   waits as multicast_remove().
 /// Cost:      O(count * delegates), and one memory barrier if another thread has invoked it.
-/// Real time: no: waits for running calls.
 /// @since 1.0
 MULTICAST_API int64_t multicast_remove_many(multicast target, const multicast_delegate *delegates,
                                             size_t count);
@@ -422,7 +417,6 @@ MULTICAST_API int64_t multicast_remove_many(multicast target, const multicast_de
 ///            when it returns. Called inside one: `release` runs when the last call has returned.
 /// Threads:   waits as multicast_remove().
 /// Cost:      O(delegates), and one memory barrier if another thread has invoked it.
-/// Real time: no: waits for running calls.
 /// @since 1.0
 MULTICAST_API int64_t multicast_remove_context(multicast target, void *context);
 
@@ -442,7 +436,6 @@ MULTICAST_API int64_t multicast_remove_context(multicast target, void *context);
 /// Threads:   waits for running calls of this registration.
 /// Reentry:   inside a call of it: MULTICAST_PENDING.
 /// Cost:      O(delegates), and one memory barrier if another thread has invoked it.
-/// Real time: no: waits for running calls.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_remove_at(multicast target, size_t index);
 
@@ -455,7 +448,6 @@ MULTICAST_API multicast_status multicast_remove_at(multicast target, size_t inde
 ///            returns. Called inside one: `release` runs when the last call has returned.
 /// Threads:   waits as multicast_remove().
 /// Cost:      O(delegates), and one memory barrier if another thread has invoked it.
-/// Real time: no: waits for running calls.
 /// @since 1.0
 MULTICAST_API int64_t multicast_remove_all(multicast target);
 
@@ -475,7 +467,6 @@ MULTICAST_API int64_t multicast_remove_all(multicast target);
 /// Threads:   waits for running calls of them on other threads.
 /// Reentry:   inside a call of one: MULTICAST_PENDING.
 /// Cost:      as multicast_remove_every().
-/// Real time: no: waits for running calls.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_remove_every_within(multicast target,
                                                        multicast_delegate delegate,
@@ -495,7 +486,6 @@ MULTICAST_API multicast_status multicast_remove_every_within(multicast target,
 /// Ownership: as multicast_remove(), by `*out`.
 /// Threads:   waits as multicast_remove().
 /// Cost:      as multicast_remove_many().
-/// Real time: no: waits for running calls.
 /// @since 1.0
 MULTICAST_API int64_t multicast_remove_many_within(multicast target,
                                                    const multicast_delegate *delegates,
@@ -514,7 +504,6 @@ MULTICAST_API int64_t multicast_remove_many_within(multicast target,
 /// Ownership: as multicast_remove(), by `*out`.
 /// Threads:   waits as multicast_remove().
 /// Cost:      as multicast_remove_context().
-/// Real time: no: waits for running calls.
 /// @since 1.0
 MULTICAST_API int64_t multicast_remove_context_within(multicast target, void *context,
                                                       uint64_t timeout_ns, multicast_status *out);
@@ -529,7 +518,6 @@ MULTICAST_API int64_t multicast_remove_context_within(multicast target, void *co
 /// Ownership: as multicast_remove(), by `*out`.
 /// Threads:   waits as multicast_remove().
 /// Cost:      as multicast_remove_all().
-/// Real time: no: waits for running calls.
 /// @since 1.0
 MULTICAST_API int64_t multicast_remove_all_within(multicast target, uint64_t timeout_ns,
                                                   multicast_status *out);
@@ -545,7 +533,6 @@ MULTICAST_API int64_t multicast_remove_all_within(multicast target, uint64_t tim
 /// Threads:   waits for running calls of its delegates on other threads.
 /// Reentry:   inside a call of one of its delegates: MULTICAST_PENDING.
 /// Cost:      as multicast_destroy().
-/// Real time: no: waits for running calls.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_destroy_within(multicast target, uint64_t timeout_ns);
 
@@ -568,7 +555,6 @@ MULTICAST_API MULTICAST_NODISCARD bool multicast_is_valid(multicast target);
 /// @return The count (>= 0); MULTICAST_ERROR_INVALID_HANDLE.
 ///
 /// Cost:      O(1).
-/// Real time: no: takes a lock.
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD int64_t multicast_count(multicast target);
 
@@ -579,7 +565,6 @@ MULTICAST_API MULTICAST_NODISCARD int64_t multicast_count(multicast target);
 /// @return true if there is one; false if there is none or the handle is not valid.
 ///
 /// Cost:      that of multicast_remove() to find it.
-/// Real time: no: takes a lock.
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD bool multicast_contains(multicast target,
                                                           multicast_delegate delegate);
@@ -633,7 +618,6 @@ static inline bool multicast_has_listeners(const uint32_t *flag) {
 ///
 /// Ownership: the copies belong to the caller; the owners of the contexts do not change.
 /// Cost:      O(delegates).
-/// Real time: no: takes a lock.
 /// @since 1.0
 MULTICAST_API int64_t multicast_list(multicast target, multicast_delegate *out, size_t capacity);
 
@@ -647,7 +631,6 @@ MULTICAST_API int64_t multicast_list(multicast target, multicast_delegate *out, 
 /// Ownership: `release` runs for each of them.
 /// Threads:   `lock`, `unlock` and `release` run on the calling thread.
 /// Cost:      as multicast_invoke().
-/// Real time: no: takes a lock.
 /// @since 1.0
 MULTICAST_API int64_t multicast_prune(multicast target);
 
@@ -720,7 +703,6 @@ MULTICAST_API int64_t multicast_visit(multicast target, multicast_visitor visito
 ///
 /// Threads:   both run on the calling thread. If it ends inside one of them, nothing is undone.
 /// Cost:      as multicast_visit(), and one allocation.
-/// Real time: no: takes a lock, and memory now and then.
 /// @since 1.1
 MULTICAST_API int64_t multicast_visit_undo(multicast target, multicast_visitor visitor,
                                            multicast_visitor undo, void *context);
@@ -750,7 +732,6 @@ MULTICAST_API MULTICAST_NODISCARD bool multicast_token_is_valid(multicast_token 
 /// Threads:   waits for running calls of it on other threads.
 /// Reentry:   inside a call of it: MULTICAST_PENDING.
 /// Cost:      O(1) amortised, and one memory barrier if another thread has invoked the multicast.
-/// Real time: no: waits for running calls.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_token_remove(multicast_token token);
 
@@ -767,7 +748,6 @@ MULTICAST_API multicast_status multicast_token_remove(multicast_token token);
 /// Ownership: gives the context back, by MULTICAST_OK or by `release`.
 /// Threads:   never waits for a delegate.
 /// Cost:      as multicast_token_remove(), without the wait.
-/// Real time: no: a memory barrier of the kernel, and a lock.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_token_remove_nowait(multicast_token token);
 
@@ -782,7 +762,6 @@ MULTICAST_API multicast_status multicast_token_remove_nowait(multicast_token tok
 /// Threads:   waits for running calls of it on other threads.
 /// Reentry:   inside a call of it: MULTICAST_PENDING.
 /// Cost:      as multicast_token_remove().
-/// Real time: no: waits for running calls.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_token_remove_within(multicast_token token,
                                                              uint64_t timeout_ns);
@@ -799,7 +778,6 @@ MULTICAST_API multicast_status multicast_token_remove_within(multicast_token tok
 ///            thread, or on another thread that has synchronized with it. Other invocations may
 ///            still call it for a short time.
 /// Cost:      O(1).
-/// Real time: no: takes a lock.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_token_pause(multicast_token token);
 
@@ -812,7 +790,6 @@ MULTICAST_API multicast_status multicast_token_pause(multicast_token token);
 /// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE.
 ///
 /// Cost:      O(1).
-/// Real time: no: takes a lock.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_token_resume(multicast_token token);
 
@@ -850,7 +827,6 @@ MULTICAST_API MULTICAST_NODISCARD multicast_token multicast_token_current(void);
 /// Threads:   the delegate runs on the calling thread; may wait for room in its queue, as
 ///            multicast_invoke().
 /// Cost:      O(1), one short lock.
-/// Real time: no: takes a lock.
 /// @since 1.1
 MULTICAST_API int64_t multicast_token_invoke(multicast_token token, uint32_t event,
                                              const void *payload, size_t size);
@@ -866,7 +842,6 @@ MULTICAST_API int64_t multicast_token_invoke(multicast_token token, uint32_t eve
 ///
 /// Threads:   the visitor runs on the calling thread, also if the delegate has a queue.
 /// Cost:      O(1), one short lock.
-/// Real time: no: takes a lock.
 /// @since 1.1
 MULTICAST_API int64_t multicast_token_visit(multicast_token token, multicast_visitor visitor,
                                             void *context);
@@ -1073,7 +1048,6 @@ static inline multicast_registration multicast_registration_default(void) {
 ///         a wrong `struct_size`; nothing written.
 ///
 /// Cost:      O(1).
-/// Real time: no: takes a lock.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_token_get_registration(multicast_token token,
                                                    multicast_registration *out);
@@ -1088,7 +1062,6 @@ MULTICAST_API multicast_status multicast_token_get_registration(multicast_token 
 ///
 /// Threads:   called on the thread that enumerates.
 /// Cost:      the enumeration waits for it.
-/// Real time: no: takes a lock.
 /// @since 1.1
 typedef bool (*multicast_enumerator)(void *context, const multicast_registration *registration);
 
@@ -1110,7 +1083,6 @@ typedef bool (*multicast_enumerator)(void *context, const multicast_registration
 /// Threads:   the enumerator runs on the calling thread.
 /// Reentry:   inside it multicast_token_current() is the registration that is passed.
 /// Cost:      O(delegates), a short lock for each.
-/// Real time: no: takes a lock.
 /// @since 1.1
 MULTICAST_API int64_t multicast_enumerate(multicast target, multicast_enumerator enumerator,
                                           void *context);
@@ -1126,7 +1098,6 @@ MULTICAST_API int64_t multicast_enumerate(multicast target, multicast_enumerator
 ///
 /// Ownership: the caller owns it until multicast_lifetime_end().
 /// Cost:      O(1); memory is taken for many at a time.
-/// Real time: no: takes a lock, and memory now and then.
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD multicast_lifetime multicast_lifetime_create(void);
 
@@ -1151,7 +1122,6 @@ MULTICAST_API MULTICAST_NODISCARD multicast_lifetime multicast_lifetime_create(v
 ///            if a registration of this lifetime was removed by the same operation.
 /// Cost:      O(registrations under it), and one memory barrier in all if another thread has
 ///            invoked one of the multicasts.
-/// Real time: no: waits for running calls.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_lifetime_end(multicast_lifetime lifetime);
 
@@ -1166,7 +1136,6 @@ MULTICAST_API multicast_status multicast_lifetime_end(multicast_lifetime lifetim
 /// Threads:   waits for running calls of its delegates on other threads.
 /// Reentry:   as multicast_lifetime_end().
 /// Cost:      as multicast_lifetime_end().
-/// Real time: no: waits for running calls.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_lifetime_end_within(multicast_lifetime lifetime,
                                                              uint64_t timeout_ns);
@@ -1187,7 +1156,6 @@ MULTICAST_API MULTICAST_NODISCARD bool multicast_lifetime_is_valid(multicast_lif
 /// @return The count (>= 0); MULTICAST_ERROR_INVALID_HANDLE.
 ///
 /// Cost:      O(1).
-/// Real time: no: takes a lock.
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD int64_t multicast_lifetime_count(multicast_lifetime lifetime);
 
@@ -1215,7 +1183,6 @@ MULTICAST_API MULTICAST_NODISCARD int64_t multicast_lifetime_count(multicast_lif
 /// Threads:   any. Waits as a removal does: hold no lock that the calls take.
 /// Reentry:   inside a call of it, MULTICAST_PENDING at once.
 /// Cost:      O(threads). Of a lifetime, also what multicast_lifetime_end() has left to do.
-/// Real time: no: waits for running calls.
 /// @since 1.1
 MULTICAST_API multicast_status multicast_ended_within(uint64_t handle, uint64_t timeout_ns);
 
@@ -1329,7 +1296,6 @@ static inline multicast_queue_options multicast_queue_options_default(void) {
 ///            O(capacity) with `payload_size`. To queue a call takes the queue's lock and, if the
 ///            payload has more than 32 bytes and `payload_size` does not hold it, one allocation,
 ///            which all queued calls of the invocation share.
-/// Real time: no: takes a lock, and memory now and then.
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD multicast_queue
 multicast_queue_create(const multicast_queue_options *options);
@@ -1351,7 +1317,6 @@ multicast_queue_create(const multicast_queue_options *options);
 /// Threads:   waits for the call that another thread runs, and for a `wake` on another thread.
 /// Reentry:   inside a call of one of its delegates, or inside its `wake`: MULTICAST_PENDING.
 /// Cost:      O(registrations and queued calls).
-/// Real time: no: waits for running calls.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_queue_destroy(multicast_queue queue);
 
@@ -1368,7 +1333,6 @@ MULTICAST_API multicast_status multicast_queue_destroy(multicast_queue queue);
 /// Threads:   as multicast_queue_destroy().
 /// Reentry:   as multicast_queue_destroy().
 /// Cost:      as multicast_queue_destroy().
-/// Real time: no: waits for running calls.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_queue_destroy_within(multicast_queue queue,
                                                               uint64_t timeout_ns);
@@ -1415,7 +1379,6 @@ MULTICAST_API int64_t multicast_queue_run(multicast_queue queue, size_t max);
 ///
 /// Ownership: frees the payloads.
 /// Cost:      O(calls dropped).
-/// Real time: no: takes a lock.
 /// @since 1.0
 MULTICAST_API int64_t multicast_queue_clear(multicast_queue queue);
 
@@ -1429,7 +1392,6 @@ MULTICAST_API int64_t multicast_queue_clear(multicast_queue queue);
 /// Threads:   several may wait: all are woken. Another thread may run the calls first.
 /// Reentry:   a delegate that waits here delays the other calls of the queue that runs it.
 /// Cost:      O(1); no polling.
-/// Real time: no: waits for a call.
 /// @since 1.0
 MULTICAST_API int64_t multicast_queue_wait(multicast_queue queue, uint64_t timeout_ns);
 
@@ -1448,7 +1410,6 @@ MULTICAST_API int64_t multicast_queue_wait(multicast_queue queue, uint64_t timeo
 /// Ownership: the queue's. Only watch it: do not read, write or close it. Stop watching it before
 ///            multicast_queue_destroy(), which closes it.
 /// Cost:      O(1); a system call the first time.
-/// Real time: no: takes a lock.
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD int multicast_queue_fd(multicast_queue queue);
 
@@ -1466,7 +1427,6 @@ MULTICAST_API MULTICAST_NODISCARD int multicast_queue_fd(multicast_queue queue);
 ///
 /// Ownership: the thread is the queue's, until multicast_queue_stop() or multicast_queue_destroy().
 /// Cost:      that of creating a thread.
-/// Real time: no: takes a lock.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_queue_start(multicast_queue queue);
 
@@ -1483,7 +1443,6 @@ MULTICAST_API multicast_status multicast_queue_start(multicast_queue queue);
 /// Threads:   waits for the call that the queue's thread runs.
 /// Reentry:   inside a call that the queue's thread runs: MULTICAST_PENDING.
 /// Cost:      O(1).
-/// Real time: no: waits for running calls.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_queue_stop(multicast_queue queue);
 
@@ -1546,7 +1505,6 @@ static inline multicast_queue_stats multicast_queue_stats_default(void) {
 ///         a wrong `struct_size`; nothing written.
 ///
 /// Cost:      O(1).
-/// Real time: no: takes a lock.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_queue_get_stats(multicast_queue queue,
                                                          multicast_queue_stats *out);
@@ -1691,7 +1649,6 @@ static inline multicast_outcome multicast_outcome_default(void) {
 /// Reentry:   inside a call that a queue executes, a call of the same queue is `unfinished`.
 /// Cost:      as multicast_invoke(). One small allocation for a payload that is handed over or
 ///            copied by `copy`; with MULTICAST_WAIT, one for each row of calls for the same queue.
-/// Real time: no: payloads take memory, and MULTICAST_WAIT waits.
 /// @since 1.1
 MULTICAST_API int64_t multicast_invoke_with(multicast target, const multicast_invocation *how,
                                             multicast_outcome *out);
@@ -1830,7 +1787,6 @@ static inline multicast_create_options multicast_create_options_default(void) {
 /// Cost:      O(1); memory is taken for many at a time. Multicasts without policies do not become
 ///            slower. An invocation takes a few nanoseconds more; with `replay` a lock, and an
 ///            allocation or two. With `replay` an add takes an allocation and O(replay).
-/// Real time: no: takes a lock, and memory now and then.
 /// @since 1.1
 MULTICAST_API MULTICAST_NODISCARD multicast
 multicast_create_with(const multicast_create_options *options);
@@ -1891,7 +1847,6 @@ static inline multicast_broadcaster_options multicast_broadcaster_options_defaul
 ///
 /// Ownership: the caller owns it until multicast_broadcaster_destroy().
 /// Cost:      O(1).
-/// Real time: no: takes a lock, and memory now and then.
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD multicast_broadcaster
 multicast_broadcaster_create(const multicast_broadcaster_options *options);
@@ -1909,7 +1864,6 @@ multicast_broadcaster_create(const multicast_broadcaster_options *options);
 /// Threads:   waits for running calls of its observers on other threads.
 /// Reentry:   inside a call of one of its observers: MULTICAST_PENDING.
 /// Cost:      O(names and observers).
-/// Real time: no: waits for running calls.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_broadcaster_destroy(multicast_broadcaster broadcaster);
 
@@ -1926,7 +1880,6 @@ MULTICAST_API multicast_status multicast_broadcaster_destroy(multicast_broadcast
 ///            names on other threads, which are short, without a limit.
 /// Reentry:   as multicast_broadcaster_destroy().
 /// Cost:      as multicast_broadcaster_destroy().
-/// Real time: no: waits for running calls.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_broadcaster_destroy_within(
     multicast_broadcaster broadcaster, uint64_t timeout_ns);
@@ -1949,7 +1902,6 @@ MULTICAST_API MULTICAST_NODISCARD bool multicast_broadcaster_is_valid(
 ///
 /// Ownership: the library's.
 /// Cost:      O(1).
-/// Real time: no: takes a lock, and memory now and then.
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD multicast_broadcaster multicast_broadcaster_default(void);
 
@@ -1970,7 +1922,6 @@ MULTICAST_API MULTICAST_NODISCARD multicast_broadcaster multicast_broadcaster_de
 /// Ownership: as multicast_add(): with `release` the library owns the context from this call on,
 ///            also if the call fails.
 /// Cost:      that of looking up the name and of multicast_add(); a new name takes a lock.
-/// Real time: no: takes a lock, and memory now and then.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_broadcaster_register(multicast_broadcaster broadcaster,
                                                               const char *name,
@@ -1990,7 +1941,6 @@ MULTICAST_API multicast_status multicast_broadcaster_register(multicast_broadcas
 ///
 /// Ownership: as multicast_add_many().
 /// Cost:      that of looking up the name and of multicast_add_many(); a new name takes a lock.
-/// Real time: no: takes a lock, and memory now and then.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_broadcaster_register_many(
     multicast_broadcaster broadcaster, const char *name, const multicast_delegate *observers,
@@ -2008,7 +1958,6 @@ MULTICAST_API multicast_status multicast_broadcaster_register_many(
 /// Threads:   waits for running calls of it on other threads.
 /// Reentry:   inside a call of it: MULTICAST_PENDING.
 /// Cost:      that of looking up the name and of multicast_remove().
-/// Real time: no: waits for running calls.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_broadcaster_unregister(multicast_broadcaster broadcaster,
                                                                 const char *name,
@@ -2025,7 +1974,6 @@ MULTICAST_API multicast_status multicast_broadcaster_unregister(multicast_broadc
 /// Ownership: as multicast_remove_all().
 /// Threads:   waits as multicast_remove().
 /// Cost:      that of looking up the name and of multicast_remove_all().
-/// Real time: no: waits for running calls.
 /// @since 1.0
 MULTICAST_API int64_t multicast_broadcaster_unregister_all(multicast_broadcaster broadcaster,
                                                            const char *name);
@@ -2043,7 +1991,6 @@ MULTICAST_API int64_t multicast_broadcaster_unregister_all(multicast_broadcaster
 /// Ownership: as multicast_remove_context().
 /// Threads:   waits as multicast_remove().
 /// Cost:      that of looking up the name and of multicast_remove_context().
-/// Real time: no: waits for running calls.
 /// @since 1.0
 MULTICAST_API int64_t multicast_broadcaster_unregister_context(multicast_broadcaster broadcaster,
                                                                const char *name,
@@ -2086,7 +2033,6 @@ MULTICAST_API int64_t multicast_broadcaster_notify(multicast_broadcaster broadca
 ///            transport publishes it before.
 /// Threads:   as multicast_invoke_with().
 /// Cost:      as multicast_broadcaster_notify() and multicast_invoke_with().
-/// Real time: no: payloads take memory, and MULTICAST_WAIT waits.
 /// @since 1.1
 MULTICAST_API int64_t multicast_broadcaster_notify_with(multicast_broadcaster broadcaster,
                                                         const char *name,
@@ -2106,7 +2052,6 @@ MULTICAST_API int64_t multicast_broadcaster_notify_with(multicast_broadcaster br
 ///            stale handle until the next registration under the name. That registration makes a
 ///            new multicast, even if the registration itself fails for lack of memory.
 /// Cost:      O(length of the name), however many names there are; only a new name takes a lock.
-/// Real time: no: takes a lock, and memory now and then.
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD multicast multicast_broadcaster_multicast(
     multicast_broadcaster broadcaster, const char *name);
@@ -2210,7 +2155,6 @@ static inline multicast_transport multicast_transport_default(void) {
 /// Cost:      O(names), with some 250 bytes for each name from the first transport on, and one
 ///            memory barrier for a removal of an observer; notifications without a transport cost
 ///            what they did. To detach: one memory barrier.
-/// Real time: no: takes a lock, and memory now and then.
 /// @since 1.1
 MULTICAST_API multicast_status multicast_broadcaster_attach(multicast_broadcaster broadcaster,
                                                             const multicast_transport *transport);
@@ -2246,7 +2190,6 @@ MULTICAST_API int64_t multicast_broadcaster_deliver(multicast_broadcaster broadc
 ///
 /// Threads:   called on the calling thread.
 /// Cost:      as many calls as there are lines.
-/// Real time: no: takes locks, and the writer takes its time.
 /// @since 1.1
 typedef bool (*multicast_writer)(void *context, const char *text, size_t size);
 
@@ -2281,7 +2224,6 @@ typedef bool (*multicast_writer)(void *context, const char *text, size_t size);
 ///            that is added or removed meanwhile may be left out.
 /// Cost:      O(what there is); a short lock for each thing, none while the writer runs. No
 ///            allocation, and about 2 KB of stack. O(names) for each multicast without a label.
-/// Real time: no: takes locks, and the writer takes its time.
 /// @since 1.1
 MULTICAST_API multicast_status multicast_dump(multicast_writer writer, void *context);
 
@@ -2295,7 +2237,6 @@ MULTICAST_API multicast_status multicast_dump(multicast_writer writer, void *con
 ///
 /// Threads:   as multicast_dump().
 /// Cost:      as multicast_dump(): O(delegates + threads).
-/// Real time: no: takes locks, and the writer takes its time.
 /// @since 1.1
 MULTICAST_API multicast_status multicast_describe(multicast target, multicast_writer writer,
                                                   void *context);
@@ -2393,7 +2334,6 @@ static inline multicast_watch multicast_watch_default(void) {
 ///            own are as fast as one; more are searched in lists. A call of `listener_warning`
 ///            costs O(delegates), and adds to other multicasts may wait for it; other adds cost
 ///            what they did, except for one in so many.
-/// Real time: no: takes a lock, and memory now and then.
 /// @since 1.1
 MULTICAST_API multicast_status multicast_set_watch(multicast target, const multicast_watch *watch);
 
@@ -2444,7 +2384,6 @@ static inline multicast_token_stats multicast_token_stats_default(void) {
 ///         a wrong `struct_size`; nothing written.
 ///
 /// Cost:      O(1).
-/// Real time: no: takes a lock.
 /// @since 1.1
 MULTICAST_API multicast_status multicast_token_get_stats(multicast_token token,
                                                           multicast_token_stats *out);
@@ -2557,7 +2496,6 @@ static inline multicast_allocator multicast_allocator_default(void) {
 ///
 /// Ownership: `context` must stay valid for the rest of the process.
 /// Cost:      O(1).
-/// Real time: no: takes a lock.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_set_allocator(const multicast_allocator *allocator);
 
@@ -2571,7 +2509,6 @@ MULTICAST_API multicast_status multicast_set_allocator(const multicast_allocator
 /// Threads:   prepares the calling thread, until that ends.
 /// Reentry:   nothing is left to do inside a delegate.
 /// Cost:      O(1); a lock and a system call; memory for several threads at once.
-/// Real time: no: what it does is not done later.
 /// @since 1.1
 MULTICAST_API multicast_status multicast_thread_prepare(void);
 
@@ -2590,7 +2527,6 @@ MULTICAST_API multicast_status multicast_thread_prepare(void);
 ///
 /// Cost:      O(slots that are vacant + the most threads at once), and that of malloc_trim().
 ///            Additions, removals and creations wait meanwhile; invocations do not.
-/// Real time: no: gives memory to the system.
 /// @since 1.1
 MULTICAST_API int64_t multicast_trim(void);
 

@@ -39,7 +39,7 @@ def row(known, function):
 def main():
     known = header.read()
     functions = [one for one in known.exported() if one.name == GIVES_BACK_MEMORY or
-                 one.comment.labels["Real time"].startswith(("yes", "prepared"))]
+                 one.comment.labels.get("Real time", "").startswith(("yes", "prepared"))]
     Path(sys.argv[1]).write_text("".join(row(known, one) + "\n" for one in functions))
 
 
