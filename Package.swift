@@ -68,7 +68,7 @@ let package = Package(
       exclude: ["README.md"]),
     .testTarget(
       name: "MulticastSwiftTests", dependencies: ["MulticastSwift", "CMulticast"],
-      path: "Tests/Swift/MulticastSwiftTests",
+      path: "Tests/Languages/Swift/MulticastSwiftTests",
       swiftSettings: [.treatAllWarnings(as: .error)]),
   ]
 )

@@ -1,0 +1,96 @@
+# For the scripts that check packages: what they all need. To be sourced.
+# shellcheck shell=bash disable=SC2034  # for those that source it
+
+# What the environment says of other builds is not for these.
+unset CFLAGS CXXFLAGS CPPFLAGS LDFLAGS CPATH LIBRARY_PATH DESTDIR MAKEFLAGS MAKELEVEL NINJA_STATUS \
+  CMAKE_GENERATOR CMAKE_BUILD_TYPE CMAKE_PREFIX_PATH CMAKE_TOOLCHAIN_FILE CMAKE_INSTALL_PREFIX \
+  PKG_CONFIG_PATH PKG_CONFIG_LIBDIR PKG_CONFIG_SYSROOT_DIR
+export LC_ALL=C
+
+cmake=${CMAKE:-cmake}
+swiftc=${SWIFTC:-swiftc}
+swiftc_for_the_library=OFF # in the archive of a release
+[[ $swiftc = OFF ]] || swiftc_for_the_library=$(command -v "$swiftc")
+export CC=${CC:-cc} CXX=${CXX:-c++}
+checkout=$(cd -P -- "$(dirname -- "${BASH_SOURCE[0]}")/../../../.." && pwd -P)
+version=$("$checkout/cmake/version")
+
+# The library is compiled once by each command, where the environment has a folder for that.
+if [[ -n ${MULTICAST_SWIFTC_CACHE-} ]]; then
+  export MULTICAST_SWIFTC_CACHE MULTICAST_SWIFTC_REAL=$swiftc_for_the_library
+  swiftc_for_the_library=$checkout/Tests/Languages/Interop/cmake/swiftc
+fi
+
+# shellcheck source-path=SCRIPTDIR source=../../../packages.bash
+. "$checkout/Tests/packages.bash"
+
+# A directory of the script's own, gone when it ends.
+work=$(mktemp -d "${TMPDIR:-/tmp}/multicast-packages.XXXXXX")
+mkdir -- "$work/tmp"
+export TMPDIR=$work/tmp # swiftc and lintian leave files there
+cleanup() { rm -rf -- "$work"; }
+trap cleanup EXIT
+trap 'exit 129' HUP
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+step() { printf '== %s\n' "$*"; }
+
+fail() {
+  printf 'FAILED: %s\n' "$*" >&2
+  exit 1
+}
+
+skip() {
+  printf 'skipped: %s\n' "$*"
+  exit 77
+}
+
+have() { command -v "$1" >/dev/null 2>&1; }
+
+# Runs a command, and shows what it prints only if it fails.
+quietly() {
+  if ! "$@" >"$work/log" 2>&1; then
+    cat -- "$work/log" >&2
+    fail "$*"
+  fi
+}
+
+# Runs a command that has to fail; what it prints is in $output.
+refused() {
+  if output=$("$@" 2>&1); then
+    printf '%s\n' "$output" >&2
+    fail "was to be refused, but was not: $*"
+  fi
+}
+
+# says TEXT ...: each of them is in $output, wherever its lines are broken.
+says() {
+  local text flat
+  flat=$(tr -s '[:space:]' ' ' <<<"$output")
+  for text in "$@"; do
+    [[ $flat == *"$text"* ]] || fail "was to say: $text
+and says:
+$output"
+  done
+}
+
+# prints EXPECTED PROGRAM [ARGUMENT ...]
+prints() {
+  local expected=$1 output
+  shift
+  output=$("$@") || fail "$*: exit code $?; it printed: $output"
+  printf '%s: %s\n' "${1##*/}" "${output//$'\n'/ | }"
+  [[ $output == "$expected" ]] || fail "$*: was to print: $expected"
+}
+
+# Whether a program loads libmulticast.so.1 when it starts.
+is_shared() { readelf -d -- "$1" | grep -q 'NEEDED.*\[libmulticast\.so\.1\]'; }
+
+# links_as shared|static PROGRAM
+links_as() {
+  case $1 in
+    shared) is_shared "$2" || fail "$2 does not need libmulticast.so.1" ;;
+    static) ! is_shared "$2" || fail "$2 needs libmulticast.so.1, and was to be static" ;;
+  esac
+}

@@ -1,0 +1,21 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+/// Programs in the way of the older classes, in the language mode of their time.
+private let demos = ["CallNode", "DispatchSystem", "Emergencies", "SecurityCenter", "UpdateTitle"]
+
+let package = Package(
+  name: "multicast-swift-demos",
+  traits: [.trait(name: "WeakBoxes")],
+  dependencies: [
+    .package(
+      name: "multicast", path: "../../../..",
+      traits: [.trait(name: "WeakBoxes", condition: .when(traits: ["WeakBoxes"]))])
+  ],
+  targets: demos.map {
+    .executableTarget(
+      name: $0 + "Demo",
+      dependencies: [.product(name: "MulticastSwift", package: "multicast")], path: $0,
+      exclude: ["expected.txt"], swiftSettings: [.swiftLanguageMode(.v5)])
+  }
+)

@@ -1,0 +1,235 @@
+/* What libmulticast-local alone asks for. The tests of all transports are in
+ * Tests/Processes/Transports/Faults. */
+
+#include "../strangers.h"
+#include "requests.h"
+
+#include "../../Transports/Faults/faults.h"
+
+#include <limits.h>
+
+transport_options all_options(peer *p, const broker *b) {
+  transport_options options = peer_options(p, b->port);
+  options.name = "name";
+  /* It does not join: what its thread asks for depends on when it is released. */
+  options.directory = "/missing/folder";
+  return options;
+}
+
+static bool retains_all(void *context, const char *name, uint32_t event) { return true; }
+
+transport_options asking_options(peer *p, int port) {
+  transport_options options = peer_reliable_options(p, port);
+  options.retains = retains_all;
+  return options;
+}
+
+const int least_requests = 9;
+
+/* ---- Publishing ------------------------------------------------------------------------------ */
+
+TEST(value_without_memory_is_refused_and_counted) {
+  peer p;
+  requests_are_of_the_test();
+  belongings before = look();
+  transport_options options = peer_options(&p, free_port());
+  options.retains = retains_all;
+  CHECK_OK(transport_connect(&options, &p.transport));
+  /* The value, the table of names, the name, and what goes with it. */
+  for (int which = 0; which < 4; ++which) {
+    refuse_request(which == 0 ? MALLOC : CALLOC, which >= 2, OF_THE_TEST);
+    CHECK_ERROR(peer_publish(&p, "n", 1, "x", 1), OUT_OF_MEMORY);
+    CHECK(refusal_was_made());
+  }
+  CHECK_OK(peer_publish(&p, "n", 1, "x", 1));
+  CHECK_EQ(peer_stats(&p).refused, 4);
+  CHECK_EQ(peer_stats(&p).published, 1);
+  end_transport(&p, before);
+}
+
+/* Keeps how many have come, and the last one. */
+typedef struct last {
+  int calls;
+  uint32_t event;
+  bool has_payload;
+} last;
+
+FUNCTION(keep_last, last *l) {
+  *l = (last){l->calls + 1, event, payload != NULL || size > 0};
+}
+
+TEST_OF_BROKER(kept_value_without_memory_for_its_copy_is_left_out, NULL) {
+  SCOPED peer p;
+  last l = {0, 0, true};
+  requests_are_of_the_test();
+  peer_connect_with(&p, b->port, &OPTIONS(.retains = retains_all));
+  CHECK_OK(peer_publish(&p, "n", 1, "x", 1));
+  CHECK_OK(peer_publish(&p, "n", 2, NULL, 0));
+  refuse_request(MALLOC, 0, OF_THE_TEST);
+  peer_observe(&p, "n", DELEGATE(keep_last, &l));
+  CHECK(refusal_was_made());
+  CHECK_EQ(l.calls, 1);
+  CHECK_EQ(l.event, 2);
+  CHECK(!l.has_payload);
+}
+
+/* ---- On the thread of the transport ---------------------------------------------------------- */
+
+/* Each request in turn, of a transport that joins a group with a peer; the first tries may fail. */
+static void expect_to_go_on_without(int kind, int most) {
+  bool was_made = true;
+  int granted;
+  for (granted = 0; granted < most && was_made; ++granted) go_on(kind, granted, 1, &was_made);
+  CHECK(granted > 1 || was_made);
+}
+
+TEST(transport_goes_on_without_descriptors) {
+  expect_to_go_on_without(OPENING, 8);
+  expect_to_go_on_without(SOCKET, 4);
+  expect_to_go_on_without(ACCEPTING, 2);
+}
+TEST(transport_goes_on_without_a_folder) {
+  expect_to_go_on_without(FOLDER, 4);
+  expect_to_go_on_without(STATUS, 4);
+  expect_to_go_on_without(LOCKING, 3);
+}
+TEST(transport_goes_on_without_sockets) {
+  expect_to_go_on_without(BINDING, 1);
+  expect_to_go_on_without(LISTENING, 1);
+  expect_to_go_on_without(CONNECTING, 2);
+  expect_to_go_on_without(CREDENTIALS, 2);
+  expect_to_go_on_without(EPOLL_CHANGE, 6);
+}
+TEST(transport_goes_on_without_mappings) { expect_to_go_on_without(MAPPING, 6); }
+TEST(transport_goes_on_without_messages) {
+  expect_to_go_on_without(SENDING, 10);
+  expect_to_go_on_without(RECEIVING_MESSAGE, 10);
+  expect_to_go_on_without(EPOLL_WAITING, 4);
+}
+
+/* The second one has connected to the first one, and tries to do so again when that has gone. */
+TEST_OF_BROKER(peer_of_which_it_is_not_known_has_not_gone, NULL) {
+  SCOPED peer first, second;
+  requests_are_of_the_test();
+  peer_connect_to(&first, b);
+  peer_connect_to(&second, b);
+  EVENTUALLY(peer_stats(&second).peers == 1);
+  refuse_requests(SOCKET, 0, INT_MAX, OF_A_TRANSPORT);
+  peer_release(&first);
+  pause_ms(A_WHILE_MS);
+  CHECK_EQ(LOAD(second.gone), 0);
+  CHECK(refusal_was_made());
+  EVENTUALLY(LOAD(second.gone) == 1);
+}
+
+/* What goes with a name is made by the thread. */
+TEST_OF_BROKER(name_is_told_though_memory_is_refused, NULL) {
+  SCOPED peer here, there;
+  int calls = 0;
+  requests_are_of_the_test();
+  peer_connect_to(&here, b);
+  peer_connect_to(&there, b);
+  EVENTUALLY(peer_stats(&here).peers == 1);
+  peer_flush(&there);
+  refuse_request(CALLOC, 0, OF_A_TRANSPORT);
+  peer_observe(&there, "n", counter(&calls));
+  peer_flush(&there);
+  CHECK(refusal_was_made());
+  CHECK_OK(peer_publish(&here, "n", 1, "x", 1));
+  EVENTUALLY(LOAD(calls) == 1);
+}
+
+/* ---- Peers that say nothing ------------------------------------------------------------------ */
+
+TEST_OF_BROKER(peer_that_says_nothing_loses_its_place, NULL) {
+  SCOPED peer here, next;
+  stranger silent[3], s;
+  message m;
+  int file;
+  peer_connect_to(&here, b);
+  const uint64_t before = time_now();
+  stranger_connect(&s, b);
+  stranger_greet(&s);
+  for (int i = 0; i < 3; ++i) stranger_connect(&silent[i], b);
+  for (int i = 0; i < 3; ++i) {
+    EVENTUALLY(message_receive(silent[i].socket, &m, &file) == RECEIPT_END);
+    CHECK(time_now() - before >= (uint64_t)HELLO_MS * 1000000);
+    stranger_end(&silent[i]);
+  }
+  peer_connect_to(&next, b);
+  EVENTUALLY(peer_stats(&here).peers == 2); /* who has said hello, and says no more, too */
+  CHECK_EQ(LOAD(here.gone) + LOAD(here.expelled), 0);
+  peer_release(&next);
+  stranger_end(&s);
+}
+
+static gate greeting = GATE_INIT;
+
+static void wait_in_joined(void *context, multicast_local_state state, int32_t pid,
+                           const char *text) {
+  if (state == MULTICAST_LOCAL_JOINED) gate_wait(&greeting);
+}
+
+/* The names that it has to tell first decide what is for it: it does not read before. */
+TEST_OF_BROKER(publication_for_a_peer_that_cannot_tell_its_names_arrives, NULL) {
+  SCOPED peer here, late;
+  int calls = 0;
+  requests_are_of_the_test();
+  transport_options options = peer_options(&here, b->port);
+  options.changed = wait_in_joined;
+  CHECK_OK(transport_connect(&options, &here.transport));
+  peer_observe(&here, "n", counter(&calls));
+  peer_begin(&late, b->port, NULL);
+  EVENTUALLY(peer_stats(&here).joined == 1 && peer_stats(&late).joined == 1);
+  for (int i = 0; i < 20; ++i) CHECK_OK(peer_publish(&late, "n", 1, "x", 1));
+  refuse_requests(SENDING, 0, 5, OF_A_TRANSPORT);
+  gate_open(&greeting);
+  EVENTUALLY(LOAD(calls) == 20);
+  CHECK(refusal_was_made());
+  peer_release(&late);
+  peer_release(&here);
+}
+
+/* Its hello has come in time, and the transport's thread was in a function of the caller. */
+TEST_OF_BROKER(peer_that_is_heard_late_keeps_its_place, NULL) {
+  SCOPED peer here;
+  stranger first, second;
+  message m;
+  int file;
+  transport_options options = peer_options(&here, b->port);
+  options.changed = wait_in_joined;
+  CHECK_OK(transport_connect(&options, &here.transport));
+  peer_flush(&here);
+  stranger_connect(&first, b);
+  stranger_connect(&second, b);
+  stranger_greet(&second);
+  EVENTUALLY(peer_stats(&here).joined == 1);
+  stranger_greet(&first);
+  pause_ms(HELLO_MS + HELLO_MS / 4);
+  gate_open(&greeting);
+  EVENTUALLY(peer_stats(&here).joined == 2);
+  pause_ms(A_WHILE_MS);
+  CHECK_EQ(peer_stats(&here).peers, 2);
+  EVENTUALLY(message_receive(first.socket, &m, &file) != RECEIPT_END && m.kind == MESSAGE_SYNC);
+  stranger_end(&first);
+  stranger_end(&second);
+}
+
+/* As if a debugger had stopped it before. */
+TEST_OF_BROKER(peer_that_says_hello_late_is_met, NULL) {
+  SCOPED peer here, there;
+  int calls = 0;
+  requests_are_of_the_test();
+  peer_connect_to(&here, b);
+  refuse_requests(SENDING, 0, INT_MAX, OF_A_TRANSPORT);
+  peer_begin(&there, b->port, NULL);
+  pause_ms(2 * HELLO_MS + HELLO_MS / 2);
+  CHECK_EQ(peer_stats(&here).joined, 0);
+  CHECK(refusal_was_made());
+  peer_observe(&there, "n", counter(&calls));
+  EVENTUALLY(peer_stats(&here).peers == 1);
+  peer_flush(&here);
+  CHECK_OK(peer_publish(&here, "n", 1, "x", 1));
+  EVENTUALLY(LOAD(calls) == 1);
+  CHECK_EQ(LOAD(here.gone) + LOAD(here.expelled), 0);
+}

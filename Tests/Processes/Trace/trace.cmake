@@ -1,0 +1,43 @@
+# multicast-trace, and the programs that it traces: Tests/Processes/Trace/run.
+
+set(trace_dir ${CMAKE_CURRENT_SOURCE_DIR}/Processes/Trace)
+add_library(trace_stories OBJECT ${trace_dir}/stories.c)
+add_executable(trace_linked ${trace_dir}/linked.c $<TARGET_OBJECTS:trace_stories>)
+add_executable(trace_static ${trace_dir}/linked.c $<TARGET_OBJECTS:trace_stories>)
+add_executable(trace_static_rdynamic ${trace_dir}/linked.c $<TARGET_OBJECTS:trace_stories>)
+add_executable(trace_static_whole ${trace_dir}/linked.c $<TARGET_OBJECTS:trace_stories>)
+add_executable(trace_opener ${trace_dir}/opener.c)
+add_library(trace_module MODULE $<TARGET_OBJECTS:trace_stories>)
+add_library(trace_refuse MODULE ${trace_dir}/refuse.c)
+set(trace_programs trace_linked trace_static trace_static_rdynamic trace_static_whole trace_opener
+  trace_module trace_refuse)
+foreach(target trace_stories ${trace_programs})
+  set_target_properties(${target} PROPERTIES PREFIX "" C_STANDARD 11 C_EXTENSIONS ON
+    POSITION_INDEPENDENT_CODE ON LINKER_LANGUAGE C)
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/include)
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wno-unused-parameter -Werror)
+endforeach()
+foreach(target trace_linked trace_module)
+  target_link_libraries(${target} PRIVATE multicast Threads::Threads)
+endforeach()
+foreach(target trace_static trace_static_rdynamic trace_static_whole)
+  target_link_libraries(${target} PRIVATE multicast_static Threads::Threads)
+endforeach()
+target_link_options(trace_static_rdynamic PRIVATE -rdynamic)
+target_link_options(trace_static_whole PRIVATE -static)
+foreach(target trace_opener trace_refuse)
+  target_link_libraries(${target} PRIVATE ${CMAKE_DL_LIBS})
+endforeach()
+
+file(STRINGS ${trace_dir}/run tests REGEX "^test_[a-z_]+\\(\\)")
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${trace_dir}/run)
+foreach(test ${tests})
+  string(REGEX REPLACE "^test_([a-z_]+).*" "\\1" test ${test})
+  set(labels trace everyday)
+  if(test STREQUAL threads_have_no_races)
+    set(labels trace)
+  endif()
+  add_check(trace_${test} LABELS ${labels} TIMEOUT 60 PACKAGES python3
+    COMMAND ${trace_dir}/run ${test} $<TARGET_FILE:multicast-trace>
+      $<TARGET_FILE_DIR:trace_linked> $<TARGET_FILE:multicast>)
+endforeach()

@@ -1,0 +1,92 @@
+# The benchmark of a transport, to be sourced by Tests/Processes/MQTT/Benchmark/run and Tests/Processes/NATS/Benchmark/run
+# with their arguments. Before that, they set:
+#   here, sources   their folder; where the library's sources and its README.md are
+#   ours            the library
+#   bare, link      the library that it uses; how to link with it
+#   default_rounds
+#   packages        NAME=PACKAGE of what the figures depend on, for the report
+#   server          mosquitto or nats
+# shellcheck shell=bash disable=SC2154
+
+root=$(cd "$here/../../../.." && pwd)
+folder=${here#"$root/"} sources=$root/$sources
+
+usage() {
+  cat <<END_OF_USAGE
+Usage: $folder/run LIBRARY BUILD_DIR [ROUNDS] [--update-readme]
+
+Builds $ours and the benchmark in BUILD_DIR, with LIBRARY, the path of libmulticast.so, and
+runs it over a server of its own: messages of 64 bytes between two processes, there and back one by
+one, and as many as go. Each of the ROUNDS (default: $default_rounds) has a line for each library.
+Compare lines of one round: the machine is to do nothing else. The end is a table, and the plot
+BUILD_DIR/benchmark.svg.
+
+  --update-readme  write the table and the plot to ${sources#"$root/"}
+  --from-results   measure nothing: make the table and the plot of what was printed before
+
+What is missing is installed with apt-get, when run as root; otherwise this says how to install it,
+and exits with 77.
+END_OF_USAGE
+}
+readme='' again='' arguments=()
+for argument; do
+  case $argument in
+    -h | --help) usage; exit 0 ;;
+    --update-readme) readme=yes ;;
+    --from-results) again=yes ;;
+    -*) usage >&2; exit 2 ;;
+    *) arguments+=("$argument") ;;
+  esac
+done
+if [ ${#arguments[@]} -lt 2 ] || [ ${#arguments[@]} -gt 3 ]; then
+  usage >&2
+  exit 2
+fi
+library=${arguments[0]} build=${arguments[1]} rounds=${arguments[2]-$default_rounds}
+if ! [ -f "$library" ]; then
+  echo "$library: no such library; to build it: cmake --build BUILD_DIR --target multicast" >&2
+  exit 2
+fi
+library=$(realpath "$library")
+mkdir -p "$build"
+build=$(realpath "$build")
+if [ -n "$again" ] && ! [ -s "$build/results.txt" ]; then
+  echo "$build/results.txt: there are no results; leave --from-results out" >&2
+  exit 2
+fi
+
+# shellcheck source=Tests/packages.bash
+. "$root/Tests/packages.bash"
+# shellcheck source=Tests/Processes/Transports/Benchmark/servers.bash
+. "$root/Tests/Processes/Transports/Benchmark/servers.bash"
+need_packages python3-matplotlib
+# Debian's matplotlib is for Debian's Python, which may not be the first one on the PATH.
+python=python3
+"$python" -c 'import matplotlib.pyplot' 2>/dev/null || python=/usr/bin/python3
+
+# ---- Measuring -----------------------------------------------------------------------------------
+
+if [ -z "$again" ]; then
+  # It builds the library, too.
+  if ! "$here/../run" "$library" "$build" addresses_are_read_back >"$build/log" 2>&1; then
+    cat "$build/log"
+    exit 1
+  fi
+  gcc -std=gnu11 -O2 -Wall -Wextra -Werror -I"$root/include" -I"$root/Tests/Processes/Transports/Benchmark" \
+    "$root"/Tests/Processes/Transports/Benchmark/{common,measure}.c "$here/clients.c" "$build/$ours.so.1" \
+    "$library" "$link" "-Wl,-rpath,$build:$(dirname "$library")" -o "$build/benchmark"
+
+  begin_server "$server" "$build"
+  "$build/benchmark" "$port" "$rounds" | tee "$build/results.txt"
+fi
+
+# ---- Reporting -----------------------------------------------------------------------------------
+
+plot=$build/benchmark.svg options=()
+if [ -n "$readme" ]; then
+  plot=$sources/benchmark.svg
+  options=(--update-readme "$sources/README.md")
+fi
+PYTHONDONTWRITEBYTECODE=1 "$python" "$root/Tests/Processes/Transports/Benchmark/report.py" \
+  "$build/results.txt" "$plot" --ours "$ours" --bare "$bare" --packages "${packages[@]}" \
+  "${options[@]}"

@@ -1,0 +1,176 @@
+# Builds the library of a transport and its tests, and runs them. To be sourced by Tests/Processes/MQTT/run,
+# Tests/Processes/NATS/run and Tests/Processes/Local/run, which set `folder`, that of the transport, `server`, the program
+# that tests start, `clients`, options for the linker with the library that the transport has, `called`,
+# the files of the transport that tests call, too, and may set `common` and
+# `of_faults`, the files of Tests/Processes/Transports that they and those of faults have in them.
+# shellcheck shell=bash disable=SC2154
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
+# shellcheck source=Tests/packages.bash
+. "$root/Tests/packages.bash"
+
+name=${folder,,}
+[ -n "${of_faults+set}" ] || of_faults=("$root"/Tests/Processes/Transports/{Faults,Harness}/*.c)
+[ -n "${common+set}" ] || common=("$root"/Tests/Processes/Transports/{,Harness/}*.c)
+usage() {
+  cat <<END
+Usage: Tests/Processes/$folder/run LIBRARY BUILD_DIR [OPTION VALUE] [TEST ...]
+
+Compiles libmulticast-$name and its tests, those of this folder and of Tests/Processes/Transports, in
+BUILD_DIR, with LIBRARY, the path of libmulticast.so, and runs the tests whose names contain a TEST
+(default: all).${server:+ Each starts $server on a free port of the loopback device, if it needs one.}
+What is missing is installed with apt-get, when run as root; otherwise this says how to install it,
+and exits with 77.
+
+  --sanitize NAME  with this sanitizer, address or thread; LIBRARY has to be built with it, too
+  --coverage DIR   the tests count in DIR which lines of the library they reach, for gcov; what DIR
+                   has of an earlier run is not built again, and counts on
+END
+}
+
+# read_arguments ARGUMENT ...: sets `library`, `build`, `sanitizer`, `counts`, and `tests`, their
+# names.
+read_arguments() {
+  case ${1-} in -h | --help) usage; exit 0 ;; esac
+  if [ $# -lt 2 ]; then
+    usage >&2
+    exit 2
+  fi
+  if ! [ -f "$1" ]; then
+    echo "$1: no such library; to build it: cmake --build BUILD_DIR --target multicast" >&2
+    exit 2
+  fi
+  library=$(realpath "$1") build=$2
+  shift 2
+  flags=(-O2) link_time=(-flto=auto) sanitizer="" counts=""
+  if [ "${1-}" = --sanitize ]; then
+    sanitizer=${2?$1 needs a name}
+    flags=(-O1 -g "-fsanitize=$sanitizer") link_time=()
+    shift 2
+  elif [ "${1-}" = --coverage ]; then
+    counts=${2?$1 needs a folder}
+    flags=(-O0)
+    shift 2
+  fi
+  tests=("$@")
+  flags+=(-Wall -Wextra -Wpedantic -Werror -pthread -I"$root/include")
+}
+
+# What Sources/Transports/$folder and Tests/Processes/$folder make.
+build_tests() {
+  mkdir -p "$build"
+  build=$(realpath "$build")
+  if [ -n "$counts" ]; then
+    build_counting
+    return
+  fi
+  build_library
+  build_library_tests
+  rm -rf "$build/faults" # it may have objects of sources that are gone
+  build_objects "$build/faults" "$folder" "$folder"
+  build_objects "$build/faults" Transports Common
+  build_fault_tests "$build"/faults/*.o
+}
+
+build_library() {
+  gcc -std=c11 -shared -fPIC -fvisibility=hidden -Wshadow -Wconversion "${flags[@]}" \
+    "${link_time[@]}" "$root"/Sources/Transports/{"$folder",Common,Common/*}/*.c "$library" \
+    "${clients[@]}" \
+    -Wl,--version-script="$root/cmake/multicast_$name.map" -Wl,-z,nodelete -Wl,-z,defs \
+    -Wl,-soname,"libmulticast-$name.so.1" -o "$build/libmulticast-$name.so.1"
+}
+
+# The tests that have the library as programs have it.
+build_library_tests() {
+  gcc -std=gnu11 "${flags[@]}" -Wno-unused-parameter -I"$root/Tests/Processes/$folder" \
+    "$root/Tests/Processes/$folder"/*.c "${common[@]}" "$root"/Tests/Behaviour/Interface/{harness,main}.c \
+    "${called[@]/#/$root/Sources/Transports/}" \
+    "$build/libmulticast-$name.so.1" "$library" "${clients[@]}" \
+    "-Wl,-rpath,$build:$(dirname "$library")" -o "$build/${name}_tests"
+
+  # The library exports what the header declares, and nothing else.
+  diff <(sed -nE "s/^MULTICAST_API .*(multicast_${name}_[a-z_]+)\(.*/\1/p" \
+    "$root/include/multicast_$name.h" | LC_ALL=C sort) \
+    <(nm -D --defined-only "$build/libmulticast-$name.so.1" |
+      awk '$2 == "T" { sub(/@.*/, "", $3); print $3 }' | LC_ALL=C sort)
+}
+
+# build_objects DIR REPLACED SOURCES [FLAG ...]: objects of Sources/Transports/SOURCES, with their
+# requests replaced by those of Tests/Processes/REPLACED/Faults.
+build_objects() {
+  local dir=$1 replaced=$2 sources
+  mapfile -t sources < <(find "$root/Sources/Transports/$3" -name '*.c')
+  shift 3
+  mkdir -p "$dir"
+  (cd "$dir" && gcc -std=c11 -include "$root/Tests/Processes/$replaced/Faults/replace.h" "${flags[@]}" "$@" \
+    -c "${sources[@]}")
+}
+
+# build_fault_tests OBJECT ...: the tests that have the library's objects in them.
+build_fault_tests() {
+  gcc -std=gnu11 "${flags[@]}" -Wno-unused-parameter -I"$root/Tests/Processes/$folder" \
+    "$root/Tests/Processes/$folder"/{Faults/*,broker}.c "${of_faults[@]}" \
+    "$root"/Tests/Behaviour/Interface/{harness,main}.c "$@" "$library" "${clients[@]}" \
+    "-Wl,-rpath,$(dirname "$library")" -o "$build/${name}_fault_tests"
+}
+
+# All tests, with the same objects, which count in the folder `counts`. Objects that are there count
+# on. Those that all transports have are built once.
+build_counting() {
+  local of_all=$counts/Transports of_one=$counts/$folder count=(--coverage -fprofile-update=atomic)
+  mkdir -p "$counts"
+  {
+    flock 9 # for one of them
+    [ -d "$of_all" ] || build_objects "$of_all" Transports Common "${count[@]}"
+  } 9>"$counts/lock"
+  [ -d "$of_one" ] || build_objects "$of_one" "$folder" "$folder" "${count[@]}"
+  gcc "${flags[@]}" -c "$root/Tests/Proof/Coverage/end.c" -o "$build/end.o"
+  flags+=(-D_exit=end_with_counts)
+  build_fault_tests {"$of_all","$of_one"}/*.o "$build/end.o" -lgcov
+  gcc -std=gnu11 "${flags[@]}" -Wno-unused-parameter -I"$root/Tests/Processes/$folder" \
+    "$root/Tests/Processes/$folder"/*.c "${common[@]}" \
+    "$root/Tests/Processes/$folder/Faults/requests.c" "$root/Tests/Processes/Transports/Faults/requests.c" \
+    "$root"/Tests/Behaviour/Interface/{harness,main}.c {"$of_all","$of_one"}/*.o "$build/end.o" -lgcov \
+    "$library" "${clients[@]}" "-Wl,-rpath,$(dirname "$library")" -o "$build/${name}_tests"
+}
+
+# The programs that build_tests has built.
+run_tests() {
+  local program found="" status=0
+  for program in "$build/${name}_tests" "$build/${name}_fault_tests"; do
+    # Where only some of the tests are to run, a program may have none of them.
+    if [ ${#tests[@]} -gt 0 ] &&
+      ! "$program" --list | grep -F -- "$(printf '%s\n' "${tests[@]}")" >/dev/null; then
+      continue
+    fi
+    found=yes
+    "$program" "${tests[@]}" || status=1
+  done
+  if [ -z "$found" ]; then
+    echo "no test has a name with ${tests[*]}" >&2
+    exit 1
+  fi
+  [ $status -eq 0 ] || exit 1
+}
+
+# block KIND: the first one of the transport's page.
+block() {
+  awk -v kind="\`\`\`$1" '$0 == kind && !n { inside = n = 1; next } /^```$/ { inside = 0 } inside' \
+    "$root/Sources/Transports/$folder/README.md"
+}
+
+# run_page ADDRESS HERE: the program on the transport's page, compiled and run by the commands
+# there, with the address HERE in the place of that ADDRESS, prints what the page says.
+run_page() {
+  local page=$build/page
+  mkdir -p "$page"
+  block c >"$page/weather.c"
+  block text >"$page/expected"
+  block sh | sed -e "s|\$(pkg-config [^)]*)|\"\$@\"|" -e "s|$1|$2|" \
+    -e 's/sleep 1/until grep -q observing output || ! kill -0 $!; do sleep 0.1; done/' \
+    >"$page/commands"
+  (cd "$page" && bash -eu commands -std=c99 "${flags[@]}" "$build/libmulticast-$name.so.1" \
+    "$library" "-Wl,-rpath,$build:$(dirname "$library")" >output)
+  diff "$page/expected" "$page/output"
+  echo "the program on the page: as expected"
+}

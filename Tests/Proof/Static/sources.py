@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+"""Writes a compile_commands.json with each C and C++ file of the project once: with the command of
+CMake, or as plain C if CMake does not compile it."""
+
+import argparse
+import json
+import shlex
+import sys
+from pathlib import Path
+
+FOLDERS = ["Sources", "Tests", "examples-c"]
+# The files that are left out, and why.
+WITHOUT = {
+    "Sources/Python/_core.c": "needs the headers of Python",
+    "Tests/Proof/Coverage/end.c": "needs a header of gcc",
+    "Tests/Processes/Local/Benchmark/clients.c": "needs the headers of ZeroMQ",
+    "Tests/Processes/MQTT/Benchmark/clients.c": "needs the headers of libmosquitto",
+    "Tests/Processes/MQTT/Faults/faults.c": "needs the headers of libmosquitto",
+    "Tests/Processes/MQTT/Faults/requests.c": "needs the headers of libmosquitto",
+    "Sources/Transports/MQTT/mqtt.c": "needs the headers of libmosquitto",
+    "Sources/Transports/MQTT/session.c": "needs the headers of libmosquitto",
+    "Sources/Transports/NATS/nats.c": "needs the headers of libnats",
+    "Sources/Transports/NATS/session.c": "needs the headers of libnats",
+    "Tests/Processes/NATS/Benchmark/clients.c": "needs the headers of libnats",
+    "Tests/Processes/NATS/Faults/faults.c": "needs the headers of libnats",
+    "Tests/Processes/NATS/Faults/requests.c": "needs the headers of libnats",
+    "Tests/Processes/NATS/others.c": "needs the headers of libnats",
+    "Tests/Behaviour/RealTime/calls.c": "needs what calls.py makes of the header",
+    "Tests/Languages/Interop/loops/glib_loop.c": "needs the headers of GLib",
+    "Tests/Languages/Interop/loops/libev_loop.c": "needs the headers of libev",
+    "Tests/Languages/Interop/loops/libuv_loop.c": "needs the headers of libuv",
+    "Tests/Languages/Interop/loops/sd_event_loop.c": "needs the headers of systemd",
+    "Tests/Languages/Interop/java/bridge.c": "needs the headers of Java",
+    "Tests/Languages/Interop/cmake/leaks/ancient.c": "must be compiled as C90",
+}
+
+
+def known(database):
+    """Returns the entries of CMake; of a file in several programs, the first one."""
+    found = {}
+    for entry in json.loads(Path(database).read_text()):
+        if Path(entry["file"]).is_file():  # not what a build has yet to make of the header
+            found.setdefault(entry["file"], entry)
+    return found
+
+
+def plain(path, root):
+    above = [folder for folder in path.parent.parents if folder != root and root in folder.parents]
+    # The folder's own first; what transports have in common takes the header of one, and Local has
+    # not all of the options.
+    beside = sorted((folder for one in above for folder in one.iterdir() if folder.is_dir()),
+                    key=lambda folder: (folder not in path.parents, folder.name == "Local", folder))
+    folders = [root / "include", path.parent, path.parent / "include", *beside]
+    flags = ["-std=gnu99", "-Wall", "-Wextra", "-Wno-unused-parameter",
+             *(f"-I{folder}" for folder in folders)]
+    return {"directory": str(root), "file": str(path),
+            "command": shlex.join(["gcc", *flags, "-c", str(path)])}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("database", help="the compile_commands.json of CMake")
+    parser.add_argument("--root", required=True, help="the root of the project")
+    parser.add_argument("--output", required=True)
+    given = parser.parse_args()
+    root = Path(given.root)
+    entries = known(given.database)
+    for folder in FOLDERS:
+        for path in sorted((root / folder).rglob("*.c")):
+            place = str(path.relative_to(root))
+            if place in WITHOUT and str(path) not in entries:
+                print(f"Left out: {place}: {WITHOUT[place]}", file=sys.stderr)
+            else:
+                entries.setdefault(str(path), plain(path, root))
+    Path(given.output).write_text(json.dumps(list(entries.values()), indent=1))
+    print(f"{len(entries)} files", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()
