@@ -1,18 +1,6 @@
 import MulticastHeader
 import Synchronization
 
-/// The arguments that an invocation passes to each delegate.
-struct Invocation {
-  let event: UInt32
-  let payload: UnsafeRawPointer?
-  let size: Int
-
-  /// Whether a delegate with this mask of events wants the event. Events from 64 on are not masked.
-  func isWanted(_ events: UInt64) -> Bool {
-    event >= 64 || events & (1 << UInt64(event)) != 0  //~ events_ignored
-  }
-}
-
 /// How a multicast is invoked: a caller's `multicast_invocation`, checked.
 struct InvocationOptions {
   typealias Copy =
@@ -197,5 +185,48 @@ extension Multicast {
     if owned == nil { return invokeOutlined(invocation) }
     var outcome = multicast_outcome()
     return dispatch(InvocationOptions(invocation), &owned, &outcome)
+  }
+}
+
+extension Receipt {
+  /// Waits for the calls of an invocation. A call that only this thread can make, or one that waits
+  /// for this thread, is not waited for. Outside all locks and frames.
+  ///
+  /// - Parameters:
+  ///   - newest: The newest receipt, or the payload if no call was queued.
+  ///   - target: The multicast, whose watch is notified of a long wait.
+  /// - Returns: `ok` or `timeout`.
+  static func wait(
+    for newest: Payload, of target: Target, _ timeout: Timeout,
+    _ outcome: inout multicast_outcome
+  ) -> Status {
+    var status = Status.ok
+    var next = newest
+    var stallDetection = StallDetection(with: Multicast(target).handle)
+    while next.isReceipt && status != .timeout {
+      let receipt = Receipt(next)
+      repeat {
+        status = Waits.sleep(for: receipt.wait, stallDetection.limit(timeout)) { receipt.isOver }
+      } while status == .timeout && stallDetection.notifyIfStalled(receipt.runningCall)
+      next = receipt.previous
+    }
+    next = newest
+    while next.isReceipt {
+      let (made, left) = Receipt(next).calls
+      outcome.finished &+= UInt64(made)  //~ made_not_counted
+      outcome.unfinished &+= UInt64(left)  //~ unfinished_not_counted
+      next = Receipt(next).previous
+    }
+    return status == .timeout ? .timeout : .ok
+  }
+
+  /// A call that runs, of those that are waited for; none if all wait in the queue.
+  private var runningCall: Token {
+    let receipt = UInt(bitPattern: payload.header)
+    for record in ThreadRegistry.all {
+      let frame = record.firstFrame { frame, _, _ in frame.payload == receipt }
+      if let token = frame?.hazard, token.kind == .registration { return token }
+    }
+    return .none
   }
 }

@@ -74,6 +74,12 @@ struct InvocationList {
     var searched: UInt64 = 0
   }
 
+  /// How many watches want listener warnings. The watches' lock guards changes.
+  static let warningWatches = Atomic<UInt64>(0)
+
+  /// Relaxed: if an add changes a list before it sees a new watch, `Watch.update` finds that list.
+  static var areWarningsSet: Bool { warningWatches.load(ordering: .relaxed) != 0 }
+
   private static let smallestCapacity: UInt32 = 1
   /// A list has a trailer from this capacity on. Smaller ones are searched in a microsecond.
   private static let largeCapacity: UInt32 = 1000

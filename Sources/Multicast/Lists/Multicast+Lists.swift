@@ -1,5 +1,22 @@
 import Synchronization
 
+/// The changes that one thread makes to lists.
+struct ListChanges {
+  let thread: ThreadRecord?
+
+  /// The list that was retired and needs a heavy fence; the last one, if there are several.
+  private(set) var retired: InvocationList? = nil
+  private(set) var hasRetiredSeveral = false
+
+  init(by thread: ThreadRecord?) { self.thread = thread }
+
+  /// Called when a list was retired whose readers are visible only after a heavy fence.
+  fileprivate mutating func didRetire(_ list: InvocationList) {
+    hasRetiredSeveral = retired != nil
+    retired = list
+  }
+}
+
 /// The current list and the retired ones. The stripe's lock is held, except for `reclaim`.
 extension Multicast {
   var list: InvocationList? { fields.list.load(ordering: .relaxed).map { InvocationList($0) } }
@@ -11,21 +28,21 @@ extension Multicast {
 
   /// Replaces the current list, and frees or retires it.
   @_optimize(speed)
-  func replaceList(by list: InvocationList?, _ removal: inout Removal) {
+  func replaceList(by list: InvocationList?, _ changes: inout ListChanges) {
     guard let old = self.list else { return setList(list) }
     if let list { old.passOn(to: list) }
     setList(list)  //~ retired_list_still_current
-    if isQuiescent(removal.thread) { return old.deallocate() }
+    if isQuiescent(changes.thread) { return old.deallocate() }
 
     // Between the replacement and its stamp, so that a heavy fence with a higher number begins when
     // the new list is visible: an invocation that is not found in the frames after that fence reads
     // the new list. Also pairs with the full fence of an invocation that is fenced.
     Fence.full()
     RaceDetector.happensBefore(old.address)  // whoever frees it
-    old.header.retire(needsFence: neededFence(removal.thread) == .heavy)
+    old.header.retire(needsFence: neededFence(changes.thread) == .heavy)
     old.header.next = firstRetired
     firstRetired = old.address
-    if !old.header.areReadersVisible { return removal.didRetire(old) }
+    if !old.header.areReadersVisible { return changes.didRetire(old) }
     reclaimLocked { $0.address == old.address }
   }
 
@@ -52,7 +69,7 @@ extension Multicast {
 
   @_optimize(speed)
   private func grow(_ old: InvocationList) throws(Status) -> Bool {
-    if Watch.areListenerWarningsSet { return false }
+    if InvocationList.areWarningsSet { return false }
     if old.dead > 0 || !old.canAppend(priority: 0) || !isQuiescent(.current) { return false }
     let larger = try InvocationList.allocate(for: old.count &+ 1, owner: handle)
     _ = old.copyLive(to: larger)
@@ -67,11 +84,11 @@ extension Multicast {
 
   /// Shrinks the list if too little of it is live. It is harmless if that fails.
   @_optimize(speed)
-  func compact(_ removal: inout Removal) {
+  func compact(_ changes: inout ListChanges) {
     guard let list else { return }
     if list.live == 0 { didRemoveLast() }
-    if isQuiescent(removal.thread) { return compactAtOnce(list) }
-    if list.needsCompaction, let smaller = list.compacted() { replaceList(by: smaller, &removal) }
+    if isQuiescent(changes.thread) { return compactAtOnce(list) }
+    if list.needsCompaction, let smaller = list.compacted() { replaceList(by: smaller, &changes) }
   }
 
   /// Shrinks the list, which no invocation reads, if too little of it is live.

@@ -30,7 +30,7 @@ struct Replay {
 
   // MARK: - Under the lock
 
-  fileprivate mutating func keep(
+  mutating func keep(
     _ invocation: KeptInvocation.Address, _ payloads: inout ReleasedPayloads
   ) -> UInt {
     newest &+= 1
@@ -55,7 +55,7 @@ struct Replay {
   private var slowest: Run.Address? { firstRun?.first { $0.pointee.upcoming == kept.first } }
 
   /// A replay that an invocation has to wait for.
-  fileprivate mutating func slowRun() -> Run? {
+  mutating func slowRun() -> Run? {
     if UInt64(kept.count) < UInt64(most) &+ Self.lead { return nil }
     while let run = slowest {
       if Run(run).hasDelegate { return Run(run) }
@@ -64,7 +64,7 @@ struct Replay {
     return nil
   }
 
-  fileprivate mutating func begin(_ run: Run.Address) {
+  mutating func begin(_ run: Run.Address) {
     var (next, older) = (kept.first, Int(kept.count) &- Int(most))
     while older > 0 {
       next = next?.pointee.next
@@ -187,7 +187,7 @@ extension Replay {
     ///   - number: That of the replay. Its memory may have another one, whose tokens are being
     ///     written.
     /// - Returns: false if that thread is this thread, or waits for this thread.
-    fileprivate func waitForEnd(on thread: ThreadRecord, _ number: UInt64) -> Bool {
+    func waitForEnd(on thread: ThreadRecord, _ number: UInt64) -> Bool {
       let wait = Self.wait(for: thread)
       Lock.waits.lock()
       defer { Lock.waits.unlock() }
@@ -226,70 +226,8 @@ extension Multicast {
     withUnsafeMutablePointer(to: &policies.storage.pointee.replay) { $0 }
   }
 
-  /// Keeps an invocation that begins.
-  ///
-  /// - Parameter owned: The payload, if it was handed over. If it has to be copied, this is the
-  ///   copy afterwards.
-  /// - Returns: its number.
-  func keep(
-    _ options: InvocationOptions, _ owned: inout Payload?, on thread: ThreadRecord
-  ) throws(Status) -> UInt {
-    // From here on it must not fail.
-    guard thread.hasRoom else { throw .limit }
-    let kept = try KeptInvocation.make(options, &owned)
-    let stripe = self.stripe
-    stripe.lock()
-    while isCurrent, let slow = replay.slowRun() {
-      let (thread, number) = (slow.storage.pointee.thread, slow.storage.pointee.number)
-      stripe.unlock()
-      let isOver = slow.waitForEnd(on: thread, number)
-      stripe.lock()
-      if !isOver { break }
-    }
-    guard isCurrent else {
-      stripe.unlock()
-      Allocator.free(kept)
-      throw .invalidHandle
-    }
-    owned?.retain()  //~ kept_payload_not_retained
-    var payloads = ReleasedPayloads()
-    let number = replay.keep(kept, &payloads)
-    stripe.unlock()
-    payloads.cleanUp()
-    return number
-  }
-
-  /// Adds delegates, and calls them with what is kept. Returns as `add`.
-  func addAndReplay(_ new: inout NewDelegates) throws(Status) -> Bool {
-    guard let (thread, hasEntered) = ThreadRegistry.enterIfNeeded() else { throw .outOfMemory }
-    defer { ThreadRegistry.leaveIfEnding(thread, hasEntered) }
-    guard thread.hasRoom else { throw .limit }
-    let run = try Replay.Run(Int(new.count), self, on: thread)
-    let tokens = new.tokens
-    new.tokens = tokens ?? run.tokens
-    new.replay = run
-    defer {
-      new.tokens = tokens
-      run.deallocate()
-    }
-    let isAdded = try add(&new)
-    if isAdded {
-      _ = withList(on: thread) { _, frame, mode in run.run(in: frame, mode) }
-      invokeDeferred(on: thread)
-    }
-    return isAdded
-  }
-
-  /// Begins the replay for delegates that were added just now. The stripe's lock is held.
-  func begin(_ run: Replay.Run, _ new: NewDelegates) {
-    if let tokens = new.tokens {
-      shims_copy(run.tokens, tokens, Int(new.count) &* MemoryLayout<multicast_token>.stride)
-    }
-    replay.begin(run.storage)
-  }
-
   /// The next invocation of a replay, with a reference to its payload. No lock is held.
-  fileprivate func advance(_ run: Replay.Run, goesOn: Bool) -> KeptInvocation? {
+  func advance(_ run: Replay.Run, goesOn: Bool) -> KeptInvocation? {
     var payloads = ReleasedPayloads()
     var kept: KeptInvocation? = nil
     let stripe = self.stripe
@@ -300,44 +238,5 @@ extension Multicast {
     stripe.unlock()
     payloads.cleanUp()
     return kept
-  }
-}
-
-extension Replay.Run {
-  /// Calls the delegates with all that is kept, one invocation after the other.
-  ///
-  /// - Returns: how many calls were made.
-  func run(in frame: Frame, _ mode: Multicast.Mode) -> Int64 {
-    let multicast = storage.pointee.multicast
-    var (called, hasLive): (Int64, Bool) = (0, true)
-    while let kept = multicast.advance(self, goesOn: hasLive) {
-      kept.payload?.pass(to: frame)
-      var dispatch = Dispatch(InvocationOptions(kept.invocation))
-      hasLive = withUnsafeMutablePointer(to: &dispatch) { dispatch in
-        AnyCall.with(AnyCall.Details(kept.invocation, dispatch)) { call in
-          self.call(call, in: frame, mode, &called)
-        }
-      }
-      Payload.release(of: frame)
-    }
-    return called
-  }
-
-  /// - Returns: whether one of the delegates is left.
-  private func call(
-    _ call: AnyCall, in frame: Frame, _ mode: Multicast.Mode, _ called: inout Int64
-  ) -> Bool {
-    var hasLive = false
-    var walk = Walk(in: frame, mode)
-    for index in 0..<storage.pointee.count {
-      let token = Token(tokens[index].id)
-      let registration = Registration(index: token.index)
-      if !registration.id.isLive(as: token) { continue }
-      hasLive = true
-      let entry = InvocationList.Entry(slot: registration.storage, token: token)
-      if walk.step(call, entry).isCalled { called &+= 1 }
-    }
-    walk.finish(call)
-    return hasLive
   }
 }

@@ -68,7 +68,7 @@ extension Queue {
     } catch {
       reserve?.deallocate()
       places?.deallocate()
-      _ = Lifetime.end(recipients, as: .recipient)
+      Lifetime.discard(recipients)
       throw error
     }
   }

@@ -212,6 +212,13 @@ extension Lifetime {
       storage.pointee.queue = .none
     }
   }
+
+  /// Ends a lifetime that no caller knows, and that has no members.
+  static func discard(_ handle: Handle) {
+    let lifetime = Lifetime(slotOf: handle).unsafelyUnwrapped
+    lifetime.id = handle.changed(to: .vacant)
+    pool.reclaim(handle.index)
+  }
 }
 
 /// The members are linked both ways, and counted. The lifetime's lock is held.

@@ -35,8 +35,8 @@ extension Multicast {
         isObserved = isKept
       }
       endHandle()
-      replaceList(by: nil, &removal)
-      if !isKept { giveBackSlot(removal.thread) }
+      replaceList(by: nil, &removal.lists)
+      if !isKept { giveBackSlot(removal.lists.thread) }
     }
     policies?.end(handle)
     return removal.complete(timeout, waitingFor: .all)

@@ -27,17 +27,16 @@ import MulticastShims
 /// or the invocation sees the change and comes to `PendingRemovals.callDidReturn`. The waits' lock
 /// orders the two then.
 struct Removal {
-  let thread: ThreadRecord?
+  /// The changes to the lists, and the thread that makes them.
+  var lists = ListChanges(by: .current)
+
+  private var thread: ThreadRecord? { lists.thread }
 
   /// The multicast that is changed; nil if there are several.
   private let multicast: Multicast?
 
   /// None if only this thread invokes. The hazards of queue runs are visible without a fence.
   private var need = Fence.Need.none
-
-  /// The list that was retired, if it needs the heavy fence; of several, the last one.
-  private var retiredList: InvocationList? = nil
-  private var hasSeveralLists = false
 
   /// Removed, and perhaps being called.
   private var retired = RegistrationChain()
@@ -78,7 +77,6 @@ struct Removal {
 
   @inline(never)
   init(from multicast: Multicast? = nil) {
-    thread = .current
     self.multicast = multicast
   }
 
@@ -93,7 +91,7 @@ struct Removal {
       try multicast.withLock { () throws(Status) in
         need = multicast.neededFence(thread)
         try body(&self)
-        multicast.compact(&self)
+        multicast.compact(&lists)
         multicast.checkInvariants()
       }
     } catch {
@@ -140,7 +138,7 @@ struct Removal {
     let multicast = Multicast(slot: registration.owner)
     let list = multicast.list.unsafelyUnwrapped
     unlink(registration, from: list, in: multicast, isSingle: true)
-    multicast.compact(&self)
+    multicast.compact(&lists)
     // Nothing is to be done before its release function.
     let isReclaimed = registration.details == nil && idle.pop() != nil
     let cleanup = isReclaimed ? registration.reclaim(to: stripe) : PendingCleanup()
@@ -217,7 +215,7 @@ struct Removal {
   mutating func complete(
     _ timeout: Timeout = .untilExit, waitingFor prior: Selection? = nil
   ) -> Result {
-    if !idle.isEmpty || !retired.isEmpty || retiredList != nil { complete(timeout) }
+    if !idle.isEmpty || !retired.isEmpty || lists.retired != nil { complete(timeout) }
     if let prior, outcome.waiting != .system {
       outcome.waiting = outcome.waiting.combined(
         with: waitForPriorRemovals(of: prior, timeout))
@@ -239,12 +237,12 @@ struct Removal {
     idle = RegistrationChain()
     // In the child of a fork that a release function made: the fork has deferred what is left.
     if process != Fork.generation { retired = RegistrationChain() }
-    if retiredList != nil || need == .heavy && !retired.isEmpty {
+    if lists.retired != nil || need == .heavy && !retired.isEmpty {
       guard fence() else { return outcome.waiting = .system }
     } else {
       Fence.full()
     }
-    if retiredList != nil { reclaimLists() }
+    if lists.retired != nil { reclaimLists() }
     outcome.waiting = waitForCalls(timeout)
   }
 
@@ -290,16 +288,10 @@ struct Removal {
     }
   }
 
-  /// Called when a list was retired whose readers are visible only after a heavy fence.
-  mutating func didRetire(_ list: InvocationList) {
-    hasSeveralLists = retiredList != nil
-    retiredList = list
-  }
-
   /// Frees the lists that were retired, as far as no thread reads them.
   private func reclaimLists() {
-    if let multicast, let retiredList, !hasSeveralLists {
-      return multicast.reclaim(UInt(bitPattern: retiredList.address))
+    if let multicast, let list = lists.retired, !lists.hasRetiredSeveral {
+      return multicast.reclaim(UInt(bitPattern: list.address))
     }
     if let multicast { return multicast.reclaim() }
     Self.forEachOwner(of: retired) { $0.reclaim() }

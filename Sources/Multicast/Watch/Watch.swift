@@ -27,12 +27,6 @@ struct Watch: Linked {
   /// Relaxed: see `update`.
   static var ofAll: UInt64 { flag.load(ordering: .relaxed) }
 
-  /// How many watches are to be given listener warnings. The lock guards changes.
-  private static let warningWatches = Atomic<UInt64>(0)
-
-  /// Relaxed: as `ofAll`. A list that an add changes before it sees this is found by `update`.
-  static var areListenerWarningsSet: Bool { warningWatches.load(ordering: .relaxed) != 0 }
-
   // MARK: - Setting
 
   /// Sets, replaces or takes away a watch.
@@ -137,8 +131,8 @@ struct Watch: Linked {
   /// Counts a watch that is set, or taken away. The lock is held.
   private static func count(_ watch: UnsafeMutablePointer<Watch>, _ change: UInt64) {
     guard watch.pointee.warningCount != 0 else { return }
-    warningWatches.store(
-      warningWatches.load(ordering: .relaxed) &+ change, ordering: .relaxed)
+    let watches = InvocationList.warningWatches.load(ordering: .relaxed)
+    InvocationList.warningWatches.store(watches &+ change, ordering: .relaxed)
   }
 
   /// The first number of delegates that it is notified of; 0: of none.

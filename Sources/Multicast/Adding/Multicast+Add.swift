@@ -208,7 +208,7 @@ extension Multicast {
       var registrations = RegistrationChain()
       do throws(Status) {
         try take(&new, &registrations, from: stripe)
-        let spare = try makeRoom(for: new.count, new.options.given.priority, removal.thread)
+        let spare = try makeRoom(for: new.count, new.options.given.priority, removal.lists.thread)
         do throws(Status) {
           try Lifetime.join(registrations, new.options)
         } catch {
@@ -217,7 +217,7 @@ extension Multicast {
         }
         insert(new, &registrations, spare, &removal)  // nothing can fail from here on
         if let replay = new.replay { begin(replay, new) }
-        if Watch.areListenerWarningsSet { warning = ListenerWarning(in: self) }
+        if InvocationList.areWarningsSet { warning = ListenerWarning(in: self) }
         checkInvariants()
       } catch {
         while let registration = registrations.pop() {
@@ -318,7 +318,7 @@ extension Multicast {
       _ = list.copyLive(to: spare, from: rest)
       spare.refreshLastPriority()
     }
-    replaceList(by: spare, &removal)
+    replaceList(by: spare, &removal.lists)
     spare.didInsert(added, at: end &- added)
   }
 

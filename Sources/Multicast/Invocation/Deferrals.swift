@@ -2,15 +2,7 @@ import MulticastHeader
 import MulticastShims
 import Synchronization
 
-/// An invocation that is made later: it was deferred, or may be replayed.
-struct KeptInvocation {
-  typealias Address = UnsafeMutablePointer<KeptInvocation>
-
-  let invocation: Invocation
-  /// The payload to release when it is over; nil if it passes the caller's pointer.
-  let payload: Payload?
-  var next: Address? = nil
-
+extension KeptInvocation {
   /// Keeps an invocation, with its payload.
   ///
   /// - Parameter payload: The payload, if it was handed over. If it has to be copied, this is the
@@ -28,35 +20,6 @@ struct KeptInvocation {
       KeptInvocation(
         invocation: Invocation(event: given.event, payload: bytes, size: given.size),
         payload: payload))
-  }
-}
-
-/// Invocations that are kept, the oldest first.
-struct KeptInvocations {
-  private(set) var first: KeptInvocation.Address? = nil
-  private var last: KeptInvocation.Address? = nil
-  private(set) var count: UInt32 = 0
-
-  mutating func append(_ kept: KeptInvocation.Address) {
-    if let last { last.pointee.next = kept } else { first = kept }
-    last = kept
-    count &+= 1
-  }
-
-  /// The caller takes over the reference to the payload.
-  mutating func takeFirst() -> KeptInvocation? {
-    guard let first else { return nil }
-    let kept = first.pointee
-    // Before it is freed: a fork may be in between.
-    self.first = kept.next
-    if kept.next == nil { last = nil }
-    count &-= 1
-    Allocator.free(first)
-    return kept
-  }
-
-  mutating func dropAll(_ released: inout ReleasedPayloads) {
-    while let kept = takeFirst() { released.release(kept.payload) }  //~ kept_payload_lost
   }
 }
 

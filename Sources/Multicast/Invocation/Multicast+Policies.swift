@@ -1,0 +1,99 @@
+import MulticastHeader
+
+/// Invocations of multicasts that have policies.
+extension Multicast {
+  /// Invokes it as its policies say, after an invocation without options has found that it has
+  /// some.
+  func invokeWithPolicies(_ call: AnyCall) -> Int64 {
+    if let visit = call.visit { return self.visit(visit, orUndo: nil) }
+    var (owned, outcome) = (Payload?.none, multicast_outcome())
+    return invokeWithPolicies(InvocationOptions(call.invocation), &owned, &outcome)
+  }
+
+  /// Invokes it as its policies say.
+  ///
+  /// - Parameter owned: The payload, if it was handed over. It belongs to this function.
+  /// - Returns: how many delegates were called or queued, or the number of a status.
+  func invokeWithPolicies(
+    _ options: InvocationOptions, _ owned: inout Payload?, _ outcome: inout multicast_outcome
+  ) -> Int64 {
+    guard let (thread, hasEntered) = ThreadRegistry.enterIfNeeded() else {
+      owned?.release()
+      return Status.outOfMemory.count
+    }
+    defer { ThreadRegistry.leaveIfEnding(thread, hasEntered) }
+    do throws(Status) {
+      let rules = try self.rules()
+      if rules.isVisitOnly { throw .state }
+      // Deferred invocations may wait although this thread is in no call: a payload's release
+      // function runs between two of them.
+      if rules.reentry != .recurse
+        && (isInvoked(on: thread) || Deferrals.find(handle, on: thread) != nil)
+      {
+        if rules.reentry == .refuse { throw .state }
+        try postpone(options, &owned, isLatest: rules.reentry == .latest, on: thread)
+        outcome.queued = 1
+        if options.isWaiting { outcome.unfinished = 1 }
+        return 0
+      }
+    } catch {
+      owned?.release()
+      return error.count
+    }
+    let count = dispatchWithPolicies(options, &owned, &outcome, on: thread)
+    invokeDeferred(on: thread)
+    return count
+  }
+
+  /// Invokes it now. If it replays, the invocation is kept first.
+  ///
+  /// - Parameter owned: As in `invokeWithPolicies`.
+  func dispatchWithPolicies(
+    _ options: InvocationOptions, _ owned: inout Payload?, _ outcome: inout multicast_outcome,
+    on thread: ThreadRecord
+  ) -> Int64 {
+    var count: Int64
+    do throws(Status) {
+      let hasReplay = try rules().hasReplay
+      let number = hasReplay ? try keep(options, &owned, on: thread) : .max
+      count = dispatch(options, &owned, &outcome, number: number)
+    } catch {
+      count = error.count
+    }
+    owned?.release()  //~ receipt_released_twice
+    return count
+  }
+
+  /// Keeps an invocation that begins.
+  ///
+  /// - Parameter owned: The payload, if it was handed over. If it has to be copied, this is the
+  ///   copy afterwards.
+  /// - Returns: its number.
+  func keep(
+    _ options: InvocationOptions, _ owned: inout Payload?, on thread: ThreadRecord
+  ) throws(Status) -> UInt {
+    // From here on it must not fail.
+    guard thread.hasRoom else { throw .limit }
+    let kept = try KeptInvocation.make(options, &owned)
+    let stripe = self.stripe
+    stripe.lock()
+    while isCurrent, let slow = replay.slowRun() {
+      let (thread, number) = (slow.storage.pointee.thread, slow.storage.pointee.number)
+      stripe.unlock()
+      let isOver = slow.waitForEnd(on: thread, number)
+      stripe.lock()
+      if !isOver { break }
+    }
+    guard isCurrent else {
+      stripe.unlock()
+      Allocator.free(kept)
+      throw .invalidHandle
+    }
+    owned?.retain()  //~ kept_payload_not_retained
+    var payloads = ReleasedPayloads()
+    let number = replay.keep(kept, &payloads)
+    stripe.unlock()
+    payloads.cleanUp()
+    return number
+  }
+}

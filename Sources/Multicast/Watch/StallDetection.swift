@@ -1,0 +1,58 @@
+import MulticastHeader
+import MulticastShims
+
+/// Detects a long wait for a call, and notifies a watch once.
+struct StallDetection {
+  private let target: Handle
+  private let begin: UInt64
+  private var moment = UInt64.max
+
+  init(for token: Token) {
+    let registration = Registration(slotOf: token)
+    self.init(with: registration.map { Multicast(slot: $0.owner).handle } ?? .none)
+    // The end of a watch waits for no call, so no other watch is notified.
+    if token.kind == .watch { moment = .max }
+  }
+
+  init(with target: Handle) {
+    self.target = target
+    begin = shims_now_ns()
+    Lock.watches.lock()
+    let slow = Watch.find(target).map { $0.pointee.given.slow_ns } ?? 0
+    Lock.watches.unlock()
+    let (end, isBeyond) = begin.addingReportingOverflow(slow)
+    if slow != 0 && !isBeyond { moment = end }
+  }
+
+  /// How long it may sleep until it has to look.
+  func limit(_ timeout: Timeout) -> Timeout { Timeout(deadline: min(timeout.deadline, moment)) }
+
+  var isOver: Bool { moment != .max && shims_now_ns() >= moment }
+
+  /// Notifies the watch if the wait is long. No lock is held.
+  ///
+  /// - Parameter token: The call for which the thread waits; none if it is not known.
+  /// - Returns: whether it was time.
+  mutating func notifyIfStalled(_ token: Token) -> Bool {
+    guard isOver else { return false }
+    moment = .max
+    guard let (thread, hasEntered) = ThreadRegistry.enterIfNeeded() else { return true }
+    defer { ThreadRegistry.leaveIfEnding(thread, hasEntered) }
+    // A copy: the call may end, and the registration with it.
+    var label = shims_label()
+    var hasLabel = false
+    if let registration = Registration(slotOf: token) {
+      let (stripe, id) = registration.lockStripe()
+      if id.changed(to: .registration) == token, let known = registration.label {
+        label = known.pointee
+        hasLabel = true
+      }
+      stripe.unlock()
+    }
+    withUnsafeMutablePointer(to: &label) {
+      Watch.notify(
+        target, token, hasLabel ? $0 : nil, 0, since: begin, isStuck: true, on: thread)
+    }
+    return true
+  }
+}
