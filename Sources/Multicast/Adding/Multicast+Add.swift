@@ -8,16 +8,17 @@ struct NewDelegates {
   let options: Options
   var tokens: UnsafeMutablePointer<multicast_token>?
 
-  /// Begins with the add, if there is one. It needs the tokens.
+  /// The replay that begins with this add, if there is one. It needs the tokens.
   var replay: Replay.Run? = nil
 
-  /// One for each delegate if the options need them; otherwise nil.
+  /// The details of the delegates as a linked list, one block for each delegate; nil if the options
+  /// need none.
   private(set) var details: RegistrationDetails.Address? = nil
 
-  /// Whether so many can be added at once: no more than there are indices. Asked before any other
-  /// argument is used.
+  /// Whether this many delegates can be added at once: at most as many as there are indices.
+  /// Checked before any other argument is used.
   ///
-  /// - Parameter count: A `size_t`: below zero is more than there can be.
+  /// - Parameter count: A `size_t`, so a negative value stands for a number that is too large.
   static func allows(_ count: Int) -> Bool { count >= 0 && count <= 1 << Int(Handle.indexBits) }
 
   init(
@@ -42,7 +43,7 @@ struct NewDelegates {
       | (isSpecial ? Registration.Flags.special : 0)  //~ flags_without_special
   }
 
-  /// Whether the delegates themselves, and the options, are valid.
+  /// Whether the delegates themselves and the options are valid.
   var areValid: Bool {
     if options.isContradictory { return false }
     for index in 0..<count {
@@ -81,7 +82,7 @@ struct NewDelegates {
 
   // MARK: - Failure
 
-  /// Ends a failed add: there are no tokens, and the release functions run.
+  /// Ends a failed add: clears the tokens and runs the release functions.
   @inline(never) mutating func abandon() {
     while let details = takeDetails() { RegistrationDetails.deallocate(details) }
     Self.clear(tokens, count)
@@ -91,7 +92,7 @@ struct NewDelegates {
     }
   }
 
-  /// The same, for one delegate.
+  /// Ends a failed add of one delegate.
   static func abandon(
     _ delegate: multicast_delegate, _ release: RegistrationDetails.Release?,
     _ token: UnsafeMutablePointer<multicast_token>?
@@ -109,10 +110,11 @@ struct NewDelegates {
 }
 
 extension Multicast {
-  /// Adds a delegate with no option but a release function, if that only takes to write an entry
-  /// behind the last one, or a larger list. Most often it does.
+  /// Fast path: adds a delegate that has no option except a release function, if its entry goes
+  /// behind the last one. The list may have to be replaced by a larger one. Most adds take this
+  /// path.
   ///
-  /// - Returns: false if it takes more, or is not possible. Nothing has changed then.
+  /// - Returns: false if more is needed, or if the add is not possible. Nothing has changed then.
   @inline(__always)
   @_optimize(speed)
   func addPlain(
@@ -123,7 +125,7 @@ extension Multicast {
     let stripe = self.stripe
     stripe.lockInline()
     defer { stripe.unlockInline() }
-    // Policies are asked in `add`; changes are notified there, also to race detectors.
+    // `add` consults the policies, and notifies listeners of changes and race detectors.
     //~ observed_add_not_notified
     guard isCurrent, invokerNumber & (Self.withPolicies | Self.observed | Self.watched) == 0,
       try makeRoomAtOnce(), let list, list.canAppend(priority: 0),
@@ -138,13 +140,13 @@ extension Multicast {
     return true
   }
 
-  /// Adds delegates of a caller, or releases them.
+  /// Adds a caller's delegates, or releases them if that fails.
   ///
   /// - Parameters:
   ///   - count: See `NewDelegates.allows`.
-  ///   - options: nil if they cannot be read. Nothing of them is used then, `release` included.
-  ///   - findTarget: Called when everything else is valid. Called again if what it found was
-  ///     destroyed before anything could be added.
+  ///   - options: nil if they cannot be read. No option is used then, not even `release`.
+  ///   - findTarget: Called when everything else is valid. Called again if the multicast that it
+  ///     found was destroyed before anything could be added.
   static func add(
     _ delegates: UnsafePointer<multicast_delegate>?, _ count: Int, _ options: Options?,
     _ tokens: UnsafeMutablePointer<multicast_token>?,
@@ -181,7 +183,7 @@ extension Multicast {
           return error
         }
         hasCollected = true
-        Registration.collect()  // other stripes may have free slabs
+        Registration.collect()  // slabs of other stripes may be vacant
       }
     }
   }
@@ -190,10 +192,11 @@ extension Multicast {
     !options.hasInvalidQueue && Lifetime.mayBeJoined(options.lifetime)
   }
 
-  /// Adds delegates in order: all of them, or none.
+  /// Adds all delegates in order, or none of them.
   ///
   /// - Returns: false if the multicast was destroyed. Nothing has changed then.
-  /// - Complexity: O(1) amortized; O(n) to insert by priority, or to look for equal delegates.
+  /// - Complexity: O(1) amortized; O(n) for an insertion by priority or a search for equal
+  ///   delegates.
   func add(_ new: inout NewDelegates) throws(Status) -> Bool {
     if new.count == 0 { return isCurrent }
     var removal = Removal(from: self)
@@ -232,14 +235,15 @@ extension Multicast {
       throw error
     }
     stripe.unlock()
-    // Equal delegates that were replaced may still be called. That is not waited for.
+    // Calls of equal delegates that were replaced may still be running. This thread does not wait
+    // for them.
     _ = removal.complete(.none)
     Policies.notify(self)
     warning?.notify()
     return true
   }
 
-  /// Takes a registration for each delegate, and gives it its details or its release function.
+  /// Takes a registration for each delegate, and attaches its details or its release function.
   @_optimize(speed)
   private func take(
     _ new: inout NewDelegates, _ registrations: inout RegistrationChain, from stripe: Stripe
@@ -247,11 +251,11 @@ extension Multicast {
     for _ in 0..<new.count {
       registrations.push(try Registration.take(from: stripe, owner: handle.index))
     }
-    // In the order of the chain, in which they are used: the last one taken is the first.
+    // The chain is in the order of use: the registration taken last is used first.
     for registration in registrations {
       if let details = new.takeDetails() {
         details.pointee.multicast = handle
-        // Until the replay is over: see `Replay`.
+        // The number stays at this value until the replay is over: see `Replay`.
         let isReplayed = new.replay != nil
         let replayed = isReplayed ? RegistrationDetails.isReplaying : 0  //~ called_before_replayed
         details.pointee.replayed.store(replayed, ordering: .relaxed)
@@ -262,10 +266,10 @@ extension Multicast {
     }
   }
 
-  /// Makes room for so many more delegates.
+  /// Makes room for this many more delegates.
   ///
   /// - Returns: nil if they fit behind the last entry of the current list; otherwise an empty list
-  ///   that replaces it.
+  ///   that is to replace it.
   private func makeRoom(
     for count: UInt32, _ priority: Int32, _ thread: ThreadRecord?
   ) throws(Status) -> InvocationList? {
@@ -278,8 +282,8 @@ extension Multicast {
           return nil
         }
       }
-      // If there are dead entries, a quarter more than is live. Otherwise a program that adds and
-      // removes one delegate repeatedly would copy an almost full list each time.
+      // If there are dead entries, add room for a quarter of the live entries. Otherwise a program
+      // that repeatedly adds and removes one delegate would copy an almost full list each time.
       needed &+= list.live &+ (list.dead > 0 ? list.live / 4 : 0)
     }
     return try InvocationList.allocate(for: needed, owner: handle)
@@ -322,7 +326,7 @@ extension Multicast {
     spare.didInsert(added, at: end &- added)
   }
 
-  /// Removes delegates that are equal to one that is added as unique.
+  /// Removes the delegates that are equal to one that is being added as unique.
   private func removeEqual(to new: NewDelegates, _ removal: inout Removal) {
     guard let list else { return }
     for index in 0..<new.count {

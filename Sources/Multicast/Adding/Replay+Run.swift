@@ -2,7 +2,7 @@ import MulticastHeader
 import MulticastShims
 
 extension Multicast {
-  /// Adds delegates, and calls them with what is kept. Returns as `add`.
+  /// Adds delegates, and calls them with the kept invocations. The result is that of `add`.
   func addAndReplay(_ new: inout NewDelegates) throws(Status) -> Bool {
     guard let (thread, hasEntered) = ThreadRegistry.enterIfNeeded() else { throw .outOfMemory }
     defer { ThreadRegistry.leaveIfEnding(thread, hasEntered) }
@@ -23,7 +23,7 @@ extension Multicast {
     return isAdded
   }
 
-  /// Begins the replay for delegates that were added just now. The stripe's lock is held.
+  /// Begins the replay for delegates that have just been added. The stripe's lock is held.
   func begin(_ run: Replay.Run, _ new: NewDelegates) {
     if let tokens = new.tokens {
       shims_copy(run.tokens, tokens, Int(new.count) &* MemoryLayout<multicast_token>.stride)
@@ -33,7 +33,7 @@ extension Multicast {
 }
 
 extension Replay.Run {
-  /// Calls the delegates with all that is kept, one invocation after the other.
+  /// Calls the delegates with all kept invocations, one after the other.
   ///
   /// - Returns: how many calls were made.
   func run(in frame: Frame, _ mode: Multicast.Mode) -> Int64 {
@@ -52,7 +52,7 @@ extension Replay.Run {
     return called
   }
 
-  /// - Returns: whether one of the delegates is left.
+  /// - Returns: whether at least one of the delegates is still registered.
   private func call(
     _ call: AnyCall, in frame: Frame, _ mode: Multicast.Mode, _ called: inout Int64
   ) -> Bool {

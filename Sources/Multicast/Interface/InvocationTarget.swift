@@ -5,7 +5,7 @@ enum InvocationTarget {
   case multicast(Handle)
   case name(UnsafePointer<CChar>?, of: Handle)
 
-  /// - Returns: how many were called or queued, or the number of a status.
+  /// - Returns: how many delegates were called or queued, or the number of a status.
   func invoke(
     _ given: UnsafePointer<multicast_invocation>?, _ out: UnsafeMutablePointer<multicast_outcome>?
   ) -> Int64 {
@@ -19,7 +19,8 @@ enum InvocationTarget {
     return count
   }
 
-  /// Invocations nest 256 levels deep: one frame for both functions saves 16 bytes of each.
+  /// Invocations nest up to 256 levels deep. One stack frame for both functions saves 16 bytes per
+  /// level.
   @inline(__always)
   private func invoke(
     _ options: InvocationOptions, _ canWrite: Bool, _ outcome: inout multicast_outcome
@@ -47,8 +48,8 @@ enum InvocationTarget {
   private func find() throws(Status) -> Multicast? {
     switch self {
     case .multicast(let handle):
-      // A handle that is guessed has no policies until its multicast is created: so it is refused
-      // here, before its policies are read.
+      // A caller may have guessed a handle whose multicast is created a moment later. Such a handle
+      // is refused here, before the policies are read.
       return try Multicast.find(handle)
     case .name(let name, let broadcaster):
       return try Broadcaster.find(broadcaster, name)
@@ -60,7 +61,7 @@ enum InvocationTarget {
     _ invocation: Invocation, after result: Int64, _ owned: inout Payload?
   ) -> Int64 {
     guard case .name(let name, let broadcaster) = self else { return result }
-    // The caller may have destroyed the multicast of the name.
+    // The caller may have destroyed the name's multicast.
     let count = result == Status.invalidHandle.count ? 0 : result
     return Broadcaster.publish(broadcaster, name, invocation, after: count, &owned)
   }

@@ -5,17 +5,17 @@ extension Status {
   var code: multicast_status { rawValue }
 }
 
-/// The status of an operation, whether it is returned or thrown.
+/// The status of an operation, whether the operation returns or throws it.
 func code(_ operation: () throws(Status) -> Status) -> multicast_status {
   do throws(Status) { return try operation().code } catch { return error.code }
 }
 
-/// The result of an operation that counts, or the status that it throws.
+/// The result of an operation that returns a count, or the status that it throws.
 func counting(_ operation: () throws(Status) -> Int) -> Int64 {
   do throws(Status) { return Int64(try operation()) } catch { return error.count }
 }
 
-/// The count of a removal, and whether calls still run.
+/// The count of a removal. `out` receives whether calls are still running.
 func counting(
   _ out: UnsafeMutablePointer<multicast_status>?, _ removal: () throws(Status) -> Removal.Result
 ) -> Int64 {
@@ -42,7 +42,7 @@ func creating(_ operation: () throws(Status) -> Handle) -> UInt64 {
   }
 }
 
-/// A multicast that may not exist any more: see `Multicast.find`.
+/// Returns a multicast that may no longer exist: see `Multicast.find`.
 func slot(of target: multicast) throws(Status) -> Multicast {
   guard let multicast = Multicast(slotOf: target.handle) else { throw .invalidHandle }
   return multicast

@@ -1,14 +1,14 @@
 import MulticastHeader
 import Synchronization
 
-/// The action of an invocation's loop for each delegate.
+/// The action that an invocation performs for each delegate.
 protocol Call {
   /// - Returns: false to stop.
   func callAsFunction(
     _ function: multicast_function, _ context: UnsafeMutableRawPointer?
   ) -> Bool
 
-  /// The same, as what every function beside that loop takes.
+  /// The same call in the type-erased form that the slow path takes.
   var details: AnyCall.Details { get }
 }
 
@@ -29,7 +29,7 @@ extension Invocation: Call {
 struct Visit: Call {
   let visitor: multicast_visitor
   let context: UnsafeMutableRawPointer?
-  /// Whether this undoes visits.
+  /// Whether this undoes earlier visits.
   var isUndo = false
 
   func callAsFunction(
@@ -43,17 +43,17 @@ struct Visit: Call {
   var details: AnyCall.Details { AnyCall.Details(self) }
 }
 
-/// A type-erased call for the slow path, compiled once.
+/// A type-erased call for the slow path, which is compiled only once.
 struct AnyCall {
   struct Details {
     enum Kind: UInt8 { case invocation, visit, undo, enumeration }
 
     var kind = Kind.invocation
-    /// Of a visit or an enumeration: of event 0, without a payload.
+    /// The invocation. For a visit or an enumeration, it has event 0 and no payload.
     var invocation = Invocation(event: 0, payload: nil, size: 0)
-    /// Of an invocation with options.
+    /// Set for an invocation with options.
     var dispatch: UnsafeMutablePointer<Dispatch>? = nil
-    /// Of a visit, or of its undoing; with its context.
+    /// Set, with its context, for a visit or the undoing of visits.
     var visitor: multicast_visitor? = nil
     var context: UnsafeMutableRawPointer? = nil
     var enumeration: UnsafeMutablePointer<Enumeration>? = nil
@@ -77,7 +77,7 @@ struct AnyCall {
 
   private let pointer: UnsafePointer<Details>
 
-  /// - Parameter body: Does not keep the call.
+  /// - Parameter body: Must not keep the call.
   static func with<C: Call, Result>(_ call: C, _ body: (AnyCall) -> Result) -> Result {
     with(call.details, body)
   }
@@ -87,7 +87,7 @@ struct AnyCall {
     return withUnsafePointer(to: &details) { body(AnyCall(pointer: $0)) }
   }
 
-  /// Of a visit or an enumeration: of event 0, without a payload.
+  /// The invocation. For a visit or an enumeration, it has event 0 and no payload.
   var invocation: Invocation { pointer.pointee.invocation }
   var enumeration: UnsafeMutablePointer<Enumeration>? { pointer.pointee.enumeration }
   var visit: Visit? {
@@ -96,31 +96,33 @@ struct AnyCall {
       visitor: pointer.pointee.visitor.unsafelyUnwrapped, context: pointer.pointee.context)
   }
 
-  /// Whether delegates are invoked: calls of those that were added with a queue are queued.
+  /// Whether delegates are invoked. If so, the calls of delegates with a queue are queued.
   var isInvocation: Bool { pointer.pointee.kind == .invocation }
   /// Whether this is an invocation without options.
   var isSimple: Bool { isInvocation && pointer.pointee.dispatch == nil }
-  /// Whether paused delegates are left out, and a delegate that is called once ends with the call.
+  /// Whether paused delegates are skipped, and a delegate with `MULTICAST_ONCE` is removed by the
+  /// call.
   var isInvocationOrVisit: Bool { pointer.pointee.kind.rawValue < Details.Kind.undo.rawValue }
 
-  /// Whether a live registration may have to be called or passed. A paused one is, if visits are
-  /// undone, or if all are passed. If nothing is passed, delegates with dead contexts are removed.
+  /// Whether the call applies to a live registration. Paused registrations count if visits are
+  /// undone or if registrations are enumerated. If there is no enumerator, only delegates whose
+  /// contexts may be dead count, so that they are removed.
   @inline(__always)
   func mayConcern(_ registration: Registration) -> Bool {
     if _fastPath(isInvocationOrVisit) { return !registration.has(Registration.Flags.paused) }
     return enumeration.map { $0.pointee.function != nil } ?? true
       || registration.has(Registration.Flags.special)
   }
-  /// Whether the payload that the frame retains is released with the last delegate. With options
-  /// that happens after the invocation.
+  /// Whether the payload that the frame retains is released after the last delegate. For an
+  /// invocation with options, that happens after the invocation.
   var ownsPayload: Bool { isSimple }
 
-  /// Whether a delegate is called that does not want every call.
+  /// Whether a delegate that does not get every call gets this one.
   @inline(__always)
   func wants(_ details: RegistrationDetails.Address) -> Bool {
     if !isInvocation { return true }
     if let dispatch = pointer.pointee.dispatch,
-      // Relaxed: an invocation that was kept later has taken the stripe's lock.
+      // Relaxed is enough: an invocation with a later number has taken the stripe's lock.
       details.pointee.replayed.load(ordering: .relaxed) > dispatch.pointee.number
     {
       return false  //~ replayed_and_called
@@ -129,9 +131,10 @@ struct AnyCall {
     return events == 0 || pointer.pointee.invocation.isWanted(events)
   }
 
-  /// Calls a delegate that is live, or passes it.
+  /// Calls a live delegate, or passes it to the visitor or the enumerator.
   ///
-  /// - Parameter context: That of the delegate, or the strong pointer that its lock has made of it.
+  /// - Parameter context: The delegate's context, or the strong pointer that its lock function
+  ///   returned.
   /// - Returns: false to stop.
   func callAsFunction(
     _ registration: Registration, _ token: Token, _ context: UnsafeMutableRawPointer?,
@@ -164,28 +167,31 @@ struct AnyCall {
 extension Registration {
   enum CallResult {
     case called
-    /// Removed meanwhile, or by another call.
+    /// Not called, because it was removed meanwhile or another call has claimed it.
     case leftOut
-    /// The context is dead, and the delegate was removed for that.
+    /// The context was dead, so the delegate was removed.
     case ended
   }
 
-  /// Calls a delegate that this thread's hazard protects and that was found live. The context is
-  /// locked if it counts references. A delegate that is called once is removed before.
+  /// Calls a delegate that this thread's hazard protects and that was found to be live. If the
+  /// context counts references, it is locked during the call. A delegate with `MULTICAST_ONCE` is
+  /// removed before the call.
   ///
-  /// - Parameter functions: Those that lock and unlock its context. Read before the call: the
-  ///   delegate may remove itself.
+  /// - Parameter functions: The functions that lock and unlock the context. They are read before
+  ///   the call, because the delegate may remove itself.
   func callProtected(
     _ token: Token, _ functions: ContextLock, isOnce: Bool,
     _ body: (_ context: UnsafeMutableRawPointer?, _ isLocked: Bool) -> Void
   ) -> CallResult {
     let context = storage.pointee.context
-    // If it is live, functions that are its multicast's are the right ones.
+    // If the registration is still live, the functions that were read from its multicast are the
+    // right ones.
     if has(Flags.shared) && !id.isLive(as: token) { return .leftOut }
     Lock.checkNoneIsHeld()
     let strong = functions.lock.map { $0(context) } ?? context
     let isDead = functions.lock != nil && strong == nil
-    // Locking may have removed it, or have taken so long that another thread has.
+    // The lock function may have removed the delegate, or have taken so long that another thread
+    // removed it.
     let isRemovedNow = isDead || isOnce && has(Flags.once)
     let isOurs = isRemovedNow ? Multicast.claim(token) : id.isLive(as: token)
     if isOurs && !isDead { body(strong, functions.lock != nil) }

@@ -3,10 +3,11 @@ import MulticastShims
 import Synchronization
 
 extension KeptInvocation {
-  /// Keeps an invocation, with its payload.
+  /// Keeps an invocation with its payload.
   ///
-  /// - Parameter payload: The payload, if it was handed over. If it has to be copied, this is the
-  ///   copy afterwards. If this fails, it is still the caller's.
+  /// - Parameter payload: The payload, if the caller handed it over. If the payload has to be
+  ///   copied, this becomes the copy. If the function fails, the payload still belongs to the
+  ///   caller.
   static func make(
     _ options: InvocationOptions, _ payload: inout Payload?
   ) throws(Status) -> Address {
@@ -25,13 +26,13 @@ extension KeptInvocation {
 
 /// The invocations that a thread has deferred in one multicast.
 ///
-/// They are found through the thread's record, which a fork and the end of the thread find. The
-/// thread changes them under the waits' lock: so a fork finds whole chains.
+/// They are linked to the record of their thread, where a fork and the end of the thread find them.
+/// The thread changes them under the waits' lock, so a fork finds consistent lists.
 struct Deferrals {
   fileprivate struct Storage: Linked {
     let multicast: Handle
     var kept = KeptInvocations()
-    /// Whether the thread is making them.
+    /// Whether the thread is making these invocations.
     var isRunning = false
     var next: UnsafeMutablePointer<Storage>?
   }
@@ -42,12 +43,12 @@ struct Deferrals {
 
   private init(_ storage: UnsafeMutablePointer<Storage>) { self.storage = storage }
 
-  /// Those of a multicast; nil if nothing is deferred.
+  /// Returns the deferred invocations of a multicast; nil if there are none.
   static func find(_ multicast: Handle, on thread: ThreadRecord) -> Deferrals? {
     thread.deferrals?.first { $0.pointee.multicast == multicast }.map { Deferrals($0) }
   }
 
-  /// Those of a multicast, which are made if there are none yet.
+  /// Returns the list of a multicast's deferred invocations, which is created if necessary.
   private static func findOrMake(
     _ multicast: Handle, on thread: ThreadRecord
   ) throws(Status) -> Deferrals {
@@ -64,8 +65,8 @@ struct Deferrals {
   /// Defers an invocation.
   ///
   /// - Parameters:
-  ///   - invocation: It is still the caller's if this fails.
-  ///   - isLatest: Whether it takes the place of those that wait.
+  ///   - invocation: Still belongs to the caller if this fails.
+  ///   - isLatest: Whether it replaces the invocations that already wait.
   static func keep(
     _ invocation: KeptInvocation.Address, isLatest: Bool, _ multicast: Handle,
     on thread: ThreadRecord
@@ -82,8 +83,8 @@ struct Deferrals {
 
   // MARK: - Making them
 
-  /// Makes them all, those included that are deferred meanwhile. The thread is in no call of the
-  /// multicast.
+  /// Makes all deferred invocations, including those that are deferred meanwhile. The thread is in
+  /// no call of the multicast.
   fileprivate func run(_ multicast: Multicast, on thread: ThreadRecord) {
     storage.pointee.isRunning = true
     while true {
@@ -91,7 +92,7 @@ struct Deferrals {
       guard let kept = storage.pointee.kept.takeFirst() else { break }
       Lock.waits.unlock()
       var (owned, outcome) = (kept.payload, multicast_outcome())
-      // Released also if the multicast does not exist any more.
+      // The payload is released even if the multicast does not exist any more.
       _ = multicast.dispatchWithPolicies(
         InvocationOptions(kept.invocation), &owned, &outcome, on: thread)
     }
@@ -102,7 +103,7 @@ struct Deferrals {
 
   // MARK: - Threads that end, and fork
 
-  /// Drops what a thread has deferred that does not exist any more.
+  /// Drops everything that a thread has deferred that does not exist any more.
   static func dropAll(of thread: ThreadRecord, _ released: inout ReleasedPayloads) {
     while let storage = thread.deferrals {
       thread.deferrals = storage.pointee.next
@@ -120,8 +121,8 @@ extension ThreadRecord {
 }
 
 extension Multicast {
-  /// Makes what was deferred inside of what this thread has just ended. Called at the end of
-  /// whatever calls delegates or locks contexts.
+  /// Makes the invocations that were deferred during the operation that this thread has just ended.
+  /// Called at the end of every operation that calls delegates or locks contexts.
   func invokeDeferred(on thread: ThreadRecord) {
     if thread.storage.pointee.deferrals != nil { invokeDeferredSlowly(on: thread) }
   }
@@ -133,8 +134,9 @@ extension Multicast {
     deferrals.run(self, on: thread)
   }
 
-  /// Whether this thread is inside an invocation or a visit of this multicast. That a slot has had
-  /// several occupants does not matter: a frame keeps the list that it reads, which has its owner.
+  /// Whether this thread is inside an invocation or a visit of this multicast. It does not matter
+  /// if the slot has been reused: the frame keeps the list that it names, and the list has the
+  /// handle of its multicast.
   func isInvoked(on thread: ThreadRecord) -> Bool {
     thread.isInside(target) { list in
       let address = InvocationList.Address(bitPattern: list)
@@ -144,8 +146,8 @@ extension Multicast {
 
   /// Defers an invocation of this multicast.
   ///
-  /// - Parameter owned: The payload, if it was handed over. It belongs to this function, unless it
-  ///   fails.
+  /// - Parameter owned: The payload, if the caller handed it over. It belongs to this function
+  ///   unless the function fails.
   func postpone(
     _ options: InvocationOptions, _ owned: inout Payload?, isLatest: Bool, on thread: ThreadRecord
   ) throws(Status) {

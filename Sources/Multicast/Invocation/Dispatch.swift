@@ -1,24 +1,24 @@
 import MulticastHeader
 import Synchronization
 
-/// How a multicast is invoked: a caller's `multicast_invocation`, checked.
+/// How to invoke a multicast: a caller's `multicast_invocation`, checked.
 struct InvocationOptions {
   typealias Copy =
     @convention(c) (_ payload: UnsafeRawPointer?, _ size: Int) -> UnsafeRawPointer?
 
   let invocation: Invocation
   private(set) var copy: Copy? = nil
-  /// Of what `copy` returns, or, without it, of the caller's payload.
+  /// Releases what `copy` returns or, if there is no `copy`, the caller's payload.
   private(set) var release: Payload.Release? = nil
-  /// Whether the invocation waits for the calls that it has queued.
+  /// Whether the invocation waits for the calls that it queues.
   private(set) var isWaiting = false
   private var timeout: UInt64 = 0
 
-  /// Those of an invocation without options.
+  /// The options of an invocation without any.
   init(_ invocation: Invocation) { self.invocation = invocation }
 
-  /// - Returns: nil if the caller's struct has something that this version does not know. Nothing
-  ///   of it may be used then.
+  /// - Returns: nil if the caller's struct has unknown fields or flags. None of its fields may be
+  ///   used then.
   init?(_ given: UnsafePointer<multicast_invocation>?) {
     guard let given, StructSize.isValid(given, smallest: StructSize.invocation) else { return nil }
     let options = given.pointee
@@ -30,34 +30,34 @@ struct InvocationOptions {
     timeout = options.timeout_ns
   }
 
-  /// Whether the options can be read, but contradict themselves: bytes are to be copied, and there
-  /// are none. With `copy` or `release` payload and size are only passed on.
+  /// Whether the options can be read but contradict themselves: there are no bytes although bytes
+  /// are to be copied. With `copy` or `release`, payload and size are only passed on.
   var isContradictory: Bool {
     invocation.payload == nil && invocation.size != 0 && copy == nil && release == nil
   }
 
-  /// Whether the library owns the payload itself.
+  /// Whether the caller has handed over the payload itself to the library.
   var isOwned: Bool { release != nil && copy == nil }
 
-  /// Whether it takes a copy to invoke later.
+  /// Whether the payload has to be copied if the invocation is made later.
   var needsCopy: Bool { copy != nil || invocation.size != 0 }
 
-  /// From now on.
+  /// The deadline of a wait that begins now.
   var deadline: Timeout { timeout == 0 ? .unlimited : .nanoseconds(timeout) }
 }
 
-/// One invocation with options: it may own its payload, wait for the calls that it queues, and
-/// report what became of them.
+/// One invocation with options. It may own its payload, wait for the calls that it queues, and
+/// report their outcome.
 struct Dispatch {
   let options: InvocationOptions
-  /// That of the invocation, if it is kept for replays; otherwise the highest one.
+  /// The number of the invocation if it is kept for replays; otherwise the highest number.
   let number: UInt
 
   // The outcome of the calls so far.
 
   private(set) var queued: UInt64 = 0
   private(set) var refused: UInt64 = 0
-  /// Whether `copy` has failed. It is not called again.
+  /// Whether `copy` has failed. It is not called a second time.
   private var hasNoCopy = false
 
   init(_ options: InvocationOptions, number: UInt = .max) {
@@ -80,14 +80,15 @@ struct Dispatch {
 
   // MARK: - The payload of queued calls
 
-  /// Whether queued calls share the payload. Otherwise it is small, and each call has a copy.
+  /// Whether queued calls share the payload. Otherwise the payload is small and each call has its
+  /// own copy.
   private var needsPayload: Bool {
     options.isWaiting || options.copy != nil || options.release != nil
       || !WaitingCall.holds(options.invocation.size)
   }
 
-  /// Makes the frame retain what the next call for this queue shares. An owned payload is in the
-  /// frame from the beginning.
+  /// Makes the frame retain the payload or receipt that the next call for this queue shares. An
+  /// owned payload is in the frame from the beginning.
   private mutating func preparePayload(for queue: Queue, _ frame: Frame) throws(Status) {
     if Payload(retainedBy: frame) == nil { try makePayload(for: queue).pass(to: frame) }
     guard options.isWaiting else { return }
@@ -112,11 +113,11 @@ struct Dispatch {
   ) throws(Status) -> Payload {
     let (payload, size) = (options.invocation.payload, options.invocation.size)
     guard let copy = options.copy else {
-      // Without size the calls get the caller's pointer itself.
+      // If the size is 0, the calls get the caller's pointer itself.
       guard size != 0, let payload else { return try Payload(owning: payload, size: 0, nil) }
       return try Payload(copying: payload, size: size)
     }
-    // First what can fail without a trace.
+    // The allocation comes first, because it can fail without side effects.
     let block = try Allocator.allocate(size: Payload.headerSize)
     Lock.checkNoneIsHeld()
     guard let copied = copy(payload, size) else {
@@ -129,19 +130,19 @@ struct Dispatch {
 }
 
 extension Dispatch {
-  /// The payload of an invocation that hands it over.
+  /// Takes over the payload of an invocation that hands it over.
   static func takeOver(_ options: InvocationOptions) throws(Status) -> Payload {
     let (payload, size) = (options.invocation.payload, options.invocation.size)
     do throws(Status) { return try Payload(owning: payload, size: size, options.release) } catch {
-      Payload.release(payload, size, options.release)  // in any case
+      Payload.release(payload, size, options.release)  // even if the invocation fails
       throw error
     }
   }
 }
 
 extension Multicast {
-  /// - Parameter owned: The payload that the frame of the invocation retains. Afterwards the
-  ///   payload that the frame retained at the end; the caller releases it.
+  /// - Parameter owned: The payload that the frame of the invocation retains. On return, it is the
+  ///   payload that the frame retained at the end, which the caller releases.
   func dispatch(
     _ options: InvocationOptions, _ owned: inout Payload?, _ outcome: inout multicast_outcome,
     number: UInt = .max
@@ -151,13 +152,13 @@ extension Multicast {
     }
     defer { ThreadRegistry.leaveIfEnding(thread, hasEntered) }
     var dispatch = Dispatch(options, number: number)
-    // The time of the calls on this thread counts.
+    // The calls on this thread count against the timeout.
     let deadline = options.deadline
     var shared = owned
     let count = withUnsafeMutablePointer(to: &dispatch) { dispatch in
       AnyCall.with(AnyCall.Details(options.invocation, dispatch)) { call in
         withList(on: thread) { list, frame, mode in
-          // If the thread ends inside a call, the payload is released with the frame.
+          // If the thread ends inside a call, the payload is released together with the frame.
           shared?.pass(to: frame)
           let called = list.invoke(call, in: frame, mode)
           shared = Payload.take(from: frame)
@@ -178,7 +179,7 @@ extension Multicast {
     return status == .timeout ? status.count : count
   }
 
-  /// Invokes a multicast without queued delegates, and without options.
+  /// Invokes a multicast that has no queued delegates, without options.
   ///
   /// - Parameter owned: As in `dispatch`.
   func invoke(_ invocation: Invocation, keeping owned: inout Payload?) -> Int64 {

@@ -3,15 +3,16 @@ import MulticastShims
 import Synchronization
 
 extension InvocationList {
-  /// The loop of a biased invocation, as long as every delegate is plain: for what programs do most
-  /// often.
+  /// The loop of a biased invocation, which runs as long as every delegate is plain. This is the
+  /// most frequent operation of all.
   ///
-  /// The hazard protocol of each call: the invocation sets its hazard, and only then looks at the
-  /// slot. Afterwards it clears the hazard, and looks at the slot again. A removal changes the
-  /// slot, and only then looks at the hazards: `Removal` has the other side. Each makes a fence in
-  /// between: see `Fence`. So at least one of them sees the other, before the call and after it.
+  /// The hazard protocol of each call: the invocation sets its hazard, makes a light fence, and
+  /// then looks at the slot. After the call it clears the hazard, makes another light fence, and
+  /// looks at the slot again. The other side is in `Removal`: it changes the slot, makes a heavy
+  /// fence, and then looks at the hazards (see `Fence`). So at least one of the two sees the other,
+  /// both before the call and after it.
   ///
-  /// - Parameter frame: Keeps this list from being freed.
+  /// - Parameter frame: Names this list, which is therefore not freed.
   /// - Returns: how many delegates were called.
   @inline(__always)
   func invoke<C: Call>(_ call: C, in frame: Frame) -> Int64 {
@@ -23,7 +24,8 @@ extension InvocationList {
       if progress != .goesOn { break }
       entry += 1
       if entry == end { break }
-      // Two in each round: the jump back is a good part of the cost of a delegate.
+      // Each round calls two delegates, because the jump back is a good part of the cost of a
+      // delegate.
       progress = Self.callPlain(call, entry, in: frame)
       if progress != .goesOn { break }
       entry = shims_keep(entry + 1).unsafelyUnwrapped.assumingMemoryBound(to: Entry.self)
@@ -35,15 +37,15 @@ extension InvocationList {
     }
   }
 
-  /// Behind the last entry. Acquire: pairs with `publish`. Entries that are added from here on are
-  /// not called.
+  /// The address behind the last entry. Acquire: pairs with `publish`. The invocation does not call
+  /// entries that are added later.
   var end: Address {
     let count = Int(header.count.load(ordering: .acquiring))  // order: entries
     return shims_keep(address + count).unsafelyUnwrapped.assumingMemoryBound(to: Entry.self)
   }
 
-  /// The number of entries before an entry. The frame has the address of the list: the loop has no
-  /// register left for it.
+  /// The number of entries before an entry. The address of the list is read from the frame, because
+  /// the loop has no register left for it.
   private static func number(of entry: Address, in frame: Frame) -> Int64 {
     let distance = UInt(bitPattern: entry) &- frame.list
     return Int64(truncatingIfNeeded: distance / UInt(MemoryLayout<Entry>.stride))
@@ -67,7 +69,7 @@ extension InvocationList {
     return goesOn ? .goesOn : .stops
   }
 
-  /// Called after the call of a delegate that is not plain any more: it was removed or paused.
+  /// Called after the call of a delegate that is no longer plain because it was removed or paused.
   @inline(never)
   private static func didReturn(_ entry: Entry) {
     if !entry.isLive { PendingRemovals.hazardDidEnd(entry) }
@@ -79,9 +81,9 @@ extension InvocationList {
     AnyCall.with(call) { invokeRest(from: first, to: end, in: frame, $0) }
   }
 
-  /// Continues at a delegate that is not plain, and whose hazard is set.
+  /// Continues at a delegate that is not plain and whose hazard is already set.
   ///
-  /// - Returns: how many delegates were called, also before the first entry.
+  /// - Returns: how many delegates were called, including those before the first entry.
   @inline(never)
   private static func invokeRest(
     from first: Address, to end: Address, in frame: Frame, _ call: AnyCall
@@ -97,7 +99,7 @@ extension InvocationList {
   func invoke(_ call: AnyCall, in frame: Frame, _ mode: Multicast.Mode) -> Int64 {
     var walk = Walk(in: frame, mode)
     if !mode.isWatched { return walk.run(call, from: address, to: end) }
-    // Read once: the multicast may be destroyed meanwhile.
+    // Read the handle once, because the multicast may be destroyed meanwhile.
     let multicast = Multicast(frame.target).handle.rawValue
     let invocation = call.invocation
     shims_probe_invoke_begin(

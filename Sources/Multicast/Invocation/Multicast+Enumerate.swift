@@ -2,13 +2,14 @@ import MulticastHeader
 import MulticastShims
 import Synchronization
 
-/// `multicast_enumerate`: what each registration is passed to. `multicast_prune`: nothing is
-/// passed.
+/// An enumeration. For `multicast_enumerate` it passes each registration to a function; for
+/// `multicast_prune` there is no function, and nothing is passed.
 struct Enumeration {
   let function: multicast_enumerator?
   let context: UnsafeMutableRawPointer?
 
-  /// How many were passed, and how many were removed because their contexts were dead.
+  /// How many registrations were passed, and how many were removed because their contexts were
+  /// dead.
   private(set) var passed: Int64 = 0
   var removed: Int64 = 0
 
@@ -35,9 +36,11 @@ struct Enumeration {
 }
 
 extension Multicast {
-  /// Passes every registration, and removes those whose context is dead.
+  /// Passes every registration to a function, and removes the registrations whose contexts are
+  /// dead.
   ///
-  /// - Returns: how many were passed, or, if nothing is passed, removed; or the number of a status.
+  /// - Returns: how many registrations were passed or, without a function, how many were removed;
+  ///   or the number of a status.
   func enumerate(_ function: multicast_enumerator?, _ context: UnsafeMutableRawPointer?) -> Int64 {
     guard let (thread, hasEntered) = ThreadRegistry.enterIfNeeded() else {
       return Status.outOfMemory.count
@@ -68,7 +71,7 @@ extension Registration {
     return true
   }
 
-  /// Copies what there is to know about a registration.
+  /// Copies the properties of a registration to a caller's struct.
   static func read(
     _ token: Token, into out: UnsafeMutablePointer<multicast_registration>?
   ) -> Status {
@@ -82,8 +85,7 @@ extension Registration {
     return StructSize.write(&known, to: out, smallest: StructSize.registration)
   }
 
-  /// Writes what there is to know about a live registration, but `strong`. The stripe's lock is
-  /// held.
+  /// Writes the properties of a live registration, except for `strong`. The stripe's lock is held.
   private func write(_ token: Token, to known: inout multicast_registration) {
     let details = self.details
     let latest = (details?.pointee.flags ?? 0) & MULTICAST_LATEST

@@ -5,8 +5,9 @@ import Synchronization
 extension Multicast {
   /// Calls every live delegate in order, on this thread.
   ///
-  /// It takes no lock, makes no atomic read-modify-write and no allocation; and no fence
-  /// instruction if the kernel has the expedited membarrier, unless the multicast is fenced.
+  /// This takes no lock, allocates nothing and makes no atomic read-modify-write. It executes no
+  /// fence instruction either if the kernel has the expedited membarrier and the multicast is not
+  /// fenced.
   ///
   /// - Returns: how many were called, or the number of a status.
   @inline(__always)
@@ -15,13 +16,14 @@ extension Multicast {
     return invoke(call, reading: list)
   }
 
-  /// - Parameter list: The current list, which no frame names yet.
+  /// - Parameter list: The current list, which no frame of this thread names yet.
   @inline(__always)
   func invoke<C: Call>(_ call: C, reading list: InvocationList.Address) -> Int64 {
     guard let thread = ThreadRecord.current else { return enterAndInvoke(call) }
     guard let frame = enter(thread, list) else { return invokeWithoutFrame(call) }
-    // The mode is read between the publication of the list and the second look at it: a single
-    // invoker frees lists without a fence, until this thread is registered.
+    // The invoker word is read between the publication of the list and the second look at the list.
+    // Until this thread is registered, a writer that found a single invoker frees lists without a
+    // fence.
     if _slowPath(!isInvoker(thread)) {
       guard claim(thread) else { return admitAndInvoke(thread, frame, call) }
       guard _fastPath(isClaimValid) else { return registerAndInvoke(thread, frame, call) }
@@ -32,12 +34,12 @@ extension Multicast {
     }
     guard isCurrentAfterList else { return Self.refuse(thread, frame) }
     let called = InvocationList(list).invoke(call, in: frame)
-    // The record is looked up again: the loop has no register for it.
+    // The record is looked up again, because the loop has no register to keep it in.
     Self.leave(frame, of: ThreadRecord.currentAgain, asymmetric: true)
     return called
   }
 
-  /// Like `invoke`, but not inlined: for callers to whom one more function call costs little.
+  /// Like `invoke`, but not inlined: for callers for which one more function call costs little.
   @_optimize(speed)
   func invokeOutlined(_ invocation: Invocation) -> Int64 { invoke(invocation) }
 
@@ -57,7 +59,8 @@ extension Multicast {
     return admitAndInvoke(thread, frame, call)
   }
 
-  /// Nothing was added yet. Without a frame, since nothing is read that could be freed.
+  /// Invokes a multicast to which nothing was added yet. No frame is needed, since nothing is read
+  /// that could be freed.
   @inline(__always)
   func invokeEmpty<C: Call>(_ call: C) -> Int64 {
     guard let thread = ThreadRecord.current, thread.hasRoom, isInvoker(thread) else {
@@ -66,7 +69,7 @@ extension Multicast {
     return isCurrentAfterList ? 0 : Status.invalidHandle.count
   }
 
-  /// Invocations are nested too deep. An invocation that its policies defer needs no frame.
+  /// Handles an invocation that is nested too deep. If the policies defer it, it needs no frame.
   @inline(never)
   private func invokeWithoutFrame<C: Call>(_ call: C) -> Int64 {
     AnyCall.with(call) { call in invokeWithoutFrame(call) }
@@ -89,7 +92,7 @@ extension Multicast {
     return admitAndInvoke(thread, frame, call)
   }
 
-  /// Looks at the special bits, and registers this thread if need be.
+  /// Checks the special bits, and registers this thread if necessary.
   @_optimize(speed)
   private func admitAndInvoke(_ thread: ThreadRecord, _ frame: Frame, _ call: AnyCall) -> Int64 {
     guard let mode = admit(thread, frame) else { return Self.refuse(thread, frame) }
@@ -100,7 +103,8 @@ extension Multicast {
       Self.leave(frame, of: thread, asymmetric: mode.isBiased)
       return invokeWithPolicies(call)
     }
-    // Policies do not count for a visit, but for what was deferred meanwhile.
+    // A visit ignores the policies, except that it makes the invocations that were deferred
+    // meanwhile.
     let count = withList(thread, frame, mode) { list in
       list.visit(visit, orUndo: nil, in: frame, mode)
     }
@@ -108,7 +112,7 @@ extension Multicast {
     return count
   }
 
-  /// Reads the list with a frame that keeps it from being freed. Policies do not count.
+  /// Runs the body with the list, which a frame keeps from being freed. Ignores policies.
   ///
   /// - Returns: the result of the body, or the number of a status.
   @inline(__always)
@@ -134,58 +138,60 @@ extension Multicast {
 
   // MARK: - The frame
 
-  /// Acquire: pairs with `setList`.
+  /// Acquire: pairs with the release in `setList`.
   @inline(__always)
   func loadList() -> InvocationList.Address? {
     fields.list.load(ordering: .acquiring)  // order: next_occupant
   }
 
-  /// Whether the list that was read is that of this multicast. Looked at after the list was read:
-  /// before, the list could be that of the slot's next occupant.
+  /// Whether the list that was read belongs to this multicast. Call it after the list was read: if
+  /// the handle were compared first, the list could be that of a later multicast in the slot.
   @inline(__always)
   private var isCurrentAfterList: Bool { fields.header.id.load(ordering: .relaxed) == handle }
 
-  /// Begins an invocation: publishes its frame, and the list that it is going to read.
+  /// Begins an invocation: publishes a frame with the list that the invocation is going to read.
   ///
   /// - Returns: nil if invocations are nested too deep.
   @inline(__always)
   private func enter(_ thread: ThreadRecord, _ list: InvocationList.Address?) -> Frame? {
     guard let frame = thread.push() else { return nil }
     frame.publish(target, reading: UInt(bitPattern: list))
-    // Pairs with the writers' heavy fence: they see this frame, or the reads below see their
-    // changes. If there is no such fence, `admit` makes a full one.
+    // Pairs with a writer's heavy fence: the writer sees this frame, or the reads below see the
+    // writer's changes. If writers make no heavy fence, `admit` makes a full one.
     Fence.light(asymmetric: true)
     return frame
   }
 
-  /// The current list, which the frame names. The fence that `mode` asks for was made after the
-  /// frame was published.
+  /// Returns the current list, which the frame then names. The fence that `mode` requires was made
+  /// after the frame was published.
   private func protectedList(_ frame: Frame, _ mode: Mode) -> InvocationList.Address? {
     var list = loadList()
     while UInt(bitPattern: list) != frame.list {
       let last = frame.list
       frame.publish(reading: UInt(bitPattern: list))
       mode.fence()
-      reclaim(last)  // a writer may have kept it for this frame
+      reclaim(last)  // a writer may have kept the last list because of this frame
       list = loadList()  //~ list_not_read_again
     }
     return list
   }
 
-  /// Ends an invocation of a multicast that does not exist. The slot may have a fenced one now, so
-  /// this makes a full fence.
+  /// Ends an invocation of a multicast that does not exist. The slot may have been reused for a
+  /// fenced multicast, so this makes a full fence.
   private static func refuse(_ thread: ThreadRecord, _ frame: Frame) -> Int64 {
     leave(frame, of: thread, asymmetric: false)
     return Status.invalidHandle.count
   }
 
-  /// Ends an invocation. Its data is in the frame: the loop has no register left.
+  /// Ends an invocation. The target and the list are read from the frame, because the loop has no
+  /// register left for them.
   @inline(__always)
   private static func leave(_ frame: Frame, of thread: ThreadRecord, asymmetric: Bool) {
     let (target, list) = (frame.target, frame.list)
     thread.pop(frame)
-    // Pairs with the fence of a writer that replaced the list: the writer sees that this frame is
-    // gone, or this sees that there is another list, and frees its own.
+    // Pairs with the fence of a writer that replaced the list: either the writer sees that this
+    // frame is withdrawn, or this thread sees that the list was replaced and frees the list that it
+    // read.
     Fence.light(asymmetric: asymmetric)
     let storage = target.slot.assumingMemoryBound(to: Storage.self)
     let current = storage.pointee.list.load(ordering: .relaxed)
@@ -200,7 +206,8 @@ extension Multicast {
 
     fileprivate let special: UInt64
 
-    /// Otherwise there is a full fence for each delegate.
+    /// Whether light fences are enough. Otherwise the invocation makes a full fence for each
+    /// delegate.
     var isBiased: Bool { special & (fenced | watched) == 0 }
     var isWatched: Bool { special & watched != 0 }
     var hasPolicies: Bool { special & withPolicies != 0 }
@@ -208,17 +215,18 @@ extension Multicast {
     @inline(__always) func fence() { Fence.light(asymmetric: isBiased) }
   }
 
-  /// Registers this thread as the first invoker, without the lock. `isClaimValid` says whether
-  /// that counts.
+  /// Registers this thread as the first invoker, without the lock. `isClaimValid` says whether the
+  /// registration is valid.
   ///
-  /// A writer takes the lock, and then reads who has invoked (`invokerNumber`). This thread
-  /// registers, and then looks at the lock. Each makes a full fence in between. So a writer that
-  /// takes the lock after that look finds this thread. If a writer has the lock, it may have found
-  /// none, make its change without a fence, and store the word anew: then this thread registers
-  /// under the lock, too. Of a writer that has had the lock, this thread sees everything, also that
-  /// the word is another one, or that all multicasts are watched.
+  /// A writer takes the lock, and then reads who has invoked the multicast (`invokerNumber`). This
+  /// thread registers, and then looks at the lock (`isClaimValid`). Each makes a full fence in
+  /// between, so a writer that takes the lock after that look finds this thread. If a writer holds
+  /// the lock at that moment, it may have found no invoker, made its change without a fence, and
+  /// overwritten the word. This thread then registers once more, under the lock. If a writer has
+  /// released the lock before, this thread sees everything that it did, including a changed word or
+  /// the flag that all multicasts are watched.
   ///
-  /// - Returns: whether nobody was registered, and nothing is special.
+  /// - Returns: whether no thread was registered and nothing is special.
   @inline(__always)
   private func claim(_ thread: ThreadRecord) -> Bool {
     invokers == 0 && Fence.isAsymmetric
@@ -230,42 +238,44 @@ extension Multicast {
 
   private var isClaimValid: Bool { stripe.isFree && Watch.ofAll == 0 }
 
-  /// The word of the invokers without the handle.
+  /// The invoker word minus the handle.
   ///
-  /// Read before the list is read again: a writer that found a single invoker has made its change
-  /// without a fence, under the lock that `registerInvoker` takes. Acquire: pairs with the release
-  /// of `registerInvoker`, by which another thread has let several threads in, this one too; with
-  /// that of `observe`; and with that of `endFencing`.
+  /// The word must be read before the list is read again: a writer that found a single invoker made
+  /// its change without a fence, under the lock that `registerInvoker` takes. Acquire: pairs with
+  /// the releases in `registerInvoker`, by which another thread made this multicast open to several
+  /// threads; in `observe`; and in `endFencing`.
   private var invokers: UInt64 {
     fields.invoker.load(ordering: .acquiring) &- handle.rawValue  // order: invokers
   }
 
-  /// Whether this thread is one of the invokers, and nothing is special.
+  /// Whether this thread is an invoker and nothing is special.
   @inline(__always)
   private func isInvoker(_ thread: ThreadRecord) -> Bool {
     let invokers = self.invokers
     return invokers >= Self.open || invokers == UInt64(thread.number)
   }
 
-  /// Registers this thread if need be. If the multicast is not biased, says so in the frame, and
-  /// makes a full fence.
+  /// Registers this thread if necessary. If the multicast is not biased, tags the frame as fenced
+  /// and makes a full fence.
   ///
-  /// The frame is published. It returns the mode of the value that it read last.
+  /// The frame is already published. The mode that is returned comes from the value that was read
+  /// last.
   ///
   /// - Returns: nil if the multicast does not exist.
   @inline(__always)
   private func admit(_ thread: ThreadRecord, _ frame: Frame) -> Mode? {
     repeat {
       let word = invokers
-      // From the word of another occupant this makes no number of a thread.
+      // If the word belongs to another multicast of this slot, the result is not the number of any
+      // thread.
       let number = (word >= Self.open ? word &- Self.open : word) & ~Self.special
       //~ invoker_not_registered
       if number == UInt64(thread.number) || number == Self.multipleInvokers {
         let mode = Mode(special: word & Self.special)
         if !mode.isBiased {
           frame.setFenced()
-          // Pairs with the full fence of a writer: it sees this frame, or what this reads next are
-          // its changes.
+          // Pairs with the full fence of a writer: the writer sees this frame, or the following
+          // reads see the writer's changes.
           Fence.full()
         }
         return mode
@@ -289,7 +299,7 @@ extension Multicast {
     let special = invokerNumber & Self.special
     let known = invokerNumber & ~(special | Self.open)
     let number = known == 0 || known == own ? own : Self.multipleInvokers
-    // Without membarrier every multicast is fenced, for good.
+    // Without membarrier every multicast is permanently fenced.
     let fenced = Fence.isAsymmetric ? 0 : Self.fenced
     invokerNumber = number | special | fenced | Watch.ofAll
     checkInvariants()

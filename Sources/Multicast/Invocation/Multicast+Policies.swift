@@ -2,17 +2,17 @@ import MulticastHeader
 
 /// Invocations of multicasts that have policies.
 extension Multicast {
-  /// Invokes it as its policies say, after an invocation without options has found that it has
-  /// some.
+  /// Invokes the multicast according to its policies, after an invocation without options has found
+  /// that there are some.
   func invokeWithPolicies(_ call: AnyCall) -> Int64 {
     if let visit = call.visit { return self.visit(visit, orUndo: nil) }
     var (owned, outcome) = (Payload?.none, multicast_outcome())
     return invokeWithPolicies(InvocationOptions(call.invocation), &owned, &outcome)
   }
 
-  /// Invokes it as its policies say.
+  /// Invokes the multicast according to its policies.
   ///
-  /// - Parameter owned: The payload, if it was handed over. It belongs to this function.
+  /// - Parameter owned: The payload, if the caller handed it over. It belongs to this function.
   /// - Returns: how many delegates were called or queued, or the number of a status.
   func invokeWithPolicies(
     _ options: InvocationOptions, _ owned: inout Payload?, _ outcome: inout multicast_outcome
@@ -25,8 +25,8 @@ extension Multicast {
     do throws(Status) {
       let rules = try self.rules()
       if rules.isVisitOnly { throw .state }
-      // Deferred invocations may wait although this thread is in no call: a payload's release
-      // function runs between two of them.
+      // Deferred invocations may be waiting although this thread is in no call: the release
+      // function of a payload runs between two of them.
       if rules.reentry != .recurse
         && (isInvoked(on: thread) || Deferrals.find(handle, on: thread) != nil)
       {
@@ -45,7 +45,7 @@ extension Multicast {
     return count
   }
 
-  /// Invokes it now. If it replays, the invocation is kept first.
+  /// Invokes the multicast now. If the multicast has a replay, the invocation is kept first.
   ///
   /// - Parameter owned: As in `invokeWithPolicies`.
   func dispatchWithPolicies(
@@ -66,13 +66,13 @@ extension Multicast {
 
   /// Keeps an invocation that begins.
   ///
-  /// - Parameter owned: The payload, if it was handed over. If it has to be copied, this is the
-  ///   copy afterwards.
-  /// - Returns: its number.
+  /// - Parameter owned: The payload, if the caller handed it over. If the payload has to be copied,
+  ///   this becomes the copy.
+  /// - Returns: the number of the invocation.
   func keep(
     _ options: InvocationOptions, _ owned: inout Payload?, on thread: ThreadRecord
   ) throws(Status) -> UInt {
-    // From here on it must not fail.
+    // The invocation must not fail after it has been kept.
     guard thread.hasRoom else { throw .limit }
     let kept = try KeptInvocation.make(options, &owned)
     let stripe = self.stripe

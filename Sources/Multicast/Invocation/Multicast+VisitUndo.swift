@@ -3,11 +3,11 @@ import MulticastShims
 import Synchronization
 
 extension Multicast {
-  /// Visits every delegate. If the visitor refuses one, the visit stops, or the visits before that
-  /// one are undone.
+  /// Visits every delegate. If the visitor returns false, the visit stops or, with `undo`, the
+  /// visits before that one are undone.
   ///
-  /// - Parameter undo: nil to stop.
-  /// - Returns: how many stand visited, or the number of a status.
+  /// - Parameter undo: nil to stop without undoing anything.
+  /// - Returns: the number of visits that were made and not undone, or the number of a status.
   func visit(_ visit: Visit, orUndo undo: Visit?) -> Int64 {
     guard let (thread, hasEntered) = ThreadRegistry.enterIfNeeded() else {
       return Status.outOfMemory.count
@@ -21,8 +21,8 @@ extension Multicast {
   }
 }
 
-/// Which delegates were visited: a bit for each. The frame retains the memory, as it retains a
-/// payload: the thread may end inside a visit.
+/// Records which delegates were visited, with one bit per delegate. The frame retains the memory as
+/// it would retain a payload, because the thread may end inside a visit.
 private struct VisitMarks {
   private let bits: UnsafeMutablePointer<UInt8>
 
@@ -38,7 +38,7 @@ private struct VisitMarks {
 }
 
 extension InvocationList {
-  /// Visits every delegate, with the frame of an invocation.
+  /// Visits every delegate in the frame of an invocation.
   func visit(
     _ visit: Visit, orUndo undo: Visit?, in frame: Frame, _ mode: Multicast.Mode
   ) -> Int64 {
@@ -71,7 +71,8 @@ extension InvocationList {
         position &+= 1
       }
     }
-    // In reverse. Delegates that were removed meanwhile are left out; paused delegates are not.
+    // Undo in reverse order. Delegates that were removed meanwhile are skipped; paused delegates
+    // are not.
     AnyCall.with(undo) { call in
       while !outcome.goesOn && position > 0 {
         position &-= 1

@@ -1,20 +1,20 @@
 import MulticastHeader
 import MulticastShims
 
-/// The slow path of everything that goes through delegates: the calls of an invocation that is
-/// fenced or watched, or has found a delegate that is not plain; visits, their undoing,
-/// enumerations and replays; and calls of a single delegate.
+/// The slow path of everything that iterates over delegates: invocations that are fenced or
+/// watched, or that have found a delegate that is not plain; visits and their undoing;
+/// enumerations; replays; and calls of a single delegate.
 ///
-/// The hazard protocol is that of `InvocationList.invoke`, but the hazard of the next delegate
-/// replaces that of the last one, whose slot is looked at then. So a fenced invocation makes one
-/// full fence for each delegate.
+/// The hazard protocol is that of `InvocationList.invoke`, with one difference: the hazard of the
+/// next delegate replaces that of the previous one, and the slot of the previous delegate is looked
+/// at after that. So a fenced invocation makes one full fence per delegate.
 struct Walk {
   let frame: Frame
   private let mode: Multicast.Mode
-  /// The delegate whose hazard is set, and whose slot is to be looked at when it is cleared.
+  /// The delegate whose hazard is set. Its slot has to be looked at when the hazard is cleared.
   private var last: InvocationList.Entry?
-  /// The functions that the multicast has for contexts, once they were needed. All delegates of a
-  /// walk are of one multicast.
+  /// The multicast's functions for contexts, once a delegate has needed them. All delegates of a
+  /// walk belong to the same multicast.
   private var shared: ContextLock? = nil
 
   init(in frame: Frame, _ mode: Multicast.Mode, after last: InvocationList.Entry? = nil) {
@@ -23,14 +23,14 @@ struct Walk {
     self.last = last
   }
 
-  /// What became of one delegate.
+  /// The outcome for one delegate.
   struct Outcome {
-    /// Whether it was called, queued or passed.
+    /// Whether the delegate was called, queued or passed.
     var isCalled = false
     var goesOn = true
   }
 
-  /// Goes through some entries of a list in order.
+  /// Processes a range of entries in order.
   ///
   /// - Returns: how many delegates were called.
   @_optimize(speed)
@@ -53,7 +53,7 @@ struct Walk {
     return called
   }
 
-  /// A fenced invocation without options, most of whose delegates are plain.
+  /// Fast path for a fenced invocation without options, most of whose delegates are plain.
   @_optimize(speed)
   @inline(never)
   private mutating func runFenced(
@@ -64,9 +64,9 @@ struct Walk {
     let invocation = call.invocation
     while entry != end {
       let next = entry + 1
-      // An entry whose slot the next entry has again is a tombstone. A writer that adds and removes
-      // one delegate repeatedly leaves many of them, and looking at the slot that it is writing to
-      // would take long.
+      // If the next entry has the same slot, this entry is dead. A writer that repeatedly adds and
+      // removes one delegate leaves many such entries, and looking at the slot to which it is
+      // writing would take long.
       if next == end || next.pointee.slot != entry.pointee.slot {
         if callPlain(invocation, entry.pointee) || step(call, entry.pointee).isCalled {
           called &+= 1
@@ -79,7 +79,7 @@ struct Walk {
 
   /// Calls a plain delegate.
   ///
-  /// - Returns: false if it is not plain, and `step` is to look at it.
+  /// - Returns: false if the delegate is not plain and has to be handled by `step`.
   @inline(__always)
   private mutating func callPlain(
     _ invocation: Invocation, _ entry: InvocationList.Entry
@@ -91,25 +91,26 @@ struct Walk {
     return true
   }
 
-  /// Ends the walk. The payload of queued calls is released; with options that happens after the
-  /// invocation.
+  /// Ends the walk and releases the payload of queued calls. For an invocation with options, that
+  /// happens after the invocation.
   @inline(__always)
   mutating func finish(_ call: AnyCall) {
     endProtection()
     if _slowPath(frame.payload != 0) && call.ownsPayload { Payload.release(of: frame) }
   }
 
-  /// Calls one delegate, if it is to be called.
+  /// Calls one delegate, if the call applies to it.
   @_optimize(speed)
   @inline(never)
   mutating func step(_ call: AnyCall, _ entry: InvocationList.Entry) -> Outcome {
     var outcome = Outcome()
     let registration = Registration(entry)
-    // First without the hazard: what was removed long ago costs no more than this look.
+    // Look without the hazard first, so that a registration that was removed long ago costs no more
+    // than this look.
     guard entry.isLive, call.mayConcern(registration) else { return outcome }
     let watched = mode.isWatched ? Watch.target(of: entry.token) : .none
     moveHazard(to: entry)
-    // From here on the registration is not reclaimed before the next step.
+    // From here on, the registration is not reclaimed before the next step.
     guard entry.isLive else { return outcome }
     let details = registration.details
     if let details, !call.wants(details) { return outcome }
@@ -118,7 +119,8 @@ struct Walk {
         details.pointee.setWatched()
         RaceDetector.happensBefore(details)
       }
-      // Without the hazard: this may wait for room, and a removal must not wait for that.
+      // The hazard is cleared first: the call below may wait for room, and a removal must not wait
+      // for that.
       endProtection()
       let result = call.enqueue(registration, entry.token, to: Queue(slot: slot), frame)
       if mode.isWatched {
@@ -163,8 +165,8 @@ struct Walk {
 
   // MARK: - The hazard
 
-  /// Sets the hazard of a delegate, in the place of the last one. The caller looks at the delegate
-  /// next: if it is live, its registration is not reclaimed before the next step.
+  /// Sets the hazard of a delegate in place of the previous one. The caller looks at the delegate's
+  /// slot next: if the delegate is live, its registration is not reclaimed before the next step.
   @inline(__always)
   private mutating func moveHazard(to entry: InvocationList.Entry) {
     frame.setHazard(entry.token)  //~ no_hazard_in_walk
@@ -174,8 +176,9 @@ struct Walk {
     last = entry
   }
 
-  /// Called when a delegate that had the hazard before was removed. The hazard is that of the next
-  /// one already; but that is not called yet, and nothing is to wait for it meanwhile.
+  /// Called when the previous delegate was removed. The hazard already names the next delegate,
+  /// which is not being called yet. The hazard is cleared meanwhile, so that no removal waits for
+  /// it.
   @inline(never)
   private func didReturn(_ last: InvocationList.Entry, before next: InvocationList.Entry) {
     frame.clearHazard()
@@ -184,7 +187,7 @@ struct Walk {
     Fence.full()
   }
 
-  /// Clears the hazard, and looks whether a removal has seen it.
+  /// Clears the hazard, and checks whether a removal may have seen it.
   @inline(__always)
   mutating func endProtection() {
     guard let last else { return }
@@ -198,7 +201,7 @@ struct Walk {
 extension Registration {
   /// Calls one delegate by its token, as an invocation of its multicast would.
   ///
-  /// - Returns: 1 if it was called or queued, otherwise 0; or the number of a status.
+  /// - Returns: 1 if the delegate was called or queued, otherwise 0; or the number of a status.
   static func invoke(_ token: Token, _ call: AnyCall) -> Int64 {
     guard let registration = Registration(slotOf: token), registration.id.isLive(as: token) else {
       return Status.invalidHandle.count
@@ -207,10 +210,10 @@ extension Registration {
       return Status.outOfMemory.count
     }
     defer { ThreadRegistry.leaveIfEnding(thread, hasEntered) }
-    // If the token is still valid when the hazard is set, this is its multicast.
+    // If the token is still valid after the hazard is set, this is the registration's multicast.
     let multicast = Multicast(slot: registration.owner)
     guard multicast.handle.isOfMulticast else { return Status.invalidHandle.count }
-    // A transport's delegate is called by the library alone.
+    // Only the library calls the delegate of a transport.
     if multicast.handle.kind == .transport || call.isInvocation && multicast.isVisitOnly {
       return Status.state.count
     }

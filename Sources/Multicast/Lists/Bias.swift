@@ -1,64 +1,71 @@
 import MulticastShims
 import Synchronization
 
-/// Which side of a multicast pays for its fences: removals, or invocations.
+/// Decides which side of a multicast pays for its fences: the removals or the invocations.
 ///
-/// A multicast is *biased* to invocations: they make light fences, and each removal makes a heavy
-/// one. Where removals follow each other closely, that is the wrong side. Such a multicast becomes
-/// *fenced*: its invocations make a full fence for each delegate, and its removals no heavy fence.
-/// When removals cease it is biased again. The word that invocations compare tells which it is, so
-/// a biased invocation does not ask.
+/// A multicast is *biased* to its invocations at first: they make light fences, and each removal
+/// makes a heavy fence. If removals follow each other closely, this costs more than it saves, and
+/// the multicast becomes *fenced*: its invocations make a full fence for each delegate, and its
+/// removals make no heavy fence. When the removals stop, the multicast becomes biased again. The
+/// mode is part of the invoker word, which each invocation compares anyway, so a biased invocation
+/// pays nothing for the choice.
 ///
-/// **From biased to fenced.** A removal stores the mode, makes a full fence, and reads the stamp
-/// `unsettledSince`, all under the stripe's lock. An invocation may have read the old mode: it is a
-/// biased one, whose hazards are visible only after a heavy fence. A fenced invocation says in the
-/// target of its frame that it is one, before its full fence.
+/// **From biased to fenced.** Under the stripe's lock, a removal stores the new mode, makes a full
+/// fence, and stores the current stamp in `unsettledSince`. An invocation may have read the old
+/// mode. It is then a biased invocation, whose hazards are visible to writers only after a heavy
+/// fence. A fenced invocation tags the target of its frame as fenced before it makes its full
+/// fence, so writers can tell the two apart.
 ///
-/// After a heavy fence that began later than the stamp, an invocation that may be biased has a
-/// frame that does not say so, or it reads the mode after that fence, and sees it. So removals make
-/// the heavy fence until one has begun since the switch, and until no frame of this multicast may
-/// be a biased one. From then on all invocations are fenced. A removal retires the registration,
-/// makes a full fence and looks at the hazards. An invocation sets its hazard, makes a full fence
-/// and looks at the slot. At least one of them sees the other. The same holds for a list that is
-/// replaced, and a frame that names it.
+/// Consider a heavy fence that began after the stamp. Once it is over, an invocation either has a
+/// visible frame without the tag and may be biased, or it reads the mode after the fence and sees
+/// that the multicast is fenced. So removals keep making heavy fences until one has begun since the
+/// switch and no frame of this multicast may belong to a biased invocation. From then on all
+/// invocations are fenced: a removal retires the registration, makes a full fence and looks at the
+/// hazards, while an invocation sets its hazard, makes a full fence and looks at the slot. At least
+/// one of them sees the other. The same argument holds for a replaced list and a frame that names
+/// it.
 ///
-/// **From fenced to biased.** An invocation stores the mode under the stripe's lock, with release.
-/// Biased invocations read it, with acquire. So they see every change of a writer that had
-/// the lock before, and looks at the frames without a heavy fence. A writer that has the
-/// lock later finds the mode, and makes the heavy fence. No invocation has to end before.
+/// **From fenced to biased.** An invocation stores the mode under the stripe's lock, with release,
+/// and biased invocations read it with acquire. So a biased invocation sees every change of a
+/// writer that held the lock before the switch, and that writer needs no heavy fence before it
+/// looks at the frames. A writer that takes the lock after the switch finds the new mode and makes
+/// the heavy fence. The switch does not have to wait for any invocation.
 struct Bias: ~Copyable {
-  /// Fenced: the stamp of the switch plus 1, as long as a biased invocation may be running; 0
-  /// afterwards, and where membarrier is missing.
+  /// If the multicast is fenced: the stamp of the switch plus 1 while a biased invocation may still
+  /// be running, and 0 afterwards. Always 0 without membarrier.
   ///
-  /// The stripe's lock guards it. Everything below decides about speed alone; threads may lose
-  /// counts of each other.
+  /// Guarded by the stripe's lock. The fields below affect only speed, so updates that threads make
+  /// at the same time may be lost.
   var unsettledSince: UInt64
-  /// Biased: when the last heavy fence ended, in units of 64 ns. Fenced: how many delegates were
-  /// called since the last removal.
+  /// If biased: when the last heavy fence ended, in units of 64 ns. If fenced: how many delegates
+  /// were called since the last removal.
   let clock: Atomic<UInt32>
-  /// Biased: how many heavy fences were made, one soon after the other.
+  /// If biased: how many heavy fences have followed each other closely.
   let count: Atomic<UInt16>
-  /// Their average time, in units of 16 ns.
+  /// The average time that these fences took, in units of 16 ns.
   let cost: Atomic<UInt16>
 
-  /// After so many heavy fences a multicast is fenced.
+  /// The number of heavy fences in close succession after which a multicast becomes fenced.
   static var fencesBeforeChange: UInt16 { 12 }
-  /// A heavy fence follows soon if the time before it is less than so many times its own.
+  /// A heavy fence follows closely if the time since the last one is shorter than its own duration
+  /// times this factor.
   static var leisure: Int64 { 8 }
-  /// The most that a heavy fence takes, in units of 16 ns. More is the time of other threads.
+  /// The longest duration that is attributed to a heavy fence, in units of 16 ns. In a longer one,
+  /// the processor was running other threads.
   static var highestCost: UInt64 { 2048 }
-  /// So many calls with full fences are worth 16 ns of heavy fences, and so many are always made:
-  /// if fewer are made between two removals, they take less time than heavy fences.
+  /// A multicast becomes biased again after this many fenced calls for each 16 ns that a heavy
+  /// fence takes, but not before `leastCalls`. If fewer calls are made between two removals, their
+  /// full fences take less time than heavy fences would.
   static var callsPerCost: UInt32 { 8 }
   static var leastCalls: UInt32 { 2048 }
-  /// The calls that a thread counts before it adds them to the multicast's count.
+  /// A thread counts this many calls before it adds them to the multicast's count.
   static var share: UInt32 { 256 }
 }
 
 extension Multicast {
   // MARK: - Under the stripe's lock
 
-  /// The word of the invokers without the handle.
+  /// The invoker word minus the handle: the invoker's number and the special bits.
   var invokerNumber: UInt64 {
     get {
       let number = fields.invoker.load(ordering: .relaxed) &- handle.rawValue
@@ -66,21 +73,22 @@ extension Multicast {
         return number
       #else
         if number != 0 { return number }
-        // Pairs with the change of a first invoker, who looks at the lock afterwards. On x86 the
-        // lock was taken by a full fence.
+        // Pairs with the compare and swap of a first invoker, which looks at the lock afterwards.
+        // On x86, taking the lock was a full fence.
         Fence.full()
         return fields.invoker.load(ordering: .relaxed) &- handle.rawValue
       #endif
     }
     nonmutating set {
       let word = handle.rawValue &+ Self.completed(newValue)
-      // Release: pairs with the acquire of an invocation that reads it.
+      // Release: pairs with the acquire load of an invocation.
       fields.invoker.store(word, ordering: .releasing)  // order: invokers
     }
   }
 
-  /// With `open`, if nothing is special for an invocation, and no change depends on which threads
-  /// have invoked it: several have, or one has and the multicast is observed.
+  /// Returns the number with the `open` bits set or cleared. A word is open if nothing about its
+  /// invocations is special and no change depends on which threads have invoked the multicast:
+  /// either several threads have, or one has and the multicast is observed.
   static func completed(_ number: UInt64) -> UInt64 {
     let isPlain = number & (fenced | watched | withPolicies) == 0
     let invoker = number & ~(special | open)
@@ -114,22 +122,22 @@ extension Multicast {
       if !(record == thread) { return true }
       isOwn = true
     }
-    // Its own frames are visible to this thread, but not to another one.
+    // This thread sees its own frames, but another thread may not see them.
     if !isOwn { fields.bias.unsettledSince = 0 }
     return false
   }
 
   // MARK: - With no lock held
 
-  /// Whether a heavy fence is needed for what was changed before.
+  /// Whether earlier changes of this multicast still need a heavy fence.
   func needsHeavyFence(_ thread: ThreadRecord?) -> Bool {
     stripe.lock()
     defer { stripe.unlock() }
     return !isCurrent || neededFence(thread) == .heavy
   }
 
-  /// A heavy fence was made for a change of this multicast. If one follows the other, the multicast
-  /// is fenced from now on.
+  /// Called after a heavy fence for a change of this multicast. If such fences follow each other
+  /// closely, the multicast becomes fenced.
   func didFence(from begin: UInt64, to end: UInt64) {
     if invokerNumber & Self.fenced != 0 { return }
     let cost = UInt16(truncatingIfNeeded: min((end &- begin) >> 4, Bias.highestCost))
@@ -157,13 +165,13 @@ extension Multicast {
     checkInvariants()
   }
 
-  /// Delegates were called with full fences. When these have cost more than a heavy fence, the
-  /// multicast is biased from now on.
+  /// Called after a fenced invocation. When the full fences have cost more than a heavy fence, the
+  /// multicast becomes biased.
   func didCallFenced(_ called: Int64, _ thread: ThreadRecord) {
-    // The frame and its withdrawal are worth two.
+    // Publishing and withdrawing the frame cost about as much as two calls.
     let share = thread.storage.pointee.fencedCalls &+ UInt32(truncatingIfNeeded: called) &+ 2
     thread.storage.pointee.fencedCalls = share < Bias.share ? share : 0
-    // A watched invocation makes full fences in any case. Its calls are not counted.
+    // A watched invocation makes full fences in either mode, so its calls do not count.
     if share < Bias.share || invokerNumber & Self.watched != 0 { return }
     let calls = fields.bias.clock.wrappingAdd(share, ordering: .relaxed).newValue
     let cost = UInt32(fields.bias.cost.load(ordering: .relaxed))

@@ -5,20 +5,21 @@ import Synchronization
 /// Finds the registrations of a delegate in a large list: a hash table of tokens, with open
 /// addressing.
 ///
-/// It is made when searches without it have taken longer than making it would. Entries stay: a
-/// search passes over the token of a removed registration. Equal delegates are in the order in
-/// which they were added. The stripe's lock is held; invocations do not use the index.
+/// The index is built when searches without it have taken longer than building it would. Entries
+/// are never deleted: a search skips the tokens of removed registrations. Equal delegates are in
+/// the order in which they were added. The caller holds the stripe's lock; invocations do not use
+/// the index.
 struct DelegateIndex {
   private struct Header {
-    /// The number of places, a power of two, less 1.
+    /// The number of places minus 1. The number of places is a power of two.
     let mask: UInt64
     /// How many places are used.
     var used: UInt64
   }
 
   private static let headerSize = MemoryLayout<Header>.stride
-  /// A token is at most so many places behind the first place for it. So many equal delegates are
-  /// found faster without an index, too.
+  /// A token is at most this many places behind its first choice. If more delegates than that are
+  /// equal, a search without an index is faster anyway.
   private static let longestProbe: UInt32 = 64
 
   private let storage: UnsafeMutablePointer<Header>
@@ -39,9 +40,10 @@ struct DelegateIndex {
     headerSize &+ (Int(mask) &+ 1) &* MemoryLayout<Token>.stride
   }
 
-  /// Makes the index of a list. Three places for each delegate leave room for as many more.
+  /// Builds the index of a list. With three places per delegate, the number of delegates can double
+  /// before the index is full.
   ///
-  /// - Returns: nil if out of memory, or if too many delegates are equal.
+  /// - Returns: nil if memory is exhausted or if too many delegates are equal.
   static func make(for list: InvocationList) -> DelegateIndex? {
     var mask: UInt64 = 1
     while mask / 3 < UInt64(list.live) { mask = mask &* 2 &+ 1 }
@@ -60,8 +62,8 @@ struct DelegateIndex {
 
   // MARK: - Looking up
 
-  /// The first live registration of a delegate: of the highest priority, and of these the first
-  /// that was added, which comes first in the table, too.
+  /// The live registration of a delegate with the highest priority. Of several with the same
+  /// priority, it is the one that was added first, which also comes first in the table.
   func first(_ delegate: multicast_delegate) -> Registration? {
     var first: Registration? = nil
     var place = firstPlace(for: delegate)
@@ -105,7 +107,7 @@ struct DelegateIndex {
     return true
   }
 
-  /// Not from the low bits of the product: those of addresses are all the same.
+  /// Does not use the low bits of the product: the low bits of all addresses are equal.
   private func firstPlace(for delegate: multicast_delegate) -> UInt64 {
     let function = unsafeBitCast(delegate.function, to: UInt.self)
     let context = UInt64(UInt(bitPattern: delegate.context))

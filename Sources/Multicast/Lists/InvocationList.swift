@@ -5,43 +5,45 @@ import Synchronization
 /// The delegates of a multicast in order of invocation: one block of memory, with a header and
 /// entries of 16 bytes.
 ///
-/// Invocations read it without a lock, while one writer appends. The writer holds the stripe's
-/// lock. An entry is written once, before the count includes it. Whether it is live is written in
-/// the slot of its registration, and nowhere else. A list that is too small, or has too many dead
-/// entries, is replaced by another.
+/// Invocations read the list without a lock while one writer, which holds the stripe's lock,
+/// appends to it. The writer stores an entry once, before the count includes it. Whether an entry
+/// is live is recorded only in the slot of its registration. A list that is too small, or has too
+/// many dead entries, is replaced by a new list.
 struct InvocationList {
   struct Header: ~Copyable {
-    // Not the count first: the thread sanitizer reports a change of any field of a struct as a
-    // change of its first bytes, and invocations read the count.
+    // The count is not the first field: the thread sanitizer reports a change of any field of a
+    // struct as a change of its first bytes, and invocations read the count.
     var capacity: UInt32
-    /// Entries that invocations may read.
+    /// The number of entries that invocations may read.
     let count: Atomic<UInt32>
-    /// Entries that are not dead.
+    /// The number of live entries.
     var live: UInt32
     /// The priority of the last entry. A delegate of a higher priority cannot be appended.
     var lastPriority: Int32
-    /// Up to which count an add appends without a look: the capacity; less where a watch is to be
-    /// notified by a listener warning.
+    /// An add may append without further checks while the count is below this limit. It is the
+    /// capacity, or less if a watch is to be notified by a listener warning.
     var limit: UInt32
-    /// The handle of the multicast. Its slot may have another occupant before this list is freed.
+    /// The handle of the multicast. The slot may have been reused for another multicast before this
+    /// list is freed.
     var owner: Handle
-    /// Once retired: twice the stamp, plus 1 if a heavy fence is needed. Before: `warningCount`,
-    /// and above 32 bits `warningWatch`.
+    /// If the list is retired: twice its stamp, plus 1 if a heavy fence is needed. If it is
+    /// current: `warningCount` in the low 32 bits, and `warningWatch` above them.
     private var retirement: UInt64
     var next: Address?
 
-    /// Whether the frames of invocations that may read this retired list are visible.
+    /// Whether all frames of invocations that may read this retired list are visible.
     ///
-    /// They are after a heavy fence that began after the retirement. They are without one if this
-    /// thread was the single invoker, or if invocations make full fences.
+    /// A heavy fence that began after the retirement makes them visible. No heavy fence is needed
+    /// if this thread was the single invoker or if invocations make full fences.
     var areReadersVisible: Bool {
       retirement & 1 == 0 || Fence.Stamp(rawValue: retirement >> 1).isFenced
     }
 
-    /// Of the current list: how many live delegates a watch is notified of next; 0: not known.
-    /// As many do not fit below the limit.
+    /// For the current list: the number of live delegates at which a watch is notified next, or 0
+    /// if that number is not known. It is higher than the limit.
     var warningCount: UInt32 { UInt32(truncatingIfNeeded: retirement) }
-    /// The number of that watch. A list may still have the number of a watch that was replaced.
+    /// The number of that watch. A list may still have the number of a watch that has been replaced
+    /// since.
     var warningWatch: UInt32 { UInt32(truncatingIfNeeded: retirement >> 32) }
 
     mutating func setWarning(_ count: UInt32, of watch: UInt32) {
@@ -49,7 +51,7 @@ struct InvocationList {
       limit = min(capacity, count &- 1)
     }
 
-    /// Called after another list has taken the place of this one.
+    /// Called after a new list has replaced this one.
     mutating func retire(needsFence: Bool) {
       retirement = Fence.Stamp.now.rawValue << 1 | (needsFence ? 1 : 0)
     }
@@ -59,18 +61,18 @@ struct InvocationList {
     let slot: UnsafeMutablePointer<Registration.Storage>
     let token: Token
 
-    /// The word in the slot. The token if the registration is live and plain.
+    /// The word in the slot. It equals the token if the registration is live and plain.
     @inline(__always) var id: Handle { slot.pointee.header.id.load(ordering: .relaxed) }
     @inline(__always) var isPlain: Bool { id == token }
     var isLive: Bool { id.isLive(as: token) }
   }
 
-  /// Behind the entries of a large list. For the writer.
+  /// Follows the entries of a large list. Only writers use it.
   private struct Trailer {
     var index: UnsafeMutableRawPointer? = nil
-    /// How many entries, from the first, the index has.
+    /// How many entries the index has, counted from the first one.
     var indexed: UInt32 = 0
-    /// How many entries were looked at in searches for a delegate, without an index.
+    /// How many entries were compared in searches for a delegate while there was no index.
     var searched: UInt64 = 0
   }
 
@@ -81,13 +83,15 @@ struct InvocationList {
   static var areWarningsSet: Bool { warningWatches.load(ordering: .relaxed) != 0 }
 
   private static let smallestCapacity: UInt32 = 1
-  /// A list has a trailer from this capacity on. Smaller ones are searched in a microsecond.
+  /// Lists of at least this capacity have a trailer. Smaller lists are searched within a
+  /// microsecond.
   private static let largeCapacity: UInt32 = 1000
-  /// To index one entry takes as long as to search so many.
+  /// Indexing one entry takes as long as comparing this many.
   private static let searchesForIndex: UInt64 = 64
   private static let headerSize = 48
 
-  /// That of the first entry. The header is before it: an invocation reads little of the header.
+  /// The address of the first entry, which follows the header: an invocation reads little of the
+  /// header.
   typealias Address = UnsafeMutablePointer<Entry>
 
   let address: Address
@@ -104,22 +108,22 @@ struct InvocationList {
     nonmutating unsafeMutableAddress { block }
   }
 
-  /// For the writer: how many entries there are, dead ones included.
+  /// The number of entries, dead ones included. For writers only.
   var count: UInt32 { header.count.load(ordering: .relaxed) }
   var live: UInt32 { header.live }
   var dead: UInt32 { count &- live }
   var room: UInt32 { header.capacity &- count }
-  /// Whether one more can be appended, and nothing has to be notified of it.
+  /// Whether one more entry can be appended without notifying anyone.
   var hasRoomAtOnce: Bool { count < header.limit }  //~ limit_ignored
 
   /// Whether a smaller list would save enough to be worth a copy.
   var isSparse: Bool { header.capacity > 30 && live < header.capacity / 8 }
-  /// Whether too little of it is live.
+  /// Whether too few of its entries are live.
   var needsCompaction: Bool { dead > live &+ 8 || isSparse }
 
   func entry(_ position: UInt32) -> Entry { address[Int(position)] }
 
-  /// A list, and the next older ones.
+  /// A list and the older lists that are linked to it.
   struct Chain: Sequence, IteratorProtocol {
     var rest: Address?
 
@@ -143,8 +147,8 @@ struct InvocationList {
     UnsafeMutableRawPointer(address + Int(header.capacity)).assumingMemoryBound(to: Trailer.self)
   }
 
-  /// The smallest capacity for so many delegates. Capacities are 1, 4, 10, 22, 46, 70, 106 and so
-  /// on: most multicasts have one delegate, and large lists waste a third at most.
+  /// The smallest capacity for this many delegates. Capacities are 1, 4, 10, 22, 46, 70, 106 and so
+  /// on: most multicasts have one delegate, and large lists waste at most a third.
   private static func capacity(for count: UInt32) -> UInt32 {
     var capacity = count > 46 ? 46 : smallestCapacity
     while capacity < count {
@@ -153,7 +157,7 @@ struct InvocationList {
     return capacity
   }
 
-  /// - Parameter count: The list has room for so many delegates.
+  /// - Parameter count: The number of delegates for which the list has room.
   /// - Returns: an empty list.
   @_optimize(speed)
   static func allocate(for count: UInt32, owner: Handle) throws(Status) -> InvocationList {
@@ -176,14 +180,14 @@ struct InvocationList {
 
   // MARK: - Adding
 
-  /// Whether entries of this priority go last.
+  /// Whether entries of this priority belong behind the last entry.
   func canAppend(priority: Int32) -> Bool {
     priority <= header.lastPriority  //~ priority_ignored
   }
 
   /// Writes an entry behind the last one. It is not part of the list until `publish`.
   ///
-  /// - Parameter ahead: How many entries were written since the last `publish`.
+  /// - Parameter ahead: The number of entries written since the last `publish`.
   func write(_ registration: Registration, _ token: Token, ahead: UInt32) {
     address[Int(count &+ ahead)] = Entry(slot: registration.storage, token: token)
   }
@@ -192,15 +196,16 @@ struct InvocationList {
   func publish(_ added: UInt32, priority: Int32) {
     header.live &+= added
     header.lastPriority = priority  //~ last_priority_not_stored
-    // Release: pairs with the acquire of the invocation that reads the count, then the entries.
+    // Release: pairs with the acquire load of an invocation, which reads the count and then the
+    // entries.
     header.count.store(count &+ added, ordering: .releasing)  // order: entries
   }
 
   // MARK: - Finding
 
-  /// The place of the first live delegate.
+  /// The position of the first live entry at or after `start`.
   ///
-  /// - Parameter start: Perhaps beyond the end: of a list that was longer.
+  /// - Parameter start: May be beyond the end, if it is a position in a list that was longer.
   func firstLive(from start: UInt32) -> UInt32? {
     for position in min(start, count)..<count where entry(position).isLive { return position }
     return nil
@@ -238,12 +243,12 @@ struct InvocationList {
 
   // MARK: - The index of a large list
 
-  /// That of a list that was searched often, up to date; nil if there is none.
+  /// The index of a list that has been searched often, brought up to date; nil if there is none.
   private var index: DelegateIndex? {
     var isDue = trailer.pointee.searched / Self.searchesForIndex >= UInt64(count)
     if trailer.pointee.index != nil {
       if updateIndex() { return trailer.pointee.index.map { DelegateIndex($0) } }
-      isDue = true  // it was full: the next one is larger
+      isDue = true  // it was full; the next index is larger
     }
     if !isDue { return nil }
     trailer.pointee.searched = 0
@@ -252,7 +257,8 @@ struct InvocationList {
     return trailer.pointee.index.map { DelegateIndex($0) }
   }
 
-  /// Puts what was appended since the last time into the index. Drops the index if it has no room.
+  /// Adds the entries appended since the last update to the index. Drops the index if it has no
+  /// room for them.
   ///
   /// - Returns: whether there is an index.
   private func updateIndex() -> Bool {
@@ -265,7 +271,7 @@ struct InvocationList {
     return false
   }
 
-  /// Puts delegates that were inserted between others into the index of the list, if it has one.
+  /// Adds delegates that were inserted between others to the index of the list, if it has one.
   func didInsert(_ added: UInt32, at start: UInt32) {
     guard isLarge, let index = trailer.pointee.index.map({ DelegateIndex($0) }) else { return }
     if !index.put(self, from: start, to: start &+ added) { dropIndex() }
@@ -276,8 +282,8 @@ struct InvocationList {
     trailer.pointee.index = nil
   }
 
-  /// Gives the index and the next listener warning to the list that replaces this list, and has its
-  /// live entries.
+  /// Hands over the index and the next listener warning to the list that replaces this one and
+  /// already has its live entries.
   func passOn(to other: InvocationList) {
     //~ listener_warning_not_passed_on
     other.header.setWarning(header.warningCount, of: header.warningWatch)
@@ -292,12 +298,12 @@ struct InvocationList {
 
   // MARK: - Copying and compacting
 
-  /// Copies live entries behind those of another list, which has room for them.
+  /// Appends the live entries to another list, which has room for them.
   ///
   /// - Parameters:
-  ///   - start: The first place to copy from.
+  ///   - start: The first position to copy from.
   ///   - lowest: The copy stops before the first live entry of a lower priority.
-  /// - Returns: the place of the first entry that was not copied.
+  /// - Returns: the position of the first entry that was not copied.
   @_optimize(speed)
   func copyLive(to other: InvocationList, from start: UInt32 = 0, lowest: Int32 = .min) -> UInt32 {
     let mayBreak = lowest > header.lastPriority
@@ -324,7 +330,7 @@ struct InvocationList {
     return position
   }
 
-  /// A smaller list with the live entries; nil without memory.
+  /// Returns a smaller list with the live entries, or nil if memory is exhausted.
   func compacted() -> InvocationList? {
     guard let smaller = try? InvocationList.allocate(for: live &* 2, owner: header.owner) else {
       return nil
@@ -334,7 +340,7 @@ struct InvocationList {
     return smaller
   }
 
-  /// Moves the live entries together. No invocation reads the list.
+  /// Moves the live entries to the front. No invocation may be reading the list.
   @_optimize(speed)
   func compactInPlace() {
     if isLarge { _ = updateIndex() }
@@ -349,7 +355,7 @@ struct InvocationList {
     refreshLastPriority()
   }
 
-  /// Drops dead entries at the end. No invocation reads the list.
+  /// Drops dead entries at the end. No invocation may be reading the list.
   @_optimize(speed)
   func dropDeadTail() {
     var end = count
@@ -365,7 +371,7 @@ struct InvocationList {
 }
 
 extension Registration {
-  /// The slot that an entry of a list names, whatever its occupant.
+  /// The slot that an entry of a list names, which may have been reused for another registration.
   @inline(__always) init(_ entry: InvocationList.Entry) {
     self.init(index: entry.token.index, at: entry.slot)
   }
@@ -374,7 +380,7 @@ extension Registration {
 #if MULTICAST_INTERNAL_CHECKS
   /// The stripe's lock is held.
   extension InvocationList {
-    /// Of the list that new invocations use.
+    /// Checks the list that new invocations use.
     func checkCurrent(_ multicast: Multicast, _ check: Check) {
       check.that(header.owner == multicast.handle, "a list belongs to its multicast")
       check.that(count <= header.capacity, "there is room for all entries", count, header.capacity)

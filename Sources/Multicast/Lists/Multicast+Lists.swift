@@ -17,11 +17,12 @@ struct ListChanges {
   }
 }
 
-/// The current list and the retired ones. The stripe's lock is held, except for `reclaim`.
+/// The current list and the retired lists of a multicast. Callers hold the stripe's lock, except
+/// for `reclaim`.
 extension Multicast {
   var list: InvocationList? { fields.list.load(ordering: .relaxed).map { InvocationList($0) } }
 
-  /// Release: pairs with the acquire of the invocation that reads the list.
+  /// Release: pairs with the acquire load of an invocation.
   func setList(_ list: InvocationList?) {
     fields.list.store(list?.address, ordering: .releasing)  // order: contents
   }
@@ -34,11 +35,11 @@ extension Multicast {
     setList(list)  //~ retired_list_still_current
     if isQuiescent(changes.thread) { return old.deallocate() }
 
-    // Between the replacement and its stamp, so that a heavy fence with a higher number begins when
-    // the new list is visible: an invocation that is not found in the frames after that fence reads
-    // the new list. Also pairs with the full fence of an invocation that is fenced.
+    // This fence is between the replacement and the stamp, so a heavy fence with a higher number
+    // begins when the new list is already visible: an invocation without a visible frame after that
+    // heavy fence reads the new list. It also pairs with the full fence of a fenced invocation.
     Fence.full()
-    RaceDetector.happensBefore(old.address)  // whoever frees it
+    RaceDetector.happensBefore(old.address)  // the thread that frees the list
     old.header.retire(needsFence: neededFence(changes.thread) == .heavy)
     old.header.next = firstRetired
     firstRetired = old.address
@@ -51,10 +52,10 @@ extension Multicast {
     nonmutating set { fields.firstRetired.store(newValue, ordering: .relaxed) }
   }
 
-  /// Makes sure that there is room for one more entry: by a larger list if need be, if no entry is
-  /// dead and no invocation can be reading the list that is replaced.
+  /// Makes sure that there is room for one more entry. Replaces the list by a larger one if
+  /// necessary, provided that no entry is dead and no invocation can be reading the old list.
   ///
-  /// - Returns: false if it takes more. Nothing has changed then.
+  /// - Returns: false if more is needed. Nothing has changed then.
   func makeRoomAtOnce() throws(Status) -> Bool {
     guard let list else { return try makeFirst() }
     if list.hasRoomAtOnce { return true }  //~ room_not_checked
@@ -79,10 +80,10 @@ extension Multicast {
     return true
   }
 
-  /// The lists that were replaced, those of earlier occupants of the slot included.
+  /// The retired lists, including those of multicasts that used this slot before.
   var retired: InvocationList.Chain { InvocationList.Chain(rest: firstRetired) }
 
-  /// Shrinks the list if too little of it is live. It is harmless if that fails.
+  /// Shrinks the list if too few of its entries are live. A failure is harmless.
   @_optimize(speed)
   func compact(_ changes: inout ListChanges) {
     guard let list else { return }
@@ -91,7 +92,7 @@ extension Multicast {
     if list.needsCompaction, let smaller = list.compacted() { replaceList(by: smaller, &changes) }
   }
 
-  /// Shrinks the list, which no invocation reads, if too little of it is live.
+  /// Shrinks the list, which no invocation is reading, if too few of its entries are live.
   func compactAtOnce(_ list: InvocationList) {
     list.dropDeadTail()
     guard list.needsCompaction else { return }
@@ -105,14 +106,15 @@ extension Multicast {
 
   /// Frees retired lists that no invocation can be reading. Takes the stripe's lock.
   ///
-  /// Makes no fence: a list whose writer has not made its heavy fence yet is kept. Each list is
-  /// looked at by the writer that has replaced it, after its fence, and by each invocation that has
-  /// named it, at its end. So the last one of them frees it.
+  /// This function makes no fence; it keeps a list whose writer has not made its heavy fence yet.
+  /// The writer that replaced a list calls this function after its fence, and so does each
+  /// invocation that named the list, at its end. The last of them frees the list.
   ///
-  /// - Parameter only: The address of the list to look at; nil: all.
+  /// - Parameter only: The address of the only list to consider; nil for all lists.
   @inline(never)
   func reclaim(_ only: UInt? = nil) {
-    // A slot that was zero a moment ago had no list, and its handle does not tell the stripe.
+    // If the page of the slot has gone back to the system, the slot had no list. Its zero handle
+    // does not say which stripe guards it.
     if handle.generation == 0 || only == 0 { return }
     let stripe = self.stripe
     stripe.lock()
@@ -135,8 +137,9 @@ extension Multicast {
     }
   }
 
-  /// Whether an invocation of this slot names a list. A frame for another slot may have its address
-  /// from a list that was freed; that invocation would not look at this one when it ends.
+  /// Whether an invocation of this slot's multicast names a list. A frame with another target may
+  /// have the same address, left from a list that was freed; that invocation would not free this
+  /// list when it ends.
   private func isRead(_ list: InvocationList) -> Bool {
     ThreadRegistry.isRead(UInt(bitPattern: list.address), by: target)
   }

@@ -2,51 +2,53 @@ import MulticastHeader
 import MulticastShims
 import Synchronization
 
-/// A multicast's slot, and the basics of all its operations.
+/// A multicast's slot, and the basic operations on it.
 ///
-/// A slot has 64 bytes and is never unmapped. Retired lists of an earlier occupant stay with the
-/// slot until no thread reads them.
+/// A slot has 64 bytes and is never unmapped. When a slot is reused, the retired lists of its
+/// former multicast stay with the slot until no thread reads them.
 struct Multicast {
   struct Storage: ~Copyable {
-    // Read by invocations.
+    // Fields that invocations read.
 
     var header: SlotHeader
-    /// The list that new invocations use; nil as long as nothing was added.
+    /// The list that new invocations use; nil until a delegate is added.
     let list: Atomic<InvocationList.Address?>
-    /// The handle of the occupant, plus: 0 if no thread has invoked it; the number of the thread
-    /// record if only one has; `multipleInvokers` if several have. And bits for what is special.
-    /// An invocation compares the word, and looks closer only if it is neither its own nor `open`.
-    /// The word may be that of an earlier occupant.
+    /// The invoker word: the handle of the multicast, plus a number and the bits below. The number
+    /// is 0 if no thread has invoked the multicast, the number of the thread record if only one
+    /// thread has, and `multipleInvokers` if several have. An invocation compares the word, and
+    /// takes the slow path only if the word is neither its own nor `open`. The word may still be
+    /// that of the slot's former multicast.
     let invoker: Atomic<UInt64>
 
-    // For writers, under the stripe's lock.
+    // Fields for writers, which hold the stripe's lock.
 
-    /// Lists that were replaced and may still be read, the newest first. Atomic, because `Trim`
-    /// asks without the lock whether there are any.
+    /// Replaced lists that may still be read, the newest first. Atomic because `Trim` checks
+    /// without the lock whether there are any.
     let firstRetired: Atomic<InvocationList.Address?>
-    /// Which side pays for the fences.
+    /// Decides which side pays for the fences.
     var bias: Bias
   }
 
-  /// Any thread may invoke it without looking closer. It follows from the other bits: see
-  /// `completed`.
+  /// If these bits are set, any thread may invoke the multicast without further checks. They follow
+  /// from the other bits: see `completed`.
   ///
-  /// All bits above the others are set, so that an open word is less than its handle, by half a
-  /// generation at most. Then one comparison finds an open word, and only for its own handle: the
-  /// words of the slot's other occupants of this kind are farther from the handle, on either side.
-  /// This matters for a handle that is guessed before the slot has its next occupant, since the
-  /// handle may be that of the occupant by the time it is compared. (The words of a transport are
-  /// farther from such a handle, too, as the kind of a transport has a lower number.)
+  /// All bits above the other bits are set, so an open word is less than its handle, by at most
+  /// half a generation. One comparison therefore recognizes an open word, and accepts it only for
+  /// its own handle: the words of all other multicasts of this slot are farther from the handle, on
+  /// either side. This matters if a caller guesses a handle before the slot is reused, since the
+  /// handle may have become valid by the time it is compared. (The words of a transport are farther
+  /// from such a handle as well, because the kind of a transport has a lower number.)
   static var open: UInt64 { 0 &- Handle.oneGeneration / 2 }
-  /// Invocations make full fences: see `Bias`. Never without an invoker.
+  /// Invocations make full fences: see `Bias`. Set only if there is an invoker.
   static var fenced: UInt64 { Handle.oneGeneration / 4 }
   /// A watch is notified of the calls: see `Watch`.
   static var watched: UInt64 { Handle.oneGeneration / 8 }
-  /// The bit of multicasts that nothing watches: with a race detector they are treated the same.
+  /// The `watched` bit of multicasts without a watch. With a race detector, they are treated like
+  /// watched ones.
   static var watchedAlways: UInt64 { RaceDetector.isPresent ? watched : 0 }
-  /// It was created with policies: see `Policies`.
+  /// The multicast was created with policies: see `Policies`.
   static var withPolicies: UInt64 { Handle.oneGeneration / 16 }
-  /// It has no policies of its own, but its changes are notified: see `observe`.
+  /// The multicast has no policies of its own, but its changes are notified: see `observe`.
   static var observed: UInt64 { Handle.oneGeneration / 32 }
   static var special: UInt64 { fenced | watched | withPolicies | observed }
   static var multipleInvokers: UInt64 { Handle.oneGeneration / 64 }
@@ -61,12 +63,12 @@ struct Multicast {
     self.storage = storage
   }
 
-  /// The slot that a handle leads to, whatever its occupant: see `isCurrent`.
+  /// The slot that a handle leads to. The slot may have been reused: see `isCurrent`.
   @inline(__always) init?(slotOf handle: Handle) {
     self.init(slotOf: handle, .multicast)
   }
 
-  /// - Parameter kind: That of a multicast, or of the multicast of a transport.
+  /// - Parameter kind: The kind of a multicast, or of the multicast of a transport.
   @inline(__always) init?(slotOf handle: Handle, _ kind: Handle.Kind) {
     guard let slot = Self.pool.slot(of: handle, kind) else { return nil }
     self.handle = handle
@@ -80,18 +82,18 @@ struct Multicast {
     return multicast
   }
 
-  /// The occupant of the slot that a frame is about. Of no generation if the slot has gone back to
-  /// the system.
+  /// The multicast that now uses the slot of a frame's target. Its generation is zero if the page
+  /// has gone back to the system.
   init(_ target: Target) {
     storage = target.slot.assumingMemoryBound(to: Storage.self)
     handle = storage.pointee.header.id.load(ordering: .relaxed)
   }
 
-  /// The occupant of a slot that has been allocated.
+  /// The multicast that now uses an allocated slot.
   init(slot index: UInt32) {
     let slot = Self.pool.directory.slot(index).unsafelyUnwrapped
     storage = slot.assumingMemoryBound(to: Storage.self)
-    // With the index, and so with the right stripe, even if the slot is zero by now.
+    // The index is set in any case, so the stripe is right even if the slot reads as zero by now.
     handle = Handle(storage.pointee.header.id.load(ordering: .relaxed).rawValue | UInt64(index))
   }
 
@@ -121,12 +123,12 @@ struct Multicast {
 
   /// Whether no other thread has invoked this multicast since its creation.
   ///
-  /// Another thread that begins now finds the stripe's lock taken, and takes it before it goes on.
-  /// The caller holds that lock, so what it changes needs no fence. An observed multicast is open
-  /// with the first invoker; so it has no single one, and no change of it takes a fast path, which
-  /// would not notify.
+  /// Another thread that begins its first invocation now finds the stripe's lock held, and takes it
+  /// before it goes on. The caller holds that lock, so its changes need no fence. An observed
+  /// multicast is open from its first invoker on. It counts as having no single invoker, so that no
+  /// change of it takes a fast path, which would not notify.
   ///
-  /// - Parameter ignored: The bits that do not count.
+  /// - Parameter ignored: The special bits that are ignored.
   @inline(__always)
   func hasSingleInvoker(
     _ thread: ThreadRecord?, ignoring ignored: UInt64 = fenced | watched | withPolicies
@@ -135,15 +137,16 @@ struct Multicast {
     return number == 0 || number == thread.map { UInt64($0.number) }  //~ always_single_invoker
   }
 
-  /// Whether no invocation of it runs. Then replaced lists may be freed, and dead entries dropped.
+  /// Whether no invocation of this multicast is running. Replaced lists may then be freed at once,
+  /// and dead entries dropped.
   func isQuiescent(_ thread: ThreadRecord?) -> Bool {
     hasSingleInvoker(thread) && !(thread?.isInside(target) ?? false)
   }
 
-  /// The same for a multicast that has no policies, and is not observed.
+  /// Like `isQuiescent`, but false if the multicast has policies or is observed.
   ///
-  /// Without an invoker, a frame of this thread is about an earlier occupant of the slot, and reads
-  /// a list of that one.
+  /// If there is no invoker, a frame of this thread belongs to the slot's former multicast, and
+  /// reads a list of that multicast.
   @inline(__always)
   func isPlainAndQuiescent(_ thread: ThreadRecord?) -> Bool {
     let ignored = Self.fenced | Self.watched
@@ -171,7 +174,7 @@ extension Multicast {
     return try pool.create(kind, initialize)
   }
 
-  /// - Parameter special: The bits that it has from the beginning.
+  /// - Parameter special: The special bits that are set from the beginning.
   static func initialize(
     _ storage: UnsafeMutablePointer<Storage>, _ handle: Handle, _ special: UInt64
   ) {
@@ -195,8 +198,8 @@ extension Multicast {
 
   /// Copies as many delegates as there is room for.
   ///
-  /// - Parameter capacity: A `size_t`: below zero is more than there can be.
-  /// - Returns: how many delegates there are.
+  /// - Parameter capacity: A `size_t`, so a negative value stands for more than there can be.
+  /// - Returns: the number of delegates in the list.
   func list(
     into out: UnsafeMutablePointer<multicast_delegate>?, capacity: Int
   ) throws(Status) -> Int {
@@ -217,7 +220,7 @@ extension Multicast {
 }
 
 extension Multicast {
-  /// Leaves a delegate out of invocations, or includes it again.
+  /// Excludes a delegate from invocations, or includes it again.
   static func setPaused(_ isPaused: Bool, _ token: Token) -> Status {
     guard let registration = Registration(slotOf: token) else { return .invalidHandle }
     let (stripe, id) = registration.lockStripe()
@@ -230,20 +233,21 @@ extension Multicast {
 }
 
 /// The flag of `multicast_listener_flag`, which is not 0 while an invocation may have an effect. It
-/// is the link of the slot: the pool uses that only while the slot is vacant.
+/// is stored in the link of the slot, which the pool uses only while the slot is vacant.
 ///
-/// Written under the stripe's lock, and only when it changes: it is in the cache line that all
-/// invocations read. Relaxed: a thread that knows of an add, since that has returned, knows of the
-/// store by the same way. The flag says nothing about other memory.
+/// The flag is written under the stripe's lock, and only when it changes, because it is in the
+/// cache line that all invocations read. Relaxed is enough: if a thread knows that an add has
+/// returned, the synchronization by which it knows this also makes the store visible. The flag
+/// orders no other memory.
 extension Multicast {
   private static var hasDelegates: UInt32 { 1 }
-  /// An invocation without delegates has an effect, too.
+  /// Set forever if even an invocation without delegates has an effect.
   private static var always: UInt32 { 2 }
 
-  /// Clears the flag, which the last occupant or the pool has set.
+  /// Clears the flag. The former multicast or the pool has left a value in its place.
   ///
-  /// Release: a fork in the middle of `VacantSlots.take`. A child that finds the flag of an
-  /// occupant finds that the thread has taken the slot.
+  /// Release: a fork may happen in the middle of `VacantSlots.take`. If the child finds the flag of
+  /// a multicast in the slot, it also finds that the thread has taken the slot.
   static func clearListenerFlag(_ storage: UnsafeMutablePointer<Storage>) {
     storage.pointee.header.link.store(0, ordering: .releasing)  // order: listener_flag
   }
@@ -252,7 +256,7 @@ extension Multicast {
     storage.pointee.header.link.store(always, ordering: .relaxed)
   }
 
-  /// Delegates were added. The stripe's lock is held.
+  /// Called after delegates were added. The stripe's lock is held.
   @inline(__always)
   func didAdd() {
     if fields.header.link.load(ordering: .relaxed) == 0 {
@@ -260,19 +264,19 @@ extension Multicast {
     }
   }
 
-  /// The last delegate was removed. The stripe's lock is held.
+  /// Called after the last delegate was removed. The stripe's lock is held.
   func didRemoveLast() {
     if fields.header.link.load(ordering: .relaxed) == Self.hasDelegates {
       fields.header.link.store(0, ordering: .relaxed)  //~ listener_flag_not_cleared
     }
   }
 
-  /// Readable for ever, as the slot is.
+  /// The address of the flag. It stays readable, because slots are never unmapped.
   var listenerFlag: UnsafePointer<UInt32> {
     UnsafeRawPointer(fields.header.link.address).assumingMemoryBound(to: UInt32.self)
   }
 
-  /// That of no multicast: always 0.
+  /// The flag for an invalid handle, which is always 0.
   static var noListenerFlag: UnsafePointer<UInt32> {
     shims_get_no_listener_flag().unsafelyUnwrapped
   }
@@ -287,13 +291,13 @@ extension Multicast {
   #endif
 }
 
-/// The lists between any two changes. The stripe's lock is held.
+/// The invariants of the lists, which hold between any two changes. The stripe's lock is held.
 extension Multicast: Checked {
   #if MULTICAST_INTERNAL_CHECKS
     func check(_ check: Check) {
       checkRetired(check)
       check.that(MemoryLayout<Storage>.size <= 64, "a multicast fits into its slot")
-      // The slot may have no occupant.
+      // The slot may be vacant.
       guard isCurrent, handle.isOfMulticast else { return }
       list?.checkCurrent(self, check)
       checkListenerFlag(check)

@@ -5,8 +5,8 @@ import MulticastShims
 ///
 /// Every block is deallocated with the size and alignment with which it was allocated.
 enum Allocator {
-  /// All zero for libc's. Written once, under the slab lock and before the first allocation. Every
-  /// reader has an allocated object, so it reads after that write.
+  /// All zero if libc's allocator is used. Written once, under the slab lock and before the first
+  /// allocation. Every reader has an allocated object, so it reads after that write.
   nonisolated(unsafe) private static var custom = multicast_allocator()
 
   /// Replaces libc's allocator. The slab lock is held, and nothing has been allocated.
@@ -15,10 +15,11 @@ enum Allocator {
   /// Whether memory is from libc's allocator.
   static var isLibc: Bool { custom.allocate == nil }
 
-  /// That of every block of libc's: a larger one takes a slow path there.
+  /// The alignment of every block from libc's `malloc`. A stricter alignment takes a slow path
+  /// there.
   static let usualAlignment = 16
 
-  /// - Returns: `size` bytes that are not initialized.
+  /// - Returns: `size` uninitialized bytes.
   static func allocate(
     size: Int, alignment: Int = usualAlignment
   ) throws(Status) -> UnsafeMutableRawPointer {
@@ -47,7 +48,7 @@ enum Allocator {
     CallerCode.allocating { deallocate(custom.context, block, size, alignment) }
   }
 
-  /// Allocates a value of its own.
+  /// Allocates memory for a value and moves the value into it.
   static func make<Value>(_ value: Value) throws(Status) -> UnsafeMutablePointer<Value> {
     let block = try allocate(size: MemoryLayout<Value>.size)
     return block.initializeMemory(as: Value.self, to: value)

@@ -1,9 +1,9 @@
 import MulticastShims
 import Synchronization
 
-/// Verifies an invariant of the library. If the invariant does not hold, the process ends with a
-/// line that names it. Only builds with `MULTICAST_INTERNAL_CHECKS` have the checks. In all other
-/// builds the functions of the checks are called, and are empty.
+/// Verifies invariants of the library. If one does not hold, the process ends with a line that
+/// names it. The checks exist only in builds with `MULTICAST_INTERNAL_CHECKS`; in all other builds
+/// the functions that contain them are empty.
 struct Check {
   /// The place in the source from which the check is made: just after a change.
   let file: StaticString
@@ -30,20 +30,20 @@ struct Check {
     private static let count = Atomic<UInt32>(0)
     private static let smallestReach: UInt32 = 8
 
-    /// How many elements of a structure to look at this time: some each time, twice as many every
-    /// second time, and so on. Sooner or later all of a structure is checked, and the mean cost of
-    /// a check rises with the logarithm of its size.
+    /// Returns how many elements of a structure to look at this time: eight in half of the calls,
+    /// twice as many in a quarter of them, and so on. Every structure is checked completely sooner
+    /// or later, and the mean cost of a check rises with the logarithm of the structure's size.
     static func reach() -> UInt32 {
-      // Hashed: a structure that is checked every eighth time would else always, or never, have a
-      // long reach.
+      // The count is hashed. Otherwise a structure that is checked every eighth time would always,
+      // or never, be checked to the end.
       let turn = count.wrappingAdd(1, ordering: .relaxed).newValue &* 0x9E37_79B9
       return smallestReach << min(UInt32(turn.leadingZeroBitCount), 20)
     }
 
-    /// Follows links to the end, or as far as it reaches.
+    /// Follows links up to the end, but no farther than `reach`.
     ///
     /// - Parameters:
-    ///   - first: Index + 1 of the first element; 0 is the end.
+    ///   - first: Index + 1 of the first element; 0 means the end.
     ///   - next: Checks the element at an index, and returns its link.
     func walk(_ first: UInt32, _ next: (_ index: UInt32) -> UInt32) {
       let reach = Self.reach()
@@ -51,7 +51,7 @@ struct Check {
       while link != 0 && steps < reach {
         that(link != landmark, "a list has an end", UInt64(link &- 1))
         steps &+= 1
-        // The landmark moves on at powers of two: any cycle comes back to one.
+        // The landmark moves at powers of two, so that every cycle leads back to a landmark.
         if steps & (steps &- 1) == 0 { landmark = link }
         link = next(link &- 1)
       }
@@ -74,11 +74,11 @@ extension Checked {
   }
 }
 
-/// Running functions of the caller's, and checks for forbidden actions of theirs.
+/// Surrounds the caller's functions with checks for actions that are forbidden there.
 ///
-/// The checks cannot find actions without a trace: a signal handler that interrupts the library
-/// while no lock is held; a delegate that is left by longjmp, if its thread does not use the
-/// library again, or only deeper on its stack; a cancellation while no lock is held.
+/// The checks cannot find actions that leave no trace: a signal handler that interrupts the library
+/// while no lock is held; a longjmp out of a delegate whose thread never uses the library again, or
+/// uses it only deeper on its stack; a cancellation while no lock is held.
 enum CallerCode {
   /// Surrounds each call of an allocator's function, which must not call the library.
   static func allocating<Result>(_ body: () -> Result) -> Result {
@@ -89,7 +89,8 @@ enum CallerCode {
     return body()
   }
 
-  /// Surrounds each release. Functions that the release calls are deeper on the stack.
+  /// Surrounds each call of a release function. Whatever that function calls is deeper on the
+  /// stack.
   static func releasing(_ body: () -> Void) {
     #if MULTICAST_INTERNAL_CHECKS
       Lock.checkNoneIsHeld()
@@ -102,7 +103,7 @@ enum CallerCode {
     body()
   }
 
-  /// Called when the thread ends.
+  /// Called at the end of a thread.
   static func checkNoReleaseRuns() {
     #if MULTICAST_INTERNAL_CHECKS
       Check(#fileID, #line).that(shims_get_release_depth() == 0, "no thread ends inside a release")

@@ -2,35 +2,36 @@ import Synchronization
 
 /// The 64 bits of a handle: generation (34) | kind (4) | index (26).
 ///
-/// The slot at the index stores the whole handle of its occupant. So one comparison tells a valid
-/// handle from every other value. Slots are never unmapped: a stale or forged handle leads to a
-/// word that does not match, never to memory that is gone.
+/// The slot at the index stores the whole handle of its current object, so one comparison tells a
+/// valid handle from every other value. Slots are never unmapped: a stale or forged handle leads to
+/// a word that does not match, never to unmapped memory.
 struct Handle: RawRepresentable, Equatable, AtomicRepresentable {
-  /// The kind of a slot's occupant. No caller has a handle of kind `vacant`, `special`
-  /// or `retired`.
+  /// The kind of the object in a slot. Callers never get a handle of kind `vacant`, `special` or
+  /// `retired`.
   struct Kind: Equatable {
     let rawValue: UInt64
 
-    /// The slot has no occupant.
+    /// The slot is not in use.
     static var vacant: Kind { Kind(rawValue: 0) }
-    /// The multicast of a transport. No caller has such a handle. Less than `multicast`: see
-    /// `Multicast.open`.
+    /// The multicast of a transport. Callers never get such a handle. The number is less than that
+    /// of `multicast`: see `Multicast.open`.
     static var transport: Kind { Kind(rawValue: 1) }
     static var multicast: Kind { Kind(rawValue: 2) }
     static var registration: Kind { Kind(rawValue: 3) }
     static var lifetime: Kind { Kind(rawValue: 4) }
     static var queue: Kind { Kind(rawValue: 5) }
     static var broadcaster: Kind { Kind(rawValue: 6) }
-    /// The lifetime of a queue's registrations. The library creates one for each queue.
+    /// The lifetime of the registrations that deliver to a queue. The library creates one for each
+    /// queue.
     static var recipients: Kind { Kind(rawValue: 7) }
-    /// The policies of a multicast. No caller has such a handle.
+    /// The policies of a multicast. Callers never get such a handle.
     static var policies: Kind { Kind(rawValue: 8) }
-    /// A watch. It has no slot, and no caller has such a handle.
+    /// A watch. It has no slot, and callers never get its handle.
     static var watch: Kind { Kind(rawValue: 9) }
-    /// A registration that is live and not plain, in its slot. Its token is of kind `registration`,
-    /// from which this differs by one bit.
+    /// A live registration that is not plain. Only its slot has this kind; its token is of kind
+    /// `registration`, which differs by one bit.
     static var special: Kind { Kind(rawValue: 11) }
-    /// Removed or ended, and perhaps still in use.
+    /// The object was removed or ended, but may still be in use.
     static var retired: Kind { Kind(rawValue: 15) }
 
     static func == (a: Kind, b: Kind) -> Bool { a.rawValue == b.rawValue }
@@ -41,7 +42,7 @@ struct Handle: RawRepresentable, Equatable, AtomicRepresentable {
   private static let lowBits = indexBits + kindBits
   private static let indexMask: UInt64 = (1 << indexBits) - 1
   private static let generationMask: UInt64 = ~((1 << lowBits) - 1)
-  /// The distance between the handles of two successive occupants of a slot.
+  /// The distance between the handles of two successive objects in a slot.
   static let oneGeneration: UInt64 = 1 << lowBits
 
   let rawValue: UInt64
@@ -72,14 +73,14 @@ struct Handle: RawRepresentable, Equatable, AtomicRepresentable {
     Handle((rawValue & (Self.generationMask | Self.indexMask)) | kind.rawValue << Self.indexBits)
   }
 
-  /// Whether this is the word in the slot of a registration that is live and has this token.
+  /// Whether this word, read from a slot, shows that the registration with this token is live.
   @inline(__always)
   func isLive(as token: Token) -> Bool {
     let difference = (Kind.special.rawValue ^ Kind.registration.rawValue) << Self.indexBits
     return (rawValue ^ token.rawValue) & ~difference == 0
   }
 
-  /// The handle of the slot's next occupant.
+  /// The handle of the slot's next object.
   func next(_ kind: Kind, index: UInt32) -> Handle {
     //~ generation_not_advanced
     Handle((generation &+ Self.oneGeneration) | kind.rawValue << Self.indexBits | UInt64(index))
@@ -87,9 +88,9 @@ struct Handle: RawRepresentable, Equatable, AtomicRepresentable {
 
   /// Whether the object of this handle has ended.
   ///
-  /// - Parameter id: The word in its slot. Nothing, if the page has gone back to the system.
-  /// - Returns: `state`, if it has not ended; `ok`, if it has; `invalidHandle`, if no caller has
-  ///   had this handle.
+  /// - Parameter id: The word in its slot, which is 0 if the page has gone back to the system.
+  /// - Returns: `state` if the object has not ended; `ok` if it has; `invalidHandle` if no caller
+  ///   ever had this handle.
   func end(foundAs id: Handle) -> Status {
     if self == id { return .state }
     return generation > id.generation && id.generation != 0 ? .invalidHandle : .ok

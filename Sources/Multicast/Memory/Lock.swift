@@ -4,18 +4,18 @@ import Synchronization
 /// A lock: a word of static storage. A thread that finds it held spins for a moment before it
 /// sleeps.
 ///
-/// Most locks are held for some ten nanoseconds. A mutex of libc takes twice as long without
-/// contention, and sleeps too early with it.
+/// Most locks are held for tens of nanoseconds. Without contention, a mutex of libc takes twice as
+/// long as this lock; with contention, it sleeps too early.
 ///
 /// Locks are taken in this order: a stripe's, a lifetime's, the names', the slabs', the waits', a
-/// queue's, the watches'. While any lock is held, no function of the caller's runs (except those of
-/// an allocator) and no heavy fence is made.
+/// queue's, the watches'. While any lock is held, no function of the caller runs, except those of
+/// an allocator, and no heavy fence is made.
 struct Lock {
-  /// 0: free. 1: held. 2: held, and threads may sleep.
+  /// 0: free. 1: held. 2: held, and threads may be sleeping.
   let word: UnsafeMutablePointer<UInt32>
 
-  /// Guards the members of the lifetimes whose indices share this lock. A thread holds one such
-  /// lock at a time.
+  /// Guards the members of the lifetimes whose indices share this lock. A thread holds only one
+  /// such lock at a time.
   static func lifetimes(_ index: UInt32) -> Lock {
     Lock(index % UInt32(SHIMS_LIFETIME_LOCK_COUNT))
   }
@@ -26,11 +26,12 @@ struct Lock {
   /// Guards the slab directories, the pools of slots and the start of the library.
   static var slabs: Lock { Lock(UInt32(SHIMS_SLAB_LOCK)) }
 
-  /// Guards the wait graph, and the removals that wait for calls to return.
+  /// Guards the wait graph and the removals that wait for calls to return.
   static var waits: Lock { Lock(UInt32(SHIMS_WAIT_LOCK)) }
 
-  /// Guards the queues whose indices share this lock, except their handles and the calls that a run
-  /// takes out without it: see `CallRing`. A thread holds one such lock at a time.
+  /// Guards the queues whose indices share this lock, except for their handles and for the calls
+  /// that a run takes out without the lock: see `CallRing`. A thread holds only one such lock at a
+  /// time.
   static func queues(_ index: UInt32) -> Lock {
     Lock(queue: index % UInt32(SHIMS_QUEUE_LOCK_COUNT))
   }
@@ -58,7 +59,8 @@ struct Lock {
     return true
   }
 
-  // For what programs do most often. Elsewhere inlining would only make the library larger.
+  // These are inlined into the most frequent operations. Elsewhere inlining would only make the
+  // library larger.
 
   func lockInline() {
     checkBeforeLocking()
@@ -68,15 +70,16 @@ struct Lock {
 
   func unlockInline() {
     noteUnlocked()
-    // Release: pairs with the acquire in `take`. The exchange tells whether a thread may sleep: one
-    // that has stored 2 before is woken, one that stores it later finds the lock free.
+    // Release: pairs with the acquire in `take`. The result of the exchange tells whether a thread
+    // may be sleeping: a thread that stored 2 before is woken, and a thread that stores 2 later
+    // finds the lock free.
     // order: lock
     if _slowPath(state.pointee.exchange(0, ordering: .releasing) == 2) { wakeNext() }
     checkAfterUnlocking()  //~ unlocked_twice
   }
 
-  /// Whether no thread has it, at the moment. Pairs with `take` as well, for a thread that changes
-  /// what the lock guards without taking it.
+  /// Whether no thread holds the lock at the moment. Also pairs with `take`: a thread may change
+  /// data that the lock guards without taking the lock, and look here afterwards.
   var isFree: Bool {
     state.pointee.load(ordering: .sequentiallyConsistent) == 0  // order: first_invoker
   }
@@ -92,23 +95,24 @@ struct Lock {
   }
 
   @inline(never) private func lockSlowly() {
-    // The pauses get longer. So the thread that has the lock takes it several times in a row, and
-    // its processor keeps the data.
+    // The pauses get longer, so that the thread that holds the lock can take it several times in a
+    // row while its processor keeps the data cached.
     var pauses = 4
     while pauses <= 256 {
       for _ in 0..<pauses { shims_pause() }
       if state.pointee.load(ordering: .relaxed) == 0 && take() { return }
       pauses *= 2
     }
-    // Taken with 2: there may be other threads that sleep. The kernel compares the word once more
-    // before it lets this thread sleep, so an unlock in between is not missed.
+    // The lock is taken with the value 2, since other threads may be sleeping. The kernel compares
+    // the word once more before it lets this thread sleep, so an unlock in between is not missed.
     while state.pointee.exchange(2, ordering: .acquiring) != 0 {  // order: lock
       shims_futex_wait(word, 2, .max)
     }
   }
 
-  /// Sleeps until another thread has changed the word and wakes this thread, or until a moment. The
-  /// lock is released meanwhile. May also return without a reason.
+  /// Sleeps until another thread has changed the word and woken this thread, but no longer than
+  /// until the given moment. The lock is released meanwhile. This function may also return
+  /// spuriously.
   func sleep(with event: UnsafeMutablePointer<Atomic<UInt32>>, until moment: UInt64) {
     checkBeforeSleeping()
     let value = event.pointee.load(ordering: .relaxed)
@@ -117,7 +121,7 @@ struct Lock {
     lock()
   }
 
-  /// Wakes the threads that sleep with a word.
+  /// Wakes the threads that sleep on a word.
   static func wakeAll(_ event: UnsafeMutablePointer<Atomic<UInt32>>) {
     event.pointee.wrappingAdd(1, ordering: .relaxed)
     shims_futex_wake(address(event), .max)
@@ -131,7 +135,7 @@ struct Lock {
 
   // MARK: - Fork
 
-  /// Visits every lock, in the order in which they are taken.
+  /// Visits all locks in the order in which they are taken.
   private static func forEach(_ body: (Lock) -> Void) {
     for index in 0..<Stripe.count { body(Stripe(of: index).mutex) }
     for index in 0..<UInt32(SHIMS_LOCK_COUNT) { body(Lock(index)) }
@@ -141,12 +145,13 @@ struct Lock {
   /// Takes all locks of the library, for a fork.
   static func lockAll() { forEach { $0.lock() } }
 
-  /// In the parent, and in the child, whose only thread holds all locks.
+  /// Releases all locks after a fork, in the parent and in the child. The child's only thread holds
+  /// them.
   static func unlockAll() { forEach { $0.unlock() } }
 }
 
 /// One of 32 locks, chosen by the index of a multicast. It guards the multicasts that share it,
-/// except the fields that invocations read; and the pool of their registrations.
+/// except for the fields that invocations read. It also guards the pool of their registrations.
 struct Stripe {
   static let count = UInt32(SHIMS_STRIPE_COUNT)
 
@@ -166,13 +171,13 @@ struct Stripe {
 
   static func == (a: Stripe, b: Stripe) -> Bool { a.state == b.state }
 
-  /// The pool of the registrations of its multicasts.
+  /// The pool of the registrations of the stripe's multicasts.
   func pool(in directory: SlabDirectory) -> SlotPool {
     SlotPool(shims_get_stripe_pool(state), of: directory, smallestSlabShift: 4, slabsOfASize: 4)
   }
 }
 
-/// For the thread sanitizer: see `shims.h`. In other builds this is nothing.
+/// Annotations for the thread sanitizer: see `shims.h`. They are empty in other builds.
 extension Lock {
   private func noteLocked(byTrying: Bool) {
     #if MULTICAST_SANITIZE_THREAD
@@ -187,11 +192,11 @@ extension Lock {
   }
 }
 
-/// Locks are taken in their order. No lock is held where the time is not bounded: around functions
-/// of the caller's, and around the heavy fence.
+/// Checks that locks are taken in their order, and that no lock is held where the time is not
+/// bounded: around the caller's functions and around the heavy fence.
 ///
-/// This also finds some uses that are not supported: a signal handler or an allocator that calls
-/// the library while the library holds a lock; and the child of a `vfork`.
+/// The checks also find some unsupported uses: a signal handler or an allocator that calls the
+/// library while the library holds a lock, and the child of a `vfork`.
 extension Lock {
   func checkBeforeLocking(_ file: StaticString = #fileID, _ line: UInt = #line) {
     #if MULTICAST_INTERNAL_CHECKS
@@ -205,7 +210,8 @@ extension Lock {
     #endif
   }
 
-  /// Called after unlocking: before, a signal handler would still find the lock held.
+  /// Called after the lock is released. If it were called before, a signal handler in between would
+  /// still find the lock held.
   func checkAfterUnlocking(_ file: StaticString = #fileID, _ line: UInt = #line) {
     #if MULTICAST_INTERNAL_CHECKS
       let (rank, held) = (shims_checks_rank(word), shims_checks_get_held())
@@ -216,7 +222,7 @@ extension Lock {
     #endif
   }
 
-  /// A sleeping thread holds the lock of its sleep, and no other.
+  /// A thread that goes to sleep holds the lock of its sleep and no other.
   func checkBeforeSleeping(_ file: StaticString = #fileID, _ line: UInt = #line) {
     #if MULTICAST_INTERNAL_CHECKS
       let (rank, held) = (shims_checks_rank(word), shims_checks_get_held())
@@ -232,7 +238,7 @@ extension Lock {
     #endif
   }
 
-  /// A fork takes all locks, several of a rank too. The child has new ones.
+  /// A fork takes all locks, including several of the same rank. The child has new ones.
   static func checkFork(holdsAll: Bool) {
     #if MULTICAST_INTERNAL_CHECKS
       if holdsAll { checkNoneIsHeld() }

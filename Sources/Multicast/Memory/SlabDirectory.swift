@@ -2,12 +2,12 @@ import MulticastShims
 import Synchronization
 
 /// Finds the slot of an index. Slots are in slabs, which are added and never moved or freed. A slab
-/// of which all slots are vacant can go to another pool: see `SlabDirectory+Free`.
+/// in which all slots are vacant can move to another pool.
 ///
-/// An index is a slab number (16 bits) and a place in the slab (10 bits). A slab has 16 to 1024
-/// slots, a power of two. The directory has a word for each slab: its address, with the logarithm
-/// of its size in the low bits. A place beyond the end of a small slab wraps around: it leads to a
-/// wrong slot, whose handle does not match.
+/// An index consists of a slab number (16 bits) and a place in the slab (10 bits). A slab has 16 to
+/// 1024 slots, a power of two. The directory has a word for each slab: its address, with the
+/// logarithm of its size in the low bits. A place beyond the end of a small slab wraps around and
+/// leads to a wrong slot, whose handle does not match.
 struct SlabDirectory {
   private static let placeBits: UInt32 = 10
   static let capacity = UInt32(SHIMS_DIRECTORY_LENGTH)
@@ -29,7 +29,7 @@ struct SlabDirectory {
 
   /// - Returns: the slot, or nil if there is no slab for it.
   @inline(__always) func slot(_ index: UInt32) -> UnsafeMutableRawPointer? {
-    // Acquire: pairs with the release in `addSlab`, so that the zeros of the slab are seen.
+    // Acquire: pairs with the release in `addSlab`, so the thread sees that the slab is zeroed.
     let word = words[Int(index >> Self.placeBits)].load(ordering: .acquiring)  // order: slab
     guard word != 0 else { return nil }
     let mask = (1 << (word & UInt(Self.shiftMask))) &- 1
@@ -38,18 +38,18 @@ struct SlabDirectory {
     return base.unsafelyUnwrapped + place &* stride
   }
 
-  /// The indices that have a slot, used or not. Takes no lock: slabs are added one after the other,
+  /// The indices that have a slot, used or not. Takes no lock: slabs are added one after the other
   /// and stay.
   var indices: Indices { Indices(directory: self) }
 
   struct Indices: Sequence, IteratorProtocol {
     fileprivate let directory: SlabDirectory
-    /// Where the search goes on.
+    /// The next index to look at.
     var index: UInt32 = 0
 
     @inline(never) mutating func next() -> UInt32? {
       while index >> placeBits < capacity {
-        // Acquire: as in `slot`.
+        // Acquire, as in `slot`.
         // order: slab
         let word = directory.words[Int(index >> placeBits)].load(ordering: .acquiring)
         if word == 0 { return nil }
@@ -66,7 +66,7 @@ struct SlabDirectory {
 
   var slabCount: UInt32 { state.pointee.slab_count }
 
-  /// The slab of an index, and the place in it.
+  /// The number of an index's slab, and the place in that slab.
   static func parts(of index: UInt32) -> (slab: UInt32, place: Int) {
     (index >> placeBits, Int(index & (1 << placeBits &- 1)))
   }
@@ -86,17 +86,17 @@ struct SlabDirectory {
 
   nonisolated(unsafe) private static var newest: UnsafeMutableRawPointer? = nil
 
-  /// The number of slabs from which slabs of a page or more have the largest size. They are
-  /// allocated by the batch, which begins with a page: so all of its pages can be given to the
-  /// system, but that page. A batch is a sixteenth of all slabs.
+  /// From this number of slabs on, slabs of at least a page have the largest size and are allocated
+  /// in batches. A batch begins with one page for its header, so that all other pages can be given
+  /// back to the system. The size of a batch is a sixteenth of the number of slabs.
   private static let manySlabs: UInt32 = 32
   private static let largestBatch: UInt32 = 64
   private static let page = 4096
 
-  /// Allocates a slab of `1 << shift` zeroed slots, or more, and makes it findable. Of a batch, the
-  /// others are free.
+  /// Allocates a slab of `1 << shift` zeroed slots or more, and publishes it in the directory. If
+  /// it allocates a batch, the other slabs of the batch are free.
   ///
-  /// - Returns: its number.
+  /// - Returns: the number of the slab.
   func addSlab(shift: UInt32, limit: UInt32) throws(Status) -> UInt32 {
     let slab = slabCount
     guard slab < limit else { throw .limit }
@@ -107,8 +107,8 @@ struct SlabDirectory {
     let headerSize = isBatch ? Self.page : Self.alignment
     let size = headerSize &+ slabSize &* Int(count)
     let block = try Allocator.allocateZeroed(size: size, alignment: Self.alignment)
-    // Each block begins with the address of the one before: a leak checker does not follow the
-    // words of the directory, which have something in their low bits.
+    // Each block begins with the address of the previous block. A leak checker does not follow the
+    // words of the directory, because their low bits are not zero.
     block.storeBytes(of: Self.newest, as: UnsafeMutableRawPointer?.self)
     Self.newest = block
     var base = UInt(bitPattern: block) &+ UInt(Self.alignment)
@@ -126,25 +126,25 @@ struct SlabDirectory {
   }
 }
 
-/// Slabs that no pool has: all their slots are vacant. Any pool of the directory takes them. The
-/// slab lock is held.
+/// Free slabs, which belong to no pool: all their slots are vacant. Any pool of the directory may
+/// take them. The slab lock is held.
 ///
-/// The pages of a free slab can be given to the system. They stay mapped and read as zeros, a
-/// handle that no caller has. So a stale handle still finds a word that does not match. The
-/// generations of the slots are lost with the pages. So the newest of them is kept beside the slab,
-/// and all its slots go on from there: no handle is given twice.
+/// The pages of a free slab can be given back to the system. They stay mapped and read as zeros,
+/// and no caller has a handle of zero, so a stale handle still finds a word that does not match.
+/// The generations of the slots are lost with the pages. The newest of them is therefore kept
+/// beside the slab, and all its slots continue from there, so that no handle is used twice.
 extension SlabDirectory {
-  /// The states of a free slab, in place of a count.
+  /// The states of a free slab, stored in place of the count of vacant slots.
   private static let resident = UInt32.max
   private static let discarded = UInt32.max - 1
 
-  /// If several pools share the directory: the number of slabs at which free slabs are collected
-  /// before one is added.
+  /// For a directory that several pools share: the number of slabs at which free slabs are
+  /// collected before another one is added.
   var collectsAt: UInt32 { max(state.pointee.collects_at, Self.slabsBeforeCollecting) }
   private static let slabsBeforeCollecting: UInt32 = 4096
 
-  /// Called when the free slabs of all pools were collected. Not again until there are twice as
-  /// many slabs as were in use: so this costs O(1) for each slot that is taken.
+  /// Called when the free slabs of all pools have been collected. They are collected again only
+  /// when there are twice as many slabs as were in use, so this costs O(1) per slot that is taken.
   func didCollect() {
     let used = slabCount &- state.pointee.free_count
     state.pointee.collects_at = min(
@@ -163,7 +163,7 @@ extension SlabDirectory {
     state.pointee.free_count &+= 1
   }
 
-  /// - Returns: the number of a slab that was free.
+  /// - Returns: the number of a slab that was free, or nil.
   func takeFree() -> UInt32? {
     if state.pointee.first_free == 0 { return nil }
     let number = state.pointee.first_free &- 1
@@ -171,10 +171,10 @@ extension SlabDirectory {
     state.pointee.first_free = slab.pointee.next
     state.pointee.free_count &-= 1
     slab.pointee.vacant = 0
-    if slab.pointee.floor == 0 { return number }  // it is as new, and zero
+    if slab.pointee.floor == 0 { return number }  // the slab was never used and is zero
     for index in indices(ofSlab: number) {
       let slot = slot(index).unsafelyUnwrapped.assumingMemoryBound(to: SlotHeader.self)
-      // Relaxed: a handle that is not vacant is stored before any caller has it.
+      // Relaxed is enough, because a handle that is not vacant is stored before any caller has it.
       let id = Handle(slab.pointee.floor | UInt64(index))  //~ floor_forgotten
       slot.pointee.id.store(id, ordering: .relaxed)
     }
@@ -187,7 +187,8 @@ extension SlabDirectory {
     slab(Self.parts(of: index).slab).pointee.vacant &+= vacant
   }
 
-  /// Called for each slot that was counted, or once for several: frees the slab if all were.
+  /// Called for each slot that was counted, or once for several of them. Frees the slab if all its
+  /// slots were counted.
   ///
   /// - Returns: whether the slab is free.
   func freeIfVacant(slabOf index: UInt32, _ newest: Handle) -> Bool {
@@ -196,7 +197,8 @@ extension SlabDirectory {
     if slab.pointee.vacant == slotCount(ofSlab: number) {
       free(number)
     } else if slab.pointee.vacant != Self.resident {
-      slab.pointee.vacant = 0  // so the other slots do not find it free, and the next count begins
+      // The slab must not look free to its other slots, and the next count begins at 0.
+      slab.pointee.vacant = 0
       return false
     }
     slab.pointee.floor = max(slab.pointee.floor, newest.generation)
@@ -205,9 +207,9 @@ extension SlabDirectory {
 
   // MARK: - The system
 
-  /// Gives the pages of all free slabs to the system.
+  /// Gives the pages of all free slabs back to the system.
   ///
-  /// - Returns: how many bytes.
+  /// - Returns: the number of bytes given back.
   func discardFree() -> Int {
     var bytes = 0
     var next = state.pointee.first_free

@@ -3,17 +3,17 @@ import Synchronization
 
 /// The beginning of every slot.
 struct SlotHeader: ~Copyable {
-  /// Of a registration: the index of its multicast. Of a multicast: the index of its policies, if
+  /// In a registration: the index of its multicast. In a multicast: the index of its policies, if
   /// it has any. Otherwise unused.
   ///
-  /// Not `id` first: the thread sanitizer reports a change of any field of a slot as a change of
-  /// its first bytes, and other threads read `id` without a lock.
+  /// `id` is not the first field: the thread sanitizer reports a change of any field of a slot as a
+  /// change of its first bytes, and other threads read `id` without a lock.
   let owner: Atomic<UInt32>
-  /// Of a vacant slot: index + 1 of the next vacant slot, or 0. Guarded by the pool's lock. Of a
-  /// multicast: whether anybody is interested in its invocations.
+  /// In a vacant slot: index + 1 of the next vacant slot, or 0, guarded by the pool's lock. In a
+  /// multicast: the listener flag.
   let link: Atomic<UInt32>
-  /// The handle of the occupant. Without one: of kind `vacant`, with the last occupant's
-  /// generation.
+  /// The handle of the slot's object. In a vacant slot: a handle of kind `vacant` with the
+  /// generation of the last object.
   let id: Atomic<Handle>
 }
 
@@ -26,8 +26,8 @@ struct SlotPool {
 
   /// - Parameters:
   ///   - smallestSlabShift: The logarithm of the size of its first slab.
-  ///   - slabsOfASize: The number of slabs after which the size doubles. So few slots take little
-  ///     memory.
+  ///   - slabsOfASize: The number of slabs after which the size doubles, so that a few slots take
+  ///     little memory.
   init(
     _ state: UnsafeMutablePointer<shims_slot_pool>, of directory: SlabDirectory,
     smallestSlabShift: UInt32 = 6, slabsOfASize: UInt32 = 1
@@ -41,8 +41,8 @@ struct SlotPool {
   /// The pools of the stripes share a directory.
   private var sharesDirectory: Bool { slabsOfASize > 1 }
 
-  /// The slot that a handle of this kind leads to, whatever its occupant. Nil if the handle is of
-  /// another kind, or leads to no slot.
+  /// The slot that a handle of this kind leads to, which may have been reused. Nil if the handle is
+  /// of another kind or leads to no slot.
   @inline(__always)
   func slot(of handle: Handle, _ kind: Handle.Kind) -> UnsafeMutableRawPointer? {
     handle.kind == kind ? directory.slot(handle.index) : nil
@@ -80,8 +80,8 @@ struct SlotPool {
     setUnused(directory.indices(ofSlab: slab.unsafelyUnwrapped))
   }
 
-  /// Takes back a slot that has no occupant any more. A slot without a generation left stays
-  /// unused.
+  /// Takes back a slot that is no longer in use. A slot without a generation left is never used
+  /// again.
   func putBack(_ index: UInt32, _ slot: UnsafeMutablePointer<SlotHeader>) {
     if slot.pointee.id.load(ordering: .relaxed).isExhausted { return }
     slot.pointee.link.store(state.pointee.first_vacant, ordering: .relaxed)
@@ -89,15 +89,15 @@ struct SlotPool {
     checkInvariants()
   }
 
-  /// The same, for a pool that the slab lock guards.
+  /// Like `putBack`, for a pool that the slab lock guards.
   func reclaim(_ index: UInt32) {
     Lock.slabs.lock()
     putBack(index, header(index))  //~ slot_put_back_twice
     Lock.slabs.unlock()
   }
 
-  /// Visits every slot that was ever allocated, and perhaps others, which are vacant. In the child
-  /// of a fork; for a pool with a directory of its own.
+  /// Visits every slot that was ever taken, and perhaps others, which are vacant. For the child of
+  /// a fork, and for pools with a directory of their own.
   func forEach(_ body: (_ slot: UnsafeMutableRawPointer, _ index: UInt32) -> Void) {
     let (next, end) = (state.pointee.next_unused, state.pointee.end_unused)
     for index in directory.indices where index < next || index >= end {
@@ -117,12 +117,12 @@ struct SlotPool {
 
 // MARK: - The pools
 
-/// The numbers of the directories and pools in the static storage. The pools of registrations are
-/// the stripes'.
+/// The numbers of the directories and pools in the static storage. The pools of registrations
+/// belong to the stripes.
 enum PoolIndex: Int { case multicasts, registrations, lifetimes, queues, broadcasters, policies }
 
 extension SlotPool {
-  /// A multicast has a cache line.
+  /// The slot of a multicast is one cache line.
   static var multicasts: SlotPool { SlotPool(.multicasts, stride: 64) }
 
   init(_ index: PoolIndex, stride: Int) {
@@ -138,7 +138,7 @@ extension SlabDirectory {
   }
 }
 
-/// Slots on the vacant list have no occupant. The pool's lock is held.
+/// Invariant: slots on the vacant list are not in use. The pool's lock is held.
 extension SlotPool: Checked {
   #if MULTICAST_INTERNAL_CHECKS
     func check(_ check: Check) {
@@ -156,10 +156,10 @@ extension SlotPool: Checked {
 }
 
 extension SlotPool {
-  /// Takes all slabs out of this pool that have no occupant, and frees them. The pool's lock and
-  /// the slabs' lock are held.
+  /// Takes all slabs without a used slot out of this pool and frees them. The pool's lock and the
+  /// slab lock are held.
   ///
-  /// - Parameter isIdle: Whether a vacant slot has no content that must stay.
+  /// - Parameter isIdle: Whether a vacant slot has no content that must be kept.
   /// - Complexity: O(vacant slots).
   func collect(_ isIdle: (_ slot: UnsafeMutableRawPointer) -> Bool) {
     let nextUnused = state.pointee.next_unused
@@ -187,18 +187,18 @@ extension SlotPool {
     checkInvariants()
   }
 
-  /// - Parameters: Links of two vacant slots; 0 is the beginning, and the end.
+  /// - Parameters: The links of two vacant slots; 0 stands for the beginning or the end.
   private func setNext(after last: UInt32, _ link: UInt32) {
     if last == 0 { return state.pointee.first_vacant = link }
     header(last &- 1).pointee.link.store(link, ordering: .relaxed)
   }
 }
 
-/// Vacant slots that a thread keeps for its next creations, without a lock. They are linked as in
-/// their pool.
+/// Vacant slots that a thread keeps for its next creations, which then need no lock. They are
+/// linked like those in the pool.
 ///
-/// Only the thread that has them uses them. A fork may happen in the middle of `take`, since that
-/// takes no lock. The child then finds a slot here that has an occupant, or misses one slot.
+/// Only the thread that keeps the slots uses them. Since `take` needs no lock, a fork may happen in
+/// the middle of it. The child then finds a slot here that is in use, or one slot is lost.
 struct VacantSlots {
   private static let limit: UInt32 = 32
 
@@ -217,10 +217,11 @@ struct VacantSlots {
     return (index, slot)
   }
 
-  /// Takes a slot that has no occupant any more. If there are many already, half of them go to the
-  /// pool.
+  /// Adds a slot that is no longer in use. If the thread already keeps many slots, half of them go
+  /// back to the pool.
   ///
-  /// The caller holds a lock, so that no fork happens here: a link that the child finds is right.
+  /// The caller holds a lock, so no fork can happen here, and every link that a child finds is
+  /// valid.
   mutating func put(_ index: UInt32, _ slot: UnsafeMutablePointer<SlotHeader>, of pool: SlotPool) {
     if slot.pointee.id.load(ordering: .relaxed).isExhausted { return }
     if count == Self.limit { giveBack(to: pool, keeping: Self.limit / 2) }
@@ -229,7 +230,8 @@ struct VacantSlots {
     count &+= 1  //~ cached_slot_not_counted
   }
 
-  /// Gives all, or all but some, to the pool. Also for a thread that does not exist any more.
+  /// Gives all slots, or all but `kept`, back to the pool. Also called on behalf of a thread that
+  /// no longer exists.
   mutating func giveBack(to pool: SlotPool, keeping kept: UInt32 = 0) {
     if first == 0 { return }
     Lock.slabs.lock()
@@ -238,7 +240,7 @@ struct VacantSlots {
       let slot = pool.header(index)
       first = slot.pointee.link.load(ordering: .relaxed)
       count &-= 1
-      // In the child of a fork it may have an occupant: see above.
+      // In the child of a fork the slot may be in use: see above.
       if slot.pointee.id.load(ordering: .relaxed).kind == .vacant { pool.putBack(index, slot) }
     }
     if first == 0 { count = 0 }

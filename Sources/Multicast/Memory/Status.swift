@@ -11,12 +11,12 @@ enum Status: Int32, Error {
   case state = -80
   case system = -90
 
-  /// The result of two waits. `system` is first: nothing is known about running calls then.
-  /// Otherwise the later result, unless it is `ok`.
+  /// Combines the results of two waits. `system` takes precedence, since nothing is known about
+  /// running calls then. Otherwise the later result counts, unless it is `ok`.
   func combined(with later: Status) -> Status {
     self == .system || later == .ok ? self : later
   }
 
-  /// As the result of a function that counts.
+  /// The status as the result of a function that returns a count.
   var count: Int64 { Int64(rawValue) }
 }

@@ -19,8 +19,8 @@ enum StructSize {
   static let transport = 48
   private static let largest = 1024
 
-  /// A caller that is newer than this library has a larger struct. The struct is valid if its
-  /// unknown fields are zero.
+  /// Checks a caller's struct. A caller that is newer than this library has a larger struct, which
+  /// is valid if its unknown fields are zero.
   static func isValid(_ given: UnsafeRawPointer, smallest: Int) -> Bool {
     let size = Int(given.load(as: UInt32.self))
     guard size >= smallest, size <= largest else { return false }
@@ -30,28 +30,29 @@ enum StructSize {
     return true
   }
 
-  /// Copies a caller's struct that has grown since version 1.0. Fields that the caller does not
-  /// know are zero.
+  /// Copies a caller's struct of a type that has grown since version 1.0. Fields that the caller
+  /// does not know become zero.
   ///
-  /// - Parameter known: All zero. The fields since version 1.0 have 8 bytes each.
+  /// - Parameter known: Receives the copy; all zero before. Each field added since version 1.0 has
+  ///   8 bytes.
   /// - Returns: false if the struct cannot be read.
   static func read<Known: BitwiseCopyable>(
     _ given: UnsafePointer<Known>, smallest: Int, into known: inout Known
   ) -> Bool {
     let size = Int(UnsafeRawPointer(given).load(as: UInt32.self))
     guard size >= smallest else { return false }
-    // Whole fields. The bytes of a field that the caller has in part must be zero, as those of an
-    // unknown field.
+    // Copy whole fields only. If the caller has only a part of a field, its bytes must be zero,
+    // like those of an unknown field.
     let sizeRead = min(smallest + (size - smallest) & ~7, MemoryLayout<Known>.size)
     guard isValid(given, smallest: sizeRead) else { return false }
     shims_copy(&known, given, sizeRead)
     return true
   }
 
-  /// Fills a caller's struct, of which only the size may be initialized, as far as both know it.
-  /// Unknown fields are set to zero.
+  /// Fills a caller's struct with the fields that both sides know. Only the size in that struct has
+  /// to be initialized. Unknown fields become zero.
   ///
-  /// - Returns: `invalidArgument` if it is too small.
+  /// - Returns: `invalidArgument` if the struct is too small.
   static func write<Known: BitwiseCopyable>(
     _ known: UnsafePointer<Known>, to given: UnsafeMutablePointer<Known>, smallest: Int
   ) -> Status {
@@ -64,7 +65,7 @@ enum StructSize {
     return .ok
   }
 
-  /// Whether a struct that the library fills is large enough.
+  /// Whether a caller's struct is large enough to be filled.
   static func canFill(_ given: UnsafeRawPointer, smallest: Int) -> Bool {
     let size = Int(given.load(as: UInt32.self))
     return size >= smallest && size <= largest

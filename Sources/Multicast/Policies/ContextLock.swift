@@ -1,16 +1,17 @@
 import Synchronization
 
-/// The functions that turn the context of a delegate into a strong pointer, and back.
+/// The functions that turn a delegate's context into a strong pointer, and release that pointer.
 struct ContextLock {
   var lock: RegistrationDetails.Lock? = nil
   var unlock: RegistrationDetails.Unlock? = nil
 
-  /// Those of a registration that this thread's hazard protects: its own, or its multicast's. For
-  /// the latter the caller looks afterwards whether the registration is live. If it is, then the
-  /// multicast exists, and these are its functions.
+  /// Reads the functions of a registration that this thread's hazard protects. They are its own
+  /// functions, or those of its multicast. In the second case, the caller afterwards checks whether
+  /// the registration is live. If it is, the multicast exists, and the functions are the right
+  /// ones.
   ///
-  /// Acquire: pairs with `Policies.write`. A thread that sees the next occupant's values sees that
-  /// the registration was removed before.
+  /// Acquire: pairs with `Policies.write`. A thread that reads the functions of a later multicast
+  /// also sees that the registration was removed.
   init(_ registration: Registration) {
     if _slowPath(registration.has(Registration.Flags.shared)) {
       self = Policies(of: Multicast(slot: registration.owner)).locks

@@ -1,14 +1,15 @@
-/// An invocation that is made later: it was deferred, or may be replayed.
+/// An invocation that is kept for later, because it was deferred or may be replayed.
 struct KeptInvocation {
   typealias Address = UnsafeMutablePointer<KeptInvocation>
 
   let invocation: Invocation
-  /// The payload to release when it is over; nil if it passes the caller's pointer.
+  /// The payload to release when the invocation is over; nil if the invocation passes the caller's
+  /// pointer.
   let payload: Payload?
   var next: Address? = nil
 }
 
-/// Invocations that are kept, the oldest first.
+/// A list of kept invocations, the oldest first.
 struct KeptInvocations {
   private(set) var first: KeptInvocation.Address? = nil
   private var last: KeptInvocation.Address? = nil
@@ -24,7 +25,7 @@ struct KeptInvocations {
   mutating func takeFirst() -> KeptInvocation? {
     guard let first else { return nil }
     let kept = first.pointee
-    // Before it is freed: a fork may be in between.
+    // Unlink the invocation before it is freed: a fork may happen in between.
     self.first = kept.next
     if kept.next == nil { last = nil }
     count &-= 1

@@ -2,12 +2,12 @@ import MulticastHeader
 import MulticastShims
 import Synchronization
 
-/// How a multicast is created: a caller's `multicast_create_options`, checked.
+/// How to create a multicast: a caller's `multicast_create_options`, checked.
 struct CreateOptions {
   let given: multicast_create_options
   let rules: Policies.Rules
 
-  /// Whether it is as if there were no options.
+  /// Whether the options have no effect, so that a plain multicast is enough.
   var isPlain: Bool {
     rules.word == 0 && given.label == nil && given.lock_context == nil
       && given.release_context == nil && given.listeners_changed == nil && given.release == nil
@@ -59,12 +59,12 @@ extension Multicast {
     }
   }
 
-  /// From now on the changes of the delegates are notified. Does nothing if they are notified
-  /// already, or if the multicast does not exist. It has no policies of its own.
+  /// Starts to notify of changes of this multicast's delegates. Does nothing if they are notified
+  /// already, or if the multicast does not exist. The multicast has no policies of its own.
   ///
-  /// Invocations may run meanwhile: nothing changes for them. Adds and removals read it
-  /// under the stripe's lock. Those that have the lock later take no fast path, which does not
-  /// notify. The caller looks for those that had it before.
+  /// Invocations may run meanwhile; nothing changes for them. Adds and removals read the bit under
+  /// the stripe's lock. Those that take the lock later do not use the fast paths, which do not
+  /// notify. The caller itself looks for changes that were made before.
   ///
   /// - Returns: false if nothing was done.
   func observe(_ notifier: Policies.Notifier) throws(Status) -> Bool {
@@ -105,8 +105,8 @@ extension Policies {
     multicast.pointee.header.owner.store(index, ordering: .releasing)  // order: policies
   }
 
-  /// Release: pairs with the acquire of a thread that still reads them for the last occupant. It
-  /// finds then that this occupant has ended.
+  /// Release: pairs with the acquire of a thread that still reads these policies for the slot's
+  /// former multicast. That thread then finds that its multicast has ended.
   private func write(_ options: CreateOptions, _ notifier: Notifier) {
     let given = options.given
     storage.pointee.rules.store(options.rules.word, ordering: .releasing)  // order: rules
@@ -120,7 +120,7 @@ extension Policies {
     shims_copy_label(&storage.pointee.label, given.label)
   }
 
-  /// Ends their use. The handle of the multicast has ended, or it was never made.
+  /// Ends the use of these policies. The handle of the multicast has ended or was never created.
   func giveBack() {
     var payloads = ReleasedPayloads()
     storage.pointee.replay.dropAll(&payloads)  //~ kept_not_dropped

@@ -2,24 +2,27 @@ import MulticastHeader
 import MulticastShims
 import Synchronization
 
-/// Notifies the `listeners_changed` function of a multicast, or the transport of its broadcaster,
+/// Tells the `listeners_changed` function of a multicast, or the transport of its broadcaster,
 /// whether the multicast has delegates.
 ///
-/// A change of the delegates and the notification are two steps, because the function runs under no
-/// lock. One thread notifies at a time. It looks at the delegates under the lock, before each
-/// notification and afterwards, and repeats until the last notification matches the state. If
-/// another thread is already notifying, that thread picks up this change. So the last word is true.
+/// A change of the delegates and its notification are two steps, because the function runs under no
+/// lock. One thread notifies at a time. It looks at the delegates under the lock, before and after
+/// each notification, and repeats this until the last notification matches the state. A thread that
+/// changes the delegates while another thread is notifying leaves the notification to that thread.
+/// So the last notification is always correct.
 extension Policies {
   // The arguments are the context, the target, and whether the target has delegates.
   typealias ListenersChanged = @convention(c) (UnsafeMutableRawPointer?, multicast, Bool) -> Void
-  /// The same function of a transport. Below zero: it was not notified.
+  /// The corresponding function of a transport. A negative result means that the transport refused
+  /// the notification.
   typealias Subscription = @convention(c) (UnsafeMutableRawPointer?, multicast, Bool) -> Int32
 
   struct Notifier {
     enum Function {
-      /// A caller's.
+      /// The function of a caller.
       case listenersChanged(ListenersChanged)
-      /// A transport's, with the place of its handle, which is none if it is detached.
+      /// The function of a transport, with the variable for the transport's handle, which is none
+      /// once the transport is detached.
       case subscription(Subscription, UnsafeMutablePointer<Atomic<Handle>>)
     }
 
@@ -30,13 +33,15 @@ extension Policies {
     // Guarded by the stripe's lock.
 
     var multicast = Handle.none
-    /// The last notification. There are delegates: the handle of the transport, or, for the
-    /// `listeners_changed` function of a caller, the handle of the multicast. There are none: none.
+    /// The last notification. If it said that there are delegates: the handle of the transport or,
+    /// for a caller's `listeners_changed` function, the handle of the multicast. If it said that
+    /// there are none: none.
     var last = Handle.none
-    /// Whether a thread is notifying, and its identity; none: it has no record, for lack of memory.
+    /// Whether a thread is notifying, and the identity of that thread. The identity is none if the
+    /// thread has no record for lack of memory.
     var isUnderWay = false
     var thread = ThreadIdentity.none
-    /// Whether the multicast does not exist any more. Then the thread that notifies last ends the
+    /// Whether the multicast does not exist any more. If so, the thread that notifies last ends the
     /// policies.
     var isEnded = false
   }
@@ -52,8 +57,8 @@ extension Policies {
 
   /// Makes this thread the notifier. The stripe's lock is held.
   ///
-  /// - Returns: false if another thread, or this thread already, is the notifier, and picks up the
-  ///   change.
+  /// - Returns: false if a thread, perhaps this one, is the notifier already. That thread then
+  ///   notifies of the change.
   private func begin() -> Bool {
     if notifier.isUnderWay { return false }
     notifier.isUnderWay = true
@@ -61,8 +66,8 @@ extension Policies {
     return true
   }
 
-  /// Notifies, if the state has changed, after `begin`. The stripe's lock is held at the beginning,
-  /// and released.
+  /// Notifies of the state if it has changed. Called after `begin` with the stripe's lock held;
+  /// releases the lock.
   private func notify(_ stripe: Stripe) {
     var entered: (record: ThreadRecord, hasEntered: Bool)? = nil
     var refusing: Handle? = nil
@@ -84,7 +89,8 @@ extension Policies {
       }
       stripe.lock()
       if isRefused { notifier.last = last }
-      // Of what was refused before, only the last counts: another transport may take it.
+      // Only the last refusal counts, since another transport may accept what an earlier one
+      // refused.
       refusing = isRefused ? wanted : nil  //~ refusal_kept
     }
     notifier.isUnderWay = false
@@ -97,37 +103,39 @@ extension Policies {
     if let entered { ThreadRegistry.leaveIfEnding(entered.record, entered.hasEntered) }
   }
 
-  /// To what there are delegates now; none if there are none. The stripe's lock is held.
+  /// The value for `last` that matches the present state: none if there are no delegates. The
+  /// stripe's lock is held.
   private var wanted: Handle {
     let list = Multicast(slotOf: notifier.multicast)?.list
     if notifier.isEnded || list?.live ?? 0 == 0 { return .none }
     guard case .subscription(_, let transport) = notifier.function else {
       return notifier.multicast
     }
-    // Acquire: pairs with `Broadcaster.attach`.
+    // Acquire: pairs with the release in `Broadcaster.attach`.
     return transport.pointee.load(ordering: .acquiring)  // order: default
   }
 
-  /// The multicast has ended. Its stripe's lock is held.
+  /// Called when the multicast has ended. Its stripe's lock is held.
   ///
-  /// - Parameter isKept: Whether the policies stay, for the next multicast in the slot.
+  /// - Parameter isKept: Whether the policies are kept for the next multicast in the slot.
   /// - Returns: whether the caller has to call `end`. Otherwise the notifying thread does.
   func willEnd(isKept: Bool) -> Bool {
     notifier.isEnded = !isKept
     return begin()
   }
 
-  /// Notifies of the end, and ends the policies if they are not kept. No lock is held.
+  /// Notifies that the multicast has ended, and ends the policies if they are not kept. No lock is
+  /// held.
   func end(_ handle: Handle) {
     let stripe = Stripe(of: handle.index)
     stripe.lock()
     notify(stripe)
   }
 
-  /// After a change of the delegates. No lock is held.
+  /// Called after a change of the delegates. No lock is held.
   static func notify(_ multicast: Multicast) {
-    // If these are the rules of a later occupant, the multicast has ended, and `end` notifies of
-    // that.
+    // If these rules belong to a later multicast in the slot, this multicast has ended, and `end`
+    // notifies of that.
     guard
       multicast.isObserved
         || multicast.hasPolicies && Policies(of: multicast).currentRules.notifiesListenersChanged
@@ -140,12 +148,13 @@ extension Policies {
     multicast.policies.notify(stripe)
   }
 
-  /// In the child of a fork: the threads of the parent do not notify any more.
+  /// Called in the child of a fork: the parent's threads, which may have been notifying, do not
+  /// exist here.
   static func notifyAllInChild() {
     let own = ThreadRecord.current?.identity ?? .none
     pool.forEach { slot, _ in
       let policies = Policies(slot)
-      // This thread may be notifying, too: then it goes on.
+      // If this thread itself is notifying, it goes on with that.
       let isOwn = policies.notifier.isUnderWay && !own.isNone && policies.notifier.thread == own
       let id = policies.storage.pointee.header.id.load(ordering: .relaxed)
       if isOwn || !(id.kind == .policies) { return }

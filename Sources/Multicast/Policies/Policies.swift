@@ -3,24 +3,24 @@ import MulticastShims
 import Synchronization
 
 /// The ways in which a multicast differs from a plain one. Most multicasts have no policies. A bit
-/// of the word that an invocation compares says which ones have some, so the invocation does not
-/// ask.
+/// of the invoker word, which each invocation compares anyway, says whether a multicast has
+/// policies, so other multicasts pay nothing.
 ///
-/// The policies of a multicast are in a slot, which is never unmapped. A thread may read some of
-/// them without a lock, at any time. It looks afterwards whether the multicast is still the
-/// occupant of its slot; if so, what it has read are the policies of this multicast.
+/// The policies of a multicast are in a slot of their own, which is never unmapped. A thread may
+/// read some of them at any time without a lock, and then checks whether the handle of the
+/// multicast is still in its slot. If it is, the thread has read the policies of this multicast.
 struct Policies {
   struct Storage: ~Copyable {
     var header: SlotHeader
 
-    // Read by invocations.
+    // Fields that invocations read.
 
     let rules: Atomic<UInt32>
-    /// Functions for the contexts of delegates that have none of their own, or 0.
+    /// Default functions for the contexts of delegates without their own; 0 if unset.
     let lockContext: Atomic<UInt>
     let unlockContext: Atomic<UInt>
 
-    // Read under the stripe's lock.
+    // Fields that are read under the stripe's lock.
 
     var releaseContext: RegistrationDetails.Release?
     var notifier: Notifier
@@ -32,13 +32,16 @@ struct Policies {
 
   private static let hasStarted = Atomic<Bool>(false)
 
-  /// Whether there ever was a multicast whose removals are notified, or concern a replay.
+  /// Whether there has ever been a multicast whose removals have to be notified or may end a
+  /// replay.
   ///
-  /// Relaxed: a thread that removes a delegate of such a multicast has taken its stripe's lock, as
-  /// the add had before, by a thread that knew the multicast's handle.
+  /// Relaxed is enough: a thread that removes a delegate of such a multicast has taken its stripe's
+  /// lock, and so did the thread that added the delegate before, which knew the handle of the
+  /// multicast.
   static var haveToKnow: Bool { hasStarted.load(ordering: .relaxed) }
 
-  /// Called before the first such multicast is given out, or observed.
+  /// Called before a caller gets the handle of such a multicast, and before a multicast is
+  /// observed.
   static func start() { hasStarted.store(true, ordering: .relaxed) }
 
   let storage: UnsafeMutablePointer<Storage>
@@ -47,13 +50,14 @@ struct Policies {
     storage = slot.assumingMemoryBound(to: Storage.self)
   }
 
-  /// Those in a slot that has been allocated.
+  /// The policies in an allocated slot.
   init(slot index: UInt32) { self.init(Self.pool.directory.slot(index).unsafelyUnwrapped) }
 
-  /// Those of the occupant of a multicast's slot, if it has any. Otherwise those of an earlier
-  /// occupant or, if none had any, the first ones that were made. Some were made.
+  /// The policies of the multicast that now uses the slot, if it has any. Otherwise they belong to
+  /// a former multicast of the slot or, if none had any, they are the first policies that were
+  /// created. There must be some.
   init(of multicast: Multicast) {
-    // Acquire: pairs with `Multicast.create(with:)`.
+    // Acquire: pairs with the release in `connect`.
     self.init(slot: multicast.fields.header.owner.load(ordering: .acquiring))  // order: policies
   }
 
@@ -63,15 +67,15 @@ struct Policies {
       storage.pointee.unlockContext.load(ordering: .acquiring))
   }
 
-  /// Those of the multicast, or of a later occupant of its slot.
+  /// The rules of the multicast, or of a later multicast in its slot.
   ///
   /// Acquire: pairs with `write`.
   // order: rules
   var currentRules: Rules { Rules(word: storage.pointee.rules.load(ordering: .acquiring)) }
 
-  /// In one word, because they are read at one moment.
+  /// The rules, in one word so that they can be read at once.
   struct Rules {
-    /// How an invocation behaves inside a call of the same multicast.
+    /// The behavior of an invocation that is made inside a call of the same multicast.
     enum Reentry: UInt32 { case recurse, refuse, postpone, latest }
 
     private static let visitOnly: UInt32 = 1 << 8
@@ -92,17 +96,18 @@ struct Policies {
     var isVisitOnly: Bool { word & Self.visitOnly != 0 }
     var notifiesListenersChanged: Bool { word & Self.listenersChanged != 0 }
     var hasReplay: Bool { word & Self.replay != 0 }
-    /// Whether delegates that are added later may get an invocation.
+    /// Whether an invocation may reach delegates that are added later.
     var keepInvocations: Bool { hasReplay || reentry == .postpone || reentry == .latest }
   }
 }
 
 extension Options {
-  /// Takes over what the multicast has for delegates whose options have none. The details of a
-  /// delegate have a copy of it, if it has details.
+  /// Adds the defaults of the multicast to the options that a delegate leaves unset. If the
+  /// delegate has details, they contain a copy.
   fileprivate mutating func complete(_ policies: Policies) {
     if given.release == nil { sharedRelease = policies.storage.pointee.releaseContext }
-    // The end of a registration with details looks at the multicast that they name.
+    // A registration with details names its multicast, which the library consults when the
+    // registration ends.
     let rules = policies.currentRules
     isObserved = rules.notifiesListenersChanged
     isReplayed = rules.hasReplay && given.flags & MULTICAST_NO_REPLAY == 0
@@ -114,16 +119,17 @@ extension Options {
 }
 
 extension Multicast {
-  /// Whether it has policies. False if it is not the occupant of its slot: then the number has a
-  /// generation, or the handle is not that of a multicast.
+  /// Whether the multicast has policies. False if this multicast no longer uses its slot: then the
+  /// number contains the difference of two generations, or the handle is not that of a multicast.
   var hasPolicies: Bool {
     let number = invokerNumber
     return handle.kind == .multicast && number < Handle.oneGeneration
       && number & Self.withPolicies != 0
   }
 
-  /// Whether its changes are notified, although it has no policies of its own. Set and cleared
-  /// under the stripe's lock; kept with the slot: see `renew`.
+  /// Whether changes are notified although the multicast has no policies of its own. Set and
+  /// cleared under the stripe's lock. The bit stays set if the slot is kept for the next multicast:
+  /// see `renew`.
   var isObserved: Bool {
     get { invokerNumber & Self.observed != 0 }
     nonmutating set {
@@ -131,13 +137,13 @@ extension Multicast {
     }
   }
 
-  /// The policies of a multicast that exists, and has some. The stripe's lock is held.
+  /// The policies of a multicast that exists and has policies. The stripe's lock is held.
   var policies: Policies { Policies(of: self) }
 
   /// Completes the options of an add to a multicast that has policies.
   ///
-  /// - Returns: whether the multicast exists. If not, nothing may be added to it: a handle that is
-  ///   guessed may be that of a multicast with policies a moment later.
+  /// - Returns: whether the multicast exists. If it does not, nothing may be added: a caller may
+  ///   have guessed a handle that will belong to a multicast with policies a moment later.
   func complete(_ options: inout Options?) -> Bool {
     guard isCurrent else { return false }
     guard hasPolicies, var completed = options else { return true }
@@ -150,14 +156,15 @@ extension Multicast {
     return true
   }
 
-  /// Whether its contexts are not for `multicast_invoke`. False if it does not exist.
+  /// Whether the multicast's delegates can only be visited, not invoked. False if the multicast
+  /// does not exist.
   var isVisitOnly: Bool {
     do throws(Status) { return try rules().isVisitOnly } catch { return false }
   }
 
-  /// The rules of a multicast: the defaults if it has no policies. No lock is held.
+  /// The rules of the multicast, which are the defaults if it has no policies. No lock is held.
   ///
-  /// A thread that reads what the next occupant of the slot wrote finds that the handle has ended.
+  /// A thread that has read rules of a later multicast in the slot finds that the handle has ended.
   func rules() throws(Status) -> Policies.Rules {
     if isCurrent {
       let rules = hasPolicies ? Policies(of: self).currentRules : Policies.Rules(word: 0)

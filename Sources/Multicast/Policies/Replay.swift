@@ -2,28 +2,30 @@ import MulticastHeader
 import MulticastShims
 import Synchronization
 
-/// The last invocations of a multicast, for delegates that are added later. Guarded by the stripe's
-/// lock.
+/// The last invocations of a multicast, kept for delegates that are added later. Guarded by the
+/// stripe's lock.
 ///
 /// An invocation is kept, and gets its number, before it reads the list. An add begins its replay
-/// under the hold of the lock under which it adds the delegates. As long as the replay runs,
-/// invocations leave these delegates out (`RegistrationDetails.replayed`): the replay has what is
-/// kept meanwhile, too. It ends under the lock, when nothing is left. From the next number on the
-/// delegates are called as it happens.
+/// under the same hold of the lock under which it adds the delegates. While the replay runs,
+/// invocations skip these delegates (`RegistrationDetails.replayed`), because the replay also makes
+/// the invocations that are kept meanwhile. When no invocation is left, the replay ends under the
+/// lock. From the next number on, invocations call the delegates directly.
 struct Replay {
-  /// How many are kept. More, as long as a replay still needs them. 0: there is no replay.
+  /// How many invocations are kept. More are kept while a replay still needs them. 0 means that
+  /// there is no replay.
   let most: UInt32
   private var kept = KeptInvocations()
-  /// The number of the newest one.
+  /// The number of the newest kept invocation.
   private var newest: UInt = 0
   private var firstRun: Run.Address? = nil
 
-  /// How many more are kept for a replay. Then an invocation waits until the replay is over.
+  /// How many more invocations are kept for a running replay. Beyond that, an invocation waits
+  /// until the replay is over.
   private static let lead: UInt64 = 64
 
   init(most: UInt32) { self.most = most }
 
-  /// How many are kept now.
+  /// How many invocations are kept now.
   var count: UInt32 { kept.count }
 
   mutating func dropAll(_ payloads: inout ReleasedPayloads) { kept.dropAll(&payloads) }
@@ -44,22 +46,22 @@ struct Replay {
     return newest
   }
 
-  /// Drops what is too old, and not needed any more.
+  /// Drops the oldest invocations beyond `most` that no replay needs any more.
   private mutating func drop(_ payloads: inout ReleasedPayloads) {
     while kept.count > most && slowest == nil {  //~ dropped_before_replayed
       payloads.release(kept.takeFirst()?.payload)
     }
   }
 
-  /// A replay that has come to the oldest of all that is kept.
+  /// A replay that has only reached the oldest kept invocation.
   private var slowest: Run.Address? { firstRun?.first { $0.pointee.upcoming == kept.first } }
 
-  /// A replay that an invocation has to wait for.
+  /// A replay for which an invocation has to wait, or nil.
   mutating func slowRun() -> Run? {
     if UInt64(kept.count) < UInt64(most) &+ Self.lead { return nil }
     while let run = slowest {
       if Run(run).hasDelegate { return Run(run) }
-      end(run)  // its delegates were removed: nothing is left to wait for
+      end(run)  // its delegates were removed, so there is nothing to wait for
     }
     return nil
   }
@@ -76,7 +78,8 @@ struct Replay {
     firstRun = run
   }
 
-  /// The next invocation of a replay. It ends the replay if there is none, or if it is to end.
+  /// Returns the next invocation of a replay. If there is none, or if the replay shall not go on,
+  /// the replay ends.
   fileprivate mutating func advance(
     _ run: Run.Address, goesOn: Bool, _ payloads: inout ReleasedPayloads
   ) -> KeptInvocation? {
@@ -98,7 +101,7 @@ struct Replay {
       let token = Token(Run(run).tokens[index].id)
       let registration = Registration(index: token.index)
       if registration.id.isLive(as: token) {
-        // Relaxed: an invocation with a higher number takes the lock first.
+        // Relaxed is enough: an invocation with a higher number takes the lock first.
         //~ replay_without_number
         registration.details?.pointee.replayed.store(newest &+ 1, ordering: .relaxed)
       }
@@ -108,25 +111,25 @@ struct Replay {
 }
 
 extension Replay {
-  /// A replay for delegates that a thread adds.
+  /// A running replay for delegates that a thread has added.
   ///
-  /// It is found through the thread's record: if the thread does not exist any more, another one
-  /// ends the replay.
+  /// It is linked to the thread's record, so that another thread can end the replay if this thread
+  /// does not exist any more.
   struct Run {
     typealias Address = UnsafeMutablePointer<Storage>
 
     struct Storage: Linked {
-      /// The next of the multicast. First, as in `SlotHeader`: other threads change it, while this
-      /// thread reads the rest.
+      /// The next replay of the same multicast. This field is the first for the reason given in
+      /// `SlotHeader`: other threads change it while this thread reads the rest.
       var next: Address? = nil
       let multicast: Multicast
       let thread: ThreadRecord
-      /// No other replay has it, also one that gets the same memory.
+      /// A number that no other replay has, not even one in the same memory.
       let number: UInt64
-      /// How many tokens are behind this.
+      /// How many tokens follow this struct.
       let count: Int
       let nextOfThread: Address?
-      /// The next invocation to replay; nil if none is left.
+      /// The next invocation to replay; nil if there is none.
       var upcoming: KeptInvocation.Address? = nil
       var isOver = true
     }
@@ -171,28 +174,28 @@ extension Replay {
       .thread(thread.storage.pointee.identity.address)
     }
 
-    /// Whether one of the delegates is registered.
+    /// Whether at least one of the delegates is still registered.
     fileprivate var hasDelegate: Bool {
       (0..<storage.pointee.count).contains { Registration.isLive(Token(tokens[$0].id)) }
     }
 
-    /// Waits until the thread has ended this replay or another one, or what the replay is for may
-    /// have been removed.
+    /// Waits until the thread has ended this replay or another one, or until the delegates of the
+    /// replay may have been removed.
     ///
-    /// The removal retires the registrations, and then wakes under the waits' lock. So this finds
-    /// them retired, or is woken.
+    /// A removal retires the registrations, and then wakes the sleepers under the waits' lock. So
+    /// this thread either finds them retired or is woken.
     ///
     /// - Parameters:
-    ///   - thread: That of the replay, which may be over by now.
-    ///   - number: That of the replay. Its memory may have another one, whose tokens are being
-    ///     written.
+    ///   - thread: The thread of the replay, which may be over by now.
+    ///   - number: The number of the replay. The same memory may belong to another replay by now,
+    ///     whose tokens are being written.
     /// - Returns: false if that thread is this thread, or waits for this thread.
     func waitForEnd(on thread: ThreadRecord, _ number: UInt64) -> Bool {
       let wait = Self.wait(for: thread)
       Lock.waits.lock()
       defer { Lock.waits.unlock() }
       if thread == ThreadRecord.current || Waits.closesCycle(wait) { return false }
-      // As long as the thread has it, it is not freed.
+      // The replay is not freed as long as it is linked to the thread's record.
       if isHeld(by: thread) && storage.pointee.number == number && hasDelegate {
         _ = Waits.sleep(for: wait, wait.key, .unlimited)
       }
@@ -205,7 +208,8 @@ extension Replay {
       return run != nil
     }
 
-    /// Ends those of a thread that does not exist any more. Its delegates are called from now on.
+    /// Ends the replays of a thread that does not exist any more. Invocations call its delegates
+    /// from now on.
     static func endAll(of thread: ThreadRecord) {
       while let run = thread.storage.pointee.replays?.assumingMemoryBound(to: Storage.self) {
         _ = run.pointee.multicast.advance(Run(run), goesOn: false)
@@ -216,7 +220,7 @@ extension Replay {
 }
 
 extension Multicast {
-  /// That of a multicast that exists, and has policies. The stripe's lock is held.
+  /// The replay of a multicast that exists and has policies. The stripe's lock is held.
   var replay: Replay {
     unsafeAddress { UnsafePointer(replayAddress) }
     nonmutating unsafeMutableAddress { replayAddress }
@@ -226,7 +230,7 @@ extension Multicast {
     withUnsafeMutablePointer(to: &policies.storage.pointee.replay) { $0 }
   }
 
-  /// The next invocation of a replay, with a reference to its payload. No lock is held.
+  /// Returns the next invocation of a replay, with a reference to its payload. No lock is held.
   func advance(_ run: Replay.Run, goesOn: Bool) -> KeptInvocation? {
     var payloads = ReleasedPayloads()
     var kept: KeptInvocation? = nil

@@ -1,28 +1,29 @@
 import MulticastShims
 import Synchronization
 
-/// Giving memory back to the system.
+/// Returns memory to the system.
 enum Trim {
-  /// - Returns: how many bytes of slots and records of threads.
+  /// - Returns: the number of bytes of slots and thread records that were returned.
   static func run() -> Int {
     ThreadRecord.current?.storage.pointee.vacant.giveBack(to: .multicasts)
     Registration.collect()
     Lock.slabs.lock()
-    // Retired lists stay with their slot.
+    // Slots with retired lists are kept, because the lists stay with their slot.
     Multicast.pool.collect {
       $0.assumingMemoryBound(to: Multicast.Storage.self)
         .pointee.firstRetired.load(ordering: .relaxed) == nil
     }
     Lifetime.pool.collect { _ in true }
     var bytes = 0
-    // A caller's allocator may have memory that the system cannot take.
+    // A caller's allocator may return memory that the system cannot take back.
     if Allocator.isLibc {
       bytes = Registration.directory.discardFree()
       bytes &+= Multicast.pool.directory.discardFree()
       bytes &+= Lifetime.pool.directory.discardFree()
       bytes &+= ThreadRegistry.discardIdle()
-      // Under the lock: where another library has replaced malloc, the first call of malloc_trim
-      // initializes glibc's own heap, which glibc does not expect two threads to do at once.
+      // This is done under the lock. If another library has replaced malloc, the first call of
+      // malloc_trim initializes glibc's own heap, and glibc does not expect two threads to do that
+      // at once.
       shims_trim_malloc()
     }
     Lock.slabs.unlock()

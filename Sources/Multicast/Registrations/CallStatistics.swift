@@ -1,27 +1,27 @@
 import MulticastHeader
 import MulticastShims
 
-/// Statistics of a registration, counted while it is watched. The watches' lock guards it.
+/// Statistics of a registration, counted while it is watched. Guarded by the watches' lock.
 ///
-/// The tallies of a slab of registrations are in one block, which is allocated when the first is
-/// needed. Each is that of the newest token for which something was counted.
+/// The statistics of all registrations in a slab are in one block, which is allocated when the
+/// first of them is needed. Each entry belongs to the newest token for which something was counted.
 struct CallStatistics {
   private var token = Token.none
-  // As in `multicast_token_stats`.
+  // These fields are laid out as in `multicast_token_stats`.
   private var calls: UInt64 = 0
   private var total: UInt64 = 0
   private var longest: UInt64 = 0
   private var queued: UInt64 = 0
   private var dropped: UInt64 = 0
 
-  /// Counts, under the lock. Without memory nothing is counted.
+  /// Adds to the counts. The lock is held. If memory is exhausted, nothing is counted.
   static func add(
     _ token: Token, calls: UInt64 = 0, taking elapsed: UInt64 = 0, queued: UInt64 = 0,
     dropped: UInt64 = 0
   ) {
     guard let statistics = place(of: token, adds: true) else { return }
     if statistics.pointee.token != token {
-      // A thread that is late counts nothing for the next registration.
+      // A late thread must not count anything for the next registration in the slot.
       if statistics.pointee.token.rawValue > token.rawValue { return }
       statistics.initialize(to: CallStatistics())
       statistics.pointee.token = token
@@ -33,7 +33,7 @@ struct CallStatistics {
     statistics.pointee.dropped &+= dropped
   }
 
-  /// Reads what was counted of a live registration.
+  /// Reads the statistics of a live registration.
   static func read(
     _ token: Token, into out: UnsafeMutablePointer<multicast_token_stats>?
   ) -> Status {
@@ -45,7 +45,7 @@ struct CallStatistics {
       statistics = known.pointee
     }
     Lock.watches.unlock()
-    statistics.token = .none  // it is in the place of `struct_size` and `reserved`
+    statistics.token = .none  // `struct_size` and `reserved` have its place
     var known = unsafeBitCast(statistics, to: multicast_token_stats.self)
     return StructSize.write(&known, to: out, smallest: StructSize.tokenStats)
   }

@@ -1,42 +1,44 @@
 import MulticastShims
 import Synchronization
 
-/// A group of registrations, in any multicasts, that are removed together.
+/// A group of registrations, of any number of multicasts, that are removed together.
 ///
-/// A registration that was added with a lifetime is its member until its release function has
+/// A registration that was added with a lifetime is a member of it until its release function has
 /// returned. The live members are linked through their details.
 struct Lifetime {
   struct Storage: ~Copyable {
-    /// The handle until the lifetime ends; then of kind `retired` until the last member is gone.
+    /// The handle of the lifetime until it ends; then of kind `retired` until the last member is
+    /// gone.
     var header: SlotHeader
 
     // Guarded by the lifetime's lock.
 
-    /// Index + 1 of the first member that is live, or about to be.
+    /// Index + 1 of the first member that is live or about to become live.
     var firstLive: UInt32
     var liveCount: UInt32
-    /// The fork generation in which it was created; see `Fork.generation`.
+    /// The fork generation in which the lifetime was created; see `Fork.generation`.
     let process: Atomic<UInt32>
     var role: Membership.Role
     /// The queue to which the members deliver, if the lifetime belongs to a queue.
     var queue: Handle
-    /// Threads that wait for the end of a lifetime that another thread has ended. They are woken
-    /// when the slot is reclaimed.
+    /// The number of threads that wait for the end of a lifetime that another thread has ended.
+    /// They are woken when the slot is reclaimed.
     let waiterCount: Atomic<UInt32>
-    /// Members whose release function has not returned yet, live ones included; and 1 for a thread
-    /// that is ending the lifetime. At 0 the slot of an ended lifetime is vacant. Read without the
-    /// lock by threads that wait.
+    /// The number of members whose release function has not returned yet, including the live
+    /// members, plus 1 while a thread is ending the lifetime. When it reaches 0, the slot of an
+    /// ended lifetime becomes vacant. Waiting threads read it without the lock.
     let unfinished: Atomic<UInt32>
   }
 
   static var pool: SlotPool { SlotPool(.lifetimes, stride: MemoryLayout<Storage>.stride) }
 
-  /// The role of its members.
+  /// The role of the members.
   let role: Membership.Role
   let index: UInt32
   let storage: UnsafeMutablePointer<Storage>
 
-  /// The slot that a handle leads to, whatever its occupant; nil if it leads to no slot.
+  /// The slot that a handle leads to, which may have been reused; nil if the handle leads to no
+  /// slot.
   init?(slotOf handle: Handle) {
     switch handle.kind {
     case .lifetime: role = .owned
@@ -48,13 +50,13 @@ struct Lifetime {
     storage = slot.assumingMemoryBound(to: Storage.self)
   }
 
-  /// The same, for a handle of one role.
+  /// Like `init(slotOf:)`, but nil if the handle is not of this role.
   init?(slotOf handle: Handle, as role: Membership.Role) {
     self.init(slotOf: handle)
     if self.role != role { return nil }
   }
 
-  /// The occupant of a slot.
+  /// The current lifetime in a slot.
   init(slot: UnsafeMutableRawPointer, index: UInt32) {
     self.index = index
     storage = slot.assumingMemoryBound(to: Storage.self)
@@ -86,7 +88,8 @@ struct Lifetime {
     return first == 0 ? nil : Registration(index: first &- 1)
   }
 
-  /// Whether only the ending thread is left. Acquire: pairs with `removeUnfinished`.
+  /// Whether the thread that ends the lifetime is the only one left in the count. Acquire: pairs
+  /// with `removeUnfinished`.
   // order: last_member
   var isFinished: Bool { storage.pointee.unfinished.load(ordering: .acquiring) == 1 }
 
@@ -113,9 +116,11 @@ struct Lifetime {
   /// The key of threads that sleep until the last member is released.
   var key: Sleeper.Key { UInt64(UInt(bitPattern: storage)) }
 
-  /// Counts one as finished. The last one reclaims the slot of an ended lifetime.
+  /// Counts a member, or the ending thread, as finished. The last of them reclaims the slot of an
+  /// ended lifetime.
   func removeUnfinished() {
-    // Acquire and release: the effects of the release functions happen before the end returns.
+    // Acquire and release: the effects of the release functions happen before the end of the
+    // lifetime returns.
     let left = storage.pointee.unfinished.wrappingSubtract(
       1, ordering: .acquiringAndReleasing  // order: last_member
     ).newValue
@@ -125,8 +130,8 @@ struct Lifetime {
     }
     lock.lock()
     defer { lock.unlock() }
-    // Checked again under the lock: the lifetime may have ended since, and a thread may be ending
-    // it.
+    // Check again under the lock: the lifetime may have ended in the meantime, and a thread may be
+    // ending it.
     guard id.kind == .retired, storage.pointee.unfinished.load(ordering: .relaxed) == 0 else {
       return
     }
@@ -138,10 +143,11 @@ struct Lifetime {
   }
 }
 
-/// Joining and leaving a lifetime. For `join` and `retire` the registration's stripe lock is held.
+/// Joining and leaving a lifetime. Callers of `join` and `retire` hold the lock of the
+/// registration's stripe.
 extension Lifetime {
-  /// Makes registrations members before they are live. A thread that ends the lifetime afterwards
-  /// finds them, and waits for the stripe's lock; so it finds them live.
+  /// Makes registrations members before they become live. A thread that ends the lifetime later
+  /// finds them and waits for the stripe's lock, so they are live by the time it removes them.
   static func join(_ registrations: RegistrationChain, _ options: Options) throws(Status) {
     try join(registrations, options.lifetime, as: .owned)
     do throws(Status) {
@@ -152,7 +158,7 @@ extension Lifetime {
     }
   }
 
-  /// Whether a handle in options is none, or belongs to a lifetime that has not ended yet. The
+  /// Whether a handle in options is none or belongs to a lifetime that has not ended yet. The
   /// lifetime may still end before the registration joins it.
   static func mayBeJoined(_ handle: Handle) -> Bool {
     handle.isNone || isValid(handle)
@@ -174,15 +180,15 @@ extension Lifetime {
     }
   }
 
-  /// Takes a registration that is being removed out of the live members.
+  /// Removes a registration that is being retired from the live members.
   @_optimize(speed)
   static func retire(_ registration: Registration) {
     _ = leave(registration, as: .owned)
     _ = leave(registration, as: .recipient)
   }
 
-  /// - Returns: the lifetime of which the registration was a live member, if any. The member is not
-  ///   finished yet.
+  /// - Returns: the lifetime of which the registration was a live member, if any. The member still
+  ///   counts as unfinished.
   @_optimize(speed)
   private static func leave(_ registration: Registration, as role: Membership.Role) -> Lifetime? {
     guard let lifetime = Lifetime(of: registration, as: role) else { return nil }
@@ -194,15 +200,15 @@ extension Lifetime {
     return lifetime
   }
 
-  /// Called when a removed member is in no call any more and its release function, if any, has
-  /// returned. No lock is held.
+  /// Called when no call of a removed member is running any more and its release function, if any,
+  /// has returned. No lock is held.
   static func memberIsGone(_ handle: Handle) {
     Lifetime(slotOf: handle).unsafelyUnwrapped.removeUnfinished()
   }
 }
 
 extension Lifetime {
-  /// - Parameter role: `recipient` for a lifetime of the library's.
+  /// - Parameter role: `recipient` for a lifetime that the library itself uses.
   /// - Returns: the handle of a lifetime without members.
   static func create(_ role: Membership.Role = .owned) throws(Status) -> Handle {
     try pool.create(role.kind) { (storage: UnsafeMutablePointer<Storage>, _) in
@@ -221,7 +227,7 @@ extension Lifetime {
   }
 }
 
-/// The members are linked both ways, and counted. The lifetime's lock is held.
+/// Invariants: the members are linked in both directions and counted. The lifetime's lock is held.
 extension Lifetime: Checked {
   #if MULTICAST_INTERNAL_CHECKS
     func check(_ check: Check) {

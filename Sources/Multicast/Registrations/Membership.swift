@@ -1,20 +1,20 @@
-/// A registration's place among the members of a lifetime. Guarded by the lifetime's lock, except
-/// `lifetime`, which does not change.
+/// A registration's links in the list of a lifetime's members. The lifetime's lock guards them,
+/// except for `lifetime`, which does not change.
 struct Membership {
   /// A registration can be a member of one lifetime in each role.
   enum Role: Int {
-    /// Added with the lifetime in its options.
+    /// The lifetime was in the options of the add.
     case owned = 0
-    /// Delivers to the queue to which the lifetime belongs.
+    /// The registration delivers to the queue that the lifetime belongs to.
     case recipient = 1
 
-    /// That of the handles of such lifetimes.
+    /// The kind of the handles of such lifetimes.
     var kind: Handle.Kind { self == .owned ? .lifetime : .recipients }
   }
 
   static let roleCount = 2
 
-  /// The handle, or none.
+  /// The handle of the lifetime, or none.
   var lifetime: Handle
   // Indices + 1 of registrations.
   var previous: UInt32 = 0

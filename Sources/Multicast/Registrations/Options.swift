@@ -3,17 +3,18 @@ import MulticastShims
 
 /// How a delegate is to be added: a caller's `multicast_add_options`, checked.
 struct Options {
-  /// All zero without a caller's struct. The label is not empty.
+  /// The caller's options, or all zero if there are none. An empty label is replaced by nil.
   var given = multicast_add_options()
-  /// Where calls of the delegate wait. Set if `queue` is the handle of a queue.
+  /// The queue for calls of the delegate. Set if `queue` is the handle of a queue.
   var destination: Destination? = nil
-  /// The multicast's release function, for a delegate without its own. Not for a failed add.
+  /// The multicast's release function, for a delegate without its own. A failed add does not call
+  /// it.
   var sharedRelease: RegistrationDetails.Release? = nil
-  /// Whether the multicast must be notified when the delegate goes.
+  /// Whether the multicast must be notified when the delegate is removed.
   var isObserved = false
   /// Whether the multicast replays invocations to the delegate.
   var isReplayed = false
-  /// Whether the multicast has the functions that lock the context.
+  /// Whether the functions that lock the context are those of the multicast.
   var sharesLock = false
 
   /// - Returns: nil if the caller's struct has unknown fields or flags. No field may be used then.
@@ -37,12 +38,12 @@ struct Options {
   /// The function to run when the library no longer uses the context.
   var finalRelease: RegistrationDetails.Release? { given.release ?? sharedRelease }
 
-  /// Whether the context has its own functions for counting its references.
+  /// Whether the options have functions that lock and unlock the context.
   var isWeak: Bool { given.lock != nil }
 
-  /// Whether a caller's options can be read, and have at most a release function.
+  /// Whether a caller's options can be read and set nothing but a release function.
   static func isPlain(_ given: UnsafePointer<multicast_add_options>) -> Bool {
-    // First: a caller's struct may be smaller, and nothing behind it may be read.
+    // Check the size first: a caller's struct may be smaller, and nothing behind it may be read.
     guard given.pointee.struct_size == MemoryLayout<multicast_add_options>.size else {
       return false
     }
@@ -52,7 +53,8 @@ struct Options {
       && options.lock == nil && options.unlock == nil && options.label == nil
   }
 
-  /// Whether the delegate needs details: more than its registration and its entry have room for.
+  /// Whether the delegate needs details, because its registration and its entry have no room for
+  /// all of its options.
   var needsDetails: Bool {
     given.events != 0 || given.priority != 0 || !lifetime.isNone || isWeak || !queue.isNone
       || given.flags & MULTICAST_LATEST != 0 || isObserved || isReplayed || given.label != nil
@@ -65,10 +67,10 @@ struct Options {
   var isContradictory: Bool { (given.lock == nil) != (given.unlock == nil) }
 }
 
-/// A queue, as its registrations know it.
+/// The queue that a registration delivers to.
 struct Destination {
   /// The queue's slot.
   let queue: UnsafeMutableRawPointer
-  /// The lifetime that all these registrations share.
+  /// The lifetime of all registrations that deliver to the queue.
   let recipients: Handle
 }

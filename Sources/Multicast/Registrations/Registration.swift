@@ -4,23 +4,23 @@ import Synchronization
 
 /// One delegate in one multicast, from its add until its removal is complete. A token refers to it.
 ///
-/// Everything that invocations and writers know of a registration is in its slot, which a list
-/// names together with the token. The slot is from the pool of the multicast's stripe and is put
-/// back there. A vacant slot may go to another stripe: see `lockStripe`.
+/// Everything that invocations and writers need to know about a registration is in its slot, which
+/// a list entry names together with the token. The slot comes from the pool of the multicast's
+/// stripe and is put back there. A vacant slot may move to another stripe: see `lockStripe`.
 struct Registration {
   struct Storage: ~Copyable {
-    /// The handle is the token if and only if the registration is live and plain. The kind is
-    /// `special` if it is live and not plain; otherwise `retired` or `vacant`.
+    /// The handle equals the token if and only if the registration is live and plain. Its kind is
+    /// `special` if the registration is live and not plain; otherwise `retired` or `vacant`.
     var header: SlotHeader
-    // Written before the registration is live, and not changed until it is reclaimed.
+    // Written before the registration is live, and then unchanged until it is reclaimed.
     var function: multicast_function?
     var context: UnsafeMutableRawPointer?
-    /// The details; or the release function, if `Flags.releasing` says so. Most registrations with
-    /// options have a release function only, and need no details.
+    /// The details, or the release function if `Flags.releasing` is set. Most registrations with
+    /// options have only a release function and need no details.
     var word: UnsafeMutableRawPointer?
   }
 
-  /// Bits of `owner`, above the bits of an index. The stripe's lock guards changes, except of
+  /// Bits of `owner` above those of an index. The stripe's lock guards changes, except changes of
   /// `called`.
   enum Flags {
     /// `word` is a release function.
@@ -28,11 +28,12 @@ struct Registration {
     static let paused: UInt32 = 1 << 30
     /// The delegate is called once.
     static let once: UInt32 = 1 << 29
-    /// The context is locked for each call, by functions that are the multicast's.
+    /// The context is locked for each call, by functions that belong to the multicast.
     static let shared: UInt32 = 1 << 28
-    /// Not plain, even if it is not paused.
+    /// The registration is not plain, even if it is not paused.
     static let special: UInt32 = 1 << 27
-    /// Retired, and perhaps being called: see `RegistrationChain.extractUncalled`.
+    /// The registration is retired, but may still be called: see
+    /// `RegistrationChain.extractUncalled`.
     static let called: UInt32 = 1 << 26
   }
 
@@ -45,14 +46,14 @@ struct Registration {
   let index: UInt32
   let storage: UnsafeMutablePointer<Storage>
 
-  /// The slot at an index that has been allocated.
+  /// The slot at an allocated index.
   @inline(__always) init(index: UInt32) {
     self.index = index
     let slot = Self.directory.slot(index).unsafelyUnwrapped
     storage = slot.assumingMemoryBound(to: Storage.self)
   }
 
-  /// The slot that a token leads to, whatever its occupant; nil if it leads to no slot.
+  /// The slot that a token leads to, which may have been reused; nil if the token leads to no slot.
   @inline(__always) init?(slotOf token: Token) {
     guard token.kind == .registration, let slot = Self.directory.slot(token.index) else {
       return nil
@@ -82,16 +83,17 @@ struct Registration {
     nonmutating set { storage.pointee.header.id.store(newValue, ordering: .releasing) }
   }
 
-  /// The current token, or the last one.
+  /// The token of the registration, or of the last one if the slot is vacant.
   var token: Token { id.changed(to: .registration) }
 
-  /// Relaxed: what is read is the occupant's, if the caller knows the occupant's handle.
+  /// Relaxed is enough: a caller that knows the handle of the slot's current registration reads
+  /// that registration's value.
   private var ownerAndFlags: UInt32 {
     get { storage.pointee.header.owner.load(ordering: .relaxed) }
     nonmutating set { storage.pointee.header.owner.store(newValue, ordering: .relaxed) }
   }
 
-  /// The index of its multicast.
+  /// The index of the registration's multicast.
   var owner: UInt32 { ownerAndFlags & Self.indexMask }
 
   func has(_ flag: UInt32) -> Bool { ownerAndFlags & flag != 0 }
@@ -106,8 +108,9 @@ struct Registration {
       to: Atomic<UInt>.self)
   }
 
-  /// Whether this is a registration of a delegate. The result means nothing if the registration is
-  /// not live. The loads are atomic because another stripe may be activating the slot then.
+  /// Whether this registration is of a delegate. The result is meaningless if the registration is
+  /// not live. The loads are atomic because another stripe may be activating the slot at the same
+  /// time.
   @inline(__always)
   func isOf(_ delegate: multicast_delegate) -> Bool {
     words[0].load(ordering: .relaxed) == unsafeBitCast(delegate.function, to: UInt.self)
@@ -130,17 +133,18 @@ struct Registration {
     return details?.pointee.priority ?? 0
   }
 
-  /// Nil if it has none.
+  /// The label; nil if there is none.
   var label: UnsafeMutablePointer<shims_label>? {
     details.flatMap { RegistrationDetails.label(of: $0) }
   }
 
-  /// Whether cleanup is pending when the registration has been reclaimed.
+  /// Whether a cleanup has to follow when the registration is reclaimed.
   var hasPendingCleanup: Bool { storage.pointee.word != nil }
-  /// Whether the pending cleanup has a release function.
+  /// Whether that cleanup calls a release function.
   var hasRelease: Bool { hasPendingCleanup && details.map { $0.pointee.release != nil } ?? true }
 
-  /// While retired: index + 1 of the next in its chain, or 0. It belongs to the chain.
+  /// In a retired registration: index + 1 of the next registration in its chain, or 0. The owner of
+  /// the chain owns this field.
   fileprivate var next: UInt32 {
     get { storage.pointee.header.link.load(ordering: .relaxed) }
     nonmutating set { storage.pointee.header.link.store(newValue, ordering: .relaxed) }
@@ -148,13 +152,13 @@ struct Registration {
 
   // MARK: - The lock
 
-  /// Takes the lock that guards the slot's occupant.
+  /// Takes the lock that guards the slot, and reads the handle.
   ///
-  /// Until the lock is held, a vacant slot may go to another stripe and have an occupant there. So
-  /// the owner is compared under the lock. The owner is the occupant's if the handle is the same
-  /// before and after: an owner is stored before the handle (release), and no handle comes twice.
-  /// An occupant of this stripe stays while the lock is held. A vacant slot may still go to another
-  /// stripe; so the caller must not read the handle once more.
+  /// Until the lock is held, a vacant slot may move to another stripe and be used there. So the
+  /// owner is compared once more under the lock. It belongs to the handle if the handle is the same
+  /// before and after the owner is read: the owner is stored before the handle (release), and no
+  /// handle is used twice. A registration of this stripe stays in its slot while the lock is held.
+  /// A vacant slot may still move to another stripe, so the caller must not read the handle again.
   @inline(__always) func lockStripe() -> (stripe: Stripe, id: Handle) {
     while true {
       let owner = self.owner
@@ -165,18 +169,18 @@ struct Registration {
     }
   }
 
-  /// The handle of the occupant, if the lock of the earlier owner's stripe, which is held, guards
-  /// it.
+  /// The handle in the slot, provided that the lock of the former owner's stripe, which the caller
+  /// holds, guards it.
   func id(guardedAs owner: UInt32) -> Handle? {
     let id = self.id
-    // Acquire: the handle is read after it.
+    // Acquire: the handle must be read after the owner.
     let now = storage.pointee.header.owner.load(ordering: .acquiring)  // order: owner
     return (now ^ owner) % Stripe.count == 0 && self.id == id ? id : nil
   }
 
   // MARK: - Under the stripe's lock
 
-  /// Gives slabs that are vacant to all stripes. No lock is held.
+  /// Makes the vacant slabs of each stripe available to all stripes. No lock is held.
   static func collect() {
     for index in 0..<Stripe.count {
       let stripe = Stripe(of: index)
@@ -210,7 +214,7 @@ struct Registration {
     return registration
   }
 
-  /// Stores the release function of a delegate without details in a slot that has been taken.
+  /// Stores the release function of a delegate without details in a slot that has just been taken.
   func setRelease(_ release: @escaping RegistrationDetails.Release) {
     ownerAndFlags |= Flags.releasing
     storage.pointee.word = unsafeBitCast(release, to: UnsafeMutableRawPointer?.self)
@@ -220,12 +224,12 @@ struct Registration {
     storage.pointee.word = UnsafeMutableRawPointer(details)
   }
 
-  /// Makes a slot that has been taken live, with a new token.
+  /// Activates the registration in a slot that has just been taken, and gives it a new token.
   ///
   /// - Parameters:
-  ///   - flags: `once`, `shared` and `special`, as far as they hold.
-  ///   - out: Receives the token before the store to `id`, after which a thread that guesses the
-  ///     token can call the delegate.
+  ///   - flags: Any of `once`, `shared` and `special`.
+  ///   - out: Receives the token before the store to `id`. After that store, a thread that guesses
+  ///     the token can call the delegate.
   @inline(__always)
   func activate(
     _ delegate: multicast_delegate, _ flags: UInt32 = 0,
@@ -256,13 +260,13 @@ struct Registration {
 
   // MARK: - Being called
 
-  /// Notes that a retired registration is not called, as far as is known.
+  /// Clears the note that a retired registration may be in a call.
   func clearCalled() {
     storage.pointee.header.owner.bitwiseAnd(~Flags.called, ordering: .relaxed)
   }
 
-  /// Notes that a registration is being called, if it is retired. By any thread, at any time: the
-  /// note has no effect on a later occupant of the slot.
+  /// Notes that a registration is in a call, if it is retired. Any thread may do this at any time:
+  /// the note has no effect on a later registration in the slot.
   static func setCalled(_ token: Token) {
     guard let registration = Registration(slotOf: token),
       registration.id == token.changed(to: .retired)
@@ -292,7 +296,7 @@ struct RegistrationChain: Sequence {
     return registration
   }
 
-  /// Visits the chain and leaves it as it is.
+  /// Visits the chain without changing it.
   struct Iterator: IteratorProtocol {
     fileprivate var rest: UInt32
 
@@ -306,7 +310,7 @@ struct RegistrationChain: Sequence {
 
   func makeIterator() -> Iterator { Iterator(rest: head) }
 
-  /// Takes out all matching registrations. Both chains keep their order.
+  /// Moves all matching registrations to a new chain. Both chains keep their order.
   mutating func extract(where matches: (Registration) -> Bool) -> RegistrationChain {
     var (kept, extracted) = (RegistrationChain(), RegistrationChain())
     while let registration = pop() {
@@ -323,14 +327,14 @@ struct RegistrationChain: Sequence {
   }
 }
 
-/// Two delegates are equal if function and context both are.
+/// Two delegates are equal if their functions and their contexts are equal.
 func == (a: multicast_delegate, b: multicast_delegate) -> Bool {
   unsafeBitCast(a.function, to: UInt.self) == unsafeBitCast(b.function, to: UInt.self)
     && a.context == b.context
 }
 
 extension Registration {
-  /// A slot has just been taken from its pool. The stripe's lock is held.
+  /// Checks a slot that has just been taken from its pool. The stripe's lock is held.
   func checkTaken(
     from stripe: Stripe, _ file: StaticString = #fileID, _ line: UInt = #line
   ) {
@@ -342,7 +346,7 @@ extension Registration {
     #endif
   }
 
-  /// A slot is about to be put back. The stripe's lock is held.
+  /// Checks a slot that is about to be put back. The stripe's lock is held.
   func checkReclaimed(
     to stripe: Stripe, _ file: StaticString = #fileID, _ line: UInt = #line
   ) {
@@ -355,7 +359,8 @@ extension Registration {
 }
 
 extension RegistrationChain {
-  /// The chain has an end, and all its registrations are retired. It belongs to the caller.
+  /// Checks that the chain has an end and that all its registrations are retired. The chain belongs
+  /// to the caller.
   func checkRetired(_ file: StaticString = #fileID, _ line: UInt = #line) {
     #if MULTICAST_INTERNAL_CHECKS
       let check = Check(file, line)
@@ -371,8 +376,9 @@ extension RegistrationChain {
 }
 
 extension Token {
-  /// Gives the token to a caller by one store: another thread may read it meanwhile. Relaxed: a
-  /// thread that is in a call of the delegate has acquired the token with the slot's handle.
+  /// Stores the token in a caller's variable by one atomic store, because another thread may be
+  /// reading the variable. Relaxed is enough: a thread that is in a call of the delegate has
+  /// acquired the token with the slot's handle.
   @inline(__always)
   func store(to out: UnsafeMutablePointer<multicast_token>) {
     UnsafeMutableRawPointer(out).assumingMemoryBound(to: Atomic<UInt64>.self).pointee.store(

@@ -2,7 +2,7 @@ import MulticastHeader
 import MulticastShims
 import Synchronization
 
-/// The options of a registration. Most registrations have none, and stay small.
+/// The options of a registration. Most registrations have none and stay small.
 struct RegistrationDetails: ~Copyable {
   typealias Address = UnsafeMutablePointer<RegistrationDetails>
   typealias Release = @convention(c) (_ context: UnsafeMutableRawPointer?) -> Void
@@ -17,29 +17,30 @@ struct RegistrationDetails: ~Copyable {
   var lock: Lock?
   var unlock: Unlock?
   var multicast = Handle.none
-  /// The slot of its queue, if it has one.
+  /// The slot of the delegate's queue, if there is one.
   var queue: UnsafeMutableRawPointer?
-  /// The position of its newest call in that queue. The queue's.
+  /// The position of the delegate's newest call in that queue. Only the queue uses this field.
   var lastCall: UInt64 = 0
   /// The flags of the options, and `labelled`.
   private let ownFlags: UInt16
   /// How queued calls are executed. `watched` may be added at any time.
   private let handling: Atomic<UInt16>
   var priority: Int32
-  /// While an add allocates details: the address of the next, or 0. Then, in a multicast that
-  /// replays: the first invocation that calls the delegate as it happens; the highest number as
-  /// long as earlier invocations are replayed.
+  /// While an add allocates details: the address of the next details, or 0. Afterwards, in a
+  /// multicast that replays: the number of the first invocation that calls the delegate directly.
+  /// It is the highest possible number while earlier invocations are replayed.
   let replayed: Atomic<UInt>
 
   static let isReplaying = UInt.max
 
-  /// Whether earlier invocations are replayed, or were at the removal.
+  /// Whether earlier invocations are being replayed, or were being replayed when the registration
+  /// was removed.
   var isReplayed: Bool { replayed.load(ordering: .relaxed) == Self.isReplaying }
 
   var flags: UInt32 { UInt32(ownFlags) }
 
-  /// Whether a queued call needs the slow path. The delegate is called once, its context is locked,
-  /// or it is watched.
+  /// Whether a queued call needs the slow path, because the delegate is called once, its context is
+  /// locked, or it is watched.
   var isProtected: Bool { handling.load(ordering: .relaxed) != 0 }
 
   var isWatched: Bool { handling.load(ordering: .relaxed) & Self.watched != 0 }
@@ -47,17 +48,18 @@ struct RegistrationDetails: ~Copyable {
   private static let protected: UInt16 = 1
   private static let watched: UInt16 = 2
 
-  /// Each call that is queued later is watched. Relaxed: the call is queued afterwards.
+  /// Makes every call that is queued from now on a watched one. Relaxed is enough, because the call
+  /// is queued afterwards.
   func setWatched() { handling.bitwiseOr(Self.watched, ordering: .relaxed) }
 
   // MARK: - Memory
 
-  /// With a membership for each role behind it.
+  /// The size of the details and of the memberships that follow them, one for each role.
   private static let size =
     MemoryLayout<RegistrationDetails>.stride
     + Membership.roleCount * MemoryLayout<Membership>.stride
 
-  /// A flag that no options have: behind the memberships is a label.
+  /// A flag that no options have. It says that a label follows the memberships.
   private static let labelled: UInt32 = 1 << 15
 
   private static func size(_ flags: UInt32) -> Int {
@@ -98,7 +100,7 @@ struct RegistrationDetails: ~Copyable {
       .assumingMemoryBound(to: Membership.self) + role.rawValue
   }
 
-  /// Nil if it has none.
+  /// The label; nil if there is none.
   static func label(of details: RegistrationDetails.Address) -> UnsafeMutablePointer<shims_label>? {
     if details.pointee.flags & labelled == 0 { return nil }
     return (UnsafeMutableRawPointer(details) + size).assumingMemoryBound(to: shims_label.self)

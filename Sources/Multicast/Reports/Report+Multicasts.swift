@@ -3,7 +3,7 @@ import MulticastShims
 import Synchronization
 
 extension Report {
-  /// A copy of what is reported of a registration.
+  /// A copy of the reported properties of a registration.
   private struct Facts {
     var token = Token.none
     var delegate = multicast_delegate()
@@ -30,15 +30,15 @@ extension Report {
       isWeak = isWeak || details.pointee.lock != nil
       events = details.pointee.events
       lifetime = RegistrationDetails.membership(of: details, .owned).pointee.lifetime
-      // The handle without the queue's lock: it may be that of the slot's next occupant, if the
-      // queue is being destroyed.
+      // The handle is read without the queue's lock. If the queue is being destroyed, it may be the
+      // handle of a later queue in the slot.
       if let slot = details.pointee.queue { queue = Queue(slot: slot).handle }
     }
   }
 
   // MARK: - A multicast
 
-  /// Takes the stripe's lock, if the multicast still exists.
+  /// Takes the stripe's lock if the multicast still exists.
   private mutating func take(_ multicast: Multicast) -> Access {
     guard take(multicast.stripe.mutex) else { return .refused }
     if multicast.isCurrent { return .locked }
@@ -46,8 +46,8 @@ extension Report {
     return .stale
   }
 
-  /// - Parameter withCalls: Whether the threads are added that are in calls of its delegates, or
-  ///   wait for such calls.
+  /// - Parameter withCalls: Whether to add the threads that are in calls of its delegates, or wait
+  ///   for such calls.
   @inline(never)
   mutating func add(_ multicast: Multicast, withCalls: Bool) {
     switch take(multicast) {
@@ -71,7 +71,7 @@ extension Report {
     if withCalls { addThreads(multicast) }
   }
 
-  /// A copy of the next delegate that is not dead. Its label is kept.
+  /// Returns a copy of the next live delegate, and keeps its label.
   private mutating func nextDelegate(_ position: inout UInt32, of multicast: Multicast) -> Facts? {
     guard take(multicast) == .locked else { return nil }
     defer { multicast.stripe.unlock() }
@@ -101,7 +101,7 @@ extension Report {
     text.add("\n")
   }
 
-  /// Where a function is.
+  /// Adds the module and the symbol of a function.
   private mutating func addPlace(_ function: UInt64) {
     var place = shims_place()
     let isKnown = shims_locate(function, &place)
@@ -122,7 +122,7 @@ extension Report {
 
   // MARK: - Names, in the lines of other things
 
-  /// A multicast, and its label or name.
+  /// Adds a multicast and its label or name.
   mutating func addName(of multicast: Multicast) {
     text.keep(nil)
     if multicast.hasPolicies, take(multicast) == .locked {
@@ -135,10 +135,10 @@ extension Report {
 
   /// Keeps the name that a broadcaster has for a multicast, if there is one.
   ///
-  /// - Complexity: O(names): a slot has no room for the way back.
+  /// - Complexity: O(names), since a slot has no room for a link to its name.
   private mutating func keepName(of multicast: Handle) {
     for index in Broadcaster.pool.directory.indices {
-      // A table that is current stays while the lock is held.
+      // A current table is not freed while the lock is held.
       guard take(Lock.names) else { return }
       let name = Broadcaster.table(at: index)?.name(of: multicast)
       if let name { text.keep(name) }
@@ -147,8 +147,8 @@ extension Report {
     }
   }
 
-  /// A delegate, its label, and whether it was removed. Then its function, if it has no label: it
-  /// is not among the delegates of its multicast any more.
+  /// Adds a delegate with its label, and whether it was removed. A removed delegate without a label
+  /// is followed by its function, because it is no longer listed with its multicast.
   mutating func addName(of token: Token) {
     text.keep(nil)
     var isRetired = false
@@ -157,7 +157,7 @@ extension Report {
       let owner = registration.owner
       let mutex = Stripe(of: owner).mutex
       if take(mutex) {
-        // The slot may have gone to another stripe; then the token is stale.
+        // The slot may have moved to another stripe; the token is stale then.
         if let id = registration.id(guardedAs: owner) {
           isRetired = id == token.changed(to: .retired)
           if isRetired || id.isLive(as: token) { text.keep(registration.label) }
@@ -177,7 +177,7 @@ extension Report {
 // The stripe's lock is held.
 
 extension Multicast {
-  /// Nil if it has no policies.
+  /// The label; nil if the multicast has no policies.
   fileprivate var label: UnsafeMutablePointer<shims_label>? {
     hasPolicies ? withUnsafeMutablePointer(to: &policies.storage.pointee.label) { $0 } : nil
   }

@@ -2,25 +2,26 @@ import MulticastShims
 import Synchronization
 
 extension ThreadRecord {
-  /// For people.
+  /// The number that people and system tools use for the thread.
   var systemNumber: UInt64 { UInt64(storage.pointee.systemNumber.load(ordering: .relaxed)) }
 }
 
 extension Report {
-  /// A copy of what a thread sleeps for.
+  /// A copy of the wait of a sleeping thread.
   private struct Sleep {
     var wait = Wait.nothing
     var since: UInt64 = 0
     var isAsleep = false
-    /// Of a thread without a record.
+    /// Set for a thread without a record.
     var thread: UInt64 = 0
   }
 
   // MARK: - Threads
 
-  /// The threads that are in calls or wait for something.
+  /// Adds the threads that are in calls or wait for something.
   ///
-  /// - Parameter multicast: If there is one, only the calls of its delegates.
+  /// - Parameter multicast: If not nil, only threads that are concerned with calls of its delegates
+  ///   are added.
   mutating func addThreads(_ multicast: Multicast?) {
     for record in ThreadRegistry.all where text.goesOn {
       var isKnown = false
@@ -58,7 +59,7 @@ extension Report {
     }
   }
 
-  /// The line of a thread, before the first line of what it does.
+  /// Adds the line of a thread, unless it has been added already.
   private mutating func begin(_ thread: UInt64, _ isKnown: inout Bool) {
     if isKnown { return }
     isKnown = true
@@ -128,7 +129,7 @@ extension Report {
     }
   }
 
-  /// The end of a line about the thread that is expected to do something.
+  /// Adds the end of a line, about the thread that is expected to do something.
   private mutating func add(
     _ identity: UnsafeMutablePointer<Atomic<ThreadIdentity>>, _ format: Text.Format
   ) {
@@ -141,8 +142,8 @@ extension Report {
 }
 
 extension Multicast {
-  /// Whether a token is that of one of its registrations, or of one that was removed and is still
-  /// called. No lock is held: the slot may have another occupant by now.
+  /// Whether a token belongs to a registration of this multicast, including a removed one that is
+  /// still being called. No lock is held, so the slot may have been reused by now.
   fileprivate func owns(_ token: Token) -> Bool {
     Registration(slotOf: token)?.owner == handle.index
   }

@@ -2,30 +2,32 @@ import MulticastHeader
 import MulticastShims
 import Synchronization
 
-/// `multicast_dump` and `multicast_describe`: what there is, which thread is in which call, and
-/// what each thread waits for.
+/// The reports of `multicast_dump` and `multicast_describe`: which objects there are, which thread
+/// is in which call, and what each thread waits for.
 ///
-/// A report is for a program that hangs, too, and for one that a debugger has stopped. So it waits
-/// for no other thread, takes no memory, and needs no thread record. It reads in three ways:
+/// A report must also work in a program that hangs, or that a debugger has stopped. So it waits for
+/// no other thread without a limit, allocates no memory and needs no thread record. It reads in
+/// three ways:
 ///
-/// - *Handles and frames* without a lock. Slots, slabs, thread records and their blocks are never
-///   unmapped, and what is read of them is atomic. The reads are acquire: they pair with the
-///   releases by which slabs, records and frames are published. A report makes no heavy fence. A
-///   call that begins or ends meanwhile may be there or not; one that lasts is there.
-/// - *Everything else* under the lock that guards it, into a copy on the stack. A list, details or
-///   a label cannot be freed while their stripe's lock is held, and a thread that sleeps cannot
-///   leave its list without the waits' lock. The report does not publish a frame instead, as an
-///   invocation does: it would have to register as an invoker, which takes that lock, too, and the
-///   removals of a multicast with a single invoker would have to make fences from then on.
-/// - The lock is *tried*, for half a second at most. A thread holds a lock for microseconds. If it
-///   still has it then, it is stopped, and the report says what it could not read. After some such
-///   locks it does not wait any more.
+/// - *Handles and frames* are read without a lock. Slots, slabs, thread records and their blocks
+///   are never unmapped, and the fields that a report reads are atomic. The loads are acquire: they
+///   pair with the releases by which slabs, records and frames are published. A report makes no
+///   heavy fence, so it may miss a call that begins or ends meanwhile, but not one that lasts.
+/// - *Everything else* is read under the lock that guards it, into a copy on the stack. A list,
+///   details or a label cannot be freed while the lock of their stripe is held, and a sleeping
+///   thread cannot leave its list without the waits' lock. A report does not publish a frame
+///   instead, as an invocation does. It would have to register as an invoker, which takes the same
+///   lock, and from then on the removals of a multicast with a single invoker would have to make
+///   fences.
+/// - Each lock is only *tried*, for at most half a second. Threads hold locks for microseconds. A
+///   thread that still holds the lock after that time has stopped, and the report says what it
+///   could not read. After several such locks, the report does not wait at all.
 ///
-/// The writer is called with no lock held. One lock is held at a time, and nothing is locked under
-/// it. Each line is right at its own moment.
+/// The writer is called with no lock held. A report holds one lock at a time, and takes no other
+/// lock under it. Each line is correct at the moment when it was read.
 struct Report {
   var text: Text
-  /// For how many more locks it waits.
+  /// For how many more locks the report waits.
   private var waitsLeft = 4
 
   init(_ text: Text) { self.text = text }
@@ -35,8 +37,8 @@ struct Report {
 
   /// Called after a lock was found held.
   ///
-  /// - Parameter end: 0 at first.
-  /// - Returns: false if it is not to be tried again.
+  /// - Parameter end: The end of the wait; 0 at first.
+  /// - Returns: false if the lock is not to be tried again.
   private mutating func waits(_ end: inout UInt64) -> Bool {
     let now = shims_now_ns()
     if end == 0 { end = now &+ 500_000_000 }
@@ -58,7 +60,7 @@ struct Report {
 
   // MARK: - What is reported
 
-  /// Everything of the process.
+  /// Reports all objects and threads of the process.
   static func dump(_ text: Text) {
     var report = Report(text)
     report.text.add(
@@ -78,7 +80,7 @@ struct Report {
     report.addThreads(nil)
   }
 
-  /// One multicast.
+  /// Reports one multicast.
   static func describe(_ multicast: Multicast, _ text: Text) -> Status {
     if !multicast.isCurrent { return .invalidHandle }
     var report = Report(text)
@@ -113,13 +115,13 @@ extension Report {
     add(consumer, "  last run by thread: %d\n")
   }
 
-  /// A line about a thread, if there is one.
+  /// Adds a line about a thread, if it has a record.
   private mutating func add(_ thread: ThreadIdentity, _ format: Text.Format) {
     guard let record = ThreadRegistry.record(of: thread) else { return }
     text.add(format, record.systemNumber)
   }
 
-  /// A lifetime; or nothing, if that is the handle of something else.
+  /// Adds a lifetime, or nothing if the handle belongs to something else.
   mutating func addLifetime(_ handle: Handle) {
     guard handle.kind == .lifetime, let lifetime = Lifetime(slotOf: handle) else { return }
     guard take(lifetime.lock) else {
@@ -131,7 +133,7 @@ extension Report {
     if isCurrent { text.add("\nlifetime %x: delegates: %d\n", handle.rawValue, UInt64(count)) }
   }
 
-  /// The queue that a wait is for, by where the queue keeps its consumer; or none.
+  /// Finds the queue whose consumer is stored at an address; none if there is no such queue.
   static func queue(of consumer: UnsafeMutablePointer<Atomic<ThreadIdentity>>) -> Handle {
     for index in Queue.pool.directory.indices {
       let queue = Queue(slot: Queue.pool.header(index))

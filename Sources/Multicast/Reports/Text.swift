@@ -1,16 +1,16 @@
 import MulticastHeader
 import MulticastShims
 
-/// A text for people. It is made in a buffer of the caller's, and passed on line by line.
+/// A text for people, which is composed in a caller's buffer and passed on line by line.
 struct Text {
   /// The text of a line, with places for values:
   ///
   ///     %x  hexadecimal      %s  a text
   ///     %d  decimal          %t  nanoseconds, as seconds
-  ///     %l  the label that is kept, in quotes and behind a space; nothing if it is empty.
-  ///         It takes no value
+  ///     %l  a space and the label that `keep` stored, in quotes; nothing if it is empty.
+  ///         It takes no value.
   ///
-  /// At the end of a line, the line is passed to the writer.
+  /// The line is passed to the writer when it ends.
   struct Format: ExpressibleByStringLiteral {
     fileprivate var rest: UnsafePointer<UInt8>
 
@@ -23,10 +23,10 @@ struct Text {
     }
   }
 
-  /// Longer lines are cut: no line of a report is longer.
+  /// Longer lines are cut. No line of a report is longer.
   static let lineSize = 768
 
-  /// Nil: the text goes to a descriptor.
+  /// The writer; nil if the text goes to a descriptor.
   let writer: multicast_writer?
   let context: UnsafeMutableRawPointer?
   private let line: UnsafeMutablePointer<UInt8>
@@ -139,7 +139,7 @@ struct Text {
   private mutating func put(_ text: UnsafePointer<CChar>?) {
     guard var text else { return }
     while text.pointee != 0 {
-      // Characters that would end the quotes of a label, or the line, are replaced.
+      // Replace characters that would end the quotes of a label, or the line.
       let character = UInt8(bitPattern: text.pointee)
       let isPlain = character >= 32 && character != UInt8(ascii: "\"")
       put(isPlain ? character : UInt8(ascii: "?"))

@@ -2,10 +2,10 @@ import MulticastHeader
 import MulticastShims
 import Synchronization
 
-/// The start of the library: its first use.
+/// The start of the library, which happens at its first use.
 enum Start {
-  /// Changed under the slab lock. Release and acquire: a thread without that lock sees the results
-  /// of the start.
+  /// Changed under the slab lock. Release and acquire, so that a thread without that lock sees the
+  /// results of the start.
   private static let isDone = Atomic<Bool>(false)
 
   /// Replaces libc's allocator, before anything is allocated.
@@ -17,14 +17,14 @@ enum Start {
     return .ok
   }
 
-  /// Called before the first slab is added: nothing can be invoked before. No lock is held.
+  /// Called before the first slab is added; nothing can be invoked before that. No lock is held.
   @inline(__always)
   static func ensure() -> Bool { isDone.load(ordering: .acquiring) || begin() }  // order: started
 
   @inline(never)
   private static func begin() -> Bool {
-    // Under no lock: while this thread waits for libc's lock, a thread that forks may wait for
-    // ours.
+    // No lock may be held here: while this thread waits for libc's lock, a thread that forks may be
+    // waiting for one of this library's locks.
     guard shims_watch_fork() else { return false }
     Lock.slabs.lock()
     defer { Lock.slabs.unlock() }
@@ -39,7 +39,7 @@ enum Start {
 }
 
 extension ThreadRegistry {
-  /// Gives the calling thread its record before it needs it.
+  /// Creates the record of the calling thread in advance.
   static func prepare() -> Status {
     guard Start.ensure(), let (thread, hasEntered) = enterIfNeeded() else { return .outOfMemory }
     leaveIfEnding(thread, hasEntered)
@@ -48,10 +48,10 @@ extension ThreadRegistry {
 }
 
 extension SlotPool {
-  /// Gives a slot to a new occupant. Starts the library if this is its first use.
+  /// Creates an object in a vacant slot. Starts the library if this is its first use.
   ///
   /// - Parameter initialize: Initializes the fields of the slot.
-  /// - Returns: the handle of the occupant.
+  /// - Returns: the handle of the new object.
   @inline(__always)
   func create<Storage: ~Copyable>(
     _ kind: Handle.Kind,
@@ -64,7 +64,7 @@ extension SlotPool {
     return Self.occupy(index, slot, kind, initialize)
   }
 
-  /// Gives a slot that the caller has taken to a new occupant.
+  /// Creates an object in a slot that the caller has taken.
   @inline(__always)
   static func occupy<Storage: ~Copyable>(
     _ index: UInt32, _ slot: UnsafeMutablePointer<SlotHeader>, _ kind: Handle.Kind,
@@ -72,7 +72,8 @@ extension SlotPool {
   ) -> Handle {
     let handle = slot.pointee.id.load(ordering: .relaxed).next(kind, index: index)
     initialize(UnsafeMutableRawPointer(slot).assumingMemoryBound(to: Storage.self), handle)
-    // Release: a thread that finds the handle, even by guessing it, finds the fields initialized.
+    // Release: a thread that finds the handle, even by guessing it, also finds the fields
+    // initialized.
     slot.pointee.id.store(handle, ordering: .releasing)  // order: occupant
     return handle
   }

@@ -2,16 +2,16 @@ import MulticastHeader
 import MulticastShims
 import Synchronization
 
-/// A multicast that has grown to the number at which its watch is notified.
+/// Reports that a multicast has grown to the number of delegates at which its watch is notified.
 ///
-/// A list ends, for adds that only append, before that number: `InvocationList.Header.limit`. So
-/// these adds do not ask. The add that reaches the number collects the counts under the stripe's
-/// lock, and calls the watch without it.
+/// For adds that only append, a list ends before that number: see `InvocationList.Header.limit`. So
+/// these adds need no extra check. The add that reaches the number collects the counts under the
+/// stripe's lock, and calls the watch after releasing it.
 struct ListenerWarning {
   private let target: Handle
   private let watch: Token
   private let count: UInt64
-  /// A property of most of the delegates: a label, or a function.
+  /// A property that many of the delegates share: a label or a function.
   private var label = shims_label()
   private var hasLabel = false
   private var function: multicast_function? = nil
@@ -27,12 +27,12 @@ struct ListenerWarning {
     guard let watch = Watch.current(for: multicast.handle), watch.warningCount != 0 else {
       return nil
     }
-    // The number of an earlier watch says nothing of this one.
+    // The count was set for an earlier watch, so it means nothing for this one.
     if next == 0 || list.header.warningWatch != watch.number { next = watch.warningCount }
     list.header.setWarning(next, of: watch.number)
     if list.live < next { return nil }
-    // An add inside a function of a watch, or at the last level of nesting, does not notify: the
-    // next add does.
+    // An add does not notify if it is made inside a function of a watch or at the last level of
+    // nesting. The next add does.
     if let thread = ThreadRecord.current, thread.isInside(.watch) || !thread.hasRoom { return nil }
     while next <= list.live { next <<= 1 }
     list.header.setWarning(next, of: watch.number)  //~ listener_warning_notified_again
@@ -51,7 +51,7 @@ struct ListenerWarning {
     }
   }
 
-  /// Calls the watch's `listener_warning`, if the watch is still the same. No lock is held.
+  /// Calls the watch's `listener_warning`, if the watch has not been replaced. No lock is held.
   func notify() {
     guard let (thread, hasEntered) = ThreadRegistry.enterIfNeeded() else { return }
     defer { ThreadRegistry.leaveIfEnding(thread, hasEntered) }
@@ -69,14 +69,14 @@ struct ListenerWarning {
     Watch.end(watch.id, frame, thread)
   }
 
-  /// Delegates with the same label, or without a label and with the same function.
+  /// A group of delegates that have the same label, or no label and the same function.
   private struct Group {
-    /// One of them.
+    /// One delegate of the group.
     var one: Registration? = nil
     var label: UnsafeMutablePointer<shims_label>? = nil
     var count: UInt32 = 0
 
-    /// So many groups are counted at once.
+    /// How many groups are counted at once.
     static let most = 8
 
     init() {}
@@ -95,11 +95,13 @@ struct ListenerWarning {
       return label == nil && other.label == nil && one.hasFunction(of: second)
     }
 
-    /// The largest group, if more than one of nine delegates is in it. The stripe's lock is held.
+    /// Returns the largest group, if it has more than a ninth of the delegates. The stripe's lock
+    /// is held.
     ///
-    /// First the algorithm of Misra and Gries: a delegate that fits in none of the groups takes one
-    /// away from each. As many are taken away at once as there are groups, and itself. So what
-    /// more than one of nine have is left. Then those that are left are counted.
+    /// The first pass is the algorithm of Misra and Gries: a delegate that fits in none of the
+    /// groups takes one away from each group. It removes nine delegates at once, one of each group
+    /// and itself, so any group with more than a ninth of all delegates is left at the end. The
+    /// second pass counts the delegates of the groups that are left.
     static func largest(
       of list: InvocationList, _ groups: UnsafeMutableBufferPointer<Group>
     ) -> Group? {

@@ -1,7 +1,7 @@
 import MulticastHeader
 import MulticastShims
 
-/// Detects a long wait for a call, and notifies a watch once.
+/// Detects that a thread waits long for a call, and notifies a watch once.
 struct StallDetection {
   private let target: Handle
   private let begin: UInt64
@@ -10,7 +10,7 @@ struct StallDetection {
   init(for token: Token) {
     let registration = Registration(slotOf: token)
     self.init(with: registration.map { Multicast(slot: $0.owner).handle } ?? .none)
-    // The end of a watch waits for no call, so no other watch is notified.
+    // Removing a watch does not wait for a call of a delegate, so no other watch is notified.
     if token.kind == .watch { moment = .max }
   }
 
@@ -24,21 +24,21 @@ struct StallDetection {
     if slow != 0 && !isBeyond { moment = end }
   }
 
-  /// How long it may sleep until it has to look.
+  /// How long the thread may sleep before it has to check `isOver`.
   func limit(_ timeout: Timeout) -> Timeout { Timeout(deadline: min(timeout.deadline, moment)) }
 
   var isOver: Bool { moment != .max && shims_now_ns() >= moment }
 
-  /// Notifies the watch if the wait is long. No lock is held.
+  /// Notifies the watch if the thread has waited too long. No lock is held.
   ///
-  /// - Parameter token: The call for which the thread waits; none if it is not known.
-  /// - Returns: whether it was time.
+  /// - Parameter token: The delegate for whose call the thread waits; none if it is not known.
+  /// - Returns: whether the thread had waited too long.
   mutating func notifyIfStalled(_ token: Token) -> Bool {
     guard isOver else { return false }
     moment = .max
     guard let (thread, hasEntered) = ThreadRegistry.enterIfNeeded() else { return true }
     defer { ThreadRegistry.leaveIfEnding(thread, hasEntered) }
-    // A copy: the call may end, and the registration with it.
+    // The label is copied, because the call may end, and then the registration with its label.
     var label = shims_label()
     var hasLabel = false
     if let registration = Registration(slotOf: token) {

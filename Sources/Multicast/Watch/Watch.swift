@@ -2,37 +2,39 @@ import MulticastHeader
 import MulticastShims
 import Synchronization
 
-/// Functions of the caller's that are notified of calls: of one multicast, or of all.
+/// Functions of a caller that are notified of the calls of one multicast or of all multicasts.
 ///
-/// The word of the invokers says whether a multicast is watched. So an invocation that is not
-/// watched does not ask. One that is finds the watch after each call, under the watches' lock.
+/// A bit of the invoker word says whether a multicast is watched, so an invocation that is not
+/// watched needs no extra check. A watched invocation looks the watch up after each call, under the
+/// watches' lock.
 ///
-/// A watch may be taken away at any time. So while one of its functions runs, a frame of the thread
-/// has the watch as its hazard. It is set under that lock. The thread that takes the watch away has
-/// had the lock later: it sees the hazard, and waits as for a call.
+/// A watch may be removed at any time. While one of its functions runs, a frame of the thread
+/// therefore has the watch as its hazard, which is set under the watches' lock. The thread that
+/// removes the watch takes that lock later, so it sees the hazard, and waits for it as for a call.
 struct Watch: Linked {
   let given: multicast_watch
-  /// None: all multicasts.
+  /// The multicast, or none for the watch of all multicasts.
   let target: Handle
   let id: Token
   var next: UnsafeMutablePointer<Watch>?
 
-  /// That of the newest. The lock guards changes.
+  /// The id of the newest watch. The lock guards changes.
   private static let newest = Atomic<Token>(.none)
 
   private static let flag = Atomic<UInt64>(0)
 
-  /// The bit that a multicast gets with its first invoker: `Multicast.watched`, or 0.
+  /// The bit that a multicast gets with its first invoker: `Multicast.watched` if all multicasts
+  /// are watched, otherwise 0.
   ///
-  /// Relaxed: see `update`.
+  /// Relaxed is enough: see `update`.
   static var ofAll: UInt64 { flag.load(ordering: .relaxed) }
 
   // MARK: - Setting
 
-  /// Sets, replaces or takes away a watch.
+  /// Sets, replaces or removes a watch.
   ///
-  /// - Parameter target: none for all multicasts.
-  /// - Returns: `ok`; or `pending`, if a function of the last one still runs.
+  /// - Parameter target: The multicast, or none for all multicasts.
+  /// - Returns: `ok`, or `pending` if a function of the previous watch is still running.
   static func set(
     _ target: Handle, _ given: UnsafePointer<multicast_watch>?
   ) throws(Status) -> Status {
@@ -70,14 +72,14 @@ struct Watch: Linked {
     }
     update(multicast)
     if last.isNone { return .ok }
-    // Pairs with the fence in `end`: this sees that the hazard is gone, or that thread sees the new
-    // id, and wakes this one.
+    // Pairs with the fence in `end`: either this thread sees that the hazard is cleared, or the
+    // other thread sees the new id and wakes this one.
     Fence.full()
     return PendingRemovals.wait(for: last, .untilExit)  //~ no_wait_for_watch
   }
 
-  /// A block for a new watch. That of all multicasts is static, so setting it needs no memory. It
-  /// is written, and read, under the lock.
+  /// Returns a block for a new watch. The block for the watch of all multicasts is static, so
+  /// setting that watch needs no memory. It is written and read under the lock.
   private static func allocate(for target: Handle) throws(Status) -> UnsafeMutableRawPointer {
     let size = MemoryLayout<Watch>.size
     precondition(size <= Int(SHIMS_WATCH_SIZE))  // known to the compiler
@@ -102,7 +104,7 @@ struct Watch: Linked {
     list.pointee?.assumingMemoryBound(to: Watch.self)
   }
 
-  /// Takes out a watch, and those of multicasts that do not exist any more. The lock is held.
+  /// Removes a watch, and the watches of multicasts that do not exist any more. The lock is held.
   private static func take(
     _ target: Handle, from list: List, _ last: inout Token,
     _ removed: inout UnsafeMutablePointer<Watch>?
@@ -128,14 +130,14 @@ struct Watch: Linked {
     }
   }
 
-  /// Counts a watch that is set, or taken away. The lock is held.
+  /// Counts a watch that is set or removed. The lock is held.
   private static func count(_ watch: UnsafeMutablePointer<Watch>, _ change: UInt64) {
     guard watch.pointee.warningCount != 0 else { return }
     let watches = InvocationList.warningWatches.load(ordering: .relaxed)
     InvocationList.warningWatches.store(watches &+ change, ordering: .relaxed)
   }
 
-  /// The first number of delegates that it is notified of; 0: of none.
+  /// The first number of delegates at which the watch is notified; 0 for never.
   var warningCount: UInt32 {
     let count =
       given.listener_warning == nil || given.listener_warning_count == 0
@@ -143,14 +145,15 @@ struct Watch: Linked {
     return UInt32(min(count, UInt64(UInt32.max)))
   }
 
-  /// Tells watches apart, in a list; not 0.
+  /// Identifies the watch in the header of a list; never 0.
   var number: UInt32 { UInt32(truncatingIfNeeded: id.rawValue / Handle.oneGeneration) | 1 << 31 }
 
-  /// Makes the words of the invokers say which multicasts are watched. Threads that set watches at
-  /// the same time make the same of it, whichever is the last.
+  /// Updates the `watched` bits in the invoker words. If several threads set watches at the same
+  /// time, they all compute the same bits, so the order does not matter.
   ///
-  /// A multicast gets its first invoker under its stripe's lock, or while no thread has the lock.
-  /// If it does after this has had the lock, it finds the flag. If it did before, it is found here.
+  /// A multicast gets its first invoker under its stripe's lock, or at a moment when no thread
+  /// holds that lock. If this happens after this thread has held the lock, the invoker sees the
+  /// flag; if it happens before, this function finds the multicast.
   ///
   /// - Parameter multicast: nil for all.
   private static func update(_ multicast: Multicast?) {
@@ -161,7 +164,7 @@ struct Watch: Linked {
       var indices = Multicast.pool.directory.indices
       indices.index = number
       while let index = indices.next() {
-        // How far it is to the next one of the stripe.
+        // The distance to the next multicast of the stripe.
         let distance = (number &- index) % Stripe.count
         indices.index = index &+ (distance == 0 ? Stripe.count : distance)
         if distance != 0 { continue }
@@ -174,16 +177,17 @@ struct Watch: Linked {
 
   // MARK: - Notifier
 
-  /// The watch of a multicast: its own, or that of all. The lock is held.
+  /// Returns the watch of a multicast, which is its own or the one of all multicasts. The lock is
+  /// held.
   ///
-  /// - Parameter target: The handle of the multicast, or what it had been: a multicast may be
+  /// - Parameter target: The handle of the multicast, perhaps with another kind: a multicast may be
   ///   destroyed while its delegates are called.
   static func find(_ target: Handle) -> UnsafeMutablePointer<Watch>? {
     first(list(of: target))?.first { $0.pointee.target.changed(to: target.kind) == target }
       ?? first(list(of: .none))
   }
 
-  /// A copy of it.
+  /// Returns a copy of the watch of a multicast.
   static func current(for target: Handle) -> Watch? {
     Lock.watches.lock()
     defer { Lock.watches.unlock() }
@@ -193,13 +197,14 @@ struct Watch: Linked {
   /// Whether calls of a multicast are watched.
   static func isSet(for target: Handle) -> Bool { current(for: target) != nil }
 
-  /// The multicast of a delegate, for `watching`. Read before the question whether the delegate is
-  /// live: then it is that multicast. The call may destroy it, and its slot have the next one.
+  /// Returns the multicast of a delegate, for `watching`. It is read before the check that the
+  /// delegate is live; if the delegate is live, this is its multicast. The call may destroy the
+  /// multicast, and the slot may then be reused.
   static func target(of token: Token) -> Handle {
     Multicast(slot: Registration(index: token.index).owner).handle
   }
 
-  /// Makes a call, and notifies the watch of it while the hazard is still set.
+  /// Makes a call, and notifies the watch while the hazard is still set.
   ///
   /// - Returns: the result of the call.
   @inline(__always)
@@ -217,8 +222,8 @@ struct Watch: Linked {
     return result
   }
 
-  /// Notifies the watch of a multicast of a call that has returned, or of a long wait. No lock is
-  /// held.
+  /// Notifies the watch of a multicast that a call has returned, or that a thread has waited long
+  /// for one. No lock is held.
   @inline(never)
   static func notify(
     _ target: Handle, _ token: Token, _ label: UnsafeMutablePointer<shims_label>?,
@@ -227,7 +232,7 @@ struct Watch: Linked {
     let elapsed = shims_now_ns() &- begin
     let text = label.flatMap { shims_get_label($0) }
     if !isStuck { shims_probe_call_end(token.rawValue, UInt64(event), elapsed, text) }
-    // Calls inside a function of a watch are not watched.
+    // The watch is not notified of calls that are made inside a function of a watch.
     let isNotified = !thread.isInside(.watch)
     Lock.watches.lock()
     guard let watch = find(target) else { return Lock.watches.unlock() }
@@ -244,9 +249,9 @@ struct Watch: Linked {
     end(id, frame, thread)
   }
 
-  /// Begins to call functions of a watch. Unlocks the watches' lock.
+  /// Publishes a frame for calls of a watch's functions. Unlocks the watches' lock.
   ///
-  /// - Returns: nil if none is to be called, or if calls are nested too deep.
+  /// - Returns: nil if no function is to be called, or if calls are nested too deep.
   @inline(__always)
   static func unlockAndBegin(_ id: Token, _ isNeeded: Bool, _ thread: ThreadRecord) -> Frame? {
     let frame = isNeeded ? thread.push() : nil
@@ -269,7 +274,7 @@ struct Watch: Linked {
     if newest.load(ordering: .relaxed) != id { Waits.wake(id.rawValue) }
   }
 
-  /// A call was brought to a queue.
+  /// Called after a call was appended to a queue, or refused by it.
   static func didAppend(
     _ token: Token, _ event: UInt32, to queue: Queue, _ outcome: Queue.EnqueueResult
   ) {
@@ -283,18 +288,17 @@ struct Watch: Linked {
 }
 
 extension Multicast {
-  /// Makes the word of the invokers say whether this multicast is watched. The stripe's lock is
-  /// held.
+  /// Updates the `watched` bit in the invoker word of this multicast. The stripe's lock is held.
   ///
-  /// - Parameter isOfAll: Whether it was the watch of all that was set.
+  /// - Parameter isOfAll: Whether the watch of all multicasts was set.
   @inline(never) fileprivate func updateWatched(isOfAll: Bool) {
     guard isCurrent, handle.isOfMulticast else { return }
     let watch = Watch.current(for: handle)
     let bit = watch == nil ? Self.watchedAlways : Self.watched
     invokerNumber = invokerNumber & ~Self.watched | bit
-    // With one of its own it goes on from the warning that was given last.
+    // A multicast with its own watch continues from the last warning.
     if isOfAll, let watch, !watch.target.isNone { return }  //~ listener_warning_of_own_reset
-    // An add may have found the new watch already, and notified it.
+    // An add may already have found the new watch and notified it.
     //~ listener_warning_set_again
     if let list, let watch, list.header.warningWatch == watch.number { return }
     //~ listener_warning_not_set
