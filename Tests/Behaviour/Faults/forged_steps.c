@@ -130,12 +130,6 @@ static const way as_token = {prepare_token, give_out_token};
 static int64_t (*function)(void);
 static int64_t result;
 static bool has_returned, was_called;
-static int step, given_out_at;
-
-static due at_one_step(void) {
-  if (step > given_out_at) return NO_MORE;
-  return step++ == given_out_at ? NOW : NOT_YET;
-}
 
 static void call_function(void) {
   CHECK_OK(multicast_thread_prepare());
@@ -154,15 +148,14 @@ THREAD(remove_during_call, void *unused) {
 
 /* Returns how many of the calls came to the delegate. */
 static int give_out_at_each_step(way w, int64_t (*called)(void)) {
-  int count = 0, times = 1;
+  int count = 0, times = 1, given_out_at;
   function = called;
   for (given_out_at = 0; times == 1; ++given_out_at) {
     is_called = may_return = shut;
     has_returned = false;
-    step = 0;
     w.prepare();
     pthread_t remover = start_thread(remove_during_call, NULL);
-    times = answer_at_steps(call_function, at_one_step, w.give_out);
+    times = answer_at_step(given_out_at, call_function, w.give_out);
     join_thread(remover);
     if (was_called) {
       ++count;
@@ -220,7 +213,7 @@ static void invoke_guessed(void) {
 }
 
 static int invoke_at_steps_of_add(const multicast_add_options *options, int stride) {
-  int times = 1;
+  int times = 1, given_out_at;
   add_options = options;
   calls_during_add = 0;
   for (given_out_at = 0; times == 1; given_out_at += stride) {
@@ -228,8 +221,7 @@ static int invoke_at_steps_of_add(const multicast_add_options *options, int stri
     gate_open(&may_return);
     CHECK_OK(multicast_token_remove(current_token));
     stored.id = 0;
-    step = 0;
-    times = answer_at_steps(add_stored, at_one_step, invoke_guessed);
+    times = answer_at_step(given_out_at, add_stored, invoke_guessed);
     CHECK_EQ(stored.id, guessed);
     CHECK_OK(multicast_destroy(current));
   }

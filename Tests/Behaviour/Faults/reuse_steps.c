@@ -33,7 +33,7 @@ enum { COUNT = 4, MORE = 70 };
 static multicast target;
 static multicast_token tokens[COUNT];
 static bool is_removed[COUNT];
-static int calls_made, step, removed_at, removals;
+static int calls_made, removals;
 
 FUNCTION(call_numbered, int *number) {
   CHECK(!LOAD(is_removed[*number]));
@@ -66,11 +66,6 @@ static void remove_and_reuse(void) {
 
 /* ---- The tests ------------------------------------------------------------------------------- */
 
-static due at_one_step(void) {
-  if (step > removed_at) return NO_MORE;
-  return step++ == removed_at ? NOW : NOT_YET;
-}
-
 static void invoke_target(void) {
   CHECK_OK(multicast_thread_prepare());
   begin_steps();
@@ -79,14 +74,13 @@ static void invoke_target(void) {
 
 /* At every third instruction: nothing that must be detected takes less. */
 static void at_steps(int first, void (*prepare)(multicast)) {
-  int times = 1;
+  int times = 1, removed_at;
   calls_made = removals = 0;
   for (removed_at = first; times == 1; removed_at += 3) {
     target = multicast_create();
     if (prepare != NULL) prepare(target);
     add_delegates();
-    step = 0;
-    times = answer_at_steps(invoke_target, at_one_step, remove_and_reuse);
+    times = answer_at_step(removed_at, invoke_target, remove_and_reuse);
     empty();
     CHECK_OK(multicast_destroy(target));
   }

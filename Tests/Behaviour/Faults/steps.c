@@ -71,4 +71,17 @@ int answer_at_steps(void (*body)(void), due (*when)(void), void (*answer)(void))
   return answered;
 }
 
+static int instruction, answered_at;
+
+static due at_one_step(void) {
+  if (instruction > answered_at) return NO_MORE;
+  return instruction++ == answered_at ? NOW : NOT_YET;
+}
+
+int answer_at_step(int number, void (*body)(void), void (*answer)(void)) {
+  instruction = 0;
+  answered_at = number;
+  return answer_at_steps(body, at_one_step, answer);
+}
+
 void forget_steps(void) { CHECK_EQ(sigaction(SIGTRAP, &before, NULL), 0); }

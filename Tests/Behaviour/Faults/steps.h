@@ -14,6 +14,9 @@ typedef enum due { NOT_YET, NOW, NO_MORE } due;
  *
  * Returns how often `answer` has run. */
 int answer_at_steps(void (*body)(void), due (*when)(void), void (*answer)(void));
+/* The same for one instruction of the library: the one with this number, from 0. Returns 0 if
+ * `body` executes fewer. */
+int answer_at_step(int number, void (*body)(void), void (*answer)(void));
 void begin_steps(void);
 
 /* In a child that `answer` has forked: the thread is not stopped any more. */
