@@ -44,8 +44,7 @@ extension Queue {
     if end != .ok { return end }
     // The queue's runs have set their hazards under the lock, or before the head of the ring was
     // closed.
-    var removal = Removal()
-    let called = removal.waitForPriorRemovals(.queued(handle), timeout)
+    let called = Removal().waitForPriorRemovals(.queued(handle), timeout)
     return called.combined(with: PendingRemovals.wait(for: handle, timeout))
   }
 

@@ -4,17 +4,10 @@ import Synchronization
 struct ListChanges {
   let thread: ThreadRecord?
 
-  /// The list that was retired and needs a heavy fence; the last one, if there are several.
-  private(set) var retired: InvocationList? = nil
-  private(set) var hasRetiredSeveral = false
+  /// The last list that was retired and whose readers are visible only after a heavy fence.
+  fileprivate(set) var retired: InvocationList? = nil
 
   init(by thread: ThreadRecord?) { self.thread = thread }
-
-  /// Called when a list was retired whose readers are visible only after a heavy fence.
-  fileprivate mutating func didRetire(_ list: InvocationList) {
-    hasRetiredSeveral = retired != nil
-    retired = list
-  }
 }
 
 /// The current list and the retired lists of a multicast. Callers hold the stripe's lock, except
@@ -43,8 +36,11 @@ extension Multicast {
     old.header.retire(needsFence: neededFence(changes.thread) == .heavy)
     old.header.next = firstRetired
     firstRetired = old.address
-    if !old.header.areReadersVisible { return changes.didRetire(old) }
-    reclaimLocked { $0.address == old.address }
+    if old.header.areReadersVisible {
+      reclaimLocked { $0.address == old.address }
+    } else {
+      changes.retired = old
+    }
   }
 
   private(set) var firstRetired: InvocationList.Address? {

@@ -146,11 +146,10 @@ extension Multicast {
   ///   have guessed a handle that will belong to a multicast with policies a moment later.
   func complete(_ options: inout Options?) -> Bool {
     guard isCurrent else { return false }
-    guard hasPolicies, var completed = options else { return true }
+    guard hasPolicies, var completed = options, !completed.isContradictory else { return true }
     stripe.lock()
     defer { stripe.unlock() }
     guard isCurrent else { return false }
-    if completed.isContradictory { return true }
     completed.complete(policies)
     options = completed
     return true

@@ -48,7 +48,6 @@ struct Removal {
   var payloads = ReleasedPayloads()
 
   private var outcome = Result()
-  private var isFenced = false
 
   /// The result of a removal.
   struct Result {
@@ -260,10 +259,8 @@ struct Removal {
     Self.forEachOwner(of: retired) { Policies.notify($0) }
   }
 
-  /// Makes one heavy fence for all phases.
-  private mutating func fence() -> Bool {
-    if isFenced { return true }
-    isFenced = true
+  /// Makes a heavy fence.
+  private func fence() -> Bool {
     let begin = shims_now_ns()
     guard Fence.heavy() else { return false }
     let end = shims_now_ns()
@@ -290,10 +287,9 @@ struct Removal {
 
   /// Frees the lists that were retired, as far as no thread reads them.
   private func reclaimLists() {
-    if let multicast, let list = lists.retired, !lists.hasRetiredSeveral {
+    if let multicast, let list = lists.retired {
       return multicast.reclaim(UInt(bitPattern: list.address))
     }
-    if let multicast { return multicast.reclaim() }
     Self.forEachOwner(of: retired) { $0.reclaim() }
   }
 
@@ -319,7 +315,7 @@ struct Removal {
 
   /// Waits for running calls of selected delegates that were removed before, by a thread that did
   /// not wait or is still waiting.
-  private mutating func waitForPriorRemovals(
+  private func waitForPriorRemovals(
     of selection: Selection, _ timeout: Timeout
   ) -> Status {
     let multicast = self.multicast.unsafelyUnwrapped
@@ -336,18 +332,17 @@ struct Removal {
   ///
   /// - Returns: `ok`; `pending`, if this thread is in such a call or waiting would close a cycle;
   ///   `timeout`; or `system`.
-  mutating func waitForPriorRemovals(
+  func waitForPriorRemovals(
     _ prior: PriorCalls, _ timeout: Timeout, needsFence: Bool = true
   ) -> Status {
     PendingRemovals.waitLate { waitForPriorRemovalsLate(prior, timeout, needsFence) }
   }
 
-  private mutating func waitForPriorRemovalsLate(
+  private func waitForPriorRemovalsLate(
     _ prior: PriorCalls, _ timeout: Timeout, _ needsFence: Bool
   ) -> Status {
     // The thread that removed them may not have made its heavy fence yet; and `waitLate` needs one
     // that begins after it was called.
-    isFenced = false
     if needsFence { guard fence() else { return .system } } else { Fence.full() }
     var waiting = Status.ok
     for record in ThreadRegistry.all {  //~ no_wait_for_prior_removals
