@@ -33,7 +33,8 @@ def main():
     arguments = parse()
     arguments.build.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
-        # Copies: otherwise a library that is compared with itself would be loaded once.
+        # Copy the files, because a library that is compared with itself would otherwise be loaded
+        # once.
         libraries = [Path(folder) / "libold.so", Path(folder) / "libnew.so"]
         for named, copy in zip((arguments.old, arguments.new), libraries):
             shutil.copy(library(named, arguments.build), copy)
@@ -78,7 +79,7 @@ def tell(text):
 
 
 def run(*command):
-    """What a command prints. If it fails, so does this script, with its output."""
+    """Returns the output of a command. If the command fails, prints its output and exits."""
     done = subprocess.run([str(each) for each in command], stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, text=True, errors="replace", check=False)
     if done.returncode != 0:
@@ -87,7 +88,7 @@ def run(*command):
 
 
 def library(named, build):
-    """The path of a shared library: the file with this name, or that of an archive or a commit."""
+    """The path of a shared library: the named file, or one that is built from an archive or a commit."""
     file = Path(named)
     if not file.is_file():
         commit = machine.first_line("git", "-C", ROOT, "rev-parse", "--verify", "--quiet",
@@ -104,8 +105,8 @@ def library(named, build):
 
 
 def built(named, folder, options, fetch):
-    """The library that is built in a folder from the archive that `fetch` writes, unless it is
-    there from an earlier run."""
+    """The library that is built in a folder from the archive that `fetch` writes, unless an earlier
+    run has built it."""
     made = folder / "libmulticast.so"
     if made.is_file():
         return made
@@ -116,7 +117,7 @@ def built(named, folder, options, fetch):
     fetch(archive)
     run("tar", "-xf", archive, "-C", sources)
     archive.unlink()
-    # The archive of a release has one folder, in which everything is.
+    # The archive of a release contains a single folder with everything in it.
     if not (sources / "CMakeLists.txt").is_file():
         sources = next(sources.glob("*/CMakeLists.txt")).parent
     run("nice", "cmake", "-S", sources, "-B", folder / "build", "-DCMAKE_BUILD_TYPE=Release",
@@ -128,7 +129,7 @@ def built(named, folder, options, fetch):
 
 
 def compiled(folder):
-    """The program that measures, and the library of the bare loops beside it."""
+    """Compiles the measuring program and, beside it, the library of the bare loops."""
     flags = ["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", f"-I{ROOT / 'include'}",
              f"-I{HERE / 'Contenders'}"]
     work = HERE / "Contenders/work.c"
@@ -142,7 +143,7 @@ def compiled(folder):
 
 
 def compared(program, libraries, arguments):
-    """measure -> old, new, the bare loop if there is one, and the ratio with its spread."""
+    """Maps each measure to old, new, the bare loop if there is one, and the ratio with its spread."""
     listed = (line.split("\t") for line in run(program).splitlines())
     measures = {number: Measure(name, "", "", unit=unit, statistic=statistic)
                 for number, (name, unit, statistic) in enumerate(listed)
@@ -157,8 +158,9 @@ def compared(program, libraries, arguments):
         tell(f"[{number + 1}/{rounds}] {len(measures)} rows, {time.monotonic() - began:.0f} s so far")
         for index, measure in measures.items():
             if measure.unit == "bytes" and samples[measure]:
-                continue  # the same in each process
-            order = (0, 1) if number % 2 == 0 else (1, 0)  # none is always loaded first
+                continue  # this figure is the same in each process
+            # alternates which library is loaded first
+            order = (0, 1) if number % 2 == 0 else (1, 0)
             printed = run(program, index, arguments.seconds / rounds, *(libraries[i] for i in order))
             figures = [float(word) for word in printed.split()]
             samples[measure].append([figures[i] for i in order] + figures[2:])
@@ -177,7 +179,7 @@ def summary(measure, samples):
 
 
 def size(file, measure):
-    """Bytes: of the machine code and constants, or of the file without symbols."""
+    """The size in bytes of the machine code and constants, or of the stripped file."""
     if measure.name == "code and constants":
         sections = (line.split() for line in run("size", "-A", file).splitlines())
         return sum(int(each[1]) for each in sections if each and each[0] in (".text", ".rodata"))

@@ -1,11 +1,11 @@
-"""The looks of the contenders in the plots, and their order in tables and plots."""
+"""The style of each contender in the plots, and the order of contenders in tables and plots."""
 
 from typing import NamedTuple
 
 
 class Style(NamedTuple):
     begins: str  # the beginning of the contender's name: one library has one look
-    color: str  # with the marker, distinguishable with any colour vision
+    color: str  # distinguishable, together with the marker, with any colour vision
     marker: str
 
 
@@ -31,8 +31,8 @@ STYLES = [
     Style("nano-signal-slot", "#6699cc", "3"),
     Style("mutex", "#882255", ">"),
     Style("libstdc++", "#999999", "p"),
-    Style("Linux", "#000000", "p"),  # only a system call
-    Style("memory", "#000000", "+"),  # only reads
+    Style("Linux", "#000000", "p"),  # these contenders measure only a system call
+    Style("memory", "#000000", "+"),  # these contenders only read
 ]
 
 
@@ -49,6 +49,6 @@ def is_ours(contender):
 
 
 def position(contender):
-    """A sort key. libmulticast is first, its variants by the length of their names."""
+    """A sort key: libmulticast comes first, with its variants ordered by the length of their names."""
     return (not is_ours(contender), len(contender) * is_ours(contender),
             STYLES.index(style(contender)), contender)

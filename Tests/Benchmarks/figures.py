@@ -1,4 +1,4 @@
-"""Looks up what results.json has, and writes figures with their units."""
+"""Looks up figures in results.json, and formats them with their units."""
 
 from contenders import position
 from measures import MEASURES
@@ -13,7 +13,7 @@ UNITS = {
 
 
 def of_measure(results, measure):
-    """contender -> parameter -> figure, with the contenders in their order."""
+    """A dictionary contender -> parameter -> figure, with the contenders in their order."""
     found = results["figures"].get(measure.key, {})
     return {
         contender: {int(p): both[measure.statistic] for p, both in found[contender].items()}
@@ -26,7 +26,7 @@ def measured(results):
 
 
 def plots(results):
-    """plot -> its measures."""
+    """A dictionary from each plot to its measures."""
     grouped = {}
     for measure in measured(results):
         if measure.plot:

@@ -1,4 +1,4 @@
-"""What figures depend on besides the code: the machine, the compilers, the versions of the peers.
+"""Describes what the figures depend on: the machine, the compilers, the versions of the peers.
 
 The description has no host name and no paths.
 """
@@ -11,7 +11,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-# The source of a peer's version: its Debian package, or its pkg-config module elsewhere.
+# The source of each peer's version: its Debian package, or elsewhere its pkg-config module.
 PEERS = {
     "Boost.Signals2": ("libboost-dev", None),
     "libsigc++": ("libsigc++-2.0-dev", "sigc++-2.0"),
@@ -21,7 +21,7 @@ PEERS = {
     "Google Benchmark": ("libbenchmark-dev", "benchmark"),
 }
 
-# Header-only peers, by the variables in which CMake keeps where they were found.
+# Header-only peers, with the CMake variables that store where each was found.
 CHECKOUTS = {
     "eventpp": "EVENTPP_DIRECTORY",
     "sigslot": "SIGSLOT_DIRECTORY",
@@ -52,7 +52,7 @@ def hardware():
 
 
 def peer_versions(build):
-    """name -> version, for each peer that is installed or was found in a checkout."""
+    """A dictionary name -> version of the peers that are installed or were found in a checkout."""
     versions = {name: version(*where) for name, where in PEERS.items()}
     cache = (build / "CMakeCache.txt").read_text()
     for name, variable in CHECKOUTS.items():

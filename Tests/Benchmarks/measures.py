@@ -1,4 +1,4 @@
-"""What is measured: one entry for each figure. A figure without an entry here is an error."""
+"""The measures: one entry for each figure. A figure without an entry here is an error."""
 
 from typing import NamedTuple
 
@@ -11,8 +11,8 @@ class Measure(NamedTuple):
     figure: str = "real_time"  # a field of Google Benchmark's JSON, or a counter of the program
     unit: str = "ns"
     lower_is_better: bool = True
-    each: bool = False  # plotted divided by the parameter: for each delegate
-    at: int | None = None  # the plot shows this parameter alone
+    each: bool = False  # plotted per delegate: divided by the parameter
+    at: int | None = None  # the only parameter that the plot shows
     statistic: str = "best"  # or "median", where chance can make one repetition too fast
 
     @property
@@ -21,8 +21,8 @@ class Measure(NamedTuple):
 
 
 def rate(name, title, parameter, plot, figure="items_per_second", at=None):
-    """A rate of several threads. In a repetition in which they happen not to meet it is too high,
-    so the median counts."""
+    """A rate of several threads. It is too high in a repetition in which the threads happen not to
+    meet, so the median counts."""
     return Measure(name, title, parameter, plot, figure, "per second", False, statistic="median",
                    at=at)
 
@@ -145,7 +145,7 @@ MEASURES = [
 
 PLOT = "together"
 
-# Each column shows the first of its names that was measured.
+# Each column shows the first of its contenders that was measured.
 COLUMNS = {
     "bare loop": ["bare loop in a library", "bare loop in the executable"],
     "libmulticast": ["libmulticast", "libmulticast, wait and run"],
@@ -157,7 +157,7 @@ COLUMNS = {
     "mutex": ["mutex, std::function", "mutex, condition, std::deque"],
 }
 
-# Text, key of the measure, parameter.
+# The text, the key of the measure, and the parameter.
 HEADLINE = [
     ("invoke 16 delegates", "invoke", 16),
     ("2 threads invoke the same 16", "invoke one multicast from threads, items_per_second", 2),

@@ -12,8 +12,8 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 from contenders import style
 from figures import is_thread_safe, of_measure, plots, text_of
 
-WIDTH = 10  # inches; a third of it is for the names of the contenders
-MOST_MARKERS = 9  # on one line; each takes a hundred bytes of the file
+WIDTH = 10  # in inches; the names of the contenders take a third
+MOST_MARKERS = 9  # per line; each marker takes a hundred bytes of the file
 
 
 def draw(results, directory, only=None):
@@ -28,8 +28,8 @@ def set_look():
     matplotlib.rcParams.update({
         "font.size": 10,
         "font.sans-serif": ["DejaVu Sans", "sans-serif"],
-        "svg.fonttype": "none",  # text, not outlines: half the size
-        "svg.hashsalt": "libmulticast",  # the same results make the same file
+        "svg.fonttype": "none",  # text instead of outlines halves the size
+        "svg.hashsalt": "libmulticast",  # makes the file reproducible
         "axes.spines.top": False,
         "axes.spines.right": False,
         "axes.titleweight": "bold",
@@ -62,7 +62,7 @@ def save(image, path):
 
 
 def compact(svg):
-    """A line for each group, and coordinates in hundredths of a point: half the size."""
+    """Halves the size: one line per group, and coordinates in hundredths of a point."""
     lines = re.sub(r"\s*\n\s*", " ", svg.strip()).replace(" <g ", "\n<g ")
     return re.sub(r"(\.\d\d)\d+", r"\1", lines) + "\n"
 
@@ -93,7 +93,7 @@ def better(measure):
 
 
 def count_of(x):
-    """1k, 10k, 1M; powers of two in full."""
+    """Formats a count: 1k, 10k, 1M; powers of two in full."""
     for scale, letter in ((10**6, "M"), (1000, "k")):
         if x > 0 and x % scale == 0:
             return f"{x // scale}{letter}"
@@ -120,7 +120,7 @@ def draw_lines(panel, measure, found, names):
 
 
 def step(xs):
-    """One in so many of the points is marked, or has its number on the axis."""
+    """The distance between points that are marked, or that have their number on the axis."""
     return 1 + (len(xs) - 1) // MOST_MARKERS
 
 
@@ -144,7 +144,7 @@ def set_scales(panel, measure, found):
 
 
 def name_ends(panel, ends, names):
-    """Writes each name next to the end of its line, moved up or down where names would overlap."""
+    """Writes each name next to the end of its line, moved up or down if names would overlap."""
     panel.figure.canvas.draw()
     to_axes = panel.transData + panel.transAxes.inverted()
     wanted = {contender: to_axes.transform(end)[1] for contender, end in ends.items()}
@@ -159,7 +159,7 @@ def name_ends(panel, ends, names):
 
 
 def spread(heights, gap):
-    """The heights, moved so that they are `gap` apart at least and below the title."""
+    """Moves the heights so that they are at least `gap` apart, and below the title."""
     names = sorted(heights, key=heights.get)
     placed = []
     for name in names:

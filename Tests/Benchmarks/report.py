@@ -11,7 +11,7 @@ from figures import is_thread_safe, of_measure, text_of
 from measures import COLUMNS, HEADLINE, MEASURES, PLOT
 from tables import missing, row, tables
 
-CHECKED_IN = Path(__file__).resolve().parent / "results"  # all tables are made when wanted
+CHECKED_IN = Path(__file__).resolve().parent / "results"  # tables are generated on demand
 BEGIN, END = "<!-- benchmarks -->", "<!-- /benchmarks -->"
 
 
@@ -27,7 +27,7 @@ def main():
     if output.resolve() != CHECKED_IN:
         (output / "tables.md").write_text(text)
     print(text)
-    import plots  # here, because checking the README needs no matplotlib
+    import plots  # imported here, because checking the README must not require matplotlib
 
     plots.draw(results, output, None if arguments.plots else PLOT)
     if arguments.update_readme:

@@ -16,8 +16,8 @@ import machine
 from contenders import is_known
 from measures import MEASURES, is_better
 
-# Google Benchmark shuffles the repetitions of one program within a round. Several rounds make sure
-# that a slow minute of the machine does not affect one program only.
+# Google Benchmark shuffles the repetitions of one program within a round. With several rounds, a
+# slow minute of the machine does not affect a single program only.
 FULL = {"rounds": 3, "repetitions": 3, "min_time": 0.005}
 QUICK = {"rounds": 1, "repetitions": 1, "min_time": 0.0001}
 
@@ -47,7 +47,8 @@ def main():
 
 
 def added_to(before, results):
-    """Earlier results with these measures: a measure is compared within one run, so it is whole."""
+    """Earlier results, updated by these measures. Each measure is replaced as a whole, since figures
+    are compared only within one run."""
     for key in ("cpu", "cores", "virtual", "c++"):
         if before["machine"][key] != results["machine"][key]:
             sys.exit(f"the earlier results are of another {key}: {before['machine'][key]}")
@@ -57,7 +58,7 @@ def added_to(before, results):
 
 
 def text_of(value, depth=3, indent=""):
-    """JSON with a line for each figure: what a contender takes for a measure."""
+    """JSON with one line for each contender of each measure."""
     if depth == 0 or not isinstance(value, dict):
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     inner = indent + " "
@@ -83,7 +84,7 @@ def parse():
 
 
 def selected(build, quick, only):
-    """program -> (the benchmarks to run, whether these are all of the program's)."""
+    """A dictionary program -> (the benchmarks to run, whether these are all of its benchmarks)."""
     programs, listed_measures = {}, set()
     for source in sorted((Path(__file__).parent / "Questions").glob("*.cpp")):
         program = build / source.stem
@@ -116,7 +117,7 @@ def check_names(program, names):
 
 
 def smallest_two(names):
-    """The two smallest parameters of each contender and measure: enough to see that it runs."""
+    """The two smallest parameters of each contender and measure, enough to see that they run."""
     grouped = defaultdict(list)
     for name in names:
         grouped[split(name)[:2]].append(name)
@@ -124,7 +125,7 @@ def smallest_two(names):
 
 
 def split(name):
-    """The parts of `measure/contender/parameter`, without what Google Benchmark appends."""
+    """The parts of `measure/contender/parameter`, without the suffixes of Google Benchmark."""
     measure, contender, parameter = name.split("/")[:3]
     return measure, contender, int(parameter)
 
@@ -181,7 +182,7 @@ def pattern(names):
 
 
 def too_slow(runs):
-    """What the programs report as too slow. Any other error of a run ends this script."""
+    """The benchmarks that the programs report as too slow. Any other error ends this script."""
     given_up = set()
     for run in runs:
         if run.get("error_occurred"):
@@ -192,7 +193,7 @@ def too_slow(runs):
 
 
 def figures(runs):
-    """measure -> contender -> parameter -> best and median of all repetitions."""
+    """A dictionary measure -> contender -> parameter -> best and median of all repetitions."""
     samples = defaultdict(list)
     for run in runs:
         name, contender, parameter = split(run["run_name"])
@@ -222,7 +223,7 @@ def sample(run, figure):
 
 
 def better(measure, one, other):
-    """Of two copies of the bare loop, each figure of the better one."""
+    """The figures of two copies of the bare loop, each from the better copy."""
     if one is None:
         return other
     return {

@@ -1,4 +1,4 @@
-/* A malloc that aligns to 16 bytes and no more, in the place of libc's. */
+/* Tests with a malloc that aligns to 16 bytes and no more, in place of libc's. */
 
 #include "child.h"
 #include "functions.h"
@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* In this process malloc is libc's. Another one is started with least_malloc. */
+/* This process uses libc's malloc, so it starts another one with least_malloc. */
 static void with_least_malloc(const char *name, void (*body)(void)) {
   char *arguments[] = {"fault_tests", "--in-process", (char *)(uintptr_t)name, NULL};
   pid_t child;
@@ -24,7 +24,7 @@ static void with_least_malloc(const char *name, void (*body)(void)) {
     return;
   }
   CHECK(getenv("LD_PRELOAD") == NULL);
-  /* The variable cannot have a path with a space. */
+  /* LD_PRELOAD cannot contain a path with a space. */
   CHECK_EQ(chdir(LEAST_MALLOC_DIRECTORY), 0);
   CHECK_EQ(setenv("LD_PRELOAD", "./" LEAST_MALLOC, 1), 0);
   CHECK_EQ(posix_spawn(&child, "/proc/self/exe", NULL, NULL, arguments, environ), 0);
@@ -37,7 +37,7 @@ static void use_it(void) {
   for (int i = 0; i < 4; ++i) join_thread(threads[i]);
 }
 
-/* Lists, indices, slabs, names and rings that grow, and what is deallocated while threads run. */
+/* Growing lists, indices, slabs, names and rings, and deallocations while other threads run. */
 static void grow(void) {
   enum { MANY = 20000 };
   static multicast_token tokens[MANY];

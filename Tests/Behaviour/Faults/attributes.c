@@ -1,4 +1,4 @@
-/* The attributes of threads cannot be initialized: a libc may need memory for them. */
+/* Thread attributes cannot be initialized. A libc may need memory for them. */
 
 #include "system.h"
 
@@ -6,7 +6,7 @@
 
 static bool are_refused;
 
-/* It comes before the function of libc, which it calls. */
+/* Takes precedence over libc's function, which it calls. */
 int pthread_attr_init(pthread_attr_t *attributes) {
   int (*real)(pthread_attr_t *);
   if (LOAD(are_refused)) return ENOMEM;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes a call of each function of the header that functions.c has none of: with valid arguments,
-which follow from the types of its parameters. What is checked follows from its name and result."""
+"""Writes a call of each function of the header that functions.c does not call. The arguments are
+valid and chosen by the parameters' types. The name and the result type determine the checks."""
 
 import re
 import sys
@@ -23,7 +23,7 @@ BY_TYPE = {
     "multicast_visitor": "count_visit", "multicast_enumerator": "count_registration",
     "multicast_writer": "count_line",
 }
-# Of a removal: what `removal_begin` has added.
+# The arguments of a removal: what `removal_begin` has added.
 REMOVED = {"multicast_delegate": "other_delegate_of(w)", "multicast_token": "r.token",
            "index": "(size_t)r.count"}
 
@@ -95,11 +95,11 @@ def call_of(known, function):
         lines += [f"int64_t result = {call};", "return result < 0 ? result : 0;"]
     elif result in known.handles():
         lines += [f"CHECK({call}.id != 0);", "return 0;"]
-    else:  # a bool is true, a pointer is not NULL, a number not 0
+    else:  # a bool must be true, a pointer not NULL, a number not 0
         lines += [f"CHECK({call});", "return 0;"]
     memory, rounds = "TAKES_NONE", 20 if of_removal else 5
     if known.takes_memory(name):
-        # Without memory a look-up of a name takes a lock.
+        # If no memory is left, looking up a name falls back to a lock.
         memory, rounds = "MAY_COPE" if "name" in names else "FAILS", 80 if is_created else 10
     head = f"CALL{'_FIRST' if is_created else ''}({name}, \"\", {memory}, {rounds})"
     return head + " {\n  " + "\n  ".join(lines) + "\n}\n"

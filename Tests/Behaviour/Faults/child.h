@@ -1,4 +1,4 @@
-/* Children of a test, which may fail, hang or crash. */
+/* Child processes of a test, which may fail, hang or crash. */
 
 #ifndef CHILD_H
 #define CHILD_H
@@ -7,7 +7,7 @@
 
 #include <sys/types.h>
 
-/* Forks, after all output is flushed. Returns 0 in the child. */
+/* Flushes all output and forks. Returns 0 in the child. */
 pid_t begin_child(void);
 
 /* Waits for a child and returns its exit status, or minus the signal. Kills a child that hangs. */

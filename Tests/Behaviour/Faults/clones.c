@@ -1,5 +1,5 @@
-/* Children that share the memory of this process, which neither POSIX nor libc knows of. They use
- * nothing of the library. */
+/* Child processes that share the memory of this process without the knowledge of libc. They do
+ * not use the library. */
 
 #include "child.h"
 
@@ -22,7 +22,7 @@ static int execute(void *unused) {
   _exit(1);
 }
 
-/* Both at once: the parent is not stopped meanwhile. */
+/* Parent and child run at the same time. */
 static int linger(void *unused) {
   usleep(2000);
   _exit(7);
@@ -57,7 +57,7 @@ static void with_children(int (*body)(void *), int flags, int expected) {
     int before = LOAD(calls);
     pid_t child = clone(body, stack + STACK, CLONE_VM | flags | SIGCHLD, NULL);
     CHECK(child > 0);
-    /* The threads go on, whether the child has ended or not. */
+    /* The threads continue, whether or not the child has ended. */
     EVENTUALLY(LOAD(calls) > before);
     CHECK(!LOAD(b.has_left));
     CHECK_EQ(waitpid(child, &status, 0), child);

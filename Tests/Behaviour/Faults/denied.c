@@ -1,5 +1,5 @@
-/* A sandbox denies system calls, from the start or from some moment on. What fails has a status,
- * and all else goes on. */
+/* A sandbox denies system calls, from the start or from some moment on. A function that needs
+ * them returns an error status, and everything else keeps working. */
 
 #include "child.h"
 #include "functions.h"
@@ -13,7 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Calls with one value in some bits of one argument. */
+/* System calls in which the masked bits of one argument have one value. */
 typedef struct denied {
   uint32_t number, argument, mask, value;
 } denied;
@@ -24,7 +24,7 @@ static const denied advice = {SYS_madvise, 0, 0, 0};
 static const denied new_threads = {SYS_clone, 0, CLONE_THREAD, CLONE_THREAD};
 static const denied new_tasks = {SYS_clone3, 0, 0, 0};
 
-/* For this thread, and those that it starts from now on. */
+/* Affects this thread and the threads that it starts later. */
 static void deny(denied d, uint32_t error) {
   struct sock_filter filter[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
@@ -73,7 +73,8 @@ TEST(denied_descriptors_are_minus_1_and_queues_work) { with_each_error(use_witho
 
 static void *do_nothing(void *unused) { return unused; }
 
-/* The library has what the program has: libc may have another call for the same. */
+/* If the program can start threads, so can the library: libc may use another system call than
+ * the denied one. */
 static void use_without_threads(void *unused) {
   world w;
   pthread_t thread;
@@ -116,8 +117,8 @@ TEST(denied_threads_are_system_and_the_program_can_run_the_queue) {
 
 /* ---- Waits ----------------------------------------------------------------------------------- */
 
-/* The operation with which the library sleeps; libc sleeps with others. A thread that waits then
- * looks again and again. */
+/* Denies the futex operation with which the library sleeps, and which libc does not use. A
+ * waiting thread then polls. */
 static void wait_for_a_call(void) {
   multicast m = multicast_create();
   blocker b = BLOCKER_INIT;
@@ -131,7 +132,7 @@ static void wait_for_a_call(void) {
   CHECK_OK(multicast_destroy(m));
 }
 
-/* Threads that spin instead of sleeping take long on a busy machine. */
+/* Threads that poll instead of sleeping are slow on a busy machine. */
 enum { CALLS = 400 };
 
 static void *invoke_many_times(void *m) {
@@ -141,7 +142,7 @@ static void *invoke_many_times(void *m) {
   return NULL;
 }
 
-/* Producers that wait for room, and a consumer that waits for calls. */
+/* Producers wait for room while a consumer waits for calls. */
 static void wait_for_room(void) {
   enum { PRODUCERS = 3 };
   multicast m = multicast_create();

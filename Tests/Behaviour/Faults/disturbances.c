@@ -1,4 +1,4 @@
-/* Disturbed waits continue: signals, cancellation, a wall clock that jumps. */
+/* Waits continue when they are disturbed by signals, cancellation, or jumps of the wall clock. */
 
 #include "system.h"
 #include "waits.h"
@@ -12,7 +12,7 @@ typedef struct waiter {
   const wait *w;
   scene s;
   int64_t result, took_ns;
-  bool has_left; /* the awaited call had returned when the wait returned */
+  bool has_left; /* whether the awaited call had returned before the wait did */
   pid_t id;
   gate begins, returned;
   pthread_t thread;
@@ -39,7 +39,7 @@ static void *wait_there(void *argument) {
   return NULL;
 }
 
-/* Disturbs a waiting thread. The wait must have the same result as without. */
+/* Disturbs a waiting thread. The wait must have the same result as an undisturbed one. */
 static void is_undisturbed(const wait *kind, void (*disturb)(waiter *), void (*calm)(void),
                            void *ends_with) {
   static const gate shut = GATE_INIT;
@@ -55,7 +55,8 @@ static void is_undisturbed(const wait *kind, void (*disturb)(waiter *), void (*c
   w.thread = start_thread(wait_there, &w);
   gate_wait(&w.begins);
   disturb(&w);
-  if (kind->end != NULL) { /* otherwise it ends by itself; on a busy machine, while this looks */
+  /* waits without `end` time out, on a busy machine perhaps before this check */
+  if (kind->end != NULL) {
     CHECK(!gate_opens_within(&w.returned, A_WHILE_MS));
     kind->end(&w.s);
   }
@@ -66,7 +67,8 @@ static void is_undisturbed(const wait *kind, void (*disturb)(waiter *), void (*c
   CHECK(end == ends_with);
   if (kind->end == NULL) {
     CHECK(w.took_ns >= SHORT_NS);
-    CHECK(w.took_ns < 20 * (int64_t)SHORT_NS); /* generous, for a busy machine */
+    /* the limit is generous because the machine may be busy */
+    CHECK(w.took_ns < 20 * (int64_t)SHORT_NS);
   } else if (w.s.token.id != 0 && !w.s.release_blocks) {
     CHECK(w.has_left); /* the wait did not end early */
   }
@@ -95,7 +97,7 @@ static void count_signal(int number) {
   ADD(signals, 1);
 }
 
-/* A signal every 0.1 ms, without SA_RESTART: it interrupts every system call. */
+/* Sends a signal every 0.1 ms, without SA_RESTART, so that it interrupts every system call. */
 static void begin_storm(waiter *w) {
   struct sigaction action;
   struct sigevent event;
@@ -128,7 +130,7 @@ static void cancel(waiter *w) {
   CHECK_EQ(pthread_cancel(w->thread), 0);
 }
 
-/* The wait continues to its end. The thread is cancelled at its own next cancellation point. */
+/* The wait continues to its end. The thread is cancelled at its next cancellation point. */
 TEST(cancellation_disturbs_no_wait) { none_is_disturbed(cancel, NULL, PTHREAD_CANCELED); }
 
 static void cancel_before(waiter *w) { CHECK_EQ(pthread_cancel(w->thread), 0); }
@@ -141,11 +143,12 @@ TEST(cancellation_that_is_pending_disturbs_no_wait) {
 
 static void do_nothing(waiter *w) { (void)w; }
 
-/* If the library read the wall clock, it would be a day ahead and a day behind in turn. If its
- * conditions used it, times of the monotonic clock would be long past. */
+/* For the library, the wall clock alternates between a day ahead and a day behind. If a
+ * condition variable used that clock, deadlines of the monotonic clock would be in the distant
+ * past. */
 TEST(wall_clock_is_never_asked_for_by_a_wait) {
   asked_monotonic = 0;
   for (int i = 0; i < wait_count; ++i) is_undisturbed(&waits[i], do_nothing, NULL, NULL);
-  CHECK(asked_monotonic >= 6 * 2); /* at least twice in each wait with a timeout */
+  CHECK(asked_monotonic >= 6 * 2); /* each wait with a timeout reads the clock at least twice */
   CHECK_EQ(asked_other_clock, 0);
 }

@@ -1,5 +1,5 @@
-/* exit() on any thread, while other threads use the library. Exit handlers and destructors use the
- * library afterwards. */
+/* exit() on any thread, while other threads use the library. Exit handlers and destructors use
+ * the library afterwards. */
 
 #include "child.h"
 #include "functions.h"
@@ -9,10 +9,10 @@
 
 enum { EXPECTED_STATUS = 42 };
 
-/* The number of handlers and destructors that have returned. Shared between child and parent. */
+/* The number of handlers and destructors that have returned, shared by child and parent. */
 static int *handlers_run;
 
-static bool is_ending; /* this is the child */
+static bool is_ending; /* true in the child */
 
 static void use_at_exit(void) {
   use_every_function();
@@ -29,7 +29,8 @@ static void use_at_exit_on_another_thread(void) {
   on_another_thread(use_on_another_thread, NULL);
 }
 
-/* A destructor of the program: runs after all exit handlers, before those of libraries. */
+/* A destructor of the program, which runs after all exit handlers and before the destructors of
+ * libraries. */
 __attribute__((destructor)) static void use_in_destructor(void) {
   if (is_ending) use_at_exit();
 }
@@ -101,7 +102,7 @@ static void by_call_of_a_queues_thread(void) {
 
 static void by_main(void) { exit(EXPECTED_STATUS); }
 
-/* Other threads call all functions meanwhile, and do not stop. */
+/* Other threads keep calling all functions. */
 static void *be_busy(void *unused) {
   for (;;) use_every_function();
   return NULL;
@@ -125,7 +126,7 @@ static void end_by(void (*way)(void), bool is_busy) {
     _exit(1);
   }
   CHECK_EQ(end_of_child(child), EXPECTED_STATUS);
-  CHECK_EQ(LOAD(*handlers_run), 3); /* two handlers and a destructor */
+  CHECK_EQ(LOAD(*handlers_run), 3); /* two handlers and one destructor */
 }
 
 static void ends_well_by(void (*way)(void)) {

@@ -1,4 +1,4 @@
-/* Values at the ends of what they may be, beside a call that takes long. */
+/* Extreme values of arguments, and unusual kinds of processes, during a call that takes long. */
 
 #include "../Interface/harness.h"
 
@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A wait of nearly for ever is as one without a limit: it ends with the call. */
+/* A nearly infinite timeout acts like none: the wait ends with the call. */
 static const uint64_t nearly_for_ever[] = {
     UINT64_MAX, UINT64_MAX - 1, UINT64_MAX - 1000000000, INT64_MAX, (uint64_t)INT64_MAX + 1};
 
@@ -31,7 +31,7 @@ TEST(timeouts_next_to_the_largest_wait_for_the_call) {
     pthread_t thread = start_thread(remove_within, &r);
     gate_wait(&r.has_begun);
     EVENTUALLY(!multicast_token_is_valid(r.token));
-    pause_ms(1); /* by now it most often sleeps */
+    pause_ms(1); /* by now it is usually asleep */
     gate_open(&b.let_go);
     join_thread(thread);
     CHECK_OK(r.status);
@@ -57,7 +57,8 @@ TEST(timeouts_next_to_the_largest_of_a_queue_end_with_a_call) {
   }
 }
 
-/* Each gives up, none releases early, and the last of them all waits. */
+/* Each removal times out without running `release` early. The last of them waits without a
+ * limit. */
 TEST(a_nanosecond_again_and_again_beside_a_long_call) {
   enum { TIMES = 2000 };
   multicast m = multicast_create();
@@ -79,7 +80,7 @@ TEST(a_nanosecond_again_and_again_beside_a_long_call) {
   CHECK_OK(multicast_destroy(m));
 }
 
-/* A child that shares the memory, as vfork's does, until it executes a program. */
+/* The child shares the memory, as after vfork(), until it executes another program. */
 TEST(posix_spawn_inside_a_call_changes_nothing) {
   multicast m = multicast_create();
   blocker b = BLOCKER_INIT;
@@ -102,7 +103,7 @@ static void *go_on_as_daemon(void *unused) {
   return NULL;
 }
 
-/* The child of daemon() goes on with what the parent had. */
+/* The child of daemon() continues with the parent's objects. */
 TEST(daemon_goes_on_with_what_there_was) {
   multicast m = multicast_create();
   int ends[2], calls = 0;

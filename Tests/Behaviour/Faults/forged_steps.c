@@ -1,5 +1,6 @@
-/* A handle that is guessed, and given out while a call with it runs: at each instruction of that
- * call. The call refuses the handle, or treats it as one that was given out before. */
+/* A handle is guessed before it exists, and is issued at some instruction of a call that uses
+ * the guess. The call either refuses the handle or treats it as one that already existed. Each
+ * instruction of the call is tested. */
 
 #include "steps.h"
 
@@ -10,7 +11,7 @@ static const uint64_t ONE_GENERATION = UINT64_C(1) << 30;
 
 static uint64_t guessed;
 
-/* ---- A call that a removal must wait for ----------------------------------------------------- */
+/* ---- A delegate whose removal has to wait ---------------------------------------------------- */
 
 static gate is_called, may_return;
 
@@ -28,7 +29,7 @@ static bool enumerate_and_wait(void *context, const multicast_registration *regi
   return visit_and_wait(context, &registration->delegate);
 }
 
-/* ---- What is called with the handle ---------------------------------------------------------- */
+/* ---- The calls that use the guessed handle --------------------------------------------------- */
 
 static multicast guess(void) { return (multicast){guessed}; }
 static int64_t invoke(void) { return multicast_invoke(guess(), 0, NULL, 0); }
@@ -41,12 +42,12 @@ static int64_t enumerate(void) { return multicast_enumerate(guess(), enumerate_a
 static int64_t invoke_token(void) {
   return multicast_token_invoke((multicast_token){guessed}, 0, NULL, 0);
 }
-/* ---- How the handle comes to be given out ---------------------------------------------------- */
+/* ---- Ways in which the handle is issued ------------------------------------------------------ */
 
 static multicast current;
 static multicast_token current_token;
 static multicast_broadcaster with_transport;
-static uint32_t flags; /* of the multicast that is created */
+static uint32_t flags; /* the flags of the multicast to be created */
 
 static void add_waiting(void) { current_token = add(current, DELEGATE(wait_in_call, NULL)); }
 
@@ -58,8 +59,8 @@ static void create_guessed(void) {
   add_waiting();
 }
 
-/* Of the slots that are vacant the one that became so last is used first: if this thread has
- * invoked. */
+/* After its first invocation a thread reuses its most recently vacated slot first, so the next
+ * handle is predictable. */
 static void prepare_multicast(void) {
   current = multicast_create();
   CHECK_EQ(multicast_invoke(current, 0, NULL, 0), 0);
@@ -76,7 +77,7 @@ static void give_out_multicast(void) {
   create_guessed();
 }
 
-/* The slot has the multicast of a transport before. */
+/* The slot is first used by the multicast of a broadcaster with a transport. */
 static void prepare_transport(void) {
   static wire w;
   prepare_multicast();
@@ -146,7 +147,7 @@ THREAD(remove_during_call, void *unused) {
   gate_open(&may_return);
 }
 
-/* Returns how many of the calls came to the delegate. */
+/* Returns how many of the calls reached the delegate. */
 static int give_out_at_each_step(way w, int64_t (*called)(void)) {
   int count = 0, times = 1, given_out_at;
   function = called;
@@ -160,7 +161,8 @@ static int give_out_at_each_step(way w, int64_t (*called)(void)) {
     if (was_called) {
       ++count;
     } else if (result == 0) {
-      CHECK(w.give_out != give_out_token); /* a multicast was invoked before the add */
+      /* 0 is possible only if the multicast was invoked before the add */
+      CHECK(w.give_out != give_out_token);
     } else if (result != MULTICAST_ERROR_STATE) {
       CHECK_ERROR(result, INVALID_HANDLE);
     }
@@ -238,7 +240,7 @@ TEST(forged_token_finds_the_token_stored_during_add) {
   CHECK(invoke_at_steps_of_add(&options, 30) > 0);
 }
 
-/* The contexts are not those of such functions. */
+/* With MULTICAST_VISIT_ONLY the functions of the delegates must not be called. */
 TEST(forged_handle_of_visits_only_is_never_invoked) {
   flags = MULTICAST_VISIT_ONLY;
   CHECK_EQ(give_out_at_each_step(after_one_invoker, invoke), 0);

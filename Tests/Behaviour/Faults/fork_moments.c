@@ -1,4 +1,4 @@
-/* Forks while another thread is inside the library: at each allocation and deallocation. */
+/* Forks at each allocation and deallocation of another thread that is inside the library. */
 
 #include "child.h"
 #include "functions.h"
@@ -14,16 +14,18 @@ typedef struct block {
 
 enum { HEADER = 128, ALIVE = 0x600d, DEAD = 0xdead, POISON = 0x5a, MOST = 200000 };
 
-static block *dead[MOST]; /* no lock: in the child of a fork no thread would unlock it */
+/* accessed without a lock, because no thread would release it in a child */
+static block *dead[MOST];
 static int dead_count;
 
-/* The moments that the watched thread passes before the fork; -1: do not fork. */
+/* How many moments the watched thread passes before the fork; -1: do not fork. A moment is an
+ * allocation or a deallocation. */
 static int moments_to_pass = -1;
 static pthread_t watched;
-static bool has_come; /* the moment was reached */
+static bool has_come; /* whether the moment was reached */
 static gate may_fork = GATE_INIT, has_forked = GATE_INIT;
 
-/* If the library holds a lock here, the fork waits for it; so this wait has a timeout. */
+/* A fork waits for any lock that the library holds here, so this wait has a timeout. */
 static void be_at_a_moment(void) {
   if (moments_to_pass < 0 || !pthread_equal(pthread_self(), watched)) return;
   if (--moments_to_pass >= 0) return;
@@ -45,7 +47,7 @@ static void *allocate(void *context, size_t size, size_t alignment) {
 
 static void deallocate(void *context, void *memory, size_t size, size_t alignment) {
   block *b = (block *)(void *)((char *)memory - HEADER);
-  CHECK_EQ(b->magic, ALIVE); /* deallocated once */
+  CHECK_EQ(b->magic, ALIVE); /* the block is deallocated for the first time */
   CHECK_EQ(b->size, size);
   b->magic = DEAD;
   memset(memory, POISON, size);
@@ -57,14 +59,15 @@ static void deallocate(void *context, void *memory, size_t size, size_t alignmen
 static void check_dead(void) {
   for (int i = 0; i < dead_count; ++i) {
     const unsigned char *bytes = (const unsigned char *)dead[i] + HEADER;
-    for (size_t j = 0; j < dead[i]->size; ++j) CHECK_EQ(bytes[j], POISON); /* no write since */
+    /* nothing was written after the deallocation */
+    for (size_t j = 0; j < dead[i]->size; ++j) CHECK_EQ(bytes[j], POISON);
   }
 }
 
 /* ---- The watched thread ---------------------------------------------------------------------- */
 
 typedef struct scene {
-  const function *f; /* NULL: watch the end of a world with queued calls */
+  const function *f; /* NULL: watch the destruction of a world with queued calls */
   world w;
   int moment;
 } scene;
@@ -81,11 +84,12 @@ static void *be_watched(void *argument) {
     world_end(&s->w);
   }
   moments_to_pass = -1;
-  gate_open(&may_fork); /* there was no such moment, or it has passed */
+  gate_open(&may_fork); /* opens the gate in case there was no such moment */
   return NULL;
 }
 
-/* The child: the watched thread does not exist, and all that it was using can be used. */
+/* The watched thread does not exist in the child, and the child can use every object that the
+ * thread was using. */
 static void be_a_child(scene *s) {
   moments_to_pass = -1;
   use_every_function();
@@ -112,7 +116,7 @@ static void fork_at(scene *s) {
   CHECK_EQ(end, 0);
 }
 
-/* Returns how many moments there are. */
+/* Returns the number of moments. */
 static int fork_at_each(const function *f) {
   static const gate shut = GATE_INIT;
   static scene s;

@@ -1,5 +1,5 @@
-/* Forks while another thread, or this one, is removing many: each release runs exactly once in each
- * of the two processes. */
+/* Forks while another thread, or this one, removes many delegates. Each release runs exactly
+ * once in each of the two processes. */
 
 #include "child.h"
 
@@ -7,15 +7,16 @@
 
 enum { COUNT = 12 };
 
-/* How often each release function has begun, in this process. */
+/* How often each release function has started in this process. */
 static int begun[COUNT];
-static int in_call; /* the delegate that a thread is to stay in, or -1 */
+static int in_call; /* the delegate in whose call a thread stays, or -1 */
 static gate is_in_call = GATE_INIT, may_return = GATE_INIT;
 
 /* ---- The moments ----------------------------------------------------------------------------- */
 
-/* A remover passes a moment at the beginning and the end of each release, and where it frees. */
-static int moments_to_pass = -1; /* -1: do not stop */
+/* A moment is the start or end of a release, or a deallocation by the remover. This is the
+ * number of moments before the fork. */
+static int moments_to_pass = -1; /* -1: do not fork */
 static pthread_t watched;
 static bool has_come, forks_itself;
 static gate may_fork = GATE_INIT, has_forked = GATE_INIT;
@@ -27,12 +28,13 @@ static void be_at_a_moment(void) {
   has_come = true;
   if (forks_itself) {
     child_of_own = begin_child();
-    /* In the child nobody waits for it, and a thread of the parent may have its lock. */
+    /* Not in the child: no thread waits for the gate there, and a thread of the parent may have
+     * held its lock. */
     if (child_of_own != 0) gate_open(&may_return);
     return;
   }
   gate_open(&may_fork);
-  gate_opens_within(&has_forked, 20); /* where it holds a lock, the fork waits for it */
+  gate_opens_within(&has_forked, 20); /* if this thread holds a lock, the fork waits for it */
 }
 
 static void release(void *context) {
@@ -64,13 +66,13 @@ static void delegate(void *context, uint32_t event, const void *payload, size_t 
   gate_wait(&may_return);
 }
 
-/* ---- What is removed ------------------------------------------------------------------------- */
+/* ---- The delegates to remove ----------------------------------------------------------------- */
 
 static multicast m;
 static multicast_lifetime lifetime;
 static multicast_queue queue;
 
-/* Of every kind: with and without details, members of a lifetime, with calls in a queue. */
+/* Delegates with and without details, members of a lifetime, and delegates with queued calls. */
 static void add_all(void) {
   m = multicast_create();
   lifetime = multicast_lifetime_create();
@@ -127,11 +129,11 @@ static void *remove_there(void *moment) {
   moments_to_pass = (int)(intptr_t)moment;
   way();
   moments_to_pass = -1;
-  gate_open(&may_fork); /* there was no such moment, or it has passed */
+  gate_open(&may_fork); /* opens the gate in case there was no such moment */
   return NULL;
 }
 
-/* Nothing is left to remove, and every release has run once. */
+/* No delegate is left, and every release has run once. */
 static void check_all_released(void) {
   for (int i = 0; i < COUNT; ++i) {
     if (begun[i] != 1) fprintf(stderr, "release %d\n", i);
@@ -141,7 +143,7 @@ static void check_all_released(void) {
 
 static void be_released_later(void *count) { ++*(int *)count; }
 
-/* No slot is vacant twice: as many registrations as there were have slots of their own. */
+/* Adds as many delegates as there were, and checks that no slot is used twice. */
 static void add_as_many(void) {
   multicast_add_options options = ADD_OPTIONS(.release = be_released_later);
   multicast_token tokens[2 * COUNT];
@@ -155,7 +157,8 @@ static void add_as_many(void) {
 
 static void be_a_child(void) {
   moments_to_pass = -1;
-  /* What the other thread had not come to yet is removed here; the rest was released in fork(). */
+  /* Removes the delegates that the other thread had not removed yet. The others were released
+   * inside fork(). */
   if (multicast_is_valid(m)) {
     add_as_many();
     CHECK_OK(multicast_destroy(m));
@@ -179,7 +182,7 @@ static void end_all(void) {
   multicast_queue_destroy(queue);
 }
 
-/* Returns how many moments there are. */
+/* Returns the number of moments. */
 static int fork_at_each_moment(int number, int called) {
   static const gate shut = GATE_INIT;
   int moment;
@@ -190,12 +193,13 @@ static int fork_at_each_moment(int number, int called) {
     in_call = called;
     has_come = false;
     may_fork = has_forked = is_in_call = may_return = shut;
-    pthread_t invoker = start_thread(invoke_there, NULL); /* several invokers; and queued calls */
+    /* makes a second invoker, and queues calls */
+    pthread_t invoker = start_thread(invoke_there, NULL);
     if (called >= 0) gate_wait(&is_in_call);
     else join_thread(invoker);
     pthread_t remover = start_thread(remove_there, (void *)(intptr_t)moment);
     if (called >= 0) {
-      /* It waits for the call, perhaps after some moments. */
+      /* The removal waits for the call, perhaps after some moments. */
       gate_opens_within(&may_fork, 20);
       has_come = has_come && moment < 2 * COUNT;
     } else {
@@ -241,7 +245,7 @@ TEST(fork_while_others_wait_for_one_of_many_releases_each_once) {
   printf("%d forks\n", moments);
 }
 
-/* The thread that removes forks itself, in each of its release functions. */
+/* The thread that removes is also the one that forks, in each of its release functions. */
 static void fork_in_each_release(int called) {
   static const gate shut = GATE_INIT;
   forks_itself = true;
@@ -255,7 +259,7 @@ static void fork_in_each_release(int called) {
         invoker = start_thread(invoke_there, NULL);
         gate_wait(&is_in_call);
       }
-      /* The release of the one that is being called is last: the call returns after the fork. */
+      /* The delegate that is being called is released last, so its call returns after the fork. */
       if (called >= 0 && moment >= 2 * (COUNT / 3)) gate_open(&may_return);
       child_of_own = -1;
       watched = pthread_self();
@@ -272,7 +276,7 @@ static void fork_in_each_release(int called) {
   }
 }
 
-/* The release of the payload of calls that are cancelled is first. */
+/* The payload of the cancelled calls is released before the delegates. */
 TEST(fork_in_release_of_payload_of_a_removal_releases_once) {
   forks_itself = true;
   for (int number = 0; number < WAYS; ++number) {

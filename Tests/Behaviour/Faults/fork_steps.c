@@ -1,4 +1,4 @@
-/* Forks while another thread is inside the library: at each of its instructions. */
+/* Forks at each instruction of another thread that is inside the library. */
 
 #include "child.h"
 #include "steps.h"
@@ -21,7 +21,7 @@ static void fork_once(void) {
   CHECK_EQ(end_of_child(child), 0);
 }
 
-/* Returns how many forks there were. */
+/* Returns the number of forks. */
 static int fork_at_each_step(void (*body)(void), void (*be_child)(void)) {
   be_the_child = be_child;
   return answer_at_steps(body, at_each_step, fork_once);
@@ -69,8 +69,9 @@ static void *fork_while_another_thread_prepares(void *unused) {
   return NULL;
 }
 
-/* The record is one of those after the first 64, whose pages the system had. The thread that forks
- * has another one of them: so the child does not get new pages for them. */
+/* 64 idle threads occupy the first block of records. The watched thread and the forking thread use
+ * later records, whose pages were returned to the system before. Since the forking thread has
+ * touched these pages, the child needs no new ones. */
 TEST(fork_at_each_instruction_of_the_first_use_by_a_thread) {
   static gate none_are_left = GATE_INIT;
   static pthread_t threads[MOST_THREADS];

@@ -1,4 +1,4 @@
-/* A busy process forks at random moments, and its children use every function. */
+/* A busy process forks at random moments, and its children call every function. */
 
 #include "child.h"
 #include "functions.h"
@@ -7,7 +7,7 @@
 
 enum { THREADS = 4, FORKS = 300 };
 
-/* The seed of the random numbers: SEED in the environment, or from the clock. */
+/* The seed of the random numbers: the environment variable SEED, or the time. */
 static uint64_t seed;
 
 static uint64_t random_from(uint64_t *state) {
@@ -33,7 +33,7 @@ static bool is_over;
 /* Shared objects: all threads use them and remove each other's delegates. */
 static multicast common;
 static multicast_lifetime common_lifetime;
-static multicast_queue common_queue, common_worked; /* the second has a thread of its own */
+static multicast_queue common_queue, common_worked; /* the second queue has a worker */
 static multicast_broadcaster common_broadcaster;
 static int common_adds, common_releases;
 
@@ -114,7 +114,7 @@ static void be_a_child(void) {
   uint64_t state = seed;
   is_child = true;
   use_what_is_common(&state);
-  CHECK_OK(multicast_queue_start(common_worked)); /* the parent's thread does not exist here */
+  CHECK_OK(multicast_queue_start(common_worked)); /* the parent's worker does not exist here */
   use_every_function();
   exit(0);
 }

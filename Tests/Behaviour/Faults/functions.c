@@ -7,7 +7,8 @@ static const char *new_name(world *w, char *text, size_t size) {
   return text;
 }
 
-/* Suspends failing allocations: only the function under test gets them. Returns what to restore. */
+/* Turns off failing allocations for preparations. Returns the previous setting, to be restored
+ * before the function under test is called. */
 static int spare_memory(void) {
   int after = fail_after;
   fail_after = -1;
@@ -22,7 +23,7 @@ int64_t keep(world *w, uint64_t handle) {
   return 0;
 }
 
-/* Adds a delegate, for a removal. */
+/* Adds a delegate to be removed. */
 static multicast_token add_one(world *w) {
   multicast_add_options options = ADD_OPTIONS(.release = be_released);
   int after = spare_memory();
@@ -44,7 +45,7 @@ static void add_observer(world *w) {
 
 CALL(multicast_trim, "", TAKES_NONE, 1) {
   multicast_destroy(multicast_create());
-  CHECK_EQ(multicast_trim(), 0); /* the memory is the test's */
+  CHECK_EQ(multicast_trim(), 0); /* the test's allocator keeps the memory */
   CHECK_EQ(multicast_count(w->m) >= 0, true);
   return 0;
 }
@@ -61,13 +62,13 @@ CALL(multicast_set_allocator, "", TAKES_NONE, 1) {
   multicast_allocator allocator = multicast_allocator_default();
   allocator.allocate = never_allocate;
   allocator.deallocate = never_deallocate;
-  CHECK_ERROR(multicast_set_allocator(&allocator), STATE); /* it is in use */
+  CHECK_ERROR(multicast_set_allocator(&allocator), STATE); /* the library is already in use */
   return 0;
 }
 
 /* ---- Multicast ------------------------------------------------------------------------------- */
 
-/* Each creation that fails says why. */
+/* Each failed creation reports its reason. */
 CALL(multicast_create_error, "", TAKES_NONE, 2) {
   int after = spare_memory();
   multicast m = multicast_create();
@@ -188,7 +189,7 @@ static int64_t remove_two(world *w, bool is_within) {
   multicast_status status = MULTICAST_OK;
   multicast_delegate d[2];
   d[0] = other_delegate_of(w);
-  d[1].function = count_call; /* never added */
+  d[1].function = count_call; /* this delegate was never added */
   d[1].context = NULL;
   CHECK_EQ(is_within ? multicast_remove_many_within(w->m, d, 2, MULTICAST_FOREVER, &status)
                      : multicast_remove_many(w->m, d, 2), 1);
@@ -230,7 +231,7 @@ static int64_t remove_all(world *w, bool is_within) {
 CALL(multicast_remove_all, "", TAKES_NONE, 5) { return remove_all(w, false); }
 CALL(multicast_remove_all_within, "", TAKES_NONE, 5) { return remove_all(w, true); }
 
-/* One context is dead and one is not. */
+/* One context is dead and the other is alive. */
 CALL(multicast_prune, "", FAILS, 5) {
   int64_t count = multicast_count(w->m), result;
   int releases = LOAD(w->releases), after = spare_memory();
@@ -243,7 +244,7 @@ CALL(multicast_prune, "", FAILS, 5) {
   fail_after = after;
   result = multicast_prune(w->m);
   after = spare_memory();
-  if (result < 0) { /* it found nothing out */
+  if (result < 0) { /* no delegate was checked */
     CHECK_EQ(multicast_count(w->m), count + 2);
     CHECK_EQ(multicast_prune(w->m), 1);
   } else {
@@ -264,7 +265,7 @@ CALL(multicast_list, "", TAKES_NONE, 1) {
   return 0;
 }
 
-/* Three delegates are called; the call of the fourth is queued, or refused and counted. */
+/* Three delegates are called. The call of the fourth is queued, or refused and counted. */
 static int64_t invoke_with(world *w, size_t size) {
   int calls = LOAD(w->calls);
   uint64_t refused = stats_of(w->queue).refused;
@@ -289,7 +290,7 @@ CALL(multicast_invoke, "not for the first time", MAY_COPE, 10) {
   return invoke_with(w, sizeof payload);
 }
 
-/* A payload that is handed over: the bytes that delegates expect, and what is behind them. */
+/* A payload to hand over: the bytes that the delegates expect, followed by data for `release`. */
 typedef struct package {
   char bytes[sizeof payload];
   world *w;
@@ -329,13 +330,13 @@ static multicast_invocation invocation_of(world *w, hand_over kind) {
   return how;
 }
 
-/* Three delegates are called; the call of the fourth is queued, or refused and counted. */
+/* Three delegates are called. The call of the fourth is queued, or refused and counted. */
 static int64_t invoke_as(world *w, const multicast_invocation *how) {
   multicast_outcome out = MULTICAST_OUTCOME_INIT;
   int calls = LOAD(w->calls), payloads = w->payloads;
   uint64_t refused = stats_of(w->queue).refused;
   int64_t result = multicast_invoke_with(w->m, how, &out);
-  CHECK(w->payloads - payloads <= 1); /* copied once, or not at all */
+  CHECK(w->payloads - payloads <= 1); /* the payload was copied at most once */
   CHECK_EQ(out.queued + out.refused, result < 0 ? 0 : 1);
   CHECK_EQ(out.called, result < 0 ? 0 : 3);
   CHECK_EQ(out.unfinished, 0);
@@ -413,9 +414,9 @@ static void see_listener_warning(void *context, multicast target, uint64_t count
   CHECK_EQ((label != NULL) + (function != NULL), most != 0);
 }
 
-/* Watches a visit. */
+/* Sets a watch and makes a visit. */
 static int64_t set_watch(world *w, multicast target) {
-  static int calls; /* not on the stack: the watch stays in the child of a fork */
+  static int calls; /* static, because the watch remains set in the child of a fork */
   int before = LOAD(calls);
   multicast_watch watch = WATCH_WITH(.context = &calls, .called = count_watched,
                                      .listener_warning_count = 2,
@@ -426,7 +427,7 @@ static int64_t set_watch(world *w, multicast target) {
   CHECK_OK(multicast_set_watch(target, NULL));
   if (result < 0) return result;
   CHECK_EQ(result, 4);
-  /* Other threads are watched, too, and may take away the watch of all. */
+  /* Other threads are watched, too, and may remove the watch of all multicasts. */
   if (target.id != 0) CHECK(LOAD(calls) - before >= 4);
   return 0;
 }
@@ -438,7 +439,7 @@ CALL(multicast_set_watch, "of all, and an invocation", MAY_COPE, 4) {
   return set_watch(w, all);
 }
 
-/* The second one is refused, the first one undone. */
+/* Accepts the first visit and refuses the second, so the first one is undone. */
 typedef struct trial {
   world *world;
   int accepted;
@@ -498,7 +499,7 @@ CALL(multicast_invoke, "deferred", MAY_COPE, 2) {
   return i.result;
 }
 
-/* A multicast that replays has kept one invocation, with a payload. */
+/* Creates a multicast that replays, and that has kept one invocation with a payload. */
 static multicast make_replaying(world *w, int *after) {
   *after = spare_memory();
   multicast m = multicast_create_with(&CREATE_OPTIONS(.replay = 2));
@@ -535,7 +536,7 @@ CALL(multicast_add_many, "with a replay", FAILS, 8) {
 
 /* ---- Token ----------------------------------------------------------------------------------- */
 
-/* Inside calls, every delegate of these tests checks it. */
+/* The delegates of these tests also check this function inside their calls. */
 CALL(multicast_token_current, "", TAKES_NONE, 1) {
   CHECK(multicast_token_current().id == 0 || multicast_token_is_valid(multicast_token_current()));
   return 0;
@@ -557,7 +558,7 @@ CALL(multicast_token_invoke, "of a queued delegate", MAY_COPE, 2) {
   return result < 0 ? result : 0;
 }
 
-/* Inside calls, every delegate of these tests checks it. */
+/* The delegates of these tests also check this function inside their calls. */
 CALL(multicast_call_stack, "", TAKES_NONE, 1) {
   multicast_token tokens[256];
   int64_t count = multicast_call_stack(tokens, 256);
@@ -594,7 +595,7 @@ CALL(multicast_queue_create, "with payload_size", FAILS, 80) {
   return 0;
 }
 
-/* A queue with queued calls that have a payload. */
+/* Returns a queue with waiting calls that have a payload. */
 static multicast_queue queue_with_a_call(world *w, int calls) {
   int after = spare_memory();
   multicast_queue q = queue_with((uint32_t)calls, MULTICAST_OVERFLOW_REFUSE);
@@ -620,7 +621,7 @@ CALL(multicast_queue_clear, "", TAKES_NONE, 3) {
   return 0;
 }
 
-/* The queue of the world is empty. The calling thread may not have a thread record yet. */
+/* The queue of the world is empty. The calling thread may have no record yet. */
 CALL(multicast_queue_run, "of nothing", FAILS, 2) {
   int64_t result = multicast_queue_run(w->queue, 0);
   if (result < 0) return result;
@@ -672,7 +673,7 @@ multicast_broadcaster broadcaster_to_end(world *w) {
   return b;
 }
 
-/* On a thread without a thread record it allocates one, or if it cannot, does without. */
+/* A thread without a record allocates one. If that fails, the function works without it. */
 CALL(multicast_broadcaster_destroy_within, "at first", MAY_COPE, 2) {
   int after = spare_memory();
   multicast_broadcaster b = multicast_broadcaster_create(NULL);
@@ -765,7 +766,7 @@ CALL(multicast_broadcaster_unregister_all, "", TAKES_NONE, 5) {
   return 0;
 }
 
-/* On a thread without a thread record, a look-up allocates one, or if it cannot, takes a lock. */
+/* On a thread without a record, a lookup allocates one, or uses a lock if that fails. */
 CALL(multicast_broadcaster_unregister, "of an unknown delegate", MAY_COPE, 1) {
   CHECK_ERROR(multicast_broadcaster_unregister(w->broadcaster, known_name, other_delegate_of(w)),
               NOT_FOUND);
@@ -800,7 +801,8 @@ CALL(multicast_broadcaster_notify_with, "a payload copied by copy", MAY_COPE, 2)
   return notify_handing_over(w, COPIED);
 }
 
-/* Replaced, so that each call attaches a first one and another one. */
+/* The functions of the transport. Each call attaches a transport and then replaces it by another
+ * one. */
 static multicast_status publish_nothing(void *context, const char *name, uint32_t event,
                                         const void *bytes, size_t size) {
   return MULTICAST_OK;
@@ -834,7 +836,7 @@ CALL(multicast_broadcaster_attach, "", MAY_COPE, 10) {
   return result;
 }
 
-/* Of a name that is observed; published and told. */
+/* The name has an observer, so it is published and subscribed. */
 CALL(multicast_broadcaster_register, "with a transport", MAY_COPE, 10) {
   int releases = 0;
   multicast_transport transport = transport_counting(&releases);
@@ -870,7 +872,7 @@ void function_register(const function *f) {
   functions[function_count++] = *f;
 }
 
-/* A handle is of one kind; as one of the others it is not valid. */
+/* A handle is valid only as an object of its own kind. */
 void unmake_all(world *w) {
   while (w->made_count > 0) {
     const uint64_t id = w->made[--w->made_count];

@@ -1,28 +1,28 @@
-/* A table of all functions of the header, each with a call that checks its result: for tests that
- * make every function fail in the same way.
+/* A table of all functions of the header. Each entry has a call that checks its result. Tests use
+ * the table to make every function fail in the same way.
  *
- * functions.c has the calls that need more than the world has, or check more than that the function
- * succeeds. Every other function of the header has one that calls.py makes of its parameters. */
+ * functions.c contains the calls that need more than the objects of the world, or that check
+ * more than the status. For all other functions, calls.py generates calls from their parameters. */
 
 #ifndef FUNCTIONS_H
 #define FUNCTIONS_H
 
 #include "world.h"
 
-/* What a call does if an allocation fails. */
+/* The result of a call when an allocation fails. */
 typedef enum memory_use {
-  TAKES_NONE, /* it never allocates */
-  FAILS,      /* returns MULTICAST_ERROR_OUT_OF_MEMORY, and changes nothing */
-  MAY_COPE    /* that, or succeeds, perhaps in part: its result says how far */
+  TAKES_NONE, /* the call never allocates */
+  FAILS,      /* returns MULTICAST_ERROR_OUT_OF_MEMORY and changes nothing */
+  MAY_COPE    /* either fails like that, or succeeds at least in part, as the result says */
 } memory_use;
 
 typedef struct function {
   const char *name;
   const char *variant;
   memory_use memory;
-  int rounds; /* calls until it has made each kind of allocation */
-  bool is_first; /* is called first of all; the world is empty then */
-  /* Calls it once and checks the result. Returns 0 or MULTICAST_ERROR_OUT_OF_MEMORY. */
+  int rounds; /* number of calls after which every kind of allocation was made */
+  bool is_first; /* whether it is called before all others, in an empty world */
+  /* Makes one call and checks the result. Returns 0 or MULTICAST_ERROR_OUT_OF_MEMORY. */
   int64_t (*call)(world *w);
 } function;
 
@@ -42,25 +42,25 @@ void function_register(const function *f);
   }                                                                                             \
   static int64_t call_##LINE(__attribute__((unused)) world *w)
 
-/* Destroys all that calls have created. */
+/* Destroys the objects that calls have created. */
 void unmake_all(world *w);
 
 /* Calls every function in a world of its own. */
 void use_every_function(void);
 void *use_every_function_there(void *unused); /* the body of a thread */
 
-/* ---- For the calls --------------------------------------------------------------------------- */
+/* ---- Helpers of the calls -------------------------------------------------------------------- */
 
-/* Keeps what was created, until `unmake_all`. Returns multicast_create_error() if it is none. */
+/* Keeps a new object until unmake_all(). Returns multicast_create_error() if the handle is 0. */
 int64_t keep(world *w, uint64_t handle);
 
-/* Something with one registration, which is released when it ends. */
+/* Create an object with one registration, which is released when the object ends. */
 multicast multicast_to_end(world *w);
 multicast_lifetime lifetime_to_end(world *w);
 multicast_queue queue_to_end(world *w);
 multicast_broadcaster broadcaster_to_end(world *w);
 
-/* Removals of one delegate that was just added: it is removed, and released once. */
+/* The removal of a delegate that was just added: it must be removed, and released once. */
 typedef struct removal {
   int releases;
   int64_t count;
@@ -73,7 +73,7 @@ bool count_visit(void *context, const multicast_delegate *delegate);
 bool count_registration(void *context, const multicast_registration *registration);
 bool count_line(void *context, const char *line, size_t size);
 
-/* Options with all that they can have. */
+/* Options in which every field is set. */
 const multicast_create_options *create_options_of(world *w);
 const multicast_broadcaster_options *broadcaster_options_of(world *w);
 

@@ -1,5 +1,5 @@
-/* A malloc for LD_PRELOAD whose blocks are aligned to what is promised and to no more: 16 bytes, or
- * what the caller asks for. It fills them with a pattern, and finds a block that is freed twice. */
+/* A malloc for LD_PRELOAD whose blocks have only the promised alignment: 16 bytes, or what the
+ * caller requests. It fills blocks with a pattern and detects double frees. */
 
 #include <errno.h>
 #include <pthread.h>
@@ -11,22 +11,22 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* For a program to find out whether this is loaded. */
+/* Lets a program find out whether this library is loaded. */
 int least_malloc_is_loaded = 1;
 
-/* Before each block. */
+/* Precedes each block. */
 typedef struct header {
-  uint32_t state;  /* IN_USE, and in the high bits the kind of the chunk; or FREE */
-  uint32_t offset; /* from the begin of its chunk */
-  uint64_t size;   /* that was asked for */
+  uint32_t state;  /* IN_USE, with the kind of the chunk in the high bits; or FREE */
+  uint32_t offset; /* the distance from the start of its chunk */
+  uint64_t size;   /* the requested size */
 } header;
 enum { IN_USE = 0x1EA57, FREE = 0xF4EE };
 enum { LEAST = 16, SMALLEST = 6, LARGEST_OF_ARENA = 20, ARENA = 1 << 22 };
 enum { TOO_LARGE_TO_FILL = 65536 };
 
-/* A power of two in size. */
+/* A chunk is a power of two in size. */
 typedef struct chunk {
-  struct chunk *next; /* if it is vacant */
+  struct chunk *next; /* the next vacant chunk */
 } chunk;
 static chunk *vacant[LARGEST_OF_ARENA + 1];
 static char *arena;
@@ -45,7 +45,7 @@ static void *map(size_t size) {
   return block == MAP_FAILED ? NULL : block;
 }
 
-/* What is left of the arena is lost when there is a new one. */
+/* A new arena replaces the old one, whose rest is lost. */
 static void *take(unsigned kind) {
   const size_t size = (size_t)1 << kind;
   if (kind > LARGEST_OF_ARENA) return map(size);
@@ -120,7 +120,7 @@ static void *result_of(void *block) {
   return block;
 }
 
-/* ---- In the place of libc's ------------------------------------------------------------------ */
+/* ---- Replacements of libc's functions -------------------------------------------------------- */
 
 void *malloc(size_t size) { return result_of(allocate(size, LEAST)); }
 

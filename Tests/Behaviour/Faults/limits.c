@@ -1,13 +1,15 @@
-/* As many handles, names and queued calls as there can be. They take gigabytes: a machine that does
- * not have them goes without. */
+/* The maximum number of handles, names and queued calls. These tests take gigabytes; on a
+ * machine with too little memory they are skipped. */
 
 #include "../Interface/harness.h"
 
 #include <unistd.h>
 
-enum { MOST = 1 << 26 /* handles of a kind */, MOST_CALLS = 1 << 24, MOST_NAMES = 14680064 };
+/* maximum handles of one kind */
+enum { MOST = 1 << 26 , MOST_CALLS = 1 << 24, MOST_NAMES = 14680064 };
 
-/* Whether the system would give so many gigabytes. The test may take longer than others then. */
+/* Returns whether that many gigabytes are available. Extends the time limit of the test if they
+ * are. */
 static bool there_are(int gigabytes) {
   long kilobytes = 0;
   char line[128];
@@ -53,10 +55,11 @@ static bool is_lifetime(uint64_t id) {
 }
 static const kind lifetimes = {create_lifetime, end_lifetime, is_lifetime};
 
-/* The first slabs have fewer slots than the others. */
+/* The maximum is about 1 % lower because the first slabs have fewer slots. */
 static void expect_about(int count) { CHECK(count > MOST / 100 * 99 && count <= MOST); }
 
-/* The handles of the test are in memory, too. What stays is 1 % of the slots, and 4 MB. */
+/* The memory of the test's own handles is subtracted. 2 % of the slots' memory and 4 MB may
+ * remain. */
 static void expect_memory_back(int64_t before, int64_t peak, int64_t of_test) {
   CHECK(multicast_trim() >= 0);
   int64_t left = resident_bytes() - before - of_test;
@@ -76,7 +79,7 @@ static void create_all(const kind *k) {
   printf("%d handles, ", count);
   int64_t peak = resident_bytes();
   expect_about(count);
-  /* One that ends makes room for one, with a handle of its own. */
+  /* Each object that ends makes room for a new one with a new handle. */
   for (int round = 0; round < 1000; ++round) {
     i = (int)(((int64_t)round * 7919 * 7919) % count);
     id = all[i];
@@ -97,7 +100,7 @@ static void create_all(const kind *k) {
 TEST(limit_of_multicasts_is_a_status_and_room_comes_back) { create_all(&multicasts); }
 TEST(limit_of_lifetimes_is_a_status_and_room_comes_back) { create_all(&lifetimes); }
 
-/* Half in one multicast, half in others of all stripes. */
+/* Half of the registrations are in one multicast, the others in multicasts of all stripes. */
 TEST(limit_of_registrations_is_a_status_and_room_comes_back) {
   enum { AT_ONCE = 4096, OTHERS = 64 };
   static multicast_delegate delegates[AT_ONCE];
@@ -115,7 +118,7 @@ TEST(limit_of_registrations_is_a_status_and_room_comes_back) {
     if (count >= MOST / 2) at = 1 + count / AT_ONCE % OTHERS;
   }
   CHECK_ERROR(status, LIMIT);
-  /* In each stripe some are vacant. */
+  /* Each stripe still has some vacant slots. */
   for (i = 1; i <= OTHERS; ++i) {
     while ((status = multicast_add(all[i], delegates[0], NULL, &token)) == MULTICAST_OK) {
       last = token;
@@ -196,7 +199,7 @@ static void fill_queue(multicast_overflow overflow) {
     CHECK_EQ(multicast_invoke(filled, 0, NULL, 0), 1);
   }
   CHECK_EQ(stats_of(q).pending, MOST_CALLS);
-  if (overflow == MULTICAST_OVERFLOW_BLOCK) { /* all of them are cancelled */
+  if (overflow == MULTICAST_OVERFLOW_BLOCK) { /* the removal cancels all calls */
     CHECK_OK(multicast_token_remove(token));
     CHECK_EQ(stats_of(q).pending, 0);
   } else if (overflow == MULTICAST_OVERFLOW_REFUSE) {

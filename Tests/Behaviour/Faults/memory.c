@@ -1,5 +1,4 @@
-/* Out of memory: each allocation of each function fails once, only that one, and with all later
- * ones. */
+/* Out of memory: each allocation of each function fails once, alone or with all later ones. */
 
 #include "child.h"
 #include "functions.h"
@@ -8,10 +7,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* The results of a child. */
+/* The results that a child reports. */
 typedef struct report {
-  bool was_reached;   /* the allocation that had to fail */
-  int64_t bytes_kept; /* at the end, if no allocation fails */
+  bool was_reached;   /* whether the allocation that should fail was reached */
+  int64_t bytes_kept; /* bytes allocated at the end, if no allocation fails */
 } report;
 static report *told;
 
@@ -20,14 +19,14 @@ typedef struct attempt {
   world w;
 } attempt;
 
-/* The stopped thread of a queue keeps its thread record until it ends. */
+/* The worker of a stopped queue keeps its thread record until it ends. */
 static bool is_without_other_threads(void) {
   DIR *tasks = opendir("/proc/self/task");
   int count = 0;
   CHECK(tasks != NULL);
   while (readdir(tasks) != NULL) ++count;
   closedir(tasks);
-  return count == 2 + 2; /* the main thread and this one; and the entries "." and ".." */
+  return count == 2 + 2; /* the main thread, this thread, and the entries "." and ".." */
 }
 
 static void *call_rounds(void *argument) {
@@ -62,29 +61,31 @@ static void *call_once(void *argument) {
   return NULL;
 }
 
-/* Makes one allocation fail, or that and all later ones, and checks that all works afterwards. */
+/* Makes one allocation fail, alone or with all later ones, and checks that everything works
+ * afterwards. */
 static void fail_allocation(const function *f, int which) {
   attempt a;
   a.f = f;
   memset(&a.w, 0, sizeof a.w);
   if (!f->is_first) world_begin(&a.w);
   fail_after = which;
-  on_another_thread(call_rounds, &a); /* a thread without a thread record */
+  on_another_thread(call_rounds, &a); /* on a thread without a record */
   fail_after = -1;
   unmake_all(&a.w);
-  on_another_thread(call_once, &a); /* it works again */
+  on_another_thread(call_once, &a); /* the function works again */
   unmake_all(&a.w);
   world_end(&a.w);
 }
 
-/* The library has not been used yet. */
+/* Runs before the library is used. */
 static void fail_at_first(const function *f, int which) {
   fail_allocation(f, which);
   if (which < 0) told->bytes_kept = allocated_bytes;
   if (allocated_bytes > told->bytes_kept) CHECK_EQ(allocated_bytes, told->bytes_kept);
 }
 
-/* Repeats all failures until the library allocates no more: it keeps some memory for reuse. */
+/* Repeats all failures until the library allocates nothing more, since it keeps some memory for
+ * reuse. */
 static void fail_again_and_again(const function *f, int unused) {
   int64_t bytes = -1, blocks = -1;
   for (int sweep = 0; bytes != allocated_bytes || blocks != allocated_blocks; ++sweep) {
@@ -98,7 +99,7 @@ static void fail_again_and_again(const function *f, int unused) {
   }
 }
 
-/* Runs the body in a process of its own, where the library has not been used yet. */
+/* Runs the body in a child process that has not used the library. */
 static void in_a_child(void (*body)(const function *, int), const function *f, int which,
                        bool is_single) {
   told->was_reached = false;

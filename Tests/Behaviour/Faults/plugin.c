@@ -1,10 +1,10 @@
-/* Code that is loaded, called through the library, and unloaded. */
+/* A plugin whose code is loaded, called through the library, and unloaded. */
 
 #include "plugin.h"
 
 static void be_called(void *context, uint32_t event, const void *payload, size_t size) {
   counts *c = context;
-  volatile int steps; /* the call takes some time */
+  volatile int steps; /* makes the call take some time */
   for (steps = 0; steps < 200; ++steps) continue;
   __atomic_add_fetch(&c->calls, 1, __ATOMIC_SEQ_CST);
 }

@@ -1,5 +1,5 @@
-/* Allocations fail at random, one or several in a row, while all kinds of operations go on. In the
- * end everything is released exactly once, and the library keeps no more than before. */
+/* Allocations fail at random, one or several in a row, during all kinds of operations. At the
+ * end everything was released exactly once, and the library keeps no more memory than before. */
 
 #include "functions.h"
 
@@ -41,11 +41,11 @@ static void use_allocator_that_fails(void) {
   CHECK_OK(multicast_set_allocator(&allocator));
 }
 
-/* ---- One thread: each function does what it did, or nothing ---------------------------------- */
+/* ---- One thread: each function succeeds, or changes nothing ---------------------------------- */
 
 enum { OPERATIONS = 400 };
 
-/* The seed tells which functions; which allocations fail is different each time. */
+/* The seed determines the functions. The failing allocations differ each time. */
 static void operate(uint64_t seed) {
   for (int i = 0; i < OPERATIONS; ++i) {
     uint64_t order = (seed << 32 | (uint64_t)i) * UINT64_C(0x9E3779B97F4A7C15);
@@ -84,7 +84,7 @@ TEST(random_failures_of_allocations_keep_no_memory) {
   }
 }
 
-/* ---- Several threads: what one of them does, the others do not know -------------------------- */
+/* ---- Several threads: each changes what others are using ------------------------------------- */
 
 enum { THREADS = 3, PLACES = 8, STEPS = 1500 };
 
@@ -210,12 +210,13 @@ static void run_round(uint64_t round) {
     if (m.id != 0) CHECK_OK(multicast_destroy(m));
     if (l.id != 0) CHECK_OK(multicast_lifetime_end(l));
   }
-  /* The threads of queues may be about to end. */
+  /* Workers of queues may be about to end. */
   EVENTUALLY(LOAD(released) == LOAD(owed));
   EVENTUALLY(LOAD(payloads_released) == LOAD(payloads_owed));
 }
 
-/* What is kept for reuse is reached in the first rounds; thousands of allocations follow. */
+/* The first rounds allocate everything that the library keeps for reuse. Thousands of
+ * allocations follow. */
 TEST(random_failures_on_several_threads_keep_no_memory) {
   enum { SETTLED = 16, ROUNDS = 48 };
   int64_t blocks = 0;

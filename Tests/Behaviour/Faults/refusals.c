@@ -19,7 +19,7 @@ static void expect_nothing_can_be_created(void) {
   CHECK_EQ(multicast_broadcaster_default().id, 0);
 }
 
-/* Often enough to exhaust the resource if the library leaked it. */
+/* Often enough to exhaust a resource that the library leaks. */
 static void is_refused_then_granted(ask *a) {
   int64_t bytes = 0;
   use_test_allocator();
@@ -30,14 +30,15 @@ static void is_refused_then_granted(ask *a) {
   }
   if (a->count < 600 * 5) CHECK_EQ(a->count, 600 * 5);
   CHECK_EQ(allocated_bytes, bytes);
-  use_test_allocator(); /* the library is not in use yet, so the allocator can be set again */
+  use_test_allocator(); /* the library is not in use yet, so the allocator may be set again */
   a->is_refused = false;
   use_every_function();
 }
 
 TEST(thread_key_refused_creates_nothing_and_works_later) { is_refused_then_granted(&ask_key); }
 
-/* They are asked for when the library is loaded, and again by the first use. */
+/* The handlers are registered when the library is loaded, and again at the first use if that
+ * failed. */
 TEST(fork_handlers_refused_creates_nothing_and_works_later) {
   char *arguments[] = {"fault_tests", "--in-process",
                        "fork_handlers_refused_creates_nothing_and_works_later", NULL};
@@ -47,7 +48,7 @@ TEST(fork_handlers_refused_creates_nothing_and_works_later) {
     return;
   }
   CHECK_EQ(setenv(REFUSE_FORK_HANDLERS_AT_LOAD, "yes", 1), 0);
-  /* Not /proc/self/exe, which is valgrind if that runs this. */
+  /* Under valgrind /proc/self/exe would be valgrind itself. */
   CHECK_EQ(posix_spawn(&child, program_invocation_name, NULL, NULL, arguments, environ), 0);
   CHECK_EQ(end_of_child(child), 0);
 }
@@ -108,9 +109,9 @@ THREAD(invoke_and_stay, int *invoked) {
   gate_wait(&thread_may_end);
 }
 
-/* The records of the first 64 threads are allocated, the others mapped, 64 at a time. */
+/* The records of the first 64 threads are allocated. Further ones are mapped in blocks of 64. */
 TEST(mapping_refused_for_a_thread_is_out_of_memory_at_first) {
-  enum { COUNT = 63 }; /* and this one */
+  enum { COUNT = 63 }; /* the 64th thread is this one */
   pthread_t threads[COUNT];
   world w;
   int invoked = 0;
@@ -174,13 +175,14 @@ TEST(descriptor_refused_is_minus_1_and_the_calls_are_made) {
   }
   CHECK_EQ(multicast_invoke(w.m, 0, NULL, 0), 4);
   ask_eventfd.is_refused = false;
-  CHECK(is_readable(multicast_queue_fd(w.queue))); /* calls that were queued before count */
+  /* the descriptor reports calls that were queued before it was opened */
+  CHECK(is_readable(multicast_queue_fd(w.queue)));
   CHECK_EQ(multicast_queue_run(w.queue, 0), 1);
   CHECK(!is_readable(multicast_queue_fd(w.queue)));
   world_end(&w);
 }
 
-/* The child of a fork needs a descriptor of its own. */
+/* The child of a fork needs its own descriptor. */
 TEST(descriptor_refused_in_the_child_leaves_the_parents_alone) {
   world w;
   world_begin(&w);
@@ -287,8 +289,8 @@ static void use_with_single_invoker(void) {
   CHECK_EQ(calls, 1);
 }
 
-/* The removal fails with MULTICAST_ERROR_SYSTEM: the delegate is removed, not called any more, and
- * never released. Everything else works. */
+/* The removal fails with MULTICAST_ERROR_SYSTEM. The delegate is removed and not called any
+ * more, but never released. Everything else works. */
 static void remove_without_membarrier(void *argument) {
   const int i = *(int *)argument;
   world w;
@@ -296,7 +298,7 @@ static void remove_without_membarrier(void *argument) {
   fflush(stdout);
   world_begin(&w);
   invoke_world(&w);
-  on_another_thread(invoke_world, &w); /* now there are several invokers */
+  on_another_thread(invoke_world, &w); /* now the multicast has several invokers */
   CHECK_EQ(multicast_queue_run(w.queue, 0), 2);
   CHECK_EQ(w.calls, 2 * 5);
   deny_membarrier();
@@ -314,11 +316,12 @@ static void remove_without_membarrier(void *argument) {
 }
 
 TEST(membarrier_refused_later_makes_each_removal_system) {
-  if (is_without_membarrier()) return; /* it was never granted, so it cannot be refused later */
+  if (is_without_membarrier()) return; /* without membarrier there is nothing to refuse */
   for (int i = 0; i < REMOVAL_COUNT; ++i) in_child(remove_without_membarrier, &i);
 }
 
-/* For the kernel the child of a fork is a new process, which registers for membarrier itself. */
+/* For the kernel, the child of a fork is a new process, which must register for membarrier
+ * itself. */
 TEST(membarrier_refused_in_the_child_of_a_fork_is_system) {
   world w;
   if (is_without_membarrier()) return;
@@ -342,12 +345,13 @@ TEST(membarrier_refused_in_the_child_of_a_fork_is_system) {
   world_end(&w);
 }
 
-/* ---- Memory that is not the allocator's ------------------------------------------------------ */
+/* ---- Aligned memory, which libc provides ----------------------------------------------------- */
 
 static multicast growing;
 static bool has_grown;
 
-/* Lists are replaced meanwhile. The invocation reads the first, so that it is freed at the end. */
+/* Replaces the list several times. The invocation reads the first list, which is freed at the
+ * end. */
 FUNCTION(add_50_others, void *unused) {
   if (has_grown) return;
   has_grown = true;
@@ -357,7 +361,8 @@ FUNCTION(add_50_others, void *unused) {
 
 TEST_OF_MULTICAST(memory_refused_after_adding_50_delegates_in_a_call) {
   growing = m;
-  for (int i = 0; i < 64; ++i) add(m, counter(&calls)); /* there are slots for registrations */
+  /* allocates enough slots for registrations */
+  for (int i = 0; i < 64; ++i) add(m, counter(&calls));
   CHECK_EQ(multicast_remove_all(m), 64);
   add(m, DELEGATE(add_50_others, NULL));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);

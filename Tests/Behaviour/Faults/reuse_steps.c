@@ -1,6 +1,6 @@
-/* At any instruction of an invocation another thread removes its delegates and replaces its list.
- * What the library deallocates meanwhile is filled at once. An invocation that does not read the
- * list again, once it has published it, crashes here. */
+/* At any instruction of an invocation, another thread removes its delegates and replaces its
+ * list. Memory that the library frees is overwritten at once. An invocation that has published a
+ * list and does not read the list pointer again crashes here. */
 
 #include "steps.h"
 
@@ -11,7 +11,7 @@
 enum { LARGEST = 1024, SIZES = LARGEST / 16, OF_EACH = 3 };
 static void *filled[SIZES * OF_EACH];
 
-/* Takes the blocks that were deallocated last, of all sizes. */
+/* Allocates the most recently freed blocks of all sizes. */
 static void fill(void) {
   for (int i = 0; i < SIZES * OF_EACH; ++i) {
     const size_t size = (size_t)(i / OF_EACH + 1) * 16 - 8;
@@ -42,7 +42,7 @@ FUNCTION(call_numbered, int *number) {
 
 FUNCTION(ignore_call, void *unused) {}
 
-/* Some are plain, and some have details, which are deallocated with them. */
+/* Some delegates are plain. Others have details, which are freed with them. */
 static void add_delegates(void) {
   static int numbers[COUNT] = {0, 1, 2, 3};
   const multicast_add_options options = ADD_OPTIONS(.events = 1);
@@ -72,7 +72,7 @@ static void invoke_target(void) {
   CHECK(multicast_invoke(target, 0, NULL, 0) >= 0);
 }
 
-/* At every third instruction: nothing that must be detected takes less. */
+/* Stop at every third instruction. Every window that must be detected is longer than that. */
 static void at_steps(int first, void (*prepare)(multicast)) {
   int times = 1, removed_at;
   calls_made = removals = 0;
@@ -88,7 +88,8 @@ static void at_steps(int first, void (*prepare)(multicast)) {
   CHECK(removed_at > 200 && calls_made > 0 && removals > 0);
 }
 
-/* Removals in quick succession make it fenced: invocations make the fences. */
+/* Removals in quick succession switch the multicast to the fenced mode, in which invocations
+ * make the fences. */
 static void let_it_be_fenced(multicast m) {
   let_two_threads_invoke(m);
   for (int i = 0; i < 1000; ++i)

@@ -11,7 +11,7 @@ enum { TRAP_FLAG = 0x100 };
 static int asked, answered;
 static bool is_watched;
 static due (*is_due)(void);
-static uintptr_t code, end_of_code; /* of the library */
+static uintptr_t code, end_of_code; /* the bounds of the library's code */
 static struct sigaction before;
 
 static int find_code(struct dl_phdr_info *object, size_t size, void *unused) {

@@ -17,7 +17,7 @@ void *next_one(const char *name) {
   return found;
 }
 
-/* Whether an address is in the library. */
+/* Returns whether an address is in the library. */
 static bool is_of_library(const void *address) {
   Dl_info here, library;
   return dladdr(address, &here) != 0 &&
@@ -73,7 +73,8 @@ int pthread_key_create(pthread_key_t *key, void (*destructor)(void *)) {
   return REFUSES(ask_key) ? EAGAIN : real(key, destructor);
 }
 
-/* The library asks when it is loaded, before a test can say what is refused. */
+/* The library registers fork handlers while it is loaded, before a test can choose what to
+ * refuse. */
 static bool has_begun;
 __attribute__((constructor)) static void note_begin(void) { has_begun = true; }
 
@@ -108,7 +109,7 @@ void *mmap(void *at, size_t size, int protection, int flags, int file, off_t beg
   return MAP_FAILED;
 }
 
-/* For memory that must have a larger alignment than malloc() gives. */
+/* Used for memory with a larger alignment than malloc() provides. */
 int posix_memalign(void **out, size_t alignment, size_t size) {
   static int (*real)(void **, size_t, size_t);
   if (real == NULL) *(void **)&real = next_one("posix_memalign");
@@ -117,7 +118,8 @@ int posix_memalign(void **out, size_t alignment, size_t size) {
 
 /* ---- Clocks ---------------------------------------------------------------------------------- */
 
-/* Any clock but the monotonic one is a day ahead and a day behind in turn, for the library. */
+/* For the library, every clock except the monotonic one alternates between a day ahead and a day
+ * behind. */
 static int64_t offset(clockid_t clock, const void *caller) {
   enum { DAY = 86400 };
   if (!is_of_library(caller)) return 0;

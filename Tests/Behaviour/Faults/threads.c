@@ -19,7 +19,7 @@ static void on_a_stack_of(size_t size, void *(*body)(void *), void *argument) {
   join_thread(thread);
 }
 
-/* Including the frames and thread-locals of this program. */
+/* The size includes the frames and thread-locals of this program. */
 TEST(stack_of_16_kilobytes_is_enough_for_every_function) {
   on_a_stack_of(16384, use_every_function_there, NULL);
 }
@@ -40,7 +40,7 @@ typedef struct nest {
   int64_t (*again)(struct nest *);
 } nest;
 
-/* Needs very little stack itself. */
+/* Uses very little stack itself. */
 static void go_deeper(void *context, uint32_t event, const void *payload, size_t size) {
   nest *n = context;
   if (++n->depth > n->deepest) n->deepest = n->depth;
@@ -116,7 +116,7 @@ TEST(stack_of_64_to_352_kilobytes_is_enough_for_256_levels) {
       {64, by_invoke, none},
       {64, by_visit, none},
       {64, by_notify, none},
-      /* 1,300 bytes for each level at most, with what these delegates take. */
+      /* At most 1,300 bytes per level, including the stack of these delegates. */
       {320, by_invoke_with, none},
       {352, by_notify_with, none},
       {192, by_token_invoke, none},
@@ -148,7 +148,8 @@ static int common_calls;
 
 static void *use_and_end(void *unused) {
   CHECK_EQ(multicast_invoke(common, 0, NULL, 0), 2);
-  CHECK(multicast_queue_run(common_queue, 1) != 0); /* a status if another thread runs it */
+  /* an error status if another thread runs the queue */
+  CHECK(multicast_queue_run(common_queue, 1) != 0);
   return NULL;
 }
 
@@ -175,7 +176,8 @@ TEST(threads_by_ten_thousand_that_come_and_go_take_no_more_memory) {
     for (int i = 0; i < AT_ONCE; ++i) join_thread(threads[i]);
     if (round == MANY / AT_ONCE / 10) kilobytes = resident_kilobytes();
     bytes = allocated_bytes;
-    if (round > 0) CHECK(bytes < 400000); /* a thread record takes 10 KB; AT_ONCE threads */
+    /* room for AT_ONCE thread records of 10 KB each, and more */
+    if (round > 0) CHECK(bytes < 400000);
   }
   CHECK(LOAD(common_calls) >= MANY);
   CHECK(resident_kilobytes() - kilobytes < 1024);
@@ -218,7 +220,7 @@ static void *be_cancelled_in_run(void *unused) {
   return NULL;
 }
 
-/* The thread ends as by pthread_exit(): its call is over, a removed delegate is released, and its
+/* The thread ends as by pthread_exit(): its call ends, a removed delegate is released, and its
  * thread record is reused. */
 static void is_cancelled(void *(*body)(void *), bool is_queued, bool is_removed) {
   static const gate shut = GATE_INIT;
@@ -242,12 +244,12 @@ static void is_cancelled(void *(*body)(void *), bool is_queued, bool is_removed)
   CHECK_EQ(pthread_join(thread, &end), 0);
   CHECK(end == PTHREAD_CANCELED);
   CHECK_EQ(calls, 1);
-  if (!is_removed) CHECK_OK(multicast_token_remove(token)); /* nothing to wait for */
-  CHECK_EQ(multicast_queue_run(around.queue, 0), 0);         /* no thread runs it */
+  if (!is_removed) CHECK_OK(multicast_token_remove(token)); /* no call is left to wait for */
+  CHECK_EQ(multicast_queue_run(around.queue, 0), 0);         /* no other thread is in a run */
   add_with(around.known, counter(&releases), &options);
   CHECK_EQ(multicast_invoke(around.known, 0, NULL, 0), 1);
   world_end(&around);
-  CHECK_EQ(releases, 2); /* a call, and a release */
+  CHECK_EQ(releases, 2); /* one call and one release */
 }
 
 static void is_cancelled_and_leaves_nothing(void *(*body)(void *), bool is_queued) {
@@ -275,7 +277,7 @@ TEST(cancellation_inside_of_a_queued_call_ends_it) {
 
 static pthread_key_t late;
 
-/* Runs in each round of destructors, after that of the library. */
+/* Runs in each round of destructors, after the library's own destructor. */
 static void use_late(void *rounds_left) {
   use_every_function();
   if ((intptr_t)rounds_left > 1)
@@ -291,14 +293,15 @@ static void *end_late(void *unused) {
 TEST(late_destructors_of_a_thread_may_call_every_function) {
   int64_t bytes = 0;
   use_test_allocator();
-  common = multicast_create(); /* its thread key comes before ours, and its destructor too */
+  /* creates the library's key first, so its destructor runs before `late`'s */
+  common = multicast_create();
   add(common, counter(&common_calls));
   CHECK_EQ(pthread_key_create(&late, use_late), 0);
   for (int i = 0; i < 110; ++i) {
     on_another_thread(end_late, NULL);
     if (i == 9) bytes = allocated_bytes;
   }
-  /* The stopped thread of a queue may still have its thread record, but not each of 100. */
+  /* The worker of a stopped queue may still have its record, but not each of 100 workers. */
   CHECK(allocated_bytes - bytes < 100000);
   use_every_function();
   CHECK_OK(multicast_destroy(common));

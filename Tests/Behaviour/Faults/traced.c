@@ -1,5 +1,6 @@
-/* A debugger or profiler stops threads by ptrace: inside a call, asleep in a removal, and at any
- * instruction of one. What the others do has its limits of time, and all goes on afterwards. */
+/* A debugger or profiler stops threads with ptrace: inside a call, while asleep in a removal,
+ * and at any instruction of a removal. Other threads' timeouts still work, and everything
+ * continues afterwards. */
 
 #include "child.h"
 
@@ -31,7 +32,7 @@ static bool wait_for_stop(pid_t thread) {
     int status;
     if (waitpid(thread, &status, __WALL) != thread || !WIFSTOPPED(status)) return false;
     if (WSTOPSIG(status) == SIGTRAP || WSTOPSIG(status) == SIGSTOP) return true;
-    /* a signal of the thread's: pass it on */
+    /* a signal for the thread itself: pass it on */
     if (ptrace(PTRACE_CONT, thread, 0, WSTOPSIG(status)) != 0) return false;
   }
 }
@@ -45,7 +46,7 @@ static void rest(long microseconds) {
   nanosleep(&duration, NULL);
 }
 
-/* Stops a thread again and again, each time for a millisecond at some other instruction. */
+/* Stops a thread repeatedly, each time for a millisecond and at another instruction. */
 static bool pause_often(pid_t thread) {
   for (int i = 0; i < 150; ++i) {
     if (!stop(thread)) return false;
@@ -139,7 +140,7 @@ static void *remove_it(void *argument) {
   return NULL;
 }
 
-/* Of a thread that sleeps: otherwise it may have a lock of the test's. Where ptrace is not
+/* The thread must be asleep, since otherwise it may hold a lock of the test. If ptrace is not
  * permitted, there is nothing to test. */
 static bool is_stopped(tracer *t, traced *thread) {
   if (tell(t, STOP, thread->number)) return true;
@@ -161,10 +162,10 @@ TEST(thread_stopped_inside_a_call_lets_removals_time_out) {
   gate_wait(&b.entered);
   pause_ms(A_WHILE_MS);
   if (is_stopped(&by, &t)) {
-    gate_open(&b.let_go); /* it would go on now */
+    gate_open(&b.let_go); /* the call could return if its thread were running */
     for (int i = 0; i < 3; ++i)
       CHECK_ERROR(multicast_token_remove_within(t.token, 5000000), TIMEOUT);
-    CHECK_OK(multicast_token_remove(other)); /* no thread is in a call of it */
+    CHECK_OK(multicast_token_remove(other)); /* no thread is in a call of this delegate */
     CHECK_EQ(multicast_count(m), 0);
     CHECK(!LOAD(b.has_left));
     CHECK(tell(&by, GO_ON, t.number));
@@ -205,7 +206,7 @@ static void stop_removal(uint64_t timeout_ns, bool ends_meanwhile) {
     CHECK(tell(&by, GO_ON, t.number));
     join_thread(thread);
     if (ends_meanwhile) {
-      CHECK_OK(t.result); /* also if its time was up while it was stopped */
+      CHECK_OK(t.result); /* even if its timeout passed while it was stopped */
     } else {
       CHECK_ERROR(t.result, TIMEOUT);
       CHECK(!LOAD(b.has_left));
@@ -246,7 +247,7 @@ static void *change_often(void *argument) {
   return NULL;
 }
 
-/* It may have a lock when it is stopped: then the others wait until it goes on. */
+/* The thread may hold a lock when it is stopped. The others then wait until it continues. */
 static void *pause_it(void *argument) {
   tracer *by = argument;
   order o;

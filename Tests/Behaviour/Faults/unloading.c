@@ -1,5 +1,5 @@
-/* dlclose() of the library and of a plugin while calls run. This program is not linked to the
- * library, so only the library itself can keep it mapped. */
+/* dlclose() of the library and of a plugin while calls run. This program does not link the
+ * library, so only the library itself can keep itself mapped. */
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -107,7 +107,7 @@ static int closings;
 
 static void close_library(void *context, uint32_t event, const void *payload, size_t size) {
   if (__atomic_add_fetch(&closings, 1, __ATOMIC_SEQ_CST) == 1)
-    CHECK_EQ(dlclose(library.handle), 0); /* this call returns to the closed library */
+    CHECK_EQ(dlclose(library.handle), 0); /* this call returns into the closed library */
 }
 
 static void close_the_library(void) {
@@ -125,7 +125,7 @@ static void close_the_library(void) {
     CHECK_EQ(library.add(target, closing, NULL, NULL), MULTICAST_OK);
     CHECK_EQ(library.add(target, closing, &options, NULL), MULTICAST_OK);
     start_threads(threads);
-    let_them_invoke(); /* now it is closed */
+    let_them_invoke(); /* the library was closed in the meantime */
     CHECK(is_mapped(library_path));
     let_them_invoke();
     join_threads(threads); /* the closed library releases their thread records */
@@ -170,7 +170,7 @@ static void close_plugins(const char *path) {
     CHECK_EQ(LOAD(c.releases), 8);
     CHECK_EQ(LOAD(c.locks), 0);
     CHECK_EQ(dlclose(handle), 0);
-    CHECK(!is_mapped(path) && dladdr(code, &info) == 0); /* unmapped */
+    CHECK(!is_mapped(path) && dladdr(code, &info) == 0); /* the plugin was unmapped */
     i = LOAD(c.calls);
     let_them_invoke(); /* a call of the plugin would crash */
     CHECK_EQ(LOAD(c.calls), i);
@@ -187,7 +187,7 @@ int main(int argc, char **argv) {
            "Closes the library, or the plugin, while calls run.\n", argv[0]);
     return argc == 2 && (strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "--help") == 0) ? 0 : 2;
   }
-  alarm(100); /* ends a hang */
+  alarm(100); /* kills a hanging test */
   library_path = argv[1];
   if (argc == 3) {
     close_plugins(argv[2]);

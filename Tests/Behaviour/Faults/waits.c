@@ -6,7 +6,7 @@ static const uint64_t long_ns = UINT64_C(60000000000);
 
 static const char *name = "name";
 
-/* ---- Something to wait for ------------------------------------------------------------------- */
+/* ---- Calls and releases to wait for ---------------------------------------------------------- */
 
 static void release_slowly(void *context) {
   scene *s = context;
@@ -41,7 +41,7 @@ static void begin_called(scene *s) {
   gate_wait(&s->b.entered);
 }
 
-/* The same, and the delegate has been removed without waiting. */
+/* Like begin_called(), but the delegate was removed without waiting. */
 static void begin_removed(scene *s) {
   begin_called(s);
   CHECK_STATUS(multicast_token_remove_nowait(s->token), MULTICAST_PENDING);
@@ -63,7 +63,7 @@ static void begin_released(scene *s) {
   gate_wait(&s->b.entered);
 }
 
-/* The thread of the queue is in a call of the delegate. */
+/* The worker of the queue is in a call of the delegate. */
 static void begin_run(scene *s) {
   s->queue = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
   multicast_add_options options = ADD_OPTIONS(.release = release_slowly, .queue = s->queue,
@@ -206,7 +206,7 @@ void scene_begin(scene *s, const wait *w) {
   w->begin(s);
 }
 
-/* Unblocks all calls and destroys everything; then nothing runs. */
+/* Unblocks all calls and destroys everything. Nothing runs afterwards. */
 void scene_end(scene *s) {
   gate_open(&s->b.let_go);
   gate_open(&s->release_may_return);

@@ -7,25 +7,25 @@
 
 /* The objects of one wait. */
 typedef struct scene {
-  multicast m; /* of the name "name"; has one delegate, which blocks */
+  multicast m; /* the multicast of the name "name", with one delegate, which blocks */
   multicast_token token;
   multicast_delegate delegate;
-  multicast_queue queue; /* or none */
+  multicast_queue queue; /* 0 if there is none */
   multicast_lifetime lifetime;
   multicast_broadcaster broadcaster;
   blocker b;
   gate release_may_return;
   bool release_blocks;
-  int queued_calls; /* of a second delegate, with a queue */
+  int queued_calls; /* number of calls of a second delegate, which has a queue */
   pthread_t other;
   bool has_other;
 } scene;
 
 typedef struct wait {
   const char *name;
-  void (*begin)(scene *s);   /* returns when there is something to wait for */
+  void (*begin)(scene *s);   /* returns when the wait can begin */
   int64_t (*wait)(scene *s);
-  void (*end)(scene *s);     /* ends the wait; NULL: it times out */
+  void (*end)(scene *s);     /* ends the wait; NULL: the wait times out */
   int64_t result;
 } wait;
 

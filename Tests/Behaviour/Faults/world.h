@@ -13,9 +13,9 @@ typedef struct world {
   multicast_broadcaster broadcaster; /* "known" has one observer */
   multicast known;
   int calls;
-  int releases, owed; /* releases that have run, and that must have run at the end */
-  int payloads, payloads_released; /* that were handed over */
-  int names;          /* new names so far */
+  int releases, owed; /* releases that have run, and releases that must have run at the end */
+  int payloads, payloads_released; /* payloads that were handed over, and released */
+  int names;          /* number of new names */
   uint64_t made[100]; /* handles that the functions have created */
   int made_count;
 } world;
@@ -26,7 +26,7 @@ extern const char payload[100]; /* delegates get this payload or none */
 void world_begin(world *w);
 void world_end(world *w); /* destroys everything, and checks that every release has run */
 
-/* All that can be queried of a world. */
+/* The state of a world, as far as functions can query it. */
 typedef struct world_state {
   int64_t delegates, members, observers;
   multicast_delegate list[64];
@@ -35,12 +35,12 @@ typedef struct world_state {
   int calls, made_count;
 } world_state;
 world_state world_look(const world *w);
-/* Fails the test if anything has changed since. */
+/* Fails the test if the state has changed. */
 void world_expect(const world *w, const world_state *before);
 
-/* The delegate of all its registrations; and a second one, which it does not have at first. */
+/* The delegate of all its registrations, and another one, which is not registered at first. */
 multicast_delegate delegate_of(world *w);
 multicast_delegate other_delegate_of(world *w);
-void be_released(void *context); /* counts */
+void be_released(void *context); /* counts its calls */
 
 #endif

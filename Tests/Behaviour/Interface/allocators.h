@@ -1,18 +1,20 @@
-/* Allocators that do something else each time before they allocate. */
+/* Allocators for tests: the test decides what happens before each allocation. */
 
 #ifndef ALLOCATORS_H
 #define ALLOCATORS_H
 
 #include "harness.h"
 
-/* Has the library allocate with `allocate`, which is passed `context`, and deallocate with free. */
+/* Makes the library allocate with `allocate`, which receives `context`, and deallocate with
+ * free(). */
 void use_allocator(void *(*allocate)(void *, size_t, size_t), void *context);
 
-/* Has the library take memory from a region of its own, and never give it back. The allocator of
- * the address sanitizer does not survive a fork while another thread allocates or deallocates. */
+/* Makes the library take memory from a private region and never return it. Tests that fork need
+ * this, because the allocator of the address sanitizer does not survive a fork while another thread
+ * allocates or deallocates. */
 void use_lasting_memory(void);
 
-/* Memory that free() accepts; what such an `allocate` returns. */
+/* Returns memory that free() accepts. For use inside an `allocate` function. */
 void *allocate_aligned(size_t size, size_t alignment);
 
 #endif

@@ -1,5 +1,5 @@
-/* An invocation takes no lock and no memory, and no function needs a large stack. That any function
- * may be called on any thread at any time is tested in Stress/. */
+/* An invocation takes no lock and allocates no memory, and no function needs a large stack. The
+ * stress test checks that any thread may call any function at any time. */
 
 #include "allocators.h"
 #include "numbers.h"
@@ -15,8 +15,8 @@ TEST_OF_MEMORY(invoke_allocates_nothing_after_the_first_of_a_thread) {
   CHECK(!has_failed);
 }
 
-/* An allocator that invokes once, on another thread, while the library holds the lock of the
- * multicast. */
+/* An allocator that runs one invocation on another thread while the library holds the lock of
+ * the multicast. */
 static multicast invoked_in_allocator;
 static int64_t result_in_allocator;
 static bool invoke_in_allocator;
@@ -34,8 +34,8 @@ static void *allocate_and_invoke(void *context, size_t size, size_t alignment) {
 }
 
 TEST(invoke_takes_no_lock) {
-  /* Adding a second delegate allocates under the lock of the multicast. The other thread would hang
-   * if invoking took that lock. */
+  /* Adding a second delegate allocates under the lock of the multicast. The other thread would
+   * hang if an invocation took that lock. */
   use_allocator(allocate_and_invoke, NULL);
   invoked_in_allocator = multicast_create();
   add(invoked_in_allocator, counter(&calls));

@@ -1,9 +1,10 @@
-/* What another thread changes while this one is inside the allocator: adds and queued calls stay
- * correct. */
+/* Another thread changes things while this one is inside the allocator. Adds and queued calls
+ * must stay correct. */
 
 #include "allocators.h"
 
-/* The allocator may not call the library. Another thread may, whatever this one is doing. */
+/* The allocator itself may not call the library, but another thread may, whatever this thread is
+ * doing. */
 static void *(*meanwhile)(void *);
 static bool fails_then;
 
@@ -17,7 +18,7 @@ static void *allocate(void *context, size_t size, size_t alignment) {
   return allocate_aligned(size, alignment);
 }
 
-/* ---- While something is added ---------------------------------------------------------------- */
+/* ---- Changes during an add ------------------------------------------------------------------- */
 
 typedef struct addition {
   multicast m;
@@ -71,7 +72,7 @@ TEST(add_under_a_lifetime_that_ends_meanwhile_fails_and_releases) {
 THREAD(bequeath_the_lifetime, void *of) {
   addition *a = of;
   end_the_lifetime(a);
-  /* a queue keeps a lifetime of its own, here in that slot */
+  /* a queue owns an internal lifetime, which reuses that slot here */
   a->heir = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
 }
 
@@ -84,7 +85,7 @@ TEST(add_under_lifetime_replaced_by_queue_meanwhile_releases) {
   CHECK_OK(multicast_queue_destroy(a.heir));
 }
 
-/* ---- While a call is queued ------------------------------------------------------------------ */
+/* ---- Changes while a call is queued ---------------------------------------------------------- */
 
 static const char payload[100] = "too large to be kept in the queue itself";
 

@@ -3,14 +3,14 @@
 #include "broadcasters.h"
 #include "handles.h"
 
-/* ---- One of each kind ------------------------------------------------------------------------ */
+/* ---- One handle of each kind ----------------------------------------------------------------- */
 
 typedef struct handle {
   handle_kind kind;
   uint64_t id;
 } handle;
 
-/* Also a multicast with policies, that of a name, and the default broadcaster. */
+/* Includes a multicast with policies, the multicast of a name, and the default broadcaster. */
 enum { HANDLES = 8 };
 
 static void create_each(handle handles[HANDLES]) {
@@ -39,7 +39,7 @@ static bool is_alive(const handle *h) {
   }
 }
 
-/* All but the default broadcaster, which stays. */
+/* Ends all but the default broadcaster, which cannot be destroyed. */
 static void end_each(handle handles[HANDLES]) {
   for (int i = HANDLES - 2; i >= 0; --i) {
     const uint64_t id = handles[i].id;
@@ -53,7 +53,7 @@ static void end_each(handle handles[HANDLES]) {
   }
 }
 
-/* Nothing is done if one of the handles has that value. */
+/* Skips the check if one of the handles has that value. */
 static void expect_forged(const handle handles[HANDLES], uint64_t id) {
   for (int i = 0; i < HANDLES; ++i) {
     if (handles[i].id == id) return;
@@ -83,7 +83,7 @@ TEST(handles_of_vacant_slots_are_invalid_whatever_kind_they_claim) {
   create_each(gone);
   end_each(gone);
   for (int i = 0; i < HANDLES - 1; ++i) {
-    for (uint64_t kind = 0; kind < 16; ++kind) /* the four bits of the kind */
+    for (uint64_t kind = 0; kind < 16; ++kind) /* every value of the four bits of the kind */
       expect_forged(gone, (gone[i].id & ~(UINT64_C(15) << 26)) | kind << 26);
   }
 }
@@ -99,7 +99,7 @@ TEST(forged_handles_are_invalid) {
   handle handles[HANDLES];
   uint64_t random = UINT64_C(0x9E3779B97F4A7C15);
   create_each(handles);
-  CHECK_OK(multicast_destroy(multicast_create())); /* leaves a vacant slot */
+  CHECK_OK(multicast_destroy(multicast_create())); /* makes sure that there is a vacant slot */
   expect_nothing(UINT64_MAX);
   for (int bit = 0; bit < 64; ++bit) {
     expect_nothing(UINT64_C(1) << bit);
@@ -108,7 +108,7 @@ TEST(forged_handles_are_invalid) {
   for (int i = 0; i < HANDLES; ++i) { /* the kind is in four bits above the index */
     for (uint64_t kind = 0; kind < 16; ++kind)
       expect_forged(handles, (handles[i].id & ~(UINT64_C(15) << 26)) | kind << 26);
-    expect_nothing(handles[i].id | 0x3FFFFFF); /* there is no slot at the last index */
+    expect_nothing(handles[i].id | 0x3FFFFFF); /* no slot has the last index */
   }
   for (int i = 0; i < 20000; ++i) {
     random ^= random << 13;
@@ -116,7 +116,7 @@ TEST(forged_handles_are_invalid) {
     random ^= random << 17;
     expect_forged(handles, random);
   }
-  /* Low bits of existing slots, vacant and used, with random high bits and with none. */
+  /* The low bits of existing slots, vacant and used, with random high bits and with zeros. */
   for (uint64_t i = 0; i < 4096; ++i) {
     expect_forged(handles, (random & ~UINT64_C(0x3FFFFFFF)) | i);
     expect_forged(handles, i);
@@ -125,7 +125,7 @@ TEST(forged_handles_are_invalid) {
 }
 
 TEST_OF_MULTICAST(queue_has_nothing_that_a_forged_handle_could_lead_to) {
-  /* Nothing that the library keeps for a queue can be reached: tries every kind in every slot. */
+  /* No internal object of a queue can be reached by a handle. Try every kind in every slot. */
   const multicast_queue q = create_queue();
   const multicast_token token = add_queued(m, counter(&calls), q);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);

@@ -1,4 +1,4 @@
-/* Null pointers: each gives a status and changes nothing. */
+/* A null pointer gives a status and changes nothing. */
 
 #include "queues.h"
 
@@ -7,7 +7,7 @@ static bool pass(void *context, const multicast_registration *registration) { re
 TEST_OF_QUEUE(null_pointers_are_invalid_argument) {
   multicast_delegate d = counter(&calls), none = {NULL, &calls};
   multicast_token t = {77};
-  CHECK_EQ(multicast_list(m, &d, 1), 0); /* nothing was ever added */
+  CHECK_EQ(multicast_list(m, &d, 1), 0); /* the multicast has never had a delegate */
   CHECK_EQ(multicast_remove_many(m, &d, 1), 0);
   CHECK_ERROR(multicast_add(m, none, NULL, &t), INVALID_ARGUMENT);
   CHECK_EQ(t.id, 0);

@@ -1,4 +1,4 @@
-/* Options and other structs that are not valid, or are those of a newer caller. */
+/* Options and other structs that are invalid, or that come from a caller with a newer header. */
 
 #include "harness.h"
 
@@ -16,7 +16,8 @@ static void expect_refused(const multicast_add_options *options) {
   CHECK_OK(multicast_destroy(m));
 }
 
-/* The bytes behind a struct that is too small are not the caller's: here they cannot be read. */
+/* The bytes after a struct that is too small do not belong to the caller. Here, reading them
+ * crashes. */
 TEST(struct_size_too_small_is_noticed_before_all_else) {
   size_t page = (size_t)sysconf(_SC_PAGESIZE);
   char *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -52,7 +53,7 @@ TEST_OF_MULTICAST(add_many_of_2_to_the_26_is_not_beyond_the_limit) {
 TEST_OF_MULTICAST(add_many_of_none_refuses_options_that_contradict_themselves) {
   multicast_delegate none = {NULL, NULL};
   multicast_add_options options = multicast_add_options_default();
-  options.lock = lock_same; /* without unlock */
+  options.lock = lock_same; /* there is no `unlock` */
   CHECK_ERROR(multicast_add_many(m, NULL, 0, &options, NULL), INVALID_ARGUMENT);
   CHECK_ERROR(multicast_add_many(m, &none, 0, &options, NULL), INVALID_ARGUMENT);
 }
@@ -61,13 +62,13 @@ TEST_OF_MULTICAST(add_many_of_none_refuses_options_that_contradict_themselves) {
 
 enum { LARGEST_STRUCT = 1024 };
 
-/* A struct, and a function that accepts it. */
+/* A struct type and a function that accepts it. */
 typedef struct taker {
   const char *name;
   size_t known;
-  size_t smallest; /* that of version 1.0, if it has grown */
+  size_t smallest; /* the size in version 1.0, if the struct has grown since then */
   bool (*takes)(void *given);
-  bool is_output; /* the library fills it: what is beyond what is known does not matter */
+  bool is_output; /* the library fills it, so bytes beyond the known size are ignored */
 } taker;
 
 static multicast_queue asked_queue;
@@ -113,7 +114,7 @@ static bool takes_registration(void *given) {
   return status == MULTICAST_OK;
 }
 
-/* A multicast exists, so valid options give MULTICAST_ERROR_STATE. */
+/* Valid options give MULTICAST_ERROR_STATE, because a multicast exists. */
 static bool takes_allocator(void *given) {
   multicast_allocator *allocator = given;
   allocator->allocate = (void *(*)(void *, size_t, size_t))(uintptr_t)1;
@@ -172,7 +173,7 @@ typedef union given {
   unsigned char bytes[LARGEST_STRUCT + 8];
 } given;
 
-/* Zeros and the size, and anything behind them. */
+/* Zero except for the size field; the bytes after the struct are not zero. */
 static void initialize(given *g, size_t size) {
   const uint32_t told = (uint32_t)size;
   memset(g, 0xFF, sizeof *g);
@@ -180,7 +181,8 @@ static void initialize(given *g, size_t size) {
   memcpy(g, &told, sizeof told);
 }
 
-/* Expects the struct to be accepted; if `byte` is one of its bytes, to be refused for that byte. */
+/* Expects the struct to be accepted; or, if `byte` is an index inside it, to be refused because
+ * of that byte. */
 static void expect_taken(const taker *t, given *g, size_t size, size_t byte) {
   char line[128];
   if (t->takes(g) == (byte == SIZE_MAX)) return;
@@ -193,7 +195,7 @@ static void expect_taken(const taker *t, given *g, size_t size, size_t byte) {
   check_failed(__FILE__, __LINE__, t->name, line);
 }
 
-/* Objects for the functions that fill a struct. */
+/* Creates the objects for the functions that fill a struct. */
 static void begin_asking(void) {
   asked_queue = queue_with(1, MULTICAST_OVERFLOW_REFUSE);
   asked_target = multicast_create();
@@ -215,12 +217,13 @@ TEST(struct_of_newer_caller_is_refused_for_any_unknown_byte) {
         g.bytes[byte] = 0;
       }
       expect_taken(&takers[i], &g, sizes[which], SIZE_MAX);
-      CHECK_EQ(g.bytes[sizes[which]], 0xFF); /* not the struct's any more */
+      CHECK_EQ(g.bytes[sizes[which]], 0xFF); /* this byte is outside the struct */
     }
   }
 }
 
-/* Nothing is written into one of another size. The last one says that it is the largest of all. */
+/* A struct of a wrong size is refused and not written. The last one has the largest possible
+ * `struct_size`. */
 TEST(struct_of_any_size_from_what_is_known_to_1024_is_taken) {
   begin_asking();
   for (size_t i = 0; i < TAKERS; ++i) {

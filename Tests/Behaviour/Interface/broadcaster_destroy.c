@@ -1,5 +1,5 @@
-/* Destroy and unregister wait for calls on other threads. Inside a call everything may be used, and
- * nothing hangs. */
+/* Destroy and unregister wait for calls on other threads. Inside a call, every function may be
+ * used and nothing hangs. */
 
 #include "broadcasters.h"
 #include "handles.h"
@@ -53,7 +53,8 @@ TEST(broadcaster_destroyed_inside_an_observers_call_is_pending) {
   expect_no(OF_BROADCASTER, ending.id);
 }
 
-/* Each thread notifies of one name; another thread waits for them in `destroy` or `unregister`. */
+/* Each thread notifies one name; another thread waits for these calls in `destroy` or
+ * `unregister`. */
 static gate has_returned = GATE_INIT;
 static int64_t waited_result;
 
@@ -222,7 +223,7 @@ static void do_anything(void *context, uint32_t event, const void *payload, size
   CHECK_EQ(notify(b, NAME), 1);
   CHECK_OK(multicast_broadcaster_destroy(b));
   observe(ending, "New", counter(context));
-  observe(ending, NAME, counter(context)); /* not called by this notification */
+  observe(ending, NAME, counter(context)); /* this notification does not call it */
   CHECK_EQ(notify(ending, "New"), 1);
   CHECK_EQ(multicast_broadcaster_notify(ending, NAME, 1, NULL, 0), 2);
   CHECK_EQ(multicast_broadcaster_unregister_all(ending, "New"), 1);

@@ -1,4 +1,4 @@
-/* Several observers at once, and observers of one context. */
+/* Several observers at once, and all observers with one context. */
 
 #include "broadcasters.h"
 #include "queues.h"
@@ -84,7 +84,7 @@ TEST_OF_BROADCASTER(broadcaster_unregister_context_takes_all_under_that_name) {
   multicast_add_options options = ADD_OPTIONS(.release = release_observer);
   observer mine = {0, 0}, other = {0, 0};
   multicast_delegate counted = {count_call, NULL};
-  counted.context = &mine; /* another function, the same context */
+  counted.context = &mine; /* another function with the same context */
   for (int i = 0; i < 3; ++i) observe_with(b, NAME, observing(&mine), &options);
   observe(b, NAME, counted);
   observe(b, NAME, observing(&other));

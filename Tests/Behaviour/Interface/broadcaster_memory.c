@@ -1,16 +1,16 @@
-/* The memory of broadcasters: what is taken by a look-up that fails, what is kept. */
+/* Memory of broadcasters: failed lookups take none, and names keep theirs. */
 
 #include "broadcasters.h"
 
-/* The handle of a multicast that is destroyed at once. */
+/* Returns the handle of a multicast that is destroyed at once. */
 static uint64_t short_lived(void) {
   multicast m = multicast_create();
   CHECK_OK(multicast_destroy(m));
   return m.id;
 }
 
-/* A look-up that fails creates no multicast, not even for a moment: another thread could add to it
- * with a forged handle. */
+/* A failed lookup creates no multicast, not even for a moment: another thread could add to it by
+ * a forged handle. */
 TEST(broadcaster_of_a_new_name_out_of_memory_takes_no_handle) {
   enum { NAMES = 2000 };
   int failures = 0;
@@ -29,7 +29,8 @@ TEST(broadcaster_of_a_new_name_out_of_memory_takes_no_handle) {
     CHECK_EQ(short_lived() - before, step);
     CHECK(find(b, numbered(NAME, i)).id != 0);
   }
-  CHECK(failures > 5); /* for tables, and in between for chunks of names */
+  /* some failures are in growing the table, others in allocating a chunk of names */
+  CHECK(failures > 5);
 }
 
 static int64_t first_result;

@@ -1,4 +1,4 @@
-/* Each name of a broadcaster has one multicast, until that is destroyed. */
+/* Each name of a broadcaster has one multicast until that multicast is destroyed. */
 
 #include "broadcasters.h"
 

@@ -1,4 +1,4 @@
-/* The options of a broadcaster, and its queue for observers that name none. */
+/* The options of a broadcaster, and its default queue for observers without their own. */
 
 #include "broadcasters.h"
 
@@ -14,7 +14,7 @@ TEST(broadcaster_options_with_flags_create_none) {
   }
 }
 
-/* ---- The queue ------------------------------------------------------------------------------- */
+/* ---- The default queue ----------------------------------------------------------------------- */
 
 TEST(broadcaster_queue_gets_the_calls_of_observers_that_name_none) {
   multicast_queue q = create_queue(), own = create_queue();

@@ -1,12 +1,12 @@
-/* Broadcasters used on several threads. Looking a name up takes no lock. */
+/* Several threads use broadcasters. A lookup takes no lock. */
 
 #include "allocators.h"
 #include "broadcasters.h"
 
 /* ---- Locks ----------------------------------------------------------------------------------- */
 
-/* An allocator that, while `lookups_to_make` is above 0, looks a name up on another thread. It is
- * called while the library holds the lock under which it adds names. */
+/* An allocator that looks up a name on another thread while `lookups_to_make` is positive. The
+ * library calls it while holding the lock under which names are added. */
 static int lookups_to_make;
 static void *(*lookup)(void *);
 static uint64_t id_to_find;
@@ -37,7 +37,7 @@ static void look_up_in_every_allocation(void *(*body)(void *)) {
   observe(shared, NAME, counter(&calls));
   id_to_find = find(shared, NAME).id;
   CHECK_EQ(notify(shared, NAME), 1);
-  on_another_thread(look_up_there, NULL); /* leaves a thread record that the next thread uses */
+  on_another_thread(look_up_there, NULL); /* leaves a thread record, which the next thread reuses */
   lookup = body;
   lookups_to_make = 200;
   for (int i = 0; i < 2000; ++i) CHECK(find(shared, numbered(NAME, i)).id != 0);
@@ -51,7 +51,7 @@ TEST(broadcaster_multicast_takes_no_lock_on_a_new_thread) {
   look_up_in_every_allocation(find_there);
 }
 
-/* ---- The same names -------------------------------------------------------------------------- */
+/* ---- Several threads use the same names ------------------------------------------------------ */
 
 THREAD(destroy_the_multicast, void *unused) {
   while (!LOAD(is_over)) {
@@ -75,11 +75,11 @@ TEST(broadcaster_registers_while_others_destroy_multicast_of_name) {
   CHECK_EQ(o.releases, ROUNDS);
 }
 
-/* ---- While broadcasters are created and destroyed -------------------------------------------- */
+/* ---- Lookups while broadcasters are created and destroyed ------------------------------------ */
 
 static uint64_t passing_handle;
 
-static char long_names[SHARED_NAMES][LONGEST + 1]; /* long names make a look-up slow */
+static char long_names[SHARED_NAMES][LONGEST + 1]; /* long names slow lookups down */
 
 THREAD(look_up_what_comes_and_goes, void *unused) {
   while (!LOAD(is_over)) {
@@ -100,7 +100,7 @@ TEST(broadcaster_destroyed_while_others_look_up) {
     memset(long_names[i], 'n', LONGEST);
     long_names[i][LONGEST - 1] = (char)('a' + i);
   }
-  use_test_allocator(); /* this allocator overwrites what is freed */
+  use_test_allocator(); /* this allocator overwrites freed memory */
   CHECK_OK(multicast_broadcaster_destroy(create()));
   for (int i = 0; i < LOOKERS; ++i) threads[i] = start_thread(look_up_what_comes_and_goes, NULL);
   for (int round = 0; round < ROUNDS; ++round) {
@@ -125,7 +125,7 @@ typedef struct worker {
 THREAD(register_until_it_ends, worker *w) {
   multicast_add_options options = ADD_OPTIONS(.release = release_observer);
   multicast_status status = MULTICAST_OK;
-  for (int i = 0; status == MULTICAST_OK; ++i) { /* a new name each time, so that the table grows */
+  for (int i = 0; status == MULTICAST_OK; ++i) { /* a new name each time, to make the table grow */
     ++w->registered;
     status = multicast_broadcaster_register(shared, numbered(NAME, (int)w->seed + 2 * i),
                                             observing(&w->own), &options, NULL);
@@ -156,7 +156,7 @@ TEST(broadcaster_destroyed_while_others_register_releases_once) {
 
 static gate all_ready = GATE_INIT;
 
-/* ---- New names ------------------------------------------------------------------------------- */
+/* ---- Lookups while names are added ----------------------------------------------------------- */
 
 THREAD(look_up_while_growing, unsigned *argument) {
   unsigned seed = *argument;

@@ -16,11 +16,11 @@ multicast_broadcaster create_on(multicast_queue q);
 
 /* ---- Names ----------------------------------------------------------------------------------- */
 
-/* The name that most tests use, and the longest length of a name. */
+/* The name that most tests use, and the maximum length of a name. */
 #define NAME "UpdateTitle"
 enum { LONGEST = 255 };
 
-/* A name with a number. The text stays valid until this thread has asked for four others. */
+/* Returns a name with a number. The text stays valid until this thread has made four more calls. */
 const char *numbered(const char *prefix, int number);
 multicast find(multicast_broadcaster b, const char *name);
 int64_t notify(multicast_broadcaster b, const char *name);
@@ -41,18 +41,19 @@ multicast_delegate observing(observer *o);
 
 /* ---- Threads and forks ----------------------------------------------------------------------- */
 
-/* The broadcaster that several threads, or parent and child, use; and whether they shall end. */
+/* The broadcaster that several threads, or parent and child, share; and whether they should end. */
 extern multicast_broadcaster shared;
 extern bool is_over;
 
-/* Set by name_the_shared. look_up_all_the_time expects each name to keep its multicast. */
+/* name_the_shared() fills the names. look_up_all_the_time() expects each name to keep its
+ * multicast. */
 enum { SHARED_NAMES = 8 };
 extern char shared_names[SHARED_NAMES][32];
 
 void name_the_shared(void);
 void *look_up_all_the_time(void *unused);
 
-/* The multicasts that exist already: the first `growing_count`. */
+/* The multicasts that exist so far: the first `growing_count` elements. */
 enum { GROWING = 20000 };
 extern uint64_t growing_ids[GROWING];
 extern int growing_count;

@@ -1,4 +1,4 @@
-/* The registrations that this thread is calling. */
+/* multicast_call_stack() lists the registrations that this thread is calling. */
 
 #include "queues.h"
 
@@ -17,7 +17,7 @@ static void look(looked *l) {
 
 typedef struct level {
   looked l;
-  multicast inner; /* invoked after looking */
+  multicast inner; /* invoked after the stack has been read */
   bool visits;
 } level;
 
@@ -43,7 +43,7 @@ static multicast_delegate looking(level *v) {
 
 TEST_OF_MULTICAST(call_stack_is_empty_outside_of_all_calls) {
   multicast_token t = {77};
-  CHECK_EQ(multicast_call_stack(NULL, 0), 0); /* a thread without a record */
+  CHECK_EQ(multicast_call_stack(NULL, 0), 0); /* this thread has no record yet */
   CHECK_EQ(multicast_call_stack(&t, 1), 0);
   add(m, counter(&calls));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
@@ -63,7 +63,7 @@ TEST(call_stack_has_the_outermost_call_first) {
   CHECK_EQ(a.l.tokens[0].id, ta.id);
   CHECK_EQ(b.l.count, 2);
   CHECK(b.l.tokens[0].id == ta.id && b.l.tokens[1].id == tb.id);
-  CHECK_EQ(c.l.count, 3); /* inside a visitor */
+  CHECK_EQ(c.l.count, 3); /* inside a visitor, whose delegate is on the stack, too */
   CHECK(c.l.tokens[0].id == ta.id && c.l.tokens[1].id == tb.id && c.l.tokens[2].id == tc.id);
 }
 
@@ -88,7 +88,7 @@ TEST(call_stack_in_queued_call_is_that_of_thread_that_runs_it) {
   CHECK(b.l.count == 2 && b.l.tokens[0].id == ta.id && b.l.tokens[1].id == tb.id);
 }
 
-/* One delegate invokes; during that, a queue is run: the invocation calls nothing then. */
+/* A delegate that runs a queue inside its call, and reads the stack afterwards. */
 static multicast_queue inner_queue;
 
 static void run_the_queue(void *context, uint32_t event, const void *payload, size_t size) {

@@ -1,4 +1,4 @@
-/* Where the library calls the program, for tests of what happens inside such calls. */
+/* Every kind of callback that the library makes, for tests of what happens inside. */
 
 #ifndef CALLBACKS_H
 #define CALLBACKS_H

@@ -1,4 +1,5 @@
-/* What is added, removed, invoked again or destroyed while an invocation runs. */
+/* Delegates are added and removed, and multicasts are invoked again or destroyed, while an
+ * invocation runs. */
 
 #include "harness.h"
 
@@ -105,7 +106,7 @@ CALLBACK(reorder_then_remove_other) {
   static int ignored;
   multicast_add_options options = multicast_add_options_default();
   ++a->calls;
-  options.priority = 7; /* goes first, so the delegates have other places */
+  options.priority = 7; /* the delegate goes first, which moves the others to other places */
   CHECK_OK(multicast_add(a->target, counter(&ignored), &options, NULL));
   a->result = multicast_token_remove(a->token);
 }
@@ -118,8 +119,8 @@ TEST_OF_ACTOR(removed_after_insertion_during_invoke_is_not_called) {
   CHECK_EQ(calls, 0);
 }
 
-/* In two invocations, one inside the other. Each reads a list of its own; that of the inner one is
- * freed at its end, and the outer one reads an older list. */
+/* Called by two nested invocations, each of which reads a list of its own. The inner
+ * invocation's list is freed when it ends; the outer one still reads an older list. */
 CALLBACK(reorder_inside_then_remove_other) {
   actor *a = context;
   static int ignored;
@@ -140,7 +141,8 @@ TEST_OF_ACTOR(removed_after_a_list_in_between_was_freed_is_not_called) {
   CHECK_EQ(calls, 3 + 2);
 }
 
-/* The same for pauses, and for a delegate that is in no older list. */
+/* Like the previous delegate, but it pauses, and one delegate that it pauses is in no older
+ * list. */
 CALLBACK(reorder_inside_then_pause_other) {
   actor *a = context;
   static int ignored;
@@ -162,7 +164,8 @@ TEST_OF_ACTOR(paused_after_a_list_in_between_was_freed_is_not_called) {
   CHECK_EQ(calls, 2 + 1);
 }
 
-/* Threads that each read another list of one multicast, more than are looked at in one go. */
+/* Threads that each read a different list of one multicast. There are more lists than the
+ * library examines in one batch. */
 enum { READERS = 152 };
 
 typedef struct reader {
@@ -200,12 +203,12 @@ TEST_OF_MEMORY(removed_while_threads_read_many_lists_is_called_by_none) {
     readers[i].thread = start_thread(read_a_list, &readers[i]);
     gate_wait(&readers[i].entered);
     ++options.priority;
-    add_with(m, counter(&ignored), &options); /* the next thread reads another list */
+    add_with(m, counter(&ignored), &options); /* so that the next thread reads a new list */
     CHECK_EQ(multicast_remove_context(m, &ignored), 1);
   }
   int64_t bytes = LOAD(allocated_bytes);
-  /* Every fourth list is freed, then every fourth of the others, and so on. Each time one delegate
-   * less is called. */
+  /* Each step frees a quarter of the lists. Before each step but the first, one delegate is
+   * removed, so the remaining invocations call one delegate fewer. */
   for (int step = 0; step < 4; ++step) {
     if (step > 0) CHECK_OK(multicast_token_remove(tokens[step - 1]));
     for (int i = step; i < READERS; i += 4) {
@@ -271,7 +274,7 @@ TEST_OF_ACTOR(nested_too_deep_is_limit_at_256) {
   CHECK_EQ(multicast_invoke(a.target, 0, NULL, 0), 1);
   CHECK_ERROR(a.result, LIMIT);
   CHECK_EQ(a.calls, 256);
-  /* Nothing has changed. */
+  /* The state is as before. */
   a.calls = 0;
   CHECK_EQ(multicast_invoke(a.target, 0, NULL, 0), 1);
   CHECK_EQ(a.calls, 256);
@@ -298,7 +301,7 @@ CALLBACK(destroy_and_create) {
   static int ignored;
   ++a->calls;
   a->result = multicast_destroy(a->target);
-  multicast reused = multicast_create(); /* most likely in the same slot */
+  multicast reused = multicast_create(); /* most likely reuses the slot */
   for (int i = 0; i < 20; ++i) add(reused, counter(&ignored));
   a->other.context = &ignored;
   CHECK_EQ(multicast_invoke(reused, 0, NULL, 0), 20);
@@ -345,7 +348,7 @@ TEST(destroyed_during_invoke_leaks_nothing) {
   CHECK_EQ(allocated_bytes, before);
 }
 
-/* A delegate that runs for long, such as an event loop, while its multicast changes. */
+/* A delegate that runs for a long time, such as an event loop, while its multicast changes. */
 static int64_t bytes_early, bytes_late;
 
 static void churn(multicast m) {

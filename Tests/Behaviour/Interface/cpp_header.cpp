@@ -1,7 +1,7 @@
-/* The C++ header: one test for each statement of its documentation. Uses the harness of the C
+/* One test for each statement in the documentation of the C++ header. Uses the harness of the C
  * tests. */
 
-/* Included before the harness, whose includes are inside `extern "C"` here. */
+/* These headers must come before the harness, which is included inside `extern "C"`. */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -37,12 +37,12 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/* A lambda captures a copy of this shared_ptr. When the lambda has been freed, the count is one
- * again. */
+/* A lambda captures a copy of this shared_ptr, so the count is one again when the lambda has
+ * been freed. */
 using witness = std::shared_ptr<int>;
 witness make_witness() { return std::make_shared<int>(0); }
 
-/* The status that a body throws; MULTICAST_OK if it throws nothing. */
+/* Returns the status that a body throws, or MULTICAST_OK if it throws nothing. */
 template <typename Body>
 multicast_status failure(Body &&body) {
   try {
@@ -67,7 +67,7 @@ pthread_t run_thread(Body &body) {
       &body);
 }
 
-/* A delegate that returns from its call once `let_go` is open. */
+/* A delegate whose call returns when `let_go` is opened. */
 struct stay {
   gate entered = GATE_INIT;
   gate let_go = GATE_INIT;
@@ -285,7 +285,7 @@ TEST(a_weak_object_lives_until_its_call_has_returned) {
     o.reset();
     text += "called ";
   };
-  /* Ends with the call. Its removal, inside that call, does not wait. */
+  /* The object is destroyed when the call ends. Its removal, inside that call, does not wait. */
   o->at_end = [&] {
     text += "dead";
     CHECK_STATUS(r.get().remove(), MULTICAST_PENDING);
@@ -404,10 +404,10 @@ TEST(a_scoped_registration_is_removed_when_it_goes_out_of_scope) {
     mcast::scoped_registration r = s.add(count);
     CHECK(r.get().is_valid());
     CHECK_EQ(s.invoke(), 1);
-    r = s.add(count); /* removes the previous one */
+    r = s.add(count); /* assigning removes the previous delegate */
     CHECK_EQ(s.invoke(), 1);
     mcast::scoped_registration moved = std::move(r);
-    // What has been moved from is empty.
+    // A moved-from registration is empty.
     // NOLINTNEXTLINE(bugprone-use-after-move)
     CHECK(!r.get().is_valid());
     CHECK(moved.get().is_valid());
@@ -449,7 +449,7 @@ TEST(remove_waits_for_a_call_on_another_thread) {
   const pthread_t opening = run_thread(open);
   CHECK_OK(r.remove());
   CHECK(LOAD(delegate.has_left));
-  CHECK_EQ(w.use_count(), 1); /* freed before it returns */
+  CHECK_EQ(w.use_count(), 1); /* the removal has freed the lambda */
   join_thread(invoking);
   join_thread(opening);
 }
@@ -567,7 +567,7 @@ TEST(an_exception_of_a_queued_call_reaches_the_handler) {
     s(2);
     NOT_REACHED("nothing was thrown");
   } catch (int n) {
-    CHECK_EQ(n, 20); /* the direct delegate */
+    CHECK_EQ(n, 20); /* the direct call was made */
   }
   CHECK_EQ(exceptions_handled, 0);
   CHECK_EQ(q.run(), 2);
@@ -615,11 +615,11 @@ TEST(a_thread_may_end_inside_a_delegate) {
   CHECK_EQ(pthread_cancel(thread), 0);
   join_thread(thread);
   CHECK_EQ(after, 0);
-  CHECK_EQ(s.clear(), 2); /* no call of it runs */
+  CHECK_EQ(s.clear(), 2); /* no call of these delegates is running */
   CHECK_EQ(w.use_count(), 1);
 }
 
-#ifdef __GLIBC__ /* of which pthread_exit() unwinds the stack */
+#ifdef __GLIBC__ /* glibc's pthread_exit() unwinds the stack */
 TEST(a_thread_that_ends_destroys_the_objects_of_who_called) {
   const witness w = make_witness();
   gate waiting = GATE_INIT;
@@ -639,7 +639,7 @@ TEST(a_thread_that_ends_destroys_the_objects_of_who_called) {
   add(m, ends);
   add(m, waits);
   auto invoke = [&](uint32_t event) {
-    // Counted until the stack is unwound: see use_count() below.
+    // This copy counts until the stack is unwound: see use_count() below.
     // NOLINTNEXTLINE(performance-unnecessary-copy-initialization)
     const witness local = w;
     multicast_invoke(m, event, nullptr, 0);
@@ -654,11 +654,12 @@ TEST(a_thread_that_ends_destroys_the_objects_of_who_called) {
   CHECK_EQ(pthread_cancel(thread), 0);
   join_thread(thread);
   CHECK_EQ(w.use_count(), 1);
-  CHECK_EQ(multicast_remove_all(m), 2); /* no call of it runs */
+  CHECK_EQ(multicast_remove_all(m), 2); /* no call of these delegates is running */
 }
 #endif
 
-/* Not by the header's delegates, which catch it: by one that C++ code gives to the C functions. */
+/* The header's own delegates catch exceptions, so this delegate is added through the C
+ * functions. */
 TEST(an_exception_that_would_pass_through_the_library_terminates) {
   enum { TERMINATED = 7, CAUGHT, GOES_ON };
   for (size_t i = 0; i < callback_count; ++i) {
@@ -710,7 +711,7 @@ TEST(a_signal_can_be_moved) {
   CHECK_EQ(moved.invoke(), 1);
   // NOLINTBEGIN(bugprone-use-after-move)
   CHECK_EQ(first.handle().id, 0);
-  CHECK_EQ(first.invoke(), 0); /* it is empty, and can be used again */
+  CHECK_EQ(first.invoke(), 0); /* it is empty and can be used again */
   CHECK_EQ(first.size(), 0);
   CHECK_EQ(first.clear(), 0);
   first.add([&] { text += 'c'; });
@@ -743,7 +744,7 @@ TEST(a_delegate_can_destroy_the_signal_that_calls_it) {
   string text;
   s->add([&, w](const string &argument) {
     s.reset();
-    CHECK_EQ(w.use_count(), 2); /* the next delegate has been freed, this one runs */
+    CHECK_EQ(w.use_count(), 2); /* the next delegate has been freed, while this one is running */
     text += argument;
     throw 1;
   });
@@ -861,7 +862,7 @@ TEST(values_are_those_of_the_invoker_for_all_delegates) {
 }
 
 namespace {
-/* Counts its copies. */
+/* Counts its copies and moves. */
 struct copied {
   static int copies;
   static int moves;
@@ -921,7 +922,7 @@ TEST(an_argument_is_not_read_before_a_delegate_reads_it) {
     for (int i = 0; i < 2000; ++i) shared.add(1);
   };
   const pthread_t thread = run_thread(change);
-  for (int i = 0; i < 2000; ++i) s(shared); /* the thread sanitizer sees a copy */
+  for (int i = 0; i < 2000; ++i) s(shared); /* the thread sanitizer would detect a copy */
   join_thread(thread);
   CHECK_EQ(shared.number, 4000);
 }
@@ -961,7 +962,7 @@ TEST(references_arrive_as_they_are) {
   CHECK_EQ(n, 10);
   CHECK_TEXT(text.c_str(), "ab");
 
-  /* Also with arguments that a queue would copy. */
+  /* The same holds for arguments that a queue would copy. */
   mcast::signal<void(const plain_base &)> copyable;
   static_assert(copyable.is_queueable);
   plain_derived derived;
@@ -1030,7 +1031,7 @@ TEST(an_argument_may_be_of_a_type_that_is_only_declared) {
 }
 
 namespace {
-struct later; /* incomplete */
+struct later; /* an incomplete type */
 struct owner_of_signals {
   mcast::signal<void(const later &)> constant;
   mcast::signal<void(later &)> changeable;
@@ -1135,7 +1136,7 @@ TEST(a_queue_delivers_copies) {
   CHECK_EQ(q.run(), 2);
   CHECK_EQ(calls, 2);
 
-  /* Small payloads are stored in the queue itself; an empty payload is one too. */
+  /* Small payloads, including empty ones, are stored in the queue itself. */
   mcast::signal<void(vector4)> small;
   mcast::signal<void()> empty;
   small.add([&](const vector4 &four) {
@@ -1192,7 +1193,7 @@ TEST(a_queue_gets_one_copy_for_all_calls_of_an_invocation) {
   CHECK_EQ(copied::copies, 2);
   CHECK_EQ(copied::moves, 0);
   CHECK_EQ(sum, 603);
-  by_value(copied(1)); /* is moved; the delegates that are called directly still see it */
+  by_value(copied(1)); /* moved into the queue, although direct delegates have seen it before */
   CHECK_EQ(copied::copies, 2);
   CHECK_EQ(copied::moves, 1);
   CHECK_EQ(q.run(), 6);
@@ -1246,7 +1247,7 @@ TEST(a_queue_has_a_thread_of_its_own) {
   CHECK_STATUS(failure([&] { q.run(); }), MULTICAST_ERROR_STATE);
   s();
   gate_wait(&called);
-  const multicast_status status = q.stop(); /* it may be ending now */
+  const multicast_status status = q.stop(); /* the worker may be ending at this point */
   CHECK(status == MULTICAST_OK || status == MULTICAST_ERROR_STATE);
 }
 
@@ -1363,7 +1364,7 @@ TEST(an_add_that_fails_frees_what_the_delegate_captured) {
   mcast::signal<void()> s;
   const witness w = make_witness();
   mcast::options how;
-  how.lifetime = mcast::lifetime().handle(); /* has ended already */
+  how.lifetime = mcast::lifetime().handle(); /* this lifetime has already ended */
   CHECK_STATUS(failure([&] { s.add([w] {}, how); }), MULTICAST_ERROR_INVALID_HANDLE);
   how.lifetime = {};
   how.queue = mcast::queue().handle();
@@ -1391,7 +1392,7 @@ TEST(out_of_memory_throws_bad_alloc_and_frees_captures) {
   fail_only_once = false;
   const witness w = make_witness();
   fail_after = 0;
-  mcast::signal<void()> s; /* takes no memory yet */
+  mcast::signal<void()> s; /* allocates nothing yet */
   CHECK_STATUS(failure([&] { s.add([] {}); }), MULTICAST_ERROR_OUT_OF_MEMORY);
   CHECK_STATUS(failure([] { mcast::lifetime(); }), MULTICAST_ERROR_OUT_OF_MEMORY);
   CHECK_STATUS(failure([] { mcast::queue(); }), MULTICAST_ERROR_OUT_OF_MEMORY);
@@ -1435,7 +1436,7 @@ TEST(a_thread_that_invokes_without_memory_gets_bad_alloc) {
   CHECK_EQ(calls, 1);
 }
 
-/* ---- What Tests/Languages/Cpp tests in more detail ------------------------------------------- */
+/* ---- Features that Tests/Languages/Cpp tests in more detail ---------------------------------- */
 
 namespace {
 struct watcher : mcast::observer {
@@ -1574,7 +1575,7 @@ TEST(results_come_one_by_one_and_nothing_unasked_is_called) {
   }
   CHECK_EQ(sum, 5);
   CHECK_EQ(calls, 2);
-  CHECK_EQ(s.size(), 2); /* the one that was to be called once is gone */
+  CHECK_EQ(s.size(), 2); /* the MULTICAST_ONCE delegate was removed */
   const auto add = [](auto i, auto end) {
     int all = 0;
     while (i != end) all += *i++;

@@ -39,7 +39,8 @@ TEST_OF_BROADCASTER(create_error_is_ok_again_after_each_kind_of_creation) {
   expect_error(queue_of_no_size(), MULTICAST_ERROR_INVALID_ARGUMENT);
   expect_created(multicast_broadcaster_multicast(b, NAME).id);
   expect_error(queue_of_no_size(), MULTICAST_ERROR_INVALID_ARGUMENT);
-  expect_created(multicast_broadcaster_multicast(b, NAME).id); /* it exists already */
+  /* the multicast of this name already exists */
+  expect_created(multicast_broadcaster_multicast(b, NAME).id);
 }
 
 TEST_OF_BROADCASTER(create_error_of_bad_options_and_names_is_invalid) {
@@ -94,7 +95,7 @@ TEST(create_error_is_that_of_the_calling_thread) {
   CHECK_ERROR(multicast_create_error(), INVALID_HANDLE);
 }
 
-/* Only creations change it. */
+/* Only creations change the error. */
 TEST_OF_MULTICAST(create_error_stays_until_the_next_creation) {
   int n = 0;
   multicast none = MULTICAST_NONE;
@@ -108,7 +109,7 @@ TEST_OF_MULTICAST(create_error_stays_until_the_next_creation) {
 
 /* ---- Valid handles --------------------------------------------------------------------------- */
 
-/* Which of the functions take a handle for valid, as bits. */
+/* Returns a bit for each function that considers the handle valid. */
 static int kinds_of(uint64_t id) {
   multicast m = MULTICAST_NONE;
   multicast_lifetime l = MULTICAST_NONE;
@@ -156,7 +157,8 @@ TEST_OF_MULTICAST(is_valid_of_none_and_of_forged_handles_is_false) {
       uint64_t forged = ids[i] ^ UINT64_C(1) << bit;
       int expected = 0;
       for (int j = 0; j < 4; ++j) {
-        if (forged == ids[j]) expected = 1 << j; /* one of the others, by chance */
+        /* the forged handle is one of the others by chance */
+        if (forged == ids[j]) expected = 1 << j;
       }
       CHECK_EQ(kinds_of(forged), expected);
     }

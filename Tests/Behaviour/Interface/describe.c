@@ -38,7 +38,7 @@ TEST(describe_lists_the_delegates_in_order_with_their_options) {
               number(last.id), number(q.id));
   CHECK(strstr(text.text, "the first") < strstr(text.text, "paused"));
   CHECK(strstr(text.text, "paused") < strstr(text.text, "latest"));
-  CHECK_EQ(text.lines, 5); /* with an empty one */
+  CHECK_EQ(text.lines, 5); /* including an empty line */
 }
 
 TEST(describe_says_how_many_invocations_are_kept_for_a_replay) {
@@ -60,10 +60,11 @@ TEST_OF_MULTICAST(describe_has_the_symbol_of_a_function_that_a_library_exports) 
   add(m, none);
   add(m, counter(&calls));
   described(&text, m);
-  if (getauxval(AT_BASE) != 0) { /* otherwise the program is static, and exports nothing */
+  if (getauxval(AT_BASE) != 0) { /* a static program exports nothing */
     expect_line(text.text, "  delegate ...(...qsort+0x0), context 0x0");
   }
-  expect_line(text.text, "  delegate ...: 0x40, context 0x0"); /* in no library: it was unloaded */
+  /* the address is in no library, as after an unload */
+  expect_line(text.text, "  delegate ...: 0x40, context 0x0");
   expect_line(text.text, "  delegate ...: ...(...+0x...), context 0x...");
 }
 
@@ -119,7 +120,7 @@ TEST(describe_has_calls_of_that_multicast_and_waits_for_them) {
   CHECK_OK(r.result);
 }
 
-/* The writer may use the library: no lock is held. */
+/* The writer may use the library, because no lock is held. */
 static bool change_in_writer(void *context, const char *line, size_t size) {
   multicast m = *(multicast *)context;
   add(m, counter(&calls));

@@ -1,4 +1,4 @@
-/* multicast_dump(): all of the process. */
+/* multicast_dump() reports on the whole process. */
 
 #include "allocators.h"
 #include "removals.h"
@@ -12,7 +12,7 @@ static report text;
 
 static unsigned long long number(uint64_t id) { return id; }
 
-/* ---- What there is --------------------------------------------------------------------------- */
+/* ---- Objects of the process ------------------------------------------------------------------ */
 
 TEST(dump_has_the_labels_of_queues) {
   multicast_queue_options options = multicast_queue_options_default();
@@ -28,7 +28,7 @@ TEST(dump_has_the_labels_of_queues) {
               number(q.id));
   expect_line(text.text, "queue 0x%llx \"%.63s\": calls that wait: 0 of 1024...",
               number(other.id), longest);
-  /* A caller that was built when there was no label. */
+  /* A caller that was built before there were labels. */
   options.struct_size = (uint32_t)offsetof(multicast_queue_options, label);
   multicast_queue older = multicast_queue_create(&options);
   dumped(&text);
@@ -66,7 +66,7 @@ TEST(dump_of_what_was_given_back_is_one_line) {
   CHECK_OK(multicast_lifetime_end(lifetime));
   CHECK_OK(multicast_queue_destroy(q));
   dumped(&text);
-  CHECK_EQ(text.lines, 3); /* the multicast was forgotten */
+  CHECK_EQ(text.lines, 3); /* the multicast is no longer mentioned */
   expect_line(text.text, "multicast 0x%llx: delegates: 0", number(m.id));
   CHECK_OK(multicast_destroy(m));
   dumped(&text);
@@ -87,7 +87,7 @@ TEST_OF_MULTICAST(dump_without_a_writer_goes_to_a_descriptor) {
   CHECK_EQ(close(ends[1]), 0);
   CHECK(read(ends[0], from_pipe, sizeof from_pipe - 1) > 0);
   CHECK_TEXT(from_pipe, dumped(&text));
-  CHECK_OK(multicast_dump(NULL, &closed)); /* nothing is written */
+  CHECK_OK(multicast_dump(NULL, &closed)); /* the closed stream receives nothing */
 }
 
 TEST(dump_without_writer_and_descriptor_goes_to_standard_error) {
@@ -110,7 +110,7 @@ TEST(dump_takes_no_memory) {
   fail_after = -1;
 }
 
-/* ---- Which thread does what ------------------------------------------------------------------ */
+/* ---- What each thread does ------------------------------------------------------------------- */
 
 static multicast inner;
 static multicast_queue own;
@@ -165,7 +165,7 @@ static void dump_in_child(void *unused) {
   dumped(&text);
 }
 
-/* A thread that reads the list of libraries may hold its lock at the fork. */
+/* A thread that reads the list of loaded libraries may hold the loader's lock at the fork. */
 TEST(dump_in_the_child_does_not_hang_if_another_thread_dumped) {
   inner = multicast_create();
   for (int i = 0; i < 100; ++i) add(inner, DELEGATE(dump_here, NULL));
@@ -175,10 +175,10 @@ TEST(dump_in_the_child_does_not_hang_if_another_thread_dumped) {
   join_thread(other);
 }
 
-/* ---- Which thread waits for what ------------------------------------------------------------- */
+/* ---- What each thread waits for -------------------------------------------------------------- */
 
 /* The program hangs on purpose: a removal waits for a call that does not return. Another thread
- * looks what it is. */
+ * reports why. */
 TEST_OF_MULTICAST(dump_shows_for_whom_a_removal_waits) {
   blocker b = BLOCKER_INIT;
   removal r;
@@ -194,14 +194,14 @@ TEST_OF_MULTICAST(dump_shows_for_whom_a_removal_waits) {
               number(r.token.id));
   expect_line(text.text, "    thread ... is in one");
   pause_ms(20);
-  CHECK(strstr(dumped(&text), "  waits 0.000 s") == NULL); /* the time goes on */
+  CHECK(strstr(dumped(&text), "  waits 0.000 s") == NULL); /* the reported time increases */
   gate_open(&b.let_go);
   join_thread(r.thread);
   CHECK_EQ(invoke_finished(&b.invoking), 1);
   CHECK(strstr(dumped(&text), "thread") == NULL);
 }
 
-/* That thread had no record; this one has. */
+/* The waiting thread in the previous test had no record; this one has. */
 static multicast_token awaited;
 
 static void remove_awaited(void *context, uint32_t event, const void *payload, size_t size) {
@@ -275,7 +275,7 @@ TEST_OF_MULTICAST(dump_shows_that_a_thread_waits_for_room) {
   own = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
   add_queued(m, counter(&calls), own);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
-  CHECK_EQ(multicast_queue_run(own, 0), 1); /* this thread is expected to run it again */
+  CHECK_EQ(multicast_queue_run(own, 0), 1); /* makes this thread the queue's consumer */
   thread = start_thread(invoke_twice, &m);
   EVENTUALLY(strstr(dumped(&text), "  waits ") != NULL);
   expect_line(text.text, "  waits ... s for room in queue 0x%llx; to run it: thread %d",
@@ -304,12 +304,12 @@ TEST_OF_MULTICAST(dump_shows_that_a_thread_waits_for_the_thread_of_a_queue) {
   join_thread(thread);
 }
 
-/* ---- While others hold locks, or change things ----------------------------------------------- */
+/* ---- While other threads hold locks or change things ----------------------------------------- */
 
 static gate holds = GATE_INIT, let_go = GATE_INIT;
 static int is_to_hold;
 
-/* The allocator is called while the library holds locks: this thread keeps them. */
+/* The library calls the allocator while it holds locks, so this thread keeps holding them. */
 static void *allocate_slowly(void *context, size_t size, size_t alignment) {
   if (LOAD(is_to_hold) != 0) {
     STORE(is_to_hold, 0);
@@ -329,7 +329,8 @@ TEST(dump_does_not_hang_if_a_thread_keeps_a_lock_of_the_library) {
   use_allocator(allocate_slowly, NULL);
   multicast m = multicast_create();
   multicast beside = multicast_create();
-  for (i = 0; i < 300; ++i) CHECK(multicast_create().id != 0); /* some have the same lock */
+  /* some of these share a lock with `m` */
+  for (i = 0; i < 300; ++i) CHECK(multicast_create().id != 0);
   add(m, counter(&calls));
   add(beside, counter(&calls));
   STORE(is_to_hold, 1);
@@ -340,7 +341,7 @@ TEST(dump_does_not_hang_if_a_thread_keeps_a_lock_of_the_library) {
               number(m.id));
   expect_line(text.text, "multicast 0x%llx: delegates: 1", number(beside.id));
   for (line = text.text; (line = strstr(line, "does not go on")) != NULL; ++line) ++refused;
-  CHECK(refused > 5); /* after some it waits no more */
+  CHECK(refused > 5); /* after several timeouts the dump stops waiting for locks */
   described(&text, m);
   expect_line(text.text, "multicast 0x%llx: a thread is changing it and does not go on",
               number(m.id));

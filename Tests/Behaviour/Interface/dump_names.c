@@ -1,4 +1,5 @@
-/* What multicast_dump() calls things by: names of broadcasters, functions of removed delegates. */
+/* Names in the report of multicast_dump(): names of broadcasters, functions of removed
+ * delegates. */
 
 #include "broadcasters.h"
 #include "queues.h"
@@ -47,7 +48,7 @@ TEST(dump_has_no_name_of_a_multicast_that_has_replaced_one) {
   multicast_broadcaster b = multicast_broadcaster_create(NULL);
   multicast m = named(b, "gone", counter(&calls)), next;
   CHECK_OK(multicast_destroy(m));
-  next = multicast_create(); /* perhaps in its slot */
+  next = multicast_create(); /* may reuse the slot */
   dumped(&text);
   expect_line(text.text, "multicast 0x%llx: delegates: 0", number(next.id));
   CHECK(strstr(text.text, "gone") == NULL);
@@ -72,7 +73,8 @@ TEST(dump_has_the_name_in_the_line_of_a_call) {
 
 /* ---- Functions of removed delegates ---------------------------------------------------------- */
 
-/* ": program(+0x1234)", as the line of a live delegate has it. With musl it is the name. */
+/* Returns the place, such as ": program(+0x1234)", from the line of a live delegate. With musl the
+ * name of the program stands in place of "program". */
 static const char *place_of(multicast m) {
   static char place[64];
   described(&text, m);
@@ -100,7 +102,7 @@ static void expect_function_with(const multicast_add_options *options, int more)
   multicast_token token = add_with(m, blocking(&b), options);
   const char *place = place_of(m);
   begin_blocked(&b, m);
-  while (more-- > 0) add(m, counter(&calls)); /* the list is replaced meanwhile */
+  while (more-- > 0) add(m, counter(&calls)); /* replaces the list while the call runs */
   expect_function(token, place, "by multicast ...");
   CHECK_EQ(end_blocked(&b), 1);
 }

@@ -1,4 +1,4 @@
-/* multicast_ended_within: whether a lifetime, a multicast, a queue or a token is over. */
+/* multicast_ended_within: whether a lifetime, multicast, queue or token has ended. */
 
 #include "queues.h"
 
@@ -7,7 +7,7 @@
 
 enum { LIFETIME, MULTICAST, QUEUE, TOKEN, KINDS };
 
-/* A delegate in each of them. Its call ends one of them, and then waits. */
+/* The delegate belongs to all of them. Its call ends one of them and then waits. */
 static struct {
   int kind;
   multicast_lifetime lifetime;
@@ -101,7 +101,7 @@ TEST(ended_within_waits_for_a_call_that_has_ended_its_own) {
   }
 }
 
-/* The slots have their next occupants while the call still runs. */
+/* The slots are reused by new objects while the call still runs. */
 TEST(ended_within_is_not_about_the_next_one_in_its_slot) {
   for (int kind = 0; kind < KINDS; ++kind) {
     int calls = 0;
@@ -129,7 +129,7 @@ TEST(ended_within_is_ok_after_an_end_that_was) {
     CHECK_OK(end());
     CHECK_OK(ended(0));
     CHECK_OK(ended(MULTICAST_FOREVER));
-    multicast_trim(); /* the slots may read as zeros from here on */
+    multicast_trim(); /* the slots may read as zeros after this */
     CHECK_OK(ended(0));
   }
 }
@@ -145,13 +145,13 @@ TEST(ended_within_of_no_handle_is_invalid) {
   CHECK_ERROR(multicast_ended_within(it.token.id + later, 0), INVALID_HANDLE);
   CHECK_ERROR(multicast_ended_within(it.queue.id + later, 0), INVALID_HANDLE);
   CHECK_ERROR(multicast_ended_within(it.lifetime.id + later, 0), INVALID_HANDLE);
-  for (int kind = 0; kind < KINDS; ++kind) { /* there is no slot at the last index */
+  for (int kind = 0; kind < KINDS; ++kind) { /* no slot has the last index */
     it.kind = kind;
     CHECK_ERROR(multicast_ended_within(handle() | 0x3FFFFFF, 0), INVALID_HANDLE);
   }
 }
 
-/* The call waits for this thread, which waits for a call that waits for the other thread. */
+/* The call waits for this thread. This thread waits for a call that waits for the other thread. */
 static multicast second;
 static multicast_token of_second;
 static multicast_status asked;
@@ -178,7 +178,7 @@ TEST(ended_within_that_would_close_a_cycle_is_pending) {
   pthread_t thread = begin_call();
   CHECK_EQ(multicast_invoke(second, 0, NULL, 0), 1);
   join_thread(thread);
-  /* One of the two gave way. */
+  /* At least one of the two waits was given up. */
   CHECK(asked == MULTICAST_PENDING || it.inside == MULTICAST_PENDING);
   CHECK(asked == MULTICAST_OK || it.inside == MULTICAST_OK);
   CHECK_OK(ended(0));

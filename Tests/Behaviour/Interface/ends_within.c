@@ -1,9 +1,9 @@
-/* Ends and removals with a time limit: 0 is no waiting, MULTICAST_FOREVER is no limit. */
+/* Ends and removals with a time limit: 0 means no waiting, MULTICAST_FOREVER means no limit. */
 
 #include "broadcasters.h"
 #include "removals.h"
 
-/* ---- One registration, and all that can end it ----------------------------------------------- */
+/* ---- One registration, and every way to end it ----------------------------------------------- */
 
 typedef struct subject subject;
 struct subject {
@@ -43,7 +43,7 @@ static multicast_status end_queue(const subject *s, uint64_t timeout_ns) {
 /* One way to end a registration. */
 typedef struct way {
   ender *end;
-  /* What a second call returns, without waiting, while the call still runs; and afterwards. */
+  /* The result of a second call, which does not wait: while the call still runs, and after it. */
   multicast_status again, afterwards;
 } way;
 
@@ -98,7 +98,7 @@ static void let_call_go(subject *s) {
   CHECK_EQ(s->is_queued ? run_finished(&s->run) : invoke_finished(&s->i), 1);
 }
 
-/* The call of what was removed without a wait is the one that releases. */
+/* The running call of a delegate that was removed without waiting runs its `release`. */
 static void let_go(subject *s) {
   let_call_go(s);
   CHECK_EQ(LOAD(s->b.releases), 1);
@@ -197,7 +197,7 @@ static void end_idle(const way *w, bool is_queued) {
 
 TEST(ends_within_any_time_are_ok_where_no_call_runs) { for_each_way(end_idle); }
 
-/* ---- Inside a call of their own -------------------------------------------------------------- */
+/* ---- Inside a call of the delegate ----------------------------------------------------------- */
 
 typedef struct insider {
   subject s;
@@ -231,7 +231,7 @@ static void end_in_own_call(const way *w, bool is_queued) {
 
 TEST(ends_within_in_a_call_of_their_own_are_pending) { for_each_way(end_in_own_call); }
 
-/* ---- A release that runs --------------------------------------------------------------------- */
+/* ---- While a release runs -------------------------------------------------------------------- */
 
 typedef struct slow_release {
   gate begun, may_return;
@@ -263,7 +263,7 @@ TEST(queue_destroy_within_zero_is_timeout_while_a_release_runs) {
   end_while_a_release_runs(end_queue);
 }
 
-/* ---- Removal of every equal one -------------------------------------------------------------- */
+/* ---- Removal of all equal delegates ---------------------------------------------------------- */
 
 TEST_OF_MULTICAST(remove_within_removes_every_equal_registration) {
   int calls = 0;
@@ -272,7 +272,7 @@ TEST_OF_MULTICAST(remove_within_removes_every_equal_registration) {
   CHECK_EQ(multicast_count(m), 0);
 }
 
-/* ---- Removals of many ------------------------------------------------------------------------ */
+/* ---- Removal of many delegates --------------------------------------------------------------- */
 
 typedef int64_t remover(const subject *s, uint64_t timeout_ns, multicast_status *out);
 
@@ -298,7 +298,8 @@ TEST(remove_many_within_report_timeout_beside_the_count) {
         begin_running(&s, is_queued);
         CHECK_EQ(removers[i](&s, 0, is_null ? NULL : &status), 1);
         CHECK_STATUS(status, is_null ? UNTOUCHED : MULTICAST_ERROR_TIMEOUT);
-        CHECK_EQ(removers[i](&s, 1000000, &status), 0); /* of what was removed before */
+        /* waits for the call of the delegate that was removed before */
+        CHECK_EQ(removers[i](&s, 1000000, &status), 0);
         CHECK_ERROR(status, TIMEOUT);
         let_go(&s);
         CHECK_EQ(removers[i](&s, 0, &status), 0);

@@ -1,4 +1,4 @@
-/* The child of a fork can use the library at once, and gets the deferred releases. */
+/* The child of a fork can use the library at once, and runs the deferred releases. */
 
 #include "process.h"
 
@@ -32,7 +32,7 @@ TEST(fork_child_does_not_wait_for_calls_on_the_parents_threads) {
   invoker i;
   multicast_token token = begin_busy_call(&i);
   in_child(remove_and_destroy, &token);
-  CHECK_EQ(LOAD(busy.releases), 0); /* the child's release is not the parent's */
+  CHECK_EQ(LOAD(busy.releases), 0); /* a release in the child does not count in the parent */
   gate_open(&busy.let_go);
   invoke_finished(&i);
   CHECK_OK(multicast_token_remove(token));
@@ -143,7 +143,7 @@ TEST(fork_child_does_what_a_waiter_of_the_parent_had_to_do) {
   CHECK_EQ(multicast_invoke(inherited, 0, NULL, 0), 1);
   CHECK(child >= 0);
   if (child == 0) {
-    CHECK_EQ(releases_after_fork, 1); /* by the call that fork() was called in */
+    CHECK_EQ(releases_after_fork, 1); /* run at the end of the call that called fork() */
     _exit(0);
   }
   CHECK(waitpid(child, &status, 0) == child);
@@ -158,7 +158,7 @@ typedef struct remover {
 } remover;
 #define REMOVER_INIT {{0}, BLOCKER_INIT, GATE_INIT, GATE_INIT, 0}
 
-/* Overwrites what the library had on the stack. */
+/* Overwrites the stack that the library has used. */
 __attribute__((noinline)) static void overwrite_stack(void) {
   volatile unsigned char bytes[16384];
   for (size_t i = 0; i < sizeof bytes; ++i) bytes[i] = 0x5A;
@@ -189,13 +189,14 @@ TEST(fork_child_finds_nothing_of_an_ended_removal_before_others) {
     invoke_in_background(&invokers[i], r->target);
     gate_wait(&r->b.entered);
     r->thread = start_thread(remove_and_stay, r);
-    CHECK(!gate_opens_within(&r->has_removed, A_WHILE_MS)); /* the removal waits */
+    CHECK(!gate_opens_within(&r->has_removed, A_WHILE_MS)); /* the removal is waiting */
   }
   gate_open(&removers[0].b.let_go);
   gate_wait(&removers[0].has_removed);
   CHECK(!LOAD(removers[1].has_removed.is_open));
   in_child(expect_released_once, removers);
-  CHECK_EQ(LOAD(removers[1].b.releases), 0); /* the child's release is not the parent's */
+  /* a release in the child does not count in the parent */
+  CHECK_EQ(LOAD(removers[1].b.releases), 0);
   gate_open(&removers[1].b.let_go);
   for (int i = 0; i < 2; ++i) {
     gate_open(&removers[i].may_end);

@@ -1,5 +1,5 @@
-/* A fork while another thread uses the library for the first time, or uses it before anything was
- * created. The child can use it: all locks were taken for the fork. */
+/* A thread forks while another thread uses the library for the first time, or uses it before any
+ * object was created. The child can use the library, because the fork took all locks. */
 
 #include "process.h"
 
@@ -14,7 +14,7 @@ THREAD(use_once, void *unused) {
   CHECK_OK(multicast_destroy(m));
 }
 
-/* Forks. The child runs the body, and has 20 s for that. */
+/* Forks. The child runs the body, and has 20 s for it. */
 static pid_t begin_child(void *(*body)(void *)) {
   const pid_t child = fork();
   CHECK(child >= 0);
@@ -31,9 +31,10 @@ static void expect_success(pid_t child) {
   CHECK_EQ(status, 0);
 }
 
-/* A fork does not take the locks of ThreadSanitizer's malloc: with it, the first use is over by
- * then, and the thread is at rest. Then one round is like the other, and takes a second: the
- * sanitizer waits for that thread at the end. Without it, the first use may be at any point. */
+/* A fork does not take the locks of ThreadSanitizer's malloc. Under the sanitizer, the first use
+ * therefore ends before the fork, and the thread is idle. All rounds are then alike, and each
+ * takes a second, because the sanitizer waits for that thread at the end. Without the sanitizer,
+ * the fork may happen at any point of the first use. */
 #ifdef __SANITIZE_THREAD__
 enum { IS_OVER_AT_FORKS = 1, ROUNDS = 5 };
 #else
@@ -50,8 +51,9 @@ static void *use_first(void *unused) {
   return unused;
 }
 
-/* In a process that has not used the library: another thread begins to, and this one forks. That
- * thread is detached: ThreadSanitizer takes it for a leak in the child otherwise. */
+/* In a process that has not used the library, another thread starts to use it and this thread
+ * forks. The other thread is detached; otherwise ThreadSanitizer reports it as a leak in the
+ * child. */
 static void *fork_during_first_use(void *unused) {
   CHECK_EQ(pthread_detach(start_thread(use_first, NULL)), 0);
   for (int i = 0; i < spins; ++i) __asm__ volatile("");
@@ -68,7 +70,7 @@ TEST(fork_during_the_first_use_on_another_thread) {
   }
 }
 
-/* ---- Functions that take a lock though nothing was created ----------------------------------- */
+/* ---- Functions that take a lock before any object exists ------------------------------------- */
 
 static bool is_over;
 

@@ -44,7 +44,7 @@ static void expect_refused(const handle_call *c, uint64_t id) {
   }
 }
 
-/* Also where a handle is an option, of which 0 is none. */
+/* Does the same for handles in options, in which 0 means none. */
 static void expect_refused_option(uint64_t id, multicast_add_options with_it) {
   if (id == 0) return;
   multicast into = multicast_create();

@@ -1,4 +1,4 @@
-/* Handles that are none, for every function that takes a handle. */
+/* Invalid handles, for every function that takes a handle. */
 
 #ifndef HANDLES_H
 #define HANDLES_H
@@ -14,15 +14,15 @@ typedef enum handle_kind {
   HANDLE_KINDS
 } handle_kind;
 
-/* Expects every function that takes a handle of that kind to refuse this one and to change nothing;
- * what it was to add is released once. */
+/* Expects every function that takes a handle of that kind to refuse this one and to change
+ * nothing. A context that was to be added is released once. */
 void expect_no(handle_kind kind, uint64_t id);
 
-/* The same for all kinds, or for all but one. */
+/* Like expect_no(), but for all kinds, or for all kinds except one. */
 void expect_nothing(uint64_t id);
 void expect_nothing_but(handle_kind kind, uint64_t id);
 
-/* ---- The calls, which handles.py makes of the header ----------------------------------------- */
+/* ---- The calls, which handles.py generates from the header ----------------------------------- */
 
 typedef struct handle_call {
   const char *function;
@@ -34,7 +34,8 @@ typedef struct handle_call {
 extern const handle_call handle_calls[];
 extern const size_t handle_call_count;
 
-/* Their arguments. No call is made, and the options have a `release` that is counted. */
+/* Arguments of these calls. The delegate is never called, and the `release` of the options
+ * counts its calls. */
 extern const multicast_delegate never_called;
 extern multicast_add_options handle_options;
 extern multicast_token handle_token;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes a call of each function that takes a handle: with valid arguments but for the handle."""
+"""Writes a call of each function that takes a handle. All arguments but the handle are valid."""
 
 import sys
 from pathlib import Path
@@ -18,7 +18,7 @@ BY_TYPE = {
     "multicast_writer": "never_write", "const multicast_watch *": "NULL",
     "const multicast_transport *": "NULL",
 }
-# The multicast of these may be none.
+# Functions that accept 0 as their multicast.
 WITHOUT = {"multicast_set_watch"}
 HEAD = """\
 /* Made by Tests/Behaviour/Interface/handles.py. */
@@ -37,7 +37,7 @@ def argument(parameter):
 
 
 def call_of(known, function):
-    """An expression that is a status."""
+    """A C expression that calls the function and yields a status."""
     arguments = [f"({function.parameters[0].type}){{id}}", *map(argument, function.parameters[1:])]
     call = f"{function.name}({', '.join(arguments)})"
     if function.result == "bool":

@@ -86,7 +86,7 @@ static bool opens_within(gate *g, int milliseconds) {
   return is_open;
 }
 
-/* Whether all other threads of the process sleep; true, too, if the system does not tell. */
+/* Returns whether all other threads of the process sleep, or true if the system does not say. */
 static bool do_others_sleep(void) {
   DIR *threads = opendir("/proc/self/task");
   struct dirent *each;
@@ -98,19 +98,19 @@ static bool do_others_sleep(void) {
     if (each->d_name[0] == '.' || atol(each->d_name) == syscall(SYS_gettid)) continue;
     snprintf(path, sizeof path, "/proc/self/task/%.20s/stat", each->d_name);
     file = fopen(path, "r");
-    if (file == NULL) continue; /* it has ended */
+    if (file == NULL) continue; /* the thread has ended */
     size_t size = fread(text, 1, sizeof text - 1, file);
     fclose(file);
     text[size] = 0;
-    const char *state = strrchr(text, ')'); /* behind the name */
+    const char *state = strrchr(text, ')'); /* the text after the name */
     if (state != NULL && strncmp(state, ") R", 3) == 0) do_sleep = false;
   }
   closedir(threads);
   return do_sleep;
 }
 
-/* A while is over when the other threads sleep, too: on a loaded machine they take longer. Some
- * tests have threads that never do. */
+/* A_WHILE_MS is extended until the other threads sleep, because a loaded machine is slower.
+ * There is an upper limit, since some tests have threads that never sleep. */
 enum { LONGEST_WHILE = 20 };
 
 bool gate_opens_within(gate *g, int milliseconds) {
@@ -282,13 +282,13 @@ int fail_after = -1;
 bool fail_only_once = true;
 bool has_failed;
 
-/* Stored before each block: what was asked for. */
+/* The requested size and alignment, stored before each block. */
 typedef struct asked {
   size_t size, alignment;
 } asked;
 
-/* The distance from the start of the allocated memory to the block. The memory is aligned to twice
- * the largest alignment, so that the block is aligned to what was asked for, and to no more. */
+/* The offset of the block in the allocated memory. The memory is aligned to twice the maximum
+ * alignment, so that the block has the requested alignment and no larger one. */
 enum { MOST_ALIGNED = 128 };
 static size_t distance_of(const asked *a) {
   return a->alignment < MOST_ALIGNED ? MOST_ALIGNED + a->alignment : MOST_ALIGNED;
@@ -339,7 +339,7 @@ void use_test_allocator(void) {
 
 /* ---- The process ----------------------------------------------------------------------------- */
 
-/* The value of an argument that membarrier ignores. A call with it is not filtered. */
+/* A value for a membarrier argument that the kernel ignores. The filter allows calls with it. */
 enum { COUNTED = 4711 };
 
 static void filter_membarrier(uint32_t action) {
@@ -370,7 +370,7 @@ void end_by_membarrier(void) {
 
 static int membarrier_count;
 
-/* Makes the call that the filter has caught. */
+/* Makes the call that the filter trapped. */
 static void count_membarrier(int signal, siginfo_t *info, void *context) {
   ucontext_t *state = context;
   int error = errno;
@@ -390,7 +390,7 @@ static void count_membarrier(int signal, siginfo_t *info, void *context) {
 
 void count_membarriers(void) {
   struct sigaction action;
-  if (ends_by_membarrier) return; /* a call would end the test: there is nothing to count */
+  if (ends_by_membarrier) return; /* a call would end the test, so there is nothing to count */
   memset(&action, 0, sizeof action);
   action.sa_sigaction = count_membarrier;
   action.sa_flags = SA_SIGINFO;

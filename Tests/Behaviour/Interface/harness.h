@@ -1,8 +1,8 @@
-/* A small test harness: named tests, checks that print the values that they compare, helpers for
+/* A small test harness: named tests, checks that print the compared values, and helpers for
  * threads.
  *
- * A test is TEST(name) { ... } in any file. Each test runs in a process of its own, so that it may
- * replace the allocator, fork or leave threads behind. See main.c for the command line. */
+ * A test is TEST(name) { ... } in any file. Each test runs in its own process, so it may replace
+ * the allocator, fork or leave threads behind. main.c describes the command line. */
 
 #ifndef HARNESS_H
 #define HARNESS_H
@@ -36,15 +36,15 @@ void test_register(test *registered);
   }                                                                            \
   static void NAME(void)
 
-/* TEST_OF_MULTICAST(name) { ... }: a test that has an empty multicast, `m`. There is also one that
- * has a queue `q` beside it (queues.h), and one that has a broadcaster `b` (broadcasters.h). */
+/* TEST_OF_MULTICAST(name) { ... }: a test with an empty multicast `m`. TEST_OF_QUEUE in queues.h
+ * also provides a queue `q`, and TEST_OF_BROADCASTER in broadcasters.h a broadcaster `b`. */
 #define TEST_OF_MULTICAST(NAME) TEST_OF(NAME, (multicast m), (multicast_create()))
 #define TEST_OF(NAME, PARAMETERS, ARGUMENTS)                                   \
   static void NAME##_of PARAMETERS;                                            \
   TEST(NAME) { NAME##_of ARGUMENTS; }                                          \
   static void NAME##_of PARAMETERS
 
-/* A check that fails ends the test at once. Checks may be used on any thread. */
+/* A failed check ends the test at once. Checks may be used on any thread. */
 __attribute__((noreturn)) void check_failed(const char *file, int line, const char *expression,
                                             const char *detail);
 void check_equal(const char *file, int line, const char *left, const char *right, int64_t a,
@@ -61,12 +61,12 @@ void check_text(const char *file, int line, const char *left, const char *a, con
   check_status(__FILE__, __LINE__, #a, (int64_t)(a), MULTICAST_ERROR_##NAME)
 #define CHECK_TEXT(a, b) check_text(__FILE__, __LINE__, #a, a, b)
 
-/* Of the table that the test goes through: a check that fails prints it. -1: none. */
+/* The current row of a table-driven test, which a failed check prints; -1 without a table. */
 extern int row;
 
 /* ---- Threads --------------------------------------------------------------------------------- */
 
-/* Something that happens once. Threads can wait for it. */
+/* An event that happens once, and that threads can wait for. */
 typedef struct gate {
   pthread_mutex_t mutex;
   pthread_cond_t condition;
@@ -79,7 +79,7 @@ void gate_open(gate *g);
 void gate_wait(gate *g);               /* fails the test after 20 s */
 bool gate_opens_within(gate *g, int milliseconds);
 
-/* Long enough for another thread to do what it must not do. */
+/* Long enough for another thread to do what the test forbids. */
 enum { A_WHILE_MS = 40 };
 
 /* THREAD(name, PARAMETER) { ... }: the body of a thread, with a parameter of any pointer type. */
@@ -125,34 +125,35 @@ void pause_ms(int milliseconds);
   }                                                                            \
   static void NAME##_with(CONTEXT, uint32_t event, const void *payload, size_t size)
 
-/* Counts its calls in the int that is its context. */
+/* Increments the int that is its context. */
 void count_call(void *context, uint32_t event, const void *payload, size_t size);
 
 void call_nothing(void *context, uint32_t event, const void *payload, size_t size);
 void end_this_thread(void *context, uint32_t event, const void *payload, size_t size);
 
-/* For the options of an add: a context that is dead, or is its own strong pointer. */
+/* `lock` and `unlock` functions of add options: for a context that is dead, or that is its own
+ * strong pointer. */
 void *lock_dead(void *context);
 void *lock_same(void *context);
 void unlock_nothing(void *strong);
 
-/* The body of a thread: removes the registration of a multicast_token. */
+/* The body of a thread that removes the registration of a multicast_token. */
 void *remove_token(void *token);
 
-/* A second function, for delegates that differ in the function only. */
+/* A second counting function, for delegates that differ only in the function. */
 void count_call_too(void *context, uint32_t event, const void *payload, size_t size);
 
-/* Counts releases in the int that is its context. */
+/* A `release` that increments the int that is its context. */
 void count_release(void *context);
 
 multicast_delegate counter(int *calls);
 
 #ifndef __cplusplus
-/* For tests that count one thing. */
+/* A counter for tests that need only one. */
 extern int calls;
 #endif
 
-/* Appends its letter to a text. */
+/* The context of a delegate that appends its letter to a text. */
 typedef struct letter {
   char *text;
   char name;
@@ -169,7 +170,7 @@ typedef struct invoker {
 void invoke_in_background(invoker *i, multicast m);
 int64_t invoke_finished(invoker *i);
 
-/* Its call returns once `let_go` is open. */
+/* The context of a delegate whose call returns when `let_go` is opened. */
 typedef struct blocker {
   gate entered;
   gate let_go;
@@ -183,15 +184,16 @@ void block_call(void *context, uint32_t event, const void *payload, size_t size)
 void release_blocker(void *context);
 multicast_delegate blocking(blocker *b);
 
-/* Another thread invokes, and is in the call; the end of both returns what the invocation does. */
+/* Start and end an invocation on another thread. In between, the invocation is inside the call of
+ * `b`. end_blocked() returns its result. */
 void begin_blocked(blocker *b, multicast m);
 int64_t end_blocked(blocker *b);
 
-/* Adds, and expects that to succeed. */
+/* Adds, and expects success. */
 multicast_token add(multicast m, multicast_delegate d);
 multicast_token add_with(multicast m, multicast_delegate d, const multicast_add_options *options);
 
-/* The default of a struct, but for the fields that are given: ADD_OPTIONS(.priority = 3). */
+/* The default value of a struct, except for the given fields, as in ADD_OPTIONS(.priority = 3). */
 #define WITH_FIELDS(TYPE, ...) ((TYPE){.struct_size = (uint32_t)sizeof(TYPE), __VA_ARGS__})
 #define ADD_OPTIONS(...) WITH_FIELDS(multicast_add_options, __VA_ARGS__)
 #define QUEUE_OPTIONS(...) WITH_FIELDS(multicast_queue_options, __VA_ARGS__)
@@ -206,38 +208,38 @@ multicast_token add_with(multicast m, multicast_delegate d, const multicast_add_
 multicast_queue queue_with(uint32_t capacity, multicast_overflow overflow);
 multicast_token add_queued(multicast m, multicast_delegate d, multicast_queue q);
 
-/* The statistics of the queue. Fails the test if they do not add up. */
+/* Returns the statistics of the queue. Fails the test if they are inconsistent. */
 multicast_queue_stats stats_of(multicast_queue q);
 
 bool is_readable(int descriptor);
 
 /* ---- Memory ---------------------------------------------------------------------------------- */
 
-/* Has the library use an allocator that counts, fills blocks with a pattern, fails when told to,
+/* Makes the library use an allocator that counts, fills blocks with a pattern, fails on request,
  * and checks that each block is returned with its size and alignment. */
 void use_test_allocator(void);
 
-/* A test of a multicast `m` whose memory is counted. */
+/* A test with a multicast `m` and counted allocations. */
 #define TEST_OF_MEMORY(NAME) \
   TEST_OF(NAME, (multicast m), ((use_test_allocator(), multicast_create())))
 extern int64_t allocated_bytes;
 extern int64_t allocated_blocks;
-extern int fail_after;      /* so many allocations succeed, then... (-1: all do) */
-extern bool fail_only_once; /* ...one fails, or all that follow */
+extern int fail_after;      /* number of allocations before the first failure (-1: none fails) */
+extern bool fail_only_once; /* whether only that allocation fails, or all later ones, too */
 extern bool has_failed;
 
 /* ---- The process ----------------------------------------------------------------------------- */
 
 /* From now on the kernel refuses membarrier with EPERM. */
 void deny_membarrier(void);
-void end_by_membarrier(void);      /* a call of membarrier ends the process */
-void count_membarriers(void);      /* of this thread and those that it starts from now on */
-int membarriers(void);             /* how many there were since this was called last */
-bool is_without_membarrier(void); /* for all tests of this run */
+void end_by_membarrier(void);      /* makes any call of membarrier end the process */
+void count_membarriers(void); /* counts calls on this thread and on threads that it starts later */
+int membarriers(void); /* returns the number of calls since the previous membarriers() */
+bool is_without_membarrier(void); /* true if the whole run denies membarrier */
 
-/* In a child, the thread sanitizer takes locks of the parent as held, and starts no thread if the
- * parent had several. The allocator of the address sanitizer may have been in use by another
- * thread, and a new thread needs it. */
+/* In a child, the thread sanitizer believes that locks of the parent are still held, and cannot
+ * start threads if the parent had several. With the address sanitizer, a new thread needs the
+ * allocator, whose lock another thread of the parent may have held. */
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define IS_WITHOUT_THREADS_IN_CHILDREN
 #elif defined(__has_feature)

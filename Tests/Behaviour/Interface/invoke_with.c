@@ -1,11 +1,11 @@
-/* Invocations with options: what they call, what they report, and what they refuse. */
+/* Invocations with options: which delegates they call, what they report, and what they refuse. */
 
 #include "notes.h"
 #include "payloads.h"
 
 #include <stddef.h>
 
-/* ---- As multicast_invoke --------------------------------------------------------------------- */
+/* ---- Like multicast_invoke ------------------------------------------------------------------- */
 
 TEST_OF_QUEUE(invoke_with_defaults_calls_and_queues_as_invoke_does) {
   int number = 7;
@@ -14,7 +14,7 @@ TEST_OF_QUEUE(invoke_with_defaults_calls_and_queues_as_invoke_does) {
   add(m, noting('c'));
   multicast_invocation how = INVOCATION(.event = 3, .payload = &number, .size = sizeof number);
   CHECK_NOTED(multicast_invoke_with(m, &how, NULL), 3, "a7@3 c7@3");
-  number = 8; /* the queue has a copy */
+  number = 8; /* the queue keeps its own copy */
   CHECK_NOTED(multicast_queue_run(q, 0), 1, "a7@3 c7@3 b7@3");
 }
 
@@ -88,7 +88,7 @@ TEST_OF_QUEUE(outcome_leaves_out_a_call_of_once_that_already_waits) {
   CHECK_INVOKED(m, &how, 0, 0, 0, 0, 0, 0);
 }
 
-/* A delegate that is removed before it would be queued. */
+/* A delegate that is removed before its call would be queued. */
 static multicast_token victim;
 
 static void remove_victim(void *context, uint32_t event, const void *payload, size_t size) {
@@ -185,7 +185,7 @@ TEST(outcome_is_zero_if_256_invocations_are_nested) {
   CHECK_EQ(c.releases, 1);
 }
 
-/* A multicast without delegates. */
+/* Invokes an empty multicast at the maximum depth. */
 FUNCTION(invoke_empty_at_the_limit, nest *n) {
   if (++n->depth == 256) n->result = multicast_invoke(n->empty, 0, NULL, 0);
   else CHECK_EQ(multicast_invoke(n->m, 0, NULL, 0), 1);
@@ -203,8 +203,8 @@ TEST(empty_multicast_inside_256_invocations_is_limit) {
 TEST_OF_QUEUE(outcome_is_zero_for_a_handle_that_is_not_valid) {
   uint64_t handles[4] = {0, 12345, 0, 0};
   CHECK_OK(multicast_destroy(m));
-  handles[2] = m.id; /* stale */
-  handles[3] = q.id; /* of another kind */
+  handles[2] = m.id; /* a stale handle */
+  handles[3] = q.id; /* a handle of another kind */
   for (size_t i = 0; i < 4; ++i) {
     cargo c = {0, 0, 0}, copied = {0, 0, 0};
     multicast_invocation how = handing_over(&c), with_copy = copying(&copied);
@@ -217,16 +217,16 @@ TEST_OF_QUEUE(outcome_is_zero_for_a_handle_that_is_not_valid) {
     out = dirty_outcome();
     CHECK_ERROR(multicast_invoke_with(m, &with_copy, &out), INVALID_HANDLE);
     expect_zero(&out);
-    CHECK_EQ(copied.releases, 0); /* `release` is for copies, and there is none */
+    CHECK_EQ(copied.releases, 0); /* `release` applies to copies, and no copy was made */
     CHECK_EQ(copy_count, 0);
   }
 }
 
-/* ---- What is refused ------------------------------------------------------------------------- */
+/* ---- Invalid invocations --------------------------------------------------------------------- */
 
 static int calls_of_refused;
 
-/* Expects that it is refused, and that the outcome is not written. */
+/* Expects the invocation to be refused and the outcome to stay unwritten. */
 static void expect_refused(const multicast_invocation *how) {
   multicast m = multicast_create();
   multicast_outcome out = dirty_outcome(), before = dirty_outcome();
@@ -237,7 +237,7 @@ static void expect_refused(const multicast_invocation *how) {
   CHECK_OK(multicast_destroy(m));
 }
 
-/* Other sizes, and bytes of a newer caller: bad_input_options.c. */
+/* Other sizes, and structs of newer callers, are tested in bad_input_options.c. */
 TEST(invocation_that_cannot_be_read_releases_nothing) {
   cargo c = {0, 0, 0};
   multicast_invocation how = handing_over(&c);
@@ -279,7 +279,7 @@ FUNCTION(see_pointer, seen *s) {
   s->size = size;
 }
 
-/* The payload is no cargo. */
+/* A delegate for a payload that is not a cargo. */
 static multicast_delegate seeing_null(seen *s) {
   return (multicast_delegate){see_pointer, s};
 }
@@ -331,7 +331,7 @@ TEST_OF_MULTICAST(outcome_of_a_bad_struct_size_is_refused_and_releases) {
   CHECK_EQ(calls_of_refused, 0);
 }
 
-/* ---- By name --------------------------------------------------------------------------------- */
+/* ---- Invocations by name --------------------------------------------------------------------- */
 
 TEST(notify_with_hands_over_waits_and_reports) {
   multicast_broadcaster b = multicast_broadcaster_create(NULL);
@@ -406,7 +406,7 @@ TEST(notify_with_of_what_is_not_a_name_or_a_broadcaster_releases) {
   }
 }
 
-/* The whole struct, also the part that this version does not know. */
+/* Compares the whole struct, including the part that this version does not know. */
 TEST(outcome_of_a_newer_caller_is_not_written_if_the_name_is_none) {
   union {
     multicast_outcome known;

@@ -1,8 +1,8 @@
-/* Invocations with options when memory is short, and what they allocate. */
+/* Invocations with options: what they allocate, and what happens when memory is short. */
 
 #include "payloads.h"
 
-/* ---- What is allocated ----------------------------------------------------------------------- */
+/* ---- Allocations ----------------------------------------------------------------------------- */
 
 static multicast m;
 static multicast_queue q[2];
@@ -13,7 +13,7 @@ static void begin(void) {
   m = multicast_create();
   q[0] = default_queue();
   q[1] = default_queue();
-  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 0); /* the record of this thread */
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 0); /* allocates the record of this thread */
 }
 
 static void add_rows(const char *rows) {
@@ -34,7 +34,7 @@ TEST(payload_that_is_handed_over_takes_one_small_allocation) {
   add_rows("-001-10");
   for (int kind = 0; kind < 2; ++kind) {
     how = kind == 0 ? handing_over(&c) : copying(&c);
-    how.size = kind == 0 ? sizeof c : 1000000; /* it is only passed on */
+    how.size = kind == 0 ? sizeof c : 1000000; /* the size is only passed on */
     blocks = allocated_blocks;
     bytes = allocated_bytes;
     CHECK_EQ(multicast_invoke_with(m, &how, NULL), 7);
@@ -53,7 +53,7 @@ TEST(wait_takes_one_allocation_for_each_row_of_calls) {
   int64_t blocks = allocated_blocks;
   multicast_invocation how = INVOCATION(.flags = MULTICAST_WAIT, .timeout_ns = 1);
   CHECK_ERROR(multicast_invoke_with(m, &how, NULL), TIMEOUT);
-  CHECK_EQ(allocated_blocks, blocks + 3 + 1); /* and one for the payload */
+  CHECK_EQ(allocated_blocks, blocks + 3 + 1); /* plus one for the payload */
   CHECK_EQ(multicast_queue_run(q[0], 0), 6);
   CHECK_EQ(multicast_queue_run(q[1], 0), 4);
   CHECK_EQ(allocated_blocks, blocks);
@@ -75,7 +75,7 @@ TEST(invoke_with_defaults_allocates_as_invoke_does) {
   CHECK_EQ(allocated_blocks, blocks);
 }
 
-/* ---- Each allocation fails ------------------------------------------------------------------- */
+/* ---- Failing allocations --------------------------------------------------------------------- */
 
 TEST(payload_that_cannot_be_taken_over_is_released_and_not_used) {
   cargo c = {0, 0, 0};
@@ -94,7 +94,7 @@ TEST(payload_that_cannot_be_taken_over_is_released_and_not_used) {
   CHECK_OUTCOME(out, 0, 0, 0, 0, 0);
 }
 
-/* The struct of the outcome is not one: nothing is written there, whatever else fails. */
+/* The outcome is not a valid struct, so nothing may be written to it, whatever else fails. */
 TEST(outcome_of_bad_struct_size_is_not_written_without_memory) {
   union {
     uint64_t bytes[8];

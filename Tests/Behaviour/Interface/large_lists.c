@@ -1,5 +1,5 @@
-/* Large multicasts that are searched for delegates again and again: the library makes an index, and
- * what it finds stays the same. */
+/* When a large multicast is searched repeatedly, the library builds an index. Searches find the
+ * same delegates as before. */
 
 #include "numbers.h"
 
@@ -11,7 +11,7 @@ static multicast_delegate delegate(unsigned which) {
   return (multicast_delegate){call_nothing, &contexts[which]};
 }
 
-/* What the multicast has to contain, in order. */
+/* The expected contents of the multicast, in order. */
 typedef struct model {
   multicast m;
   unsigned count;
@@ -34,7 +34,7 @@ static void model_add(model *all, unsigned which, int32_t priority) {
   CHECK(all->count < MOST);
 }
 
-/* The first one, or `count`. */
+/* Returns the place of the first such delegate, or `count`. */
 static unsigned model_find(const model *all, unsigned which) {
   unsigned place = 0;
   while (place < all->count && all->delegates[place].which != which) ++place;
@@ -77,7 +77,8 @@ static void expect_model(const model *all) {
 
 enum { KEPT = 10 };
 
-/* Looks for the last ones, which tests keep: what takes longest. */
+/* Searches for the last delegates, which the tests keep. Without an index these searches take
+ * longest. */
 static void search_often(multicast m) {
   for (unsigned i = 0; i < OFTEN; ++i) CHECK(multicast_contains(m, delegate(MANY - 1 - i % KEPT)));
 }
@@ -111,7 +112,8 @@ TEST(large_multicast_of_equal_delegates_only_is_searched) {
   expect_model(&all);
 }
 
-/* In each round much is removed and added, so lists are replaced, and indices become too small. */
+/* Each round removes and adds many delegates, so that lists are replaced and indices become too
+ * small. */
 TEST(large_multicast_agrees_with_a_list_while_it_changes) {
   unsigned seed = 1;
   fill(&all);
@@ -146,7 +148,7 @@ TEST(large_multicast_agrees_with_a_list_beside_priorities) {
   }
 }
 
-/* What was removed stays in the index until that is full. */
+/* A removed delegate stays in the index until the index is full. */
 TEST(large_multicast_is_searched_while_one_comes_and_goes) {
   unsigned seed = 3;
   fill(&all);

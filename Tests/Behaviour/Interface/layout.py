@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes a C source that compiles if the header has the layout and the numbers that are accepted in
-Tests/Languages/Interop/abi/multicast.abi.xml, and if all initializers and inline functions can be used."""
+"""Writes a C source that compiles only if the header has the layouts and constants recorded in
+Tests/Languages/Interop/abi/multicast.abi.xml, and if all initializers and inline functions work."""
 
 import re
 import sys
@@ -39,7 +39,7 @@ TAIL = """
 
 
 def layout(known):
-    """The sizes and offsets of all structs, and the sizes of the types that are numbers."""
+    """Assertions about the sizes and offsets of all structs, and the sizes of numeric types."""
     abi = ElementTree.parse(ABI).getroot()
     size = {one.get("id"): one.get("size-in-bits") for one in abi.iter() if one.get("size-in-bits")}
     base = {one.get("id"): one.get("type-id") for one in abi.iter("typedef-decl")}
@@ -59,7 +59,7 @@ def layout(known):
             while kind in base:
                 kind = base[kind]
             yield f"sizeof({name}) == {int(size[kind]) // 8}"
-    # They are not enums: -fshort-enums does not change them.
+    # The types are not enums, so -fshort-enums does not change them.
     for one in known.typedefs.values():
         yield f"({one.name})-1 " + ("== UINT32_MAX" if one.type == "uint32_t" else "< 0")
     declared = {*known.structs, *known.typedefs}

@@ -1,4 +1,4 @@
-/* The version, the texts of statuses, initializers and the allocator. */
+/* The version, the texts of statuses, the initializers and the allocator. */
 
 #include "harness.h"
 
@@ -53,7 +53,7 @@ TEST(process_memory_beyond_the_limits_is_null) {
   CHECK(multicast_process_memory(0, SIZE_MAX) == NULL);
 }
 
-/* The negative result of a function that counts has 64 bits. */
+/* A function that counts returns its negative status in 64 bits. */
 TEST(status_texts_are_those_of_all_64_bits) {
   int64_t count = multicast_count((multicast)MULTICAST_NONE);
   CHECK_TEXT(multicast_status_name(count), "MULTICAST_ERROR_INVALID_HANDLE");
@@ -65,7 +65,8 @@ TEST(status_texts_are_those_of_all_64_bits) {
   CHECK_TEXT(multicast_status_message((INT64_C(1) << 32) + 1), "not a status of this library");
 }
 
-/* What a caller without inline functions and macros writes. */
+/* Compares the initializer macro and the inline function with what a caller without both writes:
+ * zeros and the size. */
 #define CHECK_DEFAULT(type, initializer)                  \
   do {                                                    \
     static type initialized = initializer;                \
@@ -127,7 +128,7 @@ TEST(set_allocator_without_functions_is_invalid_argument) {
 }
 
 TEST_OF_MEMORY(memory_of_an_empty_multicast_and_of_a_delegate_is_small) {
-  /* The limits are 128 bytes and 96 bytes. Slabs are allocated for many at a time. */
+  /* The limits are 128 and 96 bytes. Slabs are allocated for many objects at a time. */
   enum { MANY = 100000 };
   static int calls;
   int64_t before = allocated_bytes;

@@ -1,4 +1,4 @@
-/* A lifetime that ends takes its registrations out of every multicast. */
+/* The end of a lifetime removes its registrations from every multicast. */
 
 #include "harness.h"
 
@@ -44,7 +44,7 @@ TEST(lifetime_count_follows_every_way_of_removal) {
   add_with(m, counter(&calls), &options);
   multicast_invoke(m, 0, NULL, 0);
   CHECK_EQ(multicast_lifetime_count(l), 3);
-  options.flags = MULTICAST_UNIQUE; /* replaces the remaining three */
+  options.flags = MULTICAST_UNIQUE; /* adding replaces the remaining three delegates */
   add_with(m, counter(&calls), &options);
   CHECK_EQ(multicast_lifetime_count(l), 1);
   CHECK_EQ(multicast_remove_all(m), 1);
@@ -73,7 +73,7 @@ TEST_OF_MULTICAST(lifetime_end_during_invoke_keeps_the_rest_from_being_called) {
   add(m, blocking(&b));
   add_with(m, counter(&calls), &ADD_OPTIONS(.lifetime = l));
   begin_blocked(&b, m);
-  CHECK_OK(multicast_lifetime_end(l)); /* does not wait for the other delegate */
+  CHECK_OK(multicast_lifetime_end(l)); /* returns without waiting for the other delegate */
   CHECK(!LOAD(b.has_left));
   CHECK_EQ(end_blocked(&b), 1);
   CHECK_EQ(LOAD(calls), 0);
@@ -83,7 +83,8 @@ THREAD(invoke_all_three, multicast *targets) {
   for (int i = 0; i < 3; ++i) multicast_invoke(targets[i], 0, NULL, 0);
 }
 
-/* Several threads have invoked them, so lists that are replaced are retired, not freed at once. */
+/* Several threads have invoked the multicasts, so replaced lists are retired and not freed at
+ * once. */
 TEST(lifetime_end_keeps_no_lists_of_multicasts_that_it_empties) {
   enum { MANY = 2000, FEW_BYTES = 3 * 2048 };
   static int many_calls;
@@ -107,8 +108,8 @@ THREAD(end_the_lifetime, multicast_lifetime *lifetime) {
   CHECK_OK(multicast_lifetime_end(*lifetime));
 }
 
-/* Two members are being called, each by a thread. The one whose call returns first is released
- * while the call of the other runs. */
+/* Two threads each call one member. The member whose call returns first is released while the
+ * other call still runs. */
 static void expect_released_one_by_one(int first) {
   static blocker blockers[2] = {BLOCKER_INIT, BLOCKER_INIT};
   multicast_lifetime lifetime = multicast_lifetime_create();
@@ -123,7 +124,8 @@ static void expect_released_one_by_one(int first) {
   }
   pthread_t thread = start_thread(end_the_lifetime, &lifetime);
   EVENTUALLY(multicast_count(targets[0]) == 0 && multicast_count(targets[1]) == 0);
-  pause_ms(A_WHILE_MS); /* for it to sleep: the calls end its wait */
+  /* gives it time to fall asleep, so that the end of the calls must wake it */
+  pause_ms(A_WHILE_MS);
   gate_open(&blockers[first].let_go);
   EVENTUALLY(LOAD(blockers[first].releases) == 1);
   CHECK_EQ(LOAD(blockers[1 - first].releases), 0);

@@ -3,7 +3,7 @@
 
 #include "removals.h"
 
-/* A delegate under a lifetime whose call runs; ending the lifetime is the removal. */
+/* A delegate of a lifetime is being called; the removal under test is the end of that lifetime. */
 static void begin_member(removal *r, blocker *b, invoker *i, void (*release)(void *),
                          uint32_t flags) {
   prepare_removal(r, multicast_create(), b, by_lifetime);
@@ -37,11 +37,11 @@ TEST(lifetime_end_in_its_own_call_is_pending_until_last_release) {
   multicast_add_options options = ADD_OPTIONS(.lifetime = o.r.lifetime, .release = release_itself);
   multicast_delegate d = {remove_itself, &o};
   add_with(m, d, &options);
-  d.function = count_call; /* never called */
+  d.function = count_call; /* this delegate is never called */
   add_with(other, d, &options);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
   CHECK_STATUS(o.result, MULTICAST_PENDING);
-  CHECK_EQ(o.releases_inside, 1); /* that of the other delegate */
+  CHECK_EQ(o.releases_inside, 1); /* the release of the other delegate */
   CHECK_EQ(o.releases, 2);
   CHECK_ERROR(multicast_lifetime_end(o.r.lifetime), INVALID_HANDLE);
 }
@@ -85,7 +85,7 @@ static void release_slowly(void *context) {
 }
 
 static void end_waits_for_release(uint32_t flags) {
-  /* The release of a delegate that was removed before runs on the thread that called it. */
+  /* The delegate was removed before, so its release runs on the thread that called it. */
   blocker b = BLOCKER_INIT;
   removal r;
   invoker i;
@@ -124,7 +124,7 @@ TEST_OF_MULTICAST(lifetime_end_in_a_release_of_its_own_is_pending) {
   CHECK_ERROR(multicast_lifetime_count(ended_in_release), INVALID_HANDLE);
 }
 
-/* ---- The release, and calls that wait for the end -------------------------------------------- */
+/* ---- Releases, and calls that wait for the end ----------------------------------------------- */
 
 typedef struct stay {
   multicast_lifetime lifetime;
@@ -201,7 +201,7 @@ THREAD(let_it_return_later, stay *of) {
 
 static multicast_status ended;
 
-/* The release that follows the call may have run by then, or not. */
+/* The release after the call may or may not have run at this point. */
 FUNCTION(end_inside_a_call, stay *s) {
   pthread_t opener = start_thread(let_it_return_later, s);
   ended = multicast_lifetime_end(s->lifetime);

@@ -1,4 +1,4 @@
-/* multicast_listener_flag: whether anybody listens. */
+/* multicast_listener_flag: whether there are any listeners. */
 
 #include <sched.h>
 
@@ -23,7 +23,8 @@ TEST_OF_MULTICAST(listener_flag_is_set_while_there_are_delegates) {
   CHECK(multicast_listener_flag(m) == flag);
 }
 
-/* In an invocation no removal takes its fast path, and dead entries stay behind the live ones. */
+/* Inside an invocation no removal takes its fast path, so dead entries remain after the live
+ * ones. */
 static void remove_inside(void *context, uint32_t event, const void *payload, size_t size) {
   (void)event, (void)payload, (void)size;
   CHECK_OK(multicast_token_remove(*(multicast_token *)context));
@@ -149,7 +150,7 @@ TEST(listener_flag_of_no_multicast_is_none) {
   CHECK(!is_wanted(m));
 }
 
-/* Slots are used again, and their pages go back to the system. */
+/* Slots are reused and their pages return to the system. */
 TEST(listener_flag_stays_readable_after_its_multicast) {
   enum { MANY = 4096 };
   static multicast all[MANY];
@@ -166,7 +167,8 @@ TEST(listener_flag_stays_readable_after_its_multicast) {
   for (int i = 0; i < MANY; ++i) (void)!multicast_has_listeners(interests[i]);
 }
 
-/* The slots of a thread, of the pool, and of the thread again: none has anything of the last. */
+/* New multicasts take slots from the thread's cache, from the pool, and from the cache again. No
+ * flag remains from the previous multicast in the slot. */
 TEST(listener_flag_of_a_new_multicast_is_none) {
   enum { MANY = 100 };
   static multicast all[MANY];
@@ -203,7 +205,7 @@ static void *add_and_remove(void *argument) {
   return NULL;
 }
 
-/* Who knows that an add or a removal has returned, sees it in the word. */
+/* A thread that knows of a completed add or removal sees the effect in the flag. */
 TEST_OF_MULTICAST(listener_flag_is_seen_by_threads_that_know_of_an_add) {
   handover h = {m, {0}, 0};
   const uint32_t *flag = multicast_listener_flag(m);

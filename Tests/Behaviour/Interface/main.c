@@ -18,7 +18,7 @@ static const struct membarrier_option {
   void (*apply)(void);
 } membarrier_options[] = {{"--without-membarrier", deny_membarrier},
                           {"--end-by-membarrier", end_by_membarrier}};
-static const struct membarrier_option *membarrier; /* NULL: not filtered */
+static const struct membarrier_option *membarrier; /* NULL: no filter */
 
 void test_register(test *registered) {
   test **place = &first;
@@ -49,7 +49,8 @@ static bool matches(const char *name, char **filters) {
   return false;
 }
 
-/* Ends what a test has left: children of it that hang, too, for which nothing else waits. */
+/* Kills processes that a test has left behind, including hanging children, which nothing else
+ * waits for. */
 static void end_orphans(void) {
   char path[64];
   long orphan;
@@ -57,7 +58,8 @@ static void end_orphans(void) {
   do {
     FILE *children = fopen(path, "r");
     orphan = 0;
-    if (children == NULL) return; /* a kernel without that file: they go on */
+    /* this kernel does not have the file, so the processes are left alone */
+    if (children == NULL) return;
     if (fscanf(children, "%ld", &orphan) == 1) {
       kill((pid_t)orphan, SIGKILL);
       waitpid((pid_t)orphan, NULL, 0);
@@ -110,7 +112,7 @@ int main(int argc, char **argv) {
   if (*arguments != NULL && strcmp(*arguments, "--in-process") == 0) {
     for (t = first; t != NULL; t = t->next) {
       if (arguments[1] != NULL && strcmp(t->name, arguments[1]) == 0) {
-        alarm(120); /* ends a test that hangs */
+        alarm(120); /* kills a test that hangs */
         if (membarrier != NULL) membarrier->apply();
         t->run();
         return 0;

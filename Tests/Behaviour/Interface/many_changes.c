@@ -1,5 +1,5 @@
-/* Changes that follow each other closely while other threads invoke: each keeps its promises, and
- * only the first ones make the kernel's memory barrier. */
+/* Changes in quick succession while other threads invoke. Every change keeps its promises, and
+ * only the first ones need the kernel's memory barrier. */
 
 #include "threads.h"
 
@@ -16,7 +16,7 @@ static void add_and_remove(multicast m) {
   CHECK_OK(multicast_token_remove(add(m, nothing(&context))));
 }
 
-/* A multicast that two threads have invoked, with so many delegates. */
+/* Returns a multicast with `count` delegates that two threads have invoked. */
 static multicast invoked_by_two(int count) {
   static int contexts[256];
   multicast m = multicast_create();
@@ -25,15 +25,15 @@ static multicast invoked_by_two(int count) {
   return m;
 }
 
-/* How many barriers so many changes make. */
+/* Returns how many barriers that number of changes makes. */
 static int barriers_of(multicast m, int changes) {
   (void)membarriers();
   for (int i = 0; i < changes; ++i) add_and_remove(m);
   return membarriers();
 }
 
-/* Changes until there is no barrier any more. A loaded machine may need a second try: the time
- * between two changes counts. */
+/* Makes changes until they need no barrier any more. On a loaded machine this may take several
+ * attempts, since the time between two changes matters. */
 static void change_until_fenced(multicast m) { EVENTUALLY(barriers_of(m, MANY / 10) == 0); }
 static void begin_fenced(multicast m) {
   count_membarriers();
@@ -58,7 +58,7 @@ TEST(changes_that_follow_each_other_make_few_barriers) {
     CHECK_EQ(barriers_of(m, MANY), 0);
     return;
   }
-  CHECK(barriers_of(m, 1) > 0); /* a single change makes one */
+  CHECK(barriers_of(m, 1) > 0); /* a single change makes a barrier */
   change_until_fenced(m);
   CHECK_EQ(barriers_of(m, MANY), 0);
 }
@@ -77,7 +77,7 @@ TEST_OF_MULTICAST(changes_beside_a_single_invoker_elsewhere_make_few_barriers) {
 
 TEST(changes_make_barriers_again_after_many_invocations) {
   multicast m = invoked_by_two(100);
-  if (is_without_membarrier()) return; /* there is never a barrier */
+  if (is_without_membarrier()) return; /* without membarrier there is never a barrier */
   begin_fenced(m);
   invoke_until_biased(m);
   change_until_fenced(m);
@@ -97,7 +97,7 @@ TEST(invocations_between_changes_do_not_bring_barriers_back) {
 
 TEST(changes_of_one_multicast_leave_the_others_as_they_are) {
   multicast m = invoked_by_two(10), other = invoked_by_two(10);
-  if (is_without_membarrier()) return; /* there is never a barrier */
+  if (is_without_membarrier()) return; /* without membarrier there is never a barrier */
   begin_fenced(m);
   CHECK(barriers_of(other, 1) > 0);
   CHECK_EQ(barriers_of(m, 1), 0);
@@ -137,7 +137,7 @@ TEST(removing_many_from_fenced_multicasts_makes_no_barrier) {
 TEST(adding_while_there_is_room_makes_no_barrier) {
   int contexts[10], blocks;
   use_test_allocator();
-  multicast m = invoked_by_two(5); /* has room for ten */
+  multicast m = invoked_by_two(5); /* this list has room for ten delegates */
   blocks = (int)allocated_blocks;
   count_membarriers();
   for (int i = 0; i < 5; ++i) add(m, nothing(&contexts[i]));
@@ -153,7 +153,7 @@ THREAD(remove_blocker, void *argument) {
   CHECK(((blocker *)arguments[1])->has_left);
 }
 
-/* A removal on another thread waits for a call of `b`, which a third thread makes. */
+/* A removal on another thread waits for a call of `b` that a third thread makes. */
 static void expect_removal_to_wait(multicast m, blocker *b) {
   void *arguments[] = {&m, b};
   invoker other;
@@ -176,7 +176,7 @@ TEST(removal_from_a_fenced_multicast_waits_for_the_call) {
   CHECK_EQ(membarriers(), 0);
 }
 
-/* The invocation began before the mode changed, and is inside a call since. */
+/* The invocation began before the mode changed, and has been inside a call since. */
 TEST_OF_MULTICAST(removal_waits_for_a_call_that_began_before_the_changes) {
   blocker first = BLOCKER_INIT, second = BLOCKER_INIT;
   void *arguments[2];
@@ -190,7 +190,7 @@ TEST_OF_MULTICAST(removal_waits_for_a_call_that_began_before_the_changes) {
   count_membarriers();
   begin_blocked(&first, m);
   if (!is_without_membarrier()) {
-    for (int i = 0; i < MANY; ++i) CHECK(barriers_of(m, 1) > 0); /* as long as it runs */
+    for (int i = 0; i < MANY; ++i) CHECK(barriers_of(m, 1) > 0); /* while the call runs */
   }
   gate_open(&first.let_go);
   gate_wait(&second.entered);
@@ -256,7 +256,7 @@ TEST(delegate_of_a_fenced_multicast_removes_the_next_one) {
   CHECK_EQ(multicast_invoke(s.m, 0, NULL, 0), 3);
 }
 
-/* A release function that waits for a thread which removes the delegate behind. */
+/* A release function that waits for a thread. That thread removes the next delegate. */
 static multicast_token behind;
 
 THREAD(remove_behind, void *unused) {
@@ -285,7 +285,7 @@ TEST(release_after_call_may_wait_for_removal_of_next_delegate) {
   behind = add(m, counter(&calls));
   multicast_invoke(m, 0, NULL, 0);
   CHECK_EQ(releases, 1);
-  CHECK_EQ(calls, 0); /* it was removed before its call */
+  CHECK_EQ(calls, 0); /* the delegate was removed before its call */
   CHECK_EQ(multicast_count(m), 2);
 }
 
@@ -302,7 +302,7 @@ FUNCTION(invoke_and_change, scene *s) {
 
 TEST(mode_changes_during_nested_invocations) {
   scene s = {{0}, {0}, {0}, 0, 0, MULTICAST_OK};
-  if (is_without_membarrier()) return; /* there is one mode */
+  if (is_without_membarrier()) return; /* there is only one mode */
   s.m = invoked_by_two(10);
   multicast_delegate d = {invoke_and_change, &s};
   add(s.m, d);
@@ -354,10 +354,10 @@ TEST(every_kind_of_invocation_works_in_a_fenced_multicast) {
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), MULTICAST_ERROR_INVALID_HANDLE);
 }
 
-/* ---- The slot and its next occupant ---------------------------------------------------------- */
+/* ---- Reuse of a slot ------------------------------------------------------------------------- */
 
 TEST(next_multicast_in_the_slot_of_a_fenced_one_begins_anew) {
-  if (is_without_membarrier()) return; /* there is never a barrier */
+  if (is_without_membarrier()) return; /* without membarrier there is never a barrier */
   count_membarriers();
   for (int i = 0; i < 3; ++i) {
     multicast m = invoked_by_two(3);

@@ -1,5 +1,5 @@
-/* Creating, adding, removing and listing: what each function does, and which status it returns
- * when. */
+/* Creating, adding, removing and listing: the effect of each function, and its status in each
+ * case. */
 
 #include "harness.h"
 

@@ -1,4 +1,4 @@
-/* Removal, growth of lists and look-ups of names inside up to 256 nested calls. */
+/* Removals, growing lists and lookups of names inside up to 256 nested calls. */
 
 #include "allocators.h"
 #include "threads.h"
@@ -38,7 +38,7 @@ TEST(remove_inside_a_hundred_nested_calls_finds_what_is_called) {
   d.self = add(d.target, self);
   d.other = add_with(d.target, other, &ADD_OPTIONS(.release = count_other_release));
   d.levels = 100;
-  d.depth = d.levels; /* so that these two calls do not nest */
+  d.depth = d.levels; /* so that the calls of the two threads do not nest */
   let_two_threads_invoke(d.target);
   CHECK_EQ(d.other_calls, 2);
   d.depth = 0;
@@ -61,7 +61,7 @@ static bool has_no_memory;
 static void count_bystander(void *context) { (void)context, ++bystander_releases; }
 static void count_step(void *context) { (void)context, ++step_releases; }
 
-/* Invokes the next step. At the last one, removes all delegates of the step in the middle. */
+/* Invokes the next step. The last step removes all delegates of the step in the middle. */
 static void step(void *context, uint32_t event, const void *payload, size_t size) {
   if (event == 0) return;
   if (++depth < STEPS) {
@@ -70,8 +70,8 @@ static void step(void *context, uint32_t event, const void *payload, size_t size
   }
   removed = multicast_remove_all(steps[STEPS / 2]);
   has_no_memory = false;
-  CHECK_EQ(bystander_releases, 2); /* they are not being called */
-  CHECK_EQ(step_releases, 0);      /* this one is */
+  CHECK_EQ(bystander_releases, 2); /* both delegates were idle */
+  CHECK_EQ(step_releases, 0);      /* this delegate is being called */
 }
 
 static void make_steps(void) {
@@ -118,7 +118,7 @@ static void look_names_up(descent *d) {
   }
 }
 
-/* The look-up has a frame on top of the innermost one. */
+/* The lookup needs a frame in addition to the innermost one. */
 TEST_OF_MULTICAST(names_are_looked_up_in_256_nested_calls_beside_removals) {
   static descent d;
   invoker i;
@@ -140,7 +140,7 @@ TEST_OF_MULTICAST(names_are_looked_up_in_256_nested_calls_beside_removals) {
   CHECK_OK(multicast_broadcaster_destroy(names));
 }
 
-/* Called by the innermost of 256 invocations; 255 are around it. */
+/* A delegate called by the innermost of 256 nested invocations. */
 typedef struct innermost {
   descent around;
   multicast target;
@@ -179,7 +179,7 @@ TEST(remove_in_the_innermost_of_256_nested_calls_is_pending) {
   CHECK_EQ(multicast_count(i.target), 2);
 }
 
-/* Several threads have invoked, so the multicast has multiple invokers. */
+/* Several threads have invoked the multicast, so a removal needs the heavy fence. */
 TEST(removal_and_growth_wait_for_innermost_of_256_nested_calls) {
   static innermost i = {{{0}, 0, 0, NULL, {0}, {0}, 0, 0}, {0}, {0}, BLOCKER_INIT, 0};
   invoker outermost;
@@ -192,7 +192,7 @@ TEST(removal_and_growth_wait_for_innermost_of_256_nested_calls) {
   CHECK_EQ(i.calls, 4);
   invoke_in_background(&outermost, i.around.target);
   gate_wait(&i.b.entered);
-  /* The list that is being read is replaced by larger ones. */
+  /* Larger lists replace the list that the invocation reads. */
   for (int round = 0; round < 100; ++round) add(i.target, counter(&later));
   CHECK_ERROR(multicast_token_remove_within(i.token, 0), TIMEOUT);
   CHECK_ERROR(multicast_token_remove_within(i.token, 1000000), TIMEOUT);

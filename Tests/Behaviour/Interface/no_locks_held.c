@@ -1,5 +1,5 @@
-/* No lock is held while a function of the caller runs. In each test such a function has another
- * thread use the same multicast: if a lock were held, the test would hang. */
+/* The library holds no lock while it runs a function of the caller. In each test such a function
+ * makes another thread use the same multicast, which would hang if a lock were held. */
 
 #include "harness.h"
 

@@ -35,7 +35,7 @@ TEST_OF_MULTICAST(order_is_by_priority_first) {
 }
 
 TEST_OF_MULTICAST(order_survives_removals_and_growth) {
-  /* 2,000 random adds and removals with five priorities, compared with a plain array. */
+  /* 2,000 random adds and removals at five priorities, compared with a plain array. */
   enum { MOST = 600 };
   static struct {
     int priority, id;

@@ -1,10 +1,10 @@
-/* What is kept and what is not where memory is short. That each function fails as it should at each
- * of its allocations is tested in Faults/memory.c. */
+/* What remains unchanged when memory runs out. Faults/memory.c tests that each function fails
+ * correctly at each of its allocations. */
 
 #include "harness.h"
 
 TEST(out_of_memory_in_add_reclaims_what_it_had_taken) {
-  /* Multicasts that are this far apart share the slabs of registrations. */
+  /* Multicasts at this distance share their slabs of registrations. */
   multicast m[129];
   int releases = 0;
   multicast_add_options options = ADD_OPTIONS(.release = count_release);
@@ -12,15 +12,15 @@ TEST(out_of_memory_in_add_reclaims_what_it_had_taken) {
   for (int i = 0; i < 129; ++i) m[i] = multicast_create();
   for (int i = 32; i < 129; i += 32) {
     add(m[i], counter(&calls));
-    add(m[i], counter(&calls)); /* has room for one more */
+    add(m[i], counter(&calls)); /* the list has room for one more */
   }
-  add(m[0], counter(&calls)); /* has no room */
+  add(m[0], counter(&calls)); /* the list has no more room */
   for (int i = 0; i < 200; ++i) {
-    fail_after = 0; /* the allocation of the larger list fails */
+    fail_after = 0; /* allocating the larger list fails */
     CHECK_ERROR(multicast_add(m[0], counter(&calls), NULL, NULL), OUT_OF_MEMORY);
   }
   for (int i = 32; i < 129; i += 32) {
-    fail_after = 0; /* needs no memory */
+    fail_after = 0; /* the add needs no memory */
     CHECK_OK(multicast_add(m[i], counter(&calls), NULL, NULL));
   }
   fail_after = -1;
@@ -34,9 +34,9 @@ TEST(out_of_memory_in_add_reclaims_what_it_had_taken) {
   fail_after = -1;
   CHECK_EQ(releases, 200);
   CHECK_EQ(allocated_bytes, before);
-  options.events = 1; /* an option that needs memory of its own */
+  options.events = 1; /* this option needs memory of its own */
   for (int i = 0; i < 200; ++i) {
-    fail_after = 1; /* the registration details are allocated, the list is not */
+    fail_after = 1; /* the details of the registration are allocated, but not the list */
     CHECK_ERROR(multicast_add(m[0], counter(&releases), &options, NULL), OUT_OF_MEMORY);
   }
   fail_after = -1;

@@ -1,5 +1,5 @@
-/* Payloads that are copied by the caller's function: direct calls get the payload, queued calls
- * share the copy. */
+/* Payloads that a function of the caller copies. Direct calls get the original payload, and
+ * queued calls share the copy. */
 
 #include "notes.h"
 #include "payloads.h"
@@ -40,7 +40,7 @@ TEST_OF_MULTICAST(copy_is_called_once_and_queued_calls_share_what_it_returned) {
   CHECK(queued[0].size == sizeof c && queued[0].releases == 0 && queued[1].releases == 0);
   CHECK_EQ(copies[0].releases, 1);
   CHECK_EQ(copies[0].size, sizeof c);
-  CHECK_EQ(c.releases, 0); /* it stays the caller's */
+  CHECK_EQ(c.releases, 0); /* the original still belongs to the caller */
 }
 
 static int calls_before_copy;
@@ -82,7 +82,7 @@ TEST_OF_QUEUE(copy_of_size_0_is_called_and_its_result_is_queued) {
   CHECK_EQ(multicast_queue_run(q, 0), 1);
   CHECK(s.payload == &copies[0] && s.size == 0);
   CHECK_EQ(copies[0].releases, 1);
-  how.payload = NULL; /* it may be anything */
+  how.payload = NULL; /* the library does not read the payload */
   CHECK_EQ(multicast_invoke_with(m, &how, NULL), 1);
   CHECK_EQ(multicast_queue_run(q, 0), 1);
   CHECK(s.payload == &copies[1] && s.size == 0);
@@ -120,7 +120,7 @@ TEST_OF_MULTICAST(copy_that_returns_null_once_refuses_all_queued_calls) {
   CHECK_EQ(calls, 4);
   CHECK_TEXT(figures(q), "refused 4");
   CHECK_TEXT(figures(other), "refused 2");
-  CHECK_EQ(c.releases, 0); /* `release` is for what `copy` has returned */
+  CHECK_EQ(c.releases, 0); /* `release` applies to results of `copy` only */
 }
 
 TEST_OF_MULTICAST(copy_for_calls_all_refused_is_released_by_the_invocation) {
@@ -150,7 +150,7 @@ TEST_OF_QUEUE(copy_that_is_cleared_or_removed_is_released_once) {
   CHECK_EQ(copy_count, 3);
 }
 
-/* ---- What a copy may do ---------------------------------------------------------------------- */
+/* ---- What `copy` may do ---------------------------------------------------------------------- */
 
 typedef struct copier {
   multicast m, other;
@@ -188,7 +188,7 @@ TEST(copy_runs_while_no_lock_is_held_and_may_call_anything) {
 
 static const void *copy_and_destroy(const void *payload, size_t size) {
   CHECK_OK(multicast_queue_destroy(the_copier.q));
-  the_copier.q = default_queue(); /* perhaps in the same place */
+  the_copier.q = default_queue(); /* may reuse the slot */
   return copy_cargo(payload, size);
 }
 

@@ -1,5 +1,5 @@
-/* Payloads, waiting invocations and wake functions across fork: what was handed over before the
- * fork is the parent's. */
+/* Payloads, waiting invocations and wake functions across fork. A payload that was handed over
+ * before the fork belongs to the parent. */
 
 #include "notes.h"
 #include "payloads.h"
@@ -85,7 +85,7 @@ static void expect_child_to_succeed(void) {
   CHECK_EQ(status, 0);
 }
 
-/* In the child the invocation goes on, and its payload is the parent's. */
+/* The invocation continues in the child, but its payload belongs to the parent. */
 TEST(payload_of_invocation_that_forks_is_released_in_parent_only) {
   for (int is_queued = 0; is_queued < 2; ++is_queued) {
     for (int waits = 0; waits < 2; ++waits) {
@@ -105,7 +105,7 @@ TEST(payload_of_invocation_that_forks_is_released_in_parent_only) {
         CHECK_EQ(multicast_queue_run(inherited, 0), 0);
         CHECK_OK(multicast_queue_destroy(inherited));
         CHECK_EQ(before.releases, 0);
-        CHECK_EQ(hand_over(target, &made), 1 /* it forks once more, in vain */);
+        CHECK_EQ(hand_over(target, &made), 1 /* the delegate forks again, which has no effect */);
         _exit(0);
       }
       if (is_queued && !waits) CHECK_EQ(multicast_queue_run(inherited, 0), 1);
@@ -140,7 +140,7 @@ static blocker running = BLOCKER_INIT;
 
 static void use_while_threads_are_gone(void *unused) {
   CHECK_EQ(before.releases, 0);
-  CHECK_OK(multicast_destroy(target)); /* nothing calls its delegates here */
+  CHECK_OK(multicast_destroy(target)); /* no call of its delegates runs in the child */
   CHECK_OK(multicast_queue_destroy(inherited));
   CHECK_EQ(before.releases, 0);
 }
@@ -177,7 +177,7 @@ TEST(payload_of_a_call_of_the_parent_stays_in_the_child) {
 
 static void wait_in_child(void *unused) {
   multicast_invocation how = waiting();
-  CHECK_EQ(multicast_queue_run(inherited, 0), 0); /* this thread is expected to run it */
+  CHECK_EQ(multicast_queue_run(inherited, 0), 0); /* makes this thread the queue's consumer */
   CHECK_EQ(multicast_invoke(target, 0, NULL, 0), 1);
   CHECK_EQ(multicast_queue_run(inherited, 0), 1);
   CHECK_INVOKED(target, &how, 1, 0, 1, 0, 0, 1);
@@ -223,13 +223,13 @@ static void inherit_wake(void) {
 
 static void expect_woken(void *unused) {
   CHECK_EQ(wakes, 1);
-  CHECK_EQ(multicast_invoke(target, 0, NULL, 0), 1); /* the queue is empty here */
+  CHECK_EQ(multicast_invoke(target, 0, NULL, 0), 1); /* the queue was empty in the child */
   CHECK_EQ(wakes, 2);
   CHECK_EQ(multicast_invoke(target, 0, NULL, 0), 1);
   CHECK_EQ(wakes, 2);
   CHECK_EQ(multicast_queue_run(inherited, 1), 1);
   CHECK_EQ(wakes, 3);
-  CHECK_OK(multicast_queue_destroy(inherited)); /* no thread is in the wake */
+  CHECK_OK(multicast_queue_destroy(inherited)); /* no thread is inside `wake` */
 }
 
 TEST(queue_wake_is_called_in_the_child_of_a_fork) {

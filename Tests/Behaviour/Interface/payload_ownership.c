@@ -1,5 +1,5 @@
-/* A payload that is handed over is released exactly once: when the last call that shares it has
- * returned or is given up. */
+/* A payload that is handed over is released exactly once, when the last call that shares it has
+ * returned or been cancelled. */
 
 #include "notes.h"
 #include "payloads.h"
@@ -12,17 +12,17 @@ static const cargo fresh;
 TEST_OF_MULTICAST(payload_is_released_before_return_if_no_call_is_queued) {
   cargo c = fresh;
   seen s;
-  CHECK_EQ(hand_over(m, &c), 0); /* nothing was ever added */
+  CHECK_EQ(hand_over(m, &c), 0); /* the multicast has never had a delegate */
   CHECK_EQ(c.releases, 1);
   add(m, seeing(&s));
   CHECK_EQ(hand_over(m, &c), 1);
   CHECK_EQ(c.releases, 2);
-  CHECK_EQ(s.releases, 1); /* not during the call */
+  CHECK_EQ(s.releases, 1); /* one release before this call; the next one follows the call */
   CHECK(s.payload == &c && s.size == sizeof c);
   CHECK_EQ(c.size, sizeof c);
   CHECK(pthread_equal(c.released_on, pthread_self()));
   CHECK_OK(multicast_remove_every(m, seeing(&s)));
-  CHECK_EQ(hand_over(m, &c), 0); /* empty again */
+  CHECK_EQ(hand_over(m, &c), 0); /* the multicast is empty again */
   CHECK_EQ(c.releases, 3);
 }
 
@@ -125,7 +125,8 @@ TEST_OF_QUEUE(payload_of_a_call_that_is_replaced_by_the_latest_is_released) {
   CHECK_EQ(hand_over(m, &c[0]), 1);
   CHECK_EQ(hand_over(m, &c[1]), 1);
   CHECK(c[0].releases == 1 && c[1].releases == 0);
-  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1); /* by one that has no payload */
+  /* replaces the queued call by one without a payload */
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
   CHECK_EQ(c[1].releases, 1);
   CHECK_EQ(hand_over(m, &c[2]), 1);
   CHECK_EQ(multicast_queue_run(q, 0), 1);
@@ -167,7 +168,7 @@ TEST_OF_QUEUE(payload_of_calls_to_a_dead_context_is_released) {
   CHECK_EQ(calls, 0);
 }
 
-/* ---- Removal while calls wait ---------------------------------------------------------------- */
+/* ---- Removal of delegates with queued calls -------------------------------------------------- */
 
 static void released_by(int64_t (*remove)(removal *));
 
@@ -254,9 +255,9 @@ TEST_OF_QUEUE(payload_is_released_if_the_thread_ends_inside_a_queued_call) {
   CHECK_EQ(c.releases, 1);
 }
 
-/* ---- What a release may do ------------------------------------------------------------------- */
+/* ---- What `release` may do ------------------------------------------------------------------- */
 
-/* A payload whose release uses the library. The first field is what is released. */
+/* A payload whose `release` uses the library. The first field receives the number of releases. */
 typedef struct busy {
   multicast m, other;
   multicast_queue q;
@@ -269,7 +270,7 @@ static void use_everything_in_release(const void *payload, size_t size) {
   busy *b = (busy *)(uintptr_t)payload;
   ADD(b->releases, 1);
   CHECK(multicast_invoke(b->other, 0, NULL, 0) >= 0);
-  CHECK(multicast_queue_run(b->q, 1) <= 0); /* it may be destroyed */
+  CHECK(multicast_queue_run(b->q, 1) <= 0); /* negative if the queue was destroyed */
   multicast_token_remove(b->token);
   multicast_status status = multicast_lifetime_end(b->lifetime);
   CHECK(status == MULTICAST_OK || status == MULTICAST_PENDING ||
@@ -303,7 +304,7 @@ TEST(payload_release_may_call_anything_wherever_it_runs) {
     busy b;
     begin_busy(&b, row > 0);
     switch (row) {
-      case 0: break; /* after direct calls */
+      case 0: break; /* the direct calls have released the payload */
       case 1: CHECK_EQ(multicast_queue_run(b.q, 0), 1); break;
       case 2: CHECK_EQ(multicast_queue_clear(b.q), 1); break;
       case 3: CHECK_EQ(multicast_remove_all(b.m), 1); break;
@@ -318,7 +319,8 @@ TEST(payload_release_may_call_anything_wherever_it_runs) {
   }
 }
 
-/* Another thread uses the same objects while a release runs: no lock is held. */
+/* While `release` runs, another thread uses the same objects, which would hang if a lock were
+ * held. */
 static busy *meanwhile_used;
 
 THREAD(use_meanwhile, void *unused) {
@@ -344,7 +346,8 @@ TEST(payload_release_runs_while_no_lock_is_held) {
   for (int i = 1; i <= 3; ++i) {
     CHECK_EQ(multicast_invoke_with(b.m, &how, NULL), 1);
     if (i == 1) CHECK_EQ(multicast_queue_clear(b.q), 1);
-    if (i == 2) CHECK_EQ(multicast_invoke(b.m, 0, NULL, 0), 1); /* drops it */
+    /* replaces the queued call, which drops it */
+    if (i == 2) CHECK_EQ(multicast_invoke(b.m, 0, NULL, 0), 1);
     if (i == 3) CHECK_OK(multicast_token_remove(token));
     CHECK_EQ(b.releases, i);
   }

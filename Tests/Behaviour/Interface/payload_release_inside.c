@@ -1,4 +1,5 @@
-/* What the release of a payload may do, wherever it runs; and threads that end before it. */
+/* What the `release` of a payload may do in every place where the library calls it, and threads
+ * that end before it. */
 
 #include "payloads.h"
 
@@ -51,7 +52,8 @@ TEST(release_of_payload_in_late_destructor_keeps_record_of_thread) {
   other = multicast_create();
   token = add(target, idle());
   multicast_token blocked = add(other, blocking(&b));
-  CHECK_EQ(pthread_key_create(&late_key, invoke_late), 0); /* after the library's key */
+  /* this key is created after the library's key */
+  CHECK_EQ(pthread_key_create(&late_key, invoke_late), 0);
   on_another_thread(end_with_a_late_invocation, NULL);
   gate_open(&go_on);
   gate_wait(&b.entered);
@@ -83,12 +85,13 @@ static void *hand_over_and_end(void *unused) {
 }
 
 static void *open_go_on(void *unused) {
-  pause_ms(A_WHILE_MS); /* so that the removal sleeps */
+  pause_ms(A_WHILE_MS); /* gives the removal time to fall asleep */
   gate_open(&go_on);
   return unused;
 }
 
-/* The removal is of the delegate in which the thread ends. Its thread is the consumer. */
+/* A thread ends inside a call of a delegate while this thread removes the delegate. The release of
+ * the payload then waits for a call in a queue of which this thread is the consumer. */
 TEST(release_of_payload_of_ended_thread_may_wait_for_removal) {
   entered = go_on = shut;
   target = multicast_create();
@@ -186,7 +189,7 @@ TEST(queue_wake_is_called_if_a_run_ends_with_its_thread) {
   gate_wait(&entered);
   CHECK_EQ(multicast_invoke(target, 0, NULL, 0), 1);
   CHECK_EQ(LOAD(wakes), 2);
-  CHECK_ERROR(multicast_queue_run(queue, 0), STATE); /* for that wake-up */
+  CHECK_ERROR(multicast_queue_run(queue, 0), STATE); /* the other thread is still in its run */
   gate_open(&go_on);
   join_thread(runner);
   CHECK_EQ(LOAD(wakes), 3);

@@ -84,7 +84,7 @@ void begin_waiting(waiter *w, multicast m, const multicast_invocation *how) {
   w->thread = start_thread(invoke_and_wait, w);
 }
 
-/* Whether the system says that the thread sleeps. */
+/* Returns whether the thread sleeps, according to the system. */
 static bool is_asleep(waiter *w) {
   char path[64], line[256] = "";
   FILE *file;
@@ -94,7 +94,7 @@ static bool is_asleep(waiter *w) {
   if (file == NULL) return false;
   if (fgets(line, sizeof line, file) == NULL) line[0] = '\0';
   fclose(file);
-  const char *end = strrchr(line, ')'); /* of its name */
+  const char *end = strrchr(line, ')'); /* points to the end of the name */
   return end != NULL && strncmp(end, ") S", 3) == 0;
 }
 

@@ -1,5 +1,5 @@
 /* Payloads that count their copies and releases, and threads that wait for the calls that they
- * queue. */
+ * have queued. */
 
 #ifndef PAYLOADS_H
 #define PAYLOADS_H
@@ -9,38 +9,38 @@
 
 /* ---- Cargo ----------------------------------------------------------------------------------- */
 
-/* A payload that is handed over. */
+/* A payload that invocations hand over. */
 typedef struct cargo {
   int releases;
-  size_t size; /* that of its release */
+  size_t size; /* the size that `release` received */
   pthread_t released_on;
 } cargo;
 void release_cargo(const void *payload, size_t size);
 
-/* What copy_cargo has made; in one test at most MOST_COPIES. */
+/* The results of copy_cargo(), at most MOST_COPIES per test. */
 enum { MOST_COPIES = 64 };
 extern cargo copies[MOST_COPIES];
 extern int copy_count;
 const void *copy_cargo(const void *payload, size_t size);
 
-/* Counts its calls, and says that there is no memory. */
+/* Counts its calls and reports that no memory is left. */
 extern int refused_copies;
 const void *copy_nothing(const void *payload, size_t size);
 
-/* Invocations that hand the cargo over, and that have it copied. */
+/* Invocations that hand over a cargo, or that copy it. */
 multicast_invocation handing_over(cargo *c);
 multicast_invocation copying(cargo *c);
 int64_t hand_over(multicast m, cargo *c);
 
 /* ---- Delegates ------------------------------------------------------------------------------- */
 
-/* What the last call has received. */
+/* The last call that a delegate received. */
 typedef struct seen {
   int calls;
   uint32_t event;
   const void *payload;
   size_t size;
-  int releases; /* of the payload, which is cargo, at that time */
+  int releases; /* if the payload is a cargo: its releases at that time */
 } seen;
 multicast_delegate seeing(seen *s);
 
@@ -56,14 +56,14 @@ typedef struct waiter {
   int64_t result;
   gate returned;
   pthread_t thread;
-  long number; /* as the system counts threads; 0 before it begins */
+  long number; /* the system's thread number; 0 before the thread starts */
 } waiter;
 void begin_waiting(waiter *w, multicast m, const multicast_invocation *how);
 
-/* Expects that the thread still waits after a while. */
+/* Expects the thread to be still waiting after A_WHILE_MS. */
 void expect_to_be_waiting(waiter *w);
 
-/* Expects that the invocation ends, and what it returns and reports. */
+/* Expects the invocation to end with this result and outcome. */
 void expect_waited(waiter *w, int64_t result, uint64_t finished, uint64_t unfinished);
 
 #define CHECK_OUTCOME(out, CALLED, QUEUED, REFUSED, FINISHED, UNFINISHED)                     \
@@ -75,7 +75,8 @@ void expect_waited(waiter *w, int64_t result, uint64_t finished, uint64_t unfini
     CHECK_EQ((out).unfinished, UNFINISHED);                                                   \
   } while (0)
 
-/* What an invocation returns, and its outcome: called, queued and so on. */
+/* Checks the result of an invocation and its outcome: called, queued, refused, finished,
+ * unfinished. */
 #define CHECK_INVOKED(target, how, result, ...)                                               \
   do {                                                                                        \
     multicast_outcome outcome = MULTICAST_OUTCOME_INIT;                                       \

@@ -7,15 +7,15 @@
 
 multicast create_with_reentry(multicast_reentry reentry);
 
-/* A delegate that notes its call as that of `name`, and then invokes `target` with the number of
- * its own call times ten plus 1, plus 2 and so on, `times` times. It does so for numbers below
- * `end`. */
+/* A delegate that notes its call as `name`. If the number n of the call is below `end`, the
+ * delegate then invokes `target` `times` times, with the numbers 10 * n + 1, 10 * n + 2 and so
+ * on. */
 typedef struct echo {
   multicast target;
   char name;
   int times;
   int end;
-  int64_t result;         /* of the last of these invocations */
+  int64_t result;         /* the result of the last of these invocations */
   int calls;
   void (*in_call)(struct echo *); /* called after these invocations */
 } echo;

@@ -1,10 +1,10 @@
-/* Contexts that are all of one kind, and contexts that are for visitors only. */
+/* Contexts that all share their lock functions, and contexts that are for visitors only. */
 
 #include "payloads.h"
 #include "policies.h"
 #include "queues.h"
 
-/* A context that counts what is done with it. */
+/* A context that counts the operations on it. */
 typedef struct item {
   bool is_dead;
   int locks, unlocks, releases, calls;
@@ -17,7 +17,8 @@ static void *lock_item(void *context) {
   item *i = context;
   ++i->locks;
   if (i->in_lock != NULL) i->in_lock(i);
-  return i->is_dead ? NULL : &i->calls; /* the strong pointer is another one */
+  /* differs from the context, so that mixing them up is detected */
+  return i->is_dead ? NULL : &i->calls;
 }
 static void unlock_item(void *strong) {
   ++items[0].unlocks;
@@ -40,7 +41,7 @@ static multicast create_for_items(void) {
   return m;
 }
 
-/* ---- One kind of context --------------------------------------------------------------------- */
+/* ---- Contexts of one kind -------------------------------------------------------------------- */
 
 #define TEST_OF_ITEMS(NAME) TEST_OF(NAME, (multicast m), (create_for_items()))
 
@@ -93,7 +94,8 @@ TEST_OF_ITEMS(contexts_of_one_kind_are_locked_with_any_option) {
   }
   CHECK_EQ(items[0].unlocks, 6);
   for (int which = 1; which < 7; ++which) items[which].is_dead = true;
-  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1); /* that with a queue is found dead there */
+  /* the delegate with a queue is found dead when the queue runs */
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
   CHECK_EQ(multicast_queue_run(q, 0), 0);
   for (int which = 1; which < 7; ++which) CHECK_EQ(items[which].releases, 1);
   CHECK_EQ(multicast_count(m), 0);
@@ -197,13 +199,13 @@ TEST(contexts_dead_or_removed_while_locked_are_not_visited) {
   CHECK_EQ(multicast_count(shared), 1);
 }
 
-/* What a delegate takes that has neither options nor functions of its own. */
+/* Delegates without options and without functions of their own. */
 TEST(contexts_of_one_kind_take_no_memory) {
   use_test_allocator();
   multicast m = create_for_items();
   CHECK_OK(multicast_destroy(m));
   m = multicast_create();
-  for (int i = 0; i < 3000; ++i) add(m, delegate_of(&items[1])); /* slots for all */
+  for (int i = 0; i < 3000; ++i) add(m, delegate_of(&items[1])); /* allocates enough slots */
   CHECK_OK(multicast_destroy(m));
   int64_t before = allocated_bytes;
   m = multicast_create();
@@ -214,7 +216,8 @@ TEST(contexts_of_one_kind_take_no_memory) {
   before = allocated_bytes;
   for (int i = 0; i < 1000; ++i) add(m, delegate_of(&items[1]));
   int64_t locked = allocated_bytes - before;
-  CHECK(locked <= plain + INT64_C(32) * 1000); /* at most the slots in another stripe */
+  /* the difference is at most the unused slots of another stripe */
+  CHECK(locked <= plain + INT64_C(32) * 1000);
   CHECK_EQ(multicast_remove_all(m), 1000);
   CHECK_EQ(items[1].releases, 1000);
 }

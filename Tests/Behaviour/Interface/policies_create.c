@@ -1,4 +1,4 @@
-/* The creation of multicasts with policies, and what they share with all others. */
+/* Creating multicasts with policies, and what they have in common with other multicasts. */
 
 #include "handles.h"
 #include "policies.h"
@@ -51,7 +51,7 @@ TEST(create_with_a_label_of_any_length) {
     label[length] = '\0';
     options.label = label;
     multicast m = multicast_create_with(&options);
-    memset(label, 'y', sizeof label); /* it was copied */
+    memset(label, 'y', sizeof label); /* the label was copied */
     add(m, counter(&calls));
     CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
     CHECK_OK(multicast_destroy(m));
@@ -59,7 +59,7 @@ TEST(create_with_a_label_of_any_length) {
   CHECK_EQ(calls, 6);
 }
 
-/* Each kind of policy alone, so that each makes a multicast that has some. */
+/* Returns options with a single policy, so that each policy is tested alone. */
 static multicast_create_options policy(int which) {
   multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;
   if (which == 0) options.reentry = MULTICAST_REENTRY_REFUSE;
@@ -115,7 +115,7 @@ TEST(multicast_with_policies_is_like_any_other) {
   }
 }
 
-/* Slots are used again for multicasts of either kind. */
+/* Slots are reused for multicasts with and without policies. */
 TEST(slots_are_reused_with_and_without_policies) {
   for (int i = 0; i < 4000; ++i) {
     multicast_create_options options = policy(i % POLICIES);

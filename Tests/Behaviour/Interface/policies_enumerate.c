@@ -64,7 +64,7 @@ TEST_OF_QUEUE(enumerate_passes_every_registration_in_order_and_calls_none) {
   CHECK_EQ(passed[3].target.id, m.id);
   CHECK(passed[3].delegate.function == note_call);
   CHECK(passed[3].strong == NULL && passed[3].label == NULL);
-  CHECK_EQ(enumerate(m), 4); /* none was used up */
+  CHECK_EQ(enumerate(m), 4); /* no MULTICAST_ONCE delegate was used up */
   CHECK_EQ(stats_of(q).queued, 0);
   CHECK_TEXT(noted, "");
 }
@@ -199,7 +199,7 @@ static bool prepare(void *context, const multicast_delegate *delegate) {
 static bool roll_back(void *context, const multicast_delegate *delegate) {
   CHECK(context == &refused);
   note_call(delegate->context, 9, NULL, 0);
-  return false; /* it does not matter */
+  return false; /* the result is ignored */
 }
 
 static int64_t visit_or_undo(multicast m) {

@@ -1,4 +1,5 @@
-/* `listeners_changed`: the first delegate was added, the last one was removed. */
+/* `listeners_changed`: called when the first delegate was added and when the last one was
+ * removed. */
 
 #include "policies.h"
 #include "queues.h"
@@ -6,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* What was notified: '+' and '-'. */
+/* The notifications in order: '+' for the first delegate, '-' for the last. */
 typedef struct listener {
   char told[64];
   int count;
@@ -48,7 +49,7 @@ static void expect_notified(const char *told) {
   it.count = 0;
 }
 
-/* ---- Each way to come and to go -------------------------------------------------------------- */
+/* ---- Each way to add and to remove ----------------------------------------------------------- */
 
 static multicast_delegate delegates[2];
 static multicast_status status;
@@ -179,7 +180,7 @@ TEST_OF_HEARD(listeners_changed_is_called_when_a_queue_is_destroyed) {
 }
 
 TEST_OF_HEARD(listeners_changed_is_called_at_destroy_and_then_released) {
-  CHECK_OK(multicast_destroy(m)); /* it had no delegates */
+  CHECK_OK(multicast_destroy(m)); /* the multicast never had delegates */
   expect_notified("");
   CHECK_EQ(it.releases, 1);
   m = create_heard();
@@ -198,7 +199,7 @@ TEST(listeners_changed_context_is_released_without_function) {
   CHECK_EQ(it.releases, 1);
   options.reentry = 77;
   CHECK_EQ(multicast_create_with(&options).id, 0);
-  CHECK_EQ(it.releases, 1); /* the creation has failed */
+  CHECK_EQ(it.releases, 1); /* a failed creation does not release */
 }
 
 /* ---- Threads --------------------------------------------------------------------------------- */
@@ -219,12 +220,13 @@ TEST_OF_HEARD(listeners_changed_is_called_on_the_thread_of_the_change) {
   expect_notified("-");
 }
 
-/* ---- Inside of it ---------------------------------------------------------------------------- */
+/* ---- Changes inside listeners_changed -------------------------------------------------------- */
 
 static void change_inside(listener *i) {
   i->in_call = NULL;
   CHECK_EQ(multicast_remove_all(i->target), 1);
-  CHECK_TEXT(i->told, "+"); /* not inside */
+  /* notifications do not nest, so the removal has not been reported yet */
+  CHECK_TEXT(i->told, "+");
   add(i->target, noting('b'));
   CHECK_EQ(multicast_remove_all(i->target), 1);
 }
@@ -250,7 +252,7 @@ TEST_OF_HEARD(listeners_changed_is_not_called_if_changes_cancel_out) {
 static void destroy_inside(listener *i) {
   i->in_call = NULL;
   CHECK_OK(multicast_destroy(i->target));
-  CHECK_EQ(i->releases, 0); /* it is still used */
+  CHECK_EQ(i->releases, 0); /* the context is still in use */
 }
 
 TEST_OF_HEARD(listeners_changed_that_destroys_the_multicast_is_called) {
@@ -281,7 +283,7 @@ TEST_OF_HEARD(listeners_changed_that_runs_elsewhere_is_released_afterwards) {
   CHECK_EQ(LOAD(it.releases), 0);
   gate_open(&let_go);
   join_thread(thread);
-  expect_notified("+-"); /* both changes by that thread */
+  expect_notified("+-"); /* one thread has reported both changes */
   CHECK_EQ(it.releases, 1);
 }
 
@@ -300,14 +302,14 @@ TEST_OF_HEARD(listeners_changed_is_called_before_a_removal_waits) {
   join_thread(thread);
 }
 
-/* ---- Changes at once ------------------------------------------------------------------------- */
+/* ---- Concurrent changes ---------------------------------------------------------------------- */
 
 enum { THREADS = 4, CHANGES = 5000 };
 static int running, last_word, told, is_notifying;
 
 static void hear_at_once(void *context, multicast target, bool wanted) {
-  CHECK_EQ(ADD(is_notifying, 1), 1); /* one at a time */
-  CHECK_EQ(LOAD(last_word), !wanted); /* by turns */
+  CHECK_EQ(ADD(is_notifying, 1), 1); /* notifications never overlap */
+  CHECK_EQ(LOAD(last_word), !wanted); /* notifications alternate */
   STORE(last_word, wanted);
   ADD(told, 1);
   ADD(is_notifying, -1);
@@ -386,7 +388,7 @@ TEST_OF_HEARD(fork_inside_listeners_changed_continues_in_both) {
 
 static void go_on_in_child(void *argument) {
   multicast *m = argument;
-  expect_notified("+-"); /* what the other thread was about to tell, inside fork() */
+  expect_notified("+-"); /* the pending notification of the other thread, made inside fork() */
   add(*m, noting('b'));
   expect_notified("+");
   CHECK_OK(multicast_destroy(*m));

@@ -1,4 +1,4 @@
-/* What an invocation does that begins inside a call of the same multicast. */
+/* Invocations that begin inside a call of the same multicast. */
 
 #include "payloads.h"
 #include "policies.h"
@@ -29,11 +29,11 @@ TEST_OF_REFUSAL(reentry_refuse_is_state_and_calls_nothing) {
   add(m, noting('b'));
   CHECK_NOTED(invoke_number(m, 1), 2, "a1 b1");
   CHECK_ERROR(first.result, STATE);
-  CHECK_EQ(invoke_number(m, 2), 2); /* outside it is made */
+  CHECK_EQ(invoke_number(m, 2), 2); /* an invocation outside of calls is made */
   CHECK_TEXT(noted, "a1 b1 a2 b2");
 }
 
-/* In the innermost of 256 calls, the outermost of which is one of a multicast with a policy. */
+/* Descends through 256 nested calls. The outermost one is a call of a multicast with a policy. */
 typedef struct abyss {
   multicast policed, plain;
   int levels, calls;
@@ -64,7 +64,7 @@ TEST(reentry_policy_comes_before_the_limit_of_nesting) {
   CHECK_ERROR(descend_below(MULTICAST_REENTRY_REFUSE).result, STATE);
   const abyss a = descend_below(MULTICAST_REENTRY_DEFER);
   CHECK_EQ(a.result, 0);
-  CHECK_EQ(a.levels, 257); /* the deferred one was made */
+  CHECK_EQ(a.levels, 257); /* the deferred invocation was made */
 }
 
 static multicast_token stack[4];
@@ -129,7 +129,7 @@ TEST_OF_DEFERRAL(reentry_defer_is_made_after_outermost_invocation_in_order) {
   add(m, echoing(&first, m, 'a', 2, 5));
   add(m, noting('b'));
   first.result = 77;
-  CHECK_EQ(invoke_number(m, 1), 2); /* what it returns is about itself */
+  CHECK_EQ(invoke_number(m, 1), 2); /* the result covers this invocation only */
   CHECK_TEXT(noted, "a1 b1 a11 b11 a12 b12");
   CHECK_EQ(first.result, 0);
 }
@@ -138,7 +138,7 @@ TEST_OF_DEFERRAL(reentry_defer_of_what_is_deferred_goes_last) {
   add(m, echoing(&first, m, 'a', 2, 20));
   CHECK_NOTED(invoke_number(m, 1), 1, "a1 a11 a12 a111 a112 a121 a122");
   noted_length = 0;
-  CHECK_EQ(invoke_number(m, 3), 1); /* and nothing is left of the first time */
+  CHECK_EQ(invoke_number(m, 3), 1); /* nothing remains of the first invocation */
   CHECK_TEXT(noted, "a3 a31 a32");
 }
 
@@ -150,7 +150,8 @@ TEST_OF_DEFERRAL(reentry_defer_holds_across_nested_multicasts) {
   add(other, echoing(&second, m, 'b', 1, 50));
   add(other, echoing(&third, other, 'c', 1, 50));
   CHECK_EQ(invoke_number(m, 1), 2);
-  /* What is deferred in the inner one is made at its own end, that of the outer one later. */
+  /* An invocation deferred inside the inner invocation is made when that one ends, and an outer
+   * one later. */
   CHECK_TEXT(noted, "a1 b11 c11 b111 c111 A1 a111 A111");
 }
 
@@ -162,7 +163,7 @@ TEST(reentry_defer_in_two_multicasts_at_once) {
   add(inner, echoing(&second, inner, 'b', 1, 50));
   add(inner, echoing(&third, outer, 'c', 1, 50));
   CHECK_EQ(invoke_number(outer, 1), 1);
-  /* The outer one has deferred later, and ends later. */
+  /* The outer multicast ends last, and makes its deferred invocation then. */
   CHECK_TEXT(noted, "a1 b11 c11 b111 c111 a111");
 }
 
@@ -273,7 +274,7 @@ static void defer_large(echo *e) {
   memset(large, 5, sizeof large);
   CHECK_EQ(multicast_invoke(e->target, 1, large, sizeof large), 0);
   memset(large, 6, sizeof large);
-  CHECK_EQ(multicast_invoke(e->target, 2, large, 0), 0); /* the pointer itself */
+  CHECK_EQ(multicast_invoke(e->target, 2, large, 0), 0); /* the pointer itself is passed */
 }
 static parcel kept[2];
 static void keep_parcel(void *context, uint32_t event, const void *payload, size_t size) {
@@ -335,7 +336,7 @@ TEST_OF_DEFERRAL(reentry_defer_owns_or_copies_payload_and_releases_it_once) {
   CHECK_EQ(handed.releases, 1);
   CHECK_EQ(copies[0].releases, 1);
   CHECK_EQ(original.releases, 0);
-  /* Queued calls share it. */
+  /* Queued calls share the payload. */
   add_queued(m, counter(&last.calls), q);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 3);
   CHECK_EQ(handed.releases, 0);
@@ -380,7 +381,7 @@ TEST(reentry_defer_out_of_memory_releases_and_calls_nothing) {
   multicast m = create_with_reentry(MULTICAST_REENTRY_DEFER);
   add_first_caller(m, defer_failing);
   add(m, seeing(&last));
-  CHECK_EQ(multicast_invoke(m, 7, NULL, 0), 2); /* the thread has its record */
+  CHECK_EQ(multicast_invoke(m, 7, NULL, 0), 2); /* the thread has its record after this */
   for (failing = 0; made == 0; ++failing) {
     last.calls = handed.releases = 0;
     CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 2);
@@ -405,7 +406,7 @@ TEST(reentry_latest_makes_the_newest_only) {
 static void defer_two_cargoes(echo *e) {
   CHECK_EQ(hand_over(e->target, &handed), 0);
   CHECK_EQ(hand_over(e->target, &original), 0);
-  CHECK_EQ(handed.releases, 1); /* at once */
+  CHECK_EQ(handed.releases, 1); /* released at once, because a newer invocation replaced it */
   CHECK_EQ(original.releases, 0);
   e->in_call = NULL;
 }
@@ -438,7 +439,7 @@ TEST(reentry_latest_can_go_on_without_limit) {
   add(m, DELEGATE(call_first_only, &first));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
 }
-/* ---- Limits and ends ------------------------------------------------------------------------- */
+/* ---- Limits, and multicasts that are destroyed ----------------------------------------------- */
 
 static int made, most;
 static void fill(echo *e) {
@@ -479,7 +480,7 @@ TEST_OF_DEFERRAL(reentry_defer_of_a_destroyed_multicast_is_only_released) {
   CHECK_EQ(original.releases, 1);
 }
 
-/* The next multicast may get the slot: it is not the one that this thread is inside. */
+/* A new multicast may reuse the slot. This thread is not inside a call of the new one. */
 static void destroy_and_create(echo *e) {
   multicast next;
   e->in_call = NULL;
@@ -520,13 +521,13 @@ TEST(reentry_defer_of_a_thread_that_ends_is_released_and_not_made) {
   multicast m = create_with_reentry(MULTICAST_REENTRY_DEFER);
   add(m, DELEGATE(call_first_only, &first));
   add(m, seeing(&last));
-  on_another_thread(invoke_empty, &m); /* threads have their records from then on */
+  on_another_thread(invoke_empty, &m); /* allocates the records that later threads reuse */
   int64_t blocks = allocated_blocks;
   first.target = m;
   first.in_call = defer_and_end;
   on_another_thread(invoke_until_the_end, &m);
   CHECK_EQ(handed.releases, 1);
-  CHECK_EQ(last.calls, 1); /* the first one */
+  CHECK_EQ(last.calls, 1); /* only the first invocation was made */
   CHECK_EQ(allocated_blocks, blocks);
 }
 
@@ -549,7 +550,8 @@ TEST_OF_DEFERRAL(reentry_thread_that_ends_in_deferred_invocation_leaves_rest) {
 /* ---- Release functions ----------------------------------------------------------------------- */
 
 static void invoke_in_release(const void *payload, size_t size) {
-  CHECK_EQ(multicast_invoke(first.target, 3, NULL, 0), 0); /* it is not its turn */
+  /* this invocation is deferred behind the others */
+  CHECK_EQ(multicast_invoke(first.target, 3, NULL, 0), 0);
 }
 static void defer_with_release(echo *e) {
   e->in_call = NULL;
@@ -622,9 +624,10 @@ TEST_OF_DEFERRAL(fork_inside_a_call_keeps_what_the_thread_has_deferred) {
   add(m, DELEGATE(call_first_only, &first));
   add(m, seeing(&last));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 2);
-  CHECK_EQ(last.calls, 3); /* in both processes */
+  CHECK_EQ(last.calls, 3); /* this is the same in the child */
   CHECK_EQ(last.event, 4);
-  if (first.result == 0) _exit(handed.releases == 0 ? 0 : 1); /* it is the parent's */
+  /* the payload belongs to the parent */
+  if (first.result == 0) _exit(handed.releases == 0 ? 0 : 1);
   CHECK(first.result > 0);
   CHECK_EQ(waitpid((pid_t)first.result, &status, 0), first.result);
   CHECK_EQ(status, 0);

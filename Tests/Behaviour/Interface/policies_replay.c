@@ -1,4 +1,4 @@
-/* Multicasts that replay: what a delegate gets that is added later. On one thread. */
+/* Multicasts that replay to delegates that are added later, on one thread. */
 
 #include "allocators.h"
 #include "payloads.h"
@@ -25,7 +25,8 @@ static multicast_add_options flagged(uint32_t flags) {
   return ADD_OPTIONS(.flags = flags);
 }
 
-/* TEST_OF_REPLAY(name, N) { ... }: a test of `target`, which replays the last N invocations. */
+/* TEST_OF_REPLAY(name, N) { ... }: a test with a multicast `target` that replays the last N
+ * invocations. */
 #define TEST_OF_REPLAY(NAME, COUNT) \
   TEST_OF(NAME, (multicast m), (create_replaying(COUNT, MULTICAST_REENTRY_RECURSE)))
 
@@ -326,7 +327,7 @@ TEST_OF_REPLAY(replay_inside_an_invocation_has_that_invocation, 2) {
   multicast_delegate d = echoing(&first, target, 'a', 0, 0);
   first.in_call = add_second;
   add(target, d);
-  CHECK_EQ(invoke_number(target, 1), 1); /* which does not call the new delegate once more */
+  CHECK_EQ(invoke_number(target, 1), 1); /* does not call the new delegate a second time */
   CHECK_TEXT(noted, "a1 b1");
   CHECK_NOTED(invoke_number(target, 2), 2, "a1 b1 a2 b2");
 }
@@ -338,7 +339,8 @@ static void add_third(echo *e) {
 
 TEST_OF_REPLAY(replay_keeps_what_another_one_needs_that_it_is_inside_of, 2) {
   invoke_numbers(1, 2);
-  multicast_delegate d = echoing(&first, target, 'a', 3, 2); /* invokes with 11, 12 and 13 */
+  /* the delegate also invokes with 11, 12 and 13 */
+  multicast_delegate d = echoing(&first, target, 'a', 3, 2);
   first.in_call = add_third;
   add(target, d);
   CHECK_TEXT(noted, "a1 c12 c13 a2 a11 a12 a13");
@@ -382,7 +384,8 @@ TEST(replay_has_deferred_invocations_when_they_are_made) {
 
 TEST_OF_REPLAY(replay_does_not_wait_for_itself, 1) {
   invoke_numbers(1, 1);
-  multicast_delegate d = echoing(&first, target, 'a', 200, 2); /* more than it may be behind */
+  /* 200 is more than the maximum backlog */
+  multicast_delegate d = echoing(&first, target, 'a', 200, 2);
   add(target, d);
   CHECK_EQ(first.calls, 201);
   CHECK_EQ(first.result, 0);
@@ -432,7 +435,7 @@ TEST_OF_REPLAY(replay_keeps_what_copy_has_made, 1) {
   multicast_invocation how = copying(&packed[0]);
   CHECK_EQ(multicast_invoke_with(target, &how, NULL), 1);
   CHECK_EQ(copy_count, 1);
-  CHECK(s.payload == &packed[0]); /* as it happens the delegate gets the payload itself */
+  CHECK(s.payload == &packed[0]); /* a direct call gets the original payload */
   add(target, seeing(&s));
   CHECK(s.payload == &copies[0]);
   CHECK_EQ(copies[0].releases, 0);
@@ -493,7 +496,8 @@ TEST_OF_REPLAY(replay_releases_under_no_lock, 1) {
   multicast_invocation how = INVOCATION(.release = release_and_add);
   CHECK_EQ(multicast_invoke_with(target, &how, NULL), 0);
   how.release = NULL;
-  CHECK_EQ(multicast_invoke_with(target, &how, NULL), 0); /* it has become a replay */
+  /* replaces the previous one, which is released */
+  CHECK_EQ(multicast_invoke_with(target, &how, NULL), 0);
   CHECK_EQ(replayed_when_released, 1);
 }
 
@@ -502,7 +506,7 @@ TEST_OF_REPLAY(replay_releases_under_no_lock, 1) {
 TEST(replay_memory_is_bounded_and_given_back) {
   use_test_allocator();
   multicast m = create_replaying(0, MULTICAST_REENTRY_DEFER);
-  CHECK_EQ(invoke_padded_number(m, 1, 100), 0); /* this thread has a record now */
+  CHECK_EQ(invoke_padded_number(m, 1, 100), 0); /* the thread has its record after this */
   int64_t before = allocated_blocks;
   m = create_replaying(8, MULTICAST_REENTRY_RECURSE);
   for (int i = 0; i < 8; ++i) CHECK_EQ(invoke_padded_number(m, i, 100), 0);
@@ -513,12 +517,12 @@ TEST(replay_memory_is_bounded_and_given_back) {
   for (int i = 0; i < 100; ++i) {
     add(m, counter(&calls));
     CHECK_OK(multicast_remove(m, counter(&calls)));
-    if (i == 0) blocks = allocated_blocks; /* the list and a slab have come */
+    if (i == 0) blocks = allocated_blocks; /* the list and a slab are allocated by now */
   }
   CHECK_EQ(calls, 800);
   CHECK_EQ(allocated_blocks, blocks);
   CHECK_OK(multicast_destroy(m));
-  CHECK(allocated_blocks <= before + 1 /* the slab */);
+  CHECK(allocated_blocks <= before + 1 /* the slab remains */);
 }
 
 static void nest(void *context, uint32_t event, const void *payload, size_t size) {
@@ -528,7 +532,7 @@ static void nest(void *context, uint32_t event, const void *payload, size_t size
     CHECK_EQ(multicast_invoke(target, event + 1, NULL, 0), 1);
     return;
   }
-  CHECK_EQ(invoke_number(inner, 1), 1); /* there is one frame left */
+  CHECK_EQ(invoke_number(inner, 1), 1); /* one level of nesting is left */
   CHECK_TEXT(noted, "b1");
   add(inner, noting('c'));
   CHECK_TEXT(noted, "b1 c1");
@@ -548,7 +552,7 @@ TEST(replay_when_nested_too_deep_is_a_limit) {
   CHECK_EQ(multicast_invoke(target, 0, NULL, 0), 1);
   noted_length = 0;
   add(inner, noting('e'));
-  CHECK_TEXT(noted, "e1"); /* what failed is not kept */
+  CHECK_TEXT(noted, "e1"); /* the failed invocation is not replayed */
 }
 
 static multicast_status deepest;
@@ -614,7 +618,7 @@ static void use_kept_in_child(void *unused) {
   CHECK(s.payload == &packed[0]);
   CHECK_EQ(hand_over(target, &packed[1]), 1);
   CHECK_OK(multicast_destroy(target));
-  CHECK_EQ(packed[0].releases, 0); /* it is the parent's */
+  CHECK_EQ(packed[0].releases, 0); /* the payload belongs to the parent */
   CHECK_EQ(packed[1].releases, 1);
 }
 

@@ -1,4 +1,4 @@
-/* Multicasts that replay, and several threads that invoke, add, remove and end. */
+/* Multicasts that replay while several threads invoke, add, remove and end. */
 
 #include "payloads.h"
 #include "policies.h"
@@ -14,7 +14,7 @@ static multicast create_replaying(uint32_t replay) {
   return target;
 }
 
-/* ---- One thread replays ---------------------------------------------------------------------- */
+/* ---- A replay on another thread -------------------------------------------------------------- */
 
 /* A delegate whose first call waits. */
 typedef struct stopper {
@@ -40,7 +40,7 @@ THREAD(add_stopper, void *unused) {
   added = multicast_add(target, DELEGATE(stop_in_first, &it), &how_added, NULL);
 }
 
-/* Invokes with 1 and 2, and adds on another thread, which waits in the call with 1. */
+/* Invokes with 1 and 2, then adds a delegate on another thread, which waits in the call with 1. */
 static pthread_t begin_replay(uint32_t replay) {
   create_replaying(replay);
   CHECK_EQ(invoke_number(target, 1), 0);
@@ -167,7 +167,7 @@ TEST(replay_that_is_behind_ends_when_its_delegate_is_removed) {
   pthread_t thread = begin_replay(2), invoking = start_thread(invoke_hundred, &returned);
   CHECK(!gate_opens_within(&returned, A_WHILE_MS));
   CHECK_STATUS(multicast_token_remove_nowait(stopped), MULTICAST_PENDING);
-  gate_wait(&returned); /* though the call has not returned */
+  gate_wait(&returned); /* the call itself has not returned yet */
   gate_open(&it.let_go);
   join_thread(thread);
   join_thread(invoking);
@@ -176,8 +176,8 @@ TEST(replay_that_is_behind_ends_when_its_delegate_is_removed) {
 
 /* ---- Cycles ---------------------------------------------------------------------------------- */
 
-/* Another thread is in a call of `other`, and invokes `target` until it would wait for the replay.
- * The replay removes the delegate of `other`, and would wait for that call. */
+/* Another thread, inside a call of `other`, invokes `target` until it would have to wait for the
+ * replay. The replay removes the delegate of `other` and would have to wait for that call. */
 static multicast other;
 static multicast_token of_other;
 static gate is_inside = GATE_INIT, may_invoke = GATE_INIT;
@@ -215,7 +215,7 @@ TEST(replay_and_invocation_that_wait_for_each_other_do_not_hang) {
   CHECK_EQ(replayed, 201);
 }
 
-/* The same, and the removal waits first. */
+/* The same cycle, but the removal begins to wait first. */
 static void remove_first(void *context, uint32_t event, const void *payload, size_t size) {
   if (++replayed > 1) return;
   removed = multicast_token_remove(of_other);
@@ -267,11 +267,11 @@ TEST(replay_is_given_up_when_its_thread_ends) {
   CHECK_EQ(hand_over(target, &owned[1]), 0);
   on_another_thread(add_given, &d);
   CHECK_EQ(calls_of_ending, 1);
-  CHECK_EQ(hand_over(target, &owned[2]), 1); /* it is called from now on */
+  CHECK_EQ(hand_over(target, &owned[2]), 1); /* the delegate is called from now on */
   CHECK_EQ(calls_of_ending, 2);
   CHECK_EQ(owned[0].releases, 0);
   CHECK_EQ(hand_over(target, &owned[3]), 1);
-  CHECK_EQ(owned[0].releases, 1); /* nothing needs it any more */
+  CHECK_EQ(owned[0].releases, 1); /* no delegate needs this payload any more */
   CHECK_EQ(ended, 0);
   CHECK_OK(multicast_destroy(target));
   CHECK_EQ(ended, 1);
@@ -326,8 +326,8 @@ TEST(replay_into_full_queue_waits_and_delays_no_removal) {
 
 /* ---- Millions of numbered events ------------------------------------------------------------- */
 
-/* Each invoking thread counts its invocations, in its own order. A delegate gets those of each
- * thread without a gap: the first one may be any, since what is older is not replayed. */
+/* Each invoking thread numbers its invocations. A delegate receives those of each thread without
+ * a gap. The first number may be any, because older invocations are not replayed. */
 enum { INVOKING = 2, ADDING = 2, REPLAYED = 16 };
 static struct {
   uint32_t invoked[INVOKING];
@@ -340,7 +340,7 @@ typedef struct event {
 } event;
 
 typedef struct listener {
-  uint32_t next[INVOKING]; /* 0: none has come yet */
+  uint32_t next[INVOKING]; /* 0: nothing received yet */
   uint64_t calls;
 } listener;
 
@@ -364,7 +364,7 @@ THREAD(invoke_events, void *argument) {
   ADD(all.left, -1);
 }
 
-/* Adds a listener, lets it listen for a while, removes it, and so on. */
+/* Repeatedly adds a listener, lets it listen for a while, and removes it. */
 THREAD(add_listeners, void *argument) {
   unsigned seed = (unsigned)(intptr_t)argument;
   bool is_last = false;
@@ -373,9 +373,9 @@ THREAD(add_listeners, void *argument) {
     multicast_token token;
     is_last = LOAD(all.left) == 0;
     CHECK_OK(multicast_add(target, DELEGATE(listen_to, &l), NULL, &token));
-    if (is_last) CHECK_EQ(l.calls, REPLAYED); /* nothing is invoked any more */
+    if (is_last) CHECK_EQ(l.calls, REPLAYED); /* no thread invokes any more */
     for (int i = (int)(next(&seed) % 64); i > 0 && LOAD(all.left) > 0; --i) sched_yield();
-    if (LOAD(all.left) == 0) { /* it has all to the end */
+    if (LOAD(all.left) == 0) { /* the listener has received the last event */
       for (int i = 0; i < INVOKING; ++i) {
         if (l.next[i] != 0) CHECK_EQ(l.next[i], all.invoked[i] + 1);
       }
@@ -406,7 +406,8 @@ static void storm(uint32_t count) {
   CHECK_OK(multicast_destroy(target));
 }
 
-/* MULTICAST_EVENTS, if it is set, is how many events each thread invokes. */
+/* The number of events that each thread invokes: the environment variable MULTICAST_EVENTS, or a
+ * default. */
 static uint32_t event_count(void) {
   const char *given = getenv("MULTICAST_EVENTS");
   return given == NULL ? 100000 : (uint32_t)strtoul(given, NULL, 10);
@@ -416,14 +417,15 @@ TEST(replay_gives_each_event_once_in_order_beside_threads) {
   storm(event_count());
 }
 
-/* ---- A thread that was delayed by a replay --------------------------------------------------- */
+/* ---- A thread that a replay has delayed ------------------------------------------------------ */
 
 static gate in_replay = GATE_INIT, is_over = GATE_INIT;
 
 static void invoke_until_it_waits(void *context, uint32_t event, const void *payload,
                                   size_t size) {
   gate_wait(&in_replay);
-  for (int i = 0; i < 80; ++i) CHECK(invoke_number(target, i) >= 0); /* waits from the 65th on */
+  /* waits from the 65th invocation on */
+  for (int i = 0; i < 80; ++i) CHECK(invoke_number(target, i) >= 0);
   gate_open(&is_over);
 }
 

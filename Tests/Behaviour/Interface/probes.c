@@ -1,5 +1,5 @@
-/* USDT probes. These tests print a line for each time that a probe is to be reached, with what its
- * arguments are to be. check-probes compares the lines with those that a debugger prints there. */
+/* USDT probes. Each test prints a line for every probe that it should hit, with the expected
+ * arguments. check-probes compares these lines with those that a debugger prints. */
 
 #include "removals.h"
 #include "reports.h"
@@ -9,7 +9,7 @@
 
 static report text;
 
-/* ---- What is expected ------------------------------------------------------------------------ */
+/* ---- Expectations ---------------------------------------------------------------------------- */
 
 __attribute__((format(printf, 1, 2))) static void expect(const char *format, ...) {
   va_list values;
@@ -32,7 +32,7 @@ static void expect_end(multicast m, unsigned event, unsigned count) {
   expect("invoke__end %llx %x %x", number(m.id), event, count);
 }
 
-/* A call of count_call(). The time that it took is not 0. */
+/* Expects a call of count_call(). The elapsed time is not 0. */
 static void expect_call(multicast_token token, unsigned event, const char *label) {
   unsigned long long function = (uintptr_t)count_call;
   expect("call__begin %llx %x %llx %llx", number(token.id), event, function, address(&calls));

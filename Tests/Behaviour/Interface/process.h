@@ -1,14 +1,14 @@
-/* What the tests of fork, of the end of threads and of exit have in common. */
+/* Common code of the tests of fork, thread exit and process exit. */
 
 #ifndef PROCESS_H
 #define PROCESS_H
 
 #include "harness.h"
 
-/* The multicast of such a test. A child inherits it. */
+/* The multicast that a child inherits. */
 extern multicast inherited;
 
-/* Uses `inherited` and a multicast of its own, and checks what comes of it. */
+/* Uses `inherited` and a multicast of its own, and checks the results. */
 void use_everything(void *unused);
 
 #endif

@@ -1,4 +1,4 @@
-/* Threads that end: their records are reclaimed, and a call that they were inside ends. */
+/* Threads that end: their records are reclaimed, and their running calls end. */
 
 #include "process.h"
 
@@ -35,7 +35,7 @@ THREAD(end_with_destructor, void *unused) {
 }
 
 TEST(thread_local_destructors_may_invoke) {
-  /* creates the library's key first; destructors run in either order */
+  /* creates the library's key before `late_key`; destructors run in either order */
   inherited = multicast_create();
   add(inherited, counter(&calls));
   CHECK_EQ(pthread_key_create(&late_key, invoke_late), 0);
@@ -60,7 +60,7 @@ TEST(thread_that_ends_inside_a_call_holds_nothing_up) {
   inherited = multicast_create();
   add_with(inherited, DELEGATE(end_thread, &releases), &ADD_OPTIONS(.release = count_release));
   on_another_thread(invoke_until_exit, NULL);
-  CHECK_EQ(LOAD(releases), 2); /* one call, one release */
+  CHECK_EQ(LOAD(releases), 2); /* one call and one release */
   CHECK_EQ(multicast_count(inherited), 0);
   CHECK_OK(multicast_destroy(inherited));
 }
@@ -76,7 +76,7 @@ TEST(thread_that_ends_inside_a_once_delegate_releases_it) {
   inherited = multicast_create();
   add_with(inherited, d, &ADD_OPTIONS(.release = count_release, .flags = MULTICAST_ONCE));
   on_another_thread(invoke_until_exit, NULL);
-  CHECK_EQ(LOAD(releases), 2); /* one call, one release */
+  CHECK_EQ(LOAD(releases), 2); /* one call and one release */
 }
 
 typedef struct replacer {
@@ -91,7 +91,7 @@ FUNCTION(replace_list, replacer *r) {
   if (r->ends_thread) pthread_exit(NULL);
 }
 
-/* The bytes in use after a call during which the list is replaced. */
+/* Returns the bytes in use after a call that replaces the list. */
 static int64_t bytes_held(bool ends_thread) {
   replacer r = {.ends_thread = ends_thread};
   inherited = multicast_create();
@@ -104,7 +104,7 @@ static int64_t bytes_held(bool ends_thread) {
 
 TEST(thread_that_ends_inside_a_call_leaves_no_list_behind) {
   use_test_allocator();
-  bytes_held(false); /* allocates what is kept */
+  bytes_held(false); /* allocates the memory that stays allocated */
   CHECK_EQ(bytes_held(true), bytes_held(false));
 }
 
@@ -123,7 +123,7 @@ static gate in_last_word = GATE_INIT;
 static void wait_to_be_cancelled(void *context, uint32_t event, const void *payload, size_t size) {
   int previous;
   if (event == 0) return;
-  /* musl disables it in a thread that ends */
+  /* musl disables cancellation in a thread that ends */
   CHECK_EQ(pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &previous), 0);
   gate_open(&in_last_word);
   for (;;) pause(); /* a cancellation point */
@@ -139,7 +139,7 @@ THREAD(end_with_a_last_word, void *unused) {
 }
 
 TEST(thread_cancelled_in_call_of_last_destructor_ends_the_call) {
-  /* creates the library's key first: its destructor runs before those of later keys */
+  /* creates the library's key first, so its destructor runs before those of later keys */
   inherited = multicast_create();
   CHECK_EQ(pthread_key_create(&last_word, invoke_at_the_end), 0);
   multicast_token token = add(inherited, DELEGATE(wait_to_be_cancelled, NULL));

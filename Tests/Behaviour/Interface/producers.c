@@ -2,7 +2,7 @@
 
 /* ---- Messages -------------------------------------------------------------------------------- */
 
-size_t largest = 100; /* most bytes of a message */
+size_t largest = 100; /* maximum size of a message */
 
 static size_t size_of_message(const message *m) {
   return sizeof *m + (m->sequence * 13u + m->producer) % (largest - sizeof *m + 1);

@@ -1,4 +1,4 @@
-/* Threads that queue calls or sleep in a queue, and delegates that check what they receive. */
+/* Threads that queue calls or sleep in a queue, and delegates that check the received messages. */
 
 #ifndef PRODUCERS_H
 #define PRODUCERS_H
@@ -7,23 +7,23 @@
 
 /* ---- Messages -------------------------------------------------------------------------------- */
 
-extern size_t largest; /* most bytes of a message */
+extern size_t largest; /* maximum size of a message */
 
-/* The payload of a producer: its number, and the number of the message. */
+/* The payload of a producer: its number and the number of the message. */
 typedef struct message {
-  uint32_t producer, sequence; /* followed by bytes that are computed from both */
+  uint32_t producer, sequence; /* followed by bytes that are derived from both */
 } message;
 size_t write_message(unsigned char *bytes, uint32_t producer, uint32_t sequence);
 message read_message(const void *payload, size_t size);
 
 /* ---- Producers ------------------------------------------------------------------------------- */
 
-/* A thread that invokes with one message after the other. */
+/* A thread that invokes once per message. */
 typedef struct producer {
   multicast target;
   uint32_t number, count;
-  int64_t queued; /* the sum of what its invocations returned */
-  bool may_fail;  /* the multicast may have been destroyed */
+  int64_t queued; /* the sum of the results of its invocations */
+  bool may_fail;  /* the multicast may be destroyed meanwhile */
   pthread_t thread;
 } producer;
 void start_producers(producer *p, uint32_t producers, multicast m, uint32_t count);
@@ -33,11 +33,11 @@ int64_t join_producers(producer *p, uint32_t producers);
 
 enum { MOST_PRODUCERS = 4 };
 
-/* Expects the messages of each producer in their order, and one call at a time. */
+/* Expects the messages of each producer in order, and no overlapping calls. */
 typedef struct inbox {
   uint32_t last[MOST_PRODUCERS];
   int inside;
-  bool has_gaps; /* calls may be missing */
+  bool has_gaps; /* some messages may be missing */
   uint32_t received;
 } inbox;
 multicast_delegate receiving(inbox *in);
@@ -53,7 +53,7 @@ typedef struct guest {
   bool by_lifetime;
 } guest;
 
-/* The number of calls of all guests. */
+/* The total number of calls of all guests. */
 extern uint64_t calls_seen;
 void call_guest(void *context, uint32_t event, const void *payload, size_t size);
 

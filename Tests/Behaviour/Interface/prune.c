@@ -1,4 +1,4 @@
-/* Delegates whose context is dead stay until a call or multicast_prune() finds that out. */
+/* A delegate whose context is dead stays until a call or multicast_prune() notices. */
 
 #include "queues.h"
 
@@ -103,7 +103,7 @@ TEST_OF_MULTICAST(prune_removes_paused_ones) {
   CHECK_EQ(multicast_prune(m), 1);
   CHECK_EQ(s[0].releases, 1);
   CHECK_EQ(s[1].unlocks, 1);
-  CHECK_OK(multicast_token_resume(s[1].token)); /* still paused until now */
+  CHECK_OK(multicast_token_resume(s[1].token)); /* pruning has left it paused */
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
 }
 

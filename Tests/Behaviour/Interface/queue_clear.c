@@ -1,4 +1,4 @@
-/* Dropping the calls that wait in a queue. */
+/* Clearing a queue drops its waiting calls. */
 
 #include "notes.h"
 #include "producers.h"
@@ -75,7 +75,7 @@ TEST(queue_clear_lets_blocked_producers_go_on) {
   CHECK(!gate_opens_within(&s[0].returned, A_WHILE_MS));
   for (int i = 0; i < PRODUCERS; ++i) {
     CHECK_EQ(multicast_queue_clear(n.queue), 1);
-    EVENTUALLY(stats_of(n.queue).pending == 1); /* that of the next producer */
+    EVENTUALLY(stats_of(n.queue).pending == 1); /* the next producer has queued its call */
   }
   for (int i = 0; i < PRODUCERS; ++i) {
     join_thread(s[i].thread);

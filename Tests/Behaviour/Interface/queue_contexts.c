@@ -1,4 +1,5 @@
-/* Contexts are locked where their queued calls run, and released with no lock held. */
+/* Contexts are locked on the thread that runs their queued calls, and released with no lock
+ * held. */
 
 #include "notes.h"
 #include "queues.h"
@@ -90,8 +91,8 @@ TEST_OF_QUEUE(queue_cancels_the_calls_of_a_context_found_dead) {
   CHECK_TEXT(figures(q), "queued 6, delivered 3, cancelled 3");
 }
 
-/* One call is not made, and one is queued during the run: a `max` of 0 means as many as wait when
- * the run begins. */
+/* One call is not made because its context is dead, and another is queued during the run. A
+ * `max` of 0 means the number of calls that wait when the run begins. */
 TEST(queue_run_of_all_that_wait_makes_another_for_one_found_dead) {
   counted dying;
   another more = {multicast_create(), 0};
@@ -188,7 +189,7 @@ static multicast_queue used_there;
 static multicast used_target;
 static int64_t run_there;
 
-/* Would hang if this thread, or one that it needs, held a lock. */
+/* Would hang if this thread, or a thread that it waits for, held a lock. */
 static void use_queue_there(void) {
   CHECK_EQ(invoke_number(used_target, 5), 1);
   CHECK(stats_of(used_there).pending > 0);
@@ -240,7 +241,7 @@ TEST_OF_MULTICAST(queue_may_be_used_inside_a_release_of_its_own_call) {
   add_using(m, d, false);
   invoke_number(m, 1);
   CHECK_EQ(multicast_queue_run(used_there, 0), 1);
-  CHECK_EQ(run_there, 1); /* inside the outer run */
+  CHECK_EQ(run_there, 1); /* this run was nested in the outer run */
   CHECK_TEXT(noted, "a1 u5");
   CHECK_EQ(releases['a'], 1);
 }

@@ -1,4 +1,4 @@
-/* Which delegates have their calls queued, and in which order these run. */
+/* Which delegates have queued calls, and in which order the calls run. */
 
 #include "notes.h"
 #include "queues.h"

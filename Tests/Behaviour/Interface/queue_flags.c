@@ -1,5 +1,5 @@
-/* Queued delegates with MULTICAST_LATEST keep the newest call only; with MULTICAST_ONCE they are
- * called once. */
+/* Queued delegates with MULTICAST_LATEST keep only the newest call; those with MULTICAST_ONCE
+ * are called once. */
 
 #include "notes.h"
 #include "queues.h"
@@ -164,7 +164,7 @@ TEST(queue_calls_once_and_latest_delegate_once_with_newest_event) {
   add_flagged(m, noting('a'), q, MULTICAST_ONCE | MULTICAST_LATEST);
   add_queued(other, noting('b'), q);
   CHECK_EQ(invoke_number(m, 1), 1);
-  CHECK_EQ(invoke_number(other, 1), 1); /* the queue is full */
+  CHECK_EQ(invoke_number(other, 1), 1); /* fills the queue */
   CHECK_EQ(invoke_padded_number(m, 2, 300), 1);
   CHECK_EQ(multicast_invoke(m, 9, &number, sizeof number), 1);
   CHECK_TEXT(figures(q), "pending 2, queued 4, coalesced 2");

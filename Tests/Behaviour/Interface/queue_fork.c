@@ -1,5 +1,4 @@
-/* Queues across fork: queued calls stay in the parent, and the queue can be used in both
- * processes. */
+/* Queues across fork: the queued calls stay in the parent, and both processes can use the queue. */
 
 #include "notes.h"
 #include "producers.h"
@@ -27,7 +26,7 @@ static void inherit_calls(int count) {
 static void expect_empty_and_usable(void *unused) {
   multicast_queue_stats s = stats_of(inherited);
   CHECK_EQ(s.pending, 0);
-  CHECK_EQ(s.dropped, 3); /* they are left to the parent */
+  CHECK_EQ(s.dropped, 3); /* the calls stay in the parent */
   CHECK_EQ(s.queued, 3);
   CHECK_EQ(multicast_queue_run(inherited, 0), 0);
   CHECK_ERROR(multicast_queue_wait(inherited, 0), TIMEOUT);
@@ -72,7 +71,7 @@ TEST(queue_fd_of_the_child_is_not_changed_by_the_parent) {
     alarm(20);
     CHECK_EQ(invoke_number(inherited_target, 7), 1);
     CHECK_EQ(write(to_parent[1], &byte, 1), 1);
-    CHECK_EQ(read(to_child[0], &byte, 1), 1); /* the parent has run all its calls */
+    CHECK_EQ(read(to_child[0], &byte, 1), 1); /* the parent has run all its calls by now */
     CHECK(is_readable(inherited_fd));
     CHECK_EQ(multicast_queue_run(inherited, 0), 1);
     CHECK(!is_readable(inherited_fd));
@@ -80,7 +79,7 @@ TEST(queue_fd_of_the_child_is_not_changed_by_the_parent) {
   }
   CHECK_EQ(read(to_parent[0], &byte, 1), 1);
   CHECK_EQ(multicast_queue_run(inherited, 0), 2);
-  CHECK(!is_readable(inherited_fd)); /* the child's is readable */
+  CHECK(!is_readable(inherited_fd)); /* only the child's descriptor is readable */
   CHECK_EQ(write(to_child[1], &byte, 1), 1);
   CHECK(waitpid(child, &status, 0) == child);
   CHECK_EQ(status, 0);
@@ -125,10 +124,10 @@ static pthread_t begin_busy_call(int64_t *result) {
 }
 
 static void expect_nobody_running(void *unused) {
-  CHECK_OK(multicast_token_remove(busy_token)); /* its call does not run in this process */
+  CHECK_OK(multicast_token_remove(busy_token)); /* the call runs in the parent only */
   CHECK_EQ(busy.releases, 1);
   CHECK_EQ(invoke_number(inherited_target, 7), 1);
-  /* the thread that runs it is not in this process */
+  /* the thread that runs the call does not exist in this process */
   CHECK_EQ(multicast_queue_run(inherited, 0), 1);
   CHECK_OK(multicast_queue_destroy(inherited));
 }
@@ -263,11 +262,11 @@ static void fork_in_worker(void *context, uint32_t event, const void *payload, s
   CHECK(forked >= 0);
   if (forked == 0) {
     alarm(20);
-    /* the worker is not in this process */
+    /* the worker does not exist in this process */
     CHECK_ERROR(multicast_queue_stop(inherited), STATE);
     CHECK_EQ(stats_of(inherited).pending, 0);
     CHECK_EQ(invoke_number(inherited_target, 8), 1);
-    return; /* ends the child's only thread, and so the child, with status 0 */
+    return; /* ends the only thread of the child, so the child exits with status 0 */
   }
   gate_open(&worker_has_forked);
 }
@@ -333,7 +332,7 @@ static void find_it_closed_on_exec(void *context) {
   CHECK_EQ(flags & FD_CLOEXEC, FD_CLOEXEC);
 }
 
-/* If a lower descriptor is free, the child opens its own under another number first. */
+/* If a lower descriptor is free, the child first opens its own under another number. */
 TEST(queue_fd_of_child_of_fork_is_not_passed_on_to_other_programs) {
   int lower = open("/dev/null", O_RDONLY);
   watched w;
@@ -357,7 +356,7 @@ static void find_it_readable(void *context) {
   CHECK(!is_readable(w->descriptor));
 }
 
-/* The child opens its own under another number first. */
+/* The child first opens its own descriptor under another number. */
 TEST(queue_fd_keeps_its_number_in_child_where_lower_one_is_free) {
   int lower = open("/dev/null", O_RDONLY);
   watched w;

@@ -1,4 +1,4 @@
-/* Adds to queues that are gone, or under a lifetime that has ended. */
+/* Adding with a queue that was destroyed, or with a lifetime that has ended. */
 
 #include "notes.h"
 #include "queues.h"

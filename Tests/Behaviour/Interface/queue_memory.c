@@ -1,4 +1,4 @@
-/* A queue loses no call where memory is short, and needs little stack. */
+/* A queue loses no call when memory runs out, and needs little stack. */
 
 #include "allocators.h"
 #include "notes.h"
@@ -6,7 +6,7 @@
 
 /* ---- Out of memory --------------------------------------------------------------------------- */
 
-/* A full queue refuses what cannot be copied, and keeps its calls. */
+/* A full queue refuses a call whose payload cannot be copied, and keeps its other calls. */
 static void refuses_what_cannot_be_copied(multicast_overflow overflow, uint32_t flags) {
   static unsigned char payload[4096];
   use_test_allocator();
@@ -58,7 +58,8 @@ TEST(queue_of_payloads_larger_than_memory_refuses_them) {
   multicast_queue q = default_queue();
   multicast m = multicast_create();
   add_queued(m, noting('a'), q);
-  for (int i = 0; i < 100; ++i) { /* so large that the size of the allocation would overflow */
+  /* these payloads are so large that computing the allocation's size would overflow */
+  for (int i = 0; i < 100; ++i) {
     CHECK_EQ(multicast_invoke(m, 0, &byte, SIZE_MAX - (size_t)i), 0);
     CHECK_EQ(multicast_invoke(m, 0, &byte, (size_t)PTRDIFF_MAX - (size_t)i), 0);
     CHECK_EQ(multicast_invoke(m, 0, &byte, ((size_t)PTRDIFF_MAX) + 1 + (size_t)i), 0);

@@ -1,10 +1,10 @@
-/* Random operations on a queue, compared with a model that is an array. */
+/* Random operations on a queue, compared with a model in an array. */
 
 #include "harness.h"
 
 enum { PLAYERS = 7, LATEST_FROM = 5, WAITING = 200 };
 
-/* The model: an array, oldest call first. */
+/* The model: an array with the oldest call first. */
 static struct {
   struct { int player, number; } waiting[WAITING];
   int count, capacity;
@@ -60,7 +60,7 @@ static void model_retract(int player) {
   }
 }
 
-/* The payload has 4 to 100 bytes: the number, then bytes that are computed from it. */
+/* A payload has 4 to 100 bytes: the number, followed by bytes that are derived from it. */
 static size_t size_of_number(int number) { return 4 + (size_t)(number * 7 % 97); }
 
 static void note_made(void *context, uint32_t event, const void *payload, size_t size) {
@@ -92,7 +92,7 @@ static void unseat(player *p) {
   switch (any(4)) {
     case 0: CHECK_OK(multicast_token_remove(p->token)); break;
     case 1: CHECK_EQ(multicast_remove_all(p->target), 1); break;
-    case 2: break; /* the end of the lifetime removes it */
+    case 2: break; /* the delegate is removed by the end of its lifetime */
     default:
       CHECK_OK(multicast_destroy(p->target));
       p->target = multicast_create();
@@ -154,7 +154,8 @@ static void play(int capacity, bool drops, int steps) {
       model_retract(i);
       seat(&players[i], i, q);
     } else {
-      while (model.count < capacity && any(50) > 0) /* nearly or completely full, then with gaps */
+      /* first nearly or completely full, later with gaps */
+      while (model.count < capacity && any(50) > 0)
         model_queue_and_compare(players, (int)any(LATEST_FROM), ++number);
     }
     if (step % 5 == 0) model_compare_stats(q);
@@ -186,7 +187,8 @@ TEST(queue_that_loses_every_second_call_keeps_the_order) {
   }
   for (int round = 0; round < ROUNDS; ++round) {
     for (int i = 0; model.count < CAPACITY; ++i) model_queue_and_compare(players, i % 2, ++number);
-    model_queue_and_compare(players, 0, ++number); /* refused */
+    /* this call is refused because the queue is full */
+    model_queue_and_compare(players, 0, ++number);
     unseat(&players[round % 2]);
     model_retract(round % 2);
     seat(&players[round % 2], round % 2, q);

@@ -1,4 +1,4 @@
-/* The options of a queue; the name and the stack of its thread. */
+/* The options of a queue, including the name and the stack size of its thread. */
 
 #include "notes.h"
 #include "queues.h"
@@ -102,7 +102,7 @@ typedef struct looker {
   gate looked;
   char name[32];
   size_t stack_size;
-  bool is_within; /* the frame of the call is on that stack */
+  bool is_within; /* the call's frame is on the configured stack */
 } looker;
 
 FUNCTION(look_at_thread, looker *l) {
@@ -146,10 +146,10 @@ TEST(queue_thread_has_the_name_of_the_options) {
   looker l;
   char name[] = "telemetry";
   multicast_queue q = queue_named(name);
-  memset(name, 'x', sizeof name - 1); /* it was copied */
+  memset(name, 'x', sizeof name - 1); /* the name was copied */
   look(&l, q);
   CHECK_TEXT(l.name, "telemetry");
-  look(&l, q); /* started again */
+  look(&l, q); /* the worker was started again */
   CHECK_TEXT(l.name, "telemetry");
 }
 
@@ -178,7 +178,8 @@ TEST(queue_thread_name_is_not_that_of_the_thread_that_starts_it) {
   CHECK_TEXT(name, "the starter");
 }
 
-/* The system and sanitizers may add what they need; less than the default of the system has. */
+/* The system and sanitizers may enlarge the stack. The tolerance for that, 2 MB, is smaller than
+ * the default stack size of the system. */
 TEST(queue_thread_has_the_stack_of_the_options) {
   static const size_t sizes[] = {(size_t)512 * 1024, (size_t)3 * 1024 * 1024};
   multicast_queue_options options = MULTICAST_QUEUE_OPTIONS_INIT;

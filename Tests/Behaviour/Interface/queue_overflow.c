@@ -1,4 +1,4 @@
-/* A full queue refuses the new call, drops the oldest one, or blocks the invocation. */
+/* A full queue refuses the new call, drops the oldest call, or blocks the invocation. */
 
 #include "notes.h"
 #include "queues.h"
@@ -70,7 +70,8 @@ TEST(queue_that_blocks_takes_in_all_who_wait_for_room) {
 }
 
 TEST(queue_makes_room_for_who_is_blocked_as_a_call_begins) {
-  /* The call whose start makes room returns only after the blocked invocation has gone on. */
+  /* The call that makes room by starting returns only after the blocked invocation has
+   * continued. */
   multicast_queue q = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
   multicast m = multicast_create(), other = multicast_create();
   blocker b = BLOCKER_INIT;
@@ -89,7 +90,7 @@ TEST(queue_makes_room_for_who_is_blocked_as_a_call_begins) {
   CHECK_TEXT(figures(q), "pending 1, queued 2, delivered 1");
 }
 
-/* The removal of a delegate whose own call is blocked is in queue_refused.c. */
+/* For removing a delegate whose own call is blocked, see queue_refused.c. */
 TEST(queue_unblocks_who_invokes_when_it_is_destroyed) {
   narrow n;
   sender s;
@@ -140,7 +141,7 @@ TEST(queue_refuses_instead_of_blocking_its_own_call) {
   requeuer r;
   begin_invoking_twice(&r);
   CHECK_EQ(invoke_number(r.target, 1), 1);
-  CHECK_EQ(run_elsewhere(r.queue, 1), 1); /* a thread that has not run it before */
+  CHECK_EQ(run_elsewhere(r.queue, 1), 1); /* that thread has not run the queue before */
   CHECK_EQ(r.nested, 10);
   CHECK_TEXT(figures(r.queue), "pending 1, queued 2, delivered 1, refused 1");
 }
@@ -179,15 +180,14 @@ static void begin_blocked_call(blocked_call *c) {
   memset(c, 0, sizeof *c);
   c->entered = c->may_return = c->returned = shut;
   fill_narrow(&c->full, NULL);
-  CHECK_EQ(multicast_queue_run(c->full.queue, 0), 1); /* now this thread is the one that runs it */
+  CHECK_EQ(multicast_queue_run(c->full.queue, 0), 1); /* makes this thread the queue's consumer */
   CHECK_EQ(invoke_number(c->full.target, 1), 1);
   multicast_delegate d = {invoke_into_full, c};
   c->target = multicast_create();
   c->token = add_with(c->target, d, &ADD_OPTIONS(.release = release_blocked));
 }
 
-/* The consumer has removed the delegate. Either the removal was pending, or the call was
- * refused. */
+/* The consumer has removed the delegate. Either the removal was pending or the call was refused. */
 static void expect_one_to_have_given_way(blocked_call *c, invoker *i, multicast_status status) {
   if (status == MULTICAST_PENDING) {
     CHECK_EQ(multicast_queue_run(c->full.queue, 1), 1);
@@ -210,7 +210,7 @@ TEST(queue_that_blocks_a_call_its_consumer_removes_does_not_hang) {
   invoke_in_background(&i, c.target);
   gate_open(&c.may_return);
   gate_wait(&c.entered);
-  CHECK(!gate_opens_within(&c.returned, A_WHILE_MS)); /* most probably the call is blocked now */
+  CHECK(!gate_opens_within(&c.returned, A_WHILE_MS)); /* the call is probably blocked by now */
   expect_one_to_have_given_way(&c, &i, multicast_token_remove(c.token));
 }
 
@@ -220,7 +220,7 @@ TEST(queue_refuses_a_call_for_which_its_consumer_waits) {
   begin_blocked_call(&c);
   invoke_in_background(&i, c.target);
   gate_wait(&c.entered);
-  /* most probably this thread waits by then */
+  /* this thread is probably waiting by then */
   pthread_t helper = start_thread(open_after_a_while, &c.may_return);
   expect_one_to_have_given_way(&c, &i, multicast_token_remove(c.token));
   join_thread(helper);
@@ -264,12 +264,13 @@ TEST(queue_that_blocks_an_invocation_delays_no_other_removal) {
   CHECK(!gate_opens_within(&s.returned, A_WHILE_MS));
   CHECK_OK(multicast_token_remove(before));
   CHECK_OK(multicast_token_remove(after));
-  CHECK_OK(multicast_token_remove(filler)); /* this makes room */
+  CHECK_OK(multicast_token_remove(filler)); /* removing this delegate makes room */
   CHECK_EQ(send_finished(&s), 2);
   CHECK_NOTED(multicast_queue_run(q, 0), 1, "a2 q2");
 }
 
-/* Two invocations are blocked. There is room for one call, and then the other needs none. */
+/* Two invocations are blocked. When there is room for one of the calls, the other needs no more
+ * room. */
 static void expect_both_unblocked(uint32_t flags, int64_t sum) {
   narrow n;
   sender s[2];

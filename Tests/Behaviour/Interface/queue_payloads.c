@@ -83,7 +83,7 @@ TEST(queue_shares_one_copy_between_all_delegates_of_an_invocation) {
   CHECK_EQ(multicast_queue_run(q, 0), 4);
   CHECK(memcmp(p[0].bytes, payload, 4096) == 0 && memcmp(p[6].bytes, payload, 4096) == 0);
   CHECK_EQ(multicast_queue_run(other, 3), 3);
-  CHECK_EQ(allocated_blocks, blocks + 1); /* one call still needs it */
+  CHECK_EQ(allocated_blocks, blocks + 1); /* one call still needs the copy */
   CHECK_EQ(multicast_queue_run(other, 0), 1);
   CHECK(memcmp(p[7].bytes, payload, 4096) == 0);
   CHECK_EQ(allocated_blocks, blocks);

@@ -1,18 +1,18 @@
-/* What a full queue with MULTICAST_OVERFLOW_BLOCK refuses, and what it counts as refused. */
+/* What a full queue with MULTICAST_OVERFLOW_BLOCK refuses, and which calls count as refused. */
 
 #include "notes.h"
 #include "producers.h"
 #include "queues.h"
 #include "removals.h"
 
-/* ---- Removed while its call waits for room --------------------------------------------------- */
+/* ---- Removal while the call waits for room --------------------------------------------------- */
 
 static void remove_blocked(removal *r, int64_t (*remove)(removal *)) {
   multicast_queue q = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
   multicast other = multicast_create();
   int calls = 0;
   add_queued(other, counter(&calls), q);
-  CHECK_EQ(multicast_invoke(other, 0, NULL, 0), 1); /* the queue is full */
+  CHECK_EQ(multicast_invoke(other, 0, NULL, 0), 1); /* fills the queue */
   add_removable(r, noting('a'), q, NULL);
   sleeper s = {.target = r->target, .returned = shut};
   s.thread = start_thread(invoke_into_full, &s);
@@ -36,7 +36,7 @@ TEST(queue_counts_a_blocked_call_that_is_removed_as_refused) {
   }
 }
 
-/* ---- Who is expected to make room ------------------------------------------------------------ */
+/* ---- The thread that is expected to make room ------------------------------------------------ */
 
 typedef struct empty_runner {
   multicast_queue queue;
@@ -61,7 +61,7 @@ static void overflow_after_an_empty_run(bool has_run_calls) {
   r.target = multicast_create();
   r.has_run = r.is_full = r.has_invoked = shut;
   add_queued(r.target, counter(&calls), r.queue);
-  if (has_run_calls) { /* this thread is the consumer then */
+  if (has_run_calls) { /* makes this thread the queue's consumer */
     CHECK_EQ(multicast_invoke(r.target, 0, NULL, 0), 1);
     CHECK_EQ(multicast_queue_run(r.queue, 0), 1);
   }
@@ -69,7 +69,7 @@ static void overflow_after_an_empty_run(bool has_run_calls) {
   gate_wait(&r.has_run);
   CHECK_EQ(multicast_invoke(r.target, 0, NULL, 0), 1);
   gate_open(&r.is_full);
-  CHECK(!gate_opens_within(&r.has_invoked, A_WHILE_MS)); /* it waits for room */
+  CHECK(!gate_opens_within(&r.has_invoked, A_WHILE_MS)); /* the invocation waits for room */
   CHECK_EQ(multicast_queue_run(r.queue, 1), 1);
   join_thread(thread);
   CHECK_EQ(r.result, 1);
@@ -80,7 +80,7 @@ TEST(queue_run_of_nothing_makes_its_thread_no_consumer) {
   overflow_after_an_empty_run(false);
 }
 
-/* It has made room. */
+/* A run that finds a dead context has made room. */
 TEST(queue_run_of_dead_context_makes_its_thread_the_consumer) {
   multicast_queue q = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
   multicast m = multicast_create();
@@ -103,6 +103,7 @@ TEST(queue_run_of_nothing_leaves_the_consumer_as_it_is) {
   CHECK_EQ(multicast_queue_run(q, 0), 1);
   CHECK_EQ(run_elsewhere(q, 0), 0);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
-  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 0); /* refused: this thread ran calls last */
+  /* refused, because this thread ran the queue last */
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 0);
   CHECK_EQ(stats_of(q).refused, 1);
 }

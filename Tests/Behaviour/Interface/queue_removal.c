@@ -22,7 +22,7 @@ static void retracts(int64_t (*remove)(removal *)) {
   released_from = default_queue();
   add_removable(&r, noting('a'), released_from, release_and_look);
   add_queued(other, noting('b'), r.queue);
-  for (int i = 1; i <= 6; ++i) { /* with payloads inside the queue and outside of it */
+  for (int i = 1; i <= 6; ++i) { /* tests payloads inside the queue and in separate allocations */
     size_t size = i % 3 == 0 ? sizeof large : sizeof number;
     number = i;
     memcpy(large, &number, sizeof number);
@@ -37,13 +37,13 @@ static void retracts(int64_t (*remove)(removal *)) {
     CHECK_EQ(multicast_count(other), 0);
     return;
   }
-  /* those of the other delegate: its own were cancelled before the release */
+  /* the six calls of the other delegate: the removed one's were cancelled before its release */
   CHECK_EQ(waiting_at_release, 6);
   CHECK_TEXT(figures(r.queue), "pending 6, queued 12, cancelled 6");
   CHECK_NOTED(multicast_queue_run(r.queue, 0), 6, "b1 b2 b3 b4 b5 b6");
   CHECK_TEXT(figures(r.queue), "queued 12, delivered 6, cancelled 6");
   CHECK_EQ(releases['a'], 1);
-  if (remove == by_unique) { /* the replacement is called */
+  if (remove == by_unique) { /* the replacement is called instead */
     CHECK_EQ(invoke_number(r.target, 9), 1);
     CHECK_NOTED(multicast_queue_run(r.queue, 0), 1, "b1 b2 b3 b4 b5 b6 a9");
   }

@@ -1,17 +1,17 @@
-/* Removal waits for the queued call that runs, but never inside that call. */
+/* Removal waits for a running queued call, except inside that call. */
 
 #include "notes.h"
 #include "queues.h"
 #include "removals.h"
 
-/* ---- From outside ---------------------------------------------------------------------------- */
+/* ---- Removal outside of the call ------------------------------------------------------------- */
 
 static void waits_for_queued_call(int64_t (*remove)(removal *)) {
   queued_call c;
   begin_queued_call(&c, remove);
   c.r.thread = start_thread(remove_in_thread, &c.r);
   EVENTUALLY(!multicast_token_is_valid(c.r.token));
-  /* cancelled before it waits */
+  /* the queued calls are cancelled before the removal waits */
   if (remove != by_queue) EVENTUALLY(stats_of(c.r.queue).cancelled == 2);
   CHECK(!gate_opens_within(&c.r.returned, A_WHILE_MS));
   CHECK_EQ(LOAD(c.b.releases), 0);
@@ -73,7 +73,7 @@ TEST(queue_call_that_runs_is_not_waited_for_by_unique) {
   CHECK_TEXT(figures(c.r.queue), "pending 1, queued 4, delivered 1, cancelled 2");
   CHECK_EQ(LOAD(c.b.releases), 0);
   gate_open(&c.b.let_go);
-  /* includes the call of the new registration: as many as waited */
+  /* two calls were waiting when the run began, so it also makes the call of the new registration */
   CHECK_EQ(run_finished(&c.run), 2);
   CHECK_EQ(LOAD(c.b.releases), 1);
   CHECK_EQ(c.b.calls, 2);
@@ -126,7 +126,7 @@ TEST(queue_call_removed_is_not_waited_for_by_removal_of_others) {
   CHECK_EQ(run_finished(&c.run), 1);
 }
 
-/* ---- Inside the call ------------------------------------------------------------------------- */
+/* ---- Removal inside the call ----------------------------------------------------------------- */
 
 static void removes_itself(int64_t (*remove)(removal *), int64_t expected) {
   own_removal o = {0};
@@ -168,7 +168,7 @@ TEST(queue_call_that_replaces_itself_by_unique_is_released_after) {
   removes_itself(by_unique, MULTICAST_OK);
 }
 
-/* Two calls on two threads, each removing the other's delegate. */
+/* Two calls on two threads, each of which removes the other's delegate. */
 typedef struct rival {
   multicast target;
   multicast_token token;

@@ -1,4 +1,4 @@
-/* `payload_size` of a queue: memory for payloads that is taken when the queue is created. */
+/* `payload_size` of a queue: memory for payloads, allocated when the queue is created. */
 
 #include "allocators.h"
 #include "queues.h"
@@ -32,7 +32,7 @@ static void count_memory(void) {
   CHECK_OK(multicast_set_allocator(&allocator));
 }
 
-/* The context is the size that is expected. */
+/* The context is the expected size. */
 static void look(void *context, uint32_t event, const void *given, size_t size) {
   const unsigned char *bytes = given;
   CHECK_EQ(size, *(size_t *)context);
@@ -54,7 +54,7 @@ static multicast_queue reserving(size_t size) {
   return multicast_queue_create(&QUEUE_OPTIONS(.capacity = CALLS, .payload_size = size));
 }
 
-/* A multicast with a delegate in a queue. Both have been used, so what they take once is there. */
+/* A multicast with a delegate in a queue. Both have been used, so one-time allocations are done. */
 typedef struct setting {
   multicast m;
   multicast_queue q;
@@ -145,7 +145,7 @@ TEST_OF_SETTING(queue_payloads_in_the_reserve_take_no_allocation) {
 }
 
 TEST_OF_SETTING(queue_payloads_with_options_are_in_the_reserve) {
-  CHECK_EQ(invoke(s->m, 0, SIZE), 1); /* writes the payload */
+  CHECK_EQ(invoke(s->m, 0, SIZE), 1); /* this first call writes the payload */
   int before = allocations;
   CHECK_EQ(multicast_invoke_with(s->m, &INVOCATION(.payload = payload, .size = SIZE), NULL), 1);
   CHECK_EQ(multicast_queue_run(s->q, 0), 2);
@@ -158,11 +158,12 @@ TEST_OF_SETTING(queue_payloads_that_are_larger_take_an_allocation) {
   CHECK_EQ(invoke(s->m, 7, SIZE + 1), 1);
   CHECK_EQ(allocations - before, 1);
   STORE(fails, true);
-  CHECK_EQ(invoke(s->m, 7, SIZE + 1), 0); /* refused */
+  CHECK_EQ(invoke(s->m, 7, SIZE + 1), 0); /* the call is refused */
   CHECK_EQ(multicast_queue_run(s->q, 0), 1);
 }
 
-/* Each call retains its payload while it runs, and queues the next: all places get used up. */
+/* Each call retains its payload while it runs and queues the next call, until the reserve is
+ * used up. */
 static setting *nested;
 static int depth, in_memory;
 
@@ -208,15 +209,15 @@ TEST_OF_SETTING(queue_payload_is_in_the_reserve_of_the_first_queue) {
   CHECK_EQ(allocations - before, 0);
 }
 
-/* The payload waits in another queue when the first one has gone. */
+/* The payload still waits in another queue after the first queue was destroyed. */
 TEST_OF_SETTING(queue_payload_outlives_the_queue_of_its_reserve) {
   multicast_queue second = reserving(0);
   add_queued(s->m, looking(&s->size), second);
   CHECK_EQ(invoke(s->m, 9, SIZE), 2);
   int before = blocks;
   CHECK_OK(multicast_queue_destroy(s->q));
-  CHECK_EQ(before - blocks, 2); /* the ring, and the details of the registration */
-  multicast_queue third = reserving(SIZE); /* perhaps in the same slot */
+  CHECK_EQ(before - blocks, 2); /* frees the ring and the details of the registration */
+  multicast_queue third = reserving(SIZE); /* may reuse the slot */
   CHECK_EQ(multicast_queue_run(second, 0), 1);
   CHECK_EQ(calls, 1);
   CHECK_OK(multicast_queue_destroy(second));
@@ -242,7 +243,7 @@ TEST(queue_reserve_is_given_back_with_the_queue) {
 static void destroy_own_queue(void *context, uint32_t event, const void *given, size_t size) {
   setting *s = context;
   CHECK_STATUS(multicast_queue_destroy(s->q), MULTICAST_PENDING);
-  CHECK_EQ(memcmp(given, payload, size), 0); /* still there */
+  CHECK_EQ(memcmp(given, payload, size), 0); /* the payload is unchanged */
   ++calls;
 }
 
@@ -253,7 +254,7 @@ TEST_OF_SETTING(queue_payload_outlives_a_queue_that_its_call_destroys) {
   CHECK_EQ(invoke(s->m, 3, SIZE), 1);
   CHECK_EQ(multicast_queue_run(s->q, 0), 1);
   CHECK_EQ(calls, 1);
-  CHECK_EQ(before - blocks, 2); /* the ring and the reserve */
+  CHECK_EQ(before - blocks, 2); /* frees the ring and the reserve */
 }
 
 /* ---- Threads, fork --------------------------------------------------------------------------- */
@@ -289,7 +290,7 @@ TEST_OF_SETTING(queue_reserve_is_whole_in_the_child_of_a_fork) {
   before = allocations;
   pid_t child = fork();
   CHECK(child >= 0);
-  if (child == 0) { /* the queue is empty here */
+  if (child == 0) { /* the queue was empty in the child */
     for (int i = 0; i < CALLS; ++i) CHECK_EQ(invoke(s->m, 1, SIZE), 1);
     CHECK_EQ(multicast_queue_run(s->q, 0), CALLS);
     CHECK_EQ(allocations - before, 0);

@@ -1,4 +1,4 @@
-/* Which thread makes room in a queue that blocks, when that changes. */
+/* Which thread makes room in a queue that blocks, and when that changes. */
 
 #include "queues.h"
 
@@ -6,11 +6,11 @@
 
 typedef enum variation { NOTHING, STOPS_IT, REMOVES_WHO_BLOCKS } variation;
 
-/* A queue for one call. A thread that is not the worker makes that call. */
+/* A queue for one call, which is made by a thread other than the worker. */
 typedef struct takeover {
   multicast_queue queue;
   multicast queued, direct;
-  multicast_token blocked; /* invokes into the queue on another thread */
+  multicast_token blocked; /* its call invokes into the queue on another thread */
   gate begins;
   invoker other;
   variation more;
@@ -28,7 +28,7 @@ FUNCTION(start_and_fill, takeover *t) {
   if (t->has_begun) return;
   t->has_begun = true;
   CHECK_OK(multicast_queue_start(t->queue));
-  pause_ms(A_WHILE_MS); /* the worker now waits for its turn */
+  pause_ms(A_WHILE_MS); /* the worker is now waiting for its turn */
   if (t->more == STOPS_IT) CHECK(multicast_queue_stop(t->queue) >= 0);
   t->first = multicast_invoke(t->queued, 0, NULL, 0);
   if (t->more == REMOVES_WHO_BLOCKS) {
@@ -75,13 +75,13 @@ TEST(queue_runner_waits_for_no_call_that_waits_for_it) {
   CHECK_EQ(invoke_finished(&t.other), 1); /* the worker has made room */
 }
 
-/* ---- The thread that was to make room ends --------------------------------------------------- */
+/* ---- The consumer thread ends ---------------------------------------------------------------- */
 
 typedef struct last_runner {
   multicast_queue queue;
   multicast runs_it;
-  multicast_broadcaster names; /* an observer is released by a function that runs the queue */
-  multicast_token wanted;      /* its removal makes listeners_changed run the queue */
+  multicast_broadcaster names; /* `release` of an observer runs the queue */
+  multicast_token wanted;      /* removing it makes listeners_changed run the queue */
   gate has_run, may_end;
 } last_runner;
 
@@ -140,20 +140,22 @@ static void remove_while_it_ends(void *(*body)(void *), void (*last)(void *)) {
   t.queued = multicast_create();
   t.direct = multicast_create();
   prepare_last_words(&r);
-  /* a later key than the library's */
+  /* this key is created after the library's */
   CHECK_EQ(pthread_key_create(&last_word, last), 0);
   add_queued(t.queued, counter(&calls), t.queue);
   t.blocked = add(t.direct, DELEGATE(invoke_and_block, &t));
   CHECK_EQ(multicast_invoke(t.queued, 0, NULL, 0), 1);
   pthread_t thread = start_thread(body, &r);
   gate_wait(&r.has_run);
-  CHECK_EQ(multicast_invoke(t.queued, 0, NULL, 0), 1); /* the queue is full now */
+  CHECK_EQ(multicast_invoke(t.queued, 0, NULL, 0), 1); /* fills the queue */
   invoke_in_background(&t.other, t.direct);
   gate_wait(&t.begins);
   pause_ms(A_WHILE_MS);
-  pthread_t ending = start_thread(open_after_a_while, &r.may_end); /* when the removal sleeps */
+  /* opens the gate while the removal sleeps */
+  pthread_t ending = start_thread(open_after_a_while, &r.may_end);
   t.removal = multicast_token_remove(t.blocked);
-  CHECK(t.removal == MULTICAST_PENDING || t.removal == MULTICAST_OK); /* OK: its call was refused */
+  /* OK if the call was refused */
+  CHECK(t.removal == MULTICAST_PENDING || t.removal == MULTICAST_OK);
   CHECK_EQ(multicast_queue_run(t.queue, 0), 1);
   CHECK_EQ(invoke_finished(&t.other), 1);
   join_thread(ending);
@@ -176,7 +178,7 @@ TEST(removal_wakes_when_a_thread_ends_with_interest) {
   remove_while_it_ends(end_with_a_last_word, lose_listeners_at_the_end);
 }
 
-/* ---- A queue in the slot of one that was destroyed inside its own call ----------------------- */
+/* ---- A queue that reuses the slot of one that was destroyed inside its own call -------------- */
 
 enum { END_THREAD = 1, START_WORKER, COUNT };
 
@@ -207,7 +209,7 @@ FUNCTION(destroy_and_go_on, successor *s) {
   on_another_thread(run_next, s);
   CHECK_EQ(multicast_invoke(s->queued, START_WORKER, NULL, 0), 1);
   CHECK_EQ(multicast_invoke(s->queued, COUNT, NULL, 0), 1);
-  CHECK_EQ(multicast_queue_run(s->next, 0), 1); /* afterwards the queue has a worker */
+  CHECK_EQ(multicast_queue_run(s->next, 0), 1); /* the call starts a worker */
 }
 
 TEST_OF_MULTICAST(queue_worker_begins_while_last_queue_in_its_slot_runs) {
@@ -235,7 +237,7 @@ THREAD(invoke_in_crowd, crowd *c) {
   ADD(c->returned, 1);
 }
 
-/* Nothing else in the process wakes them. */
+/* No other event in the process wakes the blocked threads. */
 TEST(queue_call_taken_out_lets_one_blocked_invocation_go_on) {
   for (uint32_t round = 0; round < 30; ++round) {
     const int capacity = 1 + (int)round % 3;

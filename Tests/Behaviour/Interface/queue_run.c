@@ -1,4 +1,5 @@
-/* Calls run on the thread that runs the queue, one thread at a time, also inside calls. */
+/* Calls run on the thread that runs the queue, on one thread at a time, also when runs are
+ * nested. */
 
 #include "notes.h"
 #include "queues.h"
@@ -34,7 +35,8 @@ TEST(queue_run_inside_its_own_call_goes_on_with_the_next) {
   invoke_number(r.target, 2);
   invoke_number(r.target, 4);
   invoke_number(r.target, 6);
-  CHECK_EQ(multicast_queue_run(r.queue, 0), 3); /* calls 1, 4 and 6; call 2 runs inside 1 */
+  /* makes calls 1, 4 and 6; call 2 runs inside call 1 */
+  CHECK_EQ(multicast_queue_run(r.queue, 0), 3);
   CHECK_EQ(r.nested, 1);
   CHECK_TEXT(noted, "(1 (2 )2 )1 (4 )4 (6 )6");
   CHECK_TEXT(figures(r.queue), "queued 4, delivered 4");
@@ -56,7 +58,7 @@ TEST(queue_runs_nested_too_deep_are_limit) {
   CHECK_ERROR(r.nested, LIMIT);
   CHECK_EQ(r.made, 256);
   CHECK_TEXT(figures(r.queue), "pending 344, queued 600, delivered 256");
-  CHECK_EQ(multicast_queue_run(r.queue, 1), 1); /* nests as deep again */
+  CHECK_EQ(multicast_queue_run(r.queue, 1), 1); /* the runs can nest again */
   CHECK_EQ(r.made, 512);
 }
 
@@ -85,7 +87,7 @@ TEST(queue_run_inside_a_call_of_another_queue_makes_its_calls) {
   requeuer r;
   multicast_queue outer = default_queue();
   multicast m = multicast_create(), other = multicast_create();
-  r.queue = default_queue(); /* the queue that the call runs */
+  r.queue = default_queue(); /* the call runs this queue */
   r.nested = 0;
   add_queued(m, DELEGATE(run_inside, &r), outer);
   add_queued(other, noting('x'), r.queue);
@@ -140,7 +142,7 @@ TEST_OF_MULTICAST(queue_run_by_second_thread_is_state_after_a_nested_run) {
   CHECK_EQ(n.nested, 1);
   CHECK_ERROR(multicast_queue_run(n.queue, 0), STATE);
   CHECK_EQ(LOAD(n.calls), 2);
-  /* A worker does not run it either, before that call has returned. */
+  /* A worker does not run the next call before the current one has returned, either. */
   CHECK_OK(multicast_queue_start(n.queue));
   pause_ms(A_WHILE_MS);
   CHECK_EQ(LOAD(n.calls), 2);
@@ -164,7 +166,7 @@ TEST_OF_MULTICAST(queue_destroyed_inside_its_own_call_makes_no_further_one) {
 static void run_then_destroy(void *context, uint32_t event, const void *payload, size_t size) {
   note_call(context, event, payload, size);
   if (strcmp(noted, "d1") == 0) {
-    CHECK_EQ(multicast_queue_run(doomed, 0), 1); /* runs the call that destroys the queue */
+    CHECK_EQ(multicast_queue_run(doomed, 0), 1); /* the call destroys the queue */
   } else {
     CHECK_STATUS(multicast_queue_destroy(doomed), MULTICAST_PENDING);
   }
@@ -185,13 +187,14 @@ static multicast successor_target;
 static void destroy_and_create(void *context, uint32_t event, const void *payload, size_t size) {
   note_call(context, event, payload, size);
   CHECK_STATUS(multicast_queue_destroy(doomed), MULTICAST_PENDING);
-  successor = default_queue(); /* perhaps in the same slot */
+  successor = default_queue(); /* may reuse the slot */
   add_queued(successor_target, noting('s'), successor);
   CHECK_EQ(invoke_number(successor_target, 2), 1);
   CHECK_EQ(invoke_number(successor_target, 3), 1);
   CHECK_EQ(invoke_number(successor_target, 4), 1);
   CHECK_EQ(multicast_queue_run(successor, 1), 1);
-  CHECK_EQ(run_elsewhere(successor, 1), 1); /* this thread runs another queue */
+  /* another thread can run it, because this thread is in a run of another queue */
+  CHECK_EQ(run_elsewhere(successor, 1), 1);
 }
 
 TEST_OF_MULTICAST(queue_created_inside_a_call_of_one_just_destroyed_is_another) {
@@ -220,7 +223,7 @@ TEST(queue_run_allocates_nothing_after_the_first_of_a_thread) {
   CHECK_ERROR(r.result, OUT_OF_MEMORY);
   CHECK_TEXT(figures(r.queue), "pending 1, queued 1");
   fail_after = 0;
-  CHECK_EQ(multicast_queue_run(r.queue, 0), 1); /* this thread has invoked before */
+  CHECK_EQ(multicast_queue_run(r.queue, 0), 1); /* this thread already has its record */
   CHECK_EQ(fail_after, 0);
   fail_after = -1;
   CHECK_EQ(multicast_invoke(m, 0, payload, 100), 1);

@@ -1,4 +1,4 @@
-/* Stopping or destroying a queue ends its worker after the call that runs. */
+/* Stopping or destroying a queue ends its worker after the current call. */
 
 #include "notes.h"
 #include "queues.h"
@@ -29,7 +29,8 @@ TEST_OF_QUEUE(queue_stop_lets_the_call_finish_and_keeps_the_rest) {
   gate_wait(&b.entered);
   r.thread = start_thread(remove_in_thread, &r);
   CHECK(!gate_opens_within(&r.returned, A_WHILE_MS));
-  EVENTUALLY(multicast_queue_start(q) == MULTICAST_ERROR_STATE); /* stopping, but still started */
+  /* a queue that is stopping still counts as started */
+  EVENTUALLY(multicast_queue_start(q) == MULTICAST_ERROR_STATE);
   gate_open(&b.let_go);
   join_thread(r.thread);
   CHECK_OK(r.result);
@@ -54,7 +55,7 @@ TEST(queue_stop_inside_its_own_call_is_pending) {
   invoke_number(r.target, 2);
   CHECK_OK(multicast_queue_start(r.queue));
   EVENTUALLY(LOAD(r.made) == 1);
-  status = multicast_queue_stop(r.queue); /* waits for the worker unless it has ended */
+  status = multicast_queue_stop(r.queue); /* waits for the worker unless it has already ended */
   CHECK(status == MULTICAST_OK || status == MULTICAST_ERROR_STATE);
   CHECK_STATUS(r.nested, MULTICAST_PENDING);
   CHECK_TEXT(figures(r.queue), "pending 1, queued 2, delivered 1");
@@ -103,7 +104,7 @@ TEST(queue_stop_of_a_worker_before_its_turn_does_not_wait) {
   CHECK_EQ(run_finished(&c.run) + multicast_queue_run(c.r.queue, 0), 3);
 }
 
-/* A call of the worker removes a delegate. The call of that delegate, on another thread, stops or
+/* A call of the worker removes a delegate. A call of that delegate, on another thread, stops or
  * destroys the queue. Each would wait for the other. */
 typedef struct standoff {
   multicast_queue queue;

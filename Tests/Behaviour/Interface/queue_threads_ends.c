@@ -1,4 +1,4 @@
-/* A thread ends inside a queued call, or the process ends. */
+/* A thread, or the process, ends inside a queued call. */
 
 #include "numbers.h"
 #include "producers.h"
@@ -142,7 +142,7 @@ TEST(queue_worker_that_ends_inside_call_leaves_queue_to_others) {
   begin_ending(&e, false, 3);
   CHECK_OK(multicast_queue_start(e.queue));
   EVENTUALLY(LOAD(e.calls) == 1);
-  multicast_status status = multicast_queue_stop(e.queue); /* must not wait without limit */
+  multicast_status status = multicast_queue_stop(e.queue); /* this stop must not wait forever */
   CHECK(status == MULTICAST_OK || status == MULTICAST_ERROR_STATE);
   EVENTUALLY(multicast_queue_run(e.queue, 1) == 1);
   CHECK_OK(multicast_queue_start(e.queue));

@@ -1,5 +1,5 @@
-/* Waits in a queue continue after signals and cancellation, and a pending cancellation leaves no
- * lock held. */
+/* Waits in a queue continue after signals and cancellation. A pending cancellation leaves no lock
+ * held. */
 
 #include "producers.h"
 #include "queues.h"
@@ -44,7 +44,7 @@ static void sleeps_on(bool is_blocked, bool cancels) {
   }
   CHECK_EQ(pthread_join(s.thread, NULL), 0);
   if (!cancels) CHECK_EQ(s.result, 1);
-  EVENTUALLY(stats_of(s.queue).pending == 1); /* no lock is held */
+  EVENTUALLY(stats_of(s.queue).pending == 1); /* the disturbed thread has left no lock held */
   CHECK_EQ(multicast_queue_run(s.queue, 0), 1);
   CHECK_OK(multicast_queue_destroy(s.queue));
 }
@@ -67,7 +67,7 @@ static void begin_cancelled(cancelled *c) {
   c->target = multicast_create();
   c->queue = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
   add_with(c->target, counter(&c->calls), &ADD_OPTIONS(.queue = c->queue));
-  /* reads and writes of the descriptor are cancellation points */
+  /* reading and writing the descriptor are cancellation points */
   CHECK(multicast_queue_fd(c->queue) >= 0);
 }
 

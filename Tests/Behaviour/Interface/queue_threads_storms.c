@@ -5,7 +5,7 @@
 
 #include <poll.h>
 
-/* ---- Conservation ---------------------------------------------------------------------------- */
+/* ---- Every call is accounted for ------------------------------------------------------------- */
 
 static bool is_over;
 
@@ -114,7 +114,8 @@ static void conserves(multicast_overflow overflow, uint32_t flags, bool has_work
     CHECK_EQ(s.queued, queued);
     CHECK_EQ(s.delivered, calls_seen);
     if (overflow == MULTICAST_OVERFLOW_DROP_OLDEST) CHECK_EQ(s.refused, 0);
-    /* A blocked call is refused only if its delegate is removed; a producer has one at a time. */
+    /* A blocked call is refused only if its delegate is removed, and each producer has at most
+     * one blocked call. */
     if (overflow == MULTICAST_OVERFLOW_BLOCK)
       CHECK(s.refused <= (uint64_t)c.removed * producers);
     if (overflow != MULTICAST_OVERFLOW_DROP_OLDEST) CHECK_EQ(s.dropped, 0);
@@ -123,7 +124,7 @@ static void conserves(multicast_overflow overflow, uint32_t flags, bool has_work
     CHECK_EQ(multicast_queue_run(q, 0), s.pending);
     CHECK_EQ(stats_of(q).delivered, calls_seen);
     if (overflow == MULTICAST_OVERFLOW_BLOCK && (flags & MULTICAST_LATEST) == 0)
-      CHECK_EQ(stays.calls, producers * MESSAGES); /* none of a delegate that stays */
+      CHECK_EQ(stays.calls, producers * MESSAGES); /* no call of the remaining delegate is lost */
     CHECK_EQ(multicast_count(m), 1);
     CHECK_OK(multicast_queue_destroy(q));
     CHECK_EQ(multicast_count(m), 0);
@@ -208,7 +209,7 @@ static void use_queue_in_child(void *unused) {
   unsigned char bytes[100];
   int calls = 0;
   CHECK_EQ(stats_of(inherited).pending, 0);
-  CHECK_EQ(multicast_queue_run(inherited, 0), 0); /* the worker is not in this process */
+  CHECK_EQ(multicast_queue_run(inherited, 0), 0); /* the worker does not exist in this process */
   CHECK_ERROR(multicast_queue_stop(inherited), STATE);
   multicast_token token = add_queued(inherited_target, counter(&calls), inherited);
   inherited_inbox->inside = 0; /* the parent's worker may have been inside a call */
@@ -244,8 +245,8 @@ static void forks_at_any_moment(multicast_overflow overflow) {
   int64_t queued;
   int i;
 #if defined(__SANITIZE_ADDRESS__)
-  /* Its allocator does not survive a fork during an allocation, so that payloads must fit into the
-   * queue. */
+  /* The allocator of the address sanitizer does not survive a fork during an allocation, so
+   * payloads must fit into the queue. */
   largest = 32;
 #endif
   inherited = queue_with(32, overflow);

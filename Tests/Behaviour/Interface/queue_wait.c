@@ -14,12 +14,13 @@ TEST_OF_QUEUE(queue_wait_returns_how_many_calls_wait) {
   CHECK_EQ(multicast_queue_wait(q, UINT64_MAX), 1);
 }
 
-/* A wait does not poll: it uses hardly any processor time. */
+/* Waiting does not poll, so it uses hardly any processor time. */
 TEST(queue_wait_sleeps_until_its_time_is_up) {
   multicast_queue q = default_queue();
   const moment begin = this_moment();
   int round;
-  for (round = 0; round < 4; ++round) { /* so that the seconds of the clock change during a wait */
+  /* long enough for the seconds of the clock to change during a wait */
+  for (round = 0; round < 4; ++round) {
     CHECK_ERROR(multicast_queue_wait(q, 350000000), TIMEOUT);
   }
   CHECK(now_ns() - begin.time_ns >= UINT64_C(4) * 350000000);
@@ -67,7 +68,7 @@ TEST(queue_wait_is_woken_by_destroy_with_invalid_handle) {
   for (int i = 0; i < 3; ++i) wait_in_background(&w[i], q, UINT64_MAX);
   CHECK(!gate_opens_within(&w[0].returned, A_WHILE_MS));
   CHECK_OK(multicast_queue_destroy(q));
-  (void)default_queue(); /* perhaps in the same slot */
+  (void)default_queue(); /* may reuse the slot */
   for (int i = 0; i < 3; ++i) {
     join_thread(w[i].thread);
     CHECK_ERROR(w[i].result, INVALID_HANDLE);

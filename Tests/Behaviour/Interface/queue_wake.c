@@ -1,5 +1,5 @@
-/* The wake function of a queue: it tells a loop that calls wait, without a lock held, and never
- * after the queue was destroyed. */
+/* The wake function of a queue tells an event loop that calls wait. The library holds no lock
+ * when it calls the function, and never calls it after the queue was destroyed. */
 
 #include "notes.h"
 #include "payloads.h"
@@ -10,7 +10,7 @@ typedef struct woken {
   multicast_queue queue;
   multicast target;
   int wakes;
-  pthread_t thread; /* of the last one */
+  pthread_t thread; /* the thread of the last call */
   void (*then)(struct woken *w);
   gate entered, let_go;
   bool has_left, blocks;
@@ -148,7 +148,7 @@ TEST_OF_WAKE(queue_wake_is_called_at_the_end_of_the_outermost_run_only) {
   for (int i = 0; i < 4; ++i) CHECK_EQ(multicast_invoke(w->target, 0, NULL, 0), 1);
   CHECK_EQ(multicast_queue_run(w->queue, 2), 2);
   CHECK_EQ(a.nested, 1);
-  CHECK_EQ(a.left, 1); /* not after the run inside: this one goes on */
+  CHECK_EQ(a.left, 1); /* the nested run called no wake, because the outer run continues */
   expect_wakes(w, 2);
   CHECK_EQ(stats_of(w->queue).pending, 1);
 }
@@ -166,11 +166,12 @@ TEST(queue_wake_is_not_called_without_need) {
   CHECK_OK(multicast_token_resume(t));
   expect_wakes(&w, 0);
   multicast_invocation how = INVOCATION(.copy = copy_nothing);
-  CHECK_EQ(multicast_invoke_with(w.target, &how, NULL), 0); /* no memory */
+  /* the call fails because no memory is left */
+  CHECK_EQ(multicast_invoke_with(w.target, &how, NULL), 0);
   expect_wakes(&w, 0);
   CHECK_EQ(multicast_invoke(w.target, 0, NULL, 0), 1);
   expect_wakes(&w, 1);
-  CHECK_EQ(multicast_invoke(w.target, 0, NULL, 0), 0); /* refused */
+  CHECK_EQ(multicast_invoke(w.target, 0, NULL, 0), 0); /* the full queue refuses the call */
   expect_wakes(&w, 1);
   CHECK_EQ(multicast_queue_clear(w.queue), 1);
   expect_wakes(&w, 1);
@@ -178,12 +179,13 @@ TEST(queue_wake_is_not_called_without_need) {
   add_flagged(latest, counter(&calls), w.queue, MULTICAST_LATEST);
   CHECK_EQ(multicast_invoke(latest, 0, NULL, 0), 1);
   expect_wakes(&w, 2);
-  CHECK_EQ(multicast_invoke(latest, 0, NULL, 0), 1); /* replaced */
+  CHECK_EQ(multicast_invoke(latest, 0, NULL, 0), 1); /* replaces the waiting call */
   expect_wakes(&w, 2);
   CHECK_EQ(multicast_remove_all(latest), 1);
-  CHECK_EQ(multicast_invoke(w.target, 0, NULL, 0), 1); /* not run since */
+  /* no new wake, because the queue was not run since */
+  CHECK_EQ(multicast_invoke(w.target, 0, NULL, 0), 1);
   expect_wakes(&w, 2);
-  CHECK_OK(multicast_queue_destroy(w.queue)); /* a call waited */
+  CHECK_OK(multicast_queue_destroy(w.queue)); /* a call was waiting */
   expect_wakes(&w, 2);
 }
 
@@ -195,7 +197,7 @@ TEST(queue_wake_is_not_called_when_a_call_drops_the_oldest) {
   expect_wakes(&w, 1);
 }
 
-/* A loop inside a delegate is woken, although calls have waited all the time. */
+/* An event loop inside a delegate is woken, although calls were waiting all the time. */
 static int wakes_inside;
 
 FUNCTION(invoke_and_count_wakes, woken *w) {
@@ -269,7 +271,7 @@ TEST_OF_WAKE(queue_wake_may_run_the_queue) {
   CHECK_EQ(multicast_invoke(w->target, 0, NULL, 0), 1);
   CHECK_EQ(w->result, 1);
   CHECK_EQ(calls, 1);
-  CHECK_EQ(w->depth, 0); /* outside of all calls */
+  CHECK_EQ(w->depth, 0); /* the wake function runs outside of all calls */
   CHECK_EQ(w->current.id, 0);
 }
 
@@ -301,7 +303,7 @@ TEST_OF_WAKE(queue_wake_runs_while_no_lock_is_held) {
   CHECK_EQ(multicast_invoke(w->target, 0, NULL, 0), 1);
   expect_wakes(w, 1);
   CHECK_EQ(multicast_invoke(w->target, 0, NULL, 0), 1);
-  w->then = use_on_another_thread; /* at the end of a run */
+  w->then = use_on_another_thread; /* this time the wake comes at the end of a run */
   CHECK_EQ(multicast_queue_run(w->queue, 1), 1);
   expect_wakes(w, 2);
 }
@@ -333,7 +335,8 @@ TEST_OF_WAKE(queue_wake_may_remove_and_destroy_the_multicast) {
   w->then = remove_everything;
   add_queued(w->target, counter(&calls), w->queue);
   add_queued(w->target, counter(&calls), w->queue);
-  CHECK_EQ(multicast_invoke(w->target, 0, NULL, 0), 1); /* the second was removed meanwhile */
+  /* the second delegate was removed meanwhile */
+  CHECK_EQ(multicast_invoke(w->target, 0, NULL, 0), 1);
   CHECK_EQ(w->result, 2);
   CHECK_OK(w->status);
   CHECK_TEXT(figures(w->queue), "queued 1, cancelled 1");
@@ -354,7 +357,7 @@ TEST(queue_destroy_inside_its_wake_is_pending) {
     for (int round = 0; round < (i == 0 ? 1 : 3); ++round)
       CHECK_EQ(multicast_invoke(w.target, 0, NULL, 0), 1);
     if (i == 1) {
-      w.then = destroy_own_queue; /* at the end of a run */
+      w.then = destroy_own_queue; /* this time the wake comes at the end of a run */
       CHECK_EQ(multicast_queue_run(w.queue, 1), 1);
     }
     CHECK_STATUS(w.status, MULTICAST_PENDING);
@@ -424,7 +427,7 @@ static void destroy_in_background(destroyer *d, woken *w) {
   d->thread = start_thread(destroy_in_thread, d);
 }
 
-/* Another thread is in the wake: as it invokes, or at the end of a run. */
+/* Another thread is inside `wake`, called either by an invocation or at the end of a run. */
 static void begin_blocked_wake(woken *w, invoker *i, runner *run, int *calls, bool at_end) {
   begin_woken(w);
   add_queued(w->target, counter(calls), w->queue);
@@ -454,7 +457,7 @@ TEST(queue_destroy_waits_for_a_wake_on_another_thread) {
     CHECK(!gate_opens_within(&d.returned, A_WHILE_MS));
     CHECK(!multicast_queue_is_valid(w.queue));
     destroy_in_background(&second, &w);
-    CHECK(!gate_opens_within(&second.returned, A_WHILE_MS)); /* it waits, too */
+    CHECK(!gate_opens_within(&second.returned, A_WHILE_MS)); /* the second caller waits, too */
     gate_open(&w.let_go);
     join_thread(d.thread);
     join_thread(second.thread);
@@ -481,7 +484,7 @@ TEST(queue_destroy_within_a_time_does_not_wait_longer_for_a_wake) {
   }
 }
 
-/* The thread that destroys is in a call that the thread in the wake waits for. */
+/* The thread that destroys the queue is in a call that the thread inside `wake` waits for. */
 static woken *pending_woken;
 static multicast_status pending_status;
 
@@ -553,7 +556,7 @@ TEST(removal_does_not_wait_for_a_wake) {
   CHECK_EQ(invoke_finished(&i), 1);
 }
 
-/* ---- Never after the destruction ------------------------------------------------------------- */
+/* ---- No wake after the destruction ----------------------------------------------------------- */
 
 typedef struct poisoned {
   uint32_t magic;
@@ -598,7 +601,8 @@ TEST(queue_wake_is_never_called_after_the_destruction) {
     if (i % 50 == 0) pause_ms(1);
     if (i % 3 > 0) multicast_queue_run(q, (size_t)i % 3);
     CHECK_OK(multicast_queue_destroy(q));
-    contexts[i].magic = IS_GONE; /* plain, for the thread sanitizer */
+    /* a plain write, so that the thread sanitizer detects a late wake */
+    contexts[i].magic = IS_GONE;
     wakes += contexts[i].wakes;
   }
   STORE(is_over, true);
@@ -606,7 +610,7 @@ TEST(queue_wake_is_never_called_after_the_destruction) {
   CHECK(wakes > 0);
 }
 
-/* A loop that sleeps until it is woken makes every call. */
+/* An event loop that sleeps until it is woken makes every call. */
 static pthread_mutex_t loop_mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t loop_condition = PTHREAD_COND_INITIALIZER;
 static bool is_woken;

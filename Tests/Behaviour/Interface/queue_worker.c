@@ -1,4 +1,4 @@
-/* A queue with a thread of its own, its worker, which makes the calls one by one. */
+/* The worker of a queue is a thread of its own that makes the calls one by one. */
 
 #include "notes.h"
 #include "queues.h"
@@ -14,8 +14,8 @@
 
 /* ---- Calls ----------------------------------------------------------------------------------- */
 
-/* Counts its calls, and checks that they run one at a time, on one thread that is not the test's
- * own. */
+/* Counts calls, and checks that they do not overlap and all run on one thread other than the
+ * test's. */
 typedef struct observer {
   int calls, inside;
   pthread_t on;
@@ -67,11 +67,11 @@ TEST_OF_QUEUE(queue_worker_blocks_no_signal_of_fault_and_no_real_time_one) {
 TEST_OF_QUEUE(queue_worker_makes_the_calls_on_a_thread_of_its_own) {
   observer o;
   add_queued(m, observing(&o), q);
-  invoke_number(m, 0); /* waits already when the worker starts */
+  invoke_number(m, 0); /* the call is waiting before the worker starts */
   CHECK_OK(multicast_queue_start(q));
   for (int i = 1; i < 100; ++i) {
     CHECK_EQ(invoke_number(m, i), 1);
-    if (i % 10 == 0) EVENTUALLY(LOAD(o.calls) == i + 1); /* the worker sleeps, and is woken */
+    if (i % 10 == 0) EVENTUALLY(LOAD(o.calls) == i + 1); /* the worker falls asleep and is woken */
   }
   EVENTUALLY(LOAD(o.calls) == 100);
   CHECK_OK(multicast_queue_stop(q));
@@ -119,7 +119,7 @@ TEST_OF_QUEUE(queue_may_be_started_again_and_again) {
     CHECK_EQ(invoke_number(m, i), 1);
     if (i % 2 == 0) EVENTUALLY(LOAD(o.calls) == i);
     CHECK_OK(multicast_queue_stop(q));
-    multicast_queue_run(q, 0); /* makes the call if the worker has not */
+    multicast_queue_run(q, 0); /* makes the call if the worker has not made it */
     CHECK_EQ(LOAD(o.calls), i);
   }
 }
@@ -128,7 +128,7 @@ static multicast_queue started_inside;
 static int64_t start_result;
 
 FUNCTION(start_in_a_call, observer *o) {
-  ADD(o->inside, 1); /* a call of the worker at this time would fail */
+  ADD(o->inside, 1); /* a concurrent call on the worker would fail */
   start_result = multicast_queue_start(started_inside);
   pause_ms(A_WHILE_MS);
   ADD(o->inside, -1);
@@ -192,8 +192,8 @@ TEST(queue_workers_end_and_leave_nothing_behind) {
     CHECK_OK(multicast_queue_destroy(q));
     if (i == 10) before = allocated_bytes;
   }
-  EVENTUALLY(count_threads() < 10); /* this thread, and those of a sanitizer */
-  /* Several may have existed at once, each with a thread record. */
+  EVENTUALLY(count_threads() < 10); /* only this thread and threads of a sanitizer remain */
+  /* Several workers may have existed at once, each with a thread record. */
   CHECK(LOAD(allocated_bytes) - before < INT64_C(8192) * WORKERS / 2);
 }
 
@@ -233,6 +233,6 @@ static void start_without_threads(void *unused) {
 }
 
 TEST(queue_start_is_system_when_there_is_no_thread_left) {
-  /* in a child, as a sanitizer needs threads at the end of this process */
+  /* in a child, because a sanitizer needs threads when this process ends */
   in_child(start_without_threads, NULL);
 }

@@ -1,5 +1,5 @@
 /* A worker that is started while another thread runs the queue takes its turn after that thread,
- * even if the thread has ended. */
+ * even if that thread has ended. */
 
 #include "harness.h"
 
@@ -18,7 +18,7 @@ FUNCTION(take_turn, turn *t) {
   }
   if (event & START) {
     CHECK_OK(multicast_queue_start(t->queue));
-    pause_ms(A_WHILE_MS); /* the worker now waits for its turn */
+    pause_ms(A_WHILE_MS); /* the worker is now waiting for its turn */
   }
   if (event & END) pthread_exit(NULL);
   if (event == WORK) gate_open(&t->has_worked);

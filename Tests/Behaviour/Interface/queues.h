@@ -1,4 +1,4 @@
-/* Queues and what tests do with them. */
+/* Queues, and common operations on them. */
 
 #ifndef QUEUES_H
 #define QUEUES_H
@@ -12,10 +12,10 @@ multicast_queue default_queue(void);
 #define TEST_OF_QUEUE(NAME) \
   TEST_OF(NAME, (multicast m, multicast_queue q), (multicast_create(), default_queue()))
 
-/* Counts the releases of delegates that note their calls. */
+/* Adds a delegate with these flags and count_release_of() as its `release`. */
 multicast_token add_flagged(multicast m, multicast_delegate d, multicast_queue q, uint32_t flags);
 
-/* A queue for one call that is full and blocks. */
+/* A full queue for one call, which blocks. */
 typedef struct narrow {
   multicast_queue queue;
   multicast target;
@@ -25,7 +25,8 @@ void fill_narrow(narrow *n, const multicast_add_options *more);
 
 /* ---- Statistics ------------------------------------------------------------------------------ */
 
-/* The statistics that are not zero, without `highest`: "pending 1, queued 3, delivered 2". */
+/* Returns the statistics that are not zero, except `highest`, as in "pending 1, queued 3,
+ * delivered 2". */
 const char *figures(multicast_queue q);
 
 /* ---- Running threads ------------------------------------------------------------------------- */
@@ -42,7 +43,7 @@ void run_in_background(runner *r, multicast_queue q, size_t max);
 int64_t run_finished(runner *r);
 int64_t run_elsewhere(multicast_queue q, size_t max);
 
-/* The body of a thread that makes the calls that wait. */
+/* The body of a thread that runs all waiting calls. */
 void *run_on_a_new_thread(void *argument);
 
 /* ---- Calls that use their queue -------------------------------------------------------------- */
@@ -51,21 +52,21 @@ void *run_on_a_new_thread(void *argument);
 typedef struct requeuer {
   multicast target;
   multicast_queue queue;
-  int left;       /* how often it queues itself again */
+  int left;       /* how many more times it queues itself */
   int made;
-  int64_t nested; /* the sum of what the runs inside its calls returned */
+  int64_t nested; /* the sum of the results of the runs inside its calls */
 } requeuer;
 void begin_requeuing(requeuer *r, multicast_function function, int left);
 
-/* A call with an odd number runs the next call inside. */
+/* A call with an odd number runs the next call inside itself. */
 void run_inside(void *context, uint32_t event, const void *payload, size_t size);
 
-/* add_destroyer adds a delegate with the queue `doomed`, whose call destroys that queue. Its note
- * is "d"; its releases are counted. */
+/* add_destroyer() adds a delegate to the queue `doomed`. The delegate's call destroys that queue
+ * and notes "d"; its releases are counted. */
 extern multicast_queue doomed;
 void add_destroyer(multicast m);
 
-/* A visitor that calls each delegate with the int that is its context. */
+/* A visitor that calls each delegate, whose context is an int. */
 bool visit_all(void *context, const multicast_delegate *delegate);
 
 #endif

@@ -1,5 +1,5 @@
-/* Removing a delegate waits for calls of an earlier, equal registration too: the context is the
- * same. */
+/* Removing a delegate also waits for calls of an earlier, equal registration, since both share
+ * the context. */
 
 #include "removals.h"
 
@@ -44,7 +44,7 @@ TEST(remove_of_one_added_again_inside_its_own_call_is_pending) {
   CHECK_ERROR(multicast_remove(own, d), NOT_FOUND);
 }
 
-/* The list that the invocation reads is an old one; the delegate is in no other. */
+/* The delegate is only in the old list that the invocation still reads. */
 TEST(remove_waits_for_a_call_in_a_list_that_was_replaced) {
   blocker b = BLOCKER_INIT;
   removal r;

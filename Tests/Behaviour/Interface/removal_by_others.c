@@ -1,4 +1,5 @@
-/* Removals that meet: of what was removed before, by several threads, of several registrations. */
+/* Removals that overlap: repeated removals, removals by several threads, and removals of several
+ * registrations. */
 
 #include "removals.h"
 
@@ -96,8 +97,8 @@ TEST(remove_by_two_threads_at_once_succeeds_for_one) {
   CHECK_EQ(LOAD(c.b.releases), 1);
 }
 
-/* A delegate that is called once has been removed as its call begins. Another removal waits for its
- * call, not for its release. */
+/* A MULTICAST_ONCE delegate is removed when its call begins. Another removal waits for that
+ * call, but not for its release. */
 static multicast_token once_token, crossing_token;
 static gate once_entered = GATE_INIT, crossing_entered = GATE_INIT, crossing_waits = GATE_INIT;
 static int64_t in_release = INT64_MIN, in_crossing = INT64_MIN;
@@ -153,7 +154,7 @@ TEST(lifetime_end_releases_what_returned_while_it_waits) {
   pause_ms(A_WHILE_MS);
   gate_open(&quick.let_go);
   invoke_finished(&slow.invoking);
-  while (LOAD(quick.releases) == 0) pause_ms(1); /* although the slow call still runs */
+  while (LOAD(quick.releases) == 0) pause_ms(1); /* the slow call is still running */
   CHECK(!LOAD(slow.has_left));
   gate_open(&slow.let_go);
   join_thread(thread);
@@ -193,8 +194,8 @@ static void start_event_invoker(event_invoker *i, multicast m, uint32_t event) {
 }
 
 TEST(remove_all_in_a_call_waits_for_others_and_leaves_its_own) {
-  /* Some delegates run on other threads, one runs on this thread, some do not run. Each is released
-   * once. */
+  /* Some delegates are being called on other threads, one on this thread, and some are idle.
+   * Each is released once. */
   enum { RUNNING = 3, IDLE = 3 };
   blocker running[RUNNING];
   event_invoker invokers[RUNNING], sweeping;
@@ -207,7 +208,7 @@ TEST(remove_all_in_a_call_waits_for_others_and_leaves_its_own) {
     s.target = m;
     s.may_sweep = shut;
     multicast_delegate d = {remove_everything, &s};
-    options.events = 2; /* not called by the other invocations */
+    options.events = 2; /* the other invocations do not call it */
     if (round == 0) add_with(m, d, &options);
     options.release = release_blocker;
     for (int i = 0; i < RUNNING; ++i) {
@@ -231,7 +232,8 @@ TEST(remove_all_in_a_call_waits_for_others_and_leaves_its_own) {
     start_event_invoker(&sweeping, m, 1);
     gate_open(&s.may_sweep);
     pause_ms(A_WHILE_MS);
-    for (int i = 0; i < IDLE; ++i) CHECK_EQ(LOAD(idle[i]), 1); /* not delayed by the others */
+    /* the running calls do not delay these releases */
+    for (int i = 0; i < IDLE; ++i) CHECK_EQ(LOAD(idle[i]), 1);
     for (int i = 0; i < RUNNING; ++i) {
       CHECK_EQ(LOAD(running[i].releases), 0);
       gate_open(&running[i].let_go);

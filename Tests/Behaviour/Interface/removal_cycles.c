@@ -40,7 +40,7 @@ static void ring_of(int size) {
     pending += ring[i].result == MULTICAST_PENDING;
     CHECK_EQ(LOAD(ring[i].releases), 1);
   }
-  CHECK(pending >= 1); /* at least one removal has given way */
+  CHECK(pending >= 1); /* at least one removal did not wait */
 }
 
 TEST(remove_of_each_other_by_two_calls_does_not_hang) { ring_of(2); }

@@ -1,4 +1,4 @@
-/* A removal inside a call that it would have to wait for is PENDING, never OK. */
+/* A removal inside a call that it would have to wait for returns PENDING, never OK. */
 
 #include "removals.h"
 
@@ -77,8 +77,7 @@ static bool on_visit(void *context, const multicast_delegate *delegate) {
   return true;
 }
 
-/* Destroys the multicast in a call of a delegate that has been removed before, in each way of
- * calling. */
+/* Destroys the multicast in a call of a delegate that was removed before, for each kind of call. */
 static void check_destroy(uint32_t flags, bool removes_first, bool has_others) {
   int others = 0;
   for (int way = 0; way < 4; ++way) {

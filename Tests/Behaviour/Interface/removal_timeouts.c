@@ -4,13 +4,14 @@
 
 #include <signal.h>
 
-/* A wait does not poll: it uses hardly any processor time. */
+/* Waiting does not poll, so it uses hardly any processor time. */
 TEST(token_remove_within_sleeps_until_its_time_is_up) {
   running_call c;
   int round;
   begin_running_call(&c, by_token);
   moment begin = this_moment();
-  for (round = 0; round < 4; ++round) { /* so that the seconds of the clock change during a wait */
+  /* long enough for the seconds of the clock to change during a wait */
+  for (round = 0; round < 4; ++round) {
     multicast_status status = multicast_token_remove_within(c.r.token, 350000000);
     CHECK_ERROR(status, TIMEOUT);
   }
@@ -68,5 +69,5 @@ TEST(remove_waits_on_through_cancellation) {
   invoke_finished(&c.i);
   EVENTUALLY(LOAD(c.b.releases) == 1);
   pthread_join(c.r.thread, NULL);
-  CHECK_EQ(multicast_count(c.r.target), 0); /* no lock is held */
+  CHECK_EQ(multicast_count(c.r.target), 0); /* the cancelled thread has left no lock held */
 }

@@ -1,4 +1,4 @@
-/* Removal waits for running calls of that delegate, and for nothing else. */
+/* Removal waits for running calls of that delegate and for nothing else. */
 
 #include "removals.h"
 
@@ -49,7 +49,7 @@ static multicast nested_target;
 
 static void invoke_nested(void *context, uint32_t event, const void *payload, size_t size) {
   CHECK_EQ(multicast_invoke(nested_target, 0, NULL, 0), 1);
-  STORE(((blocker *)context)->calls, -1); /* the outer call continues after the inner one */
+  STORE(((blocker *)context)->calls, -1); /* the outer call is still running */
 }
 
 TEST(remove_waits_for_a_call_in_an_outer_invocation) {
@@ -65,11 +65,11 @@ TEST(remove_waits_for_a_call_in_an_outer_invocation) {
   invoke_finished(&b.invoking);
 }
 
-/* ---- Not waiting for anything else ----------------------------------------------------------- */
+/* ---- Not waiting for other calls ------------------------------------------------------------- */
 
 TEST_OF_MULTICAST(remove_does_not_wait_for_other_delegates_of_the_multicast) {
   blocker b = BLOCKER_INIT;
-  add(m, counter(&calls)); /* the running invocation has called it already */
+  add(m, counter(&calls)); /* the running invocation has already called it */
   add(m, blocking(&b));
   add(m, counter(&b.releases));
   begin_blocked(&b, m);
@@ -98,7 +98,7 @@ THREAD(invoke_until_over, void *unused) {
 }
 
 TEST(remove_returns_while_others_keep_invoking) {
-  /* A removal that waited until nobody invoked the multicast would hang. */
+  /* A removal that waited until no thread invoked the multicast would hang. */
   static int calls[200];
   pthread_t threads[2];
   busy = multicast_create();
@@ -123,7 +123,7 @@ TEST_OF_MULTICAST(remove_many_of_nothing_does_not_wait_for_what_was_removed) {
   add(m, counter(&calls[1]));
   begin_blocked(&b, m);
   CHECK_STATUS(multicast_token_remove_nowait(token), MULTICAST_PENDING);
-  CHECK_EQ(multicast_remove_many(m, absent, 2), 0); /* would hang if it waited */
+  CHECK_EQ(multicast_remove_many(m, absent, 2), 0); /* this removal would hang if it waited */
   CHECK(!LOAD(b.has_left));
   CHECK_EQ(end_blocked(&b), 3);
   CHECK_OK(multicast_destroy(m));
@@ -149,7 +149,7 @@ TEST(remove_does_not_wait_for_a_queued_call_of_another_multicast) {
   CHECK_OK(multicast_queue_destroy(q));
 }
 
-/* ---- Freeing the context after OK ------------------------------------------------------------ */
+/* ---- The context may be freed after MULTICAST_OK --------------------------------------------- */
 
 TEST(remove_returning_ok_means_the_context_may_be_freed) {
   enum { ROUNDS = 3000, THREADS = 3 };

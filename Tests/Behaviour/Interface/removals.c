@@ -72,7 +72,7 @@ void expect_to_wait(removal *r, int64_t result) {
   CHECK(r->had_left);
 }
 
-/* ---- During a call --------------------------------------------------------------------------- */
+/* ---- While another thread is inside a call --------------------------------------------------- */
 
 static const blocker fresh_blocker = BLOCKER_INIT;
 
@@ -94,7 +94,7 @@ void begin_queued_call(queued_call *c, int64_t (*remove)(removal *)) {
   gate_wait(&c->b.entered);
 }
 
-/* ---- Inside its own call --------------------------------------------------------------------- */
+/* ---- Inside the delegate's own call ---------------------------------------------------------- */
 
 void remove_itself(void *context, uint32_t event, const void *payload, size_t size) {
   own_removal *o = context;
@@ -105,7 +105,7 @@ void remove_itself(void *context, uint32_t event, const void *payload, size_t si
 
 void release_itself(void *context) { ADD(((own_removal *)context)->releases, 1); }
 
-/* ---- Contexts that are freed ----------------------------------------------------------------- */
+/* ---- Contexts that are freed after the removal ----------------------------------------------- */
 
 enum { IS_ALIVE = 0xA11CE };
 

@@ -1,4 +1,4 @@
-/* The ways to remove a registration, and removals on a thread of their own. */
+/* Every way to remove a registration, and removals on a separate thread. */
 
 #ifndef REMOVALS_H
 #define REMOVALS_H
@@ -20,11 +20,11 @@ struct removal {
   blocker *b;    /* the context, if the removal has to wait for a call */
   gate returned;
   int64_t result;
-  bool had_left; /* the call had ended when the removal returned */
+  bool had_left; /* whether the call had ended when the removal returned */
   pthread_t thread;
 };
 
-/* All return MULTICAST_OK, or what is wrong. Those that count subtract one from the count. */
+/* All return MULTICAST_OK or an error. Functions that return a count subtract one from it. */
 int64_t by_remove(removal *r);
 int64_t by_token(removal *r);
 int64_t by_nowait(removal *r);
@@ -44,19 +44,19 @@ void add_removable(removal *r, multicast_delegate d, multicast_queue q, void (*r
 
 /* ---- On another thread ----------------------------------------------------------------------- */
 
-/* Prepares the removal of `blocking(b)` from a multicast, and does not add it. */
+/* Prepares the removal of `blocking(b)` from a multicast, but does not add the delegate. */
 void prepare_removal(removal *r, multicast target, blocker *b, int64_t (*remove)(removal *));
 
-/* The body of the thread that removes. */
+/* The body of a thread that removes. */
 void *remove_in_thread(void *argument);
 
-/* Removes on another thread while `b` is being called: expects the removal to wait until the call
- * has returned, and what it returns. */
+/* Removes on another thread while `b` is being called. Expects the removal to wait until the
+ * call has returned, and to return `result`. */
 void expect_to_wait(removal *r, int64_t result);
 
-/* ---- During a call --------------------------------------------------------------------------- */
+/* ---- While another thread is inside a call --------------------------------------------------- */
 
-/* A removal of a delegate that another thread is calling. */
+/* The removal of a delegate that another thread is calling. */
 typedef struct running_call {
   blocker b;
   invoker i;
@@ -64,7 +64,7 @@ typedef struct running_call {
 } running_call;
 void begin_running_call(running_call *c, int64_t (*remove)(removal *));
 
-/* The same with a queue: one call runs, two more of the delegate wait. */
+/* The removal of a delegate with a queue: one call runs and two more wait. */
 typedef struct queued_call {
   blocker b;
   runner run;
@@ -72,7 +72,7 @@ typedef struct queued_call {
 } queued_call;
 void begin_queued_call(queued_call *c, int64_t (*remove)(removal *));
 
-/* ---- Inside its own call --------------------------------------------------------------------- */
+/* ---- Inside the delegate's own call ---------------------------------------------------------- */
 
 /* The context of a delegate that removes itself. */
 typedef struct own_removal {
@@ -83,10 +83,10 @@ typedef struct own_removal {
 void remove_itself(void *context, uint32_t event, const void *payload, size_t size);
 void release_itself(void *context);
 
-/* ---- Contexts that are freed ----------------------------------------------------------------- */
+/* ---- Contexts that are freed after the removal ----------------------------------------------- */
 
-/* A context that no call may use after its removal. `alive` is a plain variable, so that the thread
- * sanitizer reports a call that races with the end. */
+/* A context that no call may use after its removal. `alive` is a plain variable, so that the
+ * thread sanitizer reports a call that races with the removal. */
 typedef struct guarded {
   uint32_t alive;
 } guarded;

@@ -1,4 +1,4 @@
-/* Removal of every registration of a delegate; and which removals wait for calls of an equal
+/* Removing every registration of a delegate, and which removals wait for calls of an equal
  * delegate that was removed before. */
 
 #include "removals.h"
@@ -19,7 +19,7 @@ TEST_OF_MULTICAST(remove_every_removes_all_equal_registrations_and_no_other) {
   add(m, counter(&others));
   add_with_priority(m, d, 7);
   CHECK_OK(multicast_remove_every(m, d));
-  CHECK_EQ(calls, 3); /* released */
+  CHECK_EQ(calls, 3); /* all three registrations were released */
   CHECK(!multicast_contains(m, d));
   CHECK(multicast_contains(m, same_context));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 2);
@@ -81,16 +81,17 @@ TEST(remove_every_inside_a_call_of_one_is_pending) {
   o.r.delegate.context = &o;
   add_with(o.r.target, o.r.delegate, &options);
   add_with(o.r.target, o.r.delegate, &options);
-  CHECK_EQ(multicast_invoke(o.r.target, 0, NULL, 0), 1); /* the other one is removed, too */
+  /* the call also removes the other registration */
+  CHECK_EQ(multicast_invoke(o.r.target, 0, NULL, 0), 1);
   CHECK_STATUS(o.result, MULTICAST_PENDING);
-  CHECK_EQ(o.releases_inside, 1); /* that of the one that was not called */
+  CHECK_EQ(o.releases_inside, 1); /* only the idle registration was released by then */
   CHECK_EQ(o.releases, 2);
   CHECK_EQ(multicast_count(o.r.target), 0);
 }
 
 /* ---- An equal delegate that was removed before ----------------------------------------------- */
 
-/* The call of a removed registration runs; an equal one is registered. */
+/* A removed registration is still being called while an equal one is registered. */
 static multicast_token begin_equal(running_call *c, int64_t (*remove)(removal *)) {
   begin_running_call(c, remove);
   CHECK_STATUS(multicast_token_remove_nowait(c->r.token), MULTICAST_PENDING);

@@ -31,7 +31,7 @@ const char *described(report *r, multicast m) {
   return r->text;
 }
 
-/* Whether a line is like a pattern, in which `...` stands for anything. */
+/* Returns whether a line matches a pattern, in which `...` matches any text. */
 static bool is_like(const char *line, size_t size, const char *pattern) {
   const char *end = line + size, *after = NULL, *tried = NULL;
   while (line < end || *pattern != '\0') {
@@ -40,7 +40,7 @@ static bool is_like(const char *line, size_t size, const char *pattern) {
       tried = line;
     } else if (line < end && *line == *pattern) {
       ++line, ++pattern;
-    } else if (after != NULL && tried < end) { /* the dots stand for one more */
+    } else if (after != NULL && tried < end) { /* let the dots match one more character */
       pattern = after;
       line = ++tried;
     } else {

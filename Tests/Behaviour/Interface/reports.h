@@ -1,32 +1,33 @@
-/* Texts of multicast_dump() and multicast_describe(). */
+/* The output of multicast_dump() and multicast_describe(). */
 
 #ifndef REPORTS_H
 #define REPORTS_H
 
 #include "harness.h"
 
-/* A text, as it came. */
+/* The output as it was written. */
 typedef struct report {
   char text[1 << 16];
   size_t length;
   int lines;
-  int most; /* the writer stops after so many lines; 0: never */
+  int most; /* the writer stops after this many lines; 0: never */
 } report;
 
-/* The writer; its context is a report. Fails the test if it does not get a line at a time. */
+/* The writer; its context is a report. Fails the test unless it receives one line at a time. */
 bool report_line(void *context, const char *text, size_t size);
 
-/* The text of now. */
+/* Return the current output. */
 const char *dumped(report *r);
 const char *described(report *r, multicast m);
 
-/* Whether the text has a line that begins and ends so; `...` in `line` stands for anything. */
+/* Returns whether the text has a line that matches `line` from start to end, where `...` matches
+ * any text. */
 bool has_line(const char *text, const char *line);
 
-/* The same with a format of printf(). Fails the test if there is no such line. */
+/* Like has_line(), with a format of printf(). Fails the test if no line matches. */
 __attribute__((format(printf, 2, 3))) void expect_line(const char *text, const char *format, ...);
 
-/* The number by which the system knows the calling thread. */
+/* The system's number of the calling thread. */
 int own_number(void);
 
 #endif

@@ -1,5 +1,5 @@
-/* A second, concurrent end of the same queue, lifetime, broadcaster or multicast waits as the first
- * one does. */
+/* While one thread ends a queue, lifetime, broadcaster or multicast, a second caller waits as
+ * the first one does. */
 
 #include "broadcasters.h"
 #include "removals.h"
@@ -36,7 +36,7 @@ enum { ENDERS = sizeof enders / sizeof *enders };
 
 static const blocker fresh_blocker = BLOCKER_INIT;
 
-/* An observer under a lifetime, on a queue if that is what ends. */
+/* Registers an observer with a lifetime, and with a queue if the test ends a queue. */
 static void begin_with(ended *e, ender *end, multicast_delegate d, void (*release)(void *)) {
   memset(e, 0, sizeof *e);
   e->end = end;
@@ -69,7 +69,7 @@ static void finish_running(ended *e) {
   CHECK_EQ(e->end == end_queue ? run_finished(&e->run) : invoke_finished(&e->i), 1);
 }
 
-/* A thread that ends it. */
+/* A thread that ends the object. */
 typedef struct caller {
   ended *e;
   uint64_t timeout_ns;
@@ -185,7 +185,7 @@ TEST(second_broadcaster_destroy_waits_for_releases_of_first) {
   second_waits_for_release(end_broadcaster);
 }
 
-/* ---- A second caller for which the first waits ----------------------------------------------- */
+/* ---- A second caller that the first one waits for -------------------------------------------- */
 
 typedef struct inside {
   ended e;
@@ -232,7 +232,7 @@ static void end_in_release(void *context) {
 TEST(second_callers_inside_a_release_of_the_first_do_not_wait) {
   for (int i = 0; i < ENDERS; ++i) {
     static inside in;
-    multicast_delegate d = {end_inside, &in}; /* not called */
+    multicast_delegate d = {end_inside, &in}; /* this delegate is never called */
     in.status = MULTICAST_OK;
     in.releases = 0;
     begin_with(&in.e, enders[i], d, end_in_release);
@@ -242,7 +242,7 @@ TEST(second_callers_inside_a_release_of_the_first_do_not_wait) {
   }
 }
 
-/* ---- Many at once ---------------------------------------------------------------------------- */
+/* ---- Many callers at once -------------------------------------------------------------------- */
 
 enum { CALLERS = 4 };
 
@@ -256,7 +256,7 @@ THREAD(end_at_once, race *r) {
   ADD(r->ready, 1);
   while (LOAD(r->ready) < CALLERS) sched_yield();
   multicast_status status = r->e.end(&r->e, MULTICAST_FOREVER);
-  /* No call can use the context any more, whichever thread was first. */
+  /* Whichever thread was first, no call can use the context any more. */
   if (status == MULTICAST_OK) {
     ADD(r->ok, 1);
   } else {
@@ -296,7 +296,7 @@ TEST(one_of_several_ends_at_once_is_ok_and_all_have_waited) {
 
 static void end_in_child(void *argument) {
   ended *e = argument;
-  /* The thread of the parent that ends it does not exist here. */
+  /* The parent's thread that ends the object does not exist in the child. */
   CHECK_ERROR(e->end(e, MULTICAST_FOREVER), INVALID_HANDLE);
   CHECK(!multicast_is_valid(e->target) || e->end == end_lifetime || e->end == end_queue);
 }

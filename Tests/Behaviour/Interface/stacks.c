@@ -1,9 +1,9 @@
-/* The stack of a function that the library calls leads through the library to `main`. So debuggers,
- * profilers, sanitizers and backtrace() show who called: all of them use the same tables. */
+/* From a function that the library calls, the stack can be unwound through the library to
+ * `main`. Debuggers, profilers, sanitizers and backtrace() all use the same unwind tables. */
 
 #include "callbacks.h"
 
-#ifdef __GLIBC__ /* with musl, Debian has no unwinder for C programs */
+#ifdef __GLIBC__ /* Debian has no unwinder for C programs with musl */
 #include <unwind.h>
 
 int main(int count, char **arguments);
@@ -35,7 +35,7 @@ static void look(void) {
   }
 }
 
-/* The compiler may not inline it, nor end it with a jump to what it calls. */
+/* Must not be inlined, and must not end in a tail call. */
 __attribute__((noinline)) static void make_call(const callback *c) {
   c->run(look);
   __asm__ __volatile__("" ::: "memory");

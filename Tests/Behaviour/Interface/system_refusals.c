@@ -1,4 +1,4 @@
-/* What the system refuses becomes a status and changes nothing. */
+/* A refusal by the system becomes a status and changes nothing. */
 
 #include "threads.h"
 
@@ -6,7 +6,7 @@
 #include <limits.h>
 #include <unistd.h>
 
-/* ---- Start ----------------------------------------------------------------------------------- */
+/* ---- The first use --------------------------------------------------------------------------- */
 
 static void check_that_nothing_can_be_created(void) {
   multicast_watch watch = MULTICAST_WATCH_INIT;
@@ -16,7 +16,7 @@ static void check_that_nothing_can_be_created(void) {
   CHECK_EQ(multicast_queue_create(NULL).id, 0);
   CHECK_EQ(multicast_broadcaster_create(NULL).id, 0);
   CHECK_EQ(multicast_broadcaster_default().id, 0);
-  CHECK_OK(multicast_set_watch(all, &watch)); /* it creates nothing */
+  CHECK_OK(multicast_set_watch(all, &watch)); /* this call creates nothing */
   CHECK_OK(multicast_set_watch(all, NULL));
 }
 
@@ -50,14 +50,14 @@ TEST(queue_create_without_room_is_out_of_memory_and_takes_none) {
   use_test_allocator();
   CHECK(multicast_lifetime_create().id != 0);
   int64_t blocks = allocated_blocks;
-  fail_after = 1; /* the ring of calls is allocated, the queue itself is not */
+  fail_after = 1; /* the ring is allocated, but not the queue itself */
   CHECK_EQ(multicast_queue_create(NULL).id, 0);
   CHECK(has_failed);
   CHECK_EQ(allocated_blocks, blocks);
   check_that_all_works();
 }
 
-/* A program must not do so. The library leaves its errno unchanged all the same. */
+/* A program must not close the descriptor. The library preserves errno even then. */
 TEST_OF_MULTICAST(queue_with_a_closed_descriptor_works_and_leaves_errno) {
   enum { OF_THE_PROGRAM = 7777 };
   multicast_queue q = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
@@ -75,7 +75,7 @@ TEST_OF_MULTICAST(queue_with_a_closed_descriptor_works_and_leaves_errno) {
   CHECK_EQ(calls, 1);
 }
 
-/* ---- A memory barrier that the kernel no longer grants --------------------------------------- */
+/* ---- The kernel stops granting the memory barrier -------------------------------------------- */
 
 TEST_OF_MULTICAST(removing_again_what_was_removed_without_barrier_is_system) {
   int releases = 0, others = 0;
@@ -95,7 +95,7 @@ TEST_OF_MULTICAST(removing_again_what_was_removed_without_barrier_is_system) {
   CHECK_ERROR(multicast_destroy(m), SYSTEM);
   CHECK_ERROR(multicast_destroy(m), SYSTEM);
   CHECK_EQ(releases, 0);
-  _exit(0); /* a sanitizer would report what cannot be freed as a leak */
+  _exit(0); /* a sanitizer would report the memory that cannot be freed as a leak */
 }
 
 typedef struct member {
@@ -156,8 +156,8 @@ TEST(lifetime_end_does_not_wait_for_removals_without_barrier) {
   CHECK_EQ(of.releases, 0);
 }
 
-/* The multicast of a name with one observer. Two threads have invoked it; from now on the kernel
- * refuses the barrier. */
+/* Creates the multicast of a name, with one observer. Two threads have invoked it; from now on
+ * the kernel refuses the barrier. */
 static multicast begin_name(multicast_broadcaster b, int *calls) {
   CHECK_OK(multicast_broadcaster_register(b, "name", counter(calls), NULL, NULL));
   multicast m = multicast_broadcaster_multicast(b, "name");
@@ -187,7 +187,7 @@ FUNCTION(destroy_without_the_barrier, destroyed *d) {
   d->status = multicast_broadcaster_destroy(d->broadcaster);
 }
 
-/* SYSTEM, not PENDING as in another removal inside the call. */
+/* Other removals inside a call return PENDING, but without the barrier this one returns SYSTEM. */
 TEST(broadcaster_destroy_in_a_call_without_barrier_is_system) {
   destroyed d = {{0}, MULTICAST_OK};
   if (is_without_membarrier()) return; /* the barrier was never granted */

@@ -1,4 +1,4 @@
-/* multicast_thread_prepare: what a thread's first invocation does, done before. */
+/* multicast_thread_prepare() does the work of a thread's first invocation in advance. */
 
 #include "harness.h"
 
@@ -6,7 +6,7 @@ static multicast target;
 
 static void *invoke_without_memory(void *unused) {
   CHECK_OK(multicast_thread_prepare());
-  CHECK_OK(multicast_thread_prepare()); /* nothing is left to do */
+  CHECK_OK(multicast_thread_prepare()); /* a second call has nothing to do */
   fail_after = 0;
   CHECK_EQ(multicast_invoke(target, 0, NULL, 0), 1);
   fail_after = -1;

@@ -1,39 +1,40 @@
-/* Threads that do one thing, and what tests ask about threads and time. */
+/* Common thread bodies, and queries about threads and time. */
 
 #ifndef THREADS_H
 #define THREADS_H
 
 #include "harness.h"
 
-/* A gate to copy where a test needs a closed one again. */
+/* A closed gate, to copy where a test needs a new one. */
 extern const gate shut;
 
-/* The body of a thread: opens the gate that is its argument after A_WHILE_MS. */
+/* The body of a thread that waits for A_WHILE_MS and then opens the gate `to_open`. */
 void *open_after_a_while(void *to_open);
 
-/* Invokes on this thread and on another one. Afterwards the multicast has multiple invokers, and a
- * removal from it needs the heavy fence. */
+/* Invokes on this thread and on another one, so that a removal afterwards needs the heavy fence. */
 void let_two_threads_invoke(multicast m);
 
-/* A stack of this size, or the system's smallest one: on arm64 with glibc that has 128 KB. */
+/* Returns `size`, or the minimum stack size of the system if that is larger: 128 KB on arm64
+ * with glibc. */
 size_t stack_of(size_t size);
 
-/* Runs a body on a thread with a stack of 64 KB, and waits for it. */
+/* Runs a body on a thread with a stack of 64 KB, and waits for that thread. */
 void on_small_stack(void *(*body)(void *), void *argument);
 
 int count_threads(void);
 
 uint64_t now_ns(void);
 
-/* When a wait of this thread begins. */
+/* The time when a wait of this thread begins. */
 typedef struct moment {
   uint64_t time_ns;
-  uint64_t processor_ns; /* what this thread has used */
+  uint64_t processor_ns; /* processor time used by this thread */
 } moment;
 
 moment this_moment(void);
 
-/* Fails the test if this thread has used half of the time since: it has polled, not slept. */
+/* Fails the test if this thread was busy for half of the time since then, which means that it
+ * polled. */
 void expect_to_have_slept(moment since);
 
 #endif

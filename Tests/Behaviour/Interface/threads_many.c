@@ -1,4 +1,4 @@
-/* More threads at once than one block of thread records has room for. */
+/* More concurrent threads than one block of thread records holds. */
 
 #include "process.h"
 #include "threads.h"
@@ -7,7 +7,7 @@ enum { THREADS = 150 };
 
 typedef struct crowd {
   multicast target;
-  multicast_token forking; /* the thread that forks calls it */
+  multicast_token forking; /* the delegate that the forking thread calls */
   blocker b;
   pthread_t threads[THREADS];
 } crowd;
@@ -39,7 +39,7 @@ TEST(removal_finds_a_call_on_any_of_many_threads) {
   blocker fresh = BLOCKER_INIT;
   multicast_token token;
   c.target = multicast_create();
-  for (int round = 0; round < 2; ++round) { /* the second time with the records of the first */
+  for (int round = 0; round < 2; ++round) { /* the second round reuses the records of the first */
     c.b = fresh;
     releases = 0;
     token = add_with(c.target, blocking(&c.b), &ADD_OPTIONS(.release = count_member));
@@ -72,8 +72,8 @@ TEST(removal_of_many_finds_which_of_them_many_threads_call) {
   CHECK_OK(multicast_destroy(c.target));
 }
 
-/* Records are used again: first those of the first block, so the last thread has one of a later
- * block, which had no owner in between. */
+/* Records are reused, those of the first block first. The last thread therefore gets a record in
+ * a later block, which had no owner in between. */
 TEST_OF_MULTICAST(removal_finds_call_on_thread_that_came_after_many_had_ended) {
   static crowd earlier, others;
   blocker b = BLOCKER_INIT;
@@ -95,14 +95,14 @@ TEST_OF_MULTICAST(removal_finds_call_on_thread_that_came_after_many_had_ended) {
   CHECK_OK(multicast_destroy(others.target));
 }
 
-/* ---- A fork beside them ---------------------------------------------------------------------- */
+/* ---- A fork while many threads exist --------------------------------------------------------- */
 
 static bool has_text(void *context, const char *text, size_t size) {
   *(int *)context += memmem(text, size, "thread", 6) != NULL;
   return true;
 }
 
-/* The lines about threads in a report. */
+/* Counts the lines of a report that are about threads. */
 static int threads_in_report(void) {
   int count = 0;
   CHECK_OK(multicast_dump(has_text, &count));
@@ -115,7 +115,7 @@ THREAD(time_out_at_call, crowd *c) {
 }
 #endif
 
-/* In a call of `forking`, by the only thread that is left. */
+/* Runs in a call of `forking`, on the child's only thread. */
 static void use_after_many(void *argument) {
   crowd *c = argument;
   CHECK_EQ(threads_in_report(), 1);
@@ -136,7 +136,7 @@ static void fork_and_use(void *c, uint32_t event, const void *payload, size_t si
 
 static void *rest_in_crowd(void *argument) {
   crowd *c = argument;
-  CHECK_OK(multicast_destroy(multicast_create())); /* the thread keeps its slot */
+  CHECK_OK(multicast_destroy(multicast_create())); /* the thread caches the slot */
   CHECK(multicast_invoke(c->target, 0, NULL, 0) >= 0);
   CHECK_OK(multicast_destroy(multicast_create()));
   ADD(c->b.calls, 1);

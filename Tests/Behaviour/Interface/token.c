@@ -1,4 +1,4 @@
-/* Tokens: liveness, pauses and the current one. */
+/* Tokens: validity, pauses and the current token. */
 
 #include "handles.h"
 
@@ -59,12 +59,12 @@ TEST_OF_MULTICAST(pause_leaves_out_and_resume_takes_in_again) {
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 2);
   CHECK_OK(multicast_token_resume(token));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 3);
-  CHECK_TEXT(text, "acabc"); /* in its former place */
+  CHECK_TEXT(text, "acabc"); /* the delegate is back in its former place */
 }
 
 TEST_OF_MULTICAST(pause_twice_is_as_once) {
   multicast_token token = add(m, counter(&calls));
-  CHECK_OK(multicast_token_resume(token)); /* has no effect */
+  CHECK_OK(multicast_token_resume(token)); /* resuming again has no effect */
   CHECK_OK(multicast_token_pause(token));
   CHECK_OK(multicast_token_pause(token));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 0);
@@ -121,7 +121,8 @@ static void see_current(void *context, uint32_t event, const void *payload, size
   int depth = (int)event;
   seen[depth] = multicast_token_current();
   if (depth < 2) CHECK_EQ(multicast_invoke(*(multicast *)context, event + 1, payload, size), 1);
-  CHECK_EQ(multicast_token_current().id, seen[depth].id); /* the same again after the nested call */
+  /* the nested call has not changed the current token */
+  CHECK_EQ(multicast_token_current().id, seen[depth].id);
 }
 
 TEST_OF_MULTICAST(token_current_is_the_innermost_call_of_this_thread) {
@@ -172,7 +173,8 @@ TEST(token_current_in_a_release_is_the_call_that_it_is_run_in) {
   multicast_delegate outer;
   multicast_add_options options = ADD_OPTIONS(.release = note_current, .flags = MULTICAST_ONCE);
   multicast_delegate once = counter(&calls);
-  add_with(inner, once, &options); /* its release follows its call, inside the outer call */
+  /* its release runs after its call, still inside the outer call */
+  add_with(inner, once, &options);
   outer.function = invoke_inner;
   outer.context = &inner;
   outer_token = add(m, outer);
@@ -180,17 +182,17 @@ TEST(token_current_in_a_release_is_the_call_that_it_is_run_in) {
   CHECK_EQ(current_in_release.id, outer_token.id);
 }
 
-/* ---- The token is written first -------------------------------------------------------------- */
+/* ---- The token is written before the first call ---------------------------------------------- */
 
 /* A page that is read-only at first. A thread that writes to it waits until another thread has
  * invoked. */
 static void *guarded_page;
 static multicast guarded_target;
-static int guarded_step; /* 1: invoke, 2: invoked, 3: over */
+static int guarded_step; /* 1: invoke now, 2: has invoked, 3: finished */
 static int64_t called_before_token = -1;
 
 THREAD(invoke_when_notified, void *unused) {
-  /* From now on the multicast has multiple invokers. */
+  /* From now on more than one thread has invoked the multicast. */
   CHECK_EQ(multicast_invoke(guarded_target, 0, NULL, 0), 0);
   while (LOAD(guarded_step) == 0) sched_yield();
   called_before_token = multicast_invoke(guarded_target, 0, NULL, 0);
@@ -213,7 +215,7 @@ TEST(add_writes_the_token_before_the_delegate_can_be_called) {
   CHECK(guarded_page != MAP_FAILED);
   multicast_token *token = guarded_page;
   guarded_target = multicast_create();
-  /* The list has room for one more, and a thread has invoked. */
+  /* The list has room for one more delegate, and a thread has invoked. */
   multicast_token first = add(guarded_target, counter(&calls));
   CHECK_OK(multicast_token_remove(first));
   CHECK_EQ(multicast_invoke(guarded_target, 0, NULL, 0), 0);

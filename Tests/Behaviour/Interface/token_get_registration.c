@@ -1,4 +1,4 @@
-/* What multicast_token_get_registration() reads of a registration. */
+/* multicast_token_get_registration() returns the properties of a registration. */
 
 #include "broadcasters.h"
 
@@ -6,7 +6,7 @@ static int called;
 
 static multicast_registration get(multicast_token token) {
   multicast_registration r;
-  memset(&r, 0xAB, sizeof r); /* all of it is written */
+  memset(&r, 0xAB, sizeof r); /* every byte is written */
   r.struct_size = sizeof r;
   CHECK_OK(multicast_token_get_registration(token, &r));
   CHECK_EQ(r.struct_size, sizeof r);
@@ -31,7 +31,7 @@ TEST_OF_MULTICAST(token_get_of_a_plain_registration_has_the_defaults) {
   CHECK_EQ(r.queue.id, 0);
 }
 
-/* Each option alone: one that is not the default may be all that is stored. */
+/* Each option alone, since one non-default option may be all that a registration stores. */
 TEST_OF_MULTICAST(token_get_has_each_option_on_its_own) {
   multicast_lifetime lifetime = multicast_lifetime_create();
   multicast_queue queue = create_queue();
@@ -119,7 +119,7 @@ TEST(token_get_has_the_queue_of_the_broadcaster_if_used) {
   CHECK_EQ(get(add(find(b, NAME), counter(&called))).queue.id, 0);
 }
 
-/* ---- Not live -------------------------------------------------------------------------------- */
+/* ---- Registrations that are not live --------------------------------------------------------- */
 
 static void expect_not_read(multicast_token token) {
   multicast_registration r;
@@ -155,7 +155,7 @@ TEST_OF_MULTICAST(token_get_of_tokens_not_live_writes_nothing) {
   expect_not_read(token);
 }
 
-/* ---- While others change it ------------------------------------------------------------------ */
+/* ---- While other threads change the registration --------------------------------------------- */
 
 static bool is_done;
 static multicast changing;

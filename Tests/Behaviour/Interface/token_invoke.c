@@ -1,4 +1,4 @@
-/* The delegate of one registration: multicast_token_invoke() and multicast_token_visit(). */
+/* multicast_token_invoke() and multicast_token_visit() call the delegate of one registration. */
 
 #include "notes.h"
 #include "payloads.h"
@@ -7,11 +7,11 @@
 
 static int64_t invoke_token(multicast_token t) { return multicast_token_invoke(t, 0, NULL, 0); }
 
-/* Notes "v" and the delegate's context. */
+/* Notes "v" and the context of the delegate. */
 static bool visit_and_note(void *context, const multicast_delegate *delegate) {
   note_call(context, 0, NULL, 0);
   note_call(delegate->context, 0, NULL, 0);
-  return false; /* does not matter */
+  return false; /* the result is ignored */
 }
 
 static int64_t visit_token(multicast_token t) {
@@ -92,7 +92,7 @@ TEST_OF_MULTICAST(token_invoke_of_an_event_that_is_not_wanted_is_0) {
   CHECK_EQ(multicast_token_invoke(t, 5, NULL, 0), 0);
   CHECK_EQ(multicast_token_invoke(t, 4, NULL, 0), 1);
   CHECK_NOTED(multicast_token_invoke(t, 64, NULL, 0), 1, "a@4 a@64");
-  CHECK_EQ(visit_token(t), 1); /* events do not apply */
+  CHECK_EQ(visit_token(t), 1); /* visiting ignores the events */
 }
 
 TEST_OF_MULTICAST(token_invoke_of_a_queued_delegate_is_queued) {
@@ -103,7 +103,7 @@ TEST_OF_MULTICAST(token_invoke_of_a_queued_delegate_is_queued) {
   memset(bytes, 1, sizeof bytes);
   CHECK_EQ(multicast_token_invoke(t, 0, bytes, sizeof bytes), 1);
   CHECK_EQ(multicast_token_invoke(t, 0, bytes, 4), 1);
-  CHECK_EQ(multicast_token_invoke(t, 0, bytes, 4), 0); /* refused */
+  CHECK_EQ(multicast_token_invoke(t, 0, bytes, 4), 0); /* the full queue refuses the call */
   CHECK_TEXT(figures(q), "pending 2, queued 2, refused 1");
   memset(bytes, 2, sizeof bytes);
   CHECK_EQ(p.calls, 0);
@@ -111,7 +111,7 @@ TEST_OF_MULTICAST(token_invoke_of_a_queued_delegate_is_queued) {
   CHECK(p.size == 100 && p.bytes[0] == 1 && p.bytes[99] == 1);
   CHECK_EQ(multicast_queue_run(q, 1), 1);
   CHECK(p.size == 4 && p.bytes[3] == 1);
-  CHECK_EQ(multicast_token_invoke(t, 0, &p, 0), 1); /* the pointer itself */
+  CHECK_EQ(multicast_token_invoke(t, 0, &p, 0), 1); /* the pointer itself is passed */
   CHECK_EQ(multicast_queue_run(q, 1), 1);
   CHECK(p.payload == &p);
 }
@@ -145,7 +145,7 @@ TEST(token_invoke_waits_for_room_in_the_queue) {
   join_thread(s.thread);
   CHECK_EQ(s.result, 1);
   CHECK_TEXT(figures(n.queue), "pending 1, queued 2, delivered 1");
-  CHECK_EQ(invoke_token(n.token), 0); /* refused: this thread runs the queue */
+  CHECK_EQ(invoke_token(n.token), 0); /* refused, because this thread runs the queue */
 }
 
 TEST_OF_QUEUE(token_visit_of_a_queued_delegate_is_on_this_thread) {
@@ -347,7 +347,7 @@ TEST(token_invoke_of_many_threads_while_another_adds_and_removes) {
       multicast_token t = shared[which];
       STORE(shared[which].id, 0);
       CHECK_OK(multicast_token_remove(t));
-      end_guarded(&guards[which]); /* a call after this fails */
+      end_guarded(&guards[which]); /* a later call would fail */
     } else {
       multicast_add_options options = ADD_OPTIONS(.priority = (int32_t)(next(&seed) % 3));
       multicast_token t = add_with(moving, begin_guarded(&guards[which]), &options);

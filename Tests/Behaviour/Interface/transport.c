@@ -1,4 +1,4 @@
-/* Transports: what is published, and which names they are notified of. */
+/* Transports: what they publish, and which names they subscribe. */
 
 #include "handles.h"
 #include "notes.h"
@@ -141,7 +141,7 @@ static bool pass_registration(void *context, const multicast_registration *regis
   return true;
 }
 
-/* Each adds one observer, or removes all. */
+/* Each function below adds observers in one way; the functions after them remove all observers. */
 static void come(void) { observe(heard, NAME, counter(&calls)); }
 static void come_directly(void) { add(find(heard, NAME), counter(&calls)); }
 static void come_together(void) {
@@ -205,11 +205,11 @@ static const way ways[] = {
     {come, go_with_multicast},     {come_directly, go_with_multicast}};
 enum { WAYS = sizeof ways / sizeof *ways };
 
-/* One way after the other, in any order of two. */
+/* Tests every ordered pair of ways. */
 static void expect_all_notified(void) {
   for (int first = 0; first < WAYS; ++first) {
     for (int second = 0; second < WAYS; ++second) {
-      /* Nothing is added to a multicast that was destroyed. */
+      /* A destroyed multicast accepts no delegates. */
       if (ways[first].go == go_with_multicast && ways[second].come == come_directly) continue;
       ways[first].come();
       expect_notified(&it, "+" NAME);
@@ -227,7 +227,7 @@ static void expect_all_notified(void) {
   }
 }
 
-/* Tests of `heard`, whose transport is `it`. */
+/* Runs a test of `heard`, whose transport is `it`. */
 static void hear(void (*body)(void)) {
   heard = create();
   attach(heard, &it);
@@ -308,7 +308,7 @@ TEST(transport_without_functions_for_names_is_not_notified) {
   CHECK_OK(multicast_broadcaster_destroy(heard));
 }
 
-/* It may be told more than once, until it does not refuse. */
+/* While the transport refuses, it may be notified repeatedly. */
 static void expect_notified_again(void) {
   const char *again = "+" NAME " ";
   while (strncmp(it.told, again, strlen(again)) == 0) {
@@ -336,7 +336,7 @@ TEST(transport_that_refuses_a_name_is_notified_again) {
   it.status = MULTICAST_ERROR_STATE;
   come();
   expect_notified_again();
-  go_all(); /* it was not subscribed */
+  go_all(); /* the refused name was never subscribed */
   expect_notified(&it, "");
 }
 
@@ -389,7 +389,8 @@ TEST_OF_HEARD(transport_that_refuses_a_name_is_notified_after_another) {
   memset(&taking, 0, sizeof taking);
   taking.inside = go_at_refusal;
   taking.status = MULTICAST_ERROR_STATE;
-  /* It refuses, and all observers go; the other is notified that, and one comes. */
+  /* The new transport refuses, all observers are removed, and the old transport is notified.
+   * Then an observer is added. */
   CHECK_OK(multicast_broadcaster_attach(heard, &transport));
   expect_notified(&it, "+" NAME " -" NAME);
   expect_notified(&taking, "+" NAME " +" NAME);
@@ -446,7 +447,7 @@ TEST(transport_that_replaces_another_is_notified_of_all_names) {
   expect_notified(&it, "+" NAME " +Other -" NAME);
   attach(heard, &second);
   CHECK_EQ(it.releases, 1);
-  expect_notified(&it, ""); /* its end is enough */
+  expect_notified(&it, ""); /* a transport that is released is not unsubscribed */
   expect_notified(&second, "+Other");
   come();
   CHECK_EQ(notify(heard, "Other"), 1);
@@ -464,7 +465,7 @@ TEST(transport_that_replaces_another_is_notified_of_all_names) {
 
 TEST(transport_that_is_detached_is_released_once_and_not_called) {
   heard = create();
-  detach(heard); /* there is none */
+  detach(heard); /* no transport is attached */
   attach(heard, &it);
   detach(heard);
   CHECK_EQ(it.releases, 1);
@@ -483,7 +484,7 @@ TEST_OF_HEARD(transport_of_destroyed_broadcaster_is_released) {
   CHECK_OK(multicast_broadcaster_destroy(heard));
   expect_notified(&it, "");
   CHECK_EQ(it.releases, 1);
-  heard = create(); /* in the same slot */
+  heard = create(); /* the new broadcaster reuses the slot */
   come();
   CHECK_EQ(notify(heard, NAME), 1);
   expect_notified(&it, "");
@@ -561,7 +562,7 @@ TEST(transport_that_cannot_be_read_stays_the_callers) {
   CHECK_ERROR(multicast_broadcaster_attach(heard, &newer.known), INVALID_ARGUMENT);
   CHECK_EQ(it.releases, 0);
   CHECK_EQ(notify(heard, NAME), 0);
-  expect_notified(&first, "!" NAME); /* nothing has changed */
+  expect_notified(&first, "!" NAME); /* the attached transport is unchanged */
   newer.known.struct_size = sizeof newer;
   newer.known.flags = 0;
   newer.unknown = 0;
@@ -694,7 +695,8 @@ TEST(transport_may_destroy_its_broadcaster) {
   memset(&it, 0, sizeof it);
   multicast_transport transport = transport_of(&it);
   it.inside = destroy_inside;
-  CHECK_OK(multicast_broadcaster_attach(heard, &transport)); /* it was attached */
+  /* OK: it was attached before the destruction */
+  CHECK_OK(multicast_broadcaster_attach(heard, &transport));
   CHECK_EQ(it.releases, 1);
 }
 
@@ -725,7 +727,7 @@ TEST(transport_takes_no_memory_for_good) {
     CHECK_OK(multicast_destroy(find(heard, "Other")));
     observe(heard, "Other", counter(&calls));
     observe(heard, "Third", counter(&calls));
-    CHECK_OK(multicast_destroy(find(heard, "Third"))); /* for good */
+    CHECK_OK(multicast_destroy(find(heard, "Third"))); /* this name is not used again */
     CHECK_EQ(notify(heard, NAME), 1);
     attach(heard, &next_one);
     CHECK_OK(multicast_broadcaster_destroy(heard));

@@ -1,4 +1,4 @@
-/* A transport of one's own, over a pair of sockets, as in examples-c/14_transport.c. */
+/* A custom transport over a pair of sockets, as in examples-c/14_transport.c. */
 
 #include <sys/socket.h>
 #include <unistd.h>
@@ -23,7 +23,8 @@ static multicast_status send_message(void *context, const char *name, uint32_t e
                                                                         : MULTICAST_ERROR_SYSTEM;
 }
 
-/* The body of a thread, until the other side closes its socket. What it sends may be anything. */
+/* The body of a thread that delivers until the other side closes its socket. The data it
+ * receives may be malformed. */
 typedef struct receiver {
   multicast_broadcaster broadcaster;
   int socket;
@@ -56,7 +57,7 @@ static void keep_and_notify(void *context, uint32_t event, const void *payload, 
   gate_open(&has_arrived);
 }
 
-/* Two broadcasters, as if each was in a process of its own. */
+/* Two broadcasters, as if each were in its own process. */
 TEST(transport_of_sockets_notifies_another_broadcaster) {
   multicast_broadcaster here = create(), there = create();
   int sockets[2];
@@ -71,7 +72,7 @@ TEST(transport_of_sockets_notifies_another_broadcaster) {
   CHECK(arrived.size == 6 && memcmp(arrived.bytes, "a door", 6) == 0);
   CHECK_EQ(calls, 1);
   CHECK_ERROR(multicast_broadcaster_notify(here, NAME, 7, &arrived, sizeof arrived), LIMIT);
-  CHECK_OK(multicast_broadcaster_destroy(here)); /* that ends the other side */
+  CHECK_OK(multicast_broadcaster_destroy(here)); /* closes the socket, which ends the other side */
   join_thread(thread);
   CHECK_OK(multicast_broadcaster_destroy(there));
   close(sockets[0]);

@@ -1,5 +1,5 @@
-/* Transports and threads: what waits for their calls, and what happens at once; payloads that are
- * handed over; fork. */
+/* Transports and threads: waiting for running calls, concurrent calls, payloads that are handed
+ * over, and fork. */
 
 #include "payloads.h"
 #include "transports.h"
@@ -9,7 +9,7 @@
 static multicast_broadcaster b;
 static wire it;
 
-/* ---- Waiting for calls ----------------------------------------------------------------------- */
+/* ---- Waiting for running calls --------------------------------------------------------------- */
 
 static gate entered, let_go;
 static bool has_left;
@@ -136,7 +136,7 @@ TEST(transports_that_detach_each_other_do_not_hang) {
 
 THREAD(end_in_publish, void *unused) {
   notify(b, NAME);
-  CHECK(false); /* the thread has ended */
+  CHECK(false); /* not reached, because the thread has ended */
 }
 
 static void end_thread(wire *w) {
@@ -144,7 +144,7 @@ static void end_thread(wire *w) {
   pthread_exit(NULL);
 }
 
-/* Tests of `b`, whose transport is `it`. */
+/* Prepares the tests of `b`, whose transport is `it`. */
 static multicast_broadcaster begin(void) {
   b = create();
   attach(b, &it);
@@ -217,7 +217,7 @@ TEST_OF_ATTACHED(transport_may_destroy_multicast_of_name_and_register_again) {
 }
 
 static void expect_next_notified(void *unused) {
-  expect_notified(&it, "+" NAME); /* what the other thread was about to tell */
+  expect_notified(&it, "+" NAME); /* the pending notification of the other thread */
   destroy_it(NULL);
   register_it(NULL);
   expect_notified(&it, "-" NAME " +" NAME);
@@ -235,13 +235,13 @@ TEST(fork_child_notifies_of_the_next_multicast_of_a_name) {
   expect_notified(&it, "+" NAME);
 }
 
-/* ---- At once --------------------------------------------------------------------------------- */
+/* ---- Concurrent calls ------------------------------------------------------------------------ */
 
 enum { THREADS = 4, CHANGES = 2000 };
 
-/* A transport that checks what it is notified. */
+/* A transport that checks its notifications. */
 typedef struct checker {
-  int inside;      /* subscribe and unsubscribe of NAME */
+  int inside;      /* number of running subscribe and unsubscribe calls for NAME */
   int is_wanted;
   int published;
   int releases;
@@ -256,8 +256,8 @@ static multicast_status check_publish(void *context, const char *name, uint32_t 
 }
 static void check_notified(checker *c, int is_wanted) {
   CHECK_EQ(LOAD(c->releases), 0);
-  CHECK_EQ(ADD(c->inside, 1), 1);             /* one at a time */
-  CHECK_EQ(LOAD(c->is_wanted), 1 - is_wanted); /* by turns */
+  CHECK_EQ(ADD(c->inside, 1), 1);             /* notifications do not overlap */
+  CHECK_EQ(LOAD(c->is_wanted), 1 - is_wanted); /* notifications alternate */
   STORE(c->is_wanted, is_wanted);
   ADD(c->inside, -1);
 }
@@ -310,7 +310,7 @@ TEST(transports_that_replace_each_other_are_notified_all) {
   }
   for (int i = 0; i < THREADS; ++i) join_thread(threads[i]);
   for (int i = 0; i < count; ++i) published += checkers[i].published;
-  CHECK_EQ(published, notified); /* each by one of them */
+  CHECK_EQ(published, notified); /* exactly one transport published each of them */
   CHECK_EQ(checkers[count - 1].is_wanted, 0);
   multicast_token token = observe(b, NAME, counter(&calls));
   CHECK_EQ(checkers[count - 1].is_wanted, 1);
@@ -480,7 +480,8 @@ TEST(transport_publishes_what_was_waited_for_too_long) {
   observe(b, NAME, counter(&calls));
   expect_notified(&it, "+" NAME);
   CHECK_EQ(notify(b, NAME), 1);
-  CHECK_EQ(multicast_queue_run(q, 0), 1); /* this thread will not wait for itself */
+  /* makes this thread the consumer, which must not wait for itself */
+  CHECK_EQ(multicast_queue_run(q, 0), 1);
   how.flags = MULTICAST_WAIT;
   CHECK_EQ(multicast_broadcaster_notify_with(b, NAME, &how, &out), 1);
   CHECK_EQ(out.unfinished, 1);
@@ -507,7 +508,7 @@ TEST(transport_publishes_after_a_timeout) {
   expect_notified(&it, "+" NAME);
   join_thread(start_thread(time_out, NULL));
   expect_notified(&it, "!" NAME);
-  it.status = MULTICAST_ERROR_STATE; /* the other result stays */
+  it.status = MULTICAST_ERROR_STATE; /* the status of the wait takes precedence */
   join_thread(start_thread(time_out, NULL));
   expect_notified(&it, "!" NAME);
   CHECK_EQ(multicast_queue_run(q, 0), 2);
@@ -517,7 +518,7 @@ TEST(transport_publishes_after_a_timeout) {
 static cargo lost;
 THREAD(hand_over_and_end, void *unused) {
   hand_over_by_name(&lost, NULL);
-  CHECK(false); /* the thread has ended */
+  CHECK(false); /* not reached, because the thread has ended */
 }
 
 TEST_OF_ATTACHED(thread_that_ends_inside_a_transport_gives_the_payload_back) {
@@ -571,7 +572,7 @@ TEST_OF_ATTACHED(fork_child_has_the_transport_too) {
 
 static void detach_in_child(void *unused) {
   it.inside = NULL;
-  detach(b); /* no thread is in a call of it any more */
+  detach(b); /* the child has no thread inside the transport */
   CHECK_EQ(it.releases, 1);
   attach(b, &it);
   expect_notified(&it, "+" NAME);
@@ -588,7 +589,7 @@ TEST(fork_child_does_not_wait_for_a_transport_of_the_parent) {
 }
 
 static void expect_notified_in_fork(void *unused) {
-  expect_notified(&it, "+" NAME " -" NAME); /* what the other thread was about to tell */
+  expect_notified(&it, "+" NAME " -" NAME); /* the pending notifications of the other thread */
   detach(b);
   CHECK_EQ(it.releases, 1);
 }

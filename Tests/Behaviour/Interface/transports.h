@@ -1,4 +1,4 @@
-/* Transports that note what they are notified. */
+/* Transports that record their notifications. */
 
 #ifndef TRANSPORTS_H
 #define TRANSPORTS_H
@@ -6,30 +6,31 @@
 #include "broadcasters.h"
 #include "threads.h"
 
-/* Notes "+Name" and "-Name" when it is notified of observers, and "!Name" when it publishes. */
+/* Records "+Name" when a name gets its first observer, "-Name" when the name loses its last one,
+ * and "!Name" when it publishes. */
 typedef struct wire {
   char told[4096];
   size_t length;
   int releases;
-  /* Of the last publication. */
+  /* Data of the last publication. */
   uint32_t event;
   const void *payload;
   size_t size;
   unsigned char bytes[64];
   pthread_t thread;
-  /* What its functions return. */
+  /* The result of each of its functions. */
   multicast_status status;
-  /* Called by each of them, after the note, if it is set. */
+  /* If set, each function calls this after recording. */
   void (*inside)(struct wire *);
 } wire;
 
 multicast_transport transport_of(wire *w);
 
-/* Attaches a wire that is all zero, and expects that to succeed. */
+/* Attaches a zero-initialized wire, and expects success. */
 void attach(multicast_broadcaster b, wire *w);
 void detach(multicast_broadcaster b);
 
-/* Expects what was noted since this was called last. */
+/* Expects the records since the previous call. */
 void expect_notified(wire *w, const char *told);
 
 #endif

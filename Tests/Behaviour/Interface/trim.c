@@ -1,10 +1,11 @@
-/* Slots that are vacant go to any stripe, and their pages to the system. No handle comes twice. */
+/* Vacant slots become available to every stripe, and their pages return to the system. No handle
+ * is issued twice. */
 
 #include <unistd.h>
 
 #include "process.h"
 
-enum { MANY = 12 * 1024, SLOT = 64 /* of a multicast */ };
+enum { MANY = 12 * 1024, SLOT = 64 /* bytes of a multicast's slot */ };
 
 static multicast multicasts[MANY];
 static multicast_token tokens[MANY];
@@ -43,14 +44,14 @@ static void check_stale(const multicast *m, const multicast_token *t, const mult
 TEST(trim_gives_back_the_slots_of_what_is_gone) {
   make_many();
   CHECK(multicast_trim() >= 0);
-  CHECK_EQ(multicast_trim(), 0); /* nothing more is vacant */
+  CHECK_EQ(multicast_trim(), 0); /* all vacant slots are already trimmed */
   end_many();
   int64_t bytes = multicast_trim();
   CHECK(bytes > MANY * SLOT / 2);
   CHECK_EQ(multicast_trim(), 0);
   make_many();
   end_many();
-  CHECK(multicast_trim() > bytes / 2); /* they were in use again */
+  CHECK(multicast_trim() > bytes / 2); /* the same slots were in use again */
 }
 
 TEST(trim_leaves_stale_handles_stale) {
@@ -93,7 +94,7 @@ static void trim_inside(void *context, uint32_t event, const void *payload, size
   CHECK(multicast_create().id != 0);
 }
 
-/* The list that the invocation reads stays with the slot. */
+/* The slot stays because the invocation still reads its list. */
 TEST(trim_inside_a_call_of_what_was_destroyed) {
   for (int i = 0; i < 3; ++i) {
     make_many();
@@ -144,7 +145,7 @@ static void burst_of_threads(int *count) {
   STORE(entered, 0);
   for (int i = 0; i < AT_ONCE; ++i) threads[i] = start_thread(invoke_and_stay, NULL);
   EVENTUALLY(LOAD(entered) == AT_ONCE);
-  CHECK(multicast_trim() >= 0); /* what is in use stays */
+  CHECK(multicast_trim() >= 0); /* records in use stay */
   gate_open(&let_go);
   for (int i = 0; i < AT_ONCE; ++i) join_thread(threads[i]);
   CHECK_EQ(LOAD(*count), 2 * AT_ONCE);
@@ -159,7 +160,7 @@ TEST(trim_gives_back_what_ended_threads_used) {
     burst_of_threads(&count);
     CHECK(multicast_trim() >= (int64_t)(AT_ONCE - 128) * RECORD);
     CHECK_EQ(multicast_trim(), 0);
-    CHECK_OK(multicast_token_pause(token)); /* it looks at the records */
+    CHECK_OK(multicast_token_pause(token)); /* pausing reads the thread records */
     CHECK_OK(multicast_token_resume(token));
   }
   CHECK_OK(multicast_token_remove(token));
@@ -194,11 +195,11 @@ static void fill_and_empty(multicast m, int count) {
   CHECK_EQ(multicast_remove_all(m), count);
 }
 
-/* An allocator of a caller's keeps the slots, but any multicast takes them. */
+/* With a caller's allocator the memory stays allocated, but any multicast can take the slots. */
 TEST(trim_lets_other_multicasts_have_the_slots) {
   use_test_allocator();
   multicast a = multicast_create();
-  multicast b = multicast_create(); /* of another stripe */
+  multicast b = multicast_create(); /* this multicast is in another stripe */
   fill_and_empty(a, 32 * 4096);
   int64_t bytes = allocated_bytes;
   CHECK(bytes > INT64_C(32) * 4096 * 32);
@@ -208,7 +209,7 @@ TEST(trim_lets_other_multicasts_have_the_slots) {
   CHECK(allocated_bytes < bytes + bytes / 8);
 }
 
-/* Many are collected without being asked for. */
+/* Vacant slots are collected without a call of multicast_trim() once there are many. */
 TEST(slots_of_registrations_go_to_other_multicasts_by_themselves) {
   enum { COUNT = 208 * 1024, STRIPES = 32 };
   use_test_allocator();
@@ -229,7 +230,7 @@ static int64_t resident_bytes(void) {
   return (int64_t)resident * sysconf(_SC_PAGESIZE);
 }
 
-/* Where free() keeps memory for its own reasons, only the slots go back. */
+/* Where free() retains memory, only the slots return to the system. */
 #if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 enum { GOES_BACK = 1 };
 #else
@@ -241,14 +242,16 @@ THREAD(stay, void *unused) {
   gate_wait(&let_go);
 }
 
-/* The tests for other processors run in an emulator, and what it keeps of threads counts, too. */
+/* For other processors the tests run in an emulator, whose own memory for threads would be
+ * measured, too. */
 #if defined(__x86_64__)
 enum { IS_MEASURED = GOES_BACK };
 #else
 enum { IS_MEASURED = 0 };
 #endif
 
-/* What libc keeps of ended threads, it has after the first burst: these do not use the library. */
+/* libc retains memory of ended threads. The first burst of threads, which does not use the
+ * library, allocates it before the measurement. */
 TEST(trim_leaves_of_ended_threads_what_libc_keeps) {
   enum { COUNT = IS_MEASURED ? 1000 : 100, CONSTANT = 2 << 20, TOUCHED = 4096 };
   static pthread_t threads[COUNT];
@@ -269,7 +272,8 @@ TEST(trim_leaves_of_ended_threads_what_libc_keeps) {
     if (round == 0) before = resident_bytes();
   }
   if (!IS_MEASURED) return;
-  CHECK(peak > (int64_t)COUNT * TOUCHED); /* of the second burst, less that of the first */
+  /* the memory of the second burst beyond that of the first */
+  CHECK(peak > (int64_t)COUNT * TOUCHED);
   CHECK(resident_bytes() < before + CONSTANT);
 }
 

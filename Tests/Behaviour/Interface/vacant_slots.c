@@ -1,11 +1,12 @@
-/* A thread that destroys multicasts keeps some of their slots for those that it creates next. They
- * are few, and none is lost when the thread ends or the process forks. */
+/* A thread that destroys multicasts caches some of their slots for the multicasts that it
+ * creates next. The cache is small, and no slot is lost when the thread ends or the process
+ * forks. */
 
 #include "process.h"
 
 enum {
   FILLED = 64 + 128 + 256, /* the slots of the first three slabs */
-  KEPT = 32,               /* the most that a thread keeps */
+  KEPT = 32,               /* the maximum number of slots that a thread caches */
 };
 
 static multicast filled[FILLED];
@@ -14,11 +15,11 @@ static void fill(void) {
   use_test_allocator();
   for (int i = 0; i < FILLED; ++i) CHECK((filled[i] = multicast_create()).id != 0);
   fail_after = 0;
-  CHECK(multicast_create().id == 0); /* every slot has an occupant */
+  CHECK(multicast_create().id == 0); /* every slot is in use */
   fail_after = -1;
 }
 
-/* No slot is given twice. */
+/* Creates multicasts while no memory is left, and checks that no slot is given out twice. */
 static void create_without_memory(int count) {
   multicast all[FILLED];
   int calls = 0;
@@ -36,7 +37,7 @@ typedef struct destroyer {
 } destroyer;
 
 THREAD(destroy_some, destroyer *d) {
-  multicast_invoke(filled[0], 0, NULL, 0); /* only a thread that has invoked keeps slots */
+  multicast_invoke(filled[0], 0, NULL, 0); /* only a thread that has invoked caches slots */
   for (int i = 0; i < d->count; ++i) CHECK_OK(multicast_destroy(filled[i]));
   gate_open(&d->have_destroyed);
   gate_wait(&d->let_go);

@@ -1,5 +1,5 @@
-/* MULTICAST_WAIT never hangs on itself: a call that only this thread could make, or a thread that
- * waits for this one, is not waited for. */
+/* MULTICAST_WAIT never deadlocks with itself. It does not wait for a call that only this thread
+ * could make, nor for a thread that waits for this one. */
 
 #include "payloads.h"
 
@@ -8,7 +8,7 @@
 /* The context of a delegate whose call invokes `inner` with MULTICAST_WAIT. */
 typedef struct inside {
   multicast inner;
-  multicast_queue queue; /* of the calls that it waits for; none if that is not known */
+  multicast_queue queue; /* the queue of the awaited calls; 0 if it is not known */
   gate entered, go_on, has_left;
   multicast_outcome out;
   int64_t result;
@@ -25,7 +25,7 @@ FUNCTION(wait_inside, inside *i) {
 
 static void release_inside(void *context) { ADD(((inside *)context)->releases, 1); }
 
-/* Its call waits for calls in `q`. */
+/* Returns a delegate whose call waits for calls in `q`. */
 static multicast_delegate waiting_for(inside *i, multicast_queue q, int *calls) {
   memset(i, 0, sizeof *i);
   i->entered = shut;
@@ -37,7 +37,7 @@ static multicast_delegate waiting_for(inside *i, multicast_queue q, int *calls) 
   return (multicast_delegate){wait_inside, i};
 }
 
-/* Afterwards this thread is the one that ran the queue last. */
+/* Returns a queue that this thread ran last, which makes it the consumer. */
 static multicast_queue queue_of_this_thread(void) {
   multicast_queue q = default_queue();
   multicast m = multicast_create();
@@ -54,7 +54,7 @@ static void expect_asleep(inside *i) {
   CHECK(!gate_opens_within(&i->has_left, A_WHILE_MS));
 }
 
-/* The thread of `q` is in a call, which waits for a call in `awaited` when `go_on` is open. */
+/* The thread of `q` is in a call. When `go_on` opens, the call waits for a call in `awaited`. */
 static void begin_in_queue(inside *i, multicast_queue q, multicast_queue awaited, int *calls) {
   multicast m = multicast_create();
   add_queued(m, waiting_for(i, awaited, calls), q);
@@ -105,7 +105,7 @@ TEST(wait_of_thread_of_queue_for_its_own_queue_is_unfinished) {
   begin_in_queue(&i, q, q, &calls);
   gate_open(&i.go_on);
   expect_outcome(&i, 0, 1);
-  EVENTUALLY(LOAD(calls) == 1); /* it stayed queued */
+  EVENTUALLY(LOAD(calls) == 1); /* the call stayed queued */
   CHECK_OK(multicast_queue_destroy(q));
 }
 
@@ -130,7 +130,7 @@ TEST(wait_for_several_queues_is_for_those_that_close_no_cycle) {
     CHECK_OK(multicast_queue_start(q));
     pthread_t opener = start_thread(open_after_a_while, &b.let_go);
     CHECK_EQ(multicast_invoke_with(m, &INVOCATION(.flags = MULTICAST_WAIT), &out), 2);
-    CHECK(b.has_left); /* the other is still waited for */
+    CHECK(b.has_left); /* the invocation has waited for the other call */
     CHECK_OUTCOME(out, 0, 2, 0, 1, 1);
     join_thread(opener);
     CHECK_EQ(multicast_queue_run(own, 0), 1);
@@ -159,7 +159,7 @@ TEST(wait_of_two_threads_for_queues_that_none_has_run_goes_on) {
 
 /* ---- Threads that wait for each other -------------------------------------------------------- */
 
-/* The thread of each queue waits for the next queue; the one at `first` begins. */
+/* The thread of each queue waits for the next queue, starting with the thread at `first`. */
 static void wait_in_a_circle(int count, int first) {
   multicast_queue q[3];
   inside i[3];
@@ -189,12 +189,12 @@ TEST(wait_for_call_that_needs_room_of_this_thread_unfinished) {
   multicast into_narrow = multicast_create(), m = multicast_create();
   inside i;
   int queued = 0;
-  /* This thread ran the narrow queue last, and it is full. */
+  /* This thread is the consumer of the narrow queue, which is full. */
   add_queued(into_narrow, counter(&calls), narrow_queue);
   CHECK_EQ(multicast_invoke(into_narrow, 0, NULL, 0), 1);
   CHECK_EQ(multicast_queue_run(narrow_queue, 0), 1);
   CHECK_EQ(multicast_invoke(into_narrow, 0, NULL, 0), 1);
-  /* The call of the queue waits for room. */
+  /* The queued call waits for room. */
   multicast_delegate d = waiting_for(&i, q, &queued);
   i.inner = into_narrow;
   i.queue.id = 0;
@@ -245,7 +245,7 @@ typedef struct scene {
   int calls;
 } scene;
 
-/* Another thread is in a call of a delegate, which is about to wait for calls in `q`. */
+/* Another thread is in a call of a delegate, and is about to wait for calls in `q`. */
 static void begin_scene(scene *s, multicast_queue q) {
   s->calls = 0;
   s->m = multicast_create();
@@ -309,8 +309,8 @@ TEST(wait_for_queue_of_remover_of_the_waiter_is_unfinished) {
   expect_waits_that_end(queue_of_this_thread);
 }
 
-/* This thread might be the one that is going to run the queue. It may have used the library for the
- * first time just now. */
+/* Any thread may be the one that will run the queue, including this one, which may have used the
+ * library for the first time just now. */
 THREAD(remove_waiting_delegates, void *is_known) {
   if (is_known != NULL) CHECK_EQ(multicast_invoke(multicast_create(), 0, NULL, 0), 0);
   expect_waits_that_end(default_queue);
@@ -323,7 +323,7 @@ TEST(wait_for_unrun_queue_is_unfinished_if_new_thread_waits) {
   on_another_thread(remove_waiting_delegates, NULL);
 }
 
-/* The release of a delegate waits for calls in a queue. The end of the lifetime waits for the
+/* The release of a delegate waits for queued calls, and the end of the lifetime waits for the
  * release. */
 static inside in_release;
 static multicast_lifetime ended_meanwhile;
@@ -362,16 +362,17 @@ TEST(wait_in_release_for_unrun_queue_unfinished_by_new_thread) {
   wait_in_a_release(NULL);
 }
 
-/* The thread of a queue waits for a queue that none has run. This thread might be going to run it,
- * and waits for a delegate's call. That call waits for the thread of the queue. */
+/* The thread of a queue waits for a second queue that no thread has run yet, and which this
+ * thread might run. This thread waits for a delegate's call, and that call waits for the thread
+ * of the first queue. */
 typedef struct chain {
   scene s;
   multicast into_q;
-  inside i; /* of the call in the queue */
+  inside i; /* the context of the call in the queue */
 } chain;
 
 THREAD(close_the_chain, chain *c) {
-  pause_ms(A_WHILE_MS); /* so that the removal sleeps */
+  pause_ms(A_WHILE_MS); /* gives the removal time to fall asleep */
   CHECK_EQ(multicast_invoke(c->into_q, 0, NULL, 0), 1);
   expect_asleep(&c->i);
   gate_open(&c->s.i.go_on);
@@ -404,7 +405,8 @@ TEST(wait_for_waiter_of_unrun_queue_unfinished_by_new_thread) {
   on_another_thread(remove_in_a_chain, NULL);
 }
 
-/* The thread that waited may not have run again yet: it waits for nothing more. */
+/* The thread whose wait has just ended may not have run again, but it no longer counts as
+ * waiting. */
 TEST(removal_right_after_awaited_calls_were_made_waits) {
   for (int round = 0; round < 100; ++round) {
     multicast_queue q = queue_of_this_thread();
@@ -422,13 +424,13 @@ TEST(removal_right_after_awaited_calls_were_made_waits) {
   }
 }
 
-/* The call that a thread waits for removes the delegate in whose call that thread is. */
+/* The awaited call removes the delegate in whose call the waiting thread is. */
 static scene *to_remove;
 static multicast_status removed_with;
 
 static void remove_the_waiting_one(void *context, uint32_t event, const void *payload,
                                    size_t size) {
-  pause_ms(A_WHILE_MS); /* so that most often the other thread waits already */
+  pause_ms(A_WHILE_MS); /* by then the other thread is usually waiting */
   removed_with = multicast_token_remove(to_remove->token);
 }
 
@@ -452,7 +454,7 @@ TEST(removal_inside_a_call_that_is_waited_for_does_not_hang) {
 }
 
 TEST(removal_of_queued_delegate_cancels_what_its_call_waits_for) {
-  /* The delegate's call waits for another call of itself. */
+  /* The delegate's call waits for another call of the same delegate. */
   multicast_queue q = default_queue(), other = default_queue();
   multicast m = multicast_create();
   inside i;
@@ -471,7 +473,7 @@ TEST(removal_of_queued_delegate_cancels_what_its_call_waits_for) {
   CHECK_OK(multicast_queue_destroy(q));
 }
 
-/* A thread that runs a queue once, and lives on. */
+/* A thread that runs a queue once and then stays alive. */
 typedef struct idle {
   multicast_queue queue;
   gate has_run, end;
@@ -490,7 +492,7 @@ TEST_OF_MULTICAST(removal_cancels_queued_calls_before_it_waits) {
   inside i;
   int unused = 0;
   multicast_delegate d = waiting_for(&i, other, &unused);
-  /* `other` is another thread's, which does nothing more. */
+  /* The consumer of `other` is another thread, which makes no more calls. */
   CHECK_EQ(multicast_invoke(i.inner, 0, NULL, 0), 1);
   l.queue = other;
   l.thread = start_thread(run_and_idle, &l);
@@ -508,7 +510,7 @@ TEST_OF_MULTICAST(removal_cancels_queued_calls_before_it_waits) {
   EVENTUALLY(stats_of(other).pending == 1);
   expect_asleep(&i);
   CHECK_EQ(multicast_remove_all(m), 2);
-  CHECK(gate_opens_within(&i.has_left, 0)); /* it has waited for the call */
+  CHECK(gate_opens_within(&i.has_left, 0)); /* the removal has waited for the call */
   CHECK_OUTCOME(i.out, 0, 1, 0, 0, 0);
   CHECK(!multicast_token_is_valid(first));
   CHECK_EQ(calls, 0);
@@ -517,7 +519,7 @@ TEST_OF_MULTICAST(removal_cancels_queued_calls_before_it_waits) {
   CHECK_OK(multicast_queue_destroy(q));
 }
 
-/* Lets a running call return when its own queued call was cancelled. */
+/* After its own queued call was cancelled, this call lets a running call return. */
 static blocker *let_go_after;
 
 static void wait_and_let_go(void *context, uint32_t event, const void *payload, size_t size) {
@@ -549,7 +551,7 @@ TEST(queue_destroy_cancels_calls_before_it_waits_for_one) {
   CHECK_EQ(invoke_finished(&invoking), 1);
 }
 
-/* The queue was destroyed, and its call still runs, on a thread that waits for this one. */
+/* The queue was destroyed, but its call still runs, on a thread that waits for this one. */
 typedef struct doomed_scene {
   multicast_queue q;
   multicast outer;
@@ -593,7 +595,7 @@ TEST_OF_MULTICAST(removal_in_call_of_destroyed_queue_that_is_waited_for_ends) {
   invoke_in_background(&invoking, ds.outer);
   gate_wait(&ds.entered);
   EVENTUALLY(!multicast_queue_is_valid(ds.q));
-  pause_ms(A_WHILE_MS); /* so that it waits */
+  pause_ms(A_WHILE_MS); /* gives it time to begin to wait */
   gate_open(&ds.go_on);
   CHECK_EQ(invoke_finished(&invoking), 1);
   CHECK_EQ(run_finished(&ds.run), 1);
@@ -643,8 +645,8 @@ TEST(queue_destroy_of_queue_that_call_waits_for_lets_it_go_on) {
   CHECK_OK(multicast_queue_destroy(q));
 }
 
-/* A destroyed queue whose call still runs: the thread that runs its slot's next queue is not the
- * one that is waited for. */
+/* A queue was destroyed while its call still runs, and a new queue reuses the slot. A thread that
+ * waits for the old queue's call does not wait for the consumer of the new queue. */
 TEST(wait_for_destroyed_queue_is_not_for_next_queue_in_slot) {
   multicast_queue q = default_queue(), next;
   blocker b = BLOCKER_INIT;
@@ -664,12 +666,12 @@ TEST(wait_for_destroyed_queue_is_not_for_next_queue_in_slot) {
   gate_wait(&b.entered);
   CHECK_ERROR(multicast_queue_destroy_within(q, 0), TIMEOUT);
   next = default_queue();
-  CHECK(((next.id ^ q.id) & 0x3FFFFFF) == 0); /* the same place */
+  CHECK(((next.id ^ q.id) & 0x3FFFFFF) == 0); /* the new queue reuses the slot */
   add_queued(other, counter(&calls), next);
   CHECK_EQ(multicast_invoke(other, 0, NULL, 0), 1);
-  CHECK_EQ(multicast_queue_run(next, 0), 1); /* by this thread */
+  CHECK_EQ(multicast_queue_run(next, 0), 1); /* makes this thread the consumer of the new queue */
   pthread_t opener = start_thread(open_after_a_while, &b.let_go);
-  CHECK_OK(multicast_token_remove(token)); /* nothing waits for this thread */
+  CHECK_OK(multicast_token_remove(token)); /* no thread waits for this one */
   CHECK_EQ(i.releases, 1);
   join_thread(opener);
   CHECK_EQ(invoke_finished(&invoking), 1);

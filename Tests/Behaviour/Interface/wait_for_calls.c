@@ -1,4 +1,4 @@
-/* MULTICAST_WAIT: the invocation returns when each call that it has queued was made, dropped or
+/* With MULTICAST_WAIT an invocation returns when each call that it queued was made, dropped or
  * cancelled. */
 
 #include "notes.h"
@@ -45,7 +45,7 @@ TEST(wait_is_not_for_calls_that_were_queued_before) {
   add_queued(m, counter(&calls), full);
   CHECK_EQ(multicast_invoke(other, 0, NULL, 0), 1);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
-  CHECK_EQ(multicast_invoke_with(m, &how, &out), 0); /* the call is refused */
+  CHECK_EQ(multicast_invoke_with(m, &how, &out), 0); /* refused: the queue is full */
   CHECK_OUTCOME(out, 0, 0, 1, 0, 0);
 }
 
@@ -156,7 +156,7 @@ TEST_OF_QUEUE(wait_with_a_small_payload_passes_a_copy) {
   multicast_invocation how = INVOCATION(.flags = MULTICAST_WAIT, .payload = &number,
                                         .size = sizeof number);
   CHECK_INVOKED(m, &how, 2, 0, 2, 0, 2, 0);
-  CHECK_TEXT(noted, "a5 b5"); /* what the calls did can be seen */
+  CHECK_TEXT(noted, "a5 b5"); /* the effects of the calls are visible */
 }
 
 THREAD(open_after_long, void *to_open) {
@@ -238,7 +238,7 @@ TEST_OF_QUEUE(wait_is_over_if_its_call_is_replaced_by_the_latest) {
   begin_waiting(&w, m, NULL);
   EVENTUALLY(stats_of(q).pending == 1);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
-  expect_waited(&w, 1, 0, 0); /* of one that is queued, none is finished or unfinished */
+  expect_waited(&w, 1, 0, 0); /* a replaced call is neither finished nor unfinished */
   CHECK_EQ(w.out.queued, 1);
   CHECK_EQ(stats_of(q).pending, 1);
 }
@@ -263,7 +263,7 @@ TEST_OF_MULTICAST(wait_for_destroyed_queue_lasts_while_its_call_runs) {
   run_in_background(&run, q, 0);
   gate_wait(&b.entered);
   CHECK_ERROR(multicast_queue_destroy_within(q, 0), TIMEOUT);
-  next = default_queue(); /* perhaps in the same place */
+  next = default_queue(); /* may reuse the slot */
   expect_to_be_waiting(&w);
   gate_open(&b.let_go);
   expect_waited(&w, 2, 1, 0);
@@ -272,7 +272,7 @@ TEST_OF_MULTICAST(wait_for_destroyed_queue_lasts_while_its_call_runs) {
   CHECK_OK(multicast_queue_destroy(next));
 }
 
-/* The queue is destroyed after its calls were queued, and before the invocation begins to wait. */
+/* The queue is destroyed after its calls were queued and before the invocation begins to wait. */
 static multicast_queue doomed_queue;
 static blocker *running;
 static runner *runs_doomed;
@@ -285,7 +285,7 @@ static void destroy_doomed(void *context, uint32_t event, const void *payload, s
   }
   CHECK_STATUS(multicast_queue_destroy_within(doomed_queue, 0),
                running != NULL ? MULTICAST_ERROR_TIMEOUT : MULTICAST_OK);
-  /* The next queue, perhaps in the same place, is run by this thread. */
+  /* This thread runs a new queue, which may reuse the slot. */
   multicast_queue next = default_queue();
   multicast m = multicast_create();
   int calls = 0;
@@ -336,7 +336,7 @@ TEST_OF_QUEUE(wait_is_over_if_the_thread_that_runs_the_call_ends_inside_it) {
   join_thread(w.thread);
   CHECK_EQ(w.result, 1);
   CHECK_EQ(w.out.unfinished, 0);
-  CHECK_EQ(w.out.finished, 1); /* its thread has ended, but it was made */
+  CHECK_EQ(w.out.finished, 1); /* the call was made, although its thread has ended */
   CHECK_EQ(stats_of(q).delivered, 1);
   CHECK_EQ(c.releases, 1);
 }
@@ -414,7 +414,7 @@ TEST_OF_QUEUE(wait_that_times_out_during_a_call_counts_it_as_unfinished) {
   multicast_invocation how = INVOCATION(.flags = MULTICAST_WAIT, .timeout_ns = UINT64_C(300000000));
   CHECK_ERROR(multicast_invoke_with(m, &how, &out), TIMEOUT);
   CHECK_EQ(out.finished + out.unfinished, 2);
-  CHECK(out.unfinished >= 1); /* more only if the machine is slow */
+  CHECK(out.unfinished >= 1); /* both are unfinished only on a slow machine */
   gate_open(&b.let_go);
   CHECK_OK(multicast_queue_destroy(q));
 }
@@ -424,8 +424,8 @@ static void take_time(void *context, uint32_t event, const void *payload, size_t
   ADD(*(int *)context, 1);
 }
 
-/* Its call takes longer than the invocation has. Then another thread makes the queued call, soon
- * enough if the time only began now. */
+/* The direct call takes longer than the invocation's timeout. Another thread then makes the
+ * queued call, early enough if the timeout started only then. */
 enum { TIME_MS = 400, SOON_MS = 200 };
 static multicast_queue run_soon_queue;
 static pthread_t soon;
@@ -451,7 +451,7 @@ TEST_OF_MULTICAST(wait_has_the_time_from_the_beginning_of_the_invocation) {
   how.timeout_ns = TIME_MS * UINT64_C(1000000);
   CHECK_ERROR(multicast_invoke_with(m, &how, &out), TIMEOUT);
   CHECK_OUTCOME(out, 1, 1, 0, 0, 1);
-  CHECK_EQ(calls, 1); /* it was not cut short */
+  CHECK_EQ(calls, 1); /* the direct call ran to its end */
   join_thread(soon);
 }
 
@@ -472,13 +472,13 @@ TEST_OF_QUEUE(wait_whose_time_is_up_is_no_timeout_if_all_calls_were_made) {
   int queued = 0;
   multicast_invocation how = INVOCATION(.flags = MULTICAST_WAIT, .timeout_ns = 1);
   add(m, DELEGATE(take_time, &calls));
-  CHECK_EQ(multicast_invoke_with(m, &how, &out), 1); /* none was queued */
+  CHECK_EQ(multicast_invoke_with(m, &how, &out), 1); /* no call was queued */
   CHECK_OUTCOME(out, 1, 0, 0, 0, 0);
   add_queued(m, counter(&queued), q);
   doomed_queue = q;
   running = NULL;
   add(m, DELEGATE(destroy_doomed, NULL));
-  CHECK_EQ(multicast_invoke_with(m, &how, &out), 3); /* it was cancelled */
+  CHECK_EQ(multicast_invoke_with(m, &how, &out), 3); /* the queued call was cancelled */
   CHECK_OUTCOME(out, 2, 1, 0, 0, 0);
 }
 

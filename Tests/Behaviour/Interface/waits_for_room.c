@@ -1,12 +1,12 @@
-/* Calls that wait for room in a full queue while a removal waits for them: one of the two gives
- * way. */
+/* A call waits for room in a full queue while a removal waits for the call. One of the two waits
+ * is given up. */
 
 #include "threads.h"
 
 /* ---- The end of a lifetime ------------------------------------------------------------------- */
 
 typedef struct cycle {
-  multicast target; /* the calls of its delegate wait in a queue that is full */
+  multicast target; /* its delegate has a queue, which is full */
   gate entered, go_on, has_left;
   int64_t queued;
   int releases;
@@ -21,8 +21,8 @@ FUNCTION(invoke_into_the_full_queue, cycle *c) {
 
 static void release_cycle(void *context) { ADD(((cycle *)context)->releases, 1); }
 
-/* A delegate under a lifetime has been removed, but its call still runs, and is about to wait for
- * room in a queue that this thread runs. */
+/* A delegate of a lifetime was removed, but its call still runs and is about to wait for room in
+ * a queue that this thread runs. */
 static multicast_lifetime begin_cycle(cycle *c, invoker *i, multicast_queue queue, int *calls) {
   multicast_lifetime lifetime = multicast_lifetime_create();
   multicast_add_options options = ADD_OPTIONS(.queue = queue);
@@ -30,8 +30,8 @@ static multicast_lifetime begin_cycle(cycle *c, invoker *i, multicast_queue queu
   c->target = multicast_create();
   add_with(c->target, counter(calls), &options);
   CHECK_EQ(multicast_invoke(c->target, 0, NULL, 0), 1);
-  CHECK_EQ(multicast_queue_run(queue, 0), 1); /* now this thread has to run it */
-  CHECK_EQ(multicast_invoke(c->target, 0, NULL, 0), 1); /* the queue is full now */
+  CHECK_EQ(multicast_queue_run(queue, 0), 1); /* makes this thread the queue's consumer */
+  CHECK_EQ(multicast_invoke(c->target, 0, NULL, 0), 1); /* fills the queue */
 
   options = ADD_OPTIONS(.release = release_cycle);
   options.lifetime = lifetime;
@@ -61,7 +61,7 @@ TEST(lifetime_end_is_pending_where_the_caller_has_to_make_room) {
   multicast_queue queue = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
   multicast_lifetime lifetime = begin_cycle(&c, &i, queue, &calls);
   gate_open(&c.go_on);
-  CHECK(!gate_opens_within(&c.has_left, A_WHILE_MS)); /* the call now waits for room */
+  CHECK(!gate_opens_within(&c.has_left, A_WHILE_MS)); /* the call is waiting for room */
   CHECK_STATUS(multicast_lifetime_end(lifetime), MULTICAST_PENDING);
   CHECK_EQ(multicast_queue_run(queue, 1), 1);
   CHECK_EQ(invoke_finished(&i), 1);
@@ -74,7 +74,8 @@ TEST(lifetime_end_is_pending_where_the_caller_has_to_make_room) {
 typedef struct late_runner {
   cycle c;
   multicast_queue queue;
-  /* The queue is full again, and the call waits for room, when the release returns. */
+  /* Whether `release` fills the queue again, so that the call waits for room when `release`
+   * returns. */
   bool fills;
   pthread_t opener;
   int calls;
@@ -93,13 +94,13 @@ static void run_in_release(void *context) {
   on_another_thread(fill, &l->c.target);
   if (l->fills) {
     gate_open(&l->c.go_on);
-    CHECK(!gate_opens_within(&l->c.has_left, A_WHILE_MS)); /* the call now waits for room */
+    CHECK(!gate_opens_within(&l->c.has_left, A_WHILE_MS)); /* the call is waiting for room */
   } else {
     l->opener = start_thread(open_after_a_while, &l->c.go_on);
   }
 }
 
-/* This thread has not been registered yet. */
+/* This thread must not have used the library yet. */
 static multicast begin_late(late_runner *l, invoker *i, multicast_lifetime lifetime) {
   multicast m = multicast_create();
   multicast_delegate running = {invoke_into_the_full_queue, &l->c}, other = {count_call, l};
@@ -113,7 +114,7 @@ static multicast begin_late(late_runner *l, invoker *i, multicast_lifetime lifet
   options.lifetime = lifetime;
   add_with(m, running, &options);
   options.release = run_in_release;
-  options.events = UINT64_C(1) << 5; /* not called */
+  options.events = UINT64_C(1) << 5; /* this delegate is never called */
   add_with(m, other, &options);
   invoke_in_background(i, m);
   gate_wait(&l->c.entered);
@@ -171,7 +172,7 @@ typedef struct producer {
   multicast target;
   gate go_on, has_queued;
   int64_t queued;
-  blocker *other; /* what the thread that runs the queue waits for */
+  blocker *other; /* the thread that runs the queue waits for a call of this delegate */
 } producer;
 
 THREAD(produce, producer *p) {
@@ -199,7 +200,7 @@ TEST(queue_full_refuses_nobody_while_its_thread_waits_elsewhere) {
   p.target = multicast_create();
   add_with(p.target, counter(&calls), &options);
   CHECK_EQ(multicast_invoke(p.target, 0, NULL, 0), 1);
-  CHECK_EQ(multicast_queue_run(queue, 0), 1); /* now this thread has to run it */
+  CHECK_EQ(multicast_queue_run(queue, 0), 1); /* makes this thread the queue's consumer */
   CHECK_EQ(multicast_invoke(p.target, 0, NULL, 0), 1);
 
   options = multicast_add_options_default();
@@ -209,8 +210,8 @@ TEST(queue_full_refuses_nobody_while_its_thread_waits_elsewhere) {
   CHECK_STATUS(multicast_token_remove_nowait(token), MULTICAST_PENDING);
   threads[0] = start_thread(produce, &p);
   threads[1] = start_thread(release_both, &p);
-  /* PENDING if the other thread, which might now wait for this one, has not completed the removal
-   * yet; but not before the call has ended. */
+  /* PENDING if the other thread has not completed the removal yet and might now wait for this
+   * one. In any case the call must have ended. */
   CHECK(multicast_lifetime_end(lifetime) >= MULTICAST_OK);
   CHECK(LOAD(b.has_left));
   CHECK_EQ(multicast_queue_run(queue, 1), 1);
@@ -233,15 +234,16 @@ static void remove_what_waits_for_room(cycle *c, multicast_queue queue) {
   invoke_in_background(&i, m);
   gate_open(&c->go_on);
   gate_wait(&c->entered);
-  CHECK(!gate_opens_within(&c->has_left, A_WHILE_MS)); /* the call now waits for room */
+  CHECK(!gate_opens_within(&c->has_left, A_WHILE_MS)); /* the call is waiting for room */
   CHECK_STATUS(multicast_remove(m, d), MULTICAST_PENDING);
   CHECK_EQ(multicast_queue_run(queue, 1), 1);
   CHECK_EQ(invoke_finished(&i), 1);
   CHECK_EQ(c->queued, 1);
 }
 
-/* The call of a delegate waits for room in a queue that this thread has run, and is woken. Does
- * this thread take the room before it has run again? Then it removes the delegate. */
+/* The call of a delegate waits for room in a queue of which this thread is the consumer. This
+ * thread makes room, which wakes the call, and takes that room itself if `takes_room` is set.
+ * Then it removes the delegate. */
 static multicast_status remove_what_was_woken(bool takes_room) {
   cycle c = {{0}, GATE_INIT, GATE_INIT, GATE_INIT, -1, 0};
   int calls = 0;
@@ -252,13 +254,13 @@ static multicast_status remove_what_was_woken(bool takes_room) {
   c.target = multicast_create();
   add_with(c.target, counter(&calls), &ADD_OPTIONS(.queue = queue));
   CHECK_EQ(multicast_invoke(c.target, 0, NULL, 0), 1);
-  CHECK_EQ(multicast_queue_run(queue, 0), 1); /* now this thread has to run it */
+  CHECK_EQ(multicast_queue_run(queue, 0), 1); /* makes this thread the queue's consumer */
   CHECK_EQ(multicast_invoke(c.target, 0, NULL, 0), 1);
   add(m, d);
   invoke_in_background(&i, m);
   gate_open(&c.go_on);
   gate_wait(&c.entered);
-  CHECK(!gate_opens_within(&c.has_left, A_WHILE_MS / 4)); /* the call now waits for room */
+  CHECK(!gate_opens_within(&c.has_left, A_WHILE_MS / 4)); /* the call is waiting for room */
   CHECK_EQ(multicast_queue_run(queue, 1), 1);
   if (takes_room) multicast_invoke(c.target, 0, NULL, 0);
   multicast_status status = multicast_remove(m, d);
@@ -275,7 +277,7 @@ TEST(removal_waits_for_a_call_that_this_thread_has_made_room_for) {
   for (int i = 0; i < 30; ++i) CHECK_OK(remove_what_was_woken(false));
 }
 
-/* The call may be waiting again by then, for this thread: PENDING. Or it finds that out. */
+/* PENDING if the call is already waiting for this thread again, OK if the call is refused. */
 TEST(removal_ends_where_its_call_was_woken_and_finds_no_room) {
   for (int i = 0; i < 30; ++i) {
     multicast_status status = remove_what_was_woken(true);
@@ -289,8 +291,8 @@ TEST(removal_is_pending_where_its_call_needs_an_unrun_queue) {
   remove_what_waits_for_room(&c, queue_with(1, MULTICAST_OVERFLOW_BLOCK));
 }
 
-/* This thread may be the one that is going to run the queue. It may have used the library for the
- * first time just now. */
+/* Any thread may be the one that will run the queue, including this one, which may have used the
+ * library for the first time just now. */
 THREAD(remove_what_will_wait_for_room, void *is_known) {
   static cycle c = {{0}, GATE_INIT, GATE_INIT, GATE_INIT, -1, 0};
   int calls = 0;
@@ -343,7 +345,7 @@ TEST(removal_is_pending_where_its_call_needs_an_ended_worker) {
   CHECK_EQ(multicast_invoke(c.target, 0, NULL, 0), 1);
   gate_wait(&b.entered);
   CHECK_OK(multicast_queue_stop(queue));
-  pause_ms(A_WHILE_MS); /* its thread ends, and another thread gets its thread record */
+  pause_ms(A_WHILE_MS); /* the worker ends, and another thread reuses its record */
   CHECK_OK(multicast_token_remove(token));
   idle.target = c.target;
   pthread_t thread = start_thread(invoke_and_idle, &idle);
@@ -364,8 +366,8 @@ static void ask_for_destructor(void *context, uint32_t event, const void *payloa
   CHECK_EQ(pthread_setspecific(*(pthread_key_t *)context, context), 0);
 }
 
-/* The thread makes no call any more, but has not ended: it is in a destructor. Destructors run in
- * the order in which their keys were created. */
+/* The worker makes no more calls but has not ended, because it is in a destructor. Destructors
+ * run in the order in which their keys were created. */
 TEST(removal_is_pending_where_its_call_needs_a_stopped_worker) {
   static cycle c = {{0}, GATE_INIT, GATE_INIT, GATE_INIT, -1, 0};
   pthread_key_t key;
@@ -387,7 +389,7 @@ TEST(removal_is_pending_where_its_call_needs_a_stopped_worker) {
 /* ---- A release that waits for room ----------------------------------------------------------- */
 
 typedef struct releaser {
-  multicast target; /* the calls of its delegate wait in a queue that is full */
+  multicast target; /* its delegate has a queue, which is full */
   multicast_token token;
   gate entered, go_on;
   int64_t queued;
@@ -411,8 +413,8 @@ TEST(queue_full_refuses_release_that_end_of_lifetime_waits_for) {
   r.target = multicast_create();
   add_queued(r.target, counter(&calls), queue);
   CHECK_EQ(multicast_invoke(r.target, 0, NULL, 0), 1);
-  CHECK_EQ(multicast_queue_run(queue, 0), 1); /* now this thread has to run it */
-  CHECK_EQ(multicast_invoke(r.target, 0, NULL, 0), 1); /* the queue is full now */
+  CHECK_EQ(multicast_queue_run(queue, 0), 1); /* makes this thread the queue's consumer */
+  CHECK_EQ(multicast_invoke(r.target, 0, NULL, 0), 1); /* fills the queue */
   multicast_add_options options = ADD_OPTIONS(.release = invoke_in_release, .lifetime = lifetime);
   r.token = add_with(multicast_create(), DELEGATE(count_call, &r), &options);
   pthread_t remover = start_thread(remove_and_release, &r);
@@ -476,8 +478,8 @@ TEST(lifetime_end_waits_for_no_release_that_needs_an_unrun_queue) {
   pthread_t remover = start_thread(remove_its_member, &f);
   gate_wait(&f.entered);
   pause_ms(50);
-  /* If the release waits already, this thread may be the one that has to run the queue. If not, its
-   * call is refused. */
+  /* If the release is already waiting, this thread may be the one that has to run the queue.
+   * Otherwise the call is refused. */
   multicast_status status = multicast_lifetime_end(options.lifetime);
   CHECK(status == MULTICAST_PENDING || status == MULTICAST_OK);
   CHECK_EQ(multicast_queue_run(q, 1), 1);
@@ -512,7 +514,7 @@ TEST(removal_in_the_child_is_pending_if_call_needs_the_parent) {
   o.queue = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
   runner = start_thread(run_and_stay, &o);
   gate_wait(&o.has_run);
-  for (int i = 0; i < 2; ++i) { /* the threads of the child take the thread records of these */
+  for (int i = 0; i < 2; ++i) { /* threads of the child reuse the records of these threads */
     idle[i].target = o.c.target;
     idlers[i] = start_thread(invoke_and_idle, &idle[i]);
     gate_wait(&idle[i].entered);

@@ -1,4 +1,4 @@
-/* The child of a fork: what the threads of the parent waited for, removed or ended. */
+/* The child of a fork, and the waits, removals and ends of the parent's other threads. */
 
 #include "allocators.h"
 #include "threads.h"
@@ -54,14 +54,14 @@ TEST(queue_destroy_in_the_child_waits_for_releases_there) {
   end_while_a_release_runs(&releasing);
 }
 
-/* ---- A fork while something ends ------------------------------------------------------------- */
+/* ---- A fork while an object is being ended --------------------------------------------------- */
 
 enum { MEMBERS = 20000 };
 
 typedef struct ending {
   multicast target;
   multicast_queue queue;
-  multicast_lifetime lifetime; /* 0 if the queue ends */
+  multicast_lifetime lifetime; /* 0 if a queue is ended */
   bool has_begun;
 } ending;
 
@@ -121,7 +121,7 @@ TEST(fork_while_queue_is_destroyed_leaves_child_nothing_of_it) {
   fork_while_it_ends(true);
 }
 
-/* ---- What a thread of the parent waited for -------------------------------------------------- */
+/* ---- Waits of the parent's threads ----------------------------------------------------------- */
 
 #ifndef IS_WITHOUT_THREADS_IN_CHILDREN
 typedef struct inheritance {
@@ -154,12 +154,12 @@ static void wait_for_a_new_thread(void *argument) {
 FUNCTION(fork_while_another_waits, inheritance *h) {
   h->waiter = start_thread(wait_for_the_outer_call, h);
   gate_wait(&h->is_known);
-  pause_ms(A_WHILE_MS); /* the removal waits for this call */
+  pause_ms(A_WHILE_MS); /* the removal is waiting for this call */
   in_child(wait_for_a_new_thread, h);
 }
 
-/* That thread gets the thread record of the parent's thread that waited for the call which the
- * child is in. */
+/* The new thread of the child reuses the record of a parent's thread. That thread was waiting
+ * for the call that the child is in. */
 TEST(removal_in_child_waits_for_thread_that_waits_for_nothing) {
   static inheritance h = {{0}, {0}, {0}, 0, GATE_INIT, BLOCKER_INIT};
   h.outer = multicast_create();

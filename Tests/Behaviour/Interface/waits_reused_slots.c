@@ -1,4 +1,4 @@
-/* A queue or multicast that is created in the slot of one that is still being run or called. */
+/* A queue or multicast that reuses the slot of one that was destroyed but is still running. */
 
 #include "harness.h"
 
@@ -8,7 +8,7 @@ typedef struct successor {
   multicast_queue old, new;
   multicast target;
   int calls;
-  blocker *other; /* runs in the new queue, if there is one */
+  blocker *other; /* runs in the new queue, unless NULL */
   pthread_t runner;
 } successor;
 
@@ -21,7 +21,7 @@ FUNCTION(destroy_and_create, successor *s) {
   int count = 0;
   ++s->calls;
   CHECK_STATUS(multicast_queue_destroy(s->old), MULTICAST_PENDING);
-  /* Until one is in the slot of the old one: the low bits are the index of the slot. */
+  /* Create queues until one reuses the slot: the low bits are the index of the slot. */
   do {
     s->new = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
     if (((s->new.id ^ s->old.id) & 0x3FFFFFF) == 0) break;
@@ -94,7 +94,7 @@ TEST(remove_all_waits_for_no_call_of_last_multicast_in_slot) {
   CHECK_OK(multicast_queue_start(queue));
   CHECK_EQ(multicast_invoke(h.old, 0, NULL, 0), 1);
   gate_wait(&h.entered);
-  CHECK_EQ(multicast_remove_all(h.new), 0); /* would hang if it waited */
+  CHECK_EQ(multicast_remove_all(h.new), 0); /* this removal would hang if it waited */
   gate_open(&h.may_return);
   CHECK_OK(multicast_queue_destroy(queue));
 }

@@ -1,4 +1,4 @@
-/* multicast_set_watch(), multicast_token_get_stats(): the watched calls, the counts. */
+/* multicast_set_watch() and multicast_token_get_stats(): the watched calls and the counts. */
 
 #include "broadcasters.h"
 #include "notes.h"
@@ -101,8 +101,8 @@ TEST_OF_QUEUE(watch_is_notified_of_calls_of_each_kind_of_delegate) {
   options.flags = MULTICAST_LATEST;
   add_with(m, counter(&calls), &options);
   CHECK_EQ(multicast_invoke(m, 3, NULL, 0), 3);
-  CHECK_EQ(w.calls, 1); /* that is called once */
-  CHECK_EQ(releases, 2); /* a call, and a release */
+  CHECK_EQ(w.calls, 1); /* the direct call of the MULTICAST_ONCE delegate */
+  CHECK_EQ(releases, 2); /* one call and one release */
   CHECK_EQ(multicast_invoke(m, 4, NULL, 0), 2);
   CHECK_EQ(w.calls, 2);
   CHECK_EQ(multicast_queue_run(q, 0), 2);
@@ -235,7 +235,7 @@ TEST(own_watch_ends_with_its_multicast) {
   multicast last = multicast_create(), m;
   watch(last, given);
   CHECK_OK(multicast_destroy(last));
-  for (int i = 0; i < 3; ++i) { /* one has the same slot */
+  for (int i = 0; i < 3; ++i) { /* one of them reuses the slot */
     m = multicast_create();
     add(m, counter(&calls));
     CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
@@ -255,7 +255,7 @@ TEST(watches_of_destroyed_multicasts_do_not_add_up) {
   }
   CHECK(allocated_blocks <= blocks + 10);
   blocks = allocated_blocks;
-  unwatch_all(); /* frees those of multicasts that do not exist any more */
+  unwatch_all(); /* frees the watches of destroyed multicasts */
   CHECK(allocated_blocks < blocks);
 }
 
@@ -268,7 +268,7 @@ TEST_OF_MULTICAST(watch_of_a_multicast_that_is_fenced) {
   add(m, counter(&calls));
   on_another_thread(invoke_here, &m);
   CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
-  for (int i = 0; i < ROUNDS; ++i) { /* removals that follow each other closely */
+  for (int i = 0; i < ROUNDS; ++i) { /* makes removals in quick succession */
     CHECK_OK(multicast_token_remove(add(m, counter(&calls))));
     if (i == ROUNDS / 2) watch(m, counting_calls(&w));
   }
@@ -283,7 +283,7 @@ TEST_OF_MULTICAST(watch_of_a_multicast_that_is_fenced) {
   CHECK_EQ(w.calls, before + 1 + 5000);
 }
 
-/* ---- What is told ---------------------------------------------------------------------------- */
+/* ---- Arguments of the functions -------------------------------------------------------------- */
 
 TEST_OF_MULTICAST(watch_slow_has_the_label_and_the_time) {
   multicast_watch given = watching(&w);
@@ -308,7 +308,7 @@ TEST_OF_MULTICAST(watch_slow_is_not_notified_of_fast_calls) {
   CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
   CHECK_EQ(w.slow, 0);
   CHECK_EQ(w.calls, 1);
-  given.slow_ns = 0; /* never */
+  given.slow_ns = 0; /* with 0 no call is reported as slow */
   watch(m, given);
   CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
   CHECK_EQ(w.slow, 0);
@@ -379,7 +379,7 @@ TEST_OF_MULTICAST(statistics_of_the_next_registration_begin_at_0) {
   multicast_token first = add(m, counter(&calls));
   CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
   CHECK_OK(multicast_token_remove(first));
-  for (int i = 0; i < 40; ++i) { /* one has the same slot */
+  for (int i = 0; i < 40; ++i) { /* one of them reuses the slot */
     next = add(m, counter(&calls));
     expect_counted(next, 0, 0, 0);
     CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
@@ -404,7 +404,7 @@ TEST(watch_of_bad_input_is_refused) {
   watch(m, given);
   CHECK_ERROR(multicast_set_watch(m, &bad), INVALID_ARGUMENT);
   CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
-  CHECK_EQ(w.calls, 1); /* the last one is still there */
+  CHECK_EQ(w.calls, 1); /* the previous watch is still set */
 }
 
 TEST(watch_without_memory_leaves_the_last_one) {
@@ -430,7 +430,7 @@ TEST(watch_of_all_needs_no_memory) {
   watch(m, given);
   fail_after = 0;
   CHECK_OK(multicast_set_watch(all, &given));
-  CHECK_OK(multicast_set_watch(all, &other)); /* in the place of the last one */
+  CHECK_OK(multicast_set_watch(all, &other)); /* replaces the previous watch */
   fail_after = -1;
   CHECK_OK(multicast_set_watch(m, NULL));
   CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
@@ -452,7 +452,8 @@ TEST_OF_MEMORY(statistics_without_memory_are_not_counted) {
   expect_counted(token, 1, 0, 0);
 }
 
-/* Its delegate is watched from the next call on that is queued, and it comes after that. */
+/* The delegate is watched from its next queued call on. Calls that were queued before run later,
+ * so the watch may report them. */
 TEST_OF_QUEUE(watch_may_be_notified_of_a_call_that_was_queued_before) {
   multicast_token t = add_queued(m, counter(&calls), q);
   multicast_token_stats stats = MULTICAST_TOKEN_STATS_INIT;

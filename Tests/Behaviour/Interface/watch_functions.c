@@ -1,5 +1,5 @@
-/* The functions of a watch: what they may do, and that they are not called any more when the watch
- * was taken away. */
+/* The functions of a watch: what they may do, and that none is called after the watch was
+ * removed. */
 
 #include "queues.h"
 #include "reports.h"
@@ -14,7 +14,7 @@ static void block_function(witness *it) {
   gate_wait(&in_watch.let_go);
 }
 
-/* ---- Taking a watch away --------------------------------------------------------------------- */
+/* ---- Removing a watch ------------------------------------------------------------------------ */
 
 typedef struct setting {
   multicast target;
@@ -43,7 +43,7 @@ static void expect_to_wait_for_function(multicast watched) {
   s.thread = start_thread(take_away, &s);
   CHECK(!gate_opens_within(&s.returned, A_WHILE_MS));
   expect_line(dumped(&r), "  waits ... s for functions of a watch");
-  CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1); /* is not notified any more */
+  CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1); /* this invocation does not notify the watch */
   gate_open(&in_watch.let_go);
   gate_wait(&s.returned);
   join_thread(s.thread);
@@ -78,7 +78,7 @@ TEST_OF_MULTICAST(watch_that_is_taken_away_inside_its_function_is_pending) {
   CHECK_EQ(w.calls, 1);
 }
 
-/* The function waits for the thread that takes the watch away. */
+/* A function of the watch waits for the thread that removes the watch. */
 static void remove_blocked(witness *it) {
   it->in_function = NULL;
   gate_open(&in_watch.entered);
@@ -99,7 +99,7 @@ TEST(watch_that_waits_for_thread_that_takes_it_away_is_pending) {
   w.target = m;
   w.in_function = remove_blocked;
   watch(m, counting_calls(&w));
-  add(m, blocking(&in_watch)); /* is removed in the function, before it is called */
+  add(m, blocking(&in_watch)); /* the watch function removes it before it is called */
   invoke_in_background(&j, other);
   invoke_in_background(&i, m);
   CHECK_EQ(invoke_finished(&j), 1);
@@ -107,7 +107,7 @@ TEST(watch_that_waits_for_thread_that_takes_it_away_is_pending) {
   CHECK(status == MULTICAST_OK || status == MULTICAST_PENDING);
 }
 
-/* A removal in the function waits for a call that takes the watch away. */
+/* A removal inside a watch function waits for a call that removes the watch. */
 static multicast held;
 static multicast_token held_token;
 
@@ -126,7 +126,7 @@ TEST_OF_MULTICAST(watch_and_removal_that_wait_for_each_other_are_a_cycle) {
   w.in_function = remove_held;
   watch(m, counting_calls(&w));
   invoke_in_background(&j, held);
-  pause_ms(A_WHILE_MS); /* it is in the call */
+  pause_ms(A_WHILE_MS); /* the other thread is inside the call by now */
   invoke_in_background(&i, m);
   CHECK_EQ(invoke_finished(&j), 1);
   CHECK_EQ(invoke_finished(&i), 1);
@@ -145,7 +145,7 @@ TEST_OF_MULTICAST(watch_that_is_replaced_is_not_notified_any_more) {
   CHECK_EQ(next.calls, 1);
 }
 
-/* ---- Inside a function ----------------------------------------------------------------------- */
+/* ---- Inside a watch function ----------------------------------------------------------------- */
 
 static void invoke_inside(witness *it) {
   multicast_token token = {0};
@@ -163,7 +163,7 @@ TEST_OF_MULTICAST(watch_is_not_notified_of_calls_that_its_functions_make) {
   CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
   CHECK_EQ(w.calls, 1);
   CHECK_EQ(w.slow, 1);
-  CHECK_EQ(calls, 3); /* one in each function */
+  CHECK_EQ(calls, 3); /* one call from each function */
   expect_counted(token, 3, 0, 0);
 }
 
@@ -178,7 +178,7 @@ TEST_OF_MULTICAST(watch_is_notified_before_a_removal_of_it_can_complete) {
   watch(m, counting_calls(&w));
   CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
   CHECK_STATUS(status, MULTICAST_PENDING);
-  CHECK_EQ(calls, 2); /* a call, and the release after it */
+  CHECK_EQ(calls, 2); /* one call, followed by its release */
 }
 
 static void invoke_deeper(void *context, uint32_t event, const void *payload, size_t size) {
@@ -213,7 +213,7 @@ static void expect_stuck(int64_t (*remove)(removal *)) {
   gate_wait(&c.r.returned);
   join_thread(thread);
   CHECK_EQ(invoke_finished(&c.i), 1);
-  CHECK_EQ(w.stuck, 1); /* once */
+  CHECK_EQ(w.stuck, 1); /* the wait was reported only once */
 }
 
 TEST(watch_is_notified_of_a_removal_that_waits_long) { expect_stuck(by_token); }
@@ -287,7 +287,7 @@ TEST_OF_QUEUE(watch_is_notified_of_an_invocation_that_waits_long) {
   watch(m, given);
   begin_waiting(&waits, m, NULL);
   EVENTUALLY(LOAD(w.stuck) == 1);
-  CHECK_EQ(w.token.id, 0); /* the call is in the queue */
+  CHECK_EQ(w.token.id, 0); /* the awaited call is still queued, so no token is reported */
   CHECK_OK(multicast_queue_start(q));
   gate_wait(&b.entered);
   gate_open(&b.let_go);
@@ -319,7 +319,7 @@ static bool is_over;
 static int told;
 
 static void note_notified(void *context, multicast_token token, uint32_t event, uint64_t ns) {
-  CHECK(LOAD(*(bool *)context)); /* the watch is set, or is being taken away */
+  CHECK(LOAD(*(bool *)context)); /* the watch is set, or is just being removed */
   ADD(told, 1);
 }
 
@@ -364,7 +364,7 @@ TEST_OF_MULTICAST(watches_of_all_that_threads_set_at_once_are_set_or_not) {
   join_thread(threads[1]);
   a.calls = b.calls = 0;
   CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
-  CHECK_EQ(a.calls + b.calls, 0); /* each has taken it away at the end */
+  CHECK_EQ(a.calls + b.calls, 0); /* each thread removed its watch at the end */
   watch_all(counting_calls(&w));
   CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
   CHECK_EQ(w.calls, 1);
@@ -374,7 +374,7 @@ static void invoke_in_child(void *argument) {
   multicast *m = argument;
   CHECK_EQ(multicast_invoke(*m, 1, NULL, 0), 1);
   CHECK_EQ(w.calls, 1);
-  unwatch(*m); /* of a function that another thread of the parent was in */
+  unwatch(*m); /* a thread of the parent was in a function of this watch */
 }
 
 TEST_OF_MULTICAST(watch_stays_in_the_child_of_a_fork) {
@@ -391,7 +391,7 @@ TEST_OF_MULTICAST(watch_stays_in_the_child_of_a_fork) {
   CHECK_EQ(invoke_finished(&i), 1);
 }
 
-/* ---- What it is not told --------------------------------------------------------------------- */
+/* ---- Events that are not reported ------------------------------------------------------------ */
 
 TEST(watch_is_not_notified_that_the_end_of_another_one_waits) {
   static setting s = {{0}, 0, GATE_INIT, 0};
@@ -402,7 +402,7 @@ TEST(watch_is_not_notified_that_the_end_of_another_one_waits) {
   w.in_function = block_function;
   add(s.target, counter(&calls));
   watch(s.target, given);
-  watch_all(other); /* a wait is stuck after a nanosecond */
+  watch_all(other); /* reports every wait longer than a nanosecond */
   invoke_in_background(&i, s.target);
   gate_wait(&in_watch.entered);
   s.thread = start_thread(take_away, &s);
@@ -415,7 +415,7 @@ TEST(watch_is_not_notified_that_the_end_of_another_one_waits) {
   unwatch_all();
 }
 
-/* Some of the new multicasts have the slot of the one that was destroyed. */
+/* Some of the new multicasts reuse the slot of the destroyed one. */
 FUNCTION(replace_target, multicast *m) {
   CHECK(multicast_destroy(*m) >= 0);
   for (int i = 0; i < 8; ++i) watch(multicast_create(), counting_calls(&w));

@@ -1,10 +1,11 @@
-/* `listener_warning` of a watch: when it is called, and with what. */
+/* `listener_warning` of a watch: when it is called, and with which arguments. */
 
 #include "allocators.h"
 #include "broadcasters.h"
 #include "reports.h"
 
-/* What was notified, one word for each: count, "label" or a letter for the function, how many. */
+/* The notifications, one word each: the count, the label (or a letter for the function), and how
+ * many delegates have it. */
 static char told[1024];
 static multicast last;
 static pthread_t notifier;
@@ -62,10 +63,10 @@ static void add_labelled(int times, multicast m, const char *label) {
   while (times-- > 0) add_with(m, counter(&calls), &options);
 }
 
-/* So many are added, and this was notified since the test began. */
+/* Adds that many delegates and expects these notifications since the test began. */
 #define CHECK_TOLD(times, m, text) (add_times(times, m, counter(&calls)), CHECK_TEXT(told, text))
 
-/* ---- When ------------------------------------------------------------------------------------ */
+/* ---- When it is called ----------------------------------------------------------------------- */
 
 TEST(listener_warning_is_called_once_for_each_doubling) {
   multicast m = watched(3);
@@ -112,7 +113,7 @@ TEST(listener_warning_of_a_huge_number_is_never_called) {
   CHECK_TOLD(3000, n, "");
 }
 
-/* The delegates come and go: in the middle, at the end, all. */
+/* Delegates are added and removed in the middle, at the end, and all at once. */
 TEST(listener_warning_is_not_called_again_after_removals) {
   multicast m = watched(8);
   multicast_token tokens[40];
@@ -132,7 +133,7 @@ TEST(listener_warning_is_not_called_again_after_removals) {
   CHECK_TOLD(1, m, "8:A:8 16:A:16");
 }
 
-/* Lists with dead entries, which invocations may be reading. */
+/* Lists with dead entries, as invocations may be reading them. */
 TEST(listener_warning_counts_live_delegates_only) {
   multicast m = watched(40);
   multicast_token tokens[39];
@@ -152,7 +153,7 @@ TEST(listener_warning_is_called_anew_when_a_watch_is_set_anew) {
   multicast_watch watch = from(3);
   CHECK_TOLD(4, m, "4:A:4");
   CHECK_OK(multicast_set_watch(m, &watch));
-  CHECK_TOLD(1, m, "4:A:4 5:A:5"); /* 3 was passed before */
+  CHECK_TOLD(1, m, "4:A:4 5:A:5"); /* 3 was passed before the watch was set again */
   CHECK_TOLD(1, m, "4:A:4 5:A:5 6:A:6");
 }
 
@@ -209,7 +210,7 @@ TEST(listener_warning_of_all_is_not_called_beside_an_own_watch) {
   add_times(5, m, counter(&calls));
   CHECK_TOLD(50, silent, "");
   CHECK_TOLD(1, m, "6:A:6");
-  watch_all(3); /* nothing new for it */
+  watch_all(3); /* reports nothing new, because `m` has a watch of its own */
   CHECK_TOLD(5, m, "6:A:6");
   CHECK_TOLD(1, m, "6:A:6 12:A:12");
 }
@@ -233,7 +234,7 @@ TEST(listener_warning_of_a_multicast_with_policies_is_called) {
   CHECK_EQ(last.id, m.id);
 }
 
-/* ---- What most have -------------------------------------------------------------------------- */
+/* ---- The most frequent label or function ----------------------------------------------------- */
 
 TEST(listener_warning_has_the_most_frequent_function) {
   multicast m = watched(10);
@@ -253,7 +254,7 @@ TEST(listener_warning_has_the_most_frequent_label) {
   CHECK_TEXT(told, "10:leak:5");
 }
 
-/* With a label they are not counted as those of the function. */
+/* Delegates with a label do not count for their function. */
 TEST(listener_warning_counts_those_without_a_label_by_function) {
   multicast m = watched(9);
   add_labelled(2, m, "a");
@@ -273,7 +274,7 @@ static void add_different(int first, int count, multicast m) {
 TEST(listener_warning_finds_what_more_than_one_in_nine_have) {
   multicast m = watched(170);
   add_different(0, 75, m);
-  add_labelled(19, m, "leak"); /* 19 * 9 = 171 */
+  add_labelled(19, m, "leak"); /* 19 * 9 = 171, just above 170 */
   add_different(75, 76, m);
   CHECK_TEXT(told, "170:leak:19");
 }
@@ -317,7 +318,7 @@ static void *fail_large(void *context, size_t size, size_t alignment) {
 
 THREAD(add_without_memory, multicast *argument) {
   multicast m = *argument;
-  STORE(fails, true); /* this thread has no record */
+  STORE(fails, true); /* this thread has no record and cannot allocate one */
   add_times(2, m, counter(&calls));
   STORE(fails, false);
   CHECK_TEXT(told, "");
@@ -327,7 +328,7 @@ THREAD(add_without_memory, multicast *argument) {
 TEST(listener_warning_is_not_called_without_memory_for_the_thread) {
   use_allocator(fail_large, NULL);
   multicast m = watched(2);
-  add(m, counter(&calls)); /* with what a first add takes */
+  add(m, counter(&calls)); /* allocates what the first add needs */
   CHECK_OK(multicast_remove_every(m, counter(&calls)));
   on_another_thread(add_without_memory, &m);
   CHECK_TEXT(told, "4:A:4");
@@ -335,7 +336,7 @@ TEST(listener_warning_is_not_called_without_memory_for_the_thread) {
 
 static void go_deeper(void *context, uint32_t event, const void *payload, size_t size) {
   if (event < 255) multicast_invoke(*(multicast *)context, event + 1, NULL, 0);
-  if (event == 255) add_times(2, last, counter(&calls)); /* the 256th level */
+  if (event == 255) add_times(2, last, counter(&calls)); /* this is the 256th level of nesting */
 }
 
 TEST(listener_warning_at_the_256th_level_waits_for_the_next_add) {
@@ -352,11 +353,12 @@ TEST(listener_warning_at_the_256th_level_waits_for_the_next_add) {
 enum { SETS = 2000, TARGETS = 16, MOST = 100 };
 
 static multicast targets[TARGETS];
-static int notified[SETS][TARGETS]; /* a bit for each doubling */
+static int notified[SETS][TARGETS]; /* one bit per doubling */
 static int wrong;
 static bool ends;
 
-/* The context is the number of the watch. Odd ones begin with 4 delegates, the others with 2. */
+/* The context is the number of the watch. Watches with odd numbers warn from 4 delegates on, the
+ * others from 2. */
 static void check_crowd(void *context, multicast target, uint64_t count, const char *label,
                         multicast_function function, uint64_t most) {
   const size_t number = (size_t)context;
@@ -418,7 +420,7 @@ static void add_more(void) {
 TEST(listener_warning_inside_a_watch_waits_for_the_next_add) {
   multicast m = watched(2);
   in_function = add_more;
-  CHECK_TOLD(2, m, "2:A:2"); /* 12 by now */
+  CHECK_TOLD(2, m, "2:A:2"); /* the multicast has 12 delegates by now */
   CHECK_TOLD(1, m, "2:A:2 13:A:13");
 }
 
@@ -484,5 +486,5 @@ TEST_OF_MULTICAST(listener_warning_is_called_once_per_number_by_all_threads) {
   int64_t live = multicast_count(m);
   CHECK_EQ(live, THREADS * ADDS * 3 / 4);
   for (number = 4; number <= live; number *= 2) ++wanted;
-  CHECK_EQ(numbers, wanted); /* the highest number is not near a power of 2 */
+  CHECK_EQ(numbers, wanted); /* the total is not near a power of 2 */
 }

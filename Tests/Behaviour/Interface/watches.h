@@ -1,4 +1,4 @@
-/* Watches that note what they are notified. */
+/* Watches that record their notifications. */
 
 #ifndef WATCHES_H
 #define WATCHES_H
@@ -6,28 +6,29 @@
 #include "payloads.h"
 #include "removals.h"
 
-/* What a watch was notified. It is the context of its functions. */
+/* The notifications of a watch. It is the context of the watch's functions. */
 typedef struct witness {
   int calls, slow, stuck;
-  multicast_token token;  /* of the last one that was told */
+  multicast_token token;  /* from the last notification */
   uint32_t event;
   uint64_t elapsed_ns;
-  char label[64];  /* of the last slow call or stuck wait; "-": none */
+  char label[64];  /* from the last slow call or stuck wait; "-": none */
   pthread_t thread;
   void (*in_function)(struct witness *);
   multicast target;
 } witness;
 
-multicast_watch watching(witness *w);      /* all functions; slow from a nanosecond on */
-multicast_watch counting_calls(witness *w); /* `called` only */
+/* sets all functions; a call is slow from one nanosecond on */
+multicast_watch watching(witness *w);
+multicast_watch counting_calls(witness *w); /* counts calls of `called` only */
 
-/* Watch a multicast, or all, or none any more. Expect that to succeed. */
+/* Set or remove the watch of a multicast or of all multicasts, and expect success. */
 void watch(multicast m, multicast_watch watch);
 void watch_all(multicast_watch watch);
 void unwatch(multicast m);
 void unwatch_all(void);
 
-/* What was counted of a registration. */
+/* Return or check the counts of a registration. */
 multicast_token_stats counted(multicast_token token);
 void expect_counted(multicast_token token, uint64_t calls, uint64_t queued, uint64_t dropped);
 

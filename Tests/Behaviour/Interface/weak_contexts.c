@@ -3,7 +3,7 @@
 #include "harness.h"
 
 typedef struct counted {
-  int references; /* 0: dead */
+  int references; /* 0 if the object is dead */
   int locks, unlocks, releases, calls;
   multicast target;
   void (*inside)(struct counted *);
@@ -30,7 +30,7 @@ static void unlock_counted(void *strong) {
 static void release_counted(void *context) { ADD(((counted *)context)->releases, 1); }
 
 FUNCTION(call_counted, counted *c) {
-  CHECK(LOAD(c->references) >= 1); /* that of this call */
+  CHECK(LOAD(c->references) >= 1); /* this call holds a reference */
   ADD(c->calls, 1);
   if (c->inside != NULL) c->inside(c);
 }
@@ -63,7 +63,7 @@ TEST_OF_MULTICAST(weak_context_that_is_dead_is_removed_there_and_then) {
   multicast_token token = add_counted(m, &c, 0);
   add(m, counter(&calls));
   CHECK_EQ(multicast_count(m), 2);
-  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1); /* the dead one is not counted */
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1); /* the dead delegate is not counted */
   CHECK(c.locks == 1 && c.unlocks == 0 && c.calls == 0 && c.releases == 1);
   CHECK(!multicast_token_is_valid(token));
   CHECK_EQ(multicast_count(m), 1);
@@ -96,7 +96,7 @@ TEST_OF_MULTICAST(weak_delegate_gets_the_strong_pointer_as_its_context) {
   CHECK(unlocked == &other_object);
   CHECK_EQ(multicast_visit(m, receive_visit, &visited), 1);
   CHECK(visited == &other_object);
-  CHECK(multicast_contains(m, d)); /* it is still identified by its weak context */
+  CHECK(multicast_contains(m, d)); /* it is still found by its weak context */
 }
 
 TEST_OF_MULTICAST(weak_lock_without_unlock_or_the_reverse_is_invalid_argument) {
@@ -175,7 +175,7 @@ TEST(weak_lock_racing_the_last_reference) {
     add_counted(m, c, 0);
     for (int i = 0; i < 2; ++i) threads[i] = start_thread(invoke_counted, c);
     while (LOAD(c->calls) < 10) pause_ms(0);
-    /* the last reference is gone: the next lock fails and removes the registration */
+    /* The last reference is gone. The next lock fails and removes the registration. */
     ADD(c->references, -1);
     for (int i = 0; i < 2; ++i) join_thread(threads[i]);
     CHECK_EQ(c->releases, 1);

@@ -1,4 +1,5 @@
-# What the checks find of what is not supported: it runs with a library that has them.
+# The internal checks must detect unsupported use. This program runs with a library that has the
+# checks.
 
 add_executable(unsupported_tests ${CMAKE_CURRENT_SOURCE_DIR}/Behaviour/InternalChecks/unsupported.c)
 target_link_libraries(unsupported_tests PRIVATE multicast harness Threads::Threads)

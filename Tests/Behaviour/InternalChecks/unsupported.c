@@ -1,5 +1,5 @@
-/* The internal checks detect what multicast.h does not support. Each case runs in a process of its
- * own, which must end by abort() with the message of the check. */
+/* The internal checks detect unsupported uses, which multicast.h lists. Each case runs in its own
+ * process, which must end by abort() with the message of the check. */
 
 #include "../Interface/harness.h"
 
@@ -9,7 +9,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-/* Runs a body in a child. A check must end it, with a message that contains these words. */
+/* Runs a body in a child. A check must end the child with a message that contains these words. */
 static void ends_by_check(void (*body)(void), const char *words) {
   char text[4096];
   size_t length = 0;
@@ -110,8 +110,8 @@ static void leave_a_run(void) {
 
 TEST(queued_call_left_by_longjmp_is_found) { ends_by_check(leave_a_run, left); }
 
-/* The frame of the call must be deeper on the stack than what follows, which could else be inside
- * the call. */
+/* The frame of the call must be deeper on the stack than later frames. Otherwise those could be
+ * taken for nested inside the call. */
 static __attribute__((noinline)) void invoke_deeper(multicast m) {
   volatile char room[4096];
   room[0] = 0;
@@ -161,7 +161,7 @@ static void invoke_in_fiber(int which) { multicast_invoke(invoked_by[which], 0, 
 
 static void resume(int which) { CHECK_EQ(swapcontext(&main_stack, &fibers[which]), 0); }
 
-/* The second one has the stack at the lower address, as if the first one had called it. */
+/* The second fiber has the stack at the lower address, as if the first fiber had called it. */
 static void begin_two_fibers(void) {
   char *stacks = malloc((size_t)2 * STACK_SIZE);
   CHECK(stacks != NULL);
@@ -247,7 +247,7 @@ TEST(allocator_that_calls_the_library_is_found) {
 
 static void *end_in_allocator(void *target) {
   static int calls;
-  multicast_invoke(*(multicast *)target, 0, NULL, 0); /* the thread has a thread record now */
+  multicast_invoke(*(multicast *)target, 0, NULL, 0); /* gives the thread its record */
   what_to_do = END_THREAD;
   (void)multicast_add(*(multicast *)target, counter(&calls), NULL, NULL);
   return NULL;
@@ -271,7 +271,7 @@ static void *end_in_release(void *target) {
   static int calls;
   multicast m = *(multicast *)target;
   multicast_token token = add_with(m, counter(&calls), &ADD_OPTIONS(.release = end_thread));
-  multicast_invoke(m, 0, NULL, 0); /* the thread has a thread record now */
+  multicast_invoke(m, 0, NULL, 0); /* gives the thread its record */
   (void)multicast_token_remove(token);
   return NULL;
 }
@@ -291,7 +291,7 @@ static multicast interrupted;
 static int handled;
 
 static void add_in_handler(int number) {
-  /* Not supported.
+  /* Not supported in a signal handler.
    * NOLINTNEXTLINE(bugprone-signal-handler,cert-sig30-c,cert-msc54-cpp) */
   (void)multicast_add(interrupted, counter(&handled), NULL, NULL);
 }
@@ -315,7 +315,7 @@ static void interrupt_until_found(void) {
   }
 }
 
-/* A check fails as soon as one of the signals arrives while a lock is held. */
+/* A check fails as soon as a signal arrives while a lock is held. */
 TEST(signal_handler_that_comes_to_a_lock_that_is_held_is_found) {
   ends_by_check(interrupt_until_found, "locks are taken in their order");
 }
@@ -326,21 +326,21 @@ static void call_in_child_of_vfork(void) {
   /* NOLINTNEXTLINE(bugprone-unsafe-functions,cert-msc24-c,cert-msc33-c) */
   pid_t child = vfork();
   if (child == 0) {
-    /* Not supported. */
+    /* Not supported in the child of vfork(). */
     (void)multicast_invoke(m, 0, NULL, 0);
     (void)!multicast_count(m);
     _exit(0);
   }
   CHECK(waitpid(child, &status, 0) == child);
   CHECK(WIFSIGNALED(status));
-  abort(); /* as the child did */
+  abort(); /* this process ends like the child */
 }
 
 TEST(child_of_vfork_that_calls_the_library_is_found) {
   ends_by_check(call_in_child_of_vfork, "the child of a vfork");
 }
 
-/* ---- What is supported is not reported ------------------------------------------------------- */
+/* ---- Supported uses are not reported --------------------------------------------------------- */
 
 static void count_and_end(void *context, uint32_t event, const void *payload, size_t size) {
   count_call(context, event, payload, size);

@@ -1,5 +1,5 @@
-/* A program without a race. A detector that does not know how the library orders an add, the calls
- * and the removal reports one for each context. */
+/* A correct program without races. A detector that does not understand how the library orders an
+ * add, the calls and the removal reports a race for each context. */
 
 #define _POSIX_C_SOURCE 200809L
 

@@ -1,4 +1,4 @@
-/* Two threads call one delegate, which counts without a lock: a race that detectors are to find. */
+/* Two threads call a delegate that counts without a lock. Detectors must report this race. */
 
 #include <multicast.h>
 

@@ -1,5 +1,5 @@
-/* Calls one function of the library as a thread with deadlines does, under RealtimeSanitizer, which
- * ends the program at a lock, at an allocation and at a system call. */
+/* Calls one function of the library as a thread with deadlines would, under RealtimeSanitizer,
+ * which ends the program at a lock, an allocation or a system call. */
 
 #include <multicast.h>
 
@@ -33,12 +33,12 @@ static void must(bool is_so, const char *what) {
   exit(2);
 }
 
-/* ---- The calls: what the header says "yes" or "prepared" of ---------------------------------- */
+/* ---- Functions that the header marks "yes" or "prepared" ------------------------------------- */
 
 static const char payload[256];
 
-/* `calls.inc` is made by calls.py: ROW(name, expression). One function says "no": this finds what
- * it is to find. */
+/* calls.py generates `calls.inc`, with ROW(name, expression) for each function. One more
+ * function is not real-time safe, to show that a violation is detected. */
 #define ROW(name, expression) \
   static void call_##name(void) { must((expression), #expression); }
 #include "calls.inc"

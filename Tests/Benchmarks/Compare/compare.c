@@ -1,4 +1,4 @@
-// Times one operation of two builds of the library, in turns, in one process. See ../compare.
+// Times one operation of two builds of the library alternately, in one process. See ../compare.
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -21,25 +21,26 @@ static double now(void) {
   return (double)time.tv_sec * 1e9 + (double)time.tv_nsec;
 }
 
-// Functions of version 1.0 whose names have never changed: any release can be compared.
+// Functions of version 1.0 whose names have never changed, so that any two releases can be
+// compared.
 #define EACH_FUNCTION(X)                                                                       \
   X(create) X(destroy) X(add) X(invoke) X(remove) X(token_remove) X(queue_create)              \
   X(queue_destroy) X(queue_run) X(queue_wait) X(set_allocator)
 
 enum { MOST = 1000000, MOST_THREADS = 4 };
 
-// A build of the library, and what a row has made with it.
+// A build of the library, and the objects that a row has created with it.
 typedef struct {
 #define X(verb) __typeof__(multicast_##verb) *verb;
   EACH_FUNCTION(X)
 #undef X
-  size_t size;  // how many delegates the row has, or how many threads
+  size_t size;  // the number of delegates, or of threads, of the row
   multicast target;
   multicast_queue queue;
   multicast_delegate delegates[MOST];
   multicast_token tokens[MOST];
-  uint64_t counters[MOST];  // each delegate has one
-  uint64_t calls;           // how many calls these are to have counted
+  uint64_t counters[MOST];  // one per delegate
+  uint64_t calls;           // how many calls the counters must have counted
 } library;
 
 static void load(library *l, const char *path) {
@@ -58,7 +59,7 @@ static void load(library *l, const char *path) {
 #undef X
 }
 
-// Threads share these delegates: see work.h.
+// For delegates that several threads share: see work.h.
 static void read_only(void *context, uint32_t event, const void *payload, size_t size) {
   (void)payload;
   const uint64_t sum = *(const uint64_t *)context + event + size;
@@ -95,7 +96,7 @@ static void fill_queue(library *l) {
 }
 
 // ---- On one thread -----------------------------------------------------------------------------
-// A slice does something so many times, and returns how many nanoseconds each of them took.
+// A slice repeats an operation `times` times, and returns the nanoseconds per repetition.
 
 static double invoke(library *l, size_t times) {
   const double begin = now();
@@ -131,7 +132,7 @@ static double add_remove(library *l, size_t times) {
   return (now() - begin) / (double)times;
 }
 
-// 37 and 100 have no common divisor: each delegate has its turn.
+// 37 and 100 have no common divisor, so each delegate is replaced in turn.
 static double replace_by_token(library *l, size_t times) {
   const double begin = now();
   for (size_t i = 0; i < times; i++) {
@@ -165,7 +166,7 @@ static double queue_and_run(library *l, size_t times) {
 
 // ---- With other threads ------------------------------------------------------------------------
 
-// A thread that repeats something during a slice, and counts how often.
+// A thread that repeats a function during a slice, and counts the repetitions.
 typedef struct {
   library *l;
   void (*repeated)(library *);
@@ -184,7 +185,8 @@ static void *repeat(void *argument) {
 }
 static uint64_t rounds(const helper *h) { return __atomic_load_n(&h->rounds, __ATOMIC_RELAXED); }
 
-// The slice begins when the helper runs. `*meanwhile` receives how often it did its work.
+// The slice begins when the helper is running. `*meanwhile` receives the helper's number of
+// repetitions.
 static double beside(library *l, void (*repeated)(library *), size_t times,
                      double (*slice)(library *, size_t), uint64_t *meanwhile) {
   helper h = {.l = l, .repeated = repeated};
@@ -209,7 +211,7 @@ static double invoke_while_changed(library *l, size_t times) {
   uint64_t meanwhile;
   return beside(l, add_remove_once, times, invoke, &meanwhile);
 }
-// Each invocation of either thread counts.
+// Counts the invocations of both threads.
 static double invoke_together(library *l, size_t times) {
   uint64_t meanwhile;
   const double time = beside(l, invoke_once, times, invoke, &meanwhile);
@@ -229,7 +231,8 @@ static void *produce(void *argument) {
   return NULL;
 }
 
-// From the first call that is queued until the last one has run; a full queue blocks producers.
+// Measures from the first queued call to the end of the last one. A full queue blocks the
+// producers.
 static double producers(library *l, size_t times) {
   pthread_t threads[MOST_THREADS];
   pthread_barrier_t barrier;
@@ -268,7 +271,8 @@ static void deallocate_counted(void *context, void *block, size_t size, size_t a
   free(block);
 }
 
-// The bytes of each of so many multicasts without delegates, or of as many delegates in one.
+// Returns the bytes per multicast, for that many multicasts without delegates; or per delegate, for
+// that many delegates in one multicast.
 enum { TOTAL = 100000 };
 static double bytes_of_each(library *l) {
   multicast_allocator allocator = multicast_allocator_default();
@@ -293,8 +297,8 @@ static const struct row {
   size_t size;
   void (*set_up)(library *l);
   slice *slice;
-  double slice_ns;         // how long a slice takes at least; 0: the row counts bytes instead
-  const char *statistic;   // "median" where several threads take part
+  double slice_ns;         // minimum duration of a slice; 0: the row counts bytes instead
+  const char *statistic;   // "median" if several threads take part
 } rows[] = {
     {"invoke 0", 0, fill, invoke, 2e4, "best"},
     {"invoke 1", 1, fill, invoke, 2e4, "best"},
@@ -319,14 +323,14 @@ static const struct row {
     {"1 producer: a queued call", 1, fill_queue, producers, 1e7, "median"},
     {"2 producers: a queued call", 2, fill_queue, producers, 1e7, "median"},
     {"4 producers: a queued call", 4, fill_queue, producers, 1e7, "median"},
-    // What is allocated for many at a time is spread over 100,000 of them.
+    // Memory that is allocated for many objects at a time is averaged over 100,000 of them.
     {"memory of an empty multicast", 0, NULL, NULL, 0, "best"},
     {"memory of a delegate", TOTAL, NULL, NULL, 0, "best"},
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 
-// The two libraries, and where it says what they are to be compared with, the loops over the same
-// delegates in a library of their own.
+// The subjects: the two libraries, and for comparison the bare loops, in a library of their own,
+// over the same delegates.
 enum { LIBRARIES = 2, SUBJECTS = LIBRARIES + BARE_LOOPS };
 
 static double bare(size_t number, library *l, size_t times) {
@@ -348,7 +352,7 @@ static int is_less(const void *a, const void *b) {
   return (one > other) - (one < other);
 }
 
-// Prints the figure of each subject: of the slices of its own, the best or the median.
+// Prints the figure of each subject: the best or the median of its slices.
 static void measure(const struct row *row, library *libraries, double seconds) {
   enum { MOST_SLICES = 100000 };
   static double slices[SUBJECTS][MOST_SLICES];
@@ -363,7 +367,8 @@ static void measure(const struct row *row, library *libraries, double seconds) {
   const double end = now() + seconds * 1e9;
   do {
     for (size_t i = 0; i < subjects; i++) {
-      const size_t subject = count % 2 == 0 ? i : subjects - 1 - i;  // no one is always the first
+      // alternates which subject comes first
+      const size_t subject = count % 2 == 0 ? i : subjects - 1 - i;
       slices[subject][count] = timed(row, libraries, subject, times);
     }
   } while (++count < MOST_SLICES && now() < end);
@@ -379,7 +384,7 @@ static void measure(const struct row *row, library *libraries, double seconds) {
   printf("\n");
 }
 
-// The delegates have been called as often as was asked for.
+// Checks that the delegates were called as often as expected.
 static void check_calls(const library *l) {
   uint64_t sum = 0;
   for (size_t i = 0; i < MOST; i++) sum += l->counters[i];

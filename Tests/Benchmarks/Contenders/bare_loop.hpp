@@ -1,4 +1,4 @@
-/// A loop over function pointers: the lower limit of what a library can cost.
+/// A loop over function pointers, which is the lower bound for any library.
 #pragma once
 
 #include <string>

@@ -44,14 +44,14 @@ using bare_loops = contenders<
     bare_loop_contender<false, 2>, bare_loop_contender<false, 3>>;
 
 using peers = contenders<
-    libmulticast_cpp_contender,  // it has what peers have
+    libmulticast_cpp_contender,  // this contender supports the operations that peers have
     WHEN(HAS_BOOST, boost_signals2_contender, ) WHEN(HAS_SIGCXX, sigcxx_contender, )
     WHEN(HAS_GLIB, gobject_contender, ) WHEN(HAS_QT, qt_contender, )
     WHEN(HAS_URCU, urcu_contender, ) WHEN(HAS_SIGSLOT, sigslot_contender, )
     WHEN(HAS_EVENTPP, eventpp_contender, )
     WHEN(HAS_NANO_SIGNAL_SLOT, nano_signal_slot_contender, ) mutex_contender>;
 
-/// The names of the contenders that are not thread-safe, for `run_question`.
+/// Returns the names of the contenders that are not thread-safe, for `run_question`.
 inline std::string not_thread_safe() {
   std::string names;
   auto append = [&](auto each) {

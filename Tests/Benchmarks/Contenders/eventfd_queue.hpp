@@ -1,4 +1,5 @@
-/// The system calls alone that tell an epoll loop of one message: no queue, and no second thread.
+/// Only the system calls that notify an epoll loop of one message, without a queue and without a
+/// second thread.
 #pragma once
 
 #include <sys/epoll.h>

@@ -1,5 +1,5 @@
-/// g_main_context_invoke() on a thread that runs a GMainLoop. It does not wait, so the caller waits
-/// for a condition variable.
+/// g_main_context_invoke() on a thread that runs a GMainLoop. Since it does not wait, the caller
+/// waits for a condition variable.
 #pragma once
 
 #include <glib.h>
@@ -13,7 +13,7 @@ struct glib_asker {
   static std::string name() { return "GMainContext, GCond"; }
 
   glib_asker() {
-    // Before the loop runs, the function would run on this thread.
+    // If the loop did not run yet, the function would run on this thread.
     request begun{};
     GSource *source = g_idle_source_new();
     g_source_set_callback(source, receive, &begun, nullptr);

@@ -1,11 +1,11 @@
-/// libmulticast: the shared library and the static library in one program.
+/// libmulticast, as a shared and as a static library in one program.
 #pragma once
 
 #include <string>
 
 #include "work.h"
 
-// The functions of the static library are linked under these names: see CMakeLists.txt.
+// The functions of the static library have these names: see CMakeLists.txt.
 #define EACH_FUNCTION(X)                                                                       \
   X(create) X(destroy) X(add) X(add_many) X(remove) X(remove_all) X(contains) X(invoke)        \
   X(token_remove) X(token_remove_nowait) X(token_pause) X(token_resume) X(token_is_valid)      \

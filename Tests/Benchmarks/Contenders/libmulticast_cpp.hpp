@@ -7,7 +7,7 @@
 #include "slot.hpp"
 
 struct libmulticast_cpp_contender {
-  /// As `slot`. A small lambda is equal to another one with the same context.
+  /// Returns a delegate like `slot`. A small lambda equals another one with the same context.
   static auto of(void *context) {
     return [context](uint32_t event, const void *payload, size_t size) {
       work(context, event, payload, size);

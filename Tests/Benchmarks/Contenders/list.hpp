@@ -1,6 +1,6 @@
 #pragma once
 
-/// A list of types, with a call for each of them.
+/// A list of types, with a function that is called for each type.
 template <class... Each> struct contenders {
   template <class Function> static void for_each(Function function) {
     (function(type<Each>()), ...);
@@ -8,7 +8,7 @@ template <class... Each> struct contenders {
   template <class Type> struct type { using contender = Type; };
 };
 
-/// Arguments that are there only if a header was found: WHEN(HAS_QT, qt_queue, ...).
+/// Expands to its arguments only if a header was found: WHEN(HAS_QT, qt_queue, ...).
 #define WHEN(has, ...) WHEN_JOINED(WHEN_, WHEN_IS_ON(has))(__VA_ARGS__)
 #define WHEN_0(...)
 #define WHEN_1(...) __VA_ARGS__

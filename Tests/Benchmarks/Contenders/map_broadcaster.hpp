@@ -23,7 +23,7 @@ struct map_broadcaster_contender {
     else if (current.use_count() > 1) current = std::make_shared<list>(*current);
     current->emplace_back(slot{context});
   }
-  /// The address of a map's entry does not change.
+  /// The address of a map's element is stable.
   found look_up(const std::string &name) {
     std::lock_guard<std::mutex> guard(lock);
     auto here = lists.find(name);

@@ -1,5 +1,5 @@
-/// Methods of objects: an `object` connects itself to the signal of the contender, and its end
-/// disconnects it.
+/// Methods of objects. An `object` connects itself to the signal of the contender when it is
+/// created, and is disconnected when it is destroyed.
 #pragma once
 
 #include <multicast.hpp>

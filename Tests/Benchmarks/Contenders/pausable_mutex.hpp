@@ -1,6 +1,6 @@
-/// Without a library, as in mutex.hpp, for delegates that can be paused and looked at: each has a
-/// number, by which it is found, and a flag. Only inspect.cpp has it, because invocations look at
-/// the flag.
+/// The contender of mutex.hpp, extended for delegates that can be paused and inspected: each has a
+/// number, by which it is found, and a flag. Only inspect.cpp uses it, because invocations read the
+/// flag.
 #pragma once
 
 #include <algorithm>

@@ -29,7 +29,7 @@ struct qt_queue_contender {
   void push(uint32_t event, const void *payload, size_t size) {
     Q_EMIT sender.queued(event, QByteArray(static_cast<const char *>(payload), int(size)));
   }
-  /// Used only before `start`.
+  /// Called only before `start`.
   void run_one() { QCoreApplication::sendPostedEvents(); }
 
   void start() {

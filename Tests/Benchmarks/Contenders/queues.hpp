@@ -1,9 +1,9 @@
 /// All queues that are compared, except those whose headers were not found.
 ///
-/// A queue delivers to one receiver. Any thread may `push`. To run the calls, either the same
-/// thread calls `run_one`, or the consumer calls `start` before the first push and then `deliver`,
-/// which returns when the receiver has got everything. `deliver` makes the calls on the calling
-/// thread, unless the queue has a thread of its own.
+/// A queue delivers to one receiver. Any thread may `push`. The calls are run in one of two ways.
+/// Either the pushing thread itself calls `run_one`, or the consumer calls `start` before the first
+/// push and then `deliver`, which returns when the receiver has received everything. `deliver`
+/// makes the calls on the calling thread, unless the queue has a thread of its own.
 ///
 /// If `is_bounded` is true, a push into a full queue waits for room.
 #pragma once
@@ -29,7 +29,7 @@ using polled_queues =
                libmulticast_queue_contender<shared_library, runner::epoll>>;
 using threaded_queues =
     contenders<libmulticast_queue_contender<shared_library, runner::own_thread>>;
-/// Only for messages that are small.
+/// For small messages only.
 using small_queues = contenders<ring_queue_contender>;
-/// Only on one thread.
+/// For one thread only.
 using bare_system_calls = contenders<eventfd_queue_contender>;

@@ -18,16 +18,16 @@ inline int64_t now() {
 
 class receiver {
  public:
-  /// @param expected   How many messages it receives in all.
-  /// @param producers  How many threads send them.
-  /// @param most       How many messages may be under way, of producers that ask for room.
+  /// @param expected   The total number of messages.
+  /// @param producers  The number of threads that send.
+  /// @param most       The maximum number of messages in flight, if producers ask for room.
   receiver(uint64_t expected, uint32_t producers, uint32_t most)
       : expected(expected), batch(most / producers / 2), rooms(producers) {
     for (auto &each : rooms) each.until_next = batch;
   }
 
-  /// @param producer  The number of the sender: the event.
-  /// @param payload   Begins with the time of sending if latencies are recorded.
+  /// @param producer  The number of the sender, which is the event.
+  /// @param payload   Begins with the time of sending, if latencies are recorded.
   void receive(uint32_t producer, const void *payload, size_t size) {
     if (latencies) {
       int64_t sent;
@@ -43,8 +43,9 @@ class receiver {
     if (++calls == expected) finished.set_value();
   }
 
-  /// A producer calls this before each batch, to be at most its share ahead. There is room for two
-  /// batches: one is sent while the other is received. Each costs one semaphore operation per side.
+  /// A producer calls this before each batch, so that it is at most its share ahead. There is room
+  /// for two batches: one is sent while the other is received. Each batch costs one semaphore
+  /// operation per side.
   void wait_for_room(uint32_t producer) {
     while (sem_wait(&rooms[producer].batches) != 0) {}
   }
@@ -55,7 +56,7 @@ class receiver {
   void wait() { finished.get_future().wait(); }
 
   const uint64_t expected;
-  /// Messages in a batch.
+  /// The number of messages in a batch.
   const uint32_t batch;
   uint64_t calls = 0;
   uint64_t bytes = 0;

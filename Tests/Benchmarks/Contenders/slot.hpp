@@ -1,4 +1,4 @@
-/// The delegate of peers written in C++: `work` inlined, without a function pointer.
+/// The delegate for C++ peers, in which `work` is inlined instead of called through a pointer.
 #pragma once
 
 #include "work.h"

@@ -1,6 +1,7 @@
-/// Queues through which a std::string goes to another place on the same thread.
+/// Queues that carry a std::string to another place on the same thread.
 ///
-/// `push` queues one call with a string, `run_one` makes it. The receiver counts the bytes.
+/// `push` queues one call with a string, and `run_one` makes that call. The receiver counts the
+/// bytes.
 #pragma once
 
 #include <multicast.hpp>

@@ -1,6 +1,7 @@
-/// Signals of C++ with a typed argument, and closures of any size.
+/// C++ signals with a typed argument, and closures of any size.
 ///
-/// `connect` takes any callable and returns a connection. `disconnect` ends it. `emit` calls all.
+/// `connect` takes any callable and returns a connection, `disconnect` ends the connection, and
+/// `emit` calls all callables.
 #pragma once
 
 #include <multicast.hpp>
@@ -75,7 +76,7 @@ struct typed_qt {
 };
 #endif
 
-/// Without a library, as in mutex.hpp.
+/// Without a library, like mutex.hpp.
 struct typed_mutex {
   static std::string name() { return "mutex, std::function"; }
   static constexpr bool is_thread_safe = true;

@@ -1,4 +1,4 @@
-// Compiled twice: into the executable and into a shared library.
+// This file is compiled twice: into the executable and into a shared library.
 
 #include "work.h"
 

@@ -1,4 +1,4 @@
-/// The work of every delegate of the benchmarks, and the loops without a library.
+/// The work of every delegate in the benchmarks, and the loops that need no library.
 #pragma once
 
 #include <multicast.h>
@@ -7,8 +7,8 @@
 extern "C" {
 #endif
 
-/// Counts the call. The context of each delegate is a counter of its own. Where threads share
-/// delegates (WORK_READS) the counter is only read: if several threads wrote to it, the benchmark
+/// Counts the call. The context of each delegate is a counter of its own. If threads share
+/// delegates (WORK_READS), the counter is only read: if several threads wrote to it, the benchmark
 /// would measure the transfer of its cache line.
 static inline void work(void *context, uint32_t event, const void *payload, size_t size) {
   (void)payload;
@@ -20,12 +20,12 @@ static inline void work(void *context, uint32_t event, const void *payload, size
 #endif
 }
 
-/// `work` as a delegate in the executable, and as one in another shared library.
+/// `work` as the function of a delegate, in the executable and in another shared library.
 void work_in_executable(void *context, uint32_t event, const void *payload, size_t size);
 void work_in_library(void *context, uint32_t event, const void *payload, size_t size);
 
 /// A `for` loop over an array of delegates. The address of a loop changes its speed by a tenth, so
-/// each exists four times, at different offsets from a cache line. The best one counts.
+/// there are four copies at different offsets from a cache line. The fastest copy counts.
 typedef void bare_loop(const multicast_delegate *delegates, size_t count, uint32_t event,
                        const void *payload, size_t size);
 enum { BARE_LOOPS = 4 };

@@ -30,7 +30,7 @@ static void fail(const char *file, int line, const char *expression) {
 
 // ---- Set-up and tear-down, not counted ----------------------------------------------------------
 
-// Invoked once, by this thread only: the usual case.
+// A target that only this thread has invoked, which is the usual case.
 static void fill(size_t count, const multicast_add_options *options) {
   target = multicast_create();
   for (size_t i = 0; i < count; i++)
@@ -65,7 +65,7 @@ static bool call_visited(void *context, const multicast_delegate *delegate) {
   return true;
 }
 static void visit(void) { multicast_visit(target, call_visited, NULL); }
-// As weak delegates of MulticastSwift are.
+// Creates a multicast like those for weak delegates of MulticastSwift.
 static void make_weak(void) {
   multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;
   options.flags = MULTICAST_VISIT_ONLY;
@@ -75,7 +75,7 @@ static void make_weak(void) {
   CHECK(multicast_add(target, delegates[0], NULL, NULL) == MULTICAST_OK);
   CHECK(multicast_visit(target, call_visited, NULL) == 1);
 }
-// Searched so often that it has an index.
+// A multicast that is searched until it has an index.
 static void make_searched(void) {
   make_full();
   for (size_t i = 0; i < MOST; i++) CHECK(multicast_contains(target, delegates[MOST - 1]));
@@ -133,7 +133,7 @@ static void add(void) {
   for (size_t i = 0; i < MOST; i++)
     CHECK(multicast_add(target, delegates[i], NULL, &tokens[i]) == MULTICAST_OK);
 }
-// In scattered order: 7 has no common divisor with 1,000, so each is removed once.
+// Removes in scattered order. 7 and 1,000 have no common divisor, so each delegate is removed once.
 static void token_remove(void) {
   for (size_t i = 0; i < MOST; i++)
     CHECK(multicast_token_remove(tokens[i * 7 % MOST]) == MULTICAST_OK);
@@ -194,9 +194,9 @@ static void queue_and_run_100(void) {
 
 static const struct expression {
   const char *name;
-  unsigned count;  // operations in one evaluation
+  unsigned count;  // operations per evaluation
   void (*before)(void), (*evaluate)(void), (*after)(void);
-  uint64_t sum;  // of event and size, over all calls of delegates in one evaluation
+  uint64_t sum;  // sum of event and size over all calls in one evaluation
 } expressions[] = {
     {"bare loop, 0 delegates", 1, make_nothing, loop_0, make_nothing, 0},
     {"bare loop, 1 delegate", 1, make_nothing, loop_1, make_nothing, 1},
@@ -209,7 +209,7 @@ static const struct expression {
      destroy, 16},
     {"multicast_invoke, each of 16 delegates, a watch notified", 16, make_notified, invoke, destroy,
      16},
-    // Before removals: these take no longer if there was such a multicast.
+    // Precedes the removals, to show that they take no longer after such a multicast has existed.
     {"multicast_visit, 1 delegate that is locked", 1, make_weak, visit, destroy, 1},
     {"multicast_add, 1000 to an empty one", MOST, make_empty, add, destroy, 0},
     {"multicast_token_remove, 1000 until it is empty", MOST, make_full, token_remove, destroy, 0},
@@ -250,7 +250,7 @@ static void count(const struct expression *each) {
   for (int round = 0; round <= ROUNDS; round++) {
     each->before();
     const uint64_t before = sum();
-    // The first evaluation differs from the others: it allocates memory and binds functions.
+    // The first evaluation is not counted, because it allocates memory and binds functions.
     if (round > 0) CALLGRIND_TOGGLE_COLLECT;
     each->evaluate();
     if (round > 0) CALLGRIND_TOGGLE_COLLECT;
@@ -261,7 +261,8 @@ static void count(const struct expression *each) {
   CALLGRIND_DUMP_STATS_AT(name);
 }
 
-// Only processes that have registered for the barrier may use it.
+// Returns whether this process has registered for the barrier, without which the kernel refuses the
+// call.
 static int is_registered(void) {
   return syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0;
 }
@@ -271,7 +272,7 @@ int main(void) {
   for (size_t i = 0; i < MOST; i++)
     delegates[i] = (multicast_delegate){work_in_executable, &counters[i]};
 
-  // The library registers at its start. If it cannot, it uses fence instructions instead.
+  // The library registers when it is first used. If that fails, it uses fence instructions instead.
   CHECK(!is_registered());
   create_and_destroy();
   if (!is_registered()) return 77;

@@ -1,5 +1,5 @@
-// An invocation without libmulticast. It is in a shared library of its own, so that its
-// instructions do not count as the program's, and without the padding of the loops that are timed.
+// An invocation without libmulticast. It is in its own shared library, so that its instructions are
+// not attributed to the program. It has no padding, unlike the timed loops.
 
 #include "work.h"
 

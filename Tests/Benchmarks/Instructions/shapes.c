@@ -1,4 +1,5 @@
-// Does the same at two sizes while callgrind counts the instructions: see ../shapes.
+// Evaluates the same expression at two sizes while callgrind counts the instructions: see
+// ../shapes.
 
 #include <pthread.h>
 #include <semaphore.h>
@@ -29,7 +30,7 @@ static void fail(const char *file, int line, const char *expression) {
   exit(1);
 }
 
-// Returns in a child, and in this process not at all: it ends as the child does.
+// Returns in a child process only. The parent waits for the child and exits with its status.
 static void end_as_child(void) {
   const pid_t child = fork();
   if (child == 0) return;
@@ -51,7 +52,7 @@ static void destroy(size_t size) {
 }
 static void nothing(size_t size) { (void)size; }
 
-// Every number below a power of two once, in scattered order.
+// Returns each number below a power of two once, in scattered order.
 static size_t scattered(size_t i, size_t size) { return i * 7 % size; }
 
 // ---- Threads ------------------------------------------------------------------------------------
@@ -72,7 +73,7 @@ static void wait_inside(void *context, uint32_t event, const void *payload, size
   while (sem_wait(&may_end) != 0) continue;
 }
 
-// Threads inside a call, each of a multicast of its own, until `end_calls`.
+// Start threads, each of which is inside a call of its own multicast until `end_calls`.
 static void *invoke_own(void *index) {
   CHECK(multicast_invoke(many[(size_t)index], 0, NULL, 0) == 1);
   return NULL;
@@ -92,7 +93,7 @@ static void end_calls(size_t count) {
   for (size_t i = 0; i < count; i++) CHECK(multicast_destroy(many[i]) == MULTICAST_OK);
 }
 
-// Another thread invokes the target, and ends: from now on it has several invokers.
+// Invokes the target on another thread, so that the target has several invokers.
 static void *invoke_target(void *unused) {
   multicast_invoke(target, 0, NULL, 0);
   return unused;
@@ -103,7 +104,7 @@ static void invoke_elsewhere(void) {
   join(1);
 }
 
-// All of them exist at one time, so each has a record of its own.
+// All these threads exist at the same time, so each has its own record.
 static void *invoke_empty(void *unused) {
   const multicast empty = multicast_create();
   multicast_invoke(empty, 0, NULL, 0);
@@ -167,7 +168,7 @@ static void remove_context(size_t size) {
   CHECK(multicast_remove_context(target, delegates[size - 1].context) == 1);
 }
 static void remove_at(size_t size) {
-  // Where some are removed, the others are counted.
+  // Finding an index among removed delegates counts the others.
   CHECK(multicast_token_remove(tokens[0]) == MULTICAST_OK);
   CHECK(multicast_remove_at(target, size / 2) == MULTICAST_OK);
 }
@@ -210,7 +211,7 @@ static void enumerate(size_t size) {
   CHECK(multicast_enumerate(target, enumerate_one, NULL) == (int64_t)size);
 }
 
-// A multicast with `replay`, and as many invocations that it keeps.
+// A multicast that has recorded as many invocations as it replays.
 static void make_replaying(size_t size) {
   multicast_create_options options = multicast_create_options_default();
   options.replay = (uint32_t)size;
@@ -258,7 +259,7 @@ static void is_valid(size_t size) {
   for (int i = 0; i < 64; i++) CHECK(multicast_is_valid(target));
 }
 
-// A delegate invokes its multicast again, and at last asks for the calls that it is in.
+// A delegate that invokes its own multicast to the given depth, and there reads the call stack.
 static size_t depth;
 static void nest(void *context, uint32_t event, const void *payload, size_t size) {
   multicast_token out[256];
@@ -303,8 +304,8 @@ static void ask_tokens(size_t size) {
 
 // ---- While an older list is read ----------------------------------------------------------------
 
-// A thread is inside the invocation of a target to which a delegate of a higher priority was added
-// meanwhile, so the list that the thread reads is an older one.
+// A thread is inside an invocation of the target. Meanwhile a delegate of higher priority was
+// added, so the thread still reads the older list.
 static void make_older(size_t size) {
   const multicast_delegate waits = {wait_inside, NULL};
   target = multicast_create();
@@ -322,7 +323,7 @@ static void destroy_older(size_t size) {
   multicast_lifetime_end(lifetime);
   destroy(size);
 }
-// It is in no older list.
+// The delegate is in no older list.
 static void pause_new(size_t size) {
   CHECK(multicast_token_pause(added_before) == MULTICAST_OK);
 }
@@ -330,7 +331,7 @@ static void end_lifetime(size_t size) {
   CHECK(multicast_lifetime_end(lifetime) == MULTICAST_OK);
 }
 
-// As many threads are inside invocations, and each reads a list of its own.
+// Creates that many threads inside invocations, each of which reads a different list.
 static void make_lists(size_t size) {
   const multicast_delegate waits = {wait_inside, NULL};
   fill(64, NULL);
@@ -353,7 +354,7 @@ static void destroy_lists(size_t size) {
 static void pause_64(size_t size) {
   pause_all(64);
 }
-// The record of this thread exists, so this is an invocation that ends and finds retired lists.
+// This thread already has a record, so its invocation finds the retired lists when it ends.
 static void replace(size_t size) { add_before(size); }
 
 // ---- Threads that have ended, and threads inside calls ------------------------------------------
@@ -377,7 +378,7 @@ static void remove_all_64(size_t size) {
   remove_all(64);
 }
 
-// Threads that begin, invoke for the first time, and end.
+// Threads that start, invoke for the first time, and end.
 static void *invoke_first(void *unused) {
   CALLGRIND_TOGGLE_COLLECT;
   CHECK(multicast_invoke(other, 0, NULL, 0) == 0);
@@ -406,8 +407,8 @@ static void end_living(size_t size) {
   go_on_and_join(size);
 }
 
-// The child goes on with the counts, and this process waits for its end. Until fork() has returned,
-// both are counted.
+// The child continues with the counts while this process waits for it. Before fork() returns,
+// callgrind counts both processes.
 static void go_on_in_child(size_t size) {
   end_as_child();
 }
@@ -421,7 +422,7 @@ static void make_queued(size_t size) {
   multicast_add_options add = multicast_add_options_default();
   add.queue = queue;
   fill(1, &add);
-  // Once before it is measured: the memory of the calls is touched then.
+  // Run the calls once without measuring, so that their memory has been touched.
   for (size_t i = 0; i < size; i++) CHECK(multicast_invoke(target, 1, NULL, 0) == 1);
   CHECK(multicast_queue_run(queue, 0) == (int64_t)size);
 }
@@ -448,7 +449,7 @@ static void wait_and_ask(size_t size) {
   CHECK(multicast_queue_is_valid(queue));
 }
 
-// The queue's own thread begins and ends again.
+// The worker of the queue starts and stops repeatedly.
 static void make_idle(size_t size) {
   queue = multicast_queue_create(NULL);
 }
@@ -542,7 +543,7 @@ static void unregister_names(size_t size) {
 
 enum { CALLS_OF_EACH = 16 };
 
-// Producers that block because the queue, which has room for one call, is full.
+// Producers block because the queue, which has room for one call, is full.
 static void *produce(void *unused) {
   sem_post(&has_begun);
   CALLGRIND_TOGGLE_COLLECT;
@@ -558,7 +559,7 @@ static void make_full_queue(size_t size) {
   multicast_add_options add = multicast_add_options_default();
   add.queue = queue;
   fill(1, &add);
-  // Run once: it is known then which thread is expected to make room.
+  // After one run the library knows which thread is expected to make room.
   CHECK(multicast_invoke(target, 1, NULL, 0) == 1);
   CHECK(multicast_queue_run(queue, 0) == 1);
   CHECK(multicast_invoke(target, 1, NULL, 0) == 1);
@@ -573,7 +574,7 @@ static void consume_all(size_t size) {
   }
   join(size);
 }
-// A delegate that removes itself wakes no producer.
+// A delegate that removes itself, which wakes no producer.
 static void remove_itself(void *context, uint32_t event, const void *payload, size_t size) {
   CHECK(multicast_token_remove(multicast_token_current()) == MULTICAST_PENDING);
 }
@@ -586,7 +587,8 @@ static void make_blocked(size_t size) {
   make_full_queue(size);
   start(size, produce_one);
   for (size_t i = 0; i < size; i++) sem_wait(&has_begun);
-  // Those that have begun are about to sleep: with one runnable thread each of them comes to it.
+  // The producers are about to sleep. Valgrind runs one thread at a time, so all of them get there
+  // while this thread yields.
   for (int i = 0; i < 1000; i++) sched_yield();
   other = multicast_create();
 }
@@ -616,8 +618,8 @@ static const struct shape {
   const char *name;
   void (*before)(size_t size), (*evaluate)(size_t size), (*after)(size_t size);
   size_t small, large;
-  enum unit unit;  // by what the count is divided before the sizes are compared
-  double bound;    // of the ratio
+  enum unit unit;  // the counts are divided by this before they are compared
+  double bound;    // upper limit of the ratio
 } shapes[] = {
 #include "shapes.inc"
 };
@@ -643,7 +645,8 @@ static void evaluate(const struct shape *shape, size_t size, const char *which) 
   CALLGRIND_DUMP_STATS_AT(text);
 }
 
-// What other shapes leave behind, such as records of threads, it does not find.
+// Runs in a child process, which is not affected by what other shapes leave behind, such as thread
+// records.
 static void in_a_process_of_its_own(const struct shape *shape) {
   const pid_t child = fork();
   int status = 1;
@@ -652,7 +655,7 @@ static void in_a_process_of_its_own(const struct shape *shape) {
     CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
     return;
   }
-  // Once not counted: functions are bound, and slabs taken.
+  // The first evaluation is not counted, because it binds functions and allocates slabs.
   const size_t first = shape->unit == CONSTANT ? shape->small : shape->large;
   shape->before(first);
   shape->evaluate(first);

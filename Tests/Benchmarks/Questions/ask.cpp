@@ -3,7 +3,7 @@
 #include "askers.hpp"
 #include "question.hpp"
 
-/// There is one question at a time, so both threads go to sleep and are woken for each.
+/// Only one question is pending at any time, so both threads sleep and are woken for each.
 template <class Asker> static void ask(benchmark::State &state) {
   Asker asker;
   uint64_t question = 0, wrong = 0;

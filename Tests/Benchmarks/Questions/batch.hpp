@@ -1,5 +1,5 @@
-/// Contenders to fill with `count` delegates each. If `count` is small there are hundreds of them,
-/// so that reading the clock before and after is negligible.
+/// Contenders to be filled with `count` delegates each. For a small `count` there are hundreds of
+/// contenders, which makes the cost of reading the clock negligible.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,8 @@
 template <class Contender> struct batch {
   using token = typename Contender::token;
 
-  /// A contender that takes longer than this to fill or to empty once is not measured further.
+  /// The time limit to fill or empty all contenders once. A contender that exceeds it is not
+  /// measured for larger counts.
   static constexpr std::chrono::seconds time_limit{2};
 
   const size_t count;
@@ -25,17 +26,17 @@ template <class Contender> struct batch {
     tokens.clear();
   }
 
-  /// How many contenders there are.
+  /// Returns the number of contenders.
   static size_t copies(size_t count) { return 1 + 1023 / count; }
 
-  /// Adds all delegates; false after the time limit.
+  /// Adds all delegates. Returns false after the time limit.
   bool fill() {
     return repeat([&](Contender &contender, size_t, size_t place) {
       tokens.push_back(contender.add(work_in_executable, &counters[place]));
     });
   }
 
-  /// Invokes each on this thread only: the usual case.
+  /// Invokes each contender on this thread only, which is the usual case.
   void invoke() {
     for (auto &contender : contenders) contender.invoke(1, nullptr, 0);
   }
@@ -50,7 +51,7 @@ template <class Contender> struct batch {
       std::reverse(tokens.begin() + i, tokens.begin() + i + count);
   }
 
-  /// Removes by token, in the current order of the tokens; false after the time limit.
+  /// Removes by token, in the current order of the tokens. Returns false after the time limit.
   bool empty() {
     return repeat([&](Contender &contender, size_t i, size_t) { contender.remove(tokens[i]); });
   }

@@ -1,4 +1,4 @@
-// How long does it take to notify by name, with one name to 65,536?
+// How long does it take to notify by name, with 1 to 65,536 names?
 
 #include <algorithm>
 #include <random>
@@ -7,8 +7,8 @@
 #include "question.hpp"
 #include "repeating_thread.hpp"
 
-/// A broadcaster with `count` names and an observer of each, and copies of the names in the random
-/// order in which they are looked up, which is the same for all contenders.
+/// A broadcaster with `count` names and one observer for each. The copies of the names are in the
+/// random order of the lookups, which is the same for all contenders.
 template <class Broadcaster> struct named {
   Broadcaster broadcaster;
   std::vector<uint64_t> counters;
@@ -23,7 +23,7 @@ template <class Broadcaster> struct named {
   }
 };
 
-/// Calls a function with one element after the other, again and again.
+/// Calls a function repeatedly, with one element after the other.
 template <class Element, class Function>
 static void go_round(benchmark::State &state, const std::vector<Element> &elements,
                      Function function) {
@@ -66,7 +66,7 @@ static void look_up_from_threads(benchmark::State &state, int64_t count) {
   std::deque<repeating_thread> threads;
   for (int64_t i = 0; i < count; i++) {
     threads.emplace_back([&, i] {
-      // Each thread begins at another name.
+      // Each thread starts at a different name.
       return [&, at = size_t(i) * all.names.size() / size_t(count)]() mutable {
         benchmark::DoNotOptimize(all.broadcaster.look_up(all.names[at]));
         if (++at == all.names.size()) at = 0;

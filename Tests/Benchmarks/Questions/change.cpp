@@ -1,8 +1,8 @@
 // How long does it take to add, to remove, to find a delegate, to create and to destroy?
 //
-// A contender is measured only for what it has; not all can find a delegate, for instance. Work
-// that a contender postpones is not in the figures: Boost.Signals2 does so with the entry of a
-// removed slot in its list.
+// Each contender is measured for the operations that it has; for instance, not all can find a
+// delegate. The figures do not include work that a contender postpones: Boost.Signals2 does so with
+// a removed slot's entry in its list.
 
 #include <linux/membarrier.h>
 #include <malloc.h>
@@ -28,7 +28,7 @@ template <class Contender, class = void> struct has_contains : std::false_type {
 template <class Contender>
 struct has_contains<Contender, std::void_t<decltype(&Contender::contains)>> : std::true_type {};
 
-/// Makes the time of the function the time of the iteration, and returns it.
+/// Measures the time of the function, sets it as the time of the iteration, and returns it.
 template <class Function>
 static std::chrono::duration<double> timed(benchmark::State &state, Function function) {
   const auto begin = std::chrono::steady_clock::now();
@@ -64,7 +64,7 @@ template <class Contender> static bool add_many(benchmark::State &state, size_t 
   return true;
 }
 
-/// Removes all, in the order of the tokens after `arrange`.
+/// Removes all delegates, in the order of the tokens after `arrange`.
 template <class Contender>
 static bool remove(benchmark::State &state, size_t count, void (*arrange)(batch<Contender> &)) {
   bool done = true;
@@ -86,9 +86,9 @@ template <class Contender> static bool remove_reversed(benchmark::State &state, 
   return remove<Contender>(state, count, [](batch<Contender> &all) { all.reverse(); });
 }
 
-/// Only what a removal at random cannot do without: it reads what the library keeps of a delegate,
-/// here 32 bytes for each, in random order. Each read depends on the one before, since the
-/// instructions of a removal fill the processor: it does not begin the next one meanwhile.
+/// Measures the part of a random removal that cannot be avoided: reading the library's data about a
+/// delegate, which is 32 bytes here. Each read depends on the previous one, because the
+/// instructions of a real removal keep the processor too busy to start the next read early.
 static bool read_shuffled(benchmark::State &state, size_t count) {
   struct kept {
     size_t next;
@@ -97,7 +97,7 @@ static bool read_shuffled(benchmark::State &state, size_t count) {
   std::vector<kept> all(count);
   for (size_t i = 0; i < count; i++) all[i].next = i;
   std::mt19937 random(1);
-  // One cycle through all of them: the algorithm of Sattolo.
+  // Sattolo's algorithm: a single cycle through all elements.
   for (size_t i = count - 1; i > 0; i--)
     std::swap(all[i].next, all[std::uniform_int_distribution<size_t>(0, i - 1)(random)].next);
   const size_t reads = std::max<size_t>(count, 1000);
@@ -110,8 +110,9 @@ static bool read_shuffled(benchmark::State &state, size_t count) {
   return true;
 }
 
-/// Calls the function for one in ten delegates at most, so that their number stays about `count`.
-/// They are in random order and evenly spaced: a few random ones would give random results.
+/// Calls the function for at most one in ten delegates, so that their number stays about `count`.
+/// The chosen delegates are evenly spaced and in random order. A few random choices would give
+/// random results.
 template <class Contender, class Function>
 static bool here_and_there(benchmark::State &state, size_t count, Function function) {
   const size_t each = std::clamp<size_t>(count / 10, 1, 3000000 / count);
@@ -145,8 +146,8 @@ template <class Contender> static bool contains(benchmark::State &state, size_t 
   });
 }
 
-/// Registers a measure for one delegate to a million. A contender that exceeds the time limit for
-/// one number is not measured for larger ones: a removal in linear time would take hours.
+/// Registers a measure for 1 to 1,000,000 delegates. A contender that exceeds the time limit is not
+/// measured for larger counts, since a removal in linear time would take hours.
 static void for_counts(const std::string &measure, const std::string &contender,
                        bool (*run)(benchmark::State &, size_t)) {
   auto enough = std::make_shared<size_t>(SIZE_MAX);
@@ -161,7 +162,7 @@ static void for_counts(const std::string &measure, const std::string &contender,
   }
 }
 
-// ---- Empty, and with one ------------------------------------------------------------------------
+// ---- Empty, or with one delegate ----------------------------------------------------------------
 
 template <class Contender> static void create_and_destroy(benchmark::State &state) {
   for (auto _ : state) {
@@ -179,7 +180,8 @@ template <class Contender> static void create_add_destroy(benchmark::State &stat
   }
 }
 
-/// Beside 16 others. Bindings give every delegate a release function.
+/// Adds and removes beside 16 others. Bindings for other languages give every delegate a release
+/// function.
 template <class library, bool is_released>
 static void add_and_remove(benchmark::State &state) {
   uint64_t counter = 0;
@@ -198,21 +200,21 @@ static void add_and_remove(benchmark::State &state) {
 }
 
 // ---- While another thread invokes ---------------------------------------------------------------
-// A removal from libmulticast or liburcu waits until no call of the delegate runs. The others leave
-// that to the program. Before the clock starts, each measurement makes sure that the other thread
-// runs: a memory barrier, for instance, costs little if it does not.
+// A removal from libmulticast or liburcu waits until no call of the delegate runs. The other
+// contenders leave that to the program. Before the clock starts, each measurement makes sure that
+// the other thread is running: a memory barrier, for instance, costs little if it is not.
 
 static constexpr size_t invoked = 100;
 static constexpr size_t at_a_time = 10;
 
-/// A contender that another thread invokes all the time.
+/// A contender that another thread invokes continuously.
 template <class Contender> struct filled_and_invoked : filled<Contender> {
   repeating_thread other{[this] { return [this] { this->contender.invoke(1, nullptr, 0); }; }};
 
   filled_and_invoked() : filled<Contender>(invoked) {}
 };
 
-/// At random places. The removed delegate is added again after the clock has stopped.
+/// Removes at random places. The delegate is added again after the clock has stopped.
 template <class Contender, class Function>
 static void remove_invoked(benchmark::State &state, Function remove) {
   filled_and_invoked<Contender> full;
@@ -246,8 +248,9 @@ template <class Contender> static void add_and_remove_invoked(benchmark::State &
   }
 }
 
-/// Two threads add one beside 16, remove it, and invoke so many times: from nothing but changes to
-/// hardly any. An iteration is all of that on one thread, while the other does the same.
+/// Each of two threads adds a delegate beside 16, removes it, and invokes the given number of
+/// times, which ranges from changes only to hardly any changes. An iteration is all of that on one
+/// thread while the other does the same.
 template <class Contender>
 static void change_and_invoke(benchmark::State &state, size_t invocations) {
   filled<Contender> full(16);
@@ -266,7 +269,7 @@ static void change_and_invoke(benchmark::State &state, size_t invocations) {
   }
 }
 
-/// An iteration is one of the delegates, here and in the next function.
+/// In this and the next function, an iteration is one delegate.
 template <class Contender> static void remove_all_invoked(benchmark::State &state) {
   filled_and_invoked<Contender> full;
   while (state.KeepRunningBatch(invoked)) {
@@ -276,7 +279,7 @@ template <class Contender> static void remove_all_invoked(benchmark::State &stat
   }
 }
 
-/// The other thread goes from one multicast to the next. Its handle may be stale, which is safe.
+/// The other thread invokes one multicast after the other. Its handle may be stale, which is safe.
 template <class library> static void destroy_invoked(benchmark::State &state) {
   std::vector<uint64_t> counters(invoked);
   std::atomic<uint64_t> next{0}, last{0};
@@ -297,7 +300,7 @@ template <class library> static void destroy_invoked(benchmark::State &state) {
   }
 }
 
-/// Only the system call that removals of libmulticast and liburcu make.
+/// Measures only the system call that removals of libmulticast and liburcu make.
 static void barrier(benchmark::State &state) {
   std::vector<uint64_t> counters(invoked);
   std::vector<multicast_delegate> delegates;
@@ -317,7 +320,7 @@ static void barrier(benchmark::State &state) {
   if (!done) state.SkipWithError(std::strerror(errno));
 }
 
-// ---- All of them --------------------------------------------------------------------------------
+// ---- All contenders -----------------------------------------------------------------------------
 
 template <class Contender> static void register_all() {
   const std::string name = Contender::name();
@@ -370,8 +373,8 @@ template <class library> static void register_own() {
 }
 
 int main(int argc, char **argv) {
-  // Whether glibc returns memory to the system depends on what was freed before, and benchmarks run
-  // in any order. With these settings it keeps all memory, so that no page faults are measured.
+  // Whether glibc returns memory to the system depends on previous deallocations, and benchmarks
+  // run in any order. With these settings it retains all memory, so no page faults are measured.
   mallopt(M_MMAP_MAX, 0);
   mallopt(M_TRIM_THRESHOLD, -1);
 

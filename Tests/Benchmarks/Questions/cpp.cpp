@@ -1,6 +1,6 @@
-// What does C++ cost: closures of one word and of four, arguments with types, strings in queues?
+// What does C++ cost: closures of one and four words, typed arguments, strings in queues?
 //
-// invoke.cpp, change.cpp and memory.cpp have the C++ header as a contender, too.
+// invoke.cpp, change.cpp and memory.cpp also measure the C++ header as a contender.
 
 #include <deque>
 
@@ -11,7 +11,7 @@
 
 // ---- Signals ------------------------------------------------------------------------------------
 
-/// Calls the function with a closure of so many words, at least one.
+/// Calls the function with a closure of that many words, at least one.
 template <class Function>
 static void with_closure(size_t words, uint64_t &sum, Function function) {
   uint64_t a = 1, b = 2, c = 3;
@@ -23,7 +23,7 @@ static void with_closure(size_t words, uint64_t &sum, Function function) {
   else function([to, a, b, c](uint64_t value) { *to += value + (a & b & c & 4); });
 }
 
-/// A new connection beside `others`, and its end.
+/// Connects and disconnects beside `others` connections.
 template <class Signal>
 static void connect_and_disconnect(benchmark::State &state, size_t words, size_t others) {
   Signal signal;
@@ -39,7 +39,7 @@ static void connect_and_disconnect(benchmark::State &state, size_t words, size_t
   if (sum != others) state.SkipWithError("a call is missing");
 }
 
-/// An object whose method is connected beside 16 others: made, and destroyed.
+/// Creates and destroys an object whose method is connected, beside 16 others.
 template <class Methods> static void connect_method(benchmark::State &state) {
   Methods all;
   uint64_t sum = 0;
@@ -53,7 +53,7 @@ template <class Methods> static void connect_method(benchmark::State &state) {
   if (sum != others.size()) state.SkipWithError("a call is missing, or one too many");
 }
 
-/// A signal with one connection: made, connected, emitted once, destroyed.
+/// Creates a signal, connects once, emits once, and destroys it.
 template <class Signal> static void whole_life(benchmark::State &state) {
   uint64_t sum = 0;
   for (auto _ : state) {

@@ -1,8 +1,8 @@
-/// Counts the memory that the program and its libraries take from malloc. Include it in one source
-/// file of a program: it defines malloc.
+/// Counts the memory that the program and its libraries allocate with malloc. Include this header
+/// in only one source file of a program, since it defines malloc.
 ///
-/// The count is the sum of malloc_usable_size: the requested sizes, rounded up, without the 8 bytes
-/// that malloc keeps for each block.
+/// The count is the sum of malloc_usable_size(): the requested sizes, rounded up, without the 8
+/// bytes that malloc adds to each block.
 #pragma once
 
 #include <cerrno>
@@ -12,7 +12,7 @@
 
 namespace heap {
 
-/// Only of this thread: libraries may start others.
+/// Counts on this thread only, because libraries may start other threads.
 static thread_local bool is_counted = false;
 static thread_local int64_t bytes = 0;
 
@@ -28,7 +28,7 @@ static void *given_back(void *block) {
 
 }  // namespace heap
 
-// Operator new and libc itself call these too.
+// libc itself and operator new also call these functions.
 extern "C" {
 void *__libc_malloc(size_t);
 void *__libc_calloc(size_t, size_t);
@@ -44,7 +44,7 @@ void *realloc(void *block, size_t size) noexcept {
   const int64_t before = heap::bytes;
   heap::given_back(block);
   void *moved = __libc_realloc(block, size);
-  if (moved == nullptr && size != 0) heap::bytes = before;  // it failed: the block still exists
+  if (moved == nullptr && size != 0) heap::bytes = before;  // on failure the old block still exists
   return heap::taken(moved);
 }
 void *memalign(size_t alignment, size_t size) noexcept {

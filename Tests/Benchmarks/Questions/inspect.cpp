@@ -1,16 +1,16 @@
-// How long does it take to pause one of several delegates and resume it, to count them, to ask
-// whether a registration is valid, and to enumerate them?
+// How long does it take to pause and resume one of several delegates, to count them, to ask whether
+// a registration is valid, and to enumerate them?
 //
-// A contender is measured for what it has.
+// Each contender is measured for the operations that it has.
 
 #include "contenders.hpp"
 #include "pausable_mutex.hpp"
 #include "question.hpp"
 
-/// The token in the middle, the average of those that are searched for one after the other.
+/// Returns the token in the middle, for which a linear search takes average time.
 template <class Full> static auto &middle(Full &all) { return all.tokens[all.tokens.size() / 2]; }
 
-// Each function has a result only for contenders that have what it calls.
+// Each function below can be called only with contenders that have the required operation.
 
 template <class Full>
 static auto pause_and_resume(Full &all) -> decltype(all.contender.pause_and_resume(middle(all))) {
@@ -30,7 +30,8 @@ static auto enumerate(Full &all) -> decltype(all.contender.enumerate(middle(all)
   return passed == all.counters.size();
 }
 
-/// Measures a function of a contender with delegates, which returns whether the result is right.
+/// Measures a function of a contender that has delegates. The function returns whether its result
+/// is right.
 template <class Contender, class Function>
 static void measure(const char *name, Function function) {
   using full = filled<Contender>;

@@ -1,5 +1,5 @@
-// How long does an invocation take, with no delegate to 65,536? And the question whether anybody
-// listens, of those contenders that answer it?
+// How long does an invocation take, with 0 to 65,536 delegates? How long does it take to ask
+// whether there are any listeners, where a contender can tell?
 
 #include "contenders.hpp"
 #include "question.hpp"

@@ -1,10 +1,10 @@
 // How many bytes does an empty signal take, and how many does each delegate take?
 //
-// There are always 100,000 delegates, in as many signals as needed, or 100,000 empty signals. So
-// memory that is taken for many at once, and memory for the library as a whole, is spread over
-// them. The count is everything taken from malloc since before the first use of the library. It
-// includes the signals or handles that the program holds, and excludes what it needs to remove a
-// delegate later (connections, tokens).
+// There are always 100,000 delegates, in as many signals as needed, or 100,000 empty signals.
+// Memory that is allocated for many objects at a time, or for the library as a whole, is averaged
+// over them. The count includes all allocations by malloc since before the first use of the
+// library. It includes the signals or handles that the program holds, but not what the program
+// needs to remove a delegate later (connections, tokens).
 
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -20,8 +20,8 @@
 static constexpr size_t total = 100000;
 
 struct figures {
-  int64_t held, stay;            // with all delegates, and after all were destroyed
-  int64_t hook_held, hook_stay;  // the same, as counted by libmulticast's allocator hook
+  int64_t held, stay;            // with all delegates, and after all of them were destroyed
+  int64_t hook_held, hook_stay;  // as counted by libmulticast's allocator hook
   bool is_complete;
 };
 
@@ -76,8 +76,8 @@ template <class Contender> static void count(size_t signals, size_t each, figure
   out.is_complete = true;
 }
 
-// In a process of its own, which has not used the library before: libraries often keep what one
-// measurement has freed for the next.
+// Measures in a child process that has not used the library before, because libraries often keep
+// freed memory for later use.
 template <class Contender> static const figures &counted(size_t each) {
   static std::map<size_t, figures> known;
   auto [place, is_new] = known.try_emplace(each, figures{});
@@ -99,7 +99,7 @@ template <class Contender> static const figures &counted(size_t each) {
   return place->second;
 }
 
-// The figures are the counters, in bytes. The time has no meaning.
+// The results are the counters, in bytes. The time has no meaning.
 template <class Contender> static void bytes(benchmark::State &state, size_t each) {
   const figures &none = counted<Contender>(0), &some = counted<Contender>(each);
   if (!none.is_complete || !some.is_complete)
@@ -111,7 +111,7 @@ template <class Contender> static void bytes(benchmark::State &state, size_t eac
     state.counters[prefix + "empty"] = empty;
     if (each > 0)
       state.counters[prefix + "each"] = (double(some.*held) - empty * double(total / each)) / total;
-    // For each delegate or, if there are no delegates, for each signal.
+    // Divided by the number of delegates, or of signals if there are no delegates.
     state.counters[prefix + "stay"] = double(some.*stay) / total;
   };
   tell("", &figures::held, &figures::stay);

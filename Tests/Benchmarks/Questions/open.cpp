@@ -33,15 +33,15 @@ static const library libraries[] = {
     {"GObject signals", "libgobject-2.0.so.0"},
     {"Qt 5 signals", "libQt5Core.so.5"},
     {"liburcu, array", "liburcu-memb.so.8"},
-    // The dependency of header-only peers such as Boost.Signals2.
+    // Header-only peers such as Boost.Signals2 depend on it.
     {"libstdc++", "libstdc++.so.6"},
 };
 
-// ---- Questions to the system --------------------------------------------------------------------
+// ---- Queries to the system ----------------------------------------------------------------------
 
 static std::string quoted(const std::string &path) { return "'" + path + "'"; }
 
-/// The output of a command; empty if it fails.
+/// Returns the output of a command, or an empty string if it fails.
 static std::string output_of(const std::string &command) {
   FILE *pipe = popen(command.c_str(), "r");
   if (pipe == nullptr) return "";
@@ -51,7 +51,7 @@ static std::string output_of(const std::string &command) {
   return pclose(pipe) == 0 ? output : "";
 }
 
-/// The path where the loader finds a library; empty if it does not.
+/// Returns the path where the loader finds a library, or an empty string.
 static std::string path_of(const std::string &file) {
   void *opened = dlopen(file.c_str(), RTLD_LAZY);
   link_map *map = nullptr;
@@ -70,7 +70,7 @@ static std::vector<std::string> needed_by(const std::string &path) {
   return names;
 }
 
-/// All direct and indirect dependencies of a library.
+/// Collects all direct and indirect dependencies of a library.
 static void collect_needs(const std::string &path, std::set<std::string> &names) {
   for (const std::string &name : needed_by(path)) {
     if (name == "libc.so.6" || name.rfind("ld-linux", 0) == 0) continue;
@@ -138,7 +138,8 @@ int main(int argc, char **argv) {
       missing += (missing.empty() ? "" : "; ") + std::string(each.file);
       continue;
     }
-    add_benchmark("open", each.contender, 1, open, path)->Iterations(20);  // some milliseconds each
+    // an iteration takes some milliseconds
+    add_benchmark("open", each.contender, 1, open, path)->Iterations(20);
   }
   if (!missing.empty()) benchmark::AddCustomContext("missing_libraries", missing);
   return run_question(argc, argv);

@@ -1,9 +1,9 @@
-// What does it save to hand over the payload of queued calls, instead of having it copied?
+// How much time does it save to hand over the payload of queued calls instead of having it copied?
 //
-// The program has the payload already, filled and in a buffer of its own. A payload that is handed
-// over is released when its last call has returned; the release only counts. A real program would
-// give the buffer back to a pool, or free it: then it also has to allocate the next one. Delegates
-// do not read the payload.
+// The program already has the payload, filled in, in its own buffer. A payload that is handed over
+// is released after its last call. The release function here only counts. A real program would
+// return the buffer to a pool, or free it and allocate the next one. Delegates do not read the
+// payload.
 
 #include <malloc.h>
 
@@ -73,8 +73,8 @@ template <class library, class Way> static void register_way() {
 }
 
 int main(int argc, char **argv) {
-  // By default malloc maps large blocks one by one and returns their memory to the system. Then
-  // mostly page faults would be measured, and only where there are copies.
+  // By default malloc maps each large block and returns its memory to the system. Page faults would
+  // then dominate the result, and only for copied payloads.
   mallopt(M_MMAP_THRESHOLD, 32 << 20);
   mallopt(M_TRIM_THRESHOLD, 64 << 20);
 

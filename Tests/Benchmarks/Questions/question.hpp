@@ -1,8 +1,8 @@
-/// Common to all programs. Each measures one thing for every contender that has it.
+/// Code that all programs share. Each program measures one thing for every contender that has it.
 ///
-/// Google Benchmark runs them. It shuffles the repetitions, so that slow moments of the machine
-/// affect all contenders alike, and writes JSON. The name of a benchmark is
-/// `measure/contender/parameter` in every program; measures.py has all measures.
+/// Google Benchmark runs the measures. It shuffles the repetitions, so that slow moments of the
+/// machine affect all contenders alike, and writes JSON. In every program a benchmark is named
+/// `measure/contender/parameter`; measures.py lists all measures.
 #pragma once
 
 #include <benchmark/benchmark.h>
@@ -14,7 +14,8 @@
 
 #include "work.h"
 
-/// Registers `measure/contender/parameter`. The parts may have commas and blanks, but no slashes.
+/// Registers `measure/contender/parameter`. The parts may contain commas and blanks, but no
+/// slashes.
 template <class... Rest>
 auto *add_benchmark(const std::string &measure, const std::string &contender, int64_t parameter,
                     Rest... rest) {
@@ -35,7 +36,7 @@ template <class Contender> struct filled {
 
   explicit filled(size_t count, multicast_function function = work_in_executable)
       : counters(count) {
-    // Where each add copies all delegates, adding them one by one takes hours.
+    // If each add copies all delegates, adding them one by one takes hours.
     if constexpr (adds_all<Contender>::value) {
       tokens = contender.add_all(function, counters);
     } else {
@@ -45,6 +46,6 @@ template <class Contender> struct filled {
   }
 };
 
-/// Writes to the JSON what is missing and what is not thread-safe, and runs the registered
-/// benchmarks.
+/// Writes the missing peers and the contenders that are not thread-safe to the JSON, and runs the
+/// registered benchmarks.
 int run_question(int argc, char **argv, const std::string &not_thread_safe = "");

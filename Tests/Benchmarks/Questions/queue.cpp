@@ -27,8 +27,8 @@ template <class Queue> static void call_here(benchmark::State &state, size_t siz
 
 // ---- Throughput ---------------------------------------------------------------------------------
 
-/// How producers are kept from being ahead of the consumer by more than the capacity. Some queues
-/// have no limit, so all are compared with `paced`, where the producers wait for the receiver.
+/// How producers are kept from getting further ahead of the consumer than the capacity. Since some
+/// queues are unbounded, all are compared with `paced`, where the producers wait for the receiver.
 enum class bound { paced, blocking };
 
 template <class Queue>
@@ -44,7 +44,7 @@ static void produce(Queue &queue, receiver &to, bound by, uint32_t producer, uin
   }
 }
 
-/// From the first message to the arrival of the last. An iteration is 16,384 messages.
+/// Measures from the first send to the last arrival. An iteration is 16,384 messages.
 template <class Queue>
 static void throughput(benchmark::State &state, bound by, uint32_t producers, size_t size) {
   const uint64_t total = uint64_t(state.max_iterations) * 16384;
@@ -77,8 +77,9 @@ static void throughput(benchmark::State &state, bound by, uint32_t producers, si
 
 // ---- Latency ------------------------------------------------------------------------------------
 
-/// From sending to the beginning of the call. There is one message every 20 us, whatever the number
-/// of producers, so the consumer is asleep when it comes. An iteration is 4,096 messages.
+/// Measures from the send to the start of the call. One message is sent every 20 us, whatever the
+/// number of producers, so the consumer is asleep when a message arrives. An iteration is 4,096
+/// messages.
 template <class Queue> static void latency(benchmark::State &state, uint32_t producers) {
   constexpr uint64_t total = 4096;
   constexpr std::chrono::microseconds pace(20);
@@ -98,7 +99,7 @@ template <class Queue> static void latency(benchmark::State &state, uint32_t pro
         prctl(PR_SET_TIMERSLACK, 1ul);  // the default is 50 us
         auto next = begin + i * pace;
         for (uint64_t sent = 0; sent < total / producers; sent++) {
-          // A late message does not make the next one early: that would be a burst.
+          // After a late message the next one is not sent early, which would be a burst.
           next = std::max(next + producers * pace, std::chrono::steady_clock::now());
           std::this_thread::sleep_until(next);
           int64_t stamped[message / sizeof(int64_t)] = {now()};
@@ -128,7 +129,7 @@ template <class Queue> static void register_throughput(const char *measure, int6
 
 int main(int argc, char **argv) {
   // By default malloc returns memory to the system whenever a queue with large payloads becomes
-  // empty. A fast consumer empties it often, so mostly page faults would be measured.
+  // empty. A fast consumer empties the queue often, so page faults would dominate the result.
   mallopt(M_TRIM_THRESHOLD, 64 << 20);
 
   auto here = [](auto each) {

@@ -29,7 +29,7 @@ class repeating_thread {
   }
   repeating_thread(const repeating_thread &) = delete;
 
-  /// Returns when the thread runs. On a busy machine it does not run all the time.
+  /// Waits until the thread is running. On a busy machine it does not run all the time.
   void meet() const {
     const uint64_t before = rounds();
     while (rounds() == before) std::this_thread::yield();
@@ -39,15 +39,15 @@ class repeating_thread {
   uint64_t rounds() const { return done.load(std::memory_order_acquire); }
 
  private:
-  // Processors fetch lines in pairs.
+  // 128 bytes, because processors fetch cache lines in pairs.
   alignas(128) std::atomic<uint64_t> done{0};
   alignas(128) std::atomic<bool> stopped{false};
   std::thread thread;
 };
 
-/// The repetitions of all threads in total, while all of them run. (With a fixed number for each,
-/// and more threads than processors, the last thread would run alone.) An iteration is a period of
-/// time.
+/// Measures the total repetitions of all threads while all of them run. (If each had a fixed
+/// number, and there were more threads than processors, the last thread would run alone.) An
+/// iteration is a period of time.
 inline void throughput(benchmark::State &state, const std::deque<repeating_thread> &threads) {
   auto sum = [&] {
     uint64_t rounds = 0;

@@ -1,8 +1,8 @@
-// Do invoking threads slow each other, and does a thread that adds and removes slow one that
-// invokes?
+// Do invoking threads slow each other down, and does a thread that adds and removes slow down one
+// that invokes?
 //
-// Compiled with WORK_READS, see work.h: delegates that write would move their cache lines between
-// the threads, whatever the library does.
+// Compiled with WORK_READS, see work.h: delegates that write would transfer cache lines between the
+// threads, whatever the library does.
 
 #include "contenders.hpp"
 #include "question.hpp"
@@ -36,7 +36,7 @@ template <class Contender> static void invoke_one_each(benchmark::State &state, 
   throughput(state, threads);
 }
 
-// ---- A thread that changes ----------------------------------------------------------------------
+// ---- A thread that adds and removes -------------------------------------------------------------
 
 template <class Contender> static void invoke_while_changed(benchmark::State &state) {
   filled<Contender> full(delegates);
@@ -49,7 +49,7 @@ template <class Contender> static void invoke_while_changed(benchmark::State &st
   });
   const uint64_t before = changing.rounds();
   for (auto _ : state) invoke(full.contender);
-  const uint64_t changes = 2 * (changing.rounds() - before);  // one added, one removed
+  const uint64_t changes = 2 * (changing.rounds() - before);  // each round adds and removes
   state.counters["changes_per_second"] =
       benchmark::Counter(double(changes), benchmark::Counter::kIsRate);
 }

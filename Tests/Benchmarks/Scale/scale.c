@@ -1,4 +1,4 @@
-// What costs at sizes that servers have: each measure in a process of its own. See ../scale.
+// Measures costs at server scale, each in a process of its own. See ../scale.
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -50,7 +50,7 @@ static void wait_for(sem_t *semaphore) {
   while (sem_wait(semaphore) != 0) continue;
 }
 
-// The best of several times, in seconds.
+// Returns the best of several runs, in seconds.
 static double best(double (*once)(void)) {
   double least = 1e9;
   for (int i = 0; i < 5; i++) {
@@ -76,7 +76,7 @@ static void *invoke(void *unused) {
   return unused;
 }
 
-// All of them exist at one time.
+// All these threads exist at the same time.
 static void begin_threads(size_t count) {
   for (size_t i = 0; i < count; i++) threads[i] = start(invoke_and_wait, NULL);
   for (size_t i = 0; i < count; i++) wait_for(&has_begun);
@@ -167,7 +167,7 @@ static double fork_and_exit(size_t count) {
   return best(fork_once) * 1e6;
 }
 
-// ---- Beside threads that have invoked and wait --------------------------------------------------
+// ---- While threads that have invoked are waiting ------------------------------------------------
 
 static void begin_invokers(size_t count) {
   target = multicast_create();
@@ -215,7 +215,7 @@ static double produce_blocked(size_t count) {
   return (double)calls / time / 1000;
 }
 
-// The same with a ring, a mutex and two conditions.
+// The same work with a ring, a mutex and two condition variables.
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t has_room = PTHREAD_COND_INITIALIZER, has_calls = PTHREAD_COND_INITIALIZER;
 static multicast_delegate ring[16];
@@ -255,7 +255,7 @@ static double produce_conditions(size_t count) {
   return (double)calls / time / 1000;
 }
 
-// ---- Beside a long call -------------------------------------------------------------------------
+// ---- During a long call -------------------------------------------------------------------------
 
 static void wait_inside(void *context, uint32_t event, const void *payload, size_t size) {
   (void)context, (void)event, (void)payload, (void)size;
@@ -263,7 +263,8 @@ static void wait_inside(void *context, uint32_t event, const void *payload, size
   wait_for(&may_end);
 }
 
-// A thread is in a call of the target, and reads an older list than the current one.
+// Fills the target. If `is_read` is set, a thread is in a call of the target and reads an older
+// list than the current one.
 static multicast_token tokens[MOST];
 static void fill(size_t count, multicast_lifetime lifetime, int is_read) {
   multicast_add_options options = multicast_add_options_default();
@@ -303,7 +304,7 @@ static void *invoke_own(void *unused) {
   CHECK(multicast_invoke(target, 0, NULL, 0) >= 0);
   return unused;
 }
-// As many threads, each in another list of the target.
+// Creates that many threads, each of which reads a different list of the target.
 static double pause_beside_lists(size_t count) {
   enum { TIMES = 200 };
   multicast_token token;
@@ -341,7 +342,8 @@ static void trim(void) {
   if (function != NULL) function();
 }
 
-// One multicast after the other is filled with a million, and emptied. Returns how many could be.
+// Fills one multicast after the other with a million delegates, and empties it. Returns how many
+// multicasts could be filled.
 static double fill_and_empty(size_t count) {
   static multicast_delegate some[4096];
   for (size_t i = 0; i < 4096; i++) some[i] = delegate(i);
@@ -361,7 +363,7 @@ static double fill_and_trim(size_t count) {
   return resident() - before;
 }
 
-// Multicasts with a delegate each, and names, that are gone.
+// Creates multicasts with one delegate each, and names, and destroys all of them.
 static double burst(size_t count) {
   static multicast all[MOST];
   const multicast_broadcaster b = multicast_broadcaster_create(NULL);
@@ -379,7 +381,7 @@ static double burst(size_t count) {
   trim();
   return resident() - before;
 }
-// More than what libc keeps of threads that did not use the library.
+// Measures the memory that remains, beyond what libc keeps of threads that never used the library.
 static double threads_gone(size_t count) {
   begin_and_end(count);
   const double before = resident();
@@ -427,7 +429,7 @@ int main(int argc, char **argv) {
     CHECK(i < MEASURES && size > 0);
     printf("%.4g\n", measures[i].measure(size));
     fflush(NULL);
-    _exit(0);  // threads may still be in calls
+    _exit(0);  // threads may still be inside calls
   }
   return 0;
 }

@@ -1,6 +1,6 @@
 #include "malloc_count.h"
 
-// The functions of the program take the place of glibc's, also for the libraries.
+// These definitions replace glibc's functions, also for the libraries.
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t count, size_t size);
 void *__libc_realloc(void *block, size_t size);

@@ -1,4 +1,4 @@
-/// Measures every contender in turn, several rounds, and prints the best figures as a table.
+/// Measures every contender in each of several rounds, and prints the best figures as a table.
 @main
 struct Benchmarks {
   static var contenders: [any Contender.Type] {
@@ -14,7 +14,7 @@ struct Benchmarks {
     let (rounds, time) = isQuick ? (1, Duration.microseconds(10)) : (15, .milliseconds(5))
     let (contenders, questions) = (contenders, Question.all)
     var best: [[Double]] = contenders.map { _ in questions.map { _ in .infinity } }
-    // A slow moment of the machine affects all contenders alike.
+    // Contenders take turns, so that a slow moment of the machine affects all of them alike.
     for _ in 0..<rounds {
       for (row, contender) in contenders.enumerated() {
         for (column, question) in questions.enumerated() {

@@ -1,15 +1,16 @@
 import Glibc
 import MulticastSwift
 
-/// What a million objects leave behind that end as soon as they have been added.
+/// Measures what a million objects leave behind that are deallocated as soon as they have been
+/// added.
 enum Ended {
-  /// Megabytes of a multicast that nobody invokes.
+  /// Megabytes in a multicast that is never invoked.
   static func delegates() -> Double {
     let multicast = MulticastDelegate<any Listener>()
     return growth { multicast.add(Counter()) }
   }
 
-  /// Megabytes of a broadcaster that nobody notifies.
+  /// Megabytes in a broadcaster that is never notified.
   static func observers() -> Double {
     let broadcaster = Broadcaster()
     return growth { broadcaster.register(Counter(), for: (any Listener).self) }
@@ -21,7 +22,7 @@ enum Ended {
     return (Double(max(0, resident() - before)) / 1e5).rounded() / 10
   }
 
-  /// Bytes of memory that the process has in use; not malloc's alone.
+  /// The resident memory of the process in bytes, not only malloc's.
   private static func resident() -> Int {
     let file = fopen("/proc/self/statm", "r")!
     defer { fclose(file) }

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// What one writes without a library: a lock, and an array that each call copies.
+/// The usual code without a library: a lock, and an array that each call copies.
 final class LockedBoxes: Contender {
   static let name = "lock and array of weak boxes"
 
@@ -30,7 +30,7 @@ final class LockedBoxes: Contender {
   }
 }
 
-/// The same, with references that keep the delegates.
+/// Like LockedBoxes, but with strong references, which keep the delegates alive.
 final class LockedArray: Contender {
   static let name = "lock and array, strong"
   private let listeners = Mutex<[any Listener]>([])

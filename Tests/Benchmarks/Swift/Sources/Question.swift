@@ -3,9 +3,9 @@ import Malloc
 /// One figure of a contender: lower is better.
 struct Question {
   let title: String
-  /// With a blank before it, if there is one.
+  /// Begins with a blank unless it is empty.
   let unit: String
-  /// Measures once, for about the given time. It ends the program if a delegate was not called.
+  /// Measures once, for about the given time. Ends the program if a delegate was not called.
   let measure: (any Contender.Type, Duration) async -> Double
 
   private static let sizes = [1, 2, 16, 64, 256]
@@ -44,7 +44,7 @@ struct Question {
     return result
   }
 
-  /// The most of all numbers of delegates.
+  /// Returns the maximum over all numbers of delegates.
   private static func allocations(_ type: any Contender.Type) async -> Double {
     var most = 0.0
     for number in sizes { most = max(most, await allocations(type, number)) }
@@ -63,8 +63,8 @@ struct Question {
     return Double(after - before) / 100
   }
 
-  /// Of ten removals, at places that are spread over the others. What is added in between is not
-  /// measured.
+  /// Measures ten removals at places that are spread over the others. The additions in between are
+  /// not measured.
   private static func remove(_ type: any Contender.Type, _ time: Duration) async -> Double {
     let counters = (0..<100).map { _ in Counter() }
     let contender = type.init()
@@ -92,7 +92,7 @@ struct Question {
     var next = 0
     let result = await timed(time) { times in
       for _ in 0..<times {
-        // In the middle of the others, at another place each time.
+        // Removes each delegate in turn, in scattered order.
         contender.remove(counters[next])
         contender.add(counters[next])
         next = (next + 37) % 100
@@ -107,7 +107,7 @@ struct Question {
   private static func memory(_ type: any Contender.Type) async -> Double {
     let counters = (0..<1000).map { _ in Counter() }
     let contender = type.init()
-    // What the first use allocates for all is not counted, but capacity that is left over is.
+    // Memory that the first use allocates for all is not counted, but spare capacity is.
     let first = Counter()
     contender.add(first)
     await contender.invoke(times: 1)
@@ -120,7 +120,7 @@ struct Question {
     return Double(after - before) / 1000
   }
 
-  /// Nanoseconds for one time.
+  /// Returns nanoseconds per repetition.
   private static func timed(
     _ time: Duration, _ body: (_ times: Int) async -> Void
   ) async -> Double {
@@ -134,7 +134,7 @@ struct Question {
     }
   }
 
-  /// Bytes that malloc has given out.
+  /// Returns the bytes that malloc has allocated.
   private static func allocated() -> Int {
     let info = mallinfo2()
     return info.uordblks + info.hblkhd

@@ -1,11 +1,11 @@
-/// An object that refers to another one and does not keep it.
+/// An object that refers weakly to another object.
 private final class Box {
   weak var object: AnyObject?
 
   init(_ object: AnyObject) { self.object = object }
 }
 
-/// Each invocation forgets the boxes that are empty, and casts an array of all objects at once.
+/// Each invocation removes the empty boxes, and casts an array of all objects at once.
 final class CompactedBoxes: Contender {
   static let name = "array of weak boxes, compacted by each call"
   private var boxes: [Box] = []
@@ -27,7 +27,7 @@ final class CompactedBoxes: Contender {
   }
 }
 
-/// Each invocation casts the objects one by one. Empty boxes stay.
+/// Each invocation casts the objects one by one. Empty boxes remain.
 final class CastBoxes: Contender {
   static let name = "array of weak boxes, cast one by one"
   private var boxes: [Box] = []

@@ -1,5 +1,5 @@
-/// Each node refers to a delegate weakly and to the next node. Adding removes the same delegate and
-/// walks to the end; calling takes out the nodes that are empty.
+/// Each node refers weakly to a delegate, and strongly to the next node. Adding removes the same
+/// delegate and walks to the end. Calling removes empty nodes.
 final class WeakList: Contender {
   static let name = "linked list of weak references"
 
@@ -40,6 +40,7 @@ final class WeakList: Contender {
     }
   }
 
-  // One by one: a chain that releases itself is as deep as it is long.
+  // Release the nodes one by one, since the recursive release of a chain needs as much stack as the
+  // chain is long.
   deinit { while let node = head.next { head.next = node.next } }
 }

@@ -1,6 +1,6 @@
 import Dispatch
 
-/// Equal if the objects were the same one.
+/// Equal if both were made for the same object.
 private struct WeakMember: Hashable {
   private let identity: ObjectIdentifier
   private(set) weak var object: AnyObject?
@@ -15,10 +15,11 @@ private struct WeakMember: Hashable {
   func hash(into hasher: inout Hasher) { hasher.combine(identity) }
 }
 
-/// A set for each name of a protocol, behind a queue: notifications read it together, changes are
-/// alone. It calls on the thread that notifies: only the hop to the main queue is left out.
+/// A set for each name of a protocol, protected by a queue: notifications read it concurrently, and
+/// changes are exclusive. Calls are made on the notifying thread, without the hop to the main
+/// queue.
 ///
-/// `@unchecked`: the queue orders all uses.
+/// `@unchecked`: the queue orders all accesses.
 final class SetsByName: Contender, @unchecked Sendable {
   static let name = "sets of weak references by name, on a queue"
   private let queue = DispatchQueue(label: "sets", attributes: .concurrent)
@@ -44,6 +45,6 @@ final class SetsByName: Contender, @unchecked Sendable {
     }
   }
 
-  /// Waits until all changes are done.
+  /// Waits until all changes are complete.
   func finish() { queue.sync(flags: .barrier) {} }
 }

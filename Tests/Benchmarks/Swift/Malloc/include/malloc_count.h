@@ -1,6 +1,6 @@
-// What glibc's module for Swift leaves out, mallinfo2(), and a count of allocations.
+// Provides mallinfo2(), which glibc's Swift module lacks, and a count of allocations.
 #include <malloc.h>
 #include <stddef.h>
 
-/// How many blocks this thread has taken.
+/// Returns the number of blocks that this thread has allocated.
 size_t malloc_count(void);
