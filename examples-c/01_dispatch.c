@@ -3,9 +3,9 @@
  * 01_dispatch: a protocol of two methods, and delegates that come and go.
  *
  * A dispatch centre notifies the emergency services through a multicast, without knowing them. The
- * event number selects the method of the protocol, the payload is its argument. Before the second
- * call the fire station closes and is removed. After multicast_remove_every() has returned
- * MULTICAST_OK, no thread calls the station, so its memory can be freed.
+ * event number selects the method of the protocol, and the payload is its argument. Before the
+ * second call, the fire station closes and is removed. When multicast_remove_every() has returned
+ * MULTICAST_OK, no thread calls the station any more, so its memory can be freed.
  *
  * Prints:
  *

@@ -9,7 +9,7 @@
  *     words     counts how often each word occurs
  *     matcher   counts the lines that contain a pattern
  *     head      handles the first hundred lines, then removes itself; the library owns its context
- *               and calls `release` when it can be freed
+ *               and calls `release` when the context can be freed
  *
  * Usage: 02_fanout [FILE] [PATTERN]
  *
@@ -61,7 +61,7 @@ static void counter_line(void *context, uint32_t event, const void *payload, siz
 /* ---- words: a hash table with open addressing ----------------------------------------------- */
 
 struct word {
-  char *text; /* NULL: the slot is free. In lower case, without a NUL at the end. */
+  char *text; /* In lower case, without a NUL at the end. NULL if the slot is free. */
   size_t length;
   uint64_t hash;
   uint64_t count;
@@ -148,7 +148,7 @@ static void words_line(void *context, uint32_t event, const void *payload, size_
   }
 }
 
-/* Whether `a` comes before `b`: by count, then by alphabet. */
+/* Whether `a` comes before `b`: by count, and in alphabetical order if the counts are equal. */
 static bool word_leads(const struct word *a, const struct word *b) {
   if (a->count != b->count) return a->count > b->count;
   int order = memcmp(a->text, b->text, a->length < b->length ? a->length : b->length);
@@ -226,7 +226,8 @@ static void head_line(void *context, uint32_t event, const void *payload, size_t
   head->seen.calls += 1;
   if (size > head->seen.longest) head->seen.longest = size;
   if (head->seen.calls == HEAD_LINES) {
-    /* MULTICAST_PENDING: it is removed, but this call of it still runs. `release` runs later. */
+    /* The result is MULTICAST_PENDING: the delegate is removed, but this call of it is still
+     * running. `release` runs later. */
     multicast_status status = multicast_token_remove_nowait(multicast_token_current());
     if (status != MULTICAST_PENDING) {
       fprintf(stderr, "02_fanout: head: remove: %s\n", multicast_status_message(status));
@@ -263,7 +264,7 @@ static bool complain(const char *about, const char *why) {
   return false;
 }
 
-/* Passes every line of the file to the delegates, the last one even without a newline. */
+/* Passes every line of the file to the delegates. The last line may lack a newline. */
 static bool read_lines(FILE *file, const char *path, multicast lines, const struct words *words,
                        struct totals *totals) {
   char *line = NULL;
@@ -272,7 +273,7 @@ static bool read_lines(FILE *file, const char *path, multicast lines, const stru
   while (good) {
     ssize_t length = getline(&line, &capacity, file);
     if (length < 0) {
-      /* The end of the file, or an error: reading failed, or there was no memory for the line. */
+      /* This is the end of the file, or reading failed, or there was no memory for the line. */
       if (ferror(file) || !feof(file)) good = complain(path, strerror(errno));
       break;
     }
@@ -308,7 +309,7 @@ static bool add_delegates(multicast lines, struct audience *audience) {
   head->report = &audience->head;
   multicast_delegate owned = {head_line, head};
   multicast_add_options options = multicast_add_options_default();
-  options.release = head_release; /* Frees the context from now on, also if the add fails. */
+  options.release = head_release; /* Frees the context, even if the add fails. */
   status = multicast_add(lines, owned, &options, NULL);
   if (status != MULTICAST_OK) return complain("add", multicast_status_message(status));
   return true;
@@ -367,7 +368,7 @@ static bool fan_out(const char *path, const char *pattern) {
   totals.seconds = seconds_now() - start;
   fclose(file);
 
-  /* With fewer than a hundred lines the head has not removed itself; it is released here. */
+  /* With fewer than a hundred lines, the head has not removed itself. It is then released here. */
   multicast_status status = multicast_destroy(lines);
   if (good && status != MULTICAST_OK) good = complain("destroy", multicast_status_message(status));
 

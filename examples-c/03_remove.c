@@ -2,13 +2,13 @@
  *
  * 03_remove: removes delegates while another thread invokes, and frees their contexts at once.
  *
- * One thread invokes without pause. Meanwhile the main thread repeats this: it adds a delegate with
- * a context from malloc(), removes it, and frees the context in the next statement. The program has
- * no lock and no reference count. It needs none: when multicast_remove_every() has returned
- * MULTICAST_OK, the delegate runs on no thread and never will again.
+ * One thread invokes without pause. Meanwhile the main thread repeatedly adds a delegate with a
+ * context from malloc(), removes it, and frees the context in the next statement. The program needs
+ * no lock and no reference count: when multicast_remove_every() has returned MULTICAST_OK, the
+ * delegate runs on no thread and never will again.
  *
- * Every context has a mark, which is overwritten before the context is freed. A delegate that is
- * called with a freed context, or whose context is freed during its call, detects that the mark is
+ * Every context has a mark, which is overwritten before the context is freed. If a delegate is
+ * called with a freed context, or its context is freed during the call, it detects that the mark is
  * gone. The program then prints an error and exits with 1.
  *
  * Usage: 03_remove [COUNT]
@@ -44,15 +44,15 @@ enum { DEFAULT_COUNT = 100000, MOST_COUNT = 1000000000, AWAIT_EVERY = 1000, AWAI
 #define MARK_FREED UINT64_C(0x6672656564213F00)
 
 struct context {
-  /* MARK_ALIVE ^ serial while the context may be used. Volatile, because compilers omit a store to
-   * memory that is freed next. */
+  /* MARK_ALIVE ^ serial while the context may be used. It is volatile because compilers omit a
+   * store to memory that is freed next. */
   volatile uint64_t mark;
   volatile uint64_t serial;
   /* Whether the main thread waits for the first call. */
   bool awaited;
 };
 
-/* Written by the invoking thread; read after that thread has ended. */
+/* The invoking thread writes these. They are read after that thread has ended. */
 static struct {
   uint64_t permanent_calls;
   uint64_t context_calls;
@@ -63,7 +63,7 @@ static struct {
 
 static sem_t first_call;
 
-/* Stays until the end of the program. */
+/* The function of a delegate that stays until the end of the program. */
 static void on_permanent(void *context, uint32_t event, const void *payload, size_t size) {
   (void)context;
   (void)event;
@@ -72,7 +72,7 @@ static void on_permanent(void *context, uint32_t event, const void *payload, siz
   seen.permanent_calls += 1;
 }
 
-/* Is removed soon after it was added. */
+/* The function of the delegates that are removed soon after they were added. */
 static void on_context(void *pointer, uint32_t event, const void *payload, size_t size) {
   struct context *context = pointer;
   (void)event;
@@ -137,7 +137,8 @@ static void add_remove_free(multicast target, uint64_t serial) {
 
   multicast_delegate delegate = {on_context, context};
   must("add", multicast_add(target, delegate, NULL, NULL));
-  /* By chance, an invocation may or may not call it before the removal; for some, wait for one. */
+  /* It depends on chance whether an invocation calls the delegate before the removal. For some
+   * delegates, wait until one does. */
   if (await) await_first_call();
   must("remove", multicast_remove_every(target, delegate));
 
@@ -145,7 +146,7 @@ static void add_remove_free(multicast target, uint64_t serial) {
   free(context);
 }
 
-/* Seconds, on a clock that is never set. */
+/* Returns the time in seconds, on a clock that is never set. */
 static double now(void) {
   struct timespec time;
   if (clock_gettime(CLOCK_MONOTONIC, &time) != 0) fail("clock_gettime", strerror(errno));

@@ -3,10 +3,11 @@
  * 04_plugin: unloads a plugin whose delegate is being called.
  *
  * One thread presses keys without pause. Meanwhile the main thread loads a plugin, which adds a
- * delegate with a lifetime; waits until a hundred keys have reached it; ends the lifetime; and
- * unloads the plugin in the next statement. Nothing counts the calls inside the plugin: when
- * multicast_lifetime_end() has returned MULTICAST_OK, none of its delegates runs on any thread, and
- * none ever will again. A later call, or one that still runs, would crash the program.
+ * delegate with a lifetime. It waits until a hundred keys have reached the plugin, ends the
+ * lifetime, and unloads the plugin in the next statement. Nothing counts the calls inside the
+ * plugin: when multicast_lifetime_end() has returned MULTICAST_OK, none of the plugin's delegates
+ * runs on any thread, and none ever will again. Otherwise a call of unmapped code would crash the
+ * program.
  *
  * Usage: 04_plugin [COUNT]
  *
@@ -75,7 +76,7 @@ static void load_use_unload(multicast keys, const char *path) {
 
 /* ---- The other thread ----------------------------------------------------------------------- */
 
-/* Until the multicast is destroyed, which makes its handle stale. */
+/* Presses keys until the multicast is destroyed, which makes its handle stale. */
 static void *press_keys(void *argument) {
   static const char text[] = "Dear Ada, ";
   const multicast *keys = argument;
@@ -96,7 +97,7 @@ int main(int argc, char **argv) {
             DEFAULT_COUNT);
     return EXIT_FAILURE;
   }
-  /* The plugin is where this program is. */
+  /* The plugin is in the same directory as this program. */
   const char *slash = strrchr(argv[0], '/');
   int folder = slash == NULL ? 0 : (int)(slash - argv[0]) + 1;
   snprintf(path, sizeof path, "%.*s04_plugin_module.so", folder, argv[0]);

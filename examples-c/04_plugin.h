@@ -15,17 +15,17 @@
 struct plugin_host {
   /* Invoked when a key was pressed. The payload is its character. */
   multicast keys;
-  /* For all delegates of the plugin. The host ends it before it unloads the plugin. */
+  /* The lifetime for all delegates of the plugin. The host ends it before it unloads the plugin. */
   multicast_lifetime lifetime;
-  /* The plugin says that a hundred keys have reached it. */
+  /* The plugin calls this when a hundred keys have reached it. */
   void (*hundred)(void);
-  /* The plugin says at its end how many keys it has got. */
+  /* The plugin calls this at its end, with the number of keys that have reached it. */
   void (*counted)(uint64_t keys);
 };
 
-/* A plugin exports this as the constant `plugin_interface`: an object, because C does not allow the
- * object pointer that dlsym() returns to be converted to a function pointer. There is no function
- * that stops a plugin: the end of the lifetime removes all its delegates. */
+/* A plugin exports this as the constant `plugin_interface`. It is an object, because C does not
+ * allow the object pointer that dlsym() returns to be converted to a function pointer. No function
+ * stops a plugin, since the end of the lifetime removes all its delegates. */
 struct plugin {
   multicast_status (*start)(const struct plugin_host *host);
 };

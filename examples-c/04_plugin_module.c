@@ -2,8 +2,8 @@
  *
  * 04_plugin_module: the plugin that 04_plugin loads and unloads. It counts keys.
  *
- * All its functions are unmapped with it. Release functions are code, too: when
- * multicast_lifetime_end() returns MULTICAST_OK, they have returned as well.
+ * Unloading the plugin unmaps all its functions, including its release functions. When
+ * multicast_lifetime_end() returns MULTICAST_OK, the release functions have returned as well.
  */
 
 #include "04_plugin.h"
@@ -41,7 +41,7 @@ static multicast_status start(const struct plugin_host *host) {
   if (delegate.context == NULL) return MULTICAST_ERROR_OUT_OF_MEMORY;
   multicast_add_options options = multicast_add_options_default();
   options.lifetime = host->lifetime;
-  options.release = counter_release; /* The library owns the counter, also if the add fails. */
+  options.release = counter_release; /* The library owns the counter, even if the add fails. */
   return multicast_add(host->keys, delegate, &options, NULL);
 }
 

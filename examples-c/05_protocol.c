@@ -11,13 +11,13 @@
  *                         that a listener without the method is not called.
  *     title               multicast_visit() passes each listener to a visitor, which collects the
  *                         results.
- *     follow, will_close  with multicast_visit() too; the visitor stops at the first listener that
+ *     follow, will_close  use multicast_visit(), too. The visitor stops at the first listener that
  *                         follows the link, or that refuses to have the document closed.
- *     will_rename,        with multicast_visit_undo(): all listeners prepare for the new name. If
- *     not_renamed         one refuses, those that had prepared are notified, the last one first.
+ *     will_rename,        use multicast_visit_undo(). All listeners prepare for the new name. If
+ *     not_renamed         one refuses, the others that had prepared are notified in reverse order.
  *
- * The library's contexts are void pointers. They get their type in two places, listener_notify()
- * and asked(), without a cast.
+ * The library's contexts are void pointers. They are converted to the type of a listener in two
+ * places, listener_notify() and asked(), without a cast.
  *
  * Prints the text in expected/05_protocol.txt.
  */
@@ -47,9 +47,9 @@ struct listener {
   bool (*follow)(void *self, const char *link);
   /* Returns whether the document may be closed. If not, sets `why`. */
   bool (*will_close)(void *self, const struct document *document, const char **why);
-  /* Prepares for another name. Returns false if the document must not get it. */
+  /* Prepares for another name. Returns false if the document must not have it. */
   bool (*will_rename)(void *self, const char *name);
-  /* The document has not got the name that the listener has prepared for. */
+  /* The document does not get the name for which the listener has prepared. */
   void (*not_renamed)(void *self, const char *name);
 };
 
@@ -65,7 +65,7 @@ struct did_save {
   size_t bytes;
 };
 
-/* The function of every delegate. Because of `events` the method is not NULL. */
+/* The function of every delegate. `events` guarantees that the method is not NULL. */
 static void listener_notify(void *context, uint32_t event, const void *payload, size_t size) {
   const struct listener *listener = context;
   (void)size;
@@ -84,7 +84,7 @@ static void listener_notify(void *context, uint32_t event, const void *payload, 
   }
 }
 
-/* The listener that was passed to a visitor. */
+/* Returns the listener that was passed to a visitor. */
 static const struct listener *asked(const multicast_delegate *delegate) {
   return delegate->context;
 }
@@ -113,7 +113,7 @@ static long long counted(const char *what, int64_t called) {
   return called;
 }
 
-/* The mask of a listener with neither method must not be 0, which means all events. So every mask
+/* If a listener has neither method, its mask must not be 0, which means all events. So every mask
  * includes an event that does not exist. */
 static uint64_t listener_events(const struct listener *listener) {
   uint64_t events = UINT64_C(1) << 63;
@@ -154,7 +154,7 @@ static void document_save(struct document *document) {
   printf("  told: %lld\n", told);
 }
 
-/* ---- Questions of the document: each a struct with room for the answer, and a visitor ------- */
+/* ---- Questions of the document: each has a struct with space for the answer, and a visitor -- */
 
 struct title_question {
   const struct document *document;
@@ -315,7 +315,7 @@ static bool speller_will_close(void *self, const struct document *document, cons
   return speller->count == 0;
 }
 
-/* Stands for a listener that keeps a copy of each saved document, under the document's name. */
+/* A stand-in for a listener that keeps a copy of each saved document, under the document's name. */
 struct backup {
   size_t bytes;
 };

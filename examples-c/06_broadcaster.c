@@ -2,14 +2,14 @@
  *
  * 06_broadcaster: another thread notifies screens of a new title, on the main thread, by name.
  *
- * A screen that shows the title registers under the name "UpdateTitle". A typing thread notifies
- * by that name when there is a new title; it does not know the screens. The broadcaster has the
- * queue of the main loop, so a title waits there until the loop runs the queue. The screens are
- * called only on the main thread, as GUI toolkits require, and need no lock.
+ * A screen that shows the title registers under the name "UpdateTitle". When there is a new title,
+ * a typing thread sends a notification to that name, without knowing the screens. The broadcaster
+ * uses the queue of the main loop, so a title waits there until the loop runs the queue. The
+ * screens are called only on the main thread, as GUI toolkits require, and need no lock.
  *
  * At one point a screen is closed while a title waits for it. Unregistering cancels the waiting
- * call. When it has returned MULTICAST_OK, nothing calls the screen, and its memory is freed in the
- * next statement.
+ * call. When the function has returned MULTICAST_OK, nothing calls the screen any more, and its
+ * memory is freed in the next statement.
  *
  * Prints the text in expected/06_broadcaster.txt.
  */
@@ -97,7 +97,7 @@ static void program_obey(void *context, uint32_t event, const void *payload, siz
   switch (event) {
     case COMMAND_BACK:
       puts("back");
-      /* Makes sure that the second title waits for the screen when the screen is closed. */
+      /* Wait, so that the second title is queued for the screen when the screen is closed. */
       while (sem_wait(&program->letter_typed) != 0) {
         if (errno != EINTR) fail("sem_wait", strerror(errno));
       }

@@ -2,14 +2,14 @@
  *
  * 07_epoll: an event loop with epoll, which handles the lines that another thread reads.
  *
- * The loop watches two descriptors: that of a queue, which is readable while calls wait in it, and
- * that of a timer. A reading thread reads standard input, because reading may block and epoll
- * cannot watch files. It broadcasts every line by the name "Input". The observers of that name are
- * called on the loop, between two waits:
+ * The loop watches two descriptors. The descriptor of a queue is readable while calls wait in the
+ * queue, and the other one belongs to a timer. Another thread reads standard input, because reading
+ * may block and epoll cannot watch files. It broadcasts every line under the name "Input". The
+ * observers of that name are called by the loop, between two waits:
  *
  *     printer   prints every line with its number
  *     counter   counts lines and bytes
- *     loop      ends the loop when the input has ended, after all lines
+ *     loop      ends the loop after all lines, when the input has ended
  *
  * No line is lost. If lines are read faster than they are printed, the queue becomes full, and
  * MULTICAST_OVERFLOW_BLOCK makes the reader wait. A line of more than a thousand bytes is cut.
@@ -67,7 +67,7 @@ enum {
 
 struct reader {
   multicast_broadcaster broadcaster;
-  /* The line so far. If it has more than MOST_LINE bytes it will be cut. */
+  /* The line so far. If it has more than MOST_LINE bytes, it will be cut. */
   char line[MOST_LINE + 1];
   size_t length;
   char chunk[CHUNK];
@@ -83,7 +83,7 @@ static void reader_end_line(struct reader *reader) {
   if (reader->length <= MOST_LINE) {
     reader_notify(reader, LINE_READ, reader->line, reader->length);
   } else {
-    /* At the beginning of a UTF-8 character, which has at most three more bytes. */
+    /* Cut the line at the beginning of a UTF-8 character, which has at most three more bytes. */
     size_t shown = MOST_LINE;
     while (shown > MOST_LINE - 3 && ((unsigned char)reader->line[shown] & 0xC0) == 0x80) shown--;
     reader_notify(reader, LINE_CUT, reader->line, shown);
@@ -115,7 +115,7 @@ static void *read_input(void *argument) {
     if (count > 0) {
       reader_split(reader, reader->chunk, reader->chunk + count);
     } else if (count == 0) {
-      /* The last line may have no newline. */
+      /* The last line may lack a newline. */
       if (reader->length > 0) reader_end_line(reader);
       reader_notify(reader, INPUT_ENDED, NULL, 0);
       return NULL;
@@ -217,7 +217,7 @@ static void loop_run(struct loop *loop) {
       if (ready[i].data.fd == loop->timer) {
         loop_tick(loop);
       } else {
-        /* Only as many calls as wait now, so that the timer is handled in between. */
+        /* Make only as many calls as wait now, so that the timer is handled in between. */
         int64_t made = multicast_queue_run(loop->queue, 0);
         if (made < 0) fail("queue_run", multicast_status_message(made));
       }
@@ -225,7 +225,7 @@ static void loop_run(struct loop *loop) {
   }
 }
 
-/* To be called before the queue is destroyed, which closes its descriptor. */
+/* Called before the queue is destroyed, which closes its descriptor. */
 static void loop_stop_watching(const struct loop *loop) {
   close(loop->epoll);
   close(loop->timer);
@@ -282,7 +282,7 @@ int main(int argc, char **argv) {
   if (argc > 1) fail(argv[1], "one argument too many; see --help");
   /* If standard input were closed, the next opened descriptor would get its number. */
   if (fcntl(STDIN_FILENO, F_GETFD) < 0) fail("standard input", strerror(errno));
-  /* Write each line at once, also to a pipe. */
+  /* Write each line at once, even to a pipe. */
   setvbuf(stdout, NULL, _IOLBF, BUFSIZ);
 
   struct printer printer = {0};

@@ -2,19 +2,19 @@
  *
  * 08_frames: hands frames of 1 MiB to three consumers on two other threads, without a copy.
  *
- * A producer takes a buffer from a pool of four, fills it and invokes with it as the payload. With
- * `release` in the multicast_invocation, the frame belongs to the library from then on, and every
- * queued call gets the frame itself. When the last call of a frame has returned, `release` gives
- * the buffer back to the pool. If the pool is empty, the producer waits for a buffer, so it is
- * never more than four frames ahead.
+ * A producer takes a buffer from a pool of four, fills it and invokes with it as the payload.
+ * Because the multicast_invocation has a `release` function, the library owns the frame from then
+ * on, and every queued call gets the frame itself. When the last call with a frame has returned,
+ * `release` gives the buffer back to the pool. If the pool is empty, the producer waits for a
+ * buffer, so it is never more than four frames ahead.
  *
  * The consumers have two queues, each with a thread of its own:
  *
  *     preview, detector   on the queue "screen"
  *     recorder            on the queue "disk"
  *
- * Each consumer compares the address of a frame with the one at which the producer filled it, the
- * number of the frame with the number that must be next, and every pixel.
+ * Each consumer checks that a frame is at the address at which the producer filled it, that its
+ * number is the next one, and that every pixel is right.
  *
  * Usage: 08_frames [COUNT]
  *
@@ -49,7 +49,7 @@ static void must(const char *what, multicast_status status) {
 enum { FRAME_READY };
 
 struct frame {
-  struct pool *pool;       /* Where `release` puts the frame; it gets nothing but the payload. */
+  struct pool *pool;       /* Lets `release`, which gets only the payload, find the pool. */
   struct frame *next_free; /* Used while the frame is in the pool. */
   const struct frame *filled_at; /* A copy of this frame would have another address. */
   uint64_t number;
@@ -85,7 +85,7 @@ static struct frame *pool_take(struct pool *pool) {
   return frame;
 }
 
-/* Waits until no frame is used any more. */
+/* Waits until no frame is in use. */
 static void pool_await_all(struct pool *pool) {
   pthread_mutex_lock(&pool->lock);
   while (pool->free_count < BUFFERS) pthread_cond_wait(&pool->returned, &pool->lock);
@@ -151,7 +151,7 @@ static void consumer_report(const struct consumer *consumer) {
 
 /* ---- The producer --------------------------------------------------------------------------- */
 
-/* On the thread on which the last call of this frame has returned. */
+/* Called on the thread on which the last call with this frame has returned. */
 static void frame_release(const void *payload, size_t size) {
   struct frame *frame = (struct frame *)payload; /* The producer passed it without `const`. */
   (void)size;
@@ -172,7 +172,7 @@ static void produce(struct pool *pool, multicast ready, uint64_t number, uint64_
   invocation.release = frame_release;
   multicast_outcome outcome = multicast_outcome_default();
   int64_t told = multicast_invoke_with(ready, &invocation, &outcome);
-  /* From here on the frame must not be touched: it may be in the pool again. */
+  /* From here on the producer must not touch the frame, which may be in the pool again. */
   if (told < 0) fail("invoke_with", multicast_status_message(told));
   if (outcome.queued != consumers) fail("invoke_with", "a queue refused a frame");
 }
@@ -230,7 +230,7 @@ int main(int argc, char **argv) {
   consumer_add(&detector, ready, screen);
 
   for (uint64_t number = 0; number < count; number++) produce(pool, ready, number, 3);
-  /* A frame is back when all consumers have seen it. */
+  /* A frame is in the pool again when all consumers have seen it. */
   pool_await_all(pool);
 
   must("destroy", multicast_destroy(ready));

@@ -3,22 +3,22 @@
  * 09_request: a worker thread asks the delegates of the main loop, and waits for the answer.
  *
  * Two stores belong to the main thread. They answer requests there, on the queue of the main loop.
- * A worker thread asks how many of an article they have: it invokes with MULTICAST_WAIT, which
- * returns when both stores have answered, or when the time is up.
+ * A worker thread asks how many units of an article they have. It invokes with MULTICAST_WAIT, so
+ * the invocation returns when both stores have answered or the time is up.
  *
- * When the time is up, the request may still wait in the queue, or be in use by a store at that
- * moment. So it must not be on the stack of the worker. It is from malloc(), and has a reference
- * count:
+ * When the time is up, the request may still be waiting in the queue, or a store may be using it.
+ * So the request must not be on the stack of the worker. It is allocated by malloc(), and has a
+ * reference count:
  *
- *     the worker    has one reference, and drops it when it needs the answer no more
- *     the library   gets one from `copy`, and drops it by `release`, after the last queued call
+ *     the worker    has one reference, and drops it when it no longer needs the answer
+ *     the library   gets one from `copy`, and drops it by `release` after the last queued call
  *
- * The last one that is dropped frees the request. `copy` copies nothing here: it returns the same
- * request. The worker reads the answer only if all calls were made: then no store writes to it any
- * more. The answer is a part of the request, never a variable of the worker.
+ * Dropping the last reference frees the request. `copy` copies nothing here, but returns the same
+ * request. The worker reads the answer only if all calls were made, because no store writes to the
+ * answer after that. The answer is a part of the request, and not a variable of the worker.
  *
  * The second request comes while the main loop is busy. The worker gives up and goes on. Afterwards
- * the stores handle the request, although nothing waits for it, and it is freed.
+ * the stores handle the request although nobody waits for it, and the request is freed.
  *
  * Prints the text in expected/09_request.txt.
  */
@@ -50,10 +50,10 @@ static void must(const char *what, multicast_status status) {
 
 /* ---- The protocols -------------------------------------------------------------------------- */
 
-/* Of the stores. */
+/* The protocol of the stores. */
 enum { COUNT_ARTICLE }; /* The payload is a request. */
 
-/* Of the main loop. No payload. */
+/* The protocol of the main loop. Its events have no payload. */
 enum { COMMAND_BE_BUSY, COMMAND_QUIT };
 
 /* ---- The request ---------------------------------------------------------------------------- */
@@ -61,7 +61,7 @@ enum { COMMAND_BE_BUSY, COMMAND_QUIT };
 struct request {
   int references;
   char article[16];
-  /* The answer: each store adds to it. Only the main thread writes it. */
+  /* The answer, to which each store adds. Only the main thread writes to it. */
   uint64_t found;
 };
 
@@ -79,7 +79,7 @@ static struct request *request_create(const char *article) {
   return request;
 }
 
-/* The `copy` of the invocation: on the worker, before the first call is queued. */
+/* The `copy` function of the invocation. The worker calls it before the first call is queued. */
 static const void *request_retain(const void *payload, size_t size) {
   struct request *request = (struct request *)payload;
   (void)size;
@@ -87,7 +87,8 @@ static const void *request_retain(const void *payload, size_t size) {
   return request;
 }
 
-/* The `release` of the invocation: on the thread on which the last call has returned. */
+/* The `release` function of the invocation. It runs on the thread on which the last call has
+ * returned. */
 static void request_drop(const void *payload, size_t size) {
   struct request *request = (struct request *)payload;
   (void)size;
@@ -159,7 +160,7 @@ static void program_run(struct program *program) {
 
 /* ---- The worker ----------------------------------------------------------------------------- */
 
-/* Whether all stores have answered in time. */
+/* Returns whether all stores have answered in time. */
 static bool ask(multicast stores, struct request *request, uint64_t timeout_ns) {
   multicast_invocation invocation = multicast_invocation_default();
   invocation.flags = MULTICAST_WAIT;
@@ -173,8 +174,8 @@ static bool ask(multicast stores, struct request *request, uint64_t timeout_ns) 
   int64_t asked = multicast_invoke_with(stores, &invocation, &outcome);
   if (asked == MULTICAST_ERROR_TIMEOUT) return false;
   if (asked < 0) fail("invoke_with", multicast_status_message(asked));
-  /* Without a timeout, calls may be missing too: the queue refused them, was cleared or destroyed,
-   * or a store was removed. */
+  /* Calls may be missing even if the time is not up: the queue refused them, was cleared or was
+   * destroyed, or a store was removed. */
   return outcome.refused == 0 && outcome.finished == outcome.queued;
 }
 
@@ -184,7 +185,7 @@ static void find_out(multicast stores, const char *article, uint64_t timeout_ns)
   if (ask(stores, request, timeout_ns)) {
     printf("The worker was told: %" PRIu64 " %s.\n", request->found, article);
   } else {
-    /* A store may write to the answer now. */
+    /* The answer must not be read, since a store may be writing to it. */
     printf("The worker got no answer about %s in time.\n", article);
   }
   request_drop(request, sizeof *request);

@@ -4,13 +4,13 @@
  *
  * A clock ticks on a thread of its own. The thread costs something, so it exists only while the
  * clock has listeners: `listeners_changed` starts it when the first listener is added, and stops it
- * when the last one has been removed. It does not matter how a listener is removed: the first is
- * removed by its token, the second ends with the lifetime of its window, and the last with the
- * clock.
+ * when the last one has been removed. It does not matter how a listener is removed. In this program
+ * the first one is removed as a delegate, the second by the end of its window's lifetime, and the
+ * last when the clock is destroyed.
  *
- * `listeners_changed` is called under no lock of the library. So it may wait for the thread, which
- * may be in a call of a listener at that moment. If a listener removes itself in such a call,
- * `listeners_changed` is called on the clock's thread, which must not wait for itself.
+ * The library calls `listeners_changed` without holding a lock. So the function may wait for the
+ * thread, which may be in a call of a listener at that moment. If a listener removes itself in such
+ * a call, `listeners_changed` is called on the clock's thread, which must not wait for itself.
  *
  * Prints the text in expected/10_on_demand.txt.
  */
@@ -30,7 +30,7 @@ static void must(const char *what, multicast_status status) {
 
 /* ---- The clock ------------------------------------------------------------------------------ */
 
-enum { TICKS = 3 }; /* A listener of this program counts so many. */
+enum { TICKS = 3 }; /* The clock pauses after this many ticks. */
 
 struct clock {
   multicast listeners;
@@ -38,10 +38,10 @@ struct clock {
   pthread_mutex_t mutex;
   pthread_cond_t changed;
   bool is_stopping;
-  int ticks; /* Since the thread was started. The main thread waits for them. */
+  int ticks; /* The number of ticks since the thread was started; the main thread waits for them. */
 };
 
-/* The thread. A real clock would sleep between two ticks. */
+/* The function of the thread. A real clock would sleep between two ticks. */
 static void *clock_run(void *context) {
   struct clock *clock = context;
   pthread_mutex_lock(&clock->mutex);
@@ -60,7 +60,7 @@ static void *clock_run(void *context) {
   return NULL;
 }
 
-/* The first listener has come, or the last one has gone. */
+/* Called when the first listener was added or the last one was removed. */
 static void clock_listeners_changed(void *context, multicast target, bool has_listeners) {
   struct clock *clock = context;
   (void)target;

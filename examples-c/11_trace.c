@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * 11_trace: a watch notifies of each call, and of those that take long.
+ * 11_trace: a watch whose functions are called for each call, and for each slow call.
  *
- * The rest of the program knows nothing of it. Without a watch no invocation takes longer. To draw
- * all calls of a program that has no watch, see TRACE.md: multicast-trace.
+ * The rest of the program need not know about the watch. While no watch is set, invocations take no
+ * longer than usual. For a timeline of a program without a watch, see multicast-trace in TRACE.md.
  *
  * Prints the text in expected/11_trace.txt.
  */
@@ -21,8 +21,8 @@ static void store(void *context, uint32_t event, const void *payload, size_t siz
   nanosleep(&disk, NULL);
 }
 
-/* Both run on the thread of the call, when it has returned. A removal that waits for the call waits
- * for them, too. */
+/* Both functions run on the thread of the call, after the call has returned. A removal that waits
+ * for the call also waits for them. */
 static void tell_slow(void *context, multicast_token token, const char *label, uint64_t took_ns) {
   (void)context, (void)token;
   printf("%s took 20 ms or more: %s\n", label, took_ns >= 20000000 ? "yes" : "no");
@@ -52,7 +52,7 @@ int main(void) {
   multicast_invoke(readings, 1, NULL, 0);
   multicast_invoke(readings, 2, NULL, 0);
 
-  /* From here on none of its functions runs: the context may go. */
+  /* From here on none of the watch's functions runs, so their context may go away. */
   if (multicast_set_watch(all, NULL) != MULTICAST_OK) return 1;
   multicast_invoke(readings, 3, NULL, 0);
   printf("calls that the watch was told of: %d\n", calls);

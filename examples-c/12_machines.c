@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * 12_machines: one program in several processes, without a server; or on several machines.
+ * 12_machines: one program in several processes, without a server, or on several machines.
  *
- * A station measures the temperature. A display shows it, and an alarm rings when it freezes. They
- * know a name, "temperature", and each other not at all.
+ * A station measures the temperature. A display shows it, and an alarm rings when it freezes. All
+ * of them know the name "temperature", but they do not know each other.
  *
  *   12_machines            the display and the alarm, which start the station as another process
  *   12_machines observe    the display and the alarm; ends when the station closes
@@ -11,8 +11,10 @@
  *
  *     gcc 12_machines.c -lmulticast-local -lmulticast -o 12_machines && ./12_machines
  *
- * With -DMQTT and -lmulticast-mqtt the processes may be on several machines: the HOST and the PORT
- * of an MQTT broker follow. Only attach() differs. It prints the text in expected/12_machines.txt.
+ * With -DMQTT and -lmulticast-mqtt, the processes may be on several machines. The HOST and the PORT
+ * of an MQTT broker then follow as arguments. Only attach() differs.
+ *
+ * Prints the text in expected/12_machines.txt.
  */
 
 #define _POSIX_C_SOURCE 200809L
@@ -43,10 +45,10 @@ static void must(const char *what, int64_t status) {
   if (status < 0) fail(what, multicast_status_message(status));
 }
 
-/* ---- The names, and what goes with them ------------------------------------------------------ */
+/* ---- The protocol: a name and its events ----------------------------------------------------- */
 
 static const char temperature[] = "temperature";
-enum { MEASURED = 1, CLOSED = 2 }; /* Events. The payload of the first one is a text. */
+enum { MEASURED = 1, CLOSED = 2 }; /* The payload of the first event is a text. */
 
 /* ---- Observers ------------------------------------------------------------------------------- */
 
@@ -57,7 +59,7 @@ static void display_notified(void *context, uint32_t event, const void *payload,
   *(bool *)context = true;
 }
 
-/* Payloads come from other programs: they may be anything. */
+/* Payloads come from other programs, so they may contain anything. */
 static void alarm_notified(void *context, uint32_t event, const void *payload, size_t size) {
   char text[16] = "";
   (void)context;
@@ -82,7 +84,8 @@ static void measure(multicast_broadcaster to) {
   must("notify", multicast_broadcaster_notify(to, temperature, CLOSED, NULL, 0));
 }
 
-/* The child of a fork has no transport, until it is this program again and makes its own. */
+/* The child of a fork has no transport. It executes this program again, which makes its own
+ * transport. */
 static void run_station(const char *program) {
   int status = -1;
   pid_t station = fork();
@@ -131,7 +134,7 @@ int main(int argc, char **argv) {
 
   multicast_transport transport = attach(broadcaster, loop, argv + 2);
   if (!notifies) observe(broadcaster, &is_closed);
-  must("flush", TRANSPORT(flush)(&transport, ten_seconds)); /* Until the names are known. */
+  must("flush", TRANSPORT(flush)(&transport, ten_seconds)); /* Wait until the names are known. */
   if (observes) fputs("12_machines: observing\n", stderr);
   if (is_alone) run_station(argv[0]);
   if (notifies) {

@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: MIT
  *
- * 13_next_event: waits for the next event of a multicast, for a time at most.
+ * 13_next_event: waits for the next event of a multicast, with a timeout.
  *
- * The main thread wants an answer of a worker: it starts something, and the worker invokes when it
- * is done. The answer must not come before the main thread waits for it. So the order is
+ * The main thread wants an answer from a worker. It starts a job, and the worker invokes when the
+ * job is done. The answer must not be missed if it comes before the main thread waits. So the order
+ * of the steps is:
  *
- *     1. add a delegate, with a queue and MULTICAST_ONCE      from here on nothing is missed
- *     2. start what will invoke
- *     3. multicast_queue_wait(), which sleeps until a call is queued, or until the time is up
- *     4. multicast_queue_run(), which makes the call: it keeps the payload
- *     5. destroy the queue, which removes the delegate, if it is still there
+ *     1. Add a delegate with a queue and MULTICAST_ONCE. From here on no event is missed.
+ *     2. Start the job.
+ *     3. Call multicast_queue_wait(), which sleeps until a call is queued or the time is up.
+ *     4. Call multicast_queue_run(), which calls the delegate. The delegate copies the payload.
+ *     5. Destroy the queue, which also removes the delegate if it is still there.
  *
- * Each wait has a queue of its own, for one call. With MULTICAST_ONCE no second event is queued
- * while the first one waits, and the call removes the delegate. The payload is the queue's copy: it
- * is valid during the call of step 4.
+ * Each wait has a queue of its own, with room for one call. With MULTICAST_ONCE, no second event is
+ * queued while the first one waits, and the call removes the delegate. The payload is the queue's
+ * copy, which is valid only during the call in step 4.
  *
- * When the time is up, the event may come right then, between steps 3 and 5. It is lost, as if it
- * had come later.
+ * If the time is up, the event may still come between steps 3 and 5. It is then lost, as if it had
+ * come later.
  *
  * Prints the text in expected/13_next_event.txt.
  */
@@ -50,7 +51,7 @@ static void must(const char *what, multicast_status status) {
 /* The events of a download. */
 enum { DOWNLOAD_PROGRESS, DOWNLOAD_DONE };
 
-/* The payload of both. */
+/* The payload of both events. */
 struct report {
   uint32_t file;
   uint64_t bytes;
@@ -73,7 +74,7 @@ static void next_event_keep(void *context, uint32_t event, const void *payload, 
   next->has_come = true;
 }
 
-/* Waits for `event` from now on. */
+/* Begins to wait for `event`. */
 static void next_event_begin(struct next_event *next, multicast source, uint32_t event) {
   multicast_queue_options room = multicast_queue_options_default();
   room.capacity = 1;
@@ -89,7 +90,7 @@ static void next_event_begin(struct next_event *next, multicast source, uint32_t
   must("add", multicast_add(source, delegate, &options, NULL));
 }
 
-/* Whether it came in time. Ends the wait. */
+/* Ends the wait. Returns whether the event came in time. */
 static bool next_event_end(struct next_event *next, uint64_t timeout_ns) {
   int64_t waiting = multicast_queue_wait(next->queue, timeout_ns);
   if (waiting < 0 && waiting != MULTICAST_ERROR_TIMEOUT) {

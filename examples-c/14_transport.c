@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * 14_transport: a transport of one's own, between two processes, over a pair of sockets.
+ * 14_transport: a custom transport between two processes, over a pair of sockets.
  *
- * A door is in one process, a lamp in the other. Both know the name "door", and each other not at
- * all. The door's broadcaster has a transport, whose function `publish` sends each notification as
- * one message. A loop in the lamp's process receives messages and delivers them to its broadcaster,
- * which calls the lamp.
+ * A door is in one process, and a lamp is in the other. Both know the name "door", but not each
+ * other. The door's broadcaster has a transport, whose `publish` function sends each notification
+ * as one message. A loop in the lamp's process receives messages and delivers them to its
+ * broadcaster, which calls the lamp.
  *
- * A message is four bytes for the event, the name with its zero, and the payload: its size is what
- * is left of the message. What comes from another process may be anything. So the receiver takes
- * no size from it, and looks for the end of the name. The door sends two broken messages, too.
+ * A message consists of four bytes for the event, the name with its terminating zero, and the
+ * payload, which takes up the rest of the message. A message from another process may contain
+ * anything, so the receiver trusts no size in it, and searches for the end of the name. The door
+ * also sends two broken messages.
  *
  *     gcc 14_transport.c -lmulticast -o 14_transport && ./14_transport
  *
@@ -52,17 +53,17 @@ static multicast_status publish(void *context, const char *name, uint32_t event,
                                                                      : MULTICAST_ERROR_SYSTEM;
 }
 
-/* The transport is detached: the other side gets the end of its input. */
+/* Called when the transport is detached. The other side then reaches the end of its input. */
 static void release(void *context) { close(*(const int *)context); }
 
 /* ---- Receiving ------------------------------------------------------------------------------- */
 
-/* Delivers what comes, until the other side closes its socket. Returns how many were broken. */
+/* Delivers messages until the other side closes its socket. Returns how many were broken. */
 static int receive(multicast_broadcaster broadcaster, int socket) {
   char message[MOST_MESSAGE];
   ssize_t received;
   int broken = 0;
-  /* With MSG_TRUNC the size of a message that is too large is its own, not that of its begin. */
+  /* With MSG_TRUNC, the result is the full size of a message, even if the message was too large. */
   while ((received = recv(socket, message, sizeof message, MSG_TRUNC)) > 0) {
     const char *end = NULL;
     uint32_t event;
@@ -74,7 +75,7 @@ static int receive(multicast_broadcaster broadcaster, int socket) {
       continue;
     }
     memcpy(&event, message, HEAD);
-    /* A name that is empty or too long is a status. */
+    /* If the name is empty or too long, the result is an error. */
     const char *payload = end + 1;
     if (multicast_broadcaster_deliver(broadcaster, message + HEAD, event, payload,
                                       (size_t)(message + received - payload)) < 0) {

@@ -2,17 +2,18 @@
  *
  * 15_nats: chats over a NATS server, with itself or with any other NATS client.
  *
- *   15_nats URL listen      prints what is said; ends when somebody says "bye"
- *   15_nats URL say TEXT    says it
+ *   15_nats URL listen      prints the messages; ends when somebody says "bye"
+ *   15_nats URL say TEXT    sends the text
  *
- * The event 1 of the name "chat" is the subject multicast.chat.1, and the message is the payload as
- * it is. So `nats pub multicast.chat.1 hello` is heard as well, and `nats sub 'multicast.>'` hears.
+ * Event 1 of the name "chat" has the subject multicast.chat.1, and the message is the unchanged
+ * payload. So this program hears `nats pub multicast.chat.1 hello`, and `nats sub 'multicast.>'`
+ * hears this program.
  *
  *     gcc 15_nats.c -lmulticast-nats -lmulticast -o 15_nats
  *     ./15_nats nats://127.0.0.1:4222 listen
  *
- * The listener prints the text in expected/15_nats.txt, if these three texts are said: "hello",
- * "how are you?", "bye".
+ * The listener prints the text in expected/15_nats.txt if the texts "hello", "how are you?" and
+ * "bye" are sent.
  */
 
 #include <multicast_nats.h>
@@ -33,14 +34,14 @@ static void must(const char *what, int64_t status) {
   exit(EXIT_FAILURE);
 }
 
-/* On the transport's thread. It connects again for as long as there is a transport. */
+/* Called on the transport's thread. The transport reconnects until it is detached. */
 static void connection_changed(void *context, multicast_nats_state state, int32_t code,
                                const char *reason) {
   (void)context, (void)code;
   if (state != MULTICAST_NATS_CONNECTED) fprintf(stderr, "15_nats: %s\n", reason);
 }
 
-/* On the main thread, which runs the queue. */
+/* Called on the main thread, which runs the queue. */
 static void heard(void *context, uint32_t event, const void *payload, size_t size) {
   bool *is_over = context;
   if (event != SAID) return;
@@ -73,7 +74,7 @@ int main(int argc, char **argv) {
   } else {
     must("notify", multicast_broadcaster_notify(broadcaster, chat, SAID, argv[3], strlen(argv[3])));
   }
-  /* The server knows the name, or has the text. */
+  /* Wait until the server knows the name, or has the text. */
   must("the server", multicast_nats_flush(&transport, ten_seconds));
   if (listens) fputs("15_nats: listening\n", stderr);
   while (listens && !is_over) {

@@ -3,14 +3,14 @@
  * 16_shared_context: an object with several delegates, which frees itself after the last of them.
  *
  * A plug-in is one object that listens to two multicasts. `release` runs once for each
- * registration, when that registration no longer uses the object: it must not free the object,
- * which the other delegate may be using at that moment. So the object counts references: one for
- * each registration, and one for the program. `release` drops one of them.
+ * registration, when that registration no longer uses the object. It must not free the object,
+ * because the other delegate may be using it at that moment. So the object counts references: one
+ * for each registration, and one for the program. `release` drops one of them.
  *
- * An add that fails runs `release`, too: the reference is taken before.
+ * If an add fails, `release` runs as well, so the reference is taken before the add.
  *
- * Without `release`, the end of the lifetime is enough where it can be waited for: after
- * MULTICAST_OK no delegate of the object runs, and the program frees the object.
+ * A program that can wait for the end of the lifetime needs no `release`: after MULTICAST_OK, no
+ * delegate of the object runs, and the program may free the object.
  *
  * Prints the text in expected/16_shared_context.txt.
  */
@@ -32,7 +32,7 @@ static void fail(const char *what, multicast_status status) {
   exit(EXIT_FAILURE);
 }
 
-/* The `release` of each registration, and called by the program for its own reference. */
+/* The `release` function of each registration. The program also calls it for its own reference. */
 static void drop(void *context) {
   struct plugin *plugin = context;
   int left = atomic_fetch_sub(&plugin->references, 1) - 1;
@@ -75,7 +75,7 @@ int main(void) {
   plugin->on_save = (multicast_delegate){on_save, plugin};
   add(saved, plugin->on_save, of_plugin);
   add(closed, (multicast_delegate){on_close, plugin}, of_plugin);
-  drop(plugin); /* from now on the registrations keep it */
+  drop(plugin); /* From now on only the registrations have references. */
 
   multicast_invoke(saved, 0, NULL, 0);
   multicast_invoke(closed, 0, NULL, 0);

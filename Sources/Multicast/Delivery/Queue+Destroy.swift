@@ -2,9 +2,9 @@ import MulticastHeader
 import Synchronization
 
 extension Queue {
-  /// Ends the handle, and removes all registrations that deliver here.
+  /// Ends the handle, and removes all registrations that deliver to the queue.
   ///
-  /// If another thread is destroying the queue, this waits, too, and then fails.
+  /// If another thread is already destroying the queue, this function waits, too, and then fails.
   static func destroy(_ handle: Handle, _ timeout: Timeout = .untilExit) -> Status {
     guard let queue = Queue(slotOf: handle) else { return .invalidHandle }
     guard let (recipients, hasWake) = queue.findRecipients() else { return .invalidHandle }
@@ -22,7 +22,7 @@ extension Queue {
     }
     places?.deallocate()
     reserve?.end()  //~ reserve_not_ended
-    // The hazard of a wake function is the handle.
+    // While the wake function runs, the handle of the queue is the hazard.
     let woken = hasWake ? PendingRemovals.wait(for: handle, timeout) : .ok  //~ no_wait_for_wake
     let status = ended.combined(with: woken)
     if hasEnded {
@@ -34,22 +34,22 @@ extension Queue {
     return status
   }
 
-  /// Waits until no call of the queue runs, nor its wake function. The queue has been destroyed
-  /// before.
+  /// Waits until no call of the queue is running, and neither is its wake function. The queue must
+  /// have been destroyed before.
   static func waitForEnd(of handle: Handle, _ timeout: Timeout) -> Status {
     guard let queue = Queue(slotOf: handle) else { return .invalidHandle }
     queue.lock.lock()
     let end = handle.end(foundAs: queue.state.header.id.load(ordering: .relaxed))
     queue.lock.unlock()
     if end != .ok { return end }
-    // The queue's runs have set their hazards under the lock, or before the head of the ring was
+    // The runs of the queue set their hazards under the lock, or before the head of the ring was
     // closed.
     let called = Removal().waitForPriorRemovals(.queued(handle), timeout)
     return called.combined(with: PendingRemovals.wait(for: handle, timeout))
   }
 
-  /// The lifetime of the registrations, even while another thread destroys the queue; and whether
-  /// the queue has a wake function.
+  /// The lifetime of the queue's registrations, and whether the queue has a wake function. Nil if
+  /// the queue does not exist, unless another thread is still destroying it.
   private func findRecipients() -> (recipients: Handle, hasWake: Bool)? {
     lock.lock()
     defer { lock.unlock() }
@@ -60,7 +60,7 @@ extension Queue {
     return (state.endingRecipients, hasWake)
   }
 
-  /// - Returns: the places of the ring, which has no calls.
+  /// Ends the handle, the waiting calls and the worker. Returns the places of the ring.
   private func tearDown(_ released: inout ReleasedPayloads) -> CallRing.Places {
     state.header.id.store(handle.changed(to: .vacant), ordering: .relaxed)
     state.endingRecipients = state.recipients

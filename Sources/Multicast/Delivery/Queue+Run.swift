@@ -5,8 +5,9 @@ import Synchronization
 extension Queue {
   /// Executes waiting calls on this thread.
   ///
-  /// - Parameter limit: The most calls to execute; 0: as many as wait now.
-  /// - Returns: how many were executed, or the number of a status.
+  /// - Parameter limit: The highest number of calls; 0 stands for the number of calls that wait
+  ///   now.
+  /// - Returns: how many calls were executed, or the number of a status.
   @_optimize(speed)
   static func run(_ handle: Handle, limit: UInt) -> Int64 {
     guard let queue = Queue(slotOf: handle) else { return Status.invalidHandle.count }
@@ -40,7 +41,8 @@ extension Queue {
     }
   }
 
-  /// Whether no other thread runs the queue. A thread that has ended inside a call does not run it.
+  /// Whether no other thread is running the queue. A thread that ended inside a call does not
+  /// count.
   func isFree(for thread: ThreadRecord) -> Bool {
     guard let runner = state.runner else { return true }
     return thread.storage == runner || !ThreadRecord(runner).isInside(target)
@@ -48,6 +50,8 @@ extension Queue {
 
   // MARK: - A run
 
+  /// Runs the queue on this thread.
+  ///
   /// - Returns: how many calls were executed, or the number of a status.
   @inline(__always)
   private func run(by thread: ThreadRecord, limit: UInt) -> Int64 {
@@ -65,10 +69,10 @@ extension Queue {
     return run(by: thread, limit, calls, UInt64(capacity))
   }
 
-  /// The same inside an invocation or a run. One call at a time: the stack matters.
+  /// Runs the queue inside another call. Only one call is copied at a time, to use little stack.
   @inline(never)
   private func runInside(by thread: ThreadRecord, limit: UInt) -> Int64 {
-    // A small payload is in the call, and is aligned to 16.
+    // The alignment is 16 because a small payload is part of the call and is aligned to 16.
     withUnsafeTemporaryAllocation(byteCount: MemoryLayout<WaitingCall>.size, alignment: 16) {
       let call = $0.baseAddress.unsafelyUnwrapped
       lock.lock()
@@ -76,7 +80,7 @@ extension Queue {
     }
   }
 
-  /// Whether nothing but a call that waits may need this thread's attention: what is usual.
+  /// Whether this thread has nothing to do but to execute calls, which is the usual case.
   @inline(__always)
   private func isUndisturbed(for thread: ThreadRecord) -> Bool {
     isCurrent && state.worker == .none && state.settings.wake == nil && state.descriptor < 0
@@ -84,7 +88,7 @@ extension Queue {
       && (state.runner == nil || state.runner == thread.storage)
   }
 
-  /// The call of a run of one call; nil if there is more to do than to make it.
+  /// The call of a run of a single call; nil if the fast path for such a run is not sufficient.
   @inline(__always)
   private func onlyCall(_ limit: UInt) -> WaitingCall.Address? {
     guard limit == 1 || limit == 0 && state.ring.count == 1, let call = state.ring.first,
@@ -93,7 +97,7 @@ extension Queue {
     return call
   }
 
-  /// Executes this call, as the other run does, without its questions.
+  /// Fast path: executes a single call, without the checks that are only needed for several calls.
   @inline(__always)
   private func run(
     _ next: WaitingCall.Address, _ call: WaitingCall.Address,
@@ -120,28 +124,30 @@ extension Queue {
     _ thread: ThreadRecord, _ executed: UInt
   ) -> Int64 {
     frame.clearHazard()
-    // The frame first: a thread that waits for its turn closes the head, and then looks at the
-    // frames.
+    // Withdraw the frame first: a thread that waits for its turn closes the head and then looks at
+    // the frames.
     thread.pop(frame)
     if !state.ring.head.close(at: position) { didEndClosed(call, thread) }
     return Int64(truncatingIfNeeded: executed)
   }
 
-  /// Executes waiting calls, one after the other. The lock is held at the beginning.
+  /// Executes waiting calls one after the other. The lock is held at the beginning, and is
+  /// released.
   ///
-  /// Some calls are copied under one hold of the lock. The first is taken out there, the others
-  /// without the lock, as long as the head of the ring is open: see `RingHead`.
+  /// Several calls are copied under one hold of the lock. The first of them is taken out under the
+  /// lock. The others are taken out without the lock, as long as the head of the ring is open: see
+  /// `RingHead`.
   ///
   /// The hazard of a call is set before the call is taken out. A removal closes the head under the
-  /// lock, and then looks at the hazards: it finds the hazard of each call that was taken out
-  /// before. The hazard is replaced, or cleared, before the head is used again. So either the
-  /// removal finds no hazard; or the run finds the head closed, takes the lock, and looks whether
-  /// the registration is live.
+  /// lock and then looks at the hazards, so it finds the hazard of each call that was taken out
+  /// before. After a call, the run replaces or clears the hazard before it uses the head again. So
+  /// either the removal finds no hazard, or the run finds the head closed, takes the lock and
+  /// checks whether the registration is live.
   ///
   /// - Parameters:
-  ///   - given: The most calls to execute; 0: as many as wait now. A call that is not executed,
-  ///     because its context is dead, does not count.
-  ///   - calls: Room for copies of calls.
+  ///   - given: The highest number of calls to execute; 0 stands for the number of calls that wait
+  ///     now. A call that is not executed because its context is dead does not count.
+  ///   - calls: Space for copies of calls.
   @_optimize(speed)
   private func run(
     by thread: ThreadRecord, _ given: UInt, _ calls: WaitingCall.Address,
@@ -150,20 +156,21 @@ extension Queue {
     guard isCurrent, isRunnable(by: thread), isFree(for: thread) else { return refuse(.state) }
     guard let frame = thread.push() else { return refuse(.limit) }
     renewWake()
-    // How many calls are still to be executed.
+    // The number of calls that are still to be executed.
     let limit = given == 0 ? UInt(state.ring.count) : given
     var left = limit
-    // Whether it may end without the lock. A wake function is called for calls that are left.
+    // Whether the run may end without the lock. A wake function has to be called if calls are left.
     let mayEndClosed = capacity > 1 && state.settings.wake == nil
-    // Whether another run encloses this run.
+    // Whether this run is nested in another run of the queue on the same thread.
     let isInner = capacity == 1 && isRunning(on: thread)
     frame.publish(target)
     state.runner = thread.storage
     repeat {
-      // With a descriptor, the last call is taken out here, so that the descriptor changes with it.
+      // If there is a descriptor, the last call is taken out here under the lock, so that the
+      // descriptor changes with it.
       let hasDescriptor = state.descriptor >= 0
       let before = hasDescriptor ? state.ring.count : 0
-      // If threads sleep for room, each call is taken out under the lock, and wakes one of them.
+      // If threads wait for room, each call is taken out under the lock and wakes one of them.
       let isRoomAwaited = state.isRoomAwaited
       let most = isRoomAwaited ? 1 : min(UInt64(left), capacity)
       guard
@@ -175,15 +182,17 @@ extension Queue {
       checkInvariants()
       calls.pointee.sharedPayload?.pass(to: frame)
       frame.setHazard(calls.pointee.token)
-      // A thread that sleeps may wait for its turn. The end of the run has to wake it.
+      // A sleeping thread may be waiting for its turn. The head then stays closed, so that the end
+      // of the run wakes that thread.
       if state.sleeperCount == 0 && !isRoomAwaited { state.ring.head.open(at: position) }
-      // Now this thread is expected to make room.
+      // From now on this thread is expected to make room.
       state.consumer.store(thread.identity, ordering: .relaxed)
       lock.unlockInline()
       if isRoomAwaited { wakeForRoom() }  //~ blocked_not_woken
 
-      // The calls of the batch, as long as they can be taken out without the lock. After the last
-      // call the frame still has that call's payload, and a hazard: that call's, or the next one's.
+      // Execute the calls of the batch as long as they can be taken out without the lock. When the
+      // loop ends, the frame still has the payload of the last call, and its hazard is the token of
+      // the last call or of the next one.
       var call = calls
       var refused: WaitingCall.Address? = nil
       var isMade = make(call)
@@ -205,7 +214,7 @@ extension Queue {
         return endClosed(call, at: position, frame, thread, limit)
       }
       lockAgain(after: call, isMade: isMade, refused, position, frame)
-      // Meanwhile the queue may be destroyed, and its own thread may be started or stopped.
+      // During the calls the queue may have been destroyed, and a worker started or stopped.
     } while left > 0 && isCurrent && isRunnable(by: thread)
     didEnd(frame, thread, isInner: isInner)
     thread.pop(frame)
@@ -213,7 +222,8 @@ extension Queue {
     return Int64(truncatingIfNeeded: limit &- left)
   }
 
-  /// A run cannot begin, but may have used up a wake-up. The lock is held at the beginning.
+  /// Ends a run that cannot begin. The program's loop may have made it because of a wake-up, so the
+  /// loop has to be notified again. The lock is held at the beginning, and is released.
   @inline(never)
   private func refuse(_ status: Status) -> Int64 {
     defer { lock.unlock() }
@@ -222,23 +232,23 @@ extension Queue {
     return status.count
   }
 
-  /// Whether this thread runs the queue. The runner may be out of date: its thread may have ended
-  /// the run, perhaps inside a call, and this thread may have its record.
+  /// Whether this thread is running the queue. `runner` may be out of date: its thread may have
+  /// ended the run, perhaps inside a call, and this thread may have taken over its record.
   private func isRunning(on thread: ThreadRecord) -> Bool {
     state.runner == thread.storage && thread.isInside(target)
   }
 
-  /// Executes a call that was taken out. Its hazard is set.
+  /// Executes a call that was taken out. The hazard for it is set.
   ///
-  /// - Returns: whether it was executed. It is not if its context is dead, or its delegate was
-  ///   removed.
+  /// - Returns: whether the call was executed. It is not executed if its context is dead or its
+  ///   delegate was removed.
   private func make(_ call: WaitingCall.Address) -> Bool {
     if call.pointee.details.pointee.isProtected { return makeProtected(call) }
     make(call, WaitingCall.invocation(of: call))
     return true
   }
 
-  /// The same for a payload that is not shared.
+  /// Executes a call whose payload is not shared.
   @inline(__always)
   private func makeOwn(_ call: WaitingCall.Address) -> Bool {
     if call.pointee.details.pointee.isProtected { return makeProtected(call) }
@@ -258,7 +268,7 @@ extension Queue {
     let invocation = WaitingCall.invocation(of: call)
     let function = details.pointee.function.unsafelyUnwrapped
     let registration = Registration(index: token.index)
-    // The mark of the details stays when the watch is taken away.
+    // `isWatched` stays set in the details when the watch is removed.
     let target = details.pointee.isWatched ? Watch.target(of: token) : .none
     let isWatched = details.pointee.isWatched && Watch.isSet(for: target)
     RaceDetector.willCall(registration.storage)
@@ -284,11 +294,11 @@ extension Queue {
     lock.unlock()
   }
 
-  /// Makes the pending cleanup of a batch's last call, and takes the lock.
+  /// Performs the pending cleanup after the last call of a batch, and takes the lock.
   ///
   /// - Parameters:
   ///   - refused: The next call, if this thread tried to take it out and found the head closed.
-  ///   - position: The run's last position of the head.
+  ///   - position: The last position of the head that the run knows.
   @inline(never)
   private func lockAgain(
     after call: WaitingCall.Address, isMade: Bool,
@@ -296,16 +306,17 @@ extension Queue {
   ) {
     var released = ReleasedPayloads()
     lock.lock()
-    // Under the lock: after a fork in between, no frame would have the reference.
+    // The payload is taken from the frame under the lock. With a fork in between, no frame would
+    // have the reference in the child.
     released.release(Payload.take(from: frame), isMade: isMade)
     frame.clearHazard()  //~ hazard_not_cleared
     if !isMade && isCurrent { state.statistics.cancelled &+= 1 }
-    // Another occupant of the slot never has its head open at this position.
+    // If the slot has been reused, the head is never open at this position, since positions rise.
     let wasOpen = refused == nil && state.ring.head.close(at: position)
     if wasOpen && released.isEmpty { return }
     lock.unlock()
     released.cleanUp()
-    // A removal may have seen a hazard that is gone now.
+    // A removal may have seen a hazard that has been cleared or replaced since.
     if !wasOpen {
       lookAfter(call.pointee.token)
       if let refused { lookAfter(refused.pointee.token) }
@@ -313,18 +324,20 @@ extension Queue {
     lock.lock()
   }
 
-  /// Looks whether a removal has seen a hazard that is gone now. The head was closed.
+  /// Checks whether a registration is still live, after the head was found closed. If it is not, a
+  /// removal may have seen a hazard that has been cleared or replaced since, and is woken.
   private func lookAfter(_ token: Token) {
     //~ no_look_after_queued_call
     if !Registration.isLive(token) { PendingRemovals.callDidReturn(token) }
   }
 
-  /// The end of a run, under the lock. A worker may wait for its turn, and is expected to make room
-  /// now. If calls are left, the wake function notifies the program's loop.
+  /// Performs the last steps of a run, under the lock. From now on the worker, which may wait for
+  /// its turn, is expected to make room. If calls are left, the wake function notifies the
+  /// program's loop.
   ///
-  /// - Parameter frame: The run's frame; nil if the queue has no wake function.
+  /// - Parameter frame: The frame of the run; nil if the queue has no wake function.
   private func didEnd(_ frame: Frame?, _ thread: ThreadRecord, isInner: Bool) {
-    // Another thread may have begun a run after this thread had withdrawn its frame.
+    // After this thread withdrew its frame, another thread may have begun a run.
     if !isCurrent || isInner || state.runner != thread.storage { return }
     state.runner = nil
     let workerThread = state.workerThread.load(ordering: .relaxed)

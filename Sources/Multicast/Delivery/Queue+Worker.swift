@@ -3,11 +3,11 @@ import Synchronization
 
 /// The queue's own thread.
 extension Queue {
-  /// The argument of a new thread, and its report. It is on the stack of the thread that starts it.
+  /// The argument of a new thread, and its result. It is on the stack of the thread that starts it.
   private struct Start {
     let handle: Handle
     var number: UInt32
-    /// Guarded by the waits' lock; nil until the thread begins.
+    /// Guarded by the waits' lock. Nil until the thread has begun.
     var outcome: Status? = nil
     var name: shims_thread_name
 
@@ -24,7 +24,7 @@ extension Queue {
       guard queue.worker == .none else { throw .state }
       start.name = queue.state.settings.threadName
       stackSize = queue.state.settings.stackSize
-      // A thread that runs the queue makes no further call.
+      // The head is closed, so that another thread that runs the queue begins no further call.
       queue.state.ring.close()
       queue.state.worker = .running
       queue.state.workerRecord = nil
@@ -43,6 +43,8 @@ extension Queue {
     return start.outcome.unsafelyUnwrapped
   }
 
+  /// Stops the worker, and waits until it has ended.
+  ///
   /// - Returns: `pending` if the worker waits for this thread, directly or through others.
   static func stop(_ handle: Handle) throws(Status) -> Status {
     guard let queue = Queue(slotOf: handle) else { throw .invalidHandle }
@@ -77,8 +79,8 @@ extension Queue {
   private func work(as thread: ThreadRecord, _ number: UInt32) {
     lock.lock()
     while hasWorker(number) && state.worker == .running {
-      // Closed before the check whether the queue is free: either the run of another thread has
-      // ended by now, or it finds the head closed, and wakes this thread at its end.
+      // The head is closed before the check whether the queue is free. So either the other thread's
+      // run has ended by now, or that run finds the head closed and wakes this thread at its end.
       state.ring.close()
       if state.ring.count > 0 && isFree(for: thread) {
         lock.unlock()
@@ -98,7 +100,7 @@ extension Queue {
     guard hasWorker(number) else { return }
     state.workerRecord = thread.storage
     state.workerThread.store(thread.identity, ordering: .relaxed)
-    // As long as another thread runs the queue, that thread is expected to make room.
+    // As long as another thread is running the queue, that thread is expected to make room.
     if isFree(for: thread) {
       state.consumer.store(thread.identity, ordering: .relaxed)
     }
@@ -108,7 +110,7 @@ extension Queue {
     lock.lock()
     if hasWorker(number) {
       state.worker = .none
-      // Afterwards no thread may wait for this thread to make room.
+      // From now on no thread may wait for this thread to make room.
       let identity = state.workerThread.load(ordering: .relaxed)
       if state.consumer.load(ordering: .relaxed) == identity {
         state.consumer.store(.none, ordering: .relaxed)
@@ -120,14 +122,14 @@ extension Queue {
 
   // MARK: - Under the lock
 
-  /// The state of the worker: none if its thread has ended, even inside a call.
+  /// The state of the worker: `none` if its thread has ended, even if it ended inside a call.
   @inline(never) var worker: Worker {
     guard let record = state.workerRecord else { return state.worker }
     let identity = state.workerThread.load(ordering: .relaxed)
     return ThreadRecord(record).identity == identity ? state.worker : .none
   }
 
-  /// Whether this worker is still the queue's.
+  /// Whether the worker with this number is still the queue's worker.
   private func hasWorker(_ number: UInt32) -> Bool {
     isCurrent && worker != .none && state.workerNumber == number
   }

@@ -3,26 +3,27 @@ import Synchronization
 
 /// The calls that wait in a queue, oldest first: a ring of fixed size. The queue's lock is held.
 ///
-/// Positions only rise. The low bits of a position are its place in the ring. Each registration has
-/// the position of its newest call, and each call has that of the one before it. So the calls of
-/// one delegate are found without looking at all calls. A cancelled call leaves a gap.
+/// Positions only rise. The low bits of a position are its place in the ring. Each registration
+/// stores the position of its newest call, and each call stores the position of the previous call
+/// of the same registration. So the calls of one delegate are found without a search through all
+/// calls. A cancelled call leaves a gap, which is a place without a call.
 ///
-/// The thread that runs the queue takes out the oldest calls without the lock, as long as the head
-/// is open: see `RingHead`. It has copies of the calls, and does not read the ring. Every other
+/// The thread that runs the queue takes out the oldest calls without the lock as long as the head
+/// is open: see `RingHead`. It works on copies of the calls and does not read the ring. Every other
 /// operation that takes out or changes a call closes the head first.
 struct CallRing: ~Copyable {
   private var places: Places
   private(set) var tail: UInt64
-  /// The first position of the slot's occupant.
+  /// The first position of the current queue of the slot.
   private var begin: UInt64
-  /// How many places from head to tail have no call.
+  /// The number of places between head and tail that have no call.
   private(set) var gaps: UInt64
-  /// An earlier position of the head. Reading the head itself takes its cache line from the thread
-  /// that runs the queue.
+  /// An earlier position of the head. Reading the head itself would take its cache line from the
+  /// thread that runs the queue.
   private(set) var knownHead: UInt64
-  // A cache line for the head.
+  // The padding before and after the head gives it a cache line of its own.
   private let before: (UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64)
-  /// The position of the oldest call. Calls at lower positions are gone.
+  /// The position of the oldest call. The calls at lower positions have been taken out.
   let head: RingHead
   private let after: (UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64)
 
@@ -34,7 +35,7 @@ struct CallRing: ~Copyable {
 
     fileprivate init() {}
 
-    /// The capacity and half as much again, for gaps. So gaps are seldom closed.
+    /// Allocates places for the capacity and half as much again, so that gaps rarely fill the ring.
     init(capacity: UInt32) throws(Status) {
       var size: UInt64 = 2
       while size < UInt64(capacity) + UInt64(capacity) / 2 { size *= 2 }
@@ -51,7 +52,7 @@ struct CallRing: ~Copyable {
     }
   }
 
-  /// Begins to use places. Positions continue from the slot's last occupant.
+  /// Begins to use places. Positions continue from those of the last queue in the slot.
   mutating func start(with places: Places) {
     self.places = places
     tail = max(head.position, 1)
@@ -61,7 +62,7 @@ struct CallRing: ~Copyable {
     head.move(to: tail)
   }
 
-  /// - Returns: the places of a ring without calls.
+  /// Ends the use of the places, and returns them. The ring has no calls.
   mutating func end() -> Places {
     let places = self.places
     self.places = Places()
@@ -74,16 +75,16 @@ struct CallRing: ~Copyable {
     places.calls.unsafelyUnwrapped + Int(truncatingIfNeeded: position & places.mask)
   }
 
-  /// How many calls wait: all from head to tail, except the gaps.
+  /// The number of waiting calls: all places from head to tail, except the gaps.
   var count: UInt64 { get { tail &- head.position &- gaps } }
 
-  /// The same, or more.
+  /// The number of waiting calls or more, computed without reading the head.
   var countAtMost: UInt64 { get { tail &- knownHead &- gaps } }
 
   /// How many calls were ever appended.
   var appended: UInt64 { tail &- begin }
 
-  /// The newest waiting call of a delegate.
+  /// The newest waiting call of a delegate; nil if none waits.
   func newest(of details: RegistrationDetails.Address) -> WaitingCall.Address? {
     let position = details.pointee.lastCall
     return position < head.position ? nil : call(position)
@@ -91,8 +92,8 @@ struct CallRing: ~Copyable {
 
   // MARK: - In
 
-  /// Appends a call without its payload, which the caller sets. Fewer calls wait than the capacity,
-  /// and there is a place: the tail is below `fastPathEnd`, or `makeRoom` was called.
+  /// Appends a call without its payload, which the caller sets. Fewer calls wait than the capacity
+  /// allows, and there is a place: the tail is below `fastPathEnd`, or `makeRoom` was called.
   @_optimize(speed)
   mutating func append(
     _ token: Token, _ details: RegistrationDetails.Address
@@ -115,13 +116,13 @@ struct CallRing: ~Copyable {
 
   // MARK: - Out
 
-  /// Closes the head: it does not move while the lock is held, and the oldest call is not a gap.
+  /// Closes the head. It does not move while the lock is held, and the oldest place is not a gap.
   @inline(never) mutating func close() {
     head.close()
     skipGaps()
   }
 
-  /// Takes out the oldest call. It can be read until the next append.
+  /// Takes out the oldest call. The call can be read until the next append.
   mutating func takeFirst() -> WaitingCall.Address? {
     close()
     if count == 0 { return nil }
@@ -130,14 +131,14 @@ struct CallRing: ~Copyable {
     return first
   }
 
-  /// The oldest call of those that wait. Nil if the head is open or there are gaps, which is seldom
-  /// between two runs.
+  /// The oldest call, provided that a call waits. Nil if the head is open or there are gaps, which
+  /// is rare between two runs.
   @inline(__always)
   var first: WaitingCall.Address? {
     gaps == 0 && head.isClosed ? call(head.position) : nil
   }
 
-  /// Takes out that call, and opens the head behind it.
+  /// Takes out the call that `first` returned, and opens the head behind it.
   ///
   /// - Returns: the new position.
   mutating func openBehindFirst() -> UInt64 {
@@ -149,13 +150,14 @@ struct CallRing: ~Copyable {
 
   /// Copies the oldest calls, and takes out the first of them.
   ///
-  /// The head is left closed, behind the first call. The others can be taken out one after the
-  /// other once the head is opened. Their payloads are in the calls themselves: after a fork in
-  /// between, no frame would have the reference to a shared payload.
+  /// The head is left closed, behind the first call. The other copied calls can be taken out once
+  /// the head is opened. Their payloads are small and part of the copies. If a call with a shared
+  /// payload were taken out like this, a fork would find its reference neither in the ring nor in a
+  /// frame.
   ///
   /// - Parameters:
-  ///   - most: How many to copy, at least 1.
-  ///   - keepsLast: Whether the newest call may only be copied as the first.
+  ///   - most: The highest number of calls to copy, at least 1.
+  ///   - keepsLast: Whether the newest call may be copied only if it is the first one.
   /// - Returns: the end of the copies, and the position behind the first call; nil if no call
   ///   waits.
   @inline(__always)
@@ -189,7 +191,7 @@ struct CallRing: ~Copyable {
 
   /// Cancels all calls of a delegate, and releases their payloads.
   ///
-  /// - Returns: how many there were.
+  /// - Returns: how many calls there were.
   mutating func takeAll(
     of details: RegistrationDetails.Address, _ released: inout ReleasedPayloads
   ) -> UInt64 {
@@ -209,7 +211,7 @@ struct CallRing: ~Copyable {
     return taken
   }
 
-  /// Takes out all calls, and releases their payloads.
+  /// Takes out all calls, and releases their payloads. Returns how many calls there were.
   mutating func takeAll(_ released: inout ReleasedPayloads) -> UInt64 {
     close()
     let before = count
@@ -232,7 +234,7 @@ struct CallRing: ~Copyable {
     head.move(to: position)
   }
 
-  /// Moves all calls up to the newest.
+  /// Moves all calls up, so that they occupy the places before the tail.
   private mutating func closeGaps() {
     close()
     let head = self.head.position
@@ -246,7 +248,7 @@ struct CallRing: ~Copyable {
     self.head.move(to: to)
     knownHead = to
     gaps = 0
-    // The positions have changed: link the calls of each delegate again.
+    // The positions have changed, so link the calls of each delegate again.
     for position in to..<tail {
       call(position).pointee.details.pointee.lastCall = 0
     }
@@ -258,31 +260,31 @@ struct CallRing: ~Copyable {
   }
 }
 
-/// The position of the oldest call in a ring. The thread that runs the queue moves it for each call
-/// that it takes out, without a lock as long as the head is *open*.
+/// The position of the oldest call in a ring. The thread that runs the queue moves the head for
+/// each call that it takes out, without a lock as long as the head is *open*.
 ///
-/// That thread opens the head under the queue's lock. Every other operation that takes calls out or
-/// changes them, or that needs that thread's attention, closes it under the lock. From then on the
-/// position is fixed until the lock is released, and that thread takes the lock before it takes out
-/// the next call, and when it ends the run. Positions only rise, also with the next occupant of the
-/// slot, and only the innermost run is open. So if a run finds the head open at the run's last
-/// position, no operation meanwhile concerns the run.
+/// The run opens the head under the queue's lock. Every other operation that takes out or changes
+/// calls, or that needs the attention of the run, closes the head under the lock. From then on the
+/// position is fixed until the lock is released, and the run takes the lock before it takes out its
+/// next call and at its end. Positions only rise, even when the slot is reused, and among nested
+/// runs only the innermost one can have the head open. So if a run finds the head open at its own
+/// last position, no other operation has required its attention since.
 ///
-/// Every change of the head is acquire and release, or is made under the lock: the thread that
-/// closes the head sees the run's earlier stores in its frame.
+/// The run changes the head with acquire and release, or under the lock. So a thread that closes
+/// the head sees the stores that the run made in its frame before its last change of the head.
 struct RingHead: ~Copyable {
-  /// The position; the lowest bit is set while the head is open.
+  /// The position. The lowest bit is set while the head is open.
   private let word: Atomic<UInt64>
 
   private static let open: UInt64 = 1
 
-  /// The position. While the head is open, the position may have moved already.
+  /// The position. While the head is open, the position may have moved on already.
   // order: position
   var position: UInt64 { get { word.load(ordering: .acquiring) >> 1 } }
 
   // MARK: - Under the lock
 
-  // Acquire: pairs with the run that has closed it without the lock.
+  // Acquire: pairs with the release of a run that closed the head without the lock.
   // order: position
   var isClosed: Bool { word.load(ordering: .acquiring) & Self.open == 0 }
 
@@ -291,12 +293,12 @@ struct RingHead: ~Copyable {
     word.bitwiseAnd(~Self.open, ordering: .acquiringAndReleasing)  //~ head_not_closed
   }
 
-  /// Sets the position of a head that is closed.
+  /// Sets the position of a closed head.
   func move(to position: UInt64) {
     word.store(position << 1, ordering: .releasing)  // order: head_under_lock
   }
 
-  /// Opens a head that is closed, at a position.
+  /// Opens a closed head at a position.
   func open(at position: UInt64) {
     word.store(position << 1 | Self.open, ordering: .releasing)  // order: head_under_lock
   }
@@ -325,8 +327,8 @@ struct RingHead: ~Copyable {
   /// The queue's lock is held.
   extension CallRing {
     func check(_ check: Check) {
-      // The head may be open. A call that is taken out meanwhile can still be read: nothing is
-      // appended under this lock, and a removal of its delegate takes the lock first.
+      // The head may be open. A call that is taken out now can still be read: nothing is appended
+      // under this lock, and a removal of its delegate takes the lock before it frees the details.
       let head = self.head.position
       let length = tail &- head
       check.that(head <= tail && length <= mask &+ 1, "calls are within the ring", head, tail)
@@ -395,7 +397,7 @@ struct RingHead: ~Copyable {
       check.that(references >= calls, "a call retains its payload", references, calls)
     }
 
-    /// How many of the next calls have this payload. Calls of one invocation are neighbours.
+    /// How many of the next calls share this payload. The calls of an invocation follow each other.
     private func countCalls(with payload: Payload, from first: UInt64) -> UInt64 {
       var (calls, position) = (UInt64(0), first)
       while position != tail && position &- first < 16 {

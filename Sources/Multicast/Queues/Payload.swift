@@ -1,20 +1,20 @@
 import MulticastShims
 import Synchronization
 
-/// A payload, or a receipt, that the queued calls of an invocation share. It counts references.
+/// A payload or a receipt that the queued calls of an invocation share. It counts its references.
 ///
-/// A receipt stands for the payload, too, and detects the end of the calls that share it: see
+/// A receipt refers to the payload, and also detects the end of the calls that share it: see
 /// `Receipt`.
 struct Payload {
   typealias Release = @convention(c) (_ payload: UnsafeRawPointer?, _ size: Int) -> Void
 
   enum Kind: UInt8 {
-    /// A copy of the caller's bytes, behind the header.
+    /// A copy of the caller's bytes, which follows the header.
     case copied
-    /// The caller's bytes: with a release function, or only passed on.
+    /// The caller's own bytes, which either have a release function or are only passed on.
     case owned
     case receipt
-    /// As `copied`, in a block of a queue's reserve.
+    /// A copy as with `copied`, but in a block of a queue's reserve.
     case reserved
   }
 
@@ -22,14 +22,14 @@ struct Payload {
     /// The bytes that the delegates get.
     let bytes: UnsafeRawPointer?
     let size: Int
-    /// The lower half: how many calls, frames and receipts retain the payload. The upper half: how
-    /// many calls with it were executed.
+    /// The lower half is the number of calls, frames and receipts that retain the payload. The
+    /// upper half is the number of calls with this payload that were executed.
     let references: Atomic<UInt64>
     let release: Release?
-    /// The fork generation in which it was made; see `Fork.generation`.
+    /// The fork generation in which the payload was made: see `Fork.generation`.
     let process: UInt32
     let kind: Kind
-    /// The next payload of a chain without references.
+    /// The next payload in a chain of payloads without references.
     var next: UnsafeMutablePointer<Header>?
   }
 
@@ -52,12 +52,12 @@ struct Payload {
 
   /// Makes a copy, which the caller retains.
   init(copying bytes: UnsafeRawPointer, size: Int) throws(Status) {
-    // A `size_t`: below zero is more than there can be.
+    // The size is a `size_t`, so a negative value stands for a number that is too large.
     guard size >= 0, size < .max - Self.headerSize else { throw .outOfMemory }
     let block = try Allocator.allocate(size: Self.headerSize + size)
     let copy = block + Self.headerSize
     shims_copy(copy, bytes, size)
-    RaceDetector.happensBefore(copy)  // the thread that runs the queue
+    RaceDetector.happensBefore(copy)  // acquired by the thread that runs the queue
     self.init(block, .copied, copy, size, nil)
   }
 
@@ -65,7 +65,7 @@ struct Payload {
   init(copying bytes: UnsafeRawPointer, size: Int, to place: UnsafeMutableRawPointer) {
     let copy = place + Self.headerSize
     shims_copy(copy, bytes, size)
-    RaceDetector.happensBefore(copy)  // the thread that runs the queue
+    RaceDetector.happensBefore(copy)  // acquired by the thread that runs the queue
     self.init(place, .reserved, copy, size, nil)
   }
 
@@ -75,13 +75,13 @@ struct Payload {
     self.init(block, .copied, block + Self.headerSize, size, nil)
   }
 
-  /// Makes a payload of the caller's bytes, which the caller retains.
+  /// Makes a payload from the caller's own bytes, which the caller retains.
   init(owning bytes: UnsafeRawPointer?, size: Int, _ release: Release?) throws(Status) {
     let block = try Allocator.allocate(size: Self.headerSize)
     self.init(block, .owned, bytes, size, release)
   }
 
-  /// Fills a block, with one reference.
+  /// Initializes the header in a block, with one reference.
   init(
     _ block: UnsafeMutableRawPointer, _ kind: Kind, _ bytes: UnsafeRawPointer?, _ size: Int,
     _ release: Release?
@@ -99,22 +99,22 @@ struct Payload {
 
   // MARK: - References
 
-  /// The numbers of references and of executed calls, at one moment.
+  /// The number of references and the number of executed calls at one moment.
   ///
-  /// Acquire: the effects of the calls that are over happen before.
+  /// Acquire: the effects of the finished calls happen before the caller continues.
   var counts: (references: UInt32, made: UInt32) {
     let counts = header.pointee.references.load(ordering: .acquiring)  // order: calls_over
     return (UInt32(truncatingIfNeeded: counts), UInt32(truncatingIfNeeded: counts >> 32))
   }
 
-  /// Relaxed: the caller has the payload from an owner of a reference.
+  /// Relaxed is enough: the caller got the payload from the owner of a reference.
   func retain() { header.pointee.references.wrappingAdd(1, ordering: .relaxed) }
 
   /// Removes one reference.
   ///
-  /// - Returns: how many are left. If none is left, the payload is the caller's.
+  /// - Returns: how many references are left. If none is left, the caller owns the payload.
   func countDown(isMade: Bool) -> UInt32 {
-    // Release and acquire: other threads' use of the payload happens before it is freed.
+    // Release and acquire: every use of the payload by other threads happens before it is freed.
     let left = header.pointee.references.wrappingAdd(
       (isMade ? Self.oneMade : 0) &- 1, ordering: .acquiringAndReleasing  // order: references
     ).newValue
@@ -122,8 +122,8 @@ struct Payload {
     return UInt32(truncatingIfNeeded: left)
   }
 
-  /// Removes one reference; without references, runs the release function or frees the payload. No
-  /// lock is held.
+  /// Removes one reference. If it was the last one, frees the payload and runs its release
+  /// function. No lock is held.
   ///
   /// - Parameter isMade: Whether a call with this payload has been executed.
   func release(isMade: Bool = false) {
@@ -132,7 +132,7 @@ struct Payload {
     released.cleanUp()
   }
 
-  /// Runs a release function of the caller's. No lock is held.
+  /// Runs a release function that the caller supplied. No lock is held.
   static func release(_ bytes: UnsafeRawPointer?, _ size: Int, _ function: Release?) {
     guard let function else { return }
     let depth = shims_get_release_depth()
@@ -141,7 +141,7 @@ struct Payload {
     shims_set_release_depth(depth)
   }
 
-  /// Frees a copy, or a payload of the caller's, that nothing retains.
+  /// Frees the block of a payload that nothing retains. The caller's own bytes are not freed.
   func deallocate() {
     if header.pointee.kind == .reserved { return PayloadReserve.putBack(header) }
     let inlineSize = header.pointee.kind == .copied ? size : 0
@@ -150,10 +150,10 @@ struct Payload {
 
   // MARK: - Frames
 
-  // A frame publishes the payload that it retains: if its thread does not exist any more, another
-  // thread releases the payload.
+  // A frame publishes the payload that it retains. If the thread of the frame no longer exists,
+  // another thread releases the payload.
 
-  /// The payload that a frame retains.
+  /// The payload that a frame retains; nil if there is none.
   init?(retainedBy frame: Frame) {
     guard let address = UnsafeMutableRawPointer(bitPattern: frame.payload) else { return nil }
     self.init(at: address)
@@ -164,7 +164,7 @@ struct Payload {
 
   /// Takes over the reference that a frame has, if any.
   static func take(from frame: Frame) -> Payload? {
-    // Clear the frame first: the child of a fork releases the payloads of frames.
+    // Clear the frame first: in the child of a fork, the payloads of frames are released.
     let payload = Payload(retainedBy: frame)
     frame.payload = 0  //~ payload_left_in_frame
     return payload
@@ -193,14 +193,14 @@ extension Payload {
   #endif
 }
 
-/// Payloads that were released under a lock. Their cleanup is pending until no lock is held:
-/// release functions, the allocator, and wake-ups of threads that wait for calls.
+/// Payloads that were released under a lock. Their cleanup waits until no lock is held: it frees
+/// memory, runs release functions and wakes threads that wait for calls.
 struct ReleasedPayloads {
-  /// Payloads without references.
+  /// A chain of payloads without references.
   private var first: UnsafeMutablePointer<Payload.Header>? = nil
   /// The address of a receipt whose calls are over, or 0.
   private var finishedReceipt: UInt = 0
-  /// Whether there are several receipts.
+  /// Whether there is more than one such receipt.
   private var hasFinishedReceipts = false
 
   var isEmpty: Bool { first == nil && finishedReceipt == 0 }
@@ -212,7 +212,7 @@ struct ReleasedPayloads {
 
   @inline(never)
   private mutating func countDown(_ payload: Payload, isMade: Bool) {
-    // Read before the last reference goes: a thread that finds the calls over frees the receipt.
+    // Read this first: once the reference is removed, the waiting thread may free the receipt.
     let isReceipt = payload.isReceipt
     let left = payload.countDown(isMade: isMade)
     if isReceipt && left == Receipt.ownReferences {
@@ -224,14 +224,14 @@ struct ReleasedPayloads {
     first = payload.header
   }
 
-  /// Makes the pending cleanup. No lock is held.
+  /// Performs the pending cleanup. No lock is held.
   mutating func cleanUp() {
     if !isEmpty { cleanUpAll() }
   }
 
   @inline(never)
   private mutating func cleanUpAll() {
-    // The wake-ups first: a release function may take its time.
+    // Wake the threads first, because a release function may take a long time.
     wakeWaiters()
     while let header = first {
       first = header.pointee.next
@@ -256,7 +256,7 @@ struct ReleasedPayloads {
     }
     let (bytes, size) = (payload.bytes, payload.size)
     let release = payload.header.pointee.release
-    // In the child of a fork: the payload is the parent's, which releases it.
+    // In the child of a fork, a payload that the parent made is released by the parent.
     let isOurs = payload.header.pointee.process == Fork.generation  //~ parents_payload_released
     payload.deallocate()
     if isOurs { Payload.release(bytes, size, release) }  //~ payload_released_under_lock
@@ -265,22 +265,22 @@ struct ReleasedPayloads {
 
 /// Memory for the payloads of a queue: blocks of one size, in one allocation.
 ///
-/// A payload may live longer than the queue: a call with it runs, or it waits in another queue. So
-/// the reserve counts the blocks that are in use, and the queue as one more. Its lock is that of
-/// the queue's slot, whatever the occupant: a fork holds it, too.
+/// A payload may live longer than the queue, because a call with it may be running or waiting in
+/// another queue. So the reserve counts the blocks in use, plus one for the queue itself. It uses
+/// the lock of the queue's slot, even after the slot has been reused. A fork holds that lock, too.
 struct PayloadReserve {
-  /// At the beginning of the allocation.
+  /// The header at the beginning of the allocation.
   struct Header: ~Copyable {
     var firstVacant: UnsafeMutablePointer<Block>?
     var references: Int
-    /// The most bytes of a payload.
+    /// The largest size of a payload.
     let payloadSize: Int
     let byteCount: Int
     /// Nil until the queue exists.
     var lock: Lock?
   }
 
-  /// Before each payload.
+  /// The header before each payload.
   struct Block {
     let reserve: Address
     var next: UnsafeMutablePointer<Block>?
@@ -288,8 +288,8 @@ struct PayloadReserve {
 
   typealias Address = UnsafeMutablePointer<Header>
 
-  /// So many payloads more than there is room for calls: those of calls that run, and of
-  /// invocations that have not queued their calls yet.
+  /// The number of payloads beyond the capacity of the queue. They are for calls that are running,
+  /// and for invocations that have not queued their calls yet.
   private static let moreThanCalls = 8
   private static let headerSize = 48
 
@@ -303,7 +303,7 @@ struct PayloadReserve {
     let count = capacity + Self.moreThanCalls
     let byteCount = Self.headerSize + count * stride
     let memory = try Allocator.allocate(size: byteCount)
-    // All pages are written to: so they are there when they are needed.
+    // Writing to all pages makes the system supply them now, and not when they are first needed.
     shims_zero(memory, byteCount)  //~ pages_not_written
     header = memory.bindMemory(to: Header.self, capacity: 1)
     header.initialize(
@@ -319,15 +319,15 @@ struct PayloadReserve {
     }
   }
 
-  /// Called once, by the queue that uses it from then on.
+  /// Called once, by the queue that uses the reserve from then on.
   func start(with lock: Lock) -> Address {
     header.pointee.lock = lock
     return header
   }
 
-  /// A place for a payload with its header. The lock is held.
+  /// Takes a place for a payload with its header. The lock is held.
   ///
-  /// - Returns: nil if the payload is too large, or if all places are in use.
+  /// - Returns: nil if the payload is too large or all places are in use.
   func take(for size: Int) -> UnsafeMutableRawPointer? {
     guard size >= 0, size <= header.pointee.payloadSize, let block = header.pointee.firstVacant
     else { return nil }
@@ -342,7 +342,7 @@ struct PayloadReserve {
     PayloadReserve(block.pointee.reserve).release(block)
   }
 
-  /// Called when the queue does not use it any more. No lock is held.
+  /// Called when the queue no longer uses the reserve. No lock is held.
   func end() { release(nil) }
 
   private func release(_ block: UnsafeMutablePointer<Block>?) {

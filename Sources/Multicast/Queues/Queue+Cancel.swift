@@ -1,10 +1,10 @@
 import MulticastHeader
 
 extension Queue {
-  /// Cancels the calls of a registration that is not live any more.
+  /// Cancels the waiting calls of a registration that is no longer live.
   ///
-  /// Afterwards the head of the ring is closed. So a remover that looks at the frames then finds
-  /// the hazard of a call that was dequeued earlier, and no other call begins: see `run`.
+  /// Afterwards the head of the ring is closed. So if the removing thread then looks at the frames,
+  /// it finds the hazard of each call that was taken out, and no other call begins: see `run`.
   func cancel(_ details: RegistrationDetails.Address, _ released: inout ReleasedPayloads) {
     lock.lock()
     if delivers(details) {  //~ calls_not_cancelled
@@ -15,7 +15,7 @@ extension Queue {
       if taken > 0 { updateDescriptor(from: before) }
       checkInvariants()
     }
-    // There is room now, or the delegate of the call that waits for room is gone.
+    // Either there is room now, or the delegate of a call that waits for room has been removed.
     let isRoomAwaited = state.isRoomAwaited
     lock.unlock()
     if isRoomAwaited { wakeAllForRoom() }
@@ -23,9 +23,9 @@ extension Queue {
 }
 
 extension Queue {
-  /// Drops the calls that wait.
+  /// Drops all waiting calls.
   ///
-  /// - Returns: how many there were.
+  /// - Returns: how many calls there were.
   static func clear(_ handle: Handle) throws(Status) -> Int {
     guard let queue = Queue(slotOf: handle) else { throw .invalidHandle }
     var isRoomAwaited = false

@@ -3,14 +3,14 @@ import MulticastShims
 import Synchronization
 
 extension Queue {
-  /// A caller's options, checked.
+  /// A caller's options after they have been checked.
   struct Settings {
     var capacity: UInt32 = 1024
     var overflow = MULTICAST_OVERFLOW_REFUSE.rawValue
-    /// That of the worker.
+    /// The name of the worker.
     var threadName = shims_thread_name()
     var stackSize = 0
-    /// Notifies a loop of the program that calls wait.
+    /// A function that notifies a loop of the program when calls wait.
     var wake: Queue.Wake? = nil
     var wakeContext: UnsafeMutableRawPointer? = nil
     var payloadSize = 0
@@ -26,7 +26,7 @@ extension Queue {
       guard StructSize.read(given, smallest: StructSize.queueOptions, into: &options) else {
         throw .invalidArgument
       }
-      // A `size_t`: below zero is more than there can be.
+      // The sizes are of type `size_t`, so a negative value stands for a number that is too large.
       guard options.flags == 0, options.reserved == 0, options.capacity >= 0,
         options.capacity <= Self.largestCapacity,
         options.overflow <= MULTICAST_OVERFLOW_BLOCK.rawValue,
@@ -43,14 +43,14 @@ extension Queue {
       shims_copy_label(&label, options.label)
     }
 
-    /// - Returns: nil if none is wanted, or needed: small payloads are in the calls.
+    /// - Returns: nil if no reserve is wanted or needed. Small payloads are stored in the calls.
     func makeReserve() throws(Status) -> PayloadReserve? {
       if WaitingCall.holds(payloadSize) { return nil }
       return try PayloadReserve(payloadSize: payloadSize, capacity: Int(capacity))
     }
   }
 
-  /// - Returns: the handle of an empty queue.
+  /// Creates an empty queue, and returns its handle.
   static func create(
     _ given: UnsafePointer<multicast_queue_options>?
   ) throws(Status) -> Handle {

@@ -6,15 +6,16 @@ extension Queue {
   /// The result of an invocation's attempt to queue a call.
   enum EnqueueResult: UInt8 {
     case queued, refused
-    /// Removed; or the delegate is called once, and already has a call in the queue.
+    /// The delegate was removed, or it is called only once and already has a waiting call.
     case leftOut
-    /// Of one attempt. The delegate was removed; or there is no room yet.
+    /// These are results of a single attempt: the delegate was removed, or there is no room yet.
     case notRecipient, full
   }
 
   /// Queues a call whose payload is too large for a copy in the call.
   ///
-  /// - Parameter frame: Retains the invocation's copy of the payload, once a call needs the copy.
+  /// - Parameter frame: Retains the invocation's copy of the payload, which is made when the first
+  ///   call needs it.
   func enqueueLarge(_ token: Token, _ invocation: Invocation, _ frame: Frame) -> EnqueueResult {
     if Payload(retainedBy: frame) == nil, let bytes = invocation.payload {
       (try? copy(bytes, size: invocation.size))?.pass(to: frame)
@@ -23,10 +24,11 @@ extension Queue {
     return enqueue(token, invocation, sharing: payload, frame)
   }
 
-  /// Makes a copy of a payload, which the caller retains: in the queue's reserve, if there is one,
-  /// and place in it.
+  /// Makes a copy of a payload, which the caller retains. The copy is in the queue's reserve, if
+  /// there is one and it has a vacant block.
   func copy(_ bytes: UnsafeRawPointer, size: Int) throws(Status) -> Payload {
-    // Relaxed: asked again under the lock. Not copied under the lock: it may be large.
+    // Relaxed is enough, since the reserve is checked again under the lock. The bytes are not
+    // copied under the lock, since there may be many.
     if state.reserve.load(ordering: .relaxed) != nil, let place = takeReserved(size) {
       return Payload(copying: bytes, size: size, to: place)
     }
@@ -41,7 +43,7 @@ extension Queue {
 
   /// The fast path: takes the lock, and queues a call with a small payload.
   ///
-  /// - Returns: false if the fast path does not suffice. Then nothing has changed, and the lock is
+  /// - Returns: false if the fast path is not sufficient. Nothing has changed then, and the lock is
   ///   held.
   @inline(__always)
   func enqueueInFastPath(
@@ -69,7 +71,7 @@ extension Queue {
     return enqueueLocked(token, invocation, sharing: payload, frame)
   }
 
-  /// The same, with the lock held at the beginning.
+  /// Like `enqueue`, but the lock is already held. The function releases it.
   @_optimize(speed)
   func enqueueLocked(
     _ token: Token, _ invocation: Invocation, sharing payload: Payload?, _ frame: Frame
@@ -82,15 +84,16 @@ extension Queue {
       let hasSleepers = attempt == .queued && state.isArrivalAwaited
       if hasSleepers { state.isArrivalAwaited = false }
       let wake = attempt == .queued ? beginWake(frame) : nil
-      // This thread was woken for a place that it did not need: another thread may.
+      // This thread may not have needed the place that it was woken for. If there is still room, it
+      // wakes another waiting thread.
       let leavesRoom = hasWaited && isCurrent && state.isRoomAwaited && hasRoom
       updateFastPathEnd()
       checkInvariants()
       lock.unlock()
       if leavesRoom { wakeForRoom() }
-      // Woken without the lock, since the woken threads take it first.
+      // The threads are woken without the lock, because they take it first.
       if hasSleepers { wakeSleepers() }
-      // The wake-ups first: the release of a payload may destroy the queue.
+      // Call the wake function first, because the release of a payload may destroy the queue.
       if let wake { callWake(wake, frame) }
       released.cleanUp()
       if attempt != .full { return attempt == .notRecipient ? .leftOut : attempt }
@@ -102,20 +105,20 @@ extension Queue {
     }
   }
 
-  /// Whether backpressure has ended: there is room, or the call needs none. Otherwise this thread
-  /// is woken later.
+  /// Whether the thread need not wait any longer: there is room, or the call needs none. Otherwise
+  /// this thread is woken later.
   private func canRetry(_ token: Token) -> Bool {
     lock.lock()
     defer { lock.unlock() }
     guard let details = recipient(token) else { return true }
-    // Closed before the check, so that later operations that make room take the lock.
+    // The head is closed before the check, so that later operations that make room take the lock.
     state.ring.close()
     if hasRoom || replaceable(details) != nil { return true }
     state.isRoomAwaited = true
     return false
   }
 
-  /// Counts a call that is not queued.
+  /// Counts a call that could not be queued, and determines its result.
   func refuse(_ token: Token, afterWaiting: Bool = false) -> EnqueueResult {
     lock.lock()
     defer { lock.unlock() }
@@ -130,10 +133,10 @@ extension Queue {
 
   // MARK: - Under the lock
 
-  /// The details of a registration that is live and delivers here.
+  /// The details of a registration that is live and delivers to this queue.
   ///
-  /// A remover retires the registration first, and then calls `cancel`, which takes this lock. So
-  /// `cancel` finds each call that is queued for a registration that is live here.
+  /// A removal first retires the registration, and then calls `cancel`, which takes this lock. So
+  /// `cancel` finds each call that was queued because its registration was found live here.
   @inline(__always)
   private func recipient(_ token: Token) -> RegistrationDetails.Address? {
     let registration = Registration(index: token.index)
@@ -143,8 +146,8 @@ extension Queue {
     return details
   }
 
-  /// Whether a registration delivers to this queue, which is not destroyed, and not to an earlier
-  /// queue of this slot.
+  /// Whether a registration delivers to this queue. False if the queue was destroyed, or if the
+  /// registration delivers to an earlier queue of the same slot.
   func delivers(_ details: RegistrationDetails.Address) -> Bool {
     let membership = RegistrationDetails.membership(of: details, .recipient)
     return membership.pointee.lifetime == state.recipients
@@ -153,19 +156,19 @@ extension Queue {
   //~ more_calls_than_room
   private var hasRoom: Bool { state.ring.count < UInt64(state.settings.capacity) }
 
-  /// Whether at most one call of the delegate waits.
+  /// Whether at most one call of the delegate may wait.
   private func hasOne(_ details: RegistrationDetails.Address) -> Bool {
     //~ two_calls_of_one
     let hasOne = details.pointee.flags & (MULTICAST_ONCE | MULTICAST_LATEST) != 0
     return hasOne
   }
 
-  /// The waiting call of a delegate that has at most one; nil if none waits, or several may wait.
+  /// The delegate's waiting call, if at most one may wait; nil if none waits or several may wait.
   private func replaceable(_ details: RegistrationDetails.Address) -> WaitingCall.Address? {
     hasOne(details) ? state.ring.newest(of: details) : nil
   }
 
-  /// Whether a waiting call of the delegate stays when a newer call comes.
+  /// Whether the waiting call of the delegate is kept, and a newer call is left out.
   private func keepsFirst(_ details: RegistrationDetails.Address) -> Bool {
     details.pointee.flags & (MULTICAST_ONCE | MULTICAST_LATEST) == MULTICAST_ONCE
   }
@@ -180,7 +183,7 @@ extension Queue {
       if keepsFirst(details) { return .leftOut }
       state.ring.close()
     }
-    // Checked once more: the call may have been taken out before.
+    // Checked once more with the head closed: the waiting call may have been taken out before.
     if let waiting = replaceable(details) {
       released.release(waiting.pointee.sharedPayload)
       WaitingCall.setPayload(of: waiting, invocation, payload)
@@ -194,7 +197,7 @@ extension Queue {
       case MULTICAST_OVERFLOW_BLOCK.rawValue: return .full
       case MULTICAST_OVERFLOW_DROP_OLDEST.rawValue:
         state.ring.close()
-        // Checked once more, likewise.
+        // Checked once more with the head closed: calls may have been taken out before.
         if hasRoom { break }
         let oldest = state.ring.takeFirst()
         released.release(oldest?.pointee.sharedPayload)
@@ -218,7 +221,7 @@ extension Queue {
     return .queued
   }
 
-  /// Computes `fastPathEnd`, after a change of its inputs.
+  /// Computes `fastPathEnd` after a change of the values that it depends on.
   private func updateFastPathEnd() {
     let isNews =
       state.isArrivalAwaited || state.needsWake || state.descriptor >= 0 && state.ring.count == 0
@@ -226,11 +229,13 @@ extension Queue {
     raiseFastPathEnd()
   }
 
-  /// The same after calls were taken out. The need for notifications has not changed.
+  /// Like `updateFastPathEnd`, but for use after calls were taken out, when the need for
+  /// notifications has not changed.
   @inline(__always)
   func raiseFastPathEnd() {
     if state.fastPathEnd == 0 { return }
-    // At most as many calls wait as there are places from the known head to the tail, less gaps.
+    // At most as many calls wait as there are places between the known head and the tail, minus the
+    // gaps.
     let most = min(UInt64(state.settings.capacity), state.statistics.highest &+ state.ring.gaps)
     state.fastPathEnd = state.ring.knownHead &+ most
   }
@@ -238,21 +243,22 @@ extension Queue {
 
 /// Invocations that sleep until a full queue has room.
 ///
-/// Such a thread sleeps with the queue as its key. The queue has a flag, `isRoomAwaited`, under its
-/// lock: a thread that is about to sleep sets the flag, under the waits' lock too; the flag is
-/// cleared under both locks when the last sleeper is woken. As long as the flag is set, the head of
-/// the ring is closed. So each call is taken out under the lock, and wakes one thread: one place,
-/// one wake-up. An operation that makes room for several calls at once wakes all.
+/// Such a thread sleeps with the queue as its key. The flag `isRoomAwaited` of the queue is guarded
+/// by the queue's lock. A thread that is about to sleep sets the flag, while it also holds the
+/// waits' lock. The flag is cleared under both locks when the last sleeping thread is woken. As
+/// long as the flag is set, the head of the ring is closed. So each call is taken out under the
+/// lock and wakes one thread: one place, one wake-up. An operation that makes room for several
+/// calls at once wakes all threads.
 extension Queue {
   private var roomKey: Sleeper.Key { Wait.room(consumer: consumer).key }
 
-  /// Wakes the thread that has slept longest for room. No lock is held.
+  /// Wakes the thread that has been waiting for room for the longest time. No lock is held.
   @inline(never)
   func wakeForRoom() {
     Waits.wakeOne(roomKey) { noRoomIsAwaited() }
   }
 
-  /// Wakes all threads that sleep for room. No lock is held.
+  /// Wakes all threads that wait for room. No lock is held.
   func wakeAllForRoom() {
     Waits.wake(roomKey) { noRoomIsAwaited() }
   }

@@ -1,37 +1,37 @@
 import MulticastShims
 
-/// The queue's wake function, which notifies a loop of the program that calls wait.
+/// The queue's wake function, which notifies a loop of the program when calls wait.
 ///
-/// While it runs, the frame of the invocation or run has the queue's handle as its hazard. The
-/// hazard is set under the queue's lock. So a thread that destroys the queue under that lock finds
-/// the hazard, and waits; and afterwards the function is not called any more.
+/// While the function runs, the frame of the invocation or run has the queue's handle as its
+/// hazard. The hazard is set under the queue's lock. So a thread that destroys the queue under that
+/// lock finds the hazard and waits. After the destroy, the function is never called again.
 extension Queue {
-  /// A call of the wake function that begins.
+  /// A call of the wake function that is about to be made.
   struct WakeCall {
     fileprivate let function: Wake
     fileprivate let context: UnsafeMutableRawPointer?
   }
 
-  /// Begins a call of the wake function if calls wait, and it was not called since the queue was
-  /// run. Otherwise wake-ups would add up in loops that do not merge them. The lock is held.
+  /// Begins a call of the wake function if calls wait and it was not called since the queue was
+  /// last run. More wake-ups would accumulate in loops that do not merge them. The lock is held.
   ///
-  /// - Parameter frame: Its hazard is not in use.
+  /// - Parameter frame: A frame whose hazard is not in use.
   func beginWake(_ frame: Frame) -> WakeCall? {
-    let settings = state.settings  // read here: afterwards the slot may have another occupant
+    let settings = state.settings  // copied here: the slot may be reused later
     guard state.needsWake && state.ring.count > 0, let function = settings.wake else { return nil }
     state.needsWake = false  //~ wake_notified_twice
     frame.setHazard(handle)  //~ no_hazard_of_wake
     return WakeCall(function: function, context: settings.wakeContext)
   }
 
-  /// Afterwards the loop must be notified again. The lock is held.
+  /// Records that the loop has to be notified of the next call. The lock is held.
   func renewWake() {
     if state.settings.wake == nil { return }
     state.needsWake = true
     state.fastPathEnd = 0
   }
 
-  /// The same for a run that could not begin. The lock is not held.
+  /// Like `renewWake`, but called without the lock, after a run that could not begin.
   func runWasCalled() {
     lock.lock()
     if isCurrent { renewWake() }
@@ -46,7 +46,7 @@ extension Queue {
     frame.clearHazard()
     let isDestroyed = !isCurrent
     lock.unlock()
-    // The thread that destroyed the queue has seen the hazard, and may sleep.
+    // The thread that destroyed the queue has seen the hazard and may be sleeping.
     if isDestroyed { Waits.wake(handle.rawValue) }  //~ no_wake_after_wake
   }
 }
@@ -54,7 +54,7 @@ extension Queue {
 extension Queue {
   /// Sleeps until a call waits.
   ///
-  /// - Returns: how many wait.
+  /// - Returns: how many calls wait.
   static func wait(_ handle: Handle, _ timeout: Timeout) throws(Status) -> Int {
     guard let queue = Queue(slotOf: handle) else { throw .invalidHandle }
     return try queue.withLock { () throws(Status) in
@@ -79,7 +79,7 @@ extension Queue {
     defer { queue.lock.unlock() }
     guard queue.isCurrent else { return -1 }
     if queue.state.descriptor < 0 {
-      // Closed, so that the last call is taken out under the lock.
+      // The head is closed, so that the last call is taken out under the lock.
       queue.state.ring.close()
       queue.state.fastPathEnd = 0
       let descriptor = shims_event_open()
@@ -91,7 +91,7 @@ extension Queue {
 
   /// Called under the lock after calls were queued or taken out.
   ///
-  /// - Parameter before: How many waited before.
+  /// - Parameter before: How many calls waited before.
   func updateDescriptor(from before: UInt64) {
     guard state.descriptor >= 0 else { return }
     let now = state.ring.count
@@ -102,7 +102,7 @@ extension Queue {
     }
   }
 
-  /// The lock is held.
+  /// Closes the descriptor, if there is one. The lock is held.
   func closeDescriptor() {
     if state.descriptor >= 0 { shims_event_close(state.descriptor) }  //~ descriptor_not_closed
     state.descriptor = -1

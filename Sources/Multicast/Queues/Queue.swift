@@ -2,62 +2,62 @@ import MulticastHeader
 import MulticastShims
 import Synchronization
 
-/// A queue's slot, and the basics of all its operations.
+/// The slot of a queue, and the basic parts of its operations.
 ///
 /// The queue's lock guards everything except the handle and the head of the ring. After a thread
-/// has slept, blocked or run a call, it looks at the handle again before it uses anything else: the
-/// slot may have another occupant.
+/// has slept, blocked or run a call, it checks the handle again before it uses anything else,
+/// because the slot may have been reused.
 struct Queue {
   struct Storage: ~Copyable {
     var header: SlotHeader
     /// The lifetime of the registrations that deliver here; none while the slot is vacant.
     var recipients: Handle
-    /// The same while a thread destroys the queue; otherwise none.
+    /// The former value of `recipients` while a thread destroys the queue; otherwise none.
     var endingRecipients: Handle
 
     var settings: Settings
     /// Whether a new call wakes threads that sleep until a call waits.
     var isArrivalAwaited: Bool
-    /// Whether an invocation sleeps for room (backpressure), and was not woken since.
+    /// Whether an invocation waits for room (backpressure) and has not been woken since.
     var isRoomAwaited: Bool
-    /// The end of the fast path. A call at a lower position is appended after a check of its
-    /// delegate only: there is room, `highest` does not rise, and nothing must be notified.
+    /// The end of the fast path. A call at a position below this one is appended after a check of
+    /// its delegate only: there is room, `highest` does not rise, and nobody has to be notified.
     var fastPathEnd: UInt64
-    /// Without appended calls: the ring counts these.
+    /// All statistics except the number of appended calls, which the ring counts.
     var statistics: multicast_queue_stats
 
-    /// Readable while calls wait; -1 until the first request for the descriptor.
+    /// A descriptor that is readable while calls wait; -1 until it is first requested.
     var descriptor: Int32
-    /// Threads that sleep until a call waits, or until the worker may continue. A thread counts
-    /// itself out, even if the slot has another occupant by then.
+    /// The number of threads that sleep until a call waits or until the worker may continue. A
+    /// thread subtracts itself even if the slot has been reused by then.
     var sleeperCount: UInt32
     let arrival: Atomic<UInt32>
 
     var worker: Worker
-    /// Whether the loop must be notified: there is a wake function, and the queue was run since its
-    /// last call.
+    /// Whether the program's loop has to be notified of the next call: there is a wake function,
+    /// and the queue was run since the function was last called.
     var needsWake: Bool
-    /// Rises with each worker, so that a stop waits for its worker, not for the next.
+    /// Rises with each worker, so that a stop waits for its own worker and not for the next one.
     var workerNumber: UInt32
-    /// The worker's record. The worker may have ended. Nil until it has begun.
+    /// The worker's record; nil until the worker has begun. The worker may have ended.
     var workerRecord: UnsafeMutablePointer<ThreadRecord.Storage>?
-    /// The worker's identity, or none. Read without the lock, too.
+    /// The worker's identity, or none. Also read without the lock.
     let workerThread: Atomic<ThreadIdentity>
-    /// The thread that ran the queue last, and is expected to make room; or none. Read without the
-    /// lock, too.
+    /// The thread that ran the queue last and is expected to make room, or none. Also read without
+    /// the lock.
     let consumer: Atomic<ThreadIdentity>
-    /// The record of the thread that runs the queue, or ran it last. Its frames show whether the
-    /// run goes on. That thread may have ended inside a call.
+    /// The record of the thread that runs the queue or ran it last. Its frames show whether the run
+    /// is still going on. The thread may have ended inside a call.
     var runner: UnsafeMutablePointer<ThreadRecord.Storage>?
     var ring: CallRing
-    /// For payloads; nil if the options have none, and while the slot is vacant. Written under the
-    /// lock. It is used under the lock; without, one only asks whether there is one.
+    /// Memory for payloads; nil if the options ask for none, and while the slot is vacant. It is
+    /// written and used under the lock. Without the lock, a thread only checks whether it is nil.
     let reserve: Atomic<PayloadReserve.Address?>
   }
 
   typealias Wake = @convention(c) (_ context: UnsafeMutableRawPointer?) -> Void
 
-  /// The queue's own thread.
+  /// The state of the queue's own thread.
   enum Worker: UInt8 { case none, running, stopping }
 
   static var pool: SlotPool { SlotPool(.queues, stride: MemoryLayout<Storage>.stride) }
@@ -65,7 +65,7 @@ struct Queue {
   let handle: Handle
   let storage: UnsafeMutablePointer<Storage>
 
-  /// The slot that a handle leads to, whatever its occupant: see `isCurrent`.
+  /// The slot that a handle leads to, which may have been reused: see `isCurrent`.
   @inline(__always)
   init?(slotOf handle: Handle) {
     guard let slot = Self.pool.slot(of: handle, .queue) else { return nil }
@@ -73,7 +73,7 @@ struct Queue {
     storage = slot.assumingMemoryBound(to: Storage.self)
   }
 
-  /// The occupant of a slot.
+  /// The current queue of a slot.
   init(slot: UnsafeMutableRawPointer) {
     storage = slot.assumingMemoryBound(to: Storage.self)
     handle = storage.pointee.header.id.load(ordering: .relaxed)
@@ -88,7 +88,7 @@ struct Queue {
   /// How many calls were queued, including calls that replaced older ones.
   var queued: UInt64 { state.ring.appended &+ state.statistics.coalesced }
 
-  // Relaxed: everything else is read under the lock.
+  // Relaxed is enough: everything else is read under the lock.
   var isCurrent: Bool { state.header.id.load(ordering: .relaxed) == handle }
 
   var lock: Lock { Lock.queues(handle.index) }
@@ -122,7 +122,7 @@ struct Queue {
     return queue.isCurrent && queue.delivers(details) ? queue.handle : .none
   }
 
-  /// The data that registrations have of their queue; nil if the queue does not exist.
+  /// The data that registrations store about their queue; nil if the queue does not exist.
   static func destination(_ handle: Handle) -> Destination? {
     guard let queue = Queue(slotOf: handle) else { return nil }
     return try? queue.withLock { () throws(Status) in
@@ -142,12 +142,13 @@ struct Queue {
 
   // MARK: - Sleeping, under the lock
 
-  /// Can be called without the lock, too: the word stays, whatever the occupant of the slot.
+  /// May also be called without the lock: the word that threads sleep on stays valid, even if the
+  /// slot has been reused.
   func wakeSleepers() { Lock.wakeAll(storage.pointee.arrival.address) }
 
-  /// Sleeps until something changes, or until a moment. The lock is released meanwhile.
+  /// Sleeps until something changes, or until the given moment. The lock is released meanwhile.
   ///
-  /// The head is closed: a run that ends takes the lock, and wakes this thread.
+  /// The head of the ring is closed, so a run that ends takes the lock and wakes this thread.
   func sleep(until moment: UInt64) {
     if state.ring.count == 0 {
       state.isArrivalAwaited = true
@@ -160,10 +161,10 @@ struct Queue {
 
   // MARK: - Threads and processes that end
 
-  /// Called when a thread has ended inside a run: the worker may have waited for its turn, and
-  /// calls may be left.
+  /// Called when a thread has ended inside a run. The worker may be waiting for its turn, and calls
+  /// may be left.
   ///
-  /// - Parameter frame: That of the run.
+  /// - Parameter frame: The frame of the run.
   static func runDidEnd(_ target: Target, _ frame: Frame, of thread: ThreadRecord) {
     let queue = Queue(slot: target.slot)
     queue.lock.lock()
@@ -175,7 +176,8 @@ struct Queue {
     if let wake { queue.callWake(wake, frame) }
   }
 
-  /// The child of a fork has no waiting calls, and no threads that waited for the queue or ran it.
+  /// Resets the queues in the child of a fork, which has no waiting calls and none of the threads
+  /// that waited for a queue or ran it.
   static func restartAllInChild() {
     pool.forEach { slot, _ in Queue(slot: slot).restartInChild() }
   }
@@ -197,7 +199,7 @@ struct Queue {
 }
 
 extension Queue {
-  /// Copies the statistics of one moment.
+  /// Copies the statistics as they are at one moment.
   static func read(
     _ handle: Handle, into out: UnsafeMutablePointer<multicast_queue_stats>?
   ) throws(Status) -> Status {
@@ -207,7 +209,7 @@ extension Queue {
       var statistics = queue.state.statistics
       statistics.pending = queue.state.ring.count
       statistics.queued = queue.queued
-      // Every other call that is gone was executed, or is being executed.
+      // Every other call that no longer waits was executed or is being executed.
       let gone = statistics.dropped &+ statistics.cancelled &+ statistics.coalesced
       statistics.delivered = statistics.queued &- statistics.pending &- gone
       return StructSize.write(&statistics, to: out, smallest: StructSize.queueStats)
@@ -215,7 +217,7 @@ extension Queue {
   }
 }
 
-/// The lock is held.
+/// The checks need the queue's lock.
 extension Queue: Checked {
   #if MULTICAST_INTERNAL_CHECKS
     func check(_ check: Check) {

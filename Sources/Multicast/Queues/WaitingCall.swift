@@ -2,21 +2,21 @@ import MulticastHeader
 import MulticastShims
 import Synchronization
 
-/// A call that waits in a queue: one cache line.
+/// A call that waits in a queue. It occupies one cache line.
 struct WaitingCall {
   typealias Address = UnsafeMutablePointer<WaitingCall>
 
-  /// None if the call was cancelled.
+  /// The token of the registration; none if the call was cancelled.
   var token: Token
-  /// The position of the previous call of the same delegate, which may be gone.
+  /// The position of the previous call of the same delegate, which may already be out of the ring.
   var previous: UInt64
-  /// The registration's details. They exist as long as the call waits.
+  /// The details of the registration. They exist as long as the call waits.
   var details: RegistrationDetails.Address
   var event: UInt32
-  /// How many bytes are in `bytes`; or `shared`.
+  /// The number of bytes in `bytes`, or the constant `shared`.
   var size: UInt32
-  /// A small payload; or the address of a shared one, or of a receipt; or, if the size is 0, the
-  /// caller's pointer.
+  /// A small payload, or the address of a shared payload or receipt. If the size is 0, the caller's
+  /// pointer.
   var bytes: (UInt64, UInt64, UInt64, UInt64)
 
   static let inlineSize = 32
@@ -24,10 +24,10 @@ struct WaitingCall {
 
   /// Whether a payload is small enough for a copy in the call.
   ///
-  /// - Parameter size: A `size_t`: below zero is more than there can be.
+  /// - Parameter size: A `size_t`, so a negative value stands for a number that is too large.
   static func holds(_ size: Int) -> Bool { size >= 0 && size <= inlineSize }
 
-  /// Stores the payload: a copy in the call, or one more reference to the shared copy.
+  /// Stores the payload: as a copy in the call, or as one more reference to the shared payload.
   static func setPayload(
     of call: WaitingCall.Address, _ invocation: Invocation, _ shared: Payload?
   ) {
@@ -52,13 +52,13 @@ struct WaitingCall {
 
   var isShared: Bool { size == Self.shared }
 
-  /// The payload that it shares with other calls, if it does.
+  /// The payload that the call shares with other calls; nil if its payload is not shared.
   var sharedPayload: Payload? {
     if !isShared { return nil }
     return Payload(at: UnsafeMutableRawPointer(bitPattern: UInt(bytes.0)).unsafelyUnwrapped)
   }
 
-  /// The arguments of the delegate. A small payload is passed where it is in the call.
+  /// The arguments for the delegate. A small payload is passed as a pointer into the call.
   static func invocation(of call: WaitingCall.Address) -> Invocation {
     if let shared = call.pointee.sharedPayload {
       return Invocation(event: call.pointee.event, payload: shared.bytes, size: shared.size)
@@ -66,7 +66,7 @@ struct WaitingCall {
     return ownInvocation(of: call)
   }
 
-  /// The same for a payload that is not shared.
+  /// Like `invocation`, but for a call whose payload is not shared.
   @inline(__always)
   static func ownInvocation(of call: WaitingCall.Address) -> Invocation {
     let event = call.pointee.event
@@ -80,13 +80,14 @@ struct WaitingCall {
   }
 }
 
-/// Detects the end of the calls that an invocation has put into one queue, one after the other.
+/// Detects the end of the consecutive calls that an invocation has put into one queue. For the next
+/// queue, the invocation makes another receipt.
 ///
-/// Each of these calls shares the receipt instead of the payload. A call that is executed, dropped
-/// or cancelled releases the receipt. One more reference is the invocation's: the next receipt of
-/// the invocation has it, or the frame, or the thread that waits. So the calls are over when one
-/// reference is left. If the invocation's thread ends inside a call, its reference is released as
-/// any other.
+/// Each of these calls refers to the receipt instead of the payload. A call that is executed,
+/// dropped or cancelled releases the receipt. The invocation itself has one more reference, which
+/// is held by its next receipt, by its frame or by the waiting thread. So the calls are over when
+/// only one reference is left. If the thread of the invocation ends inside a call, the reference of
+/// its frame is released like any other.
 struct Receipt {
   /// The fields behind the header.
   struct Fields {
@@ -95,7 +96,7 @@ struct Receipt {
     let queue: Queue
   }
 
-  /// The references other than calls.
+  /// The number of references that do not belong to calls.
   static let ownReferences: UInt32 = 1
 
   private static let size = Payload.headerSize + MemoryLayout<Fields>.stride
@@ -104,7 +105,7 @@ struct Receipt {
 
   init(_ payload: Payload) { self.payload = payload }
 
-  /// Makes a receipt, which takes over one reference to the previous one, or to the payload.
+  /// Makes a receipt, which takes over one reference to the previous receipt or to the payload.
   init(after previous: Payload, for queue: Queue) throws(Status) {
     let block = try Allocator.allocate(size: Self.size)
     payload = Payload(block, .receipt, previous.bytes, previous.size, nil)
@@ -125,7 +126,7 @@ struct Receipt {
   /// Whether no call waits or runs any more.
   var isOver: Bool { payload.counts.references <= Self.ownReferences }
 
-  /// How many calls were executed, and how many wait or run.
+  /// How many calls were executed, and how many are waiting or running.
   var calls: (made: UInt32, left: UInt32) {
     let (references, made) = payload.counts
     return (made, references &- Self.ownReferences)  //~ own_reference_unfinished

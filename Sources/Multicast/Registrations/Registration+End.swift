@@ -1,7 +1,7 @@
 import MulticastShims
 import Synchronization
 
-/// The end of a registration that was retired: it is reclaimed and released.
+/// The end of a retired registration: it is reclaimed and released.
 extension Registration {
   /// Puts the slot back into the pool. No call of the delegate can be running.
   ///
@@ -20,7 +20,7 @@ extension Registration {
     return cleanup
   }
 
-  /// The same, for a registration without pending cleanup.
+  /// Like `reclaim`, but for a registration without a pending cleanup.
   func putBack(to stripe: Stripe) {
     id = id.changed(to: .vacant)  //~ reclaimed_not_vacant
     checkReclaimed(to: stripe)
@@ -37,9 +37,10 @@ extension RegistrationChain {
     extract { (token.isNone || $0.token == token) && !ThreadRegistry.isCalled($0.token) }
   }
 
-  /// The same for many registrations: reads the frames of all threads once, and notes in each slot
-  /// whether it is called. A note that another thread has made, of a call that has ended since,
-  /// does no harm: the registration is looked at once more before a thread waits for it.
+  /// Like `extractUncalled`, but for many registrations: reads the frames of all threads once, and
+  /// notes in each slot whether the registration is being called. Another thread may have made such
+  /// a note for a call that has ended since. This does no harm, because the hazards are read once
+  /// more before a thread waits for the registration.
   mutating func extractUncalledOfMany() -> RegistrationChain {
     for registration in self { registration.clearCalled() }
     for record in ThreadRegistry.all {
@@ -48,10 +49,11 @@ extension RegistrationChain {
     return extract { !$0.has(Registration.Flags.called) }  //~ no_wait_for_calls
   }
 
-  /// In the child of a fork: every registration that was removed and is not reclaimed yet. The
-  /// chains of the parent's threads are lost with their stacks. Each registration is still in its
-  /// slot until its turn to be reclaimed. Slots change under the locks of their stripes, which the
-  /// fork has held. So a release function that is not found here had begun, or was just beginning.
+  /// Every registration that was removed and is not reclaimed yet, in the child of a fork. The
+  /// chains of the parent's threads are lost with their stacks, but each registration is still in
+  /// its slot until its turn to be reclaimed. Slots change under the locks of their stripes, which
+  /// the fork has held. So if a registration is not found here, its release function had begun or
+  /// was about to begin.
   static func allRetiredInChild() -> RegistrationChain {
     var all = RegistrationChain()
     for index in Registration.directory.indices {
@@ -65,16 +67,16 @@ extension RegistrationChain {
   /// their delegates can be running, and no lock is held.
   consuming func reclaimAndRelease() {
     let process = Fork.generation
-    // Registrations without a release function first: another's release function may end a
-    // lifetime, and would wait for them.
+    // Registrations without a release function come first. A release function of another
+    // registration may end a lifetime, and would wait for them.
     if !isEmpty && !hasOne { extract { !$0.hasRelease }.reclaimEach(in: process) }
     reclaimEach(in: process)
   }
 
   @_optimize(speed)
   private consuming func reclaimEach(in process: UInt32) {
-    // A registration stays in its slot until its turn. There is no other place for its context. If
-    // a release function forks, the fork itself reclaims the rest in the child.
+    // A registration stays in its slot until its turn, because its context is stored nowhere else.
+    // If a release function forks, the fork itself reclaims the rest in the child.
     while process == Fork.generation, let registration = pop() {
       RaceDetector.didRemove(registration.storage)
       let stripe = Stripe(of: registration.owner)  //~ reclaimed_to_wrong_stripe
@@ -90,7 +92,7 @@ extension RegistrationChain {
 /// details.
 struct PendingCleanup {
   var details: RegistrationDetails.Address? = nil
-  /// Of a registration that has no details.
+  /// The release function of a registration that has no details.
   var release: RegistrationDetails.Release? = nil
   var context: UnsafeMutableRawPointer? = nil
 
@@ -111,8 +113,9 @@ struct PendingCleanup {
 extension RegistrationDetails {
   /// Runs the release function, if any, and frees the details. No lock is held.
   ///
-  /// No step that could take time comes before the release function: another thread may fork, and
-  /// its child does not run a release function that was about to begin here.
+  /// No step that could take time comes before the release function. Otherwise a fork on another
+  /// thread would be more likely to come in between, and its child would not run the release
+  /// function.
   static func release(_ details: RegistrationDetails.Address) {
     let (release, context) = (details.pointee.release, details.pointee.context)
     let lifetime = membership(of: details, .owned).pointee.lifetime

@@ -2,14 +2,14 @@ import MulticastShims
 import Synchronization
 
 extension Lifetime {
-  /// Ends a lifetime, and removes its members from whatever multicasts they are in.
+  /// Ends a lifetime, and removes its members from all multicasts that they are in.
   ///
-  /// If another thread has just ended it, this fails; after waiting as well.
+  /// If another thread has just ended the lifetime, this function also waits, and then fails.
   ///
   /// - Parameters:
-  ///   - change: Made together with the end, under the lifetime's lock: a fork sees both, or none.
-  ///     If it throws, the lifetime does not end. The removal releases the payloads of cancelled
-  ///     calls.
+  ///   - change: A change that is made together with the end, under the lifetime's lock, so that a
+  ///     fork sees either both or neither. If it throws, the lifetime does not end. The removal
+  ///     releases the payloads of cancelled calls.
   static func end(
     _ handle: Handle, as role: Membership.Role = .owned, _ timeout: Timeout = .untilExit,
     with change: (inout ReleasedPayloads) throws(Status) -> Void = { _ in }
@@ -27,7 +27,7 @@ extension Lifetime {
     return status == .system || status == .timeout ? status : .invalidHandle
   }
 
-  /// - Returns: whether it is this thread that ends the lifetime.
+  /// - Returns: whether this thread ends the lifetime; false if another thread is ending it.
   private func begin(
     _ handle: Handle, _ payloads: inout ReleasedPayloads,
     _ change: (inout ReleasedPayloads) throws(Status) -> Void
@@ -37,8 +37,8 @@ extension Lifetime {
     if id == handle {
       try change(&payloads)
       id = handle.changed(to: .retired)
-      // Counts this thread. Release: pairs with `removeUnfinished`, which then finds that the
-      // lifetime has ended, and wakes.
+      // Adds this thread to the count. Release: pairs with the acquire in `removeUnfinished`, which
+      // then finds that the lifetime has ended, and wakes the waiting threads.
       storage.pointee.unfinished.wrappingAdd(1, ordering: .releasing)  // order: end_of_lifetime
       return true
     }
@@ -46,14 +46,15 @@ extension Lifetime {
     return false
   }
 
-  /// - Returns: whether another thread has ended it, and it is not over. The lock is held.
+  /// Counts this thread as waiting, and returns true, if another thread is ending the lifetime. The
+  /// lock is held.
   private func willWait(forEndOf handle: Handle) -> Bool {
     if id != handle.changed(to: .retired) { return false }
     storage.pointee.waiterCount.wrappingAdd(1, ordering: .relaxed)
     return true
   }
 
-  /// Waits until no call and no release function of its members runs. It has to be ended before.
+  /// Waits until no call and no release function of the members of an ended lifetime is running.
   static func waitForEnd(of handle: Handle, _ timeout: Timeout) -> Status {
     guard let lifetime = Lifetime(slotOf: handle, as: .owned) else { return .invalidHandle }
     lifetime.lock.lock()
@@ -69,10 +70,10 @@ extension Lifetime {
     return waitForOthers(&removal, own, timeout, .none)
   }
 
-  /// For a second thread that ends the lifetime, or asks whether it is over.
+  /// Called while another thread is ending the lifetime. Removes members as well, and then waits.
   private func waitForOtherEnd(_ handle: Handle, _ timeout: Timeout) -> Status {
     var removal = Removal()
-    // The other thread may have come to some of them only.
+    // The other thread may have removed only some of the members so far.
     let own = removeMembers(&removal, timeout)
     if own == .system { return .system }
     return waitForOthers(&removal, own, timeout, handle.changed(to: .retired))
@@ -82,11 +83,11 @@ extension Lifetime {
   private func removeMembers(_ removal: inout Removal, _ timeout: Timeout) -> Status {
     while let member = nextLive() { unlink(member, &removal) }
     let status = removal.complete(timeout).status
-    removal.payloads.cleanUp()  // if there was no member
+    removal.payloads.cleanUp()  // needed if there was no member
     return status
   }
 
-  /// None if the slot has another occupant, which lasts.
+  /// The next live member. Nil if the slot has been reused for a lifetime that has not ended.
   @_optimize(speed)
   private func nextLive() -> Registration? {
     lock.lock()
@@ -97,8 +98,9 @@ extension Lifetime {
   @_optimize(speed)
   private func unlink(_ member: Registration, _ removal: inout Removal) {
     let (stripe, id) = member.lockStripe()
-    // Under this lock it is live, or another thread has removed it since. The slot may even have
-    // another occupant; but not one of this lifetime, which accepts no more members.
+    // Under this lock, the registration is live, or another thread has removed it in the meantime.
+    // The slot may even have been reused, but not for a member of this lifetime, which accepts no
+    // more members.
     guard id.kind == .registration || id.kind == .special,
       let other = Lifetime(of: member, as: role),
       other.index == index, other.id.kind == .retired
@@ -107,13 +109,13 @@ extension Lifetime {
   }
 
   /// Waits for members that other threads have removed: for their calls, and for their release
-  /// functions, which may be code that is about to be unloaded. It does not wait for release
-  /// functions where that could close a cycle.
+  /// functions, whose code may be about to be unloaded. Does not wait for release functions if this
+  /// could close a cycle.
   ///
   /// - Parameters:
-  ///   - own: The result for those that this thread has removed.
-  ///   - retired: The handle that the slot has while another thread ends the lifetime. None: this
-  ///     thread ends it, and waits until the last member is released.
+  ///   - own: The result for the members that this thread has removed.
+  ///   - retired: The handle in the slot as long as another thread is ending the lifetime. None if
+  ///     this thread ends the lifetime, and waits until the last member is released.
   private func waitForOthers(
     _ removal: inout Removal, _ own: Status, _ timeout: Timeout, _ retired: Handle
   ) -> Status {
@@ -122,7 +124,8 @@ extension Lifetime {
     if others == .system { return .system }
     let isInside = ThreadRecord.current?.isInside ?? false
     if others == .ok && !isInside && shims_get_release_depth() == 0 {
-      // In the child of a fork: what threads of the parent were doing does not end.
+      // In the child of a fork, the parent's threads do not exist, so their work on the lifetime
+      // never ends.
       let process = storage.pointee.process.load(ordering: .relaxed)
       if process != Fork.generation { return own }
       let status = Waits.sleep(for: .releases, with: key, timeout) { isOver() || Fence.isBroken }
@@ -133,7 +136,7 @@ extension Lifetime {
     return own == .timeout || others == .timeout ? .timeout : .pending
   }
 
-  /// Whether a token is that of a registration that has this lifetime of a queue's, or had it.
+  /// Whether a token refers to a registration that delivers, or delivered, to a queue.
   static func isMember(_ token: Token, ofQueue queue: Handle) -> Bool {
     guard let member = Registration(slotOf: token) else { return false }
     let (stripe, id) = member.lockStripe()
@@ -142,7 +145,7 @@ extension Lifetime {
       && Lifetime(of: member, as: .recipient)?.storage.pointee.queue == queue
   }
 
-  /// Whether a token is that of a member that is removed and may be in a call.
+  /// Whether a token refers to a member that was removed and may be in a call.
   func isRetiredMember(_ token: Token) -> Bool {
     guard let member = Registration(slotOf: token) else { return false }
     let (stripe, id) = member.lockStripe()
@@ -151,7 +154,8 @@ extension Lifetime {
       && Lifetime(of: member, as: role)?.index == index
   }
 
-  /// In the child of a fork: completes what threads of the parent were doing, except the waiting.
+  /// Completes the ends of lifetimes that threads of the parent had begun, except for the waiting.
+  /// Called in the child of a fork.
   static func completeAllInChild() {
     pool.forEach { slot, index in
       let lifetime = Lifetime(slot: slot, index: index)

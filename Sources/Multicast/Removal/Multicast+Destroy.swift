@@ -3,7 +3,8 @@ import Synchronization
 extension Multicast {
   /// Removes all delegates of a multicast, and ends the handle.
   ///
-  /// If another thread has destroyed it, or is just doing so, this fails; after waiting as well.
+  /// If another thread has destroyed it or is destroying it, this function waits, too, and then
+  /// fails.
   @inline(__always)
   func destroy(_ timeout: Timeout = .untilExit) -> Removal.Result {
     let isDestroyed = destroyAtOnce()
@@ -11,19 +12,19 @@ extension Multicast {
     return destroyRest(timeout, isDestroyed)
   }
 
-  /// The same, not inlined.
+  /// Like `destroy`, but not inlined.
   @_optimize(speed)
   func destroyOutlined(_ timeout: Timeout) -> Removal.Result { destroy(timeout) }
 
   @inline(never)
   private func destroyRest(_ timeout: Timeout, _ isDestroyed: Bool) -> Removal.Result {
     if !isDestroyed { return destroySlowly(timeout) }
-    // A queue may still run calls of delegates that were removed before.
+    // A queue may still be running calls of delegates that were removed before.
     var removal = Removal(from: self)
     return removal.complete(timeout, waitingFor: .all)
   }
 
-  /// All phases one after the other.
+  /// Goes through all phases of the removals, one after the other.
   func destroySlowly(_ timeout: Timeout) -> Removal.Result {
     var removal = Removal(from: self)
     var policies: Policies? = nil
@@ -42,7 +43,7 @@ extension Multicast {
     return removal.complete(timeout, waitingFor: .all)
   }
 
-  /// Waits until no call of its delegates runs. It has to be destroyed before.
+  /// Waits until no call of the delegates of a destroyed multicast is running.
   func waitForEnd(_ timeout: Timeout) -> Status {
     let end = handle.end(foundAs: fields.header.id.load(ordering: .acquiring))  // order: occupant
     if end != .ok { return end }
@@ -51,10 +52,10 @@ extension Multicast {
     return removal.complete(timeout, waitingFor: .all).waiting
   }
 
-  /// All phases of the removals at once: the fast path for plain registrations, if no
-  /// invocation runs, and there are no policies.
+  /// Fast path: goes through all phases of the removals at once, if all registrations are plain, no
+  /// invocation is running and there are no policies.
   ///
-  /// - Returns: false if there is more to do. Nothing has changed then.
+  /// - Returns: false if more is needed. Nothing has changed then.
   @inline(__always)
   private func destroyAtOnce() -> Bool {
     let (stripe, thread) = (self.stripe, ThreadRecord.current)
@@ -70,7 +71,7 @@ extension Multicast {
     return true
   }
 
-  /// Frees a list that no invocation is reading, if its registrations are plain.
+  /// Frees a list that no invocation is reading. False if its registrations are not all plain.
   @inline(never)
   @_optimize(speed)
   private func freeAtOnce(_ list: InvocationList, _ stripe: Stripe) -> Bool {
@@ -84,13 +85,13 @@ extension Multicast {
     return true
   }
 
-  /// The handle ends before the list is replaced. An invocation that finds the list of a later
-  /// occupant then finds that the handle is not its own.
+  /// Ends the handle, before the list is replaced. An invocation that finds the list of a later
+  /// multicast in the slot then also finds that the handle has changed.
   private func endHandle() {
     fields.header.id.store(handle.changed(to: .vacant), ordering: .relaxed)  //~ handle_not_ended
   }
 
-  /// The stripe's lock is held.
+  /// Gives the slot back to the thread or to the pool. The stripe's lock is held.
   @inline(__always)
   private func giveBackSlot(_ thread: ThreadRecord?) {
     guard let thread else { return Self.pool.reclaim(handle.index) }
@@ -99,25 +100,26 @@ extension Multicast {
   }
 }
 
-/// The multicast of a name that a caller destroys by its handle.
+/// The end of a multicast that belongs to a name, but that a caller destroys by its handle.
 ///
-/// The name may have its next multicast before the notification of this multicast's end. If both
-/// had policies of their own, two threads would notify a transport of one name, and `unsubscribe`
-/// might come last. So an observed multicast leaves its slot, with its policies, to the next one of
-/// the name: one `Notifier` under the lock of one stripe for all of them. The notification of the
-/// end looks under that lock for a list with delegates, and finds the delegates of the next
-/// multicast.
+/// The name may get its next multicast before the end of this one is notified. If both multicasts
+/// had policies of their own, two threads would notify a transport of the same name, and
+/// `unsubscribe` might be called last. So an observed multicast leaves its slot and its policies to
+/// the next multicast of the name, and all of these multicasts have one `Notifier` under the lock
+/// of one stripe. The notification of the end looks for a list with delegates under that lock, and
+/// finds the delegates of the next multicast.
 ///
-/// No pool has the slot meanwhile, so nothing else gets it. For invocations that still have the old
-/// handle, the next occupant is one like any other. With the last generation the slot is not kept,
-/// and the next multicast has policies of its own.
+/// In the meantime no pool contains the slot, so it is not reused for another name. To an
+/// invocation that still has the old handle, the next multicast of the name looks like any other
+/// multicast in a reused slot. A slot that has used its last generation is not kept. The next
+/// multicast then has policies of its own.
 extension Multicast {
-  /// Whether the slot waits for the next multicast. The stripe's lock is held.
+  /// Whether the slot is kept for the next multicast of the name. The stripe's lock is held.
   private var isKept: Bool {
     isObserved && fields.header.id.load(ordering: .relaxed) == handle.changed(to: .vacant)
   }
 
-  /// Gives the slot its next occupant, if it is kept. The stripe's lock is held.
+  /// Creates the next multicast in the slot, if the slot is kept. The stripe's lock is held.
   func renew() -> Handle? {
     if !isKept { return nil }
     let slot = UnsafeMutableRawPointer(storage).assumingMemoryBound(to: SlotHeader.self)
@@ -126,9 +128,9 @@ extension Multicast {
     }
   }
 
-  /// Gives the slot back, if it is kept: the name does not exist any more. No lock is held.
+  /// Gives the slot back, if it is kept: the name no longer exists. No lock is held.
   func giveBackKept() {
-    // Without the lock: this thread has held it since the multicast ended.
+    // No lock is needed: this thread has held the stripe's lock since the multicast ended.
     if !isObserved { return }
     let stripe = self.stripe
     stripe.lock()

@@ -12,7 +12,7 @@ extension Multicast {
       stripe.unlock()
       return removeNone(waitingFor: .equal(delegate))
     }
-    // A queue may still run calls of equal delegates that were removed before.
+    // A queue may still be running calls of equal delegates that were removed before.
     if !Queue.isInUse, let cleanup = Removal.removeAtOnce(registration, from: self) {
       stripe.unlockInline()
       cleanup.run()
@@ -23,9 +23,9 @@ extension Multicast {
     return removal.complete(waitingFor: .equal(delegate)).status
   }
 
-  /// Waits for delegates that were removed before.
+  /// Called if there is nothing to remove. Waits for delegates that were removed before.
   ///
-  /// - Returns: that none was found; or why it did not wait.
+  /// - Returns: a status that says that no delegate was found, or why the thread did not wait.
   private func removeNone(waitingFor selection: Selection) -> Status {
     var removal = Removal(from: self)
     removal.withStripeLock { (_) throws(Status) in throw .notFound }
@@ -42,7 +42,7 @@ extension Multicast {
     return removal.complete(timeout, waitingFor: selection).status
   }
 
-  /// Removes the delegate at a place in the order of invocation.
+  /// Removes the delegate at a given position in the order of invocation.
   func remove(at index: Int) -> Status {
     var removal = Removal(from: self)
     removal.withStripeLock { (removal) throws(Status) in
@@ -58,7 +58,7 @@ extension Multicast {
     return removal.complete().status
   }
 
-  /// Removes a registration.
+  /// Removes the registration that a token refers to.
   @_optimize(speed)
   static func remove(_ token: Token, _ timeout: Timeout) -> Status {
     guard let registration = Registration(slotOf: token) else { return .invalidHandle }
@@ -78,11 +78,12 @@ extension Multicast {
     return removal.complete(timeout).status
   }
 
-  /// A stale token may have been removed just now, by a thread that did not wait.
+  /// Waits for calls of a stale token. The thread that removed the registration may not have waited
+  /// for them.
   private static func waitForRemoved(
     _ token: Token, foundAs id: Handle, _ timeout: Timeout
   ) -> Status {
-    // Never given out: no call of it can be running.
+    // The token has not been given out yet, so no call of it can be running.
     if token.generation > id.generation { return .invalidHandle }
     let status = waitForCalls(ofRemoved: token, foundAs: id, timeout)
     return status == .ok ? .invalidHandle : status
@@ -91,16 +92,16 @@ extension Multicast {
   private static func waitForCalls(
     ofRemoved token: Token, foundAs id: Handle, _ timeout: Timeout
   ) -> Status {
-    // It was reclaimed, so no call runs.
+    // The registration was reclaimed, so no call of it is running.
     if id != token.changed(to: .retired) { return .ok }
     return PendingRemovals.waitLate {
-      // Its remover may not have made the heavy fence yet.
+      // The thread that removed the registration may not have made its heavy fence yet.
       guard Fence.heavy() else { return .system }
       return PendingRemovals.wait(for: token, timeout)
     }
   }
 
-  /// Waits until no call of a registration runs. It has to be removed before.
+  /// Waits until no call of a removed registration is running.
   static func waitForEnd(of token: Token, _ timeout: Timeout) -> Status {
     guard let registration = Registration(slotOf: token) else { return .invalidHandle }
     let id = registration.id
@@ -108,10 +109,11 @@ extension Multicast {
     return end == .ok ? waitForCalls(ofRemoved: token, foundAs: id, timeout) : end
   }
 
-  /// Removes a delegate for a thread that may call it, or has found its context dead. The hazard of
-  /// that thread protects it: so the removal completes when the hazard is cleared.
+  /// Removes a delegate for a thread that is about to call it, or that has found its context dead.
+  /// The hazard of that thread protects the registration, so the removal completes when the hazard
+  /// is cleared.
   ///
-  /// - Returns: false if another call of it, or a removal, was first.
+  /// - Returns: false if another thread has claimed or removed the delegate before.
   static func claim(_ token: Token) -> Bool {
     let registration = Registration(index: token.index)
     let (stripe, id) = registration.lockStripe()
@@ -136,7 +138,7 @@ extension Multicast {
     return removal.complete(timeout, waitingFor: selection)
   }
 
-  /// Removes, for each of some delegates, the first that is equal to it.
+  /// For each of the given delegates, removes the first registration of an equal delegate.
   @_optimize(speed)
   func removeEach(
     _ delegates: UnsafePointer<multicast_delegate>?, count: Int,

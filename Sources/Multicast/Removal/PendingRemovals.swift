@@ -1,17 +1,17 @@
 import MulticastShims
 import Synchronization
 
-/// Removals that are not complete because calls still run.
+/// Removals that are not complete because calls are still running.
 ///
-/// A thread may wait for those calls. If it does not, the removal is deferred: the thread whose
-/// call is the last to return completes it.
+/// A thread may wait for these calls. If it does not, the removal is deferred: the thread whose
+/// call is the last to return completes the removal.
 enum PendingRemovals {
   // Guarded by the waits' lock.
   nonisolated(unsafe) private static var deferred = RegistrationChain()
   nonisolated(unsafe) private static var firstWaiter: UnsafeMutablePointer<Waiter>? = nil
 
-  /// Registrations that a thread waits to reclaim, on its stack. In the child of a fork it is
-  /// empty.
+  /// The registrations that a waiting thread is going to reclaim. The struct is on the stack of
+  /// that thread. In the child of a fork it is empty.
   private struct Waiter: Linked {
     var retired: RegistrationChain
     var next: UnsafeMutablePointer<Waiter>?
@@ -19,10 +19,10 @@ enum PendingRemovals {
 
   // MARK: - The removing thread
 
-  /// Completes the removal of registrations that are being called: waits for each, or defers it.
-  /// Called after the heavy fence.
+  /// Completes the removal of registrations that are being called: waits for each of them or defers
+  /// it. Called after the heavy fence.
   ///
-  /// - Returns: `ok`; `pending` or `timeout` if one was deferred.
+  /// - Returns: `ok`, or `pending` or `timeout` if at least one was deferred.
   static func complete(_ retired: RegistrationChain, _ timeout: Timeout) -> Status {
     var status = Status.ok
     var stallDetection = StallDetection(for: retired.first?.token ?? .none)
@@ -45,7 +45,7 @@ enum PendingRemovals {
         let token = registration.token
         let wait = own.pointee.retired.hasOne ? Wait.calls(token) : .callsOfSeveral(token)
         if let refusal = reasonNotToWait(wait, timeout, search) {
-          // The hazard was seen under this lock. The thread that clears it takes the lock later.
+          // The hazard was seen under this lock, which the thread that clears it takes later.
           _ = own.pointee.retired.pop()
           deferred.push(registration)
           checkInvariants()
@@ -61,11 +61,11 @@ enum PendingRemovals {
     return status
   }
 
-  /// Waits until no thread calls a delegate that another thread has removed.
+  /// Waits until no thread is calling a delegate that another thread has removed.
   ///
-  /// - Returns: `ok`, or why it did not wait.
+  /// - Returns: `ok`, or the reason why it did not wait.
   static func wait(for token: Token, _ timeout: Timeout) -> Status {
-    // Usual for a token that is stale for long.
+    // This is the usual case for a token that has been stale for a long time.
     if !ThreadRegistry.isCalled(token) { return .ok }
     var stallDetection = StallDetection(for: token)
     Lock.waits.lock()  //~ slept_with_two_locks
@@ -79,8 +79,8 @@ enum PendingRemovals {
     return .ok
   }
 
-  /// Sleeps until a call may have returned. Tells a watch if that takes long; without the waits'
-  /// lock, which is held at the beginning and at the end.
+  /// Sleeps until a call may have returned. If this takes long, notifies a watch, for which it
+  /// releases the waits' lock. The lock is held at the beginning and at the end.
   private static func sleep(
     for wait: Wait, _ token: Token, _ timeout: Timeout, _ stallDetection: inout StallDetection,
     _ search: Waits.SearchNeeded
@@ -95,10 +95,10 @@ enum PendingRemovals {
     return .begins
   }
 
-  /// Why not to wait for running calls of a delegate. The waits' lock is held.
+  /// The reason not to wait for running calls of a delegate. The waits' lock is held.
   ///
-  /// - Returns: `pending`, if this thread is in such a call, waiting would close a cycle, or no
-  ///   wait is wanted; `timeout`; or nil, to wait.
+  /// - Returns: `pending` if this thread is in such a call, if waiting would close a cycle, or if
+  ///   the caller does not want to wait; `timeout` if the time is over; nil if the thread may wait.
   private static func reasonNotToWait(
     _ wait: Wait, _ timeout: Timeout, _ search: Waits.SearchNeeded
   ) -> Status? {
@@ -107,14 +107,14 @@ enum PendingRemovals {
     return timeout.isOver ? .timeout : nil
   }
 
-  /// How many threads are waiting for calls of registrations that other threads have removed.
+  /// The number of threads that wait for calls of registrations that other threads have removed.
   private static let lateWaiters = Atomic<UInt32>(0)
 
   /// Waits for calls of registrations that other threads have removed.
   ///
-  /// - Parameter body: Makes a fence, then looks at the hazards, and sleeps.
+  /// - Parameter body: Makes a fence, looks at the hazards, and sleeps if necessary.
   static func waitLate(_ body: () -> Status) -> Status {
-    // Relaxed: the fence of the body orders it. See `hazardDidEnd`.
+    // Relaxed is enough, since the body then makes a fence. See `hazardDidEnd`.
     lateWaiters.wrappingAdd(1, ordering: .relaxed)
     defer { lateWaiters.wrappingSubtract(1, ordering: .relaxed) }
     return body()
@@ -122,13 +122,14 @@ enum PendingRemovals {
 
   // MARK: - The calling thread
 
-  /// Called by an invocation that has cleared its hazard, and finds then that the registration is
-  /// not live any more.
+  /// Called by an invocation that has cleared its hazard, and has then found that the registration
+  /// is no longer live.
   ///
-  /// The thread that has removed the registration may wait for the hazard: then the registration is
-  /// still retired. Other threads may, too: they have counted themselves, made a heavy fence and
-  /// then seen the hazard, so this sees the count. Otherwise nobody waits, and the list has an
-  /// entry of a registration that was reclaimed long ago.
+  /// The thread that removed the registration may be waiting for the hazard. If so, the
+  /// registration is still retired. Other threads may be waiting for it, too. They have counted
+  /// themselves, made a fence and then seen the hazard, so this thread, which has cleared it since,
+  /// sees the count. In all other cases nobody is waiting, and the list contains an entry of a
+  /// registration that was reclaimed long ago.
   @inline(never) static func hazardDidEnd(_ entry: InvocationList.Entry) {
     //~ no_wake_of_late_waiters
     if lateWaiters.load(ordering: .relaxed) != 0 || entry.id == entry.token.changed(to: .retired) {
@@ -136,13 +137,13 @@ enum PendingRemovals {
     }
   }
 
-  /// Called by an invocation or run after a call, if the registration is not live any more. Wakes
-  /// the threads that wait for the call, and completes a deferred removal. No lock is held.
+  /// Called by an invocation or run after a call, if the registration is no longer live. Wakes the
+  /// threads that wait for the call, and completes a deferred removal. No lock is held.
   @inline(never) static func callDidReturn(_ token: Token) {
     Lock.waits.lock()
     Waits.wakeSleepers(token.rawValue)  //~ no_wake_after_call
     Waits.wakeSleepers(Waits.anyCall)
-    // If another thread still calls it, that thread comes here later.
+    // If another thread is still calling the delegate, that thread gets here later.
     let finished = deferred.extractUncalled(token)
     checkInvariants()
     Lock.waits.unlock()
@@ -151,7 +152,7 @@ enum PendingRemovals {
 
   // MARK: - Threads that end, and fork
 
-  /// Does what calls would have done whose threads do not exist any more.
+  /// Takes the last steps of calls whose threads no longer exist.
   static func callsDidEnd() {
     Lock.waits.lock()
     Waits.wakeSleepers()
@@ -161,10 +162,11 @@ enum PendingRemovals {
     finished.reclaimAndRelease()
   }
 
-  /// The child of a fork has none of the threads that waited, or that were about to reclaim what
-  /// they had removed. All of that is deferred to the calls that this thread is in, if any. So is
-  /// what this thread itself was reclaiming when a function of the caller's forked: see
-  /// `RegistrationChain.reclaimAndRelease`, and `Removal.complete`.
+  /// Defers the pending removals in the child of a fork. The child has none of the threads that
+  /// were waiting, or that were about to reclaim registrations. These registrations are deferred to
+  /// the calls that the child's thread is in, if any. So are the registrations that this thread
+  /// itself was reclaiming when a caller's function forked: see
+  /// `RegistrationChain.reclaimAndRelease` and `Removal.complete`.
   static func deferAllInChild() {
     while let own = firstWaiter {
       firstWaiter = own.pointee.next
@@ -175,7 +177,7 @@ enum PendingRemovals {
 
   // MARK: - Invariants
 
-  /// Everything here is retired. The waits' lock is held.
+  /// Checks that all registrations here are retired. The waits' lock is held.
   private static func checkInvariants(_ file: StaticString = #fileID, _ line: UInt = #line) {
     #if MULTICAST_INTERNAL_CHECKS
       let check = Check(file, line)

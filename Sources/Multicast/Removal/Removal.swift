@@ -6,26 +6,28 @@ import MulticastShims
 /// A removal has these phases:
 ///
 /// 1. *Retire.* Under the lock of the multicast's stripe, the word in the registration's slot is
-///    changed, and its queued calls are cancelled. No call begins in an invocation that sees that.
-/// 2. *Heavy fence.* Every invocation sees the change from here on, and this thread sees every
-///    hazard that was set before. If this thread is the single invoker, no fence is needed. If
+///    changed, and its queued calls are cancelled. An invocation that sees the change begins no
+///    call.
+/// 2. *Heavy fence.* From here on every invocation sees the change, and this thread sees every
+///    hazard that was set before. If this thread is the single invoker, no fence is needed. If the
 ///    invocations make full fences, a full fence is enough: see `Bias`.
-/// 3. *Reclaim lists* that were replaced, as far as no invocation may be reading them.
+/// 3. *Reclaim lists* that were replaced and that no invocation can be reading.
 /// 4. *Wait* until no other thread's hazard protects the registration. *Reclaim* the registration,
 ///    and run its *release* function.
 /// 5. *Wait for prior removals*: for running calls of equal delegates that were removed before. A
-///    removal by token or by position leaves this out.
-/// 6. One *status*.
+///    removal by token or by position skips this phase.
+/// 6. Combine the results into one *status*.
 ///
-/// A registration that cannot be in a call is reclaimed and released before phase 2. So is a single
-/// one of a fenced multicast: phase 2 is a full fence there, and is made under the lock, with a
-/// look at the hazards. If no hazard protects it, its slot goes back under the same hold of the
-/// lock.
+/// A registration that cannot be in a call is reclaimed and released before phase 2. In a fenced
+/// multicast, the removal of a single registration finds this out under the lock. It makes the full
+/// fence of phase 2 there, and then looks at the hazards. If no hazard protects the registration,
+/// its slot goes back to the pool under the same hold of the lock.
 ///
-/// `InvocationList.invoke` has the other side. Either an invocation sees the change and does not
-/// call, or phase 4 sees its hazard. After the call, either phase 4 sees that the hazard is gone,
-/// or the invocation sees the change and comes to `PendingRemovals.callDidReturn`. The waits' lock
-/// orders the two then.
+/// `InvocationList.invoke` contains the other side. Either an invocation sees the change and does
+/// not call, or phase 4 sees its hazard. After the call, either phase 4 sees that the hazard is
+/// cleared, or the invocation sees the change and calls `PendingRemovals.callDidReturn`. That
+/// function takes the waits' lock, under which phase 4 looks at the hazards once more and goes to
+/// sleep, so no wake-up is lost.
 struct Removal {
   /// The changes to the lists, and the thread that makes them.
   var lists = ListChanges(by: .current)
@@ -35,13 +37,14 @@ struct Removal {
   /// The multicast that is changed; nil if there are several.
   private let multicast: Multicast?
 
-  /// None if only this thread invokes. The hazards of queue runs are visible without a fence.
+  /// The fence that phase 2 needs: none if only this thread invokes. The hazards of queue runs are
+  /// visible without a fence.
   private var need = Fence.Need.none
 
-  /// Removed, and perhaps being called.
+  /// The removed registrations that may be in a call.
   private var retired = RegistrationChain()
 
-  /// Removed, and in no call. Their details are to be freed, or their release functions are to run.
+  /// The removed registrations that are in no call, but have a pending cleanup.
   private var idle = RegistrationChain()
 
   /// The payloads of cancelled calls.
@@ -57,16 +60,16 @@ struct Removal {
     /// Why nothing was removed.
     var failure: Status? = nil
 
-    /// The result of waiting: `ok`; `pending` or `timeout`, if a call still runs; or `system`.
+    /// The result of waiting: `ok`, `system`, or `pending` or `timeout` if a call is still running.
     var waiting = Status.ok
 
-    /// One status. `system` and `timeout` are first: it is unknown whether a call still runs, or
-    /// one does. A failure is second.
+    /// The one status that the caller gets. `system` and `timeout` come first, since a call may
+    /// still be running, or is known to be running. A failure comes next.
     var status: Status {
       waiting == .system || waiting == .timeout ? waiting : failure ?? waiting
     }
 
-    /// The result of a removal of many, which does not report that calls still run.
+    /// The result of a function that removes many delegates. It does not report running calls.
     func counted() throws(Status) -> Int {
       if waiting == .system { throw .system }
       if let failure { throw failure }
@@ -83,7 +86,7 @@ struct Removal {
 
   /// Changes one multicast under its stripe's lock.
   ///
-  /// - Parameter body: Unlinks what is to be removed; or throws, and has changed nothing.
+  /// - Parameter body: Unlinks the registrations to remove. If it throws, it has changed nothing.
   mutating func withStripeLock(_ body: (inout Removal) throws(Status) -> Void) {
     let multicast = self.multicast.unsafelyUnwrapped
     do throws(Status) {
@@ -95,15 +98,15 @@ struct Removal {
       }
     } catch {
       outcome.failure = error
-      // Another thread may be destroying the multicast. Its invokers are not known any more.
+      // Another thread may be destroying the multicast. Its invokers are no longer known.
       if error == .invalidHandle { need = .heavy }
     }
   }
 
-  /// Unlinks every selected delegate, from the last: their release functions then run from the
-  /// first.
+  /// Unlinks every selected delegate, from the last to the first, so that the release functions run
+  /// from the first to the last.
   ///
-  /// - Returns: how many there were.
+  /// - Returns: how many delegates there were.
   @_optimize(speed)
   mutating func unlinkAll(_ selection: Selection) -> Int {
     guard let multicast, let list = multicast.list else { return 0 }
@@ -129,8 +132,8 @@ struct Removal {
     outcome.count &+= 1
   }
 
-  /// Unlinks one live registration, which is all that changes under this hold of its stripe's lock,
-  /// and releases the lock.
+  /// Unlinks a single live registration, and releases the stripe's lock. Nothing else changes under
+  /// this hold of the lock.
   @inline(never)
   @_optimize(speed)
   mutating func unlink(_ registration: Registration, unlocking stripe: Stripe) {
@@ -138,7 +141,7 @@ struct Removal {
     let list = multicast.list.unsafelyUnwrapped
     unlink(registration, from: list, in: multicast, isSingle: true)
     multicast.compact(&lists)
-    // Nothing is to be done before its release function.
+    // If there are no details, no other step has to come before the release function.
     let isReclaimed = registration.details == nil && idle.pop() != nil
     let cleanup = isReclaimed ? registration.reclaim(to: stripe) : PendingCleanup()
     multicast.checkInvariants()
@@ -146,11 +149,11 @@ struct Removal {
     cleanup.run()
   }
 
-  /// Retires a registration that is in no list. If no call of it can be running, it is reclaimed at
-  /// once. The stripe's lock is held.
+  /// Retires a registration that no list counts as live. If no call of it can be running, it is
+  /// reclaimed at once. The stripe's lock is held.
   ///
-  /// - Parameter isSingle: Whether nothing else is removed under this hold of the lock. For many,
-  ///   the hazards are read once, without the lock.
+  /// - Parameter isSingle: Whether nothing else is removed under this hold of the lock. If several
+  ///   registrations are removed, the hazards are read once for all of them, without the lock.
   @_optimize(speed)
   mutating func retire(
     _ registration: Registration, _ token: Token, in multicast: Multicast, isSingle: Bool = false
@@ -159,17 +162,17 @@ struct Removal {
     let need = multicast.neededFence(thread)
     var mayBeCalled = need != .none || thread?.isCalling(token) ?? false
     if isSingle && need == .full && registration.details == nil && !multicast.isObserved {
-      // Pairs with the full fence of a fenced invocation between its hazard and its look at the
-      // slot.
+      // Pairs with the full fence that a fenced invocation makes after it has set its hazard and
+      // before it looks at the slot.
       Fence.full()
       mayBeCalled = ThreadRegistry.isCalled(token)  //~ hazards_not_read_under_lock
-      // For the removals before this one.
+      // Phase 5 needs this, even if no call of this registration is running.
       self.need = need
     }
     if let details = registration.details, let queue = details.pointee.queue {
       Queue(slot: queue).cancel(details, &payloads)
-      // The thread that runs the queue is not registered as an invoker. Its hazard was set under
-      // the queue's lock, so it is visible without a fence.
+      // The thread that runs the queue need not be an invoker. Its hazard was set under the queue's
+      // lock, or before the head of the ring was closed, so it is visible without a fence.
       mayBeCalled = true
     }
     if mayBeCalled {
@@ -183,11 +186,11 @@ struct Removal {
     }
   }
 
-  /// All phases except the release function: the fast path for a registration without details, in a
-  /// multicast that no invocation is reading. The stripe's lock is held.
+  /// Fast path: goes through all phases except the release function, for a registration without
+  /// details in a multicast that no invocation is reading. The stripe's lock is held.
   ///
-  /// - Returns: the pending cleanup, to be run without the lock. Nil if there is more to do: then
-  ///   nothing has changed.
+  /// - Returns: the pending cleanup, which is to be run without the lock. Nil if more is needed;
+  ///   nothing has changed then.
   @inline(__always)
   static func removeAtOnce(
     _ registration: Registration, from multicast: Multicast
@@ -210,7 +213,7 @@ struct Removal {
   ///
   /// - Parameters:
   ///   - timeout: How long to wait for calls on other threads.
-  ///   - prior: Delegates that may have been removed before. It waits for their calls, too.
+  ///   - prior: Delegates that may have been removed before, and whose calls to wait for as well.
   mutating func complete(
     _ timeout: Timeout = .untilExit, waitingFor prior: Selection? = nil
   ) -> Result {
@@ -224,9 +227,10 @@ struct Removal {
 
   private mutating func complete(_ timeout: Timeout) {
     let process = Fork.generation
-    // Before the wait: the delegate of a running call may wait for cancelled calls.
+    // This comes first: the delegate of a running call may be waiting for cancelled calls.
     payloads.cleanUp()  //~ payloads_released_after_waiting
-    // Observed registrations have details or several invokers, so their removals come here.
+    // If a removal has to be notified, its registration has details, or its multicast counts as
+    // having several invokers. So every such removal gets here.
     if Policies.haveToKnow {
       //~ removal_wakes_no_invocation
       if Self.isReplayed(idle) || Self.isReplayed(retired) { Waits.wake() }
@@ -234,7 +238,7 @@ struct Removal {
     }
     if process == Fork.generation { idle.reclaimAndRelease() }
     idle = RegistrationChain()
-    // In the child of a fork that a release function made: the fork has deferred what is left.
+    // In the child of a fork that a release function made, the registrations have been deferred.
     if process != Fork.generation { retired = RegistrationChain() }
     if lists.retired != nil || need == .heavy && !retired.isEmpty {
       guard fence() else { return outcome.waiting = .system }
@@ -245,16 +249,16 @@ struct Removal {
     outcome.waiting = waitForCalls(timeout)
   }
 
-  /// Whether invocations may wait for a replay to one of these.
+  /// Whether invocations may be waiting for a replay to one of these registrations.
   private static func isReplayed(_ removed: RegistrationChain) -> Bool {
     removed.contains { $0.details?.pointee.isReplayed ?? false }
   }
 
-  /// Notifies of the change.
+  /// Notifies the policies of the multicasts of the change.
   private func notify() {
     if let multicast { return Policies.notify(multicast) }
-    // The slot may hold another multicast by now. Notifying that one is harmless: it gets its own
-    // current state.
+    // The slot may have been reused for another multicast. Notifying that multicast is harmless,
+    // because the notification tells its own current state.
     Self.forEachOwner(of: idle) { Policies.notify($0) }
     Self.forEachOwner(of: retired) { Policies.notify($0) }
   }
@@ -272,20 +276,20 @@ struct Removal {
     return true
   }
 
-  /// Visits the multicasts from which these were removed; one perhaps several times.
+  /// Visits the multicasts from which these were removed, perhaps some of them several times.
   @inline(never)
   private static func forEachOwner(of removed: RegistrationChain, _ body: (Multicast) -> Void) {
     let process = Fork.generation
     var last: UInt32? = nil
     for registration in removed where registration.owner != last {
-      // In the child of a fork that the body made: the fork has released them, or will.
+      // In the child of a fork that the body made, the fork itself takes care of the registrations.
       if process != Fork.generation { return }
       last = registration.owner
       body(Multicast(slot: registration.owner))
     }
   }
 
-  /// Frees the lists that were retired, as far as no thread reads them.
+  /// Frees the retired lists that no thread is reading.
   private func reclaimLists() {
     if let multicast, let list = lists.retired {
       return multicast.reclaim(UInt(bitPattern: list.address))
@@ -293,19 +297,19 @@ struct Removal {
     Self.forEachOwner(of: retired) { $0.reclaim() }
   }
 
-  /// Waits for calls of what this removal has retired, and reclaims and releases it.
+  /// Waits for calls of the registrations that were retired, then reclaims and releases these.
   private mutating func waitForCalls(_ timeout: Timeout) -> Status {
     if retired.isEmpty { return .ok }
     retired.checkRetired()
     let process = Fork.generation
-    // A registration that is not being called does not wait for one that is.
+    // Registrations that are not being called do not have to wait for the others.
     finishedCalls().reclaimAndRelease()
     if process != Fork.generation { retired = RegistrationChain() }
     if retired.isEmpty { return .ok }
     return PendingRemovals.complete(retired, timeout)
   }
 
-  /// Takes out what is not being called.
+  /// Takes out the registrations that are not being called.
   private mutating func finishedCalls() -> RegistrationChain {
     if retired.hasOne { return retired.extractUncalled() }
     return retired.extractUncalledOfMany()
@@ -319,7 +323,7 @@ struct Removal {
     of selection: Selection, _ timeout: Timeout
   ) -> Status {
     let multicast = self.multicast.unsafelyUnwrapped
-    // Most often there is no such delegate, and to find that out costs less than a fence.
+    // Usually there is no such delegate, and finding this out costs less than a fence.
     let isInside = thread?.isInside ?? false
     let mayBeCalled = (isInside || need != .none) && multicast.hasRetired(selection)
     guard mayBeCalled || Queue.isInUse else { return .ok }
@@ -330,7 +334,7 @@ struct Removal {
 
   /// Waits for running calls of delegates that were removed before.
   ///
-  /// - Returns: `ok`; `pending`, if this thread is in such a call or waiting would close a cycle;
+  /// - Returns: `ok`; `pending` if this thread is in such a call or waiting would close a cycle;
   ///   `timeout`; or `system`.
   func waitForPriorRemovals(
     _ prior: PriorCalls, _ timeout: Timeout, needsFence: Bool = true
@@ -341,8 +345,8 @@ struct Removal {
   private func waitForPriorRemovalsLate(
     _ prior: PriorCalls, _ timeout: Timeout, _ needsFence: Bool
   ) -> Status {
-    // The thread that removed them may not have made its heavy fence yet; and `waitLate` needs one
-    // that begins after it was called.
+    // The thread that removed the delegates may not have made its heavy fence yet. Also, `waitLate`
+    // needs a fence that begins after this thread has been counted.
     if needsFence { guard fence() else { return .system } } else { Fence.full() }
     var waiting = Status.ok
     for record in ThreadRegistry.all {  //~ no_wait_for_prior_removals

@@ -30,17 +30,17 @@ enum Selection {
   }
 }
 
-/// Running calls of registrations that were removed before.
+/// A set of running calls whose registrations have already been removed.
 enum PriorCalls {
-  /// Of selected delegates of a multicast. `mayBeCalled`: invocations may be in such calls, and not
-  /// only runs of queues.
+  /// The calls of selected delegates of a multicast. If `mayBeCalled` is false, no invocation can
+  /// be in such a call, and only runs of queues are considered.
   case selected(Selection, of: Multicast, mayBeCalled: Bool)
-  /// Of members of a lifetime.
+  /// The calls of members of a lifetime.
   case members(Lifetime)
-  /// Of delegates that a queue has called.
+  /// The calls that runs of a queue make.
   case queued(Handle)
 
-  /// - Parameters: The target of a frame, and the token of its call.
+  /// Whether a call is one of these, given the target of its frame and its token.
   func contains(_ target: Target, _ token: Token) -> Bool {
     switch self {
     case .members(let lifetime): return lifetime.isRetiredMember(token)
@@ -55,8 +55,8 @@ enum PriorCalls {
 }
 
 extension Multicast {
-  /// Whether a list that an invocation may be reading has a selected delegate that was removed, and
-  /// is not reclaimed yet.
+  /// Whether a list that an invocation may be reading contains a selected delegate that was removed
+  /// and is not reclaimed yet.
   @inline(never)
   func hasRetired(_ selection: Selection, token: Token? = nil) -> Bool {
     stripe.lock()
@@ -70,14 +70,14 @@ extension Multicast {
           && (token.map { $0 == entry.token } ?? true) && selection.includes(Registration(entry))
       }
     }
-    // Retired lists do not count what is live.
+    // A retired list does not keep count of its live entries.
     if let list, list.header.owner == handle, list.dead > 0 { look(list) }
     for list in retired where list.header.owner == handle { look(list) }
     return isFound
   }
 
-  /// Whether a delegate with a queue is selected, and is removed but still called. It may be in no
-  /// list any more: a run of a queue does not keep a list.
+  /// Whether a token refers to a selected delegate with a queue that was removed and may still be
+  /// called. It may no longer be in any list, since the run of a queue does not keep a list.
   fileprivate func isRetired(_ token: Token, _ selection: Selection) -> Bool {
     guard let registration = Registration(slotOf: token), registration.owner == handle.index
     else { return false }

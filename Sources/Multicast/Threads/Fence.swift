@@ -1,26 +1,26 @@
 import MulticastShims
 import Synchronization
 
-/// The asymmetric fence: a light half for invocations, a heavy half for writers.
+/// The asymmetric fence: a light half for invocations and a heavy half for writers.
 ///
-/// An invocation publishes its frame by stores, makes the light fence, and then reads the data of
-/// writers. A writer makes its change, makes the heavy fence, and then reads the frames. At least
-/// one of the two sees the other.
+/// An invocation publishes its frame by stores, makes the light fence, and then reads data that
+/// writers change. A writer makes its change, makes the heavy fence, and then reads the frames. At
+/// least one of the two sees the other.
 ///
-/// If the kernel has the expedited membarrier, the light fence orders for the compiler only, and
-/// the heavy fence makes every running thread of the process execute a fence instruction. Without
-/// membarrier (an old kernel, a sandbox) both are full fences. `Bias` has the third way: a
-/// multicast that changes all the time has full fences on both sides.
+/// If the kernel supports expedited membarrier, the light fence is only a compiler barrier, and the
+/// heavy fence makes every running thread of the process execute a fence instruction. Without
+/// membarrier (in an old kernel or a sandbox), both are full fences. `Bias` describes a third way:
+/// if a multicast changes all the time, both sides make full fences.
 enum Fence {
-  /// Set by `start` only, before the first thread record exists, so before the first light fence.
+  /// Set only by `start`, before the first thread record exists, so before the first light fence.
   nonisolated(unsafe) private(set) static var isAsymmetric = false
 
   static func start() {
     isAsymmetric = shims_membarrier_register()
   }
 
-  /// The child of a fork is a new process for the kernel, and has one thread. If the kernel refuses
-  /// to register it, `heavy` reports that.
+  /// To the kernel, the child of a fork is a new process. It has one thread. If the kernel refuses
+  /// to register the process, `heavy` reports that.
   static func restartInChild() {
     if isAsymmetric { _ = shims_membarrier_register() }
   }
@@ -31,7 +31,7 @@ enum Fence {
 
   /// The fence that a thread needs after a change, before it reads the frames of invocations.
   enum Need: UInt8 {
-    /// None: only this thread's own frames matter.
+    /// No fence is needed, because only this thread's own frames matter.
     case none
     case full
     case heavy
@@ -39,7 +39,7 @@ enum Fence {
     static func > (a: Need, b: Need) -> Bool { a.rawValue > b.rawValue }
   }
 
-  /// For both sides, where no heavy fence is made.
+  /// A full fence. Both sides make it where no heavy fence is made.
   static func full() { shims_full_fence() }
 
   // MARK: - Heavy fences
@@ -48,22 +48,22 @@ enum Fence {
   private static let done = Atomic<UInt64>(0)
   private static let hasFailed = Atomic<Bool>(false)
 
-  /// Makes a heavy fence. An invocation that is not found in the frames afterwards sees all changes
-  /// that any thread made before the fence began.
+  /// Makes a heavy fence. If an invocation is not found in the frames afterwards, it sees all
+  /// changes that any thread made before the fence began.
   ///
-  /// - Returns: false if the kernel refuses the barrier that it had granted. Nothing may be
-  ///   reclaimed then.
+  /// - Returns: false if the kernel refuses the barrier although registration succeeded. Nothing
+  ///   may be reclaimed then.
   static func heavy() -> Bool {
     Lock.checkNoneIsHeld()  //~ fence_under_lock
-    // Counted before the barrier: a stamp that is read afterwards is not older than this fence.
+    // Count the fence before the barrier: a stamp that is read later is not older than the fence.
     // order: fences
     let number = begun.wrappingAdd(1, ordering: .sequentiallyConsistent).newValue
     guard makeBarrier() else {
       hasFailed.store(true, ordering: .releasing)  // order: failed
-      Waits.wake()  // some wait for an event that will never come
+      Waits.wake()  // some threads wait for an event that will never come
       return false
     }
-    // Release: pairs with `Stamp.isFenced`, whose caller reads the frames.
+    // Release: pairs with the acquire in `Stamp.isFenced`, whose caller then reads the frames.
     done.max(number, ordering: .releasing)  // order: fences
     return true
   }
@@ -74,15 +74,15 @@ enum Fence {
     return true
   }
 
-  /// Whether the kernel ever refused a fence. There may be removals then that never complete.
+  /// Whether the kernel has ever refused a fence. If so, there may be removals that never complete.
   static var isBroken: Bool { hasFailed.load(ordering: .acquiring) }  // order: failed
 
   /// A moment in the order of heavy fences.
   struct Stamp {
     let rawValue: UInt64
 
-    /// The present moment. After a change, a full fence precedes this: then each heavy fence with a
-    /// higher number begins after the change is visible.
+    /// The present moment. The caller makes a full fence between a change and this call. Then each
+    /// heavy fence with a higher number begins when the change is already visible.
     static var now: Stamp { Stamp(rawValue: begun.load(ordering: .acquiring)) }  // order: fences
 
     /// Whether a heavy fence that began after this moment is over.

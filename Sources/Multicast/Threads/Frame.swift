@@ -1,19 +1,20 @@
 import Synchronization
 
-/// A hazard frame: published by a thread for one invocation, queue run, look-up of a name, or call
-/// of a function of a watch.
+/// A hazard frame, which a thread publishes for one invocation, one run of a queue, one look-up of
+/// a name, or one call of a function of a watch.
 ///
-/// The owner writes it without atomic read-modify-writes. Writers read it after a heavy fence.
+/// The owner writes it without atomic read-modify-write operations. Writers read it after a heavy
+/// fence.
 struct Frame {
   struct Fields: ~Copyable {
-    /// The target of the frame. No target ends the stack of frames.
+    /// The target of the frame. The first frame without a target marks the end of the stack.
     let target: Atomic<Target>
-    /// The address of the invocation list that is being read, or 0: a hazard pointer. A list that a
-    /// frame names is not freed. Other threads compare the address; they never dereference it.
+    /// The address of the invocation list that is being read, or 0. This is a hazard pointer: a
+    /// list that a frame names is not freed. Other threads only compare the address.
     let list: Atomic<UInt>
     /// The hazard: the token of the registration whose delegate is being called, or none. An object
-    /// that a hazard names is not reclaimed. While a queue's wake function runs, the hazard is the
-    /// handle of the queue; while a function of a watch runs, the handle of the watch.
+    /// that a hazard names is not reclaimed. While the wake function of a queue runs, the hazard is
+    /// the handle of the queue. While a function of a watch runs, it is the handle of the watch.
     let hazard: Atomic<Token>
     /// The address of the payload or receipt that this invocation or run retains, or 0.
     let payload: Atomic<UInt>
@@ -41,38 +42,38 @@ struct Frame {
     nonmutating set { fields.pointee.payload.store(newValue, ordering: .relaxed) }
   }
 
-  /// Makes the frame visible. The caller makes the light fence.
+  /// Makes the frame visible. The caller then makes the light fence.
   ///
-  /// Release: a thread that sees the target sees this list or a later one.
+  /// Release: a thread that sees the target also sees this list or a later one.
   func publish(_ target: Target, reading list: UInt = 0) {
     fields.pointee.list.store(list, ordering: .relaxed)
     fields.pointee.target.store(target, ordering: .releasing)  // order: frame
   }
 
-  /// Replaces the list. The caller makes the light fence, and then looks whether the list is still
+  /// Replaces the list. The caller then makes the light fence, and checks whether the list is still
   /// current.
   ///
-  /// Release: the invocation's reads of the last list come before.
+  /// Release: the invocation's reads of the previous list come before this store.
   func publish(reading list: UInt) {
     fields.pointee.list.store(list, ordering: .releasing)  // order: list_hazard
   }
 
-  /// Says that this invocation makes full fences. The caller makes one afterwards.
+  /// Tags the frame as one whose invocation makes full fences. The caller then makes a full fence.
   func setFenced() {
     fields.pointee.target.store(target.fenced, ordering: .releasing)  // order: frame
   }
 
-  /// Release: a writer that does not see the frame any more may reclaim the list.
+  /// Release: a writer that no longer sees the frame may reclaim the list.
   func withdraw() {
     fields.pointee.target.store(.none, ordering: .releasing)  // order: withdrawal
   }
 
-  /// Protects a registration. The caller makes the light fence, and then looks at the mark.
+  /// Protects a registration. The caller then makes the light fence, and looks at the slot.
   func setHazard(_ token: Token) {
     fields.pointee.hazard.store(token, ordering: .releasing)  // order: removal
   }
 
-  /// Release: the delegate's effects happen before a remover sees that the hazard is gone.
+  /// Release: the effects of the delegate happen before a removal sees that the hazard is gone.
   func clearHazard() {
     // order: call_ends
     fields.pointee.hazard.store(.none, ordering: .releasing)  //~ hazard_cleared_relaxed
@@ -80,18 +81,18 @@ struct Frame {
 
   // MARK: - For all threads
 
-  /// The target, and the registration that the frame protects. Nil if it is not in use.
+  /// The target and the hazard of the frame. Nil if the frame is not in use.
   var published: (target: Target, hazard: Token)? {
-    // Acquire, both: pair with the releases of `withdraw` and `clearHazard`, so that the delegate's
-    // effects happen before the reader's next steps.
+    // Both loads are acquire and pair with the releases in `withdraw` and `clearHazard`. So the
+    // effects of the delegate happen before the reader's next steps.
     let target = fields.pointee.target.load(ordering: .acquiring)  // order: frame
     if target.isNone { return nil }
     return (target, fields.pointee.hazard.load(ordering: .acquiring))  // order: call_ends
   }
 }
 
-/// The target of a frame: the address of a slot. The low bits, which are zero in an address of a
-/// slot, have the kind of work, and whether an invocation makes full fences.
+/// The target of a frame: the address of a slot. The low bits, which are zero in such an address,
+/// encode the kind of work and whether an invocation makes full fences.
 struct Target: RawRepresentable, AtomicRepresentable {
   let rawValue: UInt
 
@@ -117,7 +118,7 @@ struct Target: RawRepresentable, AtomicRepresentable {
     Target(rawValue: UInt(bitPattern: slot) | 2)
   }
 
-  /// A function of a watch.
+  /// A call of a function of a watch.
   static var watch: Target { Target(rawValue: 3) }
 
   var isNone: Bool { rawValue == 0 }
@@ -128,11 +129,11 @@ struct Target: RawRepresentable, AtomicRepresentable {
   var isBiased: Bool { rawValue & Self.fenced == 0 }  //~ always_tagged
   var fenced: Target { Target(rawValue: rawValue | Self.fenced) }
 
-  /// Not of a watch.
+  /// The slot. The target of a watch has none.
   var slot: UnsafeMutableRawPointer {
     UnsafeMutableRawPointer(bitPattern: rawValue & ~(Self.kind | Self.fenced)).unsafelyUnwrapped
   }
 
-  /// Whether both are the same work, with whatever fences.
+  /// Whether two targets stand for the same work on the same slot, whatever their fences are.
   static func == (a: Target, b: Target) -> Bool { (a.rawValue ^ b.rawValue) & ~fenced == 0 }
 }

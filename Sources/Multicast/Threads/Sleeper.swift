@@ -1,28 +1,28 @@
 import MulticastShims
 import Synchronization
 
-/// A thread that sleeps in the wait graph. The struct is on that thread's stack, and in a list of
-/// the sleepers whose keys have the same hash. Guarded by the waits' lock.
+/// A thread that sleeps in the wait graph. The struct is on the stack of that thread, and in a list
+/// of sleeping threads whose keys have the same hash. Guarded by the waits' lock.
 ///
-/// The end of a wait wakes the threads that sleep with its key. A change of the threads that can
-/// end waits wakes all threads: see `Waits.wake`.
+/// When a wait ends, the threads that sleep with its key are woken. When the set of threads that
+/// can end waits changes, all threads are woken: see `Waits.wake`.
 struct Sleeper: ~Copyable, Linked {
-  /// The key of a wait: an address, or a handle.
+  /// The key of a wait, which is an address or a handle.
   typealias Key = UInt64
 
   let wait: Wait
   let key: Key
   /// The record of the thread, if it has one.
   private let thread: UnsafeMutablePointer<ThreadRecord.Storage>?
-  /// Of a thread without a record: the system's number of the thread, and the begin of its sleep.
-  /// For people.
+  /// For reports on a thread without a record: the system's number of the thread, and the time when
+  /// it went to sleep.
   let systemNumber: UInt32
   let since: UInt64
-  /// 0 while the thread sleeps. As long as this is 0, the links below are in use.
+  /// 0 while the thread sleeps. The links below are in use as long as this is 0.
   let isWoken = Atomic<UInt32>(0)
   private var nextOfList: UnsafeMutablePointer<Sleeper>?
   private var previousOfList: UnsafeMutablePointer<Sleeper>?
-  /// For threads without a record: the next of these.
+  /// The next thread without a record, if this thread has none.
   var next: UnsafeMutablePointer<Sleeper>?
 
   init(wait: Wait, key: Key, since: UInt64, by thread: ThreadRecord?) {
@@ -45,7 +45,7 @@ struct Sleeper: ~Copyable, Linked {
     list.pointee.first?.assumingMemoryBound(to: Sleeper.self)
   }
 
-  /// The first thread with a key, from a thread of its list on.
+  /// The first thread that sleeps with a key, searched from the given thread of its list on.
   static func find(
     _ key: Key, from first: UnsafeMutablePointer<Sleeper>?
   ) -> UnsafeMutablePointer<Sleeper>? {
@@ -54,7 +54,7 @@ struct Sleeper: ~Copyable, Linked {
     return sleeper
   }
 
-  /// Puts a thread behind the others; or before the others, if it was woken in vain.
+  /// Appends a thread to its list, or puts it before the others if it was woken in vain.
   static func link(_ sleeper: UnsafeMutablePointer<Sleeper>, isAgain: Bool) {
     let list = list(of: sleeper.pointee.key)
     let last = list.pointee.last?.assumingMemoryBound(to: Sleeper.self)
@@ -63,7 +63,7 @@ struct Sleeper: ~Copyable, Linked {
     connect(sleeper, next, in: list)
   }
 
-  /// Makes two threads of a list neighbours; nil is what is beyond its ends.
+  /// Makes two threads neighbours in a list. Nil stands for the end of the list on that side.
   private static func connect(
     _ previous: UnsafeMutablePointer<Sleeper>?, _ next: UnsafeMutablePointer<Sleeper>?,
     in list: List
@@ -80,14 +80,14 @@ struct Sleeper: ~Copyable, Linked {
     }
   }
 
-  /// Notes that a thread's wait has ended, or may have ended.
+  /// Notes in the record of a thread that its wait has ended or may have ended.
   static func noteWoken(_ sleeper: UnsafeMutablePointer<Sleeper>) {
     sleeper.pointee.thread?.pointee.isWoken = true
   }
 
   /// Takes a thread out of its list, which ends its sleep.
   ///
-  /// - Returns: the next one of the list.
+  /// - Returns: the next thread of the list.
   @discardableResult
   static func unlink(
     _ sleeper: UnsafeMutablePointer<Sleeper>
@@ -95,7 +95,7 @@ struct Sleeper: ~Copyable, Linked {
     let list = list(of: sleeper.pointee.key)
     let next = sleeper.pointee.nextOfList
     connect(sleeper.pointee.previousOfList, next, in: list)
-    // Release: pairs with the acquire of the thread that looks without the lock.
+    // Release: pairs with the acquire of the sleeping thread, which reads this without the lock.
     sleeper.pointee.isWoken.store(1, ordering: .releasing)  // order: woken
     return next
   }
@@ -104,7 +104,7 @@ struct Sleeper: ~Copyable, Linked {
     UnsafeMutableRawPointer(sleeper.pointee.isWoken.address).assumingMemoryBound(to: UInt32.self)
   }
 
-  /// The child of a fork has none of the threads that slept.
+  /// Empties the lists in the child of a fork, which has none of the threads that slept.
   static func forgetAllInChild() {
     for index in 0..<Int(SHIMS_SLEEPER_LISTS) {
       shims_get_sleepers(index).pointee = shims_sleepers()
@@ -112,20 +112,20 @@ struct Sleeper: ~Copyable, Linked {
   }
 }
 
-/// An element of a list that is linked in one direction.
+/// An element of a singly linked list.
 protocol Linked: ~Copyable {
   var next: UnsafeMutablePointer<Self>? { get set }
 }
 
 extension UnsafeMutablePointer where Pointee: Linked & ~Copyable {
-  /// The first element from this one on for which it is true.
+  /// The first matching element, searched from this one on.
   func first(where isWanted: (Self) -> Bool) -> Self? {
     var next: Self? = self
     while let current = next, !isWanted(current) { next = current.pointee.next }
     return next
   }
 
-  /// Takes this element out of the list that begins with `first`, if it is there.
+  /// Takes this element out of the list that begins with `first`, if it is in that list.
   func unlink(from first: inout Self?) {
     if first == self { return first = pointee.next }
     var other = first
@@ -137,7 +137,7 @@ extension UnsafeMutablePointer where Pointee: Linked & ~Copyable {
 }
 
 extension Atomic {
-  /// Of an atomic in memory that stays where it is: a slot, a record or a block.
+  /// The address of an atomic variable that does not move: one in a slot, a record or a block.
   var address: UnsafeMutablePointer<Self> {
     withUnsafePointer(to: self) { UnsafeMutablePointer(mutating: $0) }
   }

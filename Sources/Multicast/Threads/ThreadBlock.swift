@@ -1,40 +1,42 @@
 import MulticastShims
 import Synchronization
 
-/// Places for thread records, and a bit for each record that a thread owns.
+/// Places for thread records, with a bit for each record that a thread owns.
 ///
-/// Blocks and records are never freed. A reader leaves out blocks without owners, and looks at the
-/// bits of the others, 64 at a time. So threads that have ended cost next to nothing. Records after
-/// the first 64 are in mapped memory, 64 at a time: a thread that does not nest uses one or two
-/// pages of it. When none of the 64 has an owner, the pages can be given to the system: see
-/// `discardIdle`.
+/// Blocks and records are never freed. A reader skips blocks without owners, and reads the bits of
+/// the other blocks 64 at a time, so threads that have ended cost next to nothing. All records
+/// except the first 64 are in mapped memory, in groups of 64. A thread whose calls do not nest uses
+/// one or two pages of it. If no record of a group has an owner, its pages can be given back to the
+/// system: see `discardIdle`.
 struct ThreadBlock {
   struct Storage: ~Copyable {
     /// The number of the first record.
     var firstNumber: UInt32
-    /// How many records threads own, or a few more for a moment.
+    /// The number of records that threads own. A thread is counted from before its first frame
+    /// until after its last one, perhaps for a moment longer than it owns the record.
     let ownerCount: Atomic<UInt32>
     /// The number of groups of 64 places.
     var groupCount: Int
     let next: Atomic<UnsafeMutablePointer<Storage>?>
   }
 
-  /// 64 places.
+  /// The bits of a group of 64 places.
   typealias Bits = Atomic<UInt64>
 
-  // Two cache lines of bits, for all groups: one for owned records, one for existing records.
+  // There are two cache lines of bits for all groups: one for owned records, one for existing
+  // records.
   private static let ownedOffset = 64
   private static let existingOffset = 128
   private static let recordsOffset = 192
   private static let alignment = 64
-  /// Of the first block, and of the others.
+  /// The number of groups in the first block, and in each of the others.
   private static let (fewGroups, manyGroups) = (1, 8)
 
   let storage: UnsafeMutablePointer<Storage>
 
   init(_ storage: UnsafeMutablePointer<Storage>) { self.storage = storage }
 
-  /// A block without records, after another one or as the first one. The slab lock is held.
+  /// Allocates a block without records, for the place behind the last one. The slab lock is held.
   static func allocate(after last: ThreadBlock?) throws(Status) -> ThreadBlock {
     let groupCount = last == nil ? fewGroups : manyGroups
     let size = recordsOffset + groupCount * 64 * MemoryLayout<UnsafeMutableRawPointer?>.stride
@@ -45,7 +47,7 @@ struct ThreadBlock {
     return new
   }
 
-  /// Acquire: pairs with `link`.
+  /// Acquire: pairs with the release in `link`.
   var next: ThreadBlock? {
     storage.pointee.next.load(ordering: .acquiring).map { ThreadBlock($0) }  // order: block
   }
@@ -68,37 +70,38 @@ struct ThreadBlock {
 
   var groupCount: Int { storage.pointee.groupCount }
 
-  /// The number after the last record's.
+  /// The number that follows the number of the last record.
   var endNumber: UInt32 { storage.pointee.firstNumber &+ UInt32(groupCount * 64) }
 
   private func bits(_ offset: Int, _ group: Int) -> UnsafeMutablePointer<Bits> {
     (UnsafeMutableRawPointer(storage) + offset).assumingMemoryBound(to: Bits.self) + group
   }
 
-  /// The places. A filled place does not change any more.
+  /// The places. A place that has been filled never changes again.
   private var records: UnsafeMutablePointer<UnsafeMutablePointer<ThreadRecord.Storage>?> {
     (UnsafeMutableRawPointer(storage) + Self.recordsOffset)
       .assumingMemoryBound(to: UnsafeMutablePointer<ThreadRecord.Storage>?.self)
   }
 
-  /// A record that exists.
+  /// The record in a place that has been filled.
   func record(_ group: Int, _ bit: Int) -> ThreadRecord {
     ThreadRecord(records[group * 64 + bit].unsafelyUnwrapped)
   }
 
-  /// The records of a group that threads own. Acquire: pairs with `add`, so that their contents are
-  /// seen.
+  /// The bits of the records of a group that threads own. Acquire: pairs with the release in `add`,
+  /// so that the contents of these records are visible.
   func owned(_ group: Int) -> UInt64 {
     bits(Self.ownedOffset, group).pointee.load(ordering: .acquiring)  // order: record
   }
 
-  /// Whether any thread owns a record of the block. Acquire: pairs with `giveBack`, so that the
-  /// effects of a thread's calls happen before the reader finds that the thread has ended.
+  /// Whether any thread owns a record of the block. Acquire: pairs with the release in `giveBack`,
+  /// so that the effects of a thread's calls happen before the reader finds that the thread has
+  /// ended.
   var hasOwners: Bool {
     storage.pointee.ownerCount.load(ordering: .acquiring) != 0  // order: record
   }
 
-  /// Acquire: pairs with `add`.
+  /// The bits of the records of a group that exist. Acquire: pairs with the release in `add`.
   private func existing(_ group: Int) -> UInt64 {
     bits(Self.existingOffset, group).pointee.load(ordering: .acquiring)  // order: record
   }
@@ -107,8 +110,8 @@ struct ThreadBlock {
 
   /// Gives a record that no thread owns to the calling thread.
   ///
-  /// The bit is set before the owner publishes a frame. So a reader that does not see the bit after
-  /// its heavy fence misses only frames of later invocations.
+  /// The bit is set before the owner publishes a frame. So if a reader does not see the bit after
+  /// its heavy fence, it misses only frames of later invocations.
   func takeIdle() -> ThreadRecord? {
     var group = 0
     while group < groupCount {
@@ -118,11 +121,11 @@ struct ThreadBlock {
         continue
       }
       let bit: UInt64 = idle & ~(idle &- 1)
-      // Acquire: pairs with the release in `giveBack`.
+      // Acquire: pairs with the releases in `giveBack` and `discardIdle`.
       // order: next_owner
       let before = bits(Self.ownedOffset, group).pointee.bitwiseOr(bit, ordering: .acquiring)
       if before.oldValue & bit == 0 {
-        // Relaxed: as for the bit, it is before the owner publishes a frame.
+        // Relaxed is enough: like the bit, the count rises before the owner publishes a frame.
         storage.pointee.ownerCount.wrappingAdd(1, ordering: .relaxed)  //~ owner_not_counted
         let record = record(group, bit.trailingZeroBitCount)
         if record.number == 0 { prepare(record, group, bit.trailingZeroBitCount) }
@@ -132,26 +135,27 @@ struct ThreadBlock {
     return nil
   }
 
-  /// Gives the pages of 64 records to the system if none of these has an owner. Then the pages read
-  /// as zeros: as records without an owner and without a frame in use. The slab lock is held.
+  /// Gives the pages of a group of 64 records back to the system if no record of the group has an
+  /// owner. Afterwards the pages read as zeros, which stand for records without an owner and
+  /// without a frame in use. The slab lock is held.
   ///
-  /// The calling thread owns all 64 records meanwhile. So no thread takes one, and a reader finds
-  /// no frame in use, in zeros or not.
+  /// The calling thread owns all 64 records in the meantime. So no thread takes one of them, and a
+  /// reader finds no frame in use, whether or not the pages are zeros already.
   ///
-  /// - Returns: how many bytes.
+  /// - Returns: how many bytes were given back.
   func discardIdle() -> Int {
     guard isMapped else { return 0 }
     var bytes = 0
     for group in 0..<groupCount {
       let all = existing(group)
       let owned = bits(Self.ownedOffset, group)
-      // Acquire: pairs with the release in `giveBack`; and `giveBack` with the release in
+      // Acquire: pairs with the release in `giveBack`. The release below pairs with the acquire in
       // `takeIdle`.
       if all != 0,
         // order: next_owner
         owned.pointee.compareExchange(expected: 0, desired: all, ordering: .acquiring).exchanged
       {
-        // The first one is taken first. If it is zero, so are the others.
+        // The first record of a group is taken first. If it is zero, so are the others.
         if record(group, 0).number != 0 { bytes &+= discard(group) }
         owned.pointee.bitwiseAnd(~all, ordering: .releasing)  // order: next_owner
       }
@@ -159,10 +163,10 @@ struct ThreadBlock {
     return bytes
   }
 
-  /// In the child of a fork, of whose threads only one is left: the records of the others are idle.
+  /// Makes the records of all other threads idle in the child of a fork.
   ///
-  /// If they fill a group, its pages are given to the system. To write to each of thousands of
-  /// records would have the system copy a page for each.
+  /// If only such threads owned records of a group, its pages are given back to the system. Writing
+  /// to each of thousands of records would make the system copy a page for each of them.
   func disown(but survivor: ThreadRecord?) {
     var left: UInt32 = 0
     for group in 0..<groupCount {
@@ -184,11 +188,12 @@ struct ThreadBlock {
       }
       bits(Self.ownedOffset, group).pointee.store(all & ~others, ordering: .relaxed)
     }
-    // Not less by so many: a thread may have been between its bit and its count.
+    // The count is not lowered but set: at the fork, a thread may have changed only its bit.
     storage.pointee.ownerCount.store(left, ordering: .relaxed)
   }
 
-  /// - Returns: how many bytes. If not 0, all records of the group are zero now.
+  /// Gives the pages of a group back to the system, if possible. Returns how many bytes. If this is
+  /// not 0, all records of the group are zero now.
   private func discard(_ group: Int) -> Int {
     let all = existing(group)
     if all == 0 { return 0 }
@@ -207,10 +212,10 @@ struct ThreadBlock {
     return ThreadRecord(block.bindMemory(to: ThreadRecord.Storage.self, capacity: 1))
   }
 
-  /// Initializes a record of zeros.
+  /// Initializes a record that consists of zeros.
   ///
-  /// The number last, after a fence: if another thread forks in between, the child finds that the
-  /// record is not prepared.
+  /// The number is stored last, after a fence. If another thread forks in between, the child finds
+  /// that the record is not prepared.
   private func prepare(_ record: ThreadRecord, _ group: Int, _ place: Int) {
     record.reset()
     record.storage.pointee.block = storage
@@ -218,13 +223,14 @@ struct ThreadBlock {
     record.storage.pointee.number = storage.pointee.firstNumber &+ UInt32(group * 64 + place)
   }
 
-  /// Ends the ownership of a record of this block. Release: the next owner continues as the same
-  /// invoker.
+  /// Ends the ownership of a record of this block. Release: pairs with the acquire in `takeIdle`.
+  /// Multicasts take the next owner for the same invoker, so it has to see what this thread has
+  /// done.
   func giveBack(_ record: ThreadRecord) {
     let (group, bit) = place(of: record)
     // order: next_owner
     bits(Self.ownedOffset, group).pointee.bitwiseAnd(~bit, ordering: .releasing)
-    // Release: pairs with `hasOwners`.
+    // Release: pairs with the acquire in `hasOwners`.
     storage.pointee.ownerCount.wrappingSubtract(1, ordering: .releasing)  // order: record
   }
 
@@ -233,7 +239,7 @@ struct ThreadBlock {
     return hasOwners && owned(group) & bit != 0
   }
 
-  /// The record with a number of this block or an earlier one, if a thread owns it.
+  /// The record with a number below the end of this block; nil if no thread owns it.
   func ownedRecord(_ number: UInt32) -> ThreadRecord? {
     if number < storage.pointee.firstNumber { return nil }
     let (group, bit) = place(of: number)
@@ -251,7 +257,7 @@ struct ThreadBlock {
 
   /// Adds a record, which the calling thread owns. The slab lock is held.
   ///
-  /// - Returns: nil if there is no place.
+  /// - Returns: nil if all places are filled.
   func add() throws(Status) -> ThreadRecord? {
     var group = 0
     while group < groupCount && existing(group) == .max { group &+= 1 }
@@ -261,8 +267,8 @@ struct ThreadBlock {
     let bit: UInt64 = 1 << UInt64(place)
     prepare(record, group, place)
     records[group * 64 + place] = record.storage
-    // Release, both: a thread that sees a bit sees the record. The owner first: no other thread
-    // takes it.
+    // Both bits are set with release, so that a thread that sees one of them sees the record. The
+    // owned bit is set first, so that no other thread claims the record.
     storage.pointee.ownerCount.wrappingAdd(1, ordering: .relaxed)
     // order: record
     bits(Self.ownedOffset, group).pointee.bitwiseOr(bit, ordering: .releasing)  //~ record_not_owned

@@ -1,8 +1,8 @@
 import MulticastShims
 import Synchronization
 
-/// The number of a thread among all that ever had a record, and the number of its record; 0 is
-/// none.
+/// Identifies a thread by two numbers: its number among all threads that ever had a record, and the
+/// number of its record. 0 stands for no thread.
 struct ThreadIdentity: RawRepresentable, AtomicRepresentable {
   let rawValue: UInt64
 
@@ -29,50 +29,51 @@ struct ThreadIdentity: RawRepresentable, AtomicRepresentable {
 /// Records are never freed. When a thread ends, its record is reused by another thread.
 struct ThreadRecord {
   struct Storage: ~Copyable {
-    /// From 1. A multicast with a single invoker knows the invoker by this number.
+    /// Counted from 1. A multicast with a single invoker identifies the invoker by this number.
     var number: UInt32
-    /// Calls with full fences that no multicast has counted yet: see `Bias`. For the owner only.
+    /// The number of calls with full fences that no multicast has counted yet: see `Bias`. For the
+    /// owner only.
     var fencedCalls: UInt32
     /// The first frame that is not in use, and the last frame, which only a look-up of a name may
     /// use. For the owner only.
     var top: UnsafeMutablePointer<Frame.Fields>
     var last: UnsafeMutablePointer<Frame.Fields>
-    /// The block of the record. Set before the record is published.
+    /// The block that contains the record. Set before the record is published.
     var block: UnsafeMutablePointer<ThreadBlock.Storage>?
     /// The owner's identity.
     let identity: Atomic<ThreadIdentity>
-    /// The system's number of the owner. Relaxed: for people.
+    /// The system's number of the owner. Relaxed is enough, since only reports use it.
     let systemNumber: Atomic<UInt32>
-    /// Guarded by the waits' lock: how far the search for a cycle of waits has come here.
+    /// Guarded by the waits' lock: whether the search for a cycle has reached this thread.
     var search: Waits.Search
-    /// Guarded by the waits' lock: whether the owner was woken with its key, and has not run again
-    /// yet; and whether a search has passed the owner over because of that.
+    /// Guarded by the waits' lock: whether the owner was woken with its key and has not run again
+    /// yet, and whether a search has skipped the owner for this reason.
     var isWoken: Bool
     var isPassedOver: Bool
     /// Guarded by the waits' lock: the owner's wait.
     var wait: Wait
-    /// Guarded by the waits' lock: the begin of the wait.
+    /// Guarded by the waits' lock: the time when the wait began.
     var waitsSince: UInt64
     /// Slots for the owner's next multicasts. For the owner only.
     var vacant: VacantSlots
-    /// Invocations that the owner has deferred, by multicast: see `Deferrals`. Changed by the
+    /// The invocations that the owner has deferred, by multicast: see `Deferrals`. Changed by the
     /// owner, under the waits' lock.
     var deferrals: UnsafeMutableRawPointer?
-    /// The owner's adds that replay, the innermost first: see `Replay`. Changed by the owner, under
-    /// the waits' lock.
+    /// The owner's adds that are replaying kept invocations, the innermost first: see `Replay`.
+    /// Changed by the owner, under the waits' lock.
     var replays: UnsafeMutableRawPointer?
   }
 
-  /// The most nested invocations and runs of a thread.
+  /// The highest number of nested invocations and runs of a thread.
   static let frameLimit: UInt32 = 256
-  /// One more, so that a name can be looked up in the innermost call.
+  /// There is one more frame, so that a name can be looked up in the innermost call.
   private static let frameCount = frameLimit + 1
-  /// For the calls that the outermost run of a queue has copied.
+  /// The size of the space for the calls that the outermost run of a queue has copied.
   static let batchSize = 512
   private static let batchOffset = 128
   private static let headerSize = batchOffset + batchSize
-  /// Rounded up, so that the outermost frame is in one cache line, and in the page of the header:
-  /// 64 records are one behind the other.
+  /// The size is rounded up. In each of 64 adjacent records, the outermost frame is then in a
+  /// single cache line, and in the same page as the header.
   static let size =
     (headerSize + Int(frameCount) * MemoryLayout<Frame.Fields>.stride + 1023) & ~1023
   private static let alignment = 128
@@ -87,7 +88,7 @@ struct ThreadRecord {
     return ThreadRecord(record.assumingMemoryBound(to: Storage.self))
   }
 
-  /// The calling thread's record, where it is known to have one.
+  /// The calling thread's record, for use where the thread is known to have one.
   static var currentAgain: ThreadRecord {
     ThreadRecord(
       shims_get_thread_record_again().unsafelyUnwrapped.assumingMemoryBound(to: Storage.self))
@@ -104,15 +105,15 @@ struct ThreadRecord {
     return ThreadRecord(block.bindMemory(to: Storage.self, capacity: 1))
   }
 
-  /// Initializes a record of zeros. No other thread knows its owner yet.
+  /// Initializes a record that consists of zeros. No other thread knows its owner yet.
   func reset() {
-    precondition(MemoryLayout<Storage>.size <= Self.batchOffset)  // known to the compiler
+    precondition(MemoryLayout<Storage>.size <= Self.batchOffset)  // evaluated by the compiler
     storage.pointee.top = frame(0).fields
     storage.pointee.last = frame(Self.frameLimit).fields
     wait = .nothing
   }
 
-  /// Called when no thread owns the record any more.
+  /// Called when the thread no longer needs the record. Ends the ownership.
   @inline(never) func giveBack() {
     giveBackSlots()  //~ vacant_slots_not_given_back
     ThreadBlock(storage.pointee.block.unsafelyUnwrapped).giveBack(self)
@@ -125,7 +126,7 @@ struct ThreadRecord {
     return Frame(frames.assumingMemoryBound(to: Frame.Fields.self) + Int(depth))
   }
 
-  /// For the owner only.
+  /// The space for copied calls. For the owner only.
   var batch: UnsafeMutableRawPointer {
     UnsafeMutableRawPointer(storage) + Self.batchOffset
   }
@@ -137,15 +138,16 @@ struct ThreadRecord {
   /// The first frame that is not in use.
   var top: Frame { Frame(storage.pointee.top) }
 
-  /// The identity of another thread may be out of date at any moment. Release and acquire: a record
-  /// that has an identity is initialized.
+  /// The owner's identity, or none. The identity of another thread may be out of date at any
+  /// moment. Release and acquire: a record that has an identity is initialized.
   var identity: ThreadIdentity {
     get { storage.pointee.identity.load(ordering: .acquiring) }  // order: record
     // order: record
     nonmutating set { storage.pointee.identity.store(newValue, ordering: .releasing) }
   }
 
-  /// Guarded by the waits' lock. Nothing if the record has no owner: it may be zero then.
+  /// The owner's wait, guarded by the waits' lock. The stored wait is not valid in a record without
+  /// an owner, which may consist of zeros.
   var wait: Wait {
     get { identity.isNone ? .nothing : storage.pointee.wait }
     nonmutating set { storage.pointee.wait = newValue }
@@ -159,9 +161,9 @@ struct ThreadRecord {
 
   // MARK: - For the owner
 
-  /// Takes the frame of an invocation or run that begins. The frame is in use once it is published.
+  /// Takes the frame for an invocation or run. The frame is in use once it is published.
   ///
-  /// - Returns: nil if they are nested too deep.
+  /// - Returns: nil if too many invocations and runs are nested.
   func push() -> Frame? {
     let frame = storage.pointee.top
     if frame == storage.pointee.last { return nil }
@@ -170,7 +172,7 @@ struct ThreadRecord {
     return Frame(frame)
   }
 
-  /// Ends the use of the innermost frame that was pushed.
+  /// Ends the use of the innermost frame.
   func pop(_ frame: Frame) {
     checkPop(frame)
     frame.withdraw()  //~ frame_not_withdrawn
@@ -183,8 +185,8 @@ struct ThreadRecord {
   /// Whether this thread is inside an invocation or a run.
   var isInside: Bool { top != frame(0) }
 
-  /// The registration whose delegate this thread is calling, the innermost that matches if calls
-  /// are nested; or none.
+  /// The registration whose delegate this thread is calling, or none. If calls are nested, the
+  /// innermost one that matches.
   func innermostCall(where matches: (Token) -> Bool) -> Token {
     var frame = storage.pointee.top
     while frame != self.frame(0).fields {
@@ -195,7 +197,7 @@ struct ThreadRecord {
     return .none
   }
 
-  /// The registrations whose delegates this thread is calling, from the outermost.
+  /// Visits the registrations whose delegates this thread is calling, beginning with the outermost.
   func forEachCall(_ body: (Token) -> Void) {
     var frame = self.frame(0).fields
     while frame != storage.pointee.top {
@@ -207,11 +209,12 @@ struct ThreadRecord {
 
   // MARK: - For all threads
 
-  /// The frames in use, from the outermost.
+  /// The first matching frame in use, searched from the outermost one.
   ///
-  /// Frames are read up to the first that is not in use. If a call has not returned, its frame is
-  /// in use, and so are all frames below. A missed frame belongs to an invocation that began after
-  /// the reader's heavy fence, and that sees the reader's changes before the fence.
+  /// Frames are read up to the first one that is not in use. If a call has not returned, its frame
+  /// is in use, and so are all frames below it. A frame that a reader misses belongs to an
+  /// invocation that began after the reader's heavy fence, and sees the changes that the reader
+  /// made before it.
   func firstFrame(where matches: (Frame, _ target: Target, _ hazard: Token) -> Bool) -> Frame? {
     var depth: UInt32 = 0
     while depth < Self.frameCount {
@@ -251,15 +254,15 @@ struct ThreadRecord {
       != nil
   }
 
-  /// Empties the stack of a thread that does not exist any more: it has ended inside a call, or it
-  /// was a thread of the parent of a fork.
+  /// Empties the stack of a thread that no longer exists: it has ended inside a call, or it was a
+  /// thread of the parent of a fork.
   ///
   /// - Parameters:
-  ///   - release: Called for each payload that a frame retained, under the waits' lock: a fork in
-  ///     between would leave a reference that no frame has.
+  ///   - release: Called for each payload that a frame retained. It is called under the waits'
+  ///     lock, because a fork in between would leave a reference that is in no frame.
   ///   - willLeave: Called for each frame, with no lock held. The frame is still in use, so this
-  ///     may invoke.
-  ///   - didLeave: Called afterwards.
+  ///     function may invoke multicasts.
+  ///   - didLeave: Called for each frame after it was withdrawn.
   func clear(
     release: (_ payload: UInt, _ target: Target) -> Void,
     willLeave: (_ frame: Frame, _ target: Target) -> Void,
@@ -267,7 +270,7 @@ struct ThreadRecord {
   ) {
     var depth: UInt32 = 0
     forEachFrame { _, _ in depth &+= 1 }
-    if depth == 0 && !isInside { return }  // writes to no page of a thread at rest
+    if depth == 0 && !isInside { return }  // leaves the pages of an idle record unwritten
     storage.pointee.top = self.frame(depth).fields
     while depth > 0 {
       depth &-= 1
@@ -286,17 +289,17 @@ struct ThreadRecord {
   }
 }
 
-/// The address of the stack at which a frame began. Empty in builds without checks.
+/// The stack address at which the use of a frame began. Empty in builds without checks.
 struct StackMark {
   #if MULTICAST_INTERNAL_CHECKS
     var address: UInt = 0
   #endif
 }
 
-/// For the owner of a record. The frames below the top are in use, by calls that are still on the
-/// stack. The frames from the top on are not in use.
+/// The checks are for the owner of a record. The frames below the top are in use by calls that are
+/// still on the stack. The frames from the top on are not in use.
 extension ThreadRecord {
-  /// A frame has been pushed, and nothing is written to it yet.
+  /// Called after a frame was pushed and before anything is written to it.
   func checkPush(_ frame: Frame, _ file: StaticString = #fileID, _ line: UInt = #line) {
     #if MULTICAST_INTERNAL_CHECKS
       let check = Check(file, line)
@@ -307,7 +310,7 @@ extension ThreadRecord {
     #endif
   }
 
-  /// A frame is about to be popped.
+  /// Called before a frame is popped.
   func checkPop(_ frame: Frame, _ file: StaticString = #fileID, _ line: UInt = #line) {
     #if MULTICAST_INTERNAL_CHECKS
       let check = Check(file, line)
@@ -327,7 +330,7 @@ extension ThreadRecord {
     #endif
   }
 
-  /// The frame above the innermost invocation is about to be used, without a push.
+  /// Called before the frame above the innermost invocation is used without a push.
   func checkTop(_ file: StaticString = #fileID, _ line: UInt = #line) {
     #if MULTICAST_INTERNAL_CHECKS
       let check = Check(file, line)

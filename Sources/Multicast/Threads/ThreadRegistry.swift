@@ -7,19 +7,20 @@ enum ThreadRegistry {
     Atomic<UnsafeMutablePointer<ThreadBlock.Storage>?>(nil)
   private static let threadCount = Atomic<UInt64>(0)
 
-  /// The most records: their numbers have to fit beside a generation, and below `multipleInvokers`.
+  /// The highest number of records. The number of a record has to fit into the invoker word beside
+  /// a generation, and must be less than `multipleInvokers`.
   private static let limit: UInt32 = 1 << 24
 
-  /// Gives the calling thread a record until its destructors run.
+  /// Gives the calling thread a record, which it keeps until its destructors run.
   ///
-  /// Later destructors of the program may still call the library. No destructor of the library runs
-  /// after them: a thread that enters then has to leave again.
+  /// Later destructors of the program may still call the library. The library's own destructor does
+  /// not run after them, so a thread that enters then has to leave again itself.
   ///
-  /// - Returns: nil if out of memory.
+  /// - Returns: nil if memory is exhausted.
   static func enter() -> ThreadRecord? {
     guard let record = takeIdle() ?? add() else { return nil }
-    // An ending thread is not watched reliably. That matters only if a cancellation ends the thread
-    // once more, inside a call.
+    // It is not certain that the library's destructor runs again in an ending thread. That matters
+    // only if a cancellation ends the thread once more inside a call.
     guard shims_watch_exit(record.storage) || shims_is_thread_ending() else {
       record.giveBack()
       return nil
@@ -31,7 +32,7 @@ enum ThreadRegistry {
     return record
   }
 
-  /// The record of the calling thread, and whether it was entered just now.
+  /// The record of the calling thread, and whether the thread has just received it.
   @inline(never)
   static func enterIfNeeded() -> (record: ThreadRecord, hasEntered: Bool)? {
     if let record = ThreadRecord.current { return (record, false) }
@@ -39,7 +40,7 @@ enum ThreadRegistry {
   }
 
   /// Called at the end of an operation that may have entered. Only the operation that has entered
-  /// leaves: a function of the caller's may use the library inside the operation.
+  /// leaves, because a caller's function may use the library inside the operation.
   @inline(never)
   static func leaveIfEnding(_ record: ThreadRecord, _ hasEntered: Bool) {
     guard hasEntered && shims_is_thread_ending() && !record.isInside else { return }
@@ -48,7 +49,7 @@ enum ThreadRegistry {
   }
 
   /// Takes back the record of the calling thread. The thread may have run a queue, and another
-  /// thread may wait for it to run the queue again. So all waiting threads look again.
+  /// thread may expect it to run the queue again. So all waiting threads are woken.
   static func leave(_ record: ThreadRecord) {
     shims_set_thread_record(nil)
     record.identity = .none
@@ -56,7 +57,7 @@ enum ThreadRegistry {
     Waits.wake()  //~ no_wake_after_thread
   }
 
-  /// In the child of a fork: the other threads do not exist, so their records are idle.
+  /// Makes the records of the other threads idle in the child of a fork.
   static func forgetOthers(
     than survivor: ThreadRecord?, release: (_ payload: UInt, _ target: Target) -> Void,
     didLeave: (_ target: Target) -> Void
@@ -72,14 +73,14 @@ enum ThreadRegistry {
     for block in blocks { block.disown(but: survivor) }
   }
 
-  /// Every record that a thread owns. A record that a thread gets later belongs to an invocation
-  /// that begins after the reader's heavy fence.
+  /// Every record that a thread owns. If a thread gets a record later, that record is only for
+  /// invocations that begin after the reader's heavy fence.
   static var all: Records { Records(block: blocks.rest) }
 
   struct Records: Sequence, IteratorProtocol {
     private var block: ThreadBlock?
     private var group = 0
-    /// The remaining records of the group.
+    /// The bits of the remaining records of the group.
     private var owned: UInt64 = 0
 
     fileprivate init(block: ThreadBlock?) {
@@ -117,7 +118,7 @@ enum ThreadRegistry {
     all.contains { $0.isInside(target) { $0 == list } }
   }
 
-  /// The record of a thread; nil if the thread has none any more.
+  /// The record of a thread; nil if the thread no longer has one.
   @inline(never) static func record(of identity: ThreadIdentity) -> ThreadRecord? {
     for block in blocks where identity.record < block.endNumber {
       guard let record = block.ownedRecord(identity.record) else { return nil }
@@ -134,9 +135,9 @@ enum ThreadRegistry {
     ThreadBlock.List(rest: first.load(ordering: .acquiring).map { ThreadBlock($0) })
   }
 
-  /// Gives the pages of records that no thread owns to the system. The slab lock is held.
+  /// Gives the pages of records that no thread owns back to the system. The slab lock is held.
   ///
-  /// - Returns: how many bytes.
+  /// - Returns: how many bytes were given back.
   static func discardIdle() -> Int {
     var bytes = 0
     for block in blocks { bytes &+= block.discardIdle() }

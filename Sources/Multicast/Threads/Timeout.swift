@@ -2,15 +2,15 @@ import MulticastShims
 
 /// How long an operation may wait.
 struct Timeout {
-  /// Until this moment on the monotonic clock; 0: it never waits; `.max`: without a limit; one
-  /// less: `untilExit`.
+  /// The moment on the monotonic clock until which the operation may wait. 0 means that it never
+  /// waits, `.max` that there is no limit. One less than `.max` stands for `untilExit`.
   let deadline: UInt64
 
   static var none: Timeout { Timeout(deadline: 0) }
   static var unlimited: Timeout { Timeout(deadline: .max) }
-  /// That of removals: without a limit, but over for a thread inside exit(). A thread that is in a
-  /// call need not return from it before the process ends, so the destructors of static objects
-  /// would wait for ever.
+  /// The timeout of removals. It has no limit, but it is over for a thread inside exit(). Another
+  /// thread may be in a call that does not return before the process ends, and the destructors of
+  /// static objects would wait for that call forever.
   static var untilExit: Timeout { Timeout(deadline: .max &- 1) }
 
   static func nanoseconds(_ timeout: UInt64) -> Timeout {

@@ -4,47 +4,47 @@ import Synchronization
 enum Wait {
   /// A wait for a condition that no delegate call can affect.
   case nothing
-  /// A wait for running calls of a registration to return.
+  /// A wait until the running calls of a registration have returned.
   case calls(Token)
-  /// The same, for the first of several registrations.
+  /// A wait for running calls of several registrations. The token is the token of the first one.
   case callsOfSeveral(Token)
-  /// A wait for one thread. The pointer leads to its identity; none: it is not known.
+  /// A wait for one thread. The pointer leads to its identity, or to none if it is not known.
   case thread(UnsafeMutablePointer<Atomic<ThreadIdentity>>)
-  /// A wait for room in a queue. The consumer is expected to run the queue; any other thread may.
+  /// A wait for room in a queue. The consumer is expected to run the queue; any thread may.
   case room(consumer: UnsafeMutablePointer<Atomic<ThreadIdentity>>)
-  /// A wait for calls of an invocation that wait in a queue, or run.
+  /// A wait for calls of an invocation that are waiting in a queue or running.
   case run(QueuedCalls)
   /// A wait for release functions, on any thread.
   case releases
 
-  /// Calls that share a payload, the receipt, which counts them.
+  /// Calls that share a receipt, which counts them.
   struct QueuedCalls {
-    /// A thread that runs one of them has the receipt in a frame.
+    /// The address of the receipt. A thread that runs one of the calls has this address in a frame.
     let receipt: UInt
-    /// The references to the receipt, in the lower half. One of them is the waiting thread's.
+    /// The lower half counts the references to the receipt. The waiting thread has one of them.
     let references: UnsafeMutablePointer<Atomic<UInt64>>
-    /// The queue's slot, and the queue's handle: the slot may have another occupant.
+    /// The slot of the queue, and the handle of the queue. The slot may have been reused.
     let slot: UnsafeMutablePointer<SlotHeader>
     let queue: Handle
     /// The thread that is expected to run the calls in the queue.
     let consumer: UnsafeMutablePointer<Atomic<ThreadIdentity>>
 
-    /// Whether the wait is over. The thread may not have run again yet.
+    /// Whether the calls are over. The waiting thread may not have run again yet.
     ///
-    /// Acquire: the effects of the calls happen before.
+    /// Acquire: the effects of the calls happen before this thread's next steps.
     var areOver: Bool {
       // order: calls_over
       UInt32(truncatingIfNeeded: references.pointee.load(ordering: .acquiring)) <= 1
     }
 
-    /// Whether the queue exists. After its destroy, only running calls are left.
+    /// Whether the queue still exists. Once it has been destroyed, only running calls are left.
     var hasQueue: Bool { slot.pointee.id.load(ordering: .acquiring) == queue }  // order: occupant
   }
 
   var isNothing: Bool { if case .nothing = self { true } else { false } }
   var isForReleases: Bool { if case .releases = self { true } else { false } }
 
-  /// Whether the run of a queue ends this wait.
+  /// Whether a run of a queue can end this wait.
   var isForQueue: Bool {
     switch self {
     case .room, .run: true
@@ -52,7 +52,7 @@ enum Wait {
     }
   }
 
-  /// Whether one thread is expected to end this wait, wherever that thread is.
+  /// Whether one thread is expected to end this wait, whether or not that thread is in a call.
   var isForThread: Bool {
     switch self {
     case .thread, .room, .run: true
@@ -60,7 +60,7 @@ enum Wait {
     }
   }
 
-  /// The key that ends this wait, unless it is a wait for one thread.
+  /// The key with which the thread sleeps; 0 if the caller of `Waits.sleep` supplies the key.
   var key: Sleeper.Key {
     switch self {
     case .nothing, .releases: 0
@@ -71,7 +71,7 @@ enum Wait {
     }
   }
 
-  /// The thread that is expected to end this wait, if it is the only one that can; nil otherwise.
+  /// The thread that is expected to end this wait, if only one thread is; otherwise nil.
   var soleThread: ThreadRecord? {
     switch self {
     case .thread(let identity), .room(let identity):
@@ -80,14 +80,14 @@ enum Wait {
     }
   }
 
-  /// Whether this thread can end the wait.
+  /// Whether a given thread can end the wait.
   func concerns(_ record: ThreadRecord) -> Bool {
     switch self {
     case .nothing, .releases: return false
     case .calls(let token), .callsOfSeveral(let token): return record.isCalling(token)
     case .thread(let identity), .room(let identity): return Self.isThat(identity, of: record)
     case .run(let calls):
-      // The handle after the consumer, which may be the one of the slot's next occupant.
+      // Read the handle after the consumer, which may belong to the next queue in the slot.
       if Self.isThat(calls.consumer, of: record) && calls.hasQueue { return true }
       return record.retains(calls.receipt)
     }
@@ -96,14 +96,14 @@ enum Wait {
   @inline(never) private static func isThat(
     _ identity: UnsafeMutablePointer<Atomic<ThreadIdentity>>, of record: ThreadRecord
   ) -> Bool {
-    // Relaxed: another thread may be the consumer by then.
+    // Relaxed is enough: another thread may become the consumer at any moment.
     let identity = identity.pointee.load(ordering: .relaxed)
     return !identity.isNone && identity == record.identity
   }
 
-  /// Whether this is a wait for a queue without a known consumer. A wait for one thread is
-  /// different: a thread without a record is outside all calls, and begins or ends whatever other
-  /// threads do.
+  /// Whether this is a wait for a queue whose consumer is not known. A wait for one thread is never
+  /// counted here. If that thread has no record, it is outside all calls, so no other thread keeps
+  /// it from beginning or ending.
   @inline(never) var isForUnknownThread: Bool {
     if case .run(let calls) = self, !calls.hasQueue { return false }
     if case .room = self { return soleThread == nil }

@@ -4,30 +4,30 @@ import Synchronization
 /// The wait graph: the wait of each sleeping thread, and the search for cycles.
 ///
 /// A sleeping thread has published its wait, and cannot change its calls. The waits' lock guards
-/// the graph. The lock also orders a change with its wake-up: a thread looks, and goes to sleep,
-/// under one hold of the lock, so no wake-up is lost.
+/// the graph. The lock also orders a change and its wake-up: a thread checks its condition and goes
+/// to sleep under one hold of the lock, so no wake-up is lost.
 enum Waits {
-  /// Sleeping threads without a record: they are outside all calls.
+  /// The first of the sleeping threads without a record. Such threads are outside all calls.
   nonisolated(unsafe) private(set) static var firstUnregistered: UnsafeMutablePointer<Sleeper>? =
     nil
 
-  /// The key of waits for calls of one of several registrations.
+  /// The key of waits for calls of any of several registrations.
   static let anyCall: Sleeper.Key = 1
 
-  /// Rises whenever the threads that can end waits may have changed. Each sleeping thread then
-  /// searches for a cycle once more.
+  /// Rises whenever the set of threads that can end waits may have changed. Each sleeping thread
+  /// then searches for a cycle again.
   nonisolated(unsafe) private static var generation: UInt64 = 0
 
   nonisolated(unsafe) private(set) static var sleeperCount = 0
-  /// The number of these that sleep for one thread, in a call or not.
+  /// The number of sleeping threads with a wait for which `Wait.isForThread` is true.
   nonisolated(unsafe) private(set) static var threadSleeperCount = 0
 
   // MARK: - Sleeping
 
-  /// Waits for a condition that another thread brings about.
+  /// Waits until a condition is true that another thread brings about.
   ///
-  /// - Parameter key: That of the wait, if it has none itself.
-  /// - Returns: `ok`; `pending`, if the other thread waits for this thread, directly or through
+  /// - Parameter key: The key of the wait, if `wait` itself has none.
+  /// - Returns: `ok`; `pending` if the other thread waits for this thread, directly or through
   ///   others; or `timeout`.
   @discardableResult @inline(never) static func sleep(
     for wait: Wait, with key: Sleeper.Key = 0, _ timeout: Timeout = .unlimited,
@@ -44,19 +44,23 @@ enum Waits {
     return .ok
   }
 
-  /// Whether a thread has to search for a cycle before it sleeps. If a wait is published again
-  /// under the same hold of the lock, the threads that sleep later search it. But from the wake-up
-  /// of a thread with its key until the thread runs again, a search passes the thread over, since
-  /// its wait may have ended, and notes that. Otherwise a thread that has ended the wait, and now
-  /// waits for the call of the woken thread, would find a cycle.
+  /// Whether a thread has to search for a cycle before it sleeps: because its wait begins, again
+  /// after a change, or not.
+  ///
+  /// A thread that was woken in vain publishes its wait again under the same hold of the lock under
+  /// which it withdrew the wait. Threads that go to sleep later find it in their own searches, so
+  /// the thread itself need not search again. There is one exception. When a thread has been woken
+  /// with its key but has not run yet, its wait may have ended, so searches skip the thread and
+  /// note this in its record. Otherwise a thread that has ended the wait, and now waits for the
+  /// call of the woken thread, would find a cycle. A thread that was skipped searches again.
   enum SearchNeeded { case begins, again, no }
 
-  /// Makes the threads look again that sleep with a key.
+  /// Wakes the threads that sleep with a key, which then check their conditions again.
   ///
   /// - Parameters:
-  ///   - key: nil: all threads look, and search for cycles again, after a change of the threads
-  ///     that can end waits.
-  ///   - change: Made under the lock, for a change that the lock has to guard.
+  ///   - key: Nil wakes all threads, which then also search for cycles again. This is for changes
+  ///     of the set of threads that can end waits.
+  ///   - change: A change that has to be made under the lock.
   static func wake(_ key: Sleeper.Key? = nil, _ change: () -> Void = {}) {
     Lock.waits.lock()
     change()
@@ -64,14 +68,14 @@ enum Waits {
     Lock.waits.unlock()
   }
 
-  /// Makes the thread look again that has slept longest with a key.
+  /// Wakes the thread that has slept longest with a key, which then checks its condition again.
   ///
   /// - Parameter none: Called under the lock if no other thread sleeps with the key.
   static func wakeOne(_ key: Sleeper.Key, _ none: () -> Void) {
     Lock.waits.lock()
     let sleeper = Sleeper.find(key, from: Sleeper.first(Sleeper.list(of: key)))
-    // Woken without the lock, since the woken thread takes the lock first. By then that thread may
-    // have gone on, and the word may be another's: sleeping threads check their word.
+    // The thread is woken without the lock, because it takes the lock first. It may have gone on,
+    // and the word may be in use by another sleeping thread, which then checks its own word.
     var word: UnsafeMutablePointer<UInt32>? = nil
     var next: UnsafeMutablePointer<Sleeper>? = nil
     if let sleeper {
@@ -86,15 +90,15 @@ enum Waits {
 
   // MARK: - Under the lock
 
-  /// Sleeps until woken, or until the timeout is over. The lock is released meanwhile.
+  /// Sleeps until this thread is woken or the timeout is over. The lock is released meanwhile.
   ///
-  /// - Parameter isAgain: Whether the thread was woken in vain: then it sleeps before the others.
+  /// - Parameter isAgain: Whether the thread was woken in vain. It then sleeps before the others.
   /// - Returns: whether to search for a cycle before the next sleep.
   @inline(never) static func sleep(
     for wait: Wait, _ key: Sleeper.Key, _ timeout: Timeout, isAgain: Bool = false
   ) -> SearchNeeded {
     Lock.waits.checkBeforeSleeping()
-    // Looked up each time: a release function that ran on this thread may have given it a record.
+    // Looked up each time: a release function on this thread may have given it a record.
     let thread = ThreadRecord.current
     let before = generation
     let now = shims_now_ns()
@@ -129,9 +133,9 @@ enum Waits {
     return generation == before && !isPassedOver ? .no : .again
   }
 
-  /// The wait of a thread without a record.
+  /// One of the sleeping threads without a record.
   ///
-  /// - Parameter place: How many threads come before in the list.
+  /// - Parameter place: How many threads come before it in the list.
   static func unregisteredWaiter(at place: Int) -> UnsafeMutablePointer<Sleeper>? {
     var (waiter, left) = (firstUnregistered, place)
     while left > 0 {
@@ -163,7 +167,7 @@ enum Waits {
     shims_futex_wake(Sleeper.word(of: sleeper), 1)
   }
 
-  /// The child of a fork has none of the threads that slept.
+  /// Resets the wait graph in the child of a fork, which has none of the threads that slept.
   static func forgetSleepersInChild() {
     sleeperCount = 0
     threadSleeperCount = 0
@@ -187,21 +191,21 @@ extension Waits {
   /// How far the search has come with a thread.
   enum Search: UInt8 { case unknown, reached, followed }
 
-  /// Whether the threads that can end this wait wait for this thread, directly or through others.
+  /// Whether the threads that can end this wait are waiting for this thread, directly or through
+  /// others.
   ///
   /// This is a breadth-first search over the sleeping threads. It begins with the threads that can
   /// end `first`, and follows the wait of each of them. If the search reaches this thread, the wait
   /// would close a cycle.
   ///
   /// The search may reach a wait for a queue whose consumer is not known. Then any thread may be
-  /// the consumer, this thread too, so the wait counts as a cycle. There is one exception: `first`
-  /// is itself a wait for a queue. This thread is then not expected to run the other queue: no
-  /// thread has run that queue, and this thread goes to sleep. Each sleeping thread may be the
-  /// consumer, so the search continues with all of them.
+  /// the consumer, including this thread, so the wait counts as a cycle. There is one exception. If
+  /// `first` is itself a wait for a queue, this thread is not expected to run the other queue: no
+  /// thread has run that queue, and this thread is going to sleep. Each of the sleeping threads may
+  /// be the consumer, so the search continues with all of them.
   ///
   /// A thread that goes to sleep later makes the same search, and finds this wait published. A
-  /// thread outside all calls delays no other thread, except a thread that waits for the run of a
-  /// queue.
+  /// thread outside all calls delays no other thread, except one that waits for the run of a queue.
   @inline(never) static func closesCycle(_ first: Wait) -> Bool {
     let thread = ThreadRecord.current
     if first.isForReleases { return threadSleeperCount > 0 && mayBeAwaited(thread) }
@@ -228,8 +232,8 @@ extension Waits {
     return false
   }
 
-  /// For a thread that waits for release functions, on any threads, and is outside all calls and
-  /// releases: whether a thread waits for it nevertheless, or for a queue that only it may run.
+  /// For a thread that waits for release functions, outside all calls and release functions:
+  /// whether another thread waits for it, or for a queue that perhaps only it may run.
   private static func mayBeAwaited(_ thread: ThreadRecord?) -> Bool {
     ThreadRegistry.all.contains {
       let wait = $0.currentWait
@@ -239,10 +243,10 @@ extension Waits {
     }
   }
 
-  /// Marks the threads that a wait needs: all sleeping threads, if the needed thread is not known.
+  /// Marks the threads that can end a wait, or all sleeping threads if these are not known.
   ///
   /// - Parameter hasReachedSleepers: Whether all sleeping threads were marked before.
-  /// - Returns: whether this thread is one of them.
+  /// - Returns: whether this thread is, or may be, one of the marked threads.
   @inline(never) private static func reachAll(
     _ wait: Wait, _ hasReachedSleepers: inout Bool, _ thread: ThreadRecord?
   ) -> Bool {
@@ -255,10 +259,10 @@ extension Waits {
     return thread.map { $0.search == .reached } ?? false
   }
 
-  /// The same, as long as each wait is for one thread. Then the search does not look at all
-  /// threads.
+  /// Fast path of the search, for as long as each wait is for a single known thread. It does not
+  /// look at all threads.
   ///
-  /// - Returns: nil if it is not known.
+  /// - Returns: nil if the result is not known.
   private static func closesChain(_ first: Wait, _ thread: ThreadRecord?) -> Bool? {
     if case .calls = first, let thread, first.concerns(thread) { return true }
     var (wait, steps) = (first, 0)
@@ -271,7 +275,7 @@ extension Waits {
     return nil
   }
 
-  /// Marks the threads that a wait needs.
+  /// Marks the threads that can end a wait.
   private static func reach(_ wait: Wait) {
     let isForUnknownThread = wait.isForUnknownThread
     for record in ThreadRegistry.all where record.search == .unknown {
@@ -280,9 +284,9 @@ extension Waits {
     }
   }
 
-  /// Marks the threads that the threads without a record wait for.
+  /// Marks the threads that can end the waits of the threads without a record.
   ///
-  /// - Returns: whether one of them waits for release functions, which may run on any thread.
+  /// - Returns: whether one of these waits is for release functions, which may run on any thread.
   private static func reachUnregistered() -> Bool {
     var waiter = firstUnregistered
     while let current = waiter {
@@ -295,9 +299,9 @@ extension Waits {
 }
 
 extension ThreadRecord {
-  /// The wait of the thread, for a search; nothing if the thread was woken with its key and only
-  /// has to run again. If the thread was woken in vain, it searches itself, since this search
-  /// passes it over.
+  /// The wait of the thread, for a search. If the thread was woken with its key and only has to run
+  /// again, the result is `nothing`, and the search skips the thread. If it was woken in vain, the
+  /// thread then searches itself.
   @inline(never) var currentWait: Wait {
     if storage.pointee.isWoken {  //~ woken_is_followed
       storage.pointee.isPassedOver = true  //~ not_searched_after_passed_over
