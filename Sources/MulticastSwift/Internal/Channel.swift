@@ -156,3 +156,44 @@ final class Channel<Event: Sendable>: Sendable {
     }
   }
 }
+
+/// The end of a stream that takes events out. It leaves the signal when the stream is given up.
+final class Consumer<Event: Sendable>: Sendable {
+  private let channel: Channel<Event>
+  private let registration: Registration
+
+  init(_ channel: Channel<Event>, _ registration: Registration) {
+    self.channel = channel
+    self.registration = registration
+  }
+
+  deinit { cancel() }
+
+  func next() async -> Event? { await channel.next() }
+
+  func cancel() {
+    registration.remove(within: .zero)
+    channel.finish()
+  }
+}
+
+/// The streams that had no room for an event, for its sender to wait for.
+final class FullChannels<Event: Sendable>: Sendable {
+  /// nil: the sender has taken them.
+  private let channels = Locked<[Channel<Event>]?>([])
+
+  /// False: the sender has taken all.
+  func insert(_ channel: Channel<Event>) -> Bool {
+    channels.withLock { channels in
+      channels?.append(channel)
+      return channels != nil
+    }
+  }
+
+  func take() -> [Channel<Event>] {
+    channels.withLock { channels in
+      defer { channels = nil }
+      return channels ?? []
+    }
+  }
+}

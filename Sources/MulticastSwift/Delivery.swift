@@ -71,7 +71,7 @@ public final class Delivery: Sendable {
     how.queue = queue
     let work = Multicast.Delegate(
       function: { _, _, payload, _ in
-        Unmanaged<Work>.fromOpaque(payload!).takeUnretainedValue().run()
+        Unmanaged<DeferredCall>.fromOpaque(payload!).takeUnretainedValue().run()
       }, context: nil)
     guard works.add(work, options: &how, token: nil) == .ok else { return nil }
     waker?.delivery = self
@@ -148,10 +148,48 @@ public final class Delivery: Sendable {
   }
 
   /// Queues work for the next run. False: there was no room.
-  func perform(_ work: Work) -> Bool {
+  func perform(_ work: DeferredCall) -> Bool {
     var how = Multicast.Invocation.default
     how.payload = UnsafeRawPointer(Unmanaged.passRetained(work).toOpaque())
-    how.release = { work, _ in Unmanaged<Work>.fromOpaque(work!).release() }
+    how.release = { work, _ in Unmanaged<DeferredCall>.fromOpaque(work!).release() }
     return withExtendedLifetime(self) { works.invoke(with: &how, outcome: nil) == 1 }
+  }
+}
+
+/// The context of a delivery's `wake`.
+///
+/// `@unchecked`: `delivery` is set before another thread can see it.
+final class Waker: @unchecked Sendable {
+  private let body: @Sendable (Delivery) -> Void
+  weak var delivery: Delivery?
+
+  init(_ body: @escaping @Sendable (Delivery) -> Void) { self.body = body }
+
+  func wake() { if let delivery { body(delivery) } }
+}
+
+/// The work of a delivery, done later.
+///
+/// `@unchecked`: one thread runs it, and the thread that gives up the last reference comes after.
+final class DeferredCall: @unchecked Sendable {
+  private let body: @Sendable () -> Void
+  private let registration: Registration
+  private let losses: LossCounter?
+  private var isDone = false
+
+  init(
+    _ body: @escaping @Sendable () -> Void, for registration: Registration, _ losses: LossCounter?
+  ) {
+    self.body = body
+    self.registration = registration
+    self.losses = losses
+  }
+
+  // Refused, dropped for newer work, or cleared.
+  deinit { if !isDone, let losses, registration.isValid { losses.increment() } }
+
+  func run() {
+    isDone = true
+    body()
   }
 }

@@ -5,12 +5,12 @@ import Synchronization
 /// there are others, or 64, keep their memory.
 ///
 /// All orderings are relaxed: threads that add at the same time may look twice, or a little later.
-struct Growth: ~Copyable {
+struct PruneSchedule: ~Copyable {
   private let additions = Atomic(0)
   private let limit = Atomic(64)
 
   /// Counts an add.
-  func hasGrown() -> Bool {
+  func isDueAfterAdd() -> Bool {
     let count = additions.load(ordering: .relaxed) + 1
     additions.store(count, ordering: .relaxed)
     return count >= limit.load(ordering: .relaxed)

@@ -37,9 +37,9 @@ public final class MulticastDelegate<P> {
   public let reference: Reference
 
   /// When the next delegates that have ended are removed.
-  private let growth = Growth()
+  private let pruneSchedule = PruneSchedule()
   /// Members that few multicasts use.
-  let extras = AtomicLazyReference<Extras>()
+  let placesAndWatch = AtomicLazyReference<PlacesAndWatch>()
 
   /// A multicast with these delegates.
   ///
@@ -64,15 +64,14 @@ public final class MulticastDelegate<P> {
       options.unlockContext = WeakReference.unlock
       options.releaseContext = WeakReference.release
     }
-    target = ListenersChanged.createMulticast(&options, label, listenersChanged)
+    target = Multicast.create(&options, label: label, listenersChanged: listenersChanged)
     self.reference = reference
     for delegate in delegates { add(delegate) }
   }
 
   /// A strong multicast for a signal.
-  init(_ options: inout Multicast.Options, label: String?, listenersChanged: ListenersChanged.Body?)
-  {
-    target = ListenersChanged.createMulticast(&options, label, listenersChanged)
+  init(_ options: inout Multicast.Options, label: String?, listenersChanged: ListenersChanged?) {
+    target = Multicast.create(&options, label: label, listenersChanged: listenersChanged)
     reference = .strong
   }
 
@@ -80,7 +79,9 @@ public final class MulticastDelegate<P> {
   // another thread. An invocation may run on this thread, in a call that gave up the last
   // reference. It calls no further delegate, and releases each delegate when its call has returned.
   deinit {
-    if let extras = extras.load() { extras.watch.replace(with: nil, of: target) }
+    if let placesAndWatch = placesAndWatch.load() {
+      placesAndWatch.watch.replace(with: nil, of: target)
+    }
     target.destroy(withinNanoseconds: 0)
   }
 
@@ -132,7 +133,7 @@ public final class MulticastDelegate<P> {
     // At the end, not around the body: a closure would take longer than the add.
     defer { withExtendedLifetime(delegate) { withExtendedLifetime(self) {} } }
     var token = Multicast.Token()
-    guard let object = Words.object(of: delegate) else {
+    guard let object = DelegateRepresentation.object(of: delegate) else {
       if reference == .weak { Self.refuse(delegate) }
       let context = Unmanaged.passRetained(ValueBox(delegate)).toOpaque()
       options.release = swift_release
@@ -141,7 +142,7 @@ public final class MulticastDelegate<P> {
       target.add(box, options: &options, token: &token)
       return Registration(token)
     }
-    let function = function ?? Words.function(of: delegate, object)
+    let function = function ?? DelegateRepresentation.function(of: delegate, object)
     if reference == .strong {
       let context = Unmanaged.passRetained(object).toOpaque()
       options.release = swift_release
@@ -153,7 +154,7 @@ public final class MulticastDelegate<P> {
     let owned = Multicast.Delegate(function: function, context: context)
     let status = target.add(owned, options: &options, token: &token)
     if status.rawValue < 0 { WeakReference.release(context) }
-    if growth.hasGrown() { growth.reset(to: prunedCount()) }
+    if pruneSchedule.isDueAfterAdd() { pruneSchedule.reset(to: prunedCount()) }
     return Registration(token)
   }
 
@@ -230,8 +231,8 @@ public final class MulticastDelegate<P> {
   @inline(__always)
   func withEqual<Result>(to delegate: P, _ body: (Multicast.Delegate) -> Result) -> Result? {
     defer { withExtendedLifetime(delegate) { withExtendedLifetime(self) {} } }
-    guard let object = Words.object(of: delegate) else { return nil }
-    let function = Words.function(of: delegate, object)
+    guard let object = DelegateRepresentation.object(of: delegate) else { return nil }
+    let function = DelegateRepresentation.function(of: delegate, object)
     if reference == .strong {
       let context = Unmanaged.passUnretained(object).toOpaque()
       return body(Multicast.Delegate(function: function, context: context))
@@ -245,3 +246,81 @@ public final class MulticastDelegate<P> {
 // Its fields are constants, and the multicast, which any thread may use. Delegates come to the
 // threads that invoke, so they have to be Sendable, too.
 extension MulticastDelegate: @unchecked Sendable where P: Sendable {}
+
+extension MulticastDelegate {
+  /// The number of delegates, including paused delegates, without delegates that have ended.
+  ///
+  /// - Complexity: O(delegates).
+  public var count: Int {
+    withExtendedLifetime(self) {
+      prune()
+      return max(0, Int(target.count))
+    }
+  }
+
+  /// Whether there are none.
+  ///
+  /// - Complexity: O(delegates).
+  public var isEmpty: Bool { count == 0 }
+
+  /// Whether the multicast has this delegate, paused or not; false for a value.
+  ///
+  /// - Complexity: O(delegates).
+  public func contains(_ delegate: P) -> Bool {
+    withEqual(to: delegate) { target.contains($0) } ?? false
+  }
+
+  /// All delegates in order, including paused delegates, without delegates that have ended.
+  ///
+  /// - Complexity: O(delegates).
+  public var delegates: [P] {
+    withExtendedLifetime(self) {
+      var delegates: [P] = []
+      _ = enumerateDelegates(target.id) { context, function in
+        DelegateRepresentation<P>.withDelegate(context, function) {
+          delegates.append($0)
+          return true
+        }
+      }
+      return delegates
+    }
+  }
+}
+
+extension MulticastDelegate {
+  /// Adds a delegate.
+  ///
+  /// - Complexity: As ``add(_:priority:isUnique:once:lifetime:label:)``.
+  public static func += (multicast: MulticastDelegate, delegate: P) { multicast.add(delegate) }
+
+  /// Removes the first registration of a delegate.
+  ///
+  /// - Complexity: As ``remove(_:)``.
+  public static func -= (multicast: MulticastDelegate, delegate: P) { multicast.remove(delegate) }
+}
+
+extension MulticastDelegate {
+  /// Watches the calls of this multicast; nil: no more.
+  ///
+  /// - Returns: ``Removal/ended``, or ``Removal/pending``: a function of the last watch still runs.
+  /// - Complexity: O(1).
+  @discardableResult
+  public func setWatch(_ watch: Watch?) -> Removal {
+    withExtendedLifetime(self) {
+      placesAndWatch.storeIfNil(PlacesAndWatch()).watch.replace(with: watch, of: target)
+    }
+  }
+}
+
+extension MulticastDelegate: CustomDebugStringConvertible {
+  /// The delegates with their labels, and which thread is in which call.
+  ///
+  /// - Complexity: O(delegates).
+  public var debugDescription: String { withExtendedLifetime(self) { target.describedText } }
+}
+
+/// The parts of a multicast that few programs use. They are created together, on first use.
+final class PlacesAndWatch: Sendable {
+  let places = PlaceTable()
+  let watch = WatchSlot()
+}

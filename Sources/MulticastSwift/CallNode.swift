@@ -53,25 +53,3 @@ public final class CallNode<Delegate> {
 }
 
 extension CallNode: Sendable where Delegate: Sendable {}
-
-extension CallNode {
-  /// As ``push(_:)``.
-  @available(*, deprecated, renamed: "push(_:)")
-  public func pushData(_ data: Delegate) { push(data) }
-
-  /// As ``pop(_:)``.
-  @available(*, deprecated, renamed: "pop(_:)")
-  public func popData(_ data: Delegate) { pop(data) }
-
-  /// As ``pop(at:)``.
-  @available(*, deprecated, renamed: "pop(at:)")
-  public func popIndex(_ index: Int) { pop(at: index) }
-
-  /// As ``call(_:)``.
-  @available(*, deprecated, renamed: "call(_:)")
-  public func callMultiPoint(_ block: (Delegate) -> Void) { call(block) }
-}
-
-/// As ``CallNode``.
-@available(*, deprecated, renamed: "CallNode")
-public typealias HDMultiPointCallNode = CallNode

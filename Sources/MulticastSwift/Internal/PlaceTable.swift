@@ -2,7 +2,7 @@
 ///
 /// A registration has the number as its `events`, which mean nothing to a multicast that is visited
 /// only. So whoever sees the registration finds its place.
-final class Places: Sendable {
+final class PlaceTable: Sendable {
   private struct Entry: Sendable {
     let place: Place
     /// nil: it is just being added.

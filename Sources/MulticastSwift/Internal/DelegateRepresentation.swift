@@ -8,7 +8,7 @@ import MulticastRuntime
 /// no memory is needed. If `P` is any other protocol, `P` is more words, of which all but the
 /// object are the same for all objects of a class: they are kept in a template, for good.
 @usableFromInline
-enum Words<P> {
+enum DelegateRepresentation<P> {
   /// The delegate as an object; nil if it is a value.
   ///
   /// All words but the first may depend only on the class of the object. They do if the first word
@@ -35,7 +35,7 @@ enum Words<P> {
         $0.load(fromByteOffset: 8, as: Multicast.Function.self)
       }
     default:
-      let template = Templates.template(of: delegate, object)
+      let template = ExistentialTemplates.template(of: delegate, object)
       return unsafeBitCast(template, to: Multicast.Function.self)
     }
   }
@@ -48,7 +48,9 @@ enum Words<P> {
     let isValue =
       unsafeBitCast(function, to: UInt.self)
       == unsafeBitCast(multicast_swift_value as Multicast.Function, to: UInt.self)
-    if isValue || MemoryLayout<P>.size > 16 { return withOther(context, function, isValue, body) }
+    if isValue || MemoryLayout<P>.size > 16 {
+      return withBoxOrTemplate(context, function, isValue, body)
+    }
     // 8 or 16 bytes, aligned to 8: a value of type P, or such a value and an unused word. Written
     // at once: a processor waits that reads at once what was written in two parts.
     var words = SIMD2(UInt(bitPattern: context), unsafeBitCast(function, to: UInt.self))
@@ -59,7 +61,7 @@ enum Words<P> {
 
   /// Of a value, or of a type with more than two words.
   @inlinable @inline(never)
-  static func withOther(
+  static func withBoxOrTemplate(
     _ context: UnsafeMutableRawPointer?, _ function: Multicast.Function?, _ isValue: Bool,
     _ body: (P) -> Bool
   ) -> Bool {
@@ -84,5 +86,69 @@ enum Words<P> {
     let result = body(lent)
     delegate.initialize(to: consume lent)
     return result
+  }
+}
+
+/// A delegate that is not an object, but is to be kept.
+@usableFromInline
+final class ValueBox<P> {
+  @usableFromInline let value: P
+
+  init(_ value: P) { self.value = value }
+}
+
+/// The words of a delegate without the object: one for each pair of a type `P` and the type of what
+/// is in it, for good.
+enum ExistentialTemplates {
+  private struct Key: Hashable, Sendable {
+    let type: ObjectIdentifier
+    let ofContent: ObjectIdentifier
+    let ofObject: ObjectIdentifier
+  }
+
+  /// `@unchecked`: the memory behind the pointer is never changed, and never freed.
+  private struct Template: @unchecked Sendable {
+    let words: UnsafeRawPointer
+  }
+
+  private static let templates = Locked<[Key: Template]>([:])
+
+  static func template<P>(of delegate: P, _ object: AnyObject) -> UnsafeRawPointer {
+    let key = Key(
+      type: ObjectIdentifier(P.self), ofContent: ObjectIdentifier(contentType(of: delegate)),
+      ofObject: ObjectIdentifier(type(of: object)))
+    return templates.withLock { templates -> Template in
+      if let template = templates[key] { return template }
+      let words = UnsafeMutableRawPointer.allocate(
+        byteCount: MemoryLayout<P>.size, alignment: MemoryLayout<P>.alignment)
+      withUnsafeBytes(of: delegate) {
+        words.copyMemory(from: $0.baseAddress!, byteCount: MemoryLayout<P>.size)
+      }
+      words.storeBytes(of: nil, as: UnsafeRawPointer?.self)
+      let template = Template(words: UnsafeRawPointer(words))
+      templates[key] = template
+      return template
+    }.words
+  }
+
+  /// The type of what a protocol's value has in it: `C`, or `Optional<C>`, if that conforms, too.
+  static func contentType<P>(of delegate: P) -> Any.Type {
+    if let optional = P.self as? any AnyOptional.Type {
+      return optional.contentType(of: delegate)
+    }
+    return type(of: delegate as Any)
+  }
+}
+
+/// `Optional`, without the type that it wraps.
+private protocol AnyOptional {
+  static func contentType(of value: Any) -> Any.Type
+}
+
+extension Optional: AnyOptional {
+  fileprivate static func contentType(of value: Any) -> Any.Type {
+    // The cast looks at the value's own type first, which is this one.
+    guard let wrapped = value as! Self else { return Self.self }
+    return ExistentialTemplates.contentType(of: wrapped)
   }
 }

@@ -90,18 +90,3 @@ public struct WeakObjectSet<T: AnyObject>: Sequence {
 
 extension WeakObjectSet: Sendable where T: Sendable {}
 extension WeakObjectSet.Member: Sendable where T: Sendable {}
-
-// The names of a well-known type of this kind.
-extension WeakObjectSet {
-  /// As ``insert(_:)``.
-  @available(*, deprecated, renamed: "insert(_:)")
-  public mutating func add(_ object: T) { insert(object) }
-
-  /// As ``formUnion(_:)``.
-  @available(*, deprecated, renamed: "formUnion(_:)")
-  public mutating func add(_ objects: [T]) { formUnion(objects) }
-
-  /// As ``subtract(_:)``.
-  @available(*, deprecated, renamed: "subtract(_:)")
-  public mutating func remove(_ objects: [T]) { subtract(objects) }
-}
