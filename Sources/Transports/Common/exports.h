@@ -23,6 +23,31 @@ static void fill_stats(const client *base, void *stats); /* as client_get_stats(
       .capacity = (o)->capacity, .overflow = (o)->overflow, .max_payload = (o)->max_payload, \
       .connect_timeout_ns = (o)->connect_timeout_ns
 
+/* The members of `engine` that are the same in each library with a broker. */
+#define ENGINE_OF_BROKER                                                                   \
+  .questions = &question_coding, .settle = settle, .start = start, .prepare = prepare,     \
+  .publish = client_publish, .answer = call_answerer, .reply = carried_reply,              \
+  .ask = carried_ask, .next = carried_next, .forget = carried_forget,                      \
+  .write_return = write_return, .run = session_run, .end = session_end, .free = free_client
+
+/* Fills the statistics that each library with a broker has. */
+#define FILL_STATS_OF_BROKER(base, out)                                                    \
+  do {                                                                                     \
+    const counts *n = &(base)->counts;                                                     \
+    (out)->names = (uint32_t)(base)->names.wanted;                                         \
+    (out)->connections = n->connections;                                                   \
+    (out)->published = (base)->outbox.tickets;                                             \
+    (out)->waiting = (base)->outbox.waiting;                                               \
+    (out)->sent = n->sent;                                                                 \
+    (out)->dropped = n->dropped;                                                           \
+    (out)->rejected = n->rejected;                                                         \
+    (out)->refused = n->refused;                                                           \
+    (out)->received = n->received;                                                         \
+    (out)->delivered = __atomic_load_n(&(base)->delivered, __ATOMIC_RELAXED);              \
+    (out)->ignored = n->ignored;                                                           \
+    (out)->lost = client_lost(base);                                                       \
+  } while (0)
+
 /* ---- The transport --------------------------------------------------------------------------- */
 
 multicast_status TRANSPORT(connect)(const TRANSPORT(options) *options, multicast_transport *out) {

@@ -182,8 +182,8 @@ static multicast_status prepare(client *base, const void *options) {
 }
 
 static const engine transport_engine = {
+    ENGINE_OF_BROKER,
     .coding = &topic_coding,
-    .questions = &question_coding,
     .thread_name = "multicast-mqtt",
     .options_size = sizeof(multicast_mqtt_options),
     .flags = MULTICAST_MQTT_TLS | MULTICAST_MQTT_TLS_ANY_HOST | MULTICAST_MQTT_REFUSE_OFFLINE |
@@ -191,21 +191,8 @@ static const engine transport_engine = {
     .size = sizeof(mqtt_client),
     .default_payload = 16u << 20,
     .largest_payload = PAYLOAD_MAX,
-    .settle = settle,
-    .start = start,
-    .prepare = prepare,
-    .publish = client_publish,
-    .answer = call_answerer,
-    .reply = carried_reply,
-    .ask = carried_ask,
-    .next = carried_next,
-    .forget = carried_forget,
-    .write_return = write_return,
     .write_header = write_header,
     .retains = is_retained,
-    .run = session_run,
-    .end = session_end,
-    .free = free_client,
 };
 
 /* ---- Waiting and statistics ------------------------------------------------------------------ */
@@ -230,21 +217,9 @@ static multicast_status wait_until_flushed(client *base, uint64_t deadline) {
 
 static void fill_stats(const client *base, void *stats) {
   const mqtt_client *c = (const mqtt_client *)base;
-  const counts *n = &base->counts;
   multicast_mqtt_stats *out = stats;
+  FILL_STATS_OF_BROKER(base, out);
   out->protocol = c->used_protocol;
-  out->names = (uint32_t)base->names.wanted;
-  out->connections = n->connections;
-  out->published = base->outbox.tickets;
-  out->waiting = base->outbox.waiting;
   out->sending = (uint64_t)c->sending_count;
-  out->sent = n->sent;
-  out->dropped = n->dropped;
-  out->rejected = n->rejected;
-  out->refused = n->refused;
-  out->received = n->received;
-  out->delivered = __atomic_load_n(&base->delivered, __ATOMIC_RELAXED);
   out->echoes = c->echoes;
-  out->ignored = n->ignored;
-  out->lost = client_lost(base);
 }

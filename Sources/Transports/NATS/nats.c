@@ -273,27 +273,14 @@ static multicast_status prepare(client *base, const void *options) {
 }
 
 static const engine transport_engine = {
+    ENGINE_OF_BROKER,
     .coding = &subject_coding,
-    .questions = &question_coding,
     .thread_name = "multicast-nats",
     .options_size = sizeof(multicast_nats_options),
     .flags = MULTICAST_NATS_TLS | MULTICAST_NATS_REFUSE_OFFLINE,
     .size = sizeof(nats_client),
     .default_payload = PAYLOAD_MAX,
     .largest_payload = PAYLOAD_MAX,
-    .settle = settle,
-    .start = start,
-    .prepare = prepare,
-    .publish = client_publish,
-    .answer = call_answerer,
-    .reply = carried_reply,
-    .ask = carried_ask,
-    .next = carried_next,
-    .forget = carried_forget,
-    .write_return = write_return,
-    .run = session_run,
-    .end = session_end,
-    .free = free_client,
 };
 
 /* ---- Waiting --------------------------------------------------------------------------------- */
@@ -380,21 +367,9 @@ static multicast_status wait_until_flushed(client *base, uint64_t deadline) {
 /* ---- Statistics ------------------------------------------------------------------------------ */
 
 static void fill_stats(const client *base, void *stats) {
-  const counts *n = &base->counts;
   multicast_nats_stats *out = stats;
+  FILL_STATS_OF_BROKER(base, out);
   out->connected = base->is_connected;
-  out->names = (uint32_t)base->names.wanted;
   out->max_payload = base->largest;
-  out->connections = n->connections;
-  out->published = base->outbox.tickets;
-  out->waiting = base->outbox.waiting;
-  out->sending = n->sending;
-  out->sent = n->sent;
-  out->dropped = n->dropped;
-  out->rejected = n->rejected;
-  out->refused = n->refused;
-  out->received = n->received;
-  out->delivered = __atomic_load_n(&base->delivered, __ATOMIC_RELAXED);
-  out->ignored = n->ignored;
-  out->lost = client_lost(base);
+  out->sending = base->counts.sending;
 }
