@@ -5,11 +5,11 @@
 
 #include "../../include/multicast.h"
 
-// A closure of Swift: what it captures is an argument of its own, in a register for that.
+// The Swift calling convention passes the captured variables of a closure in a register of its own.
 #ifdef __clang__
 #define SWIFT_CALL __attribute__((swiftcall))
 #define SWIFT_CONTEXT __attribute__((swift_context))
-#else  // for analysis alone: SwiftPM compiles with clang
+#else  // only for static analysis: SwiftPM compiles with clang
 #define SWIFT_CALL
 #define SWIFT_CONTEXT
 #endif
@@ -37,8 +37,9 @@ static bool enumerate(void *context, const multicast_registration *registration)
   return visit(context, &delegate);
 }
 
-// Swift declares these by their names. It passes a closure that does not escape as two arguments,
-// and what the closure has captured is on the caller's stack: no visit takes memory.
+// MulticastSwift declares these functions by name. Swift passes a closure that does not escape as
+// two arguments, and its captured variables are on the caller's stack, so a visit allocates
+// nothing.
 
 SWIFT_CALL int64_t multicast_swift_visit(uint64_t target, closure_function *function,
                                          void *captured) {
@@ -60,10 +61,10 @@ SWIFT_CALL int64_t multicast_swift_enumerate(uint64_t target, closure_function *
 
 // ---- Types --------------------------------------------------------------------------------------
 
-// The beginning of the metadata of a type, which belongs to the same ABI.
+// The first fields of type metadata, which are part of the runtime's ABI.
 typedef struct metadata {
   uintptr_t kind;
-  uint32_t flags;  // of protocol types
+  uint32_t flags;  // only in protocol types
 } metadata;
 
 enum { KIND_CLASS = 0, KIND_PROTOCOLS = 0x303 };
@@ -76,19 +77,19 @@ bool multicast_swift_is_class_bound(const void *type) {
 
 // ---- Marks --------------------------------------------------------------------------------------
 
-// Never called: the overlay visits its delegates. A call would do nothing.
+// These functions are never called, since MulticastSwift visits its delegates.
 void multicast_swift_object(void *context, uint32_t event, const void *payload, size_t size) {
   (void)context, (void)event, (void)payload, (void)size;
 }
 
 void multicast_swift_value(void *context, uint32_t event, const void *payload, size_t size) {
   (void)event, (void)payload, (void)size;
-  __asm__("" : : "r"(context));  // so that no linker folds the two into one
+  __asm__("" : : "r"(context));  // prevents the linker from merging the two functions
 }
 
 // ---- Locks --------------------------------------------------------------------------------------
 
-// In C, so that no file in Swift imports a libc: glibc and musl are different modules.
+// The locks are in C so that no Swift file imports a libc: glibc and musl are different modules.
 
 void *multicast_swift_lock_create(void) {
   pthread_mutex_t *mutex = malloc(sizeof *mutex);

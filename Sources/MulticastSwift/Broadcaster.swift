@@ -1,4 +1,4 @@
-/// Connects notifiers and observers that share nothing but a protocol.
+/// Connects notifiers and observers that share only a protocol.
 ///
 /// ```swift
 /// protocol UpdateTitle: AnyObject, Sendable { func updateWithNewTitle(title: String) }
@@ -7,27 +7,27 @@
 /// Broadcaster.shared.notify((any UpdateTitle).self) { $0.updateWithNewTitle(title: "Aria") }
 /// ```
 ///
-/// Observers are objects, and are held weakly: an observer that has ended is not called. Any thread
-/// may use a broadcaster at any time.
+/// Observers are objects and are held weakly: an observer that has been deallocated is not called.
+/// Any thread may use a broadcaster at any time.
 public final class Broadcaster: Sendable {
   /// The broadcaster of the process.
   public static let shared = Broadcaster()
 
-  /// For each type a `MulticastDelegate` of it.
+  /// Maps each protocol `P` to the `MulticastDelegate<P>` of its observers.
   private let observers = Locked<[ObjectIdentifier: any AnyObject & Sendable]>([:])
 
-  /// A broadcaster that shares nothing with others.
+  /// Creates a broadcaster that is independent of all others.
   public init() {}
 
-  /// Registers an observer of a protocol. An observer is registered once: another time gives it
-  /// another place.
+  /// Registers an observer of a protocol. Registering the same observer again moves it to the new
+  /// place.
   ///
   /// - Parameters:
   ///   - observer: An object.
   ///   - type: The protocol.
   ///   - place: Where the observer is called.
-  ///   - lifetime: Its end unregisters the observer.
-  ///   - label: A name for people.
+  ///   - lifetime: Unregisters the observer when it ends.
+  ///   - label: A name for debugging output.
   /// - Complexity: O(observers of the protocol).
   @discardableResult
   public func register<P: Sendable>(
@@ -40,7 +40,7 @@ public final class Broadcaster: Sendable {
 
   /// Registers an observer of a protocol, to be called on the main actor.
   ///
-  /// - Parameters: As those of ``register(_:for:on:lifetime:label:)-(_,_,Place,_,_)``.
+  /// - Parameters: See ``register(_:for:on:lifetime:label:)-(_,_,Place,_,_)``.
   /// - Complexity: O(observers of the protocol).
   @discardableResult
   public func register<P: Sendable>(
@@ -61,7 +61,7 @@ public final class Broadcaster: Sendable {
 
   /// Unregisters all observers of a protocol, and waits until no other thread is in a call of one.
   ///
-  /// - Returns: How many.
+  /// - Returns: The number of observers unregistered.
   /// - Complexity: O(observers of the protocol).
   @discardableResult
   public func unregisterAll<P: Sendable>(_ type: P.Type) -> Int { observers(of: type).removeAll() }
@@ -73,20 +73,20 @@ public final class Broadcaster: Sendable {
   /// - Parameters:
   ///   - type: The protocol.
   ///   - body: Called with each observer.
-  /// - Returns: How many were called, or are to be called at their places.
+  /// - Returns: The number of observers that were called or will be called at their places.
   /// - Complexity: O(observers of the protocol).
   @discardableResult
   public func notify<P: Sendable>(_ type: P.Type, _ body: @escaping @Sendable (P) -> Void) -> Int {
     observers(of: type).notify(body)
   }
 
-  /// Notifies all observers of a protocol on the main actor, whatever their places: for protocols
-  /// of the main actor. Such a protocol inherits from `Sendable`.
+  /// Notifies all observers of a protocol on the main actor, ignoring their places. Use it for
+  /// protocols isolated to the main actor, which must inherit from `Sendable`.
   ///
   /// - Parameters:
   ///   - type: The protocol.
   ///   - body: Called with each observer.
-  /// - Returns: How many are to be called.
+  /// - Returns: The number of observers that will be called.
   /// - Complexity: O(observers of the protocol).
   @discardableResult
   public func notify<P: Sendable>(
@@ -95,14 +95,14 @@ public final class Broadcaster: Sendable {
     observers(of: type).invoke(on: .main, body)
   }
 
-  /// Notifies the observers of a protocol by an async function, one after the other, whatever their
-  /// places: for observers that are actors.
+  /// Notifies the observers of a protocol one after the other through an async function, ignoring
+  /// their places. Use it for observers that are actors.
   ///
   /// - Parameters:
   ///   - type: The protocol.
-  ///   - isolation: The actor of the caller: `body` runs there.
+  ///   - isolation: The actor of the caller, on which `body` runs.
   ///   - body: Called with each observer.
-  /// - Returns: How many were called.
+  /// - Returns: The number of observers called.
   /// - Complexity: O(observers of the protocol).
   @discardableResult
   public func notifyAsync<P: Sendable>(

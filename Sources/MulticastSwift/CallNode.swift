@@ -1,7 +1,8 @@
-/// Delegates by position: pushed at the end, popped by object or by index, called all together.
+/// An ordered list of delegates. Delegates are pushed at the end, popped by object or by index, and
+/// called all together.
 ///
-/// A node has an object once at most, and does not keep it alive. The setter of a property that
-/// used to hold a single delegate can push instead:
+/// A node contains an object at most once and holds it weakly. It can replace a property that holds
+/// a single delegate, if the setter pushes:
 ///
 /// ```swift
 /// var delegate: (any MessageManagerDelegate)? {
@@ -12,15 +13,15 @@
 public final class CallNode<Delegate> {
   private let delegates = MulticastDelegate<Delegate>()
 
-  /// An empty node.
+  /// Creates an empty node.
   public init() {}
 
-  /// How many delegates there are.
+  /// The number of delegates.
   ///
   /// - Complexity: O(delegates).
   public var count: Int { delegates.count }
 
-  /// Adds a delegate at the end. A delegate that the node has already moves to the end.
+  /// Adds a delegate at the end. A delegate that the node already contains moves to the end.
   ///
   /// - Complexity: O(delegates).
   @discardableResult
@@ -28,23 +29,23 @@ public final class CallNode<Delegate> {
 
   /// Removes a delegate, and waits until no other thread is in a call of it.
   ///
-  /// - Returns: False if the node does not have the delegate.
+  /// - Returns: False if the node does not contain the delegate.
   /// - Complexity: O(delegates).
   @discardableResult
   public func pop(_ delegate: Delegate) -> Bool { delegates.removeEvery(delegate) }
 
   /// Removes the delegate at a position, and waits until no other thread is in a call of it.
   ///
-  /// - Parameter index: 0 is the first.
-  /// - Returns: False if there are not that many.
+  /// - Parameter index: The position, starting at 0.
+  /// - Returns: False if there is no such position.
   /// - Complexity: O(delegates).
   @discardableResult
   public func pop(at index: Int) -> Bool { delegates.remove(at: index) }
 
   /// Calls `body` with each delegate, in the order in which they were pushed.
   ///
-  /// - Returns: How many were called.
-  /// - Throws: The error of `body`. Then no further delegate is called.
+  /// - Returns: The number of delegates called.
+  /// - Throws: The error that `body` throws. No further delegate is called after it.
   /// - Complexity: O(delegates). No lock, and no allocation.
   @discardableResult
   public func call<E: Error>(_ body: (Delegate) throws(E) -> Void) throws(E) -> Int {

@@ -1,10 +1,10 @@
 import CMulticast
 import MulticastRuntime
 
-/// Calls that wait until the program's own loop, or a thread of the delivery, executes them.
+/// A bounded queue of calls, executed by a loop of the program or by a thread of the delivery.
 ///
-/// For threads and loops that are not dispatch queues. A delivery has room for a certain number of
-/// calls. You choose the treatment of further calls, which are counted.
+/// Use it to call closures on threads and loops that are not dispatch queues. A call that finds the
+/// delivery full is handled as ``Overflow`` says.
 ///
 /// ```swift
 /// let calls = Delivery()!
@@ -12,40 +12,41 @@ import MulticastRuntime
 /// while isRunning { if calls.wait(for: .seconds(1)) { calls.run() } }
 /// ```
 ///
-/// A loop that sleeps in `poll` can watch ``descriptor``. A loop that is woken by a function gets
-/// `wake`.
+/// A loop that sleeps in `poll` can watch ``descriptor``. A loop that must be woken by a function
+/// call passes `wake`.
 public final class Delivery: Sendable {
-  /// The treatment of a call if there is no room.
+  /// What happens to a call if the delivery is full.
   public enum Overflow: Hashable, Sendable {
-    /// The call is refused.
+    /// The new call is refused.
     case refuse
-    /// The call that has waited longest is dropped.
+    /// The oldest pending call is dropped.
     case dropOldest
     /// The notification waits for room, unless that would be a deadlock.
     case block
   }
 
-  /// The statistics of a delivery since its creation, in calls.
+  /// Counts of calls since the delivery was created.
   public struct Statistics: Hashable, Sendable {
-    /// Calls that wait now.
+    /// Calls that are pending now.
     public let pending: Int
-    /// Calls that were executed, including the call that is running.
+    /// Calls that were executed, including one that is running.
     public let delivered: Int
     /// Calls that were refused or dropped.
     public let lost: Int
   }
 
   private let queue: Multicast.Queue
-  /// The multicast of one delegate, which delivers to the queue and does the work in its payload.
+  /// A multicast with a single delegate, whose calls go to the queue. Each call runs the
+  /// `DeferredCall` in its payload.
   private let works: Multicast
   private let waker: Waker?
 
   /// - Parameters:
-  ///   - capacity: How many calls may wait, 1 to 2²⁴.
-  ///   - overflow: The treatment of further calls.
-  ///   - wake: Called when calls wait, on the thread that notifies, and then not again before
-  ///     ``run(max:)``. It makes a loop call that function on its own thread.
-  /// - Returns: nil if there is no memory, or the capacity is not valid.
+  ///   - capacity: The largest number of pending calls, from 1 to 2²⁴.
+  ///   - overflow: What happens to a call if that many calls are pending.
+  ///   - wake: Called on the notifying thread when a call becomes pending, and not again until
+  ///     ``run(max:)`` is called. It should make the loop call ``run(max:)`` on its own thread.
+  /// - Returns: nil if the capacity is not valid or there is no memory.
   /// - Complexity: O(capacity).
   public init?(
     capacity: Int = 1024, overflow: Overflow = .refuse,
@@ -77,9 +78,9 @@ public final class Delivery: Sendable {
     waker?.delivery = self
   }
 
-  // Notifications, runs and waits keep `self`. So `wake` may run only on the queue's own thread, or
-  // on this thread, which then has given up the last reference inside `wake`. In these two cases
-  // the waker stays for good: the end of that call cannot be detected.
+  // Notifications, runs and waits retain `self`. So a call of `wake` can be in progress only on the
+  // delivery's own thread, or on this thread if it released the last reference inside `wake`. The
+  // end of such a call cannot be detected, so the waker is leaked.
   deinit {
     works.destroy(withinNanoseconds: 0)
     let status = queue.destroy(withinNanoseconds: 0)
@@ -88,53 +89,55 @@ public final class Delivery: Sendable {
     }
   }
 
-  // MARK: - Making the calls
+  // MARK: - Executing calls
 
-  /// Executes calls on this thread, the oldest first.
+  /// Executes pending calls on this thread, oldest first.
   ///
-  /// - Parameter max: The most calls to execute; 0: at most as many as wait when this begins.
-  /// - Returns: How many were executed. 0 also if another thread executes them.
+  /// - Parameter max: The largest number of calls to execute. 0 means the number of calls that are
+  ///   pending when the function begins.
+  /// - Returns: The number of calls executed; 0 also if another thread is executing calls.
   /// - Complexity: O(calls).
   @discardableResult
   public func run(max: Int = 0) -> Int {
     withExtendedLifetime(self) { Swift.max(0, Int(queue.run(max: Swift.max(0, max)))) }
   }
 
-  /// Waits until a call waits.
+  /// Waits until a call is pending.
   ///
-  /// - Parameter limit: How long; nil: without a limit.
-  /// - Returns: False if the time is up.
+  /// - Parameter limit: The timeout; nil for none.
+  /// - Returns: False if the wait timed out.
   /// - Complexity: O(1).
   public func wait(for limit: Duration? = nil) -> Bool {
     withExtendedLifetime(self) { queue.wait(withinNanoseconds: limit?.nanoseconds ?? .max) > 0 }
   }
 
-  /// Starts a thread of the delivery, which executes the calls as they come.
+  /// Starts a thread that executes calls as soon as they are pending.
   ///
-  /// - Returns: False if the delivery has a thread, or the system has none left.
+  /// - Returns: False if the delivery already has a thread or the system cannot create one.
   /// - Complexity: O(1).
   @discardableResult
   public func start() -> Bool {
     withExtendedLifetime(self) { queue.start() == .ok }
   }
 
-  /// Ends the delivery's thread, and waits for the call that the thread is in. Waiting calls stay.
+  /// Stops the delivery's thread and waits for the call that it is executing. Pending calls remain.
   ///
   /// - Complexity: O(1).
   public func stop() { withExtendedLifetime(self) { _ = queue.stop() } }
 
-  /// Drops the waiting calls.
+  /// Drops all pending calls.
   ///
-  /// - Complexity: O(calls that wait).
+  /// - Complexity: O(pending calls).
   public func clear() { withExtendedLifetime(self) { _ = queue.clear() } }
 
-  /// A descriptor that is readable exactly while calls wait, for `poll` and its like; -1 if the
-  /// system has none left. Only watch it, and not longer than the delivery exists.
+  /// A file descriptor that is readable while calls are pending, for `poll` and similar functions;
+  /// -1 if the system has none left. Do not read from it or close it, and do not use it after the
+  /// delivery has been deallocated.
   ///
   /// - Complexity: O(1).
   public var descriptor: Int32 { withExtendedLifetime(self) { queue.descriptor } }
 
-  /// The statistics at one moment.
+  /// A consistent snapshot of the statistics.
   ///
   /// - Complexity: O(1).
   public var statistics: Statistics {
@@ -147,7 +150,7 @@ public final class Delivery: Sendable {
     }
   }
 
-  /// Queues work for the next run. False: there was no room.
+  /// Queues a call. Returns false if the delivery is full.
   func perform(_ work: DeferredCall) -> Bool {
     var how = Multicast.Invocation.default
     how.payload = UnsafeRawPointer(Unmanaged.passRetained(work).toOpaque())
@@ -156,9 +159,9 @@ public final class Delivery: Sendable {
   }
 }
 
-/// The context of a delivery's `wake`.
+/// The context of the queue's `wake` function.
 ///
-/// `@unchecked`: `delivery` is set before another thread can see it.
+/// `@unchecked`: `delivery` is set before another thread can see the waker.
 final class Waker: @unchecked Sendable {
   private let body: @Sendable (Delivery) -> Void
   weak var delivery: Delivery?
@@ -168,9 +171,9 @@ final class Waker: @unchecked Sendable {
   func wake() { if let delivery { body(delivery) } }
 }
 
-/// The work of a delivery, done later.
+/// A pending call of a delivery.
 ///
-/// `@unchecked`: one thread runs it, and the thread that gives up the last reference comes after.
+/// `@unchecked`: only one thread runs the call, before the last reference is released.
 final class DeferredCall: @unchecked Sendable {
   private let body: @Sendable () -> Void
   private let registration: Registration
@@ -185,7 +188,7 @@ final class DeferredCall: @unchecked Sendable {
     self.losses = losses
   }
 
-  // Refused, dropped for newer work, or cleared.
+  // A call that has not run was refused, dropped in favor of a newer one, or cleared.
   deinit { if !isDone, let losses, registration.isValid { losses.increment() } }
 
   func run() {

@@ -1,39 +1,39 @@
 import CMulticast
 
-/// Registrations, of any multicasts and signals, that end together: those of a plug-in, a window or
-/// a session.
+/// A group of registrations that are removed together, such as all those of a plug-in, a window or
+/// a session. They may belong to any multicasts and signals.
 ///
 /// ```swift
 /// let session = Lifetime()
 /// song.listeners.add(player, lifetime: session)
 /// song.titleDidChange.add(lifetime: session) { print($0) }
-/// session.end()   // none of them is called any more
+/// session.end()   // removes both
 /// ```
 ///
-/// Its `deinit` ends it, too, without waiting.
+/// `deinit` ends the lifetime, too, but does not wait for running calls.
 public final class Lifetime: Sendable {
   let handle: Multicast.Lifetime
 
-  /// A lifetime; without memory one that has ended.
+  /// Creates a lifetime. If there is no memory, the lifetime has already ended.
   ///
   /// - Complexity: O(1).
   public init() { handle = Multicast.Lifetime.create() }
 
   deinit { handle.end(withinNanoseconds: 0) }
 
-  /// How many registrations it has.
+  /// The number of registrations in the lifetime.
   ///
   /// - Complexity: O(1).
   public var count: Int {
     withExtendedLifetime(self) { max(0, Int(handle.count)) }
   }
 
-  /// Whether it has ended. Then nothing can be added with it.
+  /// Whether the lifetime has ended. Nothing can be added to a lifetime that has ended.
   ///
   /// - Complexity: O(1).
   public var hasEnded: Bool { withExtendedLifetime(self) { !handle.isValid } }
 
-  /// Removes all its registrations, and waits until no other thread is in a call of one.
+  /// Removes all registrations of the lifetime and waits for their running calls on other threads.
   ///
   /// - Complexity: O(registrations).
   @discardableResult
@@ -41,9 +41,9 @@ public final class Lifetime: Sendable {
     withExtendedLifetime(self) { Removal(handle.end()) }
   }
 
-  /// Removes all its registrations, and waits at most for a given time.
+  /// Removes all registrations of the lifetime and waits for their running calls, up to a timeout.
   ///
-  /// - Parameter limit: How long. Zero, or less: it does not wait.
+  /// - Parameter limit: The timeout. If it is zero or negative, the function does not wait.
   /// - Complexity: O(registrations).
   @discardableResult
   public func end(within limit: Duration) -> Removal {

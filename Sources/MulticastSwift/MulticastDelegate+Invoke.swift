@@ -2,26 +2,27 @@ import CMulticast
 import Dispatch
 
 extension MulticastDelegate {
-  /// Calls `body` with each delegate, by priority, then in the order in which they were added.
+  /// Calls `body` with each delegate, by priority, then in order of addition.
   ///
-  /// Typed errors need the type in the closure:
+  /// To keep the type of its error, the closure must name it:
   ///
   /// ```swift
   /// try listeners.invoke { (listener) throws(Refusal) in try listener.prepare() }
   /// ```
   ///
-  /// Invocations nest 256 deep on a thread. A deeper one ends the program, with a message.
+  /// Invocations may nest 256 levels deep on a thread. A deeper invocation ends the program with a
+  /// message.
   ///
   /// - Parameter body: Runs on this thread. If it throws, no further delegate is called.
-  /// - Returns: How many were called.
-  /// - Throws: What `body` throws.
+  /// - Returns: The number of delegates called.
+  /// - Throws: The error that `body` throws.
   /// - Complexity: O(delegates). No lock, and no allocation.
   @inlinable @inline(__always)
   @discardableResult
   public func invoke<E: Error>(_ body: (P) throws(E) -> Void) throws(E) -> Int {
     var failure: E?
-    // Not by `visit`: the compiler would not inline one closure that is inside another.
-    // The last reference to `self` may be given up inside of a call.
+    // This does not use `visit`, because the compiler does not inline nested closures.
+    // A delegate may release the last reference to `self`.
     let called = withExtendedLifetime(self) {
       visitDelegates(target.id) { context, function in
         DelegateRepresentation<P>.withDelegate(context, function) { delegate in
@@ -39,11 +40,11 @@ extension MulticastDelegate {
     return checkedCount(called)
   }
 
-  /// The first answer: asks each delegate in order, until one does not return nil.
+  /// Calls `body` with each delegate in order until it returns a value other than nil.
   ///
-  /// - Parameter body: Runs on this thread. If it throws, no further delegate is asked.
-  /// - Returns: The answer; nil if there is none.
-  /// - Throws: What `body` throws.
+  /// - Parameter body: Runs on this thread. If it throws, no further delegate is called.
+  /// - Returns: That value; nil if `body` returned nil for all delegates.
+  /// - Throws: The error that `body` throws.
   /// - Complexity: O(delegates). No lock, and no allocation.
   @inlinable
   public func first<Answer, E: Error>(_ body: (P) throws(E) -> Answer?) throws(E) -> Answer? {
@@ -62,19 +63,20 @@ extension MulticastDelegate {
     return answer
   }
 
-  /// Passes each delegate to `body`, until it returns false. Returns how many were passed.
+  /// Calls `body` with each delegate until it returns false. Returns the number of calls.
   @inlinable @inline(__always)
   @discardableResult
   func visit(_ body: (P) -> Bool) -> Int {
-    // The last reference to `self` may be given up inside of a call.
+    // A delegate may release the last reference to `self`.
     withExtendedLifetime(self) {
       checkedCount(
         visitDelegates(target.id) { DelegateRepresentation<P>.withDelegate($0, $1, body) })
     }
   }
 
-  /// Passes the delegate of one registration to `body`, if the registration is live and not paused.
-  /// The end of the multicast ends the registration: so waiting calls do not keep the multicast.
+  /// Calls `body` with the delegate of one registration, if the registration is live and not
+  /// paused. The function is static so that pending calls do not retain the multicast. When the
+  /// multicast is deallocated, its registrations end.
   static func visit(_ registration: Registration, _ body: (P) -> Void) {
     let passed = visitDelegate(registration.id) { context, function in
       DelegateRepresentation<P>.withDelegate(context, function) {
@@ -85,7 +87,7 @@ extension MulticastDelegate {
     _ = checkedCount(passed)
   }
 
-  /// The registrations that an invocation would call now, in order.
+  /// The registrations that an invocation would call at this moment, in order.
   func registrations() -> [Registration] {
     var registrations: [Registration] = []
     visit { _ in
@@ -97,18 +99,18 @@ extension MulticastDelegate {
 }
 
 extension MulticastDelegate where P: Sendable {
-  /// Adds a delegate that ``notify(_:)`` calls at a place. (``invoke(_:)`` calls all delegates on
-  /// its own thread.)
+  /// Adds a delegate that ``notify(_:)`` calls at a place. ``invoke(_:)`` ignores the place and
+  /// calls all delegates on its own thread.
   ///
   /// - Parameters:
   ///   - delegate: The delegate. If the multicast is ``Reference/weak``, it must be an object.
-  ///   - place: Where it is called.
-  ///   - priority: Higher is called first.
-  ///   - isUnique: Moves a delegate that was added before to the end, and to this place.
-  ///   - lifetime: Its end removes the delegate.
-  ///   - label: A name for people; its first 63 bytes.
-  /// - Returns: The registration; not live if there is no memory, or the lifetime has ended.
-  /// - Complexity: As ``add(_:priority:isUnique:once:lifetime:label:)``.
+  ///   - place: Where the delegate is called.
+  ///   - priority: Delegates with a higher priority are called first.
+  ///   - isUnique: If the delegate was added before, moves it to the end and to this place.
+  ///   - lifetime: Removes the delegate when it ends.
+  ///   - label: A name for debugging output, at most 63 bytes.
+  /// - Returns: The registration. It is not live if the lifetime has ended or there is no memory.
+  /// - Complexity: Like ``add(_:priority:isUnique:once:lifetime:label:)``.
   @discardableResult
   public func add(
     _ delegate: P, on place: Place, priority: Int = 0, isUnique: Bool = false,
@@ -122,7 +124,7 @@ extension MulticastDelegate where P: Sendable {
     var options = Multicast.AddOptions.default
     options.priority = Int32(clamping: priority)
     options.flags = isUnique ? MULTICAST_UNIQUE : 0
-    // A notification that finds the registration finds its place.
+    // The place is inserted first, so that a notification that finds the registration finds it.
     options.events = places.insert(place)
     let registration = add(delegate, &options, lifetime, label)
     places.set(registration, at: options.events)
@@ -131,8 +133,8 @@ extension MulticastDelegate where P: Sendable {
 
   /// Adds a delegate that ``notify(_:)`` calls on the main actor.
   ///
-  /// - Parameters: As those of ``add(_:on:priority:isUnique:lifetime:label:)``.
-  /// - Complexity: As ``add(_:priority:isUnique:once:lifetime:label:)``.
+  /// - Parameters: See ``add(_:on:priority:isUnique:lifetime:label:)``.
+  /// - Complexity: Like ``add(_:priority:isUnique:once:lifetime:label:)``.
   @discardableResult
   public func add(
     _ delegate: P, on place: MainPlace, priority: Int = 0, isUnique: Bool = false,
@@ -143,13 +145,13 @@ extension MulticastDelegate where P: Sendable {
       label: label)
   }
 
-  /// Calls each delegate at its place: at once, or later.
+  /// Calls each delegate at its place, immediately or later.
   ///
   /// A delegate that is removed or paused before its call begins is not called.
   ///
   /// - Parameter body: Called with each delegate.
-  /// - Returns: How many were called, or are to be called at their places. A delegate whose
-  ///   ``Delivery`` has no room does not count.
+  /// - Returns: The number of delegates that were called or will be called at their places. A
+  ///   delegate whose ``Delivery`` is full is not counted.
   /// - Complexity: O(delegates).
   @discardableResult
   public func notify(_ body: @escaping @Sendable (P) -> Void) -> Int {
@@ -168,13 +170,14 @@ extension MulticastDelegate where P: Sendable {
     return visited - refused
   }
 
-  /// Calls the delegates later, on a queue: the current delegates, except delegates that are
-  /// removed or paused before their call begins. The end of the multicast removes them.
+  /// Calls the current delegates later, on a dispatch queue. Delegates that are removed or paused
+  /// before their call begins are not called. Deallocating the multicast removes all delegates.
   ///
   /// - Parameters:
-  ///   - queue: The queue. Each invocation is one block, so a serial queue executes them in order.
+  ///   - queue: The queue. Each invocation is one block, so a serial queue executes invocations in
+  ///     order.
   ///   - body: Called with each delegate.
-  /// - Returns: How many are to be called.
+  /// - Returns: The number of delegates that will be called.
   /// - Complexity: O(delegates).
   @_disfavoredOverload
   @discardableResult
@@ -185,35 +188,37 @@ extension MulticastDelegate where P: Sendable {
     return registrations.count
   }
 
-  /// Calls the delegates later, on the main actor, as ``invoke(on:_:)-(DispatchQueue,_)`` does.
+  /// Calls the current delegates later, on the main actor. Otherwise like
+  /// ``invoke(on:_:)-(DispatchQueue,_)``.
   ///
   /// - Parameters:
   ///   - place: `.main`.
   ///   - body: Called with each delegate.
-  /// - Returns: How many are to be called.
+  /// - Returns: The number of delegates that will be called.
   /// - Complexity: O(delegates).
   @discardableResult
   public func invoke(on place: MainPlace, _ body: @escaping @MainActor (P) -> Void) -> Int {
     invoke(on: DispatchQueue.main) { delegate in MainActor.assumeIsolated { body(delegate) } }
   }
 
-  /// Calls an async function with each delegate, one after the other: for delegates that are
-  /// actors, or do something async.
+  /// Calls an async function with each delegate, one after the other. Use it for delegates that are
+  /// actors or have async methods.
   ///
   /// ```swift
   /// await listeners.invokeAsync { await $0.didChangeTitle("Aria") }
   /// ```
   ///
-  /// It passes the delegates that are there when it begins, except those that are removed or paused
-  /// before their call begins. A removal does not wait for these calls.
+  /// The function calls the delegates that are registered when it begins, except those that are
+  /// removed or paused before their call begins. A removal does not wait for these calls.
   ///
-  /// (It is not named `invoke`: in an async function the compiler would take it for that.)
+  /// The name differs from `invoke` because in an async function the compiler would prefer this
+  /// overload.
   ///
   /// - Parameters:
-  ///   - isolation: The actor of the caller: `body` runs there.
+  ///   - isolation: The actor of the caller, on which `body` runs.
   ///   - body: Called with each delegate. If it throws, no further delegate is called.
-  /// - Returns: How many were called.
-  /// - Throws: What `body` throws.
+  /// - Returns: The number of delegates called.
+  /// - Throws: The error that `body` throws.
   /// - Complexity: O(delegates).
   @discardableResult
   public func invokeAsync<E: Error>(

@@ -2,7 +2,7 @@ import CMulticast
 import MulticastRuntime
 import Synchronization
 
-/// Any number of delegates of one protocol, which are called together.
+/// Calls any number of delegates of one protocol.
 ///
 /// ```swift
 /// protocol SongListener: AnyObject { func didChangeTitle(_ title: String) }
@@ -12,22 +12,24 @@ import Synchronization
 /// listeners.invoke { $0.didChangeTitle("Aria") }
 /// ```
 ///
-/// Delegates are held weakly, or strongly by choice. They are called by priority, then in the order
-/// in which they were added. A delegate may add, remove and invoke. An invocation does not call
-/// delegates that are added meanwhile, or that are removed before their call begins.
+/// Delegates are held weakly by default. They are called by priority, then in order of addition. A
+/// delegate may add, remove and invoke. An invocation does not call delegates that are added while
+/// it runs, nor delegates that are removed before their call begins.
 ///
-/// Any thread may use a multicast at any time, and an invocation takes no lock: this type is
-/// `Sendable` if `P` is. A protocol is if it inherits from `Sendable`, as each protocol on a global
-/// actor should.
+/// Any thread may use a multicast at any time, and an invocation takes no lock. This type is
+/// `Sendable` if `P` is. A protocol is `Sendable` if it inherits from `Sendable`, and a protocol on
+/// a global actor should do so.
 ///
-/// Each weak delegate takes about 100 bytes. Calls are fastest for protocols that inherit from
+/// Each weak delegate uses about 100 bytes. Calls are fastest for protocols that inherit from
 /// `AnyObject`.
 public final class MulticastDelegate<P> {
   /// How delegates are held.
   public enum Reference: Hashable, Sendable {
-    /// Delegates may end at any time, and are not called any more then.
+    /// Delegates are objects and are not kept alive. A delegate that has been deallocated is not
+    /// called.
     case weak
-    /// Delegates stay until they are removed, or until the multicast ends. They may be values.
+    /// Delegates are kept until they are removed or the multicast is deallocated. They may be
+    /// values.
     case strong
   }
 
@@ -36,21 +38,20 @@ public final class MulticastDelegate<P> {
   /// How delegates are held.
   public let reference: Reference
 
-  /// When the next delegates that have ended are removed.
+  /// Decides which adds also remove delegates that have been deallocated.
   private let pruneSchedule = PruneSchedule()
-  /// Members that few multicasts use.
   let placesAndWatch = AtomicLazyReference<PlacesAndWatch>()
 
-  /// A multicast with these delegates.
+  /// Creates a multicast and adds delegates to it.
   ///
   /// - Parameters:
   ///   - delegates: The first delegates, in order.
   ///   - reference: How all delegates are held.
-  ///   - label: A name for people, in ``debugDescription``; its first 63 bytes.
-  ///   - listenersChanged: Called with true when the first delegate has been added, and with false
-  ///     when the last one has been removed, on the thread that adds or removes: for a source that
-  ///     runs only while it has listeners. A weak delegate that has been deallocated counts until
-  ///     the multicast detects that. See ``prune()``.
+  ///   - label: A name for ``debugDescription``, at most 63 bytes.
+  ///   - listenersChanged: Called with true when the first delegate has been added and with false
+  ///     when the last one has been removed, on the thread that adds or removes. It can start and
+  ///     stop a source that should run only while there are listeners. A weak delegate that has
+  ///     been deallocated counts as a listener until the multicast detects that; see ``prune()``.
   /// - Complexity: O(delegates).
   public init(
     _ delegates: [P] = [], reference: Reference = .weak, label: String? = nil,
@@ -58,7 +59,7 @@ public final class MulticastDelegate<P> {
   ) {
     var options = Multicast.Options.default
     if reference == .weak {
-      // With these functions here a delegate takes no memory for them.
+      // Setting these functions once for the multicast saves memory for each delegate.
       options.flags = MULTICAST_VISIT_ONLY
       options.lockContext = WeakReference.lock
       options.unlockContext = WeakReference.unlock
@@ -69,15 +70,15 @@ public final class MulticastDelegate<P> {
     for delegate in delegates { add(delegate) }
   }
 
-  /// A strong multicast for a signal.
+  /// Creates the strong multicast of a signal.
   init(_ options: inout Multicast.Options, label: String?, listenersChanged: ListenersChanged?) {
     target = Multicast.create(&options, label: label, listenersChanged: listenersChanged)
     reference = .strong
   }
 
-  // Every use of `target` keeps `self` until it is over, so no invocation is running here on
-  // another thread. An invocation may run on this thread, in a call that gave up the last
-  // reference. It calls no further delegate, and releases each delegate when its call has returned.
+  // Every use of `target` retains `self`, so no other thread is invoking now. This thread may be
+  // inside an invocation, if a delegate released the last reference. That invocation calls no
+  // further delegate and releases each delegate when its call has returned.
   deinit {
     if let placesAndWatch = placesAndWatch.load() {
       placesAndWatch.watch.replace(with: nil, of: target)
@@ -87,19 +88,20 @@ public final class MulticastDelegate<P> {
 
   // MARK: - Adding
 
-  /// Adds a delegate, last among the delegates of its priority.
+  /// Adds a delegate as the last one of its priority.
   ///
-  /// It may remove weak delegates that have ended, and be the one that releases them.
+  /// An add may also remove weak delegates that have been deallocated, and free their memory.
   ///
   /// - Parameters:
   ///   - delegate: The delegate. If the multicast is ``Reference/weak``, it must be an object.
-  ///   - priority: Higher is called first. Of the range of `Int32`.
-  ///   - isUnique: Moves a delegate that was added before to the end.
-  ///   - once: Whether the delegate is called once at most. It is removed as its call begins.
-  ///   - lifetime: Its end removes the delegate.
-  ///   - label: A name for people, in ``debugDescription`` and ``Watch``; its first 63 bytes.
-  /// - Returns: The registration; not live if there is no memory, or the lifetime has ended.
-  /// - Complexity: O(1), amortized; O(delegates) if `isUnique`, or if the priority is not the
+  ///   - priority: Delegates with a higher priority are called first. Values are clamped to
+  ///     `Int32`.
+  ///   - isUnique: If the delegate was added before, moves it to the end.
+  ///   - once: Whether the delegate is called at most once. It is removed when its call begins.
+  ///   - lifetime: Removes the delegate when it ends.
+  ///   - label: A name for ``debugDescription`` and ``Watch``, at most 63 bytes.
+  /// - Returns: The registration. It is not live if the lifetime has ended or there is no memory.
+  /// - Complexity: O(1), amortized; O(delegates) if `isUnique` is true or the priority is not the
   ///   lowest.
   @discardableResult
   public func add(
@@ -112,7 +114,10 @@ public final class MulticastDelegate<P> {
     return add(delegate, &options, lifetime, label)
   }
 
-  /// As the function above, with options of the C interface. It sets those of the context.
+  /// Adds a delegate with options of the C interface. This function sets those that concern the
+  /// context, the lifetime and the label.
+  ///
+  /// - Parameter function: Replaces the function that represents the delegate.
   func add(
     _ delegate: P, _ options: inout Multicast.AddOptions, _ lifetime: Lifetime?, _ label: String?,
     function: Multicast.Function? = nil
@@ -126,18 +131,17 @@ public final class MulticastDelegate<P> {
     }
   }
 
-  /// - Parameter function: In place of that of the delegate's words.
   private func add(
     _ delegate: P, _ options: inout Multicast.AddOptions, _ function: Multicast.Function?
   ) -> Registration {
-    // At the end, not around the body: a closure would take longer than the add.
+    // In `defer` instead of around the body, since a closure would cost more than the add itself.
     defer { withExtendedLifetime(delegate) { withExtendedLifetime(self) {} } }
     var token = Multicast.Token()
     guard let object = DelegateRepresentation.object(of: delegate) else {
       if reference == .weak { Self.refuse(delegate) }
       let context = Unmanaged.passRetained(ValueBox(delegate)).toOpaque()
       options.release = swift_release
-      // If this fails, it has called `release`.
+      // A failed add calls `release`.
       let box = Multicast.Delegate(function: multicast_swift_value, context: context)
       target.add(box, options: &options, token: &token)
       return Registration(token)
@@ -173,30 +177,29 @@ public final class MulticastDelegate<P> {
 
   // MARK: - Removing
 
-  /// Removes the first registration of this delegate, and waits until no other thread is in a call
-  /// of it. Inside a call of it, it does not wait.
+  /// Removes the first registration of a delegate, and waits until no other thread is in a call of
+  /// it. Inside a call of the delegate, the function does not wait.
   ///
-  /// - Returns: False if there is none, or if the delegate is a value.
+  /// - Returns: False if the delegate is not registered, or is a value.
   /// - Complexity: O(delegates); O(1), amortized, for large multicasts.
   @discardableResult
   public func remove(_ delegate: P) -> Bool {
     withEqual(to: delegate) { target.remove($0).rawValue >= 0 } ?? false
   }
 
-  /// Removes all registrations of this delegate, and waits as ``remove(_:)`` does.
+  /// Removes all registrations of a delegate, and waits like ``remove(_:)``.
   ///
-  /// - Returns: False if there is none, or if the delegate is a value.
+  /// - Returns: False if the delegate is not registered, or is a value.
   /// - Complexity: O(delegates).
   @discardableResult
   public func removeEvery(_ delegate: P) -> Bool {
     withEqual(to: delegate) { target.removeEvery($0).rawValue >= 0 } ?? false
   }
 
-  /// Removes the delegate at a position in the order of invocation, and waits as ``remove(_:)``
-  /// does.
+  /// Removes the delegate at a position in the order of invocation, and waits like ``remove(_:)``.
   ///
-  /// - Parameter index: 0 is the first. Counts paused delegates, too.
-  /// - Returns: False if there are not that many.
+  /// - Parameter index: The position, starting at 0. Paused delegates have positions, too.
+  /// - Returns: False if there is no such position.
   /// - Complexity: O(delegates).
   @discardableResult
   public func remove(at index: Int) -> Bool {
@@ -206,28 +209,29 @@ public final class MulticastDelegate<P> {
     }
   }
 
-  /// Removes all delegates, and waits as ``remove(_:)`` does.
+  /// Removes all delegates, and waits like ``remove(_:)``.
   ///
-  /// - Returns: How many.
+  /// - Returns: The number of delegates removed.
   /// - Complexity: O(delegates).
   @discardableResult
   public func removeAll() -> Int {
     withExtendedLifetime(self) { max(0, Int(target.removeAll())) }
   }
 
-  /// Removes weak delegates that have ended.
+  /// Removes weak delegates that have been deallocated.
   ///
-  /// You need not call it: such delegates are removed when their call would begin, and now and then
-  /// when others are added. Until then each keeps its memory, but no object that it refers to.
+  /// Calling this function is optional. Invocations remove such delegates, and some adds do, too.
+  /// Until then each of them keeps its memory, but no other object alive.
   ///
-  /// - Returns: How many.
+  /// - Returns: The number of delegates removed.
   /// - Complexity: O(delegates).
   @discardableResult
   public func prune() -> Int {
     withExtendedLifetime(self) { reference == .strong ? 0 : max(0, Int(target.prune())) }
   }
 
-  /// Passes the delegate as it was added to `body`; nil if it is a value, or was never added.
+  /// Calls `body` with the C delegate that an add of this delegate registers. Returns nil if the
+  /// delegate is a value or was certainly never added.
   @inline(__always)
   func withEqual<Result>(to delegate: P, _ body: (Multicast.Delegate) -> Result) -> Result? {
     defer { withExtendedLifetime(delegate) { withExtendedLifetime(self) {} } }
@@ -243,12 +247,12 @@ public final class MulticastDelegate<P> {
   }
 }
 
-// Its fields are constants, and the multicast, which any thread may use. Delegates come to the
-// threads that invoke, so they have to be Sendable, too.
+// The fields are constants and handles that any thread may use. Delegates are called on the threads
+// that invoke, so they must be Sendable, too.
 extension MulticastDelegate: @unchecked Sendable where P: Sendable {}
 
 extension MulticastDelegate {
-  /// The number of delegates, including paused delegates, without delegates that have ended.
+  /// The number of delegates. Paused delegates count; deallocated ones do not.
   ///
   /// - Complexity: O(delegates).
   public var count: Int {
@@ -258,19 +262,19 @@ extension MulticastDelegate {
     }
   }
 
-  /// Whether there are none.
+  /// Whether there are no delegates.
   ///
   /// - Complexity: O(delegates).
   public var isEmpty: Bool { count == 0 }
 
-  /// Whether the multicast has this delegate, paused or not; false for a value.
+  /// Whether a delegate is registered, paused or not. False if it is a value.
   ///
   /// - Complexity: O(delegates).
   public func contains(_ delegate: P) -> Bool {
     withEqual(to: delegate) { target.contains($0) } ?? false
   }
 
-  /// All delegates in order, including paused delegates, without delegates that have ended.
+  /// All delegates in order. Includes paused delegates, but no deallocated ones.
   ///
   /// - Complexity: O(delegates).
   public var delegates: [P] {
@@ -290,19 +294,21 @@ extension MulticastDelegate {
 extension MulticastDelegate {
   /// Adds a delegate.
   ///
-  /// - Complexity: As ``add(_:priority:isUnique:once:lifetime:label:)``.
+  /// - Complexity: Like ``add(_:priority:isUnique:once:lifetime:label:)``.
   public static func += (multicast: MulticastDelegate, delegate: P) { multicast.add(delegate) }
 
   /// Removes the first registration of a delegate.
   ///
-  /// - Complexity: As ``remove(_:)``.
+  /// - Complexity: Like ``remove(_:)``.
   public static func -= (multicast: MulticastDelegate, delegate: P) { multicast.remove(delegate) }
 }
 
 extension MulticastDelegate {
-  /// Watches the calls of this multicast; nil: no more.
+  /// Sets the watch of this multicast, which is notified of its calls. Passing nil removes the
+  /// watch.
   ///
-  /// - Returns: ``Removal/ended``, or ``Removal/pending``: a function of the last watch still runs.
+  /// - Returns: ``Removal/ended``, or ``Removal/pending`` if a function of the previous watch is
+  ///   still running.
   /// - Complexity: O(1).
   @discardableResult
   public func setWatch(_ watch: Watch?) -> Removal {
@@ -313,7 +319,7 @@ extension MulticastDelegate {
 }
 
 extension MulticastDelegate: CustomDebugStringConvertible {
-  /// The delegates with their labels, and which thread is in which call.
+  /// The delegates with their labels, and the calls that threads are in.
   ///
   /// - Complexity: O(delegates).
   public var debugDescription: String { withExtendedLifetime(self) { target.describedText } }

@@ -1,23 +1,21 @@
 import Dispatch
 
-/// Where a delegate, an observer or a closure is called.
-///
-/// For the main actor there is ``MainPlace``.
+/// Where a delegate, an observer or a closure is called. See ``MainPlace`` for the main actor.
 public enum Place: Sendable {
   /// On the thread that notifies, before the notification returns.
   case notifier
   /// On a dispatch queue, later.
   case queue(DispatchQueue)
-  /// In a task of an executor, later. The order of several calls is up to the executor.
+  /// In a task on an executor, later. The executor decides the order of several calls.
   case executor(any TaskExecutor)
   /// On the thread that runs a delivery, later.
   case delivery(Delivery)
 
-  /// Calls a registration there: does this work.
+  /// Runs the call of a registration at this place.
   ///
-  /// - Parameter losses: Counts the work if a delivery refuses or drops it, while the registration
+  /// - Parameter losses: Incremented if a delivery refuses or drops the call while the registration
   ///   is live.
-  /// - Returns: False if a delivery has refused the work.
+  /// - Returns: False if a delivery has refused the call.
   func perform(
     for registration: Registration, _ losses: LossCounter? = nil,
     _ work: @escaping @Sendable () -> Void
@@ -33,17 +31,18 @@ public enum Place: Sendable {
   }
 }
 
-/// The main actor, as a place: `.main`. The closure may be one of the main actor.
+/// The main actor as a place, written `.main`. Closures called there may be isolated to the main
+/// actor.
 ///
 /// ```swift
 /// titleDidChange.add(on: .main) { label.text = $0 }
 /// ```
 ///
-/// Calls are made on the main queue, later, in order; also if the notifier is on the main actor.
+/// Calls are made later, in order, on the main queue, even if the notifier is on the main actor.
 public struct MainPlace: Sendable {
   /// The main actor.
   public static let main = MainPlace()
 
-  /// The main queue is the executor of the main actor.
+  /// The executor of the main actor is the main queue.
   let place = Place.queue(.main)
 }

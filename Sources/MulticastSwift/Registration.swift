@@ -1,9 +1,9 @@
 import CMulticast
 
-/// One delegate, observer or closure, from the moment it is added until it is removed.
+/// Identifies a delegate, observer or closure from its addition to its removal.
 ///
-/// A registration is a number: keep, copy, compare or ignore it. It keeps no object alive. When its
-/// delegate has been removed in any way, it is never live again.
+/// A registration is a number that you may store, copy, compare or ignore. It keeps no object
+/// alive. After the delegate has been removed, the registration never becomes live again.
 public struct Registration: Hashable, Sendable {
   let id: UInt64
 
@@ -11,9 +11,9 @@ public struct Registration: Hashable, Sendable {
 
   var token: Multicast.Token { Multicast.Token(id: id) }
 
-  /// The registration that this thread is calling now; nil outside of all calls.
+  /// The registration that this thread is calling now; nil outside of calls.
   ///
-  /// So a delegate can remove or pause itself.
+  /// A delegate can use it to remove or pause itself.
   ///
   /// - Complexity: O(1).
   public static var current: Registration? {
@@ -21,18 +21,19 @@ public struct Registration: Hashable, Sendable {
     return token.id == 0 ? nil : Registration(token)
   }
 
-  /// Whether the delegate has not been removed. A weak delegate that has ended counts as live until
-  /// a call, or ``MulticastDelegate/prune()``, detects the end.
+  /// Whether the registration is live, that is, not removed. The registration of a deallocated weak
+  /// delegate is live until an invocation or ``MulticastDelegate/prune()`` detects the
+  /// deallocation.
   ///
   /// - Complexity: O(1).
   public var isValid: Bool { token.isValid }
 
-  /// Whether it is paused.
+  /// Whether the delegate is paused.
   ///
   /// - Complexity: O(1).
   public var isPaused: Bool { described?.isPaused ?? false }
 
-  /// The core's description of it; nil if it was removed.
+  /// The core's description of the registration; nil if it was removed.
   private var described: Multicast.Registration? {
     var registration = Multicast.Registration.default
     let status = token.getRegistration(&registration)
@@ -43,49 +44,50 @@ public struct Registration: Hashable, Sendable {
 
   /// Removes the delegate, and waits until no other thread is in a call of it.
   ///
-  /// Inside a call of the delegate the result is ``Removal/pending``: the function does not wait.
-  /// Do not hold a lock that the delegate takes.
+  /// Inside a call of the delegate, the function does not wait and returns ``Removal/pending``. Do
+  /// not hold a lock that the delegate takes.
   ///
   /// - Complexity: O(1), amortized.
   @discardableResult
   public func remove() -> Removal { Removal(token.remove()) }
 
-  /// Removes the delegate, and waits at most for a given time.
+  /// Removes the delegate, and waits for its running calls, up to a timeout.
   ///
-  /// - Parameter limit: How long. Zero, or less: it does not wait.
+  /// - Parameter limit: The timeout. If it is zero or negative, the function does not wait.
   /// - Complexity: O(1), amortized.
   @discardableResult
   public func remove(within limit: Duration) -> Removal {
     Removal(token.remove(withinNanoseconds: limit.nanoseconds))
   }
 
-  /// Leaves the delegate out of invocations until it is resumed.
+  /// Excludes the delegate from invocations until it is resumed.
   ///
-  /// - Returns: False if it was removed.
+  /// - Returns: False if the delegate was removed.
   /// - Complexity: O(1).
   @discardableResult
   public func pause() -> Bool { token.pause() == .ok }
 
-  /// Ends a pause. The delegate has its old position.
+  /// Ends a pause. The delegate keeps its position.
   ///
-  /// - Returns: False if it was removed.
+  /// - Returns: False if the delegate was removed.
   /// - Complexity: O(1).
   @discardableResult
   public func resume() -> Bool { token.resume() == .ok }
 
-  /// Puts this registration into a bag, which removes it when the bag ends.
+  /// Puts this registration into a bag, which removes it when the bag is deallocated.
   ///
   /// - Complexity: O(1), amortized.
   public func store(in bag: RegistrationBag) { bag.insert(self) }
 
-  /// This registration, to be removed when the result has no owner any more.
+  /// An object that removes this registration when it is deallocated.
   ///
   /// - Complexity: O(1).
   public var scoped: ScopedRegistration { ScopedRegistration(self) }
 }
 
 extension Duration {
-  /// For the C interface: 0 for less than nothing, and the greatest number for more than it holds.
+  /// The duration in nanoseconds, for the C interface. A negative duration becomes 0, and one that
+  /// does not fit becomes the greatest number.
   var nanoseconds: UInt64 {
     let (seconds, attoseconds) = components
     if seconds < 0 || attoseconds < 0 { return 0 }

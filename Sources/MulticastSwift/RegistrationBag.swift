@@ -1,4 +1,6 @@
-/// Registrations of one owner, which are removed when the owner ends.
+/// Holds registrations and removes them when it is deallocated.
+///
+/// Keep it in a property of the object that the registrations belong to:
 ///
 /// ```swift
 /// private let registrations = RegistrationBag()
@@ -8,27 +10,27 @@
 /// }
 /// ```
 ///
-/// Its `deinit` never waits, as that of ``ScopedRegistration``. Any thread may use it.
+/// Like that of ``ScopedRegistration``, its `deinit` never waits. Any thread may use a bag.
 public final class RegistrationBag: Sendable {
   private struct Content: Sendable {
     var registrations: [Registration] = []
-    /// Registrations that have ended are dropped when there are that many.
+    /// An insertion that finds this many registrations drops those that have been removed.
     var limit = 16
   }
 
   private let content = Locked(Content())
 
-  /// An empty bag.
+  /// Creates an empty bag.
   public init() {}
 
   deinit { for registration in takeAll() { registration.remove(within: .zero) } }
 
-  /// How many registrations of the bag are live.
+  /// The number of live registrations in the bag.
   ///
   /// - Complexity: O(registrations).
   public var count: Int { content.withLock { $0.registrations.count { $0.isValid } } }
 
-  /// Puts a registration in.
+  /// Puts a registration into the bag.
   ///
   /// - Complexity: O(1), amortized.
   public func insert(_ registration: Registration) {
@@ -41,8 +43,8 @@ public final class RegistrationBag: Sendable {
     }
   }
 
-  /// Removes all registrations, and waits until no other thread is in a call of one. The bag is
-  /// empty then, and may be used again.
+  /// Removes all registrations, and waits until no other thread is in a call of one. Afterwards the
+  /// bag is empty and may be used again.
   ///
   /// - Complexity: O(registrations).
   public func removeAll() { for registration in takeAll() { registration.remove() } }

@@ -4,14 +4,16 @@ import CMulticast
 public enum Removal: Hashable, Sendable {
   /// The registration has ended: no thread is in a call of it, and none ever will be.
   case ended
-  /// Removed, but a call still runs: on this thread, or on a thread that waits for this thread.
+  /// The registration was removed, but a call of it is still running: on this thread, or on a
+  /// thread that is waiting for this thread.
   case pending
-  /// Removed, but a call still runs on another thread, and the time was up.
+  /// The registration was removed, but a call of it was still running on another thread when the
+  /// wait timed out.
   case timedOut
-  /// There was no such registration any more.
+  /// The registration had already been removed.
   case notFound
-  /// Removed, but the system refused a memory barrier: it is unknown whether a call still runs. The
-  /// registration's objects are never freed.
+  /// The registration was removed, but the system refused a memory barrier, so it is unknown
+  /// whether a call is still running. The objects of the registration are leaked.
   case unknown
 
   init(_ status: Multicast.Status) {

@@ -1,4 +1,4 @@
-/// Removes a registration when it is deinitialized.
+/// Removes a registration when it is deallocated.
 ///
 /// Keep it in a property of the object that the registration belongs to:
 ///
@@ -6,27 +6,29 @@
 /// private lazy var title = song.titleDidChange.add { print($0) }.scoped
 /// ```
 ///
-/// Its `deinit` never waits, on any thread. Waiting is not needed: a call that still runs on
-/// another thread has its own references to the objects that it uses, and releases them. No call
-/// begins afterwards. An object may lose its last reference anywhere, also where a lock is held,
-/// and a wait there could be a deadlock. If no call may be running any more, call ``remove()`` or
-/// ``remove(within:)``, which wait.
+/// Its `deinit` never waits. An object may lose its last reference anywhere, even where a lock is
+/// held, so waiting there could be a deadlock. Memory safety does not require a wait either: a call
+/// that is still running on another thread holds references to the objects that it uses. No call
+/// begins after `deinit`. If you need to know that no call is running any more, call ``remove()``
+/// or ``remove(within:)``, which wait.
 public final class ScopedRegistration: Sendable {
   /// The registration.
   public let registration: Registration
 
+  /// Creates an owner of a registration.
+  ///
   /// - Parameter registration: The registration.
   public init(_ registration: Registration) { self.registration = registration }
 
   deinit { registration.remove(within: .zero) }
 
-  /// Removes it now, and waits until no other thread is in a call of it.
+  /// Removes the registration now, and waits until no other thread is in a call of it.
   ///
   /// - Complexity: O(1), amortized.
   @discardableResult
   public func remove() -> Removal { registration.remove() }
 
-  /// Removes it now, and waits at most for a given time.
+  /// Removes the registration now, and waits for its running calls, up to a timeout.
   ///
   /// - Complexity: O(1), amortized.
   @discardableResult

@@ -2,7 +2,7 @@ import CMulticast
 import MulticastRuntime
 import Synchronization
 
-/// Any number of closures that are called with an event.
+/// Calls any number of closures with an event.
 ///
 /// ```swift
 /// let titleDidChange = Signal<String>()
@@ -10,24 +10,25 @@ import Synchronization
 /// titleDidChange.invoke("Aria")
 /// ```
 ///
-/// Closures are called by priority, then in the order in which they were added; each on the thread
-/// that invokes, or at a ``Place`` of its own. A closure is kept until its registration is removed,
-/// or until the signal ends. Any thread may use a signal at any time, and invoking takes no lock,
-/// unless it replays.
+/// Closures are called by priority, then in order of addition. Each closure is called on the thread
+/// that invokes, or at a ``Place`` of its own. A closure is kept until its registration is removed
+/// or the signal is deallocated. Any thread may use a signal at any time. An invocation takes no
+/// lock, unless the signal replays.
 public final class Signal<Event: Sendable>: Sendable {
   @usableFromInline let handlers: MulticastDelegate<Handler<Event>>
   @usableFromInline let replays: Bool
   let losses = LossCounter()
 
-  /// A signal without closures.
+  /// Creates a signal without closures.
   ///
   /// - Parameters:
-  ///   - count: How many of the last events a closure or stream gets when it is added, before all
-  ///     others, whatever other threads invoke meanwhile. 1: the current value.
-  ///   - label: A name for people, in ``debugDescription``; its first 63 bytes.
+  ///   - count: The number of past events that a closure or stream receives when it is added,
+  ///     before any new event, even if other threads invoke at the same time. With 1, the signal
+  ///     holds a current value.
+  ///   - label: A name for ``debugDescription``, at most 63 bytes.
   ///   - listenersChanged: Called with true when the first closure or stream has been added, and
-  ///     with false when the last one has been removed: for a source that runs only while it has
-  ///     listeners.
+  ///     with false when the last one has been removed. It can start and stop a source that should
+  ///     run only while there are listeners.
   /// - Complexity: O(1).
   public init(
     replaying count: Int = 0, label: String? = nil,
@@ -40,28 +41,29 @@ public final class Signal<Event: Sendable>: Sendable {
     handlers = MulticastDelegate(&options, label: label, listenersChanged: listenersChanged)
   }
 
-  /// How many closures there are, paused ones included.
+  /// The number of closures, including paused ones.
   ///
   /// - Complexity: O(1).
   public var count: Int { handlers.count }
 
-  /// Whether there are none.
+  /// Whether there are no closures.
   ///
   /// - Complexity: O(1).
   public var isEmpty: Bool { count == 0 }
 
-  /// How many events were lost, counted for each closure or stream: a delivery or the buffer of a
-  /// stream was full, or the delivery was cleared or ended.
+  /// The number of events that a closure or stream did not receive because a delivery or the buffer
+  /// of a stream was full, or because a delivery was cleared or deallocated. An event counts once
+  /// for each closure or stream that lost it.
   ///
   /// - Complexity: O(1).
   public var lostCount: Int { losses.count }
 
   /// Calls all closures with an event.
   ///
-  /// A closure that is removed before its call begins is not called. Invocations nest 256 deep on a
-  /// thread. A deeper one ends the program, with a message.
+  /// A closure that is removed before its call begins is not called. Invocations may nest 256
+  /// levels deep on a thread. A deeper invocation ends the program with a message.
   ///
-  /// - Returns: How many were called, or are going to be at their places.
+  /// - Returns: The number of closures that were called or will be called at their places.
   /// - Complexity: O(closures). No lock, and no allocation, unless the signal replays.
   @inlinable
   @discardableResult
@@ -78,9 +80,9 @@ public final class Signal<Event: Sendable>: Sendable {
   @usableFromInline
   func invokeAndRecord(_ event: Event) -> Int { invokeAndRecord(event, nil) }
 
-  /// Hands the event over to the core, which keeps it for closures to come.
+  /// Invokes through the core, which stores the event for closures that are added later.
   ///
-  /// - Parameter full: Gets the streams that have no room; nil: they lose an event.
+  /// - Parameter full: Collects the streams that have no room. If it is nil, they lose an event.
   func invokeAndRecord(_ event: Event, _ full: FullChannels<Event>?) -> Int {
     let kept = ReplayEvent(event, full)
     var how = Multicast.Invocation.default
@@ -94,19 +96,20 @@ public final class Signal<Event: Sendable>: Sendable {
 
   /// Removes all closures, and waits until no other thread is in a call of one.
   ///
-  /// - Returns: How many.
+  /// - Returns: The number of closures removed.
   /// - Complexity: O(closures).
   @discardableResult
   public func removeAll() -> Int { handlers.removeAll() }
 
-  /// Watches the calls of this signal; nil: no more.
+  /// Sets the watch of this signal, which is notified of its calls. Passing nil removes the watch.
   ///
-  /// - Returns: ``Removal/ended``, or ``Removal/pending``: a function of the last watch still runs.
+  /// - Returns: ``Removal/ended``, or ``Removal/pending`` if a function of the previous watch is
+  ///   still running.
   /// - Complexity: O(1).
   @discardableResult
   public func setWatch(_ watch: Watch?) -> Removal { handlers.setWatch(watch) }
 
-  /// Adds a handler with the options of the C interface that are not defaults.
+  /// Adds a handler, with flags of the C interface.
   func add(
     _ handler: Handler<Event>, priority: Int, flags: UInt32 = 0, _ lifetime: Lifetime? = nil,
     _ label: String? = nil
@@ -123,30 +126,30 @@ public final class Signal<Event: Sendable>: Sendable {
 extension Signal where Event == Void {
   /// Calls all closures.
   ///
-  /// - Complexity: As ``invoke(_:)``.
+  /// - Complexity: Like ``invoke(_:)``.
   @inlinable
   @discardableResult
   public func invoke() -> Int { invoke(()) }
 }
 
 extension Signal: CustomDebugStringConvertible {
-  /// The delegates with their labels, and which thread is in which call.
+  /// The closures with their labels, and the calls that threads are in.
   ///
   /// - Complexity: O(closures).
   public var debugDescription: String { handlers.debugDescription }
 }
 
 extension Signal {
-  /// Adds a closure, last among the closures of its priority.
+  /// Adds a closure as the last one of its priority.
   ///
   /// - Parameters:
-  ///   - priority: Higher is called first. Of the range of `Int32`.
+  ///   - priority: Closures with a higher priority are called first. Values are clamped to `Int32`.
   ///   - place: Where the closure is called.
-  ///   - once: Whether the closure is called once at most. It is removed as its call begins.
-  ///   - lifetime: Its end removes the closure.
-  ///   - label: A name for people, in ``debugDescription`` and ``Watch``; its first 63 bytes.
+  ///   - once: Whether the closure is called at most once. It is removed when its call begins.
+  ///   - lifetime: Removes the closure when it ends.
+  ///   - label: A name for ``debugDescription`` and ``Watch``, at most 63 bytes.
   ///   - body: The closure.
-  /// - Returns: The registration; not live if there is no memory, or the lifetime has ended.
+  /// - Returns: The registration. It is not live if the lifetime has ended or there is no memory.
   /// - Complexity: O(1), amortized; O(closures) if the priority is not the lowest.
   @discardableResult
   public func add(
@@ -161,8 +164,8 @@ extension Signal {
 
   /// Adds a closure that is called on the main actor, later.
   ///
-  /// - Parameters: As those of ``add(priority:on:once:lifetime:label:_:)-(_,Place,_,_,_,_)``.
-  /// - Complexity: As that of ``add(priority:on:once:lifetime:label:_:)-(_,Place,_,_,_,_)``.
+  /// - Parameters: See ``add(priority:on:once:lifetime:label:_:)-(_,Place,_,_,_,_)``.
+  /// - Complexity: Like ``add(priority:on:once:lifetime:label:_:)-(_,Place,_,_,_,_)``.
   @discardableResult
   public func add(
     priority: Int = 0, on place: MainPlace, once: Bool = false, lifetime: Lifetime? = nil,
@@ -173,10 +176,10 @@ extension Signal {
     }
   }
 
-  /// Adds a closure that is called once at most, with the next event.
+  /// Adds a closure that is called at most once, with the next event.
   ///
-  /// - Parameters: As those of ``add(priority:on:once:lifetime:label:_:)-(_,Place,_,_,_,_)``.
-  /// - Complexity: As that of ``add(priority:on:once:lifetime:label:_:)-(_,Place,_,_,_,_)``.
+  /// - Parameters: See ``add(priority:on:once:lifetime:label:_:)-(_,Place,_,_,_,_)``.
+  /// - Complexity: Like ``add(priority:on:once:lifetime:label:_:)-(_,Place,_,_,_,_)``.
   @discardableResult
   public func once(
     priority: Int = 0, on place: Place = .notifier, lifetime: Lifetime? = nil,
@@ -185,10 +188,10 @@ extension Signal {
     add(priority: priority, on: place, once: true, lifetime: lifetime, label: label, body)
   }
 
-  /// Adds a closure that is called once at most, on the main actor.
+  /// Adds a closure that is called at most once, on the main actor.
   ///
-  /// - Parameters: As those of ``add(priority:on:once:lifetime:label:_:)-(_,Place,_,_,_,_)``.
-  /// - Complexity: As that of ``add(priority:on:once:lifetime:label:_:)-(_,Place,_,_,_,_)``.
+  /// - Parameters: See ``add(priority:on:once:lifetime:label:_:)-(_,Place,_,_,_,_)``.
+  /// - Complexity: Like ``add(priority:on:once:lifetime:label:_:)-(_,Place,_,_,_,_)``.
   @discardableResult
   public func once(
     priority: Int = 0, on place: MainPlace, lifetime: Lifetime? = nil, label: String? = nil,
@@ -197,23 +200,23 @@ extension Signal {
     add(priority: priority, on: place, once: true, lifetime: lifetime, label: label, body)
   }
 
-  /// Adds an async closure, which a task of its own calls with one event after the other.
+  /// Adds an async closure. A task calls it with one event after the other.
   ///
   /// ```swift
   /// titleDidChange.add { await database.save(title: $0) }
   /// ```
   ///
-  /// When its registration is removed, it is not called any more; the removal does not wait for a
-  /// call that runs.
+  /// The closure is not called any more when its registration has been removed, but a removal does
+  /// not wait for a running call.
   ///
   /// - Parameters:
-  ///   - priority: Higher gets an event first.
-  ///   - bufferingPolicy: Which events wait while a call runs. Others are lost, and counted in
-  ///     ``lostCount``, unless they come by ``send(_:isolation:)``.
-  ///   - lifetime: Its end removes the closure.
-  ///   - label: A name for people; its first 63 bytes.
+  ///   - priority: Closures with a higher priority receive an event first.
+  ///   - bufferingPolicy: Which events are buffered while a call is running. Others are lost, and
+  ///     counted in ``lostCount``, unless ``send(_:isolation:)`` has sent them.
+  ///   - lifetime: Removes the closure when it ends.
+  ///   - label: A name for debugging output, at most 63 bytes.
   ///   - body: The closure.
-  /// - Complexity: As that of ``add(priority:on:once:lifetime:label:_:)-(_,Place,_,_,_,_)``.
+  /// - Complexity: Like ``add(priority:on:once:lifetime:label:_:)-(_,Place,_,_,_,_)``.
   @discardableResult
   public func add(
     priority: Int = 0, bufferingPolicy: BufferingPolicy = .unbounded, lifetime: Lifetime? = nil,
@@ -230,45 +233,48 @@ extension Signal {
 }
 
 extension Signal {
-  /// Which events wait while a stream's consumer is busy: all, the newest or the oldest ones.
+  /// Which events a stream buffers while its consumer is busy: all, the newest, or the oldest.
   public typealias BufferingPolicy = AsyncStream<Event>.Continuation.BufferingPolicy
 
-  /// The events from now on, for `for await`. If the signal replays, it begins with the last ones.
+  /// A stream of all events from now on, for use with `for await`. If the signal replays, the
+  /// stream begins with past events.
   ///
-  /// It ends when the task that iterates is cancelled, when the stream is given up, when all
-  /// closures are removed, or when the signal ends. Events that come faster than they are taken
-  /// wait in a buffer; events that do not fit are lost, and counted in ``lostCount``. With
-  /// ``send(_:isolation:)`` the sender waits instead.
+  /// The stream ends when the iterating task is cancelled, when the stream or the signal is
+  /// deallocated, or when all closures are removed. Events are buffered until the consumer takes
+  /// them. Events that do not fit into the buffer are lost, and counted in ``lostCount``, unless
+  /// ``send(_:isolation:)`` has sent them: it waits for room.
   ///
   /// - Parameters:
-  ///   - bufferingPolicy: How many events wait at most, and which ones.
-  ///   - priority: Higher gets an event first.
-  /// - Complexity: As that of ``add(priority:on:once:lifetime:label:_:)-(_,Place,_,_,_,_)``.
+  ///   - bufferingPolicy: How many events are buffered, and which ones.
+  ///   - priority: Streams and closures with a higher priority receive an event first.
+  /// - Complexity: Like ``add(priority:on:once:lifetime:label:_:)-(_,Place,_,_,_,_)``.
   public func events(
     bufferingPolicy: BufferingPolicy = .bufferingNewest(64), priority: Int = 0
   ) -> AsyncStream<Event> {
     stream(bufferingPolicy, priority, flags: 0)
   }
 
-  /// The next event; nil if the task is cancelled, all closures are removed, or the signal ends.
+  /// Waits for the next event. Returns nil if the task is cancelled, all closures are removed, or
+  /// the signal is deallocated.
   ///
   /// - Parameter isolation: The actor of the caller.
-  /// - Complexity: As that of ``add(priority:on:once:lifetime:label:_:)-(_,Place,_,_,_,_)``.
+  /// - Complexity: Like ``add(priority:on:once:lifetime:label:_:)-(_,Place,_,_,_,_)``.
   public func next(isolation: isolated (any Actor)? = #isolation) async -> Event? {
     var events = stream(.bufferingOldest(1), 0, flags: MULTICAST_NO_REPLAY).makeAsyncIterator()
     return await events.next(isolation: isolation)
   }
 
-  /// Calls all closures with an event, and suspends until each stream and each async closure has
-  /// room for it: so these lose nothing.
+  /// Calls all closures with an event, and suspends until every stream and async closure has room
+  /// for it, so that none of them loses an event.
   ///
-  /// If the task is cancelled meanwhile, those without room do not get the event, and it counts as
-  /// lost for each of them.
+  /// If the task is cancelled while it is suspended, the streams and async closures that have no
+  /// room do not receive the event. It is counted in ``lostCount`` for each of them.
   ///
   /// - Parameters:
   ///   - event: The event.
   ///   - isolation: The actor of the caller.
-  /// - Returns: How many closures and streams have got it, or are going to at their places.
+  /// - Returns: The number of closures and streams that have received the event or will receive it
+  ///   at their places.
   /// - Complexity: O(closures).
   @discardableResult
   public func send(

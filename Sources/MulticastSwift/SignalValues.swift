@@ -1,13 +1,13 @@
-/// The values of a signal whose events are results, from
+/// The successful values of a signal of `Result`s; see
 /// ``Signal/values(bufferingPolicy:priority:)``.
 public struct SignalValues<Element: Sendable, Failure: Error>: AsyncSequence, Sendable {
   let results: AsyncStream<Result<Element, Failure>>
 
-  /// Takes the values out.
+  /// The iterator of ``SignalValues``.
   public struct AsyncIterator: AsyncIteratorProtocol {
     fileprivate var results: AsyncStream<Result<Element, Failure>>.Iterator?
 
-    /// The next value; nil at the end, and after an error.
+    /// Waits for the next value. Returns nil at the end and after an error.
     ///
     /// - Parameter actor: The actor of the caller.
     /// - Throws: The first error.
@@ -20,24 +20,25 @@ public struct SignalValues<Element: Sendable, Failure: Error>: AsyncSequence, Se
     }
   }
 
-  /// An iterator of the same stream.
+  /// Creates an iterator. All iterators of one sequence share its events.
   public func makeAsyncIterator() -> AsyncIterator {
     AsyncIterator(results: results.makeAsyncIterator())
   }
 }
 
 extension Signal {
-  /// The values of a signal whose events are results, until one is an error: for `for try await`.
+  /// The values of a signal of `Result`s, for use with `for try await`. The first error ends the
+  /// sequence, and is thrown.
   ///
   /// ```swift
   /// let lines = Signal<Result<String, ReadError>>()
   /// for try await line in lines.values() { print(line) }   // throws a ReadError
   /// ```
   ///
-  /// Besides it ends as ``events(bufferingPolicy:priority:)`` does.
+  /// Otherwise the sequence ends like ``events(bufferingPolicy:priority:)``.
   ///
-  /// - Parameters: As those of ``events(bufferingPolicy:priority:)``.
-  /// - Complexity: As that of ``add(priority:on:once:lifetime:label:_:)-(_,Place,_,_,_,_)``.
+  /// - Parameters: See ``events(bufferingPolicy:priority:)``.
+  /// - Complexity: Like ``add(priority:on:once:lifetime:label:_:)-(_,Place,_,_,_,_)``.
   public func values<Value, Failure: Error>(
     bufferingPolicy: BufferingPolicy = .bufferingNewest(64), priority: Int = 0
   ) -> SignalValues<Value, Failure> where Event == Result<Value, Failure> {

@@ -1,21 +1,21 @@
 import CMulticast
 
-/// Functions that are called after calls, and for removals that wait for long. Free while there is
-/// none.
+/// Observes calls, slow calls, and removals that wait for a long time. Calls without a watch cost
+/// nothing more.
 ///
 /// ```swift
 /// listeners.setWatch(Watch(slowness: .milliseconds(5), slow: { print($0.label ?? "?", $0.time) }))
 /// ```
 ///
-/// They run on the thread that calls or waits, and may use everything here.
+/// The functions of a watch run on the thread that calls or waits, and may use the whole module.
 public final class Watch: Sendable {
-  /// One call, or one wait.
+  /// Describes one call or one wait.
   public struct Report: Hashable, Sendable {
-    /// The registration that was called, or whose call is waited for.
+    /// The registration that was called, or whose call is being waited for.
     public let registration: Registration
-    /// Its label; nil in `called`.
+    /// The label of the registration; always nil in reports to `called`.
     public let label: String?
-    /// How long it took, or has taken up to now.
+    /// The duration of the call, or of the wait up to now.
     public let time: Duration
   }
 
@@ -24,11 +24,14 @@ public final class Watch: Sendable {
   private let slow: (@Sendable (Report) -> Void)?
   private let stuck: (@Sendable (Report) -> Void)?
 
+  /// Creates a watch.
+  ///
   /// - Parameters:
-  ///   - slowness: From which time a call is slow, and a wait is stuck; nil: never.
-  ///   - called: A call has returned.
-  ///   - slow: A slow call has returned.
-  ///   - stuck: A removal has waited for so long, and waits on.
+  ///   - slowness: A call that takes this long is slow, and a removal that waits this long is
+  ///     stuck. If it is nil, neither is reported.
+  ///   - called: Called when a call has returned.
+  ///   - slow: Called when a slow call has returned.
+  ///   - stuck: Called when a removal has waited for `slowness` and continues to wait.
   /// - Complexity: O(1).
   public init(
     slowness: Duration? = nil, called: (@Sendable (Report) -> Void)? = nil,
@@ -40,10 +43,11 @@ public final class Watch: Sendable {
     self.stuck = stuck
   }
 
-  /// Watches all multicasts and signals of the process that have no watch of their own; nil: none
-  /// from now on.
+  /// Sets the watch of all multicasts and signals of the process that have no watch of their own.
+  /// Passing nil removes it.
   ///
-  /// - Returns: ``Removal/ended``, or ``Removal/pending``: a function of the last watch still runs.
+  /// - Returns: ``Removal/ended``, or ``Removal/pending`` if a function of the previous watch is
+  ///   still running.
   /// - Complexity: O(multicasts).
   @discardableResult
   public static func setForAll(_ watch: Watch?) -> Removal {
@@ -52,7 +56,7 @@ public final class Watch: Sendable {
 
   private static let ofAll = WatchSlot()
 
-  /// For the C interface; the context is not retained.
+  /// The options for the C interface. They do not retain the watch.
   var options: Multicast.Watch {
     var options = Multicast.Watch.default
     options.context = Unmanaged.passUnretained(self).toOpaque()
@@ -84,12 +88,12 @@ extension Watch.Report {
   }
 }
 
-/// The watch of one multicast, or of all: the C interface has pointers to watches that are in use.
+/// Retains the watch of one multicast, or of all multicasts, while the core uses it.
 final class WatchSlot: Sendable {
   private struct Content: Sendable {
-    /// The newest, and others whose functions may still run.
+    /// The current watch, and previous ones whose functions may still be running.
     var watches: [Watch] = []
-    /// How many changes have begun, and how many of them go on.
+    /// The number of calls of `replace` that have begun, and of those that have not returned.
     var changes = 0
     var running = 0
   }
@@ -105,7 +109,7 @@ final class WatchSlot: Sendable {
       content.running += 1
       return (content.changes, older, content.running == 1)
     }
-    // Waits for functions of the last watch: not under the lock.
+    // This may wait for functions of the previous watch, so the lock is not held.
     let status: Multicast.Status
     if var options = watch?.options {
       status = target.setWatch(&options)
@@ -113,8 +117,8 @@ final class WatchSlot: Sendable {
       status = target.setWatch(nil)
     }
     let result = Removal(status)
-    // If another change went on at the beginning, or has begun since, it is unknown which watch is
-    // set now: they stay until the next change.
+    // If another change overlapped with this one, it is unknown which watch is set now. All watches
+    // are then retained until the next change.
     let ended = content.withLock { content -> [Watch] in
       content.running -= 1
       guard result == .ended, isAlone, content.changes == number else { return [] }
@@ -126,7 +130,8 @@ final class WatchSlot: Sendable {
   }
 
   deinit {
-    // A function of one of them may still run, inside which the multicast was given up.
+    // A function of a watch may still be running, and may have released the last reference to the
+    // multicast. So the watches are leaked.
     for watch in content.withLock({ $0.watches }) { _ = Unmanaged.passRetained(watch) }
   }
 }

@@ -1,25 +1,25 @@
-/// A set that does not keep its objects alive.
+/// A set that holds its objects weakly.
 ///
-/// A value, as `Set` is: a copy is a set of its own, and two threads may not change the same
-/// variable at once. Objects that have ended are not in the set any more. Their memory is given
-/// back when the set grows.
+/// Like `Set`, it is a value type: a copy is independent, and two threads must not change the same
+/// variable at the same time. Deallocated objects are not members any more. Their entries are
+/// removed when the set grows.
 public struct WeakObjectSet<T: AnyObject>: Sequence {
   fileprivate struct Member {
     weak var object: T?
   }
 
-  // An object that has ended may leave its address to another object: a member counts only if it
-  // still has its object.
+  // The address of a deallocated object may be reused by another one. So an entry is valid only
+  // while its weak reference is not nil.
   private var members: [ObjectIdentifier: Member] = [:]
   private var limit = 16
 
-  /// An empty set.
+  /// Creates an empty set.
   public init() {}
 
-  /// A set of one object.
+  /// Creates a set of one object.
   public init(_ object: T) { insert(object) }
 
-  /// A set of these objects.
+  /// Creates a set of objects.
   ///
   /// - Complexity: O(objects).
   public init(_ objects: [T]) { formUnion(objects) }
@@ -29,24 +29,25 @@ public struct WeakObjectSet<T: AnyObject>: Sequence {
   /// - Complexity: O(count).
   public var allObjects: [T] { members.values.compactMap(\.object) }
 
-  /// How many objects there are.
+  /// The number of objects.
   ///
   /// - Complexity: O(count).
   public var count: Int { members.values.count { $0.object != nil } }
 
-  /// Whether there are none.
+  /// Whether the set is empty.
   ///
   /// - Complexity: O(count).
   public var isEmpty: Bool { members.values.allSatisfy { $0.object == nil } }
 
-  /// Whether this object is in the set.
+  /// Whether the set contains an object.
   ///
   /// - Complexity: O(1).
   public func contains(_ object: T) -> Bool { members[ObjectIdentifier(object)]?.object === object }
 
-  /// Puts an object in.
+  /// Inserts an object.
   ///
-  /// - Returns: Whether it was not in before, and the object.
+  /// - Returns: Whether the object was inserted, which is false if it was a member before; and the
+  ///   object.
   /// - Complexity: O(1), amortized.
   @discardableResult
   public mutating func insert(_ object: T) -> (inserted: Bool, memberAfterInsert: T) {
@@ -59,30 +60,30 @@ public struct WeakObjectSet<T: AnyObject>: Sequence {
     return (true, object)
   }
 
-  /// Takes an object out.
+  /// Removes an object.
   ///
-  /// - Returns: The object; nil if it was not in.
+  /// - Returns: The object; nil if it was not a member.
   /// - Complexity: O(1).
   @discardableResult
   public mutating func remove(_ object: T) -> T? {
     members.removeValue(forKey: ObjectIdentifier(object))?.object
   }
 
-  /// Puts objects in.
+  /// Inserts objects.
   ///
   /// - Complexity: O(objects), amortized.
   public mutating func formUnion(_ objects: some Sequence<T>) {
     for object in objects { insert(object) }
   }
 
-  /// Takes objects out.
+  /// Removes objects.
   ///
   /// - Complexity: O(objects).
   public mutating func subtract(_ objects: some Sequence<T>) {
     for object in objects { remove(object) }
   }
 
-  /// Iterates over the objects that are in the set now, and keeps them until it has ended.
+  /// Creates an iterator over the current members. It keeps them alive.
   ///
   /// - Complexity: O(count).
   public func makeIterator() -> IndexingIterator<[T]> { allObjects.makeIterator() }

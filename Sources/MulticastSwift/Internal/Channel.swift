@@ -1,8 +1,9 @@
 /// The buffer between a signal and the consumer of a stream.
 ///
-/// Under its lock nothing is released and nobody is resumed: both may run code of others.
+/// No object is released and no continuation is resumed under the lock, since both may run foreign
+/// code.
 final class Channel<Event: Sendable>: Sendable {
-  /// The outcome of putting an event in.
+  /// The outcome of `put`.
   enum Outcome: Sendable { case taken, lost, ended }
 
   private struct Sender: Sendable {
@@ -16,7 +17,7 @@ final class Channel<Event: Sendable>: Sendable {
     var receivers = Fifo<CheckedContinuation<Event?, Never>>()
     var senders = Fifo<Sender>()
     var newestSender = 0
-    /// Senders that were cancelled before they began to wait.
+    /// The senders that were cancelled before they began to wait.
     var cancelled: Set<Int> = []
     var isFinished = false
   }
@@ -34,9 +35,10 @@ final class Channel<Event: Sendable>: Sendable {
     }
   }
 
-  // MARK: - Putting in
+  // MARK: - Adding events
 
-  /// Puts an event in, or loses one: the oldest, or this one. False: one was lost.
+  /// Adds an event. If the buffer is full, drops the oldest event or this one, according to the
+  /// policy, and returns false.
   func yield(_ event: Event) -> Bool {
     let (isOffered, receiver, lost) = content.withLock { content in
       let (isOffered, receiver) = offer(event, &content)
@@ -50,7 +52,7 @@ final class Channel<Event: Sendable>: Sendable {
     return isOffered
   }
 
-  /// Puts an event in, if there is room.
+  /// Adds an event if there is room. Returns false if there is none.
   func offer(_ event: Event) -> Bool {
     let (isOffered, receiver) = content.withLock { offer(event, &$0) }
     receiver?.resume(returning: event)
@@ -67,7 +69,7 @@ final class Channel<Event: Sendable>: Sendable {
     return (true, nil)
   }
 
-  /// Puts an event in as soon as there is room. Events of several senders keep their order.
+  /// Adds an event as soon as there is room. Waiting senders are served in order.
   func put(_ event: Event) async -> Outcome {
     let number = content.withLock { content in
       content.newestSender += 1
@@ -80,7 +82,7 @@ final class Channel<Event: Sendable>: Sendable {
     } onCancel: {
       cancelSender(number)
     }
-    // The handler has returned, if it ran at all.
+    // The cancellation handler has returned, if it ran at all.
     if Task.isCancelled { _ = content.withLock { $0.cancelled.remove(number) } }
     return outcome
   }
@@ -102,16 +104,17 @@ final class Channel<Event: Sendable>: Sendable {
   private func cancelSender(_ number: Int) {
     let sender = content.withLock { content -> Sender? in
       if let sender = content.senders.remove(where: { $0.number == number }) { return sender }
-      // It does not wait yet, or not any more.
+      // The sender has not begun to wait, or has stopped waiting.
       content.cancelled.insert(number)
       return nil
     }
     sender?.continuation.resume(returning: .lost)
   }
 
-  // MARK: - Taking out
+  // MARK: - Receiving events
 
-  /// The next event; nil: there is none any more. If the task is cancelled, this finishes.
+  /// Waits for the next event. Returns nil if the channel is finished and empty. Cancelling the
+  /// task finishes the channel.
   func next() async -> Event? {
     await withTaskCancellationHandler {
       await withCheckedContinuation { receive($0) }
@@ -131,7 +134,7 @@ final class Channel<Event: Sendable>: Sendable {
     if !result.isWaiting { receiver.resume(returning: result.event) }
   }
 
-  /// Takes the oldest event, and lets a sender put in its own.
+  /// Removes the oldest event, and adds the event of the first waiting sender.
   private func take(_ content: inout Content) -> (Event, Sender?)? {
     guard let event = content.events.popFirst() else {
       guard let sender = content.senders.popFirst() else { return nil }
@@ -142,7 +145,7 @@ final class Channel<Event: Sendable>: Sendable {
     return (event, sender)
   }
 
-  /// Nothing is put in any more. Events that are in can still be taken.
+  /// Ends the channel. No further event can be added, but buffered events can still be received.
   func finish() {
     let (receivers, senders) = content.withLock { content in
       content.isFinished = true
@@ -157,7 +160,8 @@ final class Channel<Event: Sendable>: Sendable {
   }
 }
 
-/// The end of a stream that takes events out. It leaves the signal when the stream is given up.
+/// The receiving end of a stream. It removes the registration from the signal when the stream is
+/// deallocated.
 final class Consumer<Event: Sendable>: Sendable {
   private let channel: Channel<Event>
   private let registration: Registration
@@ -177,12 +181,13 @@ final class Consumer<Event: Sendable>: Sendable {
   }
 }
 
-/// The streams that had no room for an event, for its sender to wait for.
+/// Collects the channels that had no room for an event that is being sent. The sender then waits
+/// for them.
 final class FullChannels<Event: Sendable>: Sendable {
-  /// nil: the sender has taken them.
+  /// nil after the sender has taken the channels.
   private let channels = Locked<[Channel<Event>]?>([])
 
-  /// False: the sender has taken all.
+  /// Returns false if the sender has already taken the channels.
   func insert(_ channel: Channel<Event>) -> Bool {
     channels.withLock { channels in
       channels?.append(channel)

@@ -1,20 +1,21 @@
 import CMulticast
 import MulticastRuntime
 
-/// How a delegate of the type `P` becomes the two fields of a `Multicast.Delegate`, and back.
+/// Converts a delegate of type `P` to the two fields of a `Multicast.Delegate`, and back.
 ///
-/// The context is the object. The function is never called: it is the rest of the value of type
-/// `P`. If `P` is a protocol for classes, `P` is two words, the object and the witness table, and
-/// no memory is needed. If `P` is any other protocol, `P` is more words, of which all but the
-/// object are the same for all objects of a class: they are kept in a template, for good.
+/// The context is the object. The function pointer is never called; it stores the rest of the value
+/// of type `P`. A value of a class-bound protocol consists of two words, the object and the witness
+/// table, and needs no memory. Values of other protocols have more words. All of them but the
+/// object are the same for all objects of a class, and are stored in one of `ExistentialTemplates`.
 @usableFromInline
 enum DelegateRepresentation<P> {
   /// The delegate as an object; nil if it is a value.
   ///
-  /// All words but the first may depend only on the class of the object. They do if the first word
-  /// is the object: in each of these types it is the only word that owns something.
+  /// The conversion requires that all words but the first depend only on the class of the object.
+  /// This holds if the first word is the object, because in each of these types the object is then
+  /// the only word that owns memory.
   static func object(of delegate: P) -> AnyObject? {
-    // Most delegates: without the search for the right cast.
+    // The fast path for most delegates avoids a dynamic cast.
     let type = unsafeBitCast(P.self as Any.Type, to: UnsafeRawPointer.self)
     if multicast_swift_is_class_bound(type) {
       return withUnsafeBytes(of: delegate) { $0.load(as: AnyObject.self) }
@@ -25,7 +26,7 @@ enum DelegateRepresentation<P> {
     return first == UnsafeRawPointer(Unmanaged.passUnretained(object).toOpaque()) ? object : nil
   }
 
-  /// The function of a delegate that is an object.
+  /// The function pointer for a delegate that is an object.
   static func function(of delegate: P, _ object: AnyObject) -> Multicast.Function {
     switch MemoryLayout<P>.size {
     case 8:
@@ -40,7 +41,8 @@ enum DelegateRepresentation<P> {
     }
   }
 
-  /// Passes the delegate to `body`. It is borrowed: the caller keeps the object.
+  /// Calls `body` with the delegate that a context and a function pointer represent. The delegate
+  /// is borrowed: the caller keeps the object alive.
   @inlinable @inline(__always)
   static func withDelegate(
     _ context: UnsafeMutableRawPointer?, _ function: Multicast.Function?, _ body: (P) -> Bool
@@ -51,15 +53,16 @@ enum DelegateRepresentation<P> {
     if isValue || MemoryLayout<P>.size > 16 {
       return withBoxOrTemplate(context, function, isValue, body)
     }
-    // 8 or 16 bytes, aligned to 8: a value of type P, or such a value and an unused word. Written
-    // at once: a processor waits that reads at once what was written in two parts.
+    // P has 8 or 16 bytes and the alignment 8, so P is both words, or only the first one. They are
+    // written as one vector, because a load of both words after two separate stores would stall:
+    // the processor cannot forward the stores.
     var words = SIMD2(UInt(bitPattern: context), unsafeBitCast(function, to: UInt.self))
     return withUnsafeMutablePointer(to: &words) {
       lend(UnsafeMutableRawPointer($0).assumingMemoryBound(to: P.self), to: body)
     }
   }
 
-  /// Of a value, or of a type with more than two words.
+  /// Does the same for a value, and for a type with more than two words.
   @inlinable @inline(never)
   static func withBoxOrTemplate(
     _ context: UnsafeMutableRawPointer?, _ function: Multicast.Function?, _ isValue: Bool,
@@ -78,8 +81,8 @@ enum DelegateRepresentation<P> {
     }
   }
 
-  /// Passes a value that lies in memory to `body`. It is moved out and back: a copy would take a
-  /// reference to the object, and give it back.
+  /// Calls `body` with a value in memory. The value is moved out and back, because a copy would
+  /// retain and release the object.
   @inlinable @inline(__always)
   static func lend(_ delegate: UnsafeMutablePointer<P>, to body: (P) -> Bool) -> Bool {
     let lent = delegate.move()
@@ -89,7 +92,7 @@ enum DelegateRepresentation<P> {
   }
 }
 
-/// A delegate that is not an object, but is to be kept.
+/// Holds a strong delegate that is a value.
 @usableFromInline
 final class ValueBox<P> {
   @usableFromInline let value: P
@@ -97,8 +100,8 @@ final class ValueBox<P> {
   init(_ value: P) { self.value = value }
 }
 
-/// The words of a delegate without the object: one for each pair of a type `P` and the type of what
-/// is in it, for good.
+/// The templates of values of protocols that are not class-bound: all words but the object. There
+/// is one template for each protocol type `P` and type of content. Templates are never freed.
 enum ExistentialTemplates {
   private struct Key: Hashable, Sendable {
     let type: ObjectIdentifier
@@ -106,7 +109,7 @@ enum ExistentialTemplates {
     let ofObject: ObjectIdentifier
   }
 
-  /// `@unchecked`: the memory behind the pointer is never changed, and never freed.
+  /// `@unchecked`: the memory behind the pointer is never modified or freed.
   private struct Template: @unchecked Sendable {
     let words: UnsafeRawPointer
   }
@@ -131,7 +134,8 @@ enum ExistentialTemplates {
     }.words
   }
 
-  /// The type of what a protocol's value has in it: `C`, or `Optional<C>`, if that conforms, too.
+  /// The type of a protocol value's content: a class `C`, or `Optional<C>`, since optionals can
+  /// conform to protocols, too.
   static func contentType<P>(of delegate: P) -> Any.Type {
     if let optional = P.self as? any AnyOptional.Type {
       return optional.contentType(of: delegate)
@@ -140,14 +144,14 @@ enum ExistentialTemplates {
   }
 }
 
-/// `Optional`, without the type that it wraps.
+/// `Optional`, independent of the type that it wraps.
 private protocol AnyOptional {
   static func contentType(of value: Any) -> Any.Type
 }
 
 extension Optional: AnyOptional {
   fileprivate static func contentType(of value: Any) -> Any.Type {
-    // The cast looks at the value's own type first, which is this one.
+    // The cast checks the dynamic type of the value first, which is `Self`.
     guard let wrapped = value as! Self else { return Self.self }
     return ExistentialTemplates.contentType(of: wrapped)
   }

@@ -1,4 +1,4 @@
-/// First in, first out.
+/// A first-in, first-out queue.
 struct Fifo<Element> {
   private var elements: [Element?] = []
   private var first = 0
@@ -7,7 +7,7 @@ struct Fifo<Element> {
 
   mutating func append(_ element: Element) { elements.append(element) }
 
-  /// O(1), amortized: what was taken is dropped when it is half of all.
+  /// Removes the first element. O(1), amortized: the array is compacted when half of it is unused.
   mutating func popFirst() -> Element? {
     guard first < elements.count else { return nil }
     defer {
@@ -21,7 +21,7 @@ struct Fifo<Element> {
     return elements[first]
   }
 
-  /// Takes one out of the middle. O(count).
+  /// Removes an element from the middle. O(count).
   mutating func remove(where isIt: (Element) -> Bool) -> Element? {
     guard let found = elements[first...].firstIndex(where: { $0.map(isIt) ?? false }) else {
       return nil

@@ -1,16 +1,16 @@
 import CMulticast
 import Synchronization
 
-/// A closure of a signal, or what feeds a stream.
+/// A delegate of a signal: calls a closure, or adds events to the channel of a stream.
 @usableFromInline
 final class Handler<Event: Sendable>: AnyHandler, @unchecked Sendable {
   @usableFromInline let body: @Sendable (Event) -> Void
   @usableFromInline let hasPlace: Bool
-  /// nil: the thread that invokes.
+  /// Where the closure is called; nil for the thread that invokes.
   private let place: Place?
-  /// Of a closure that is called once, at a place.
+  /// Set for a closure that is called once, at a place.
   private let gate: OnceGate?
-  /// Of a stream.
+  /// Set for a stream.
   private let channel: Channel<Event>?
   private let losses: LossCounter
 
@@ -36,7 +36,7 @@ final class Handler<Event: Sendable>: AnyHandler, @unchecked Sendable {
 
   deinit { channel?.finish() }
 
-  /// Calls the closure, or queues its call. False: the closure does not get the event.
+  /// Calls the closure or queues the call. Returns false if the closure will not receive the event.
   @inlinable @inline(__always)
   func receive(_ event: Event) -> Bool {
     if hasPlace { return receiveAtPlace(event) }
@@ -50,9 +50,10 @@ final class Handler<Event: Sendable>: AnyHandler, @unchecked Sendable {
     let pass = gate?.enter()
     if gate != nil, pass == nil { return false }
     let registration = Registration(Multicast.Token.current)
-    // The work must not keep the closure: the closure's place may keep the work.
+    // The pending call must not retain the closure: the closure retains its place, which may retain
+    // pending calls.
     return place.perform(for: registration, losses) {
-      // If the registration was removed meanwhile, this does nothing.
+      // This does nothing if the registration has been removed.
       MulticastDelegate<Handler<Event>>.visit(registration) { handler in
         if pass != nil { registration.remove(within: .zero) }
         handler.body(event)
@@ -60,11 +61,12 @@ final class Handler<Event: Sendable>: AnyHandler, @unchecked Sendable {
     }
   }
 
-  /// As `receive`, but a stream that is full does not get the event: its channel is noted.
+  /// Like `receive`, but if a stream is full, adds its channel to `full` and returns false.
   func offer(_ event: Event, _ full: FullChannels<Event>) -> Bool {
     guard let channel, !channel.offer(event) else { return channel != nil || receive(event) }
     if full.insert(channel) { return false }
-    // The sender does not wait any more: this is a replay.
+    // The sender has taken the full channels already, so this is a replay, which may lose the
+    // event.
     return receive(event)
   }
 
@@ -76,24 +78,24 @@ final class Handler<Event: Sendable>: AnyHandler, @unchecked Sendable {
   }
 }
 
-/// A handler, whatever its events are: the context of a delegate that the core calls.
+/// A handler independent of its event type: the context of a delegate that the core calls.
 @usableFromInline
 class AnyHandler: @unchecked Sendable {
   /// - Parameter kept: A `ReplayEvent` of the handler's type.
   func receive(kept: UnsafeRawPointer) {}
 }
 
-/// The function of a delegate in a signal that replays.
+/// The function of all delegates in a signal that replays.
 let receiveReplayEvent: Multicast.Function = { context, _, payload, _ in
   Unmanaged<AnyHandler>.fromOpaque(context!)._withUnsafeGuaranteedRef { $0.receive(kept: payload!) }
 }
 
-/// An event that the core keeps for replays.
+/// An event of a signal that replays, passed to the core as a payload.
 final class ReplayEvent<Event: Sendable>: Sendable {
   let event: Event
-  /// Of an event that is sent.
+  /// Set for an event from `send`.
   let full: FullChannels<Event>?
-  /// How many handlers did not get it.
+  /// The number of handlers that did not receive the event.
   let refusals = Atomic(0)
 
   init(_ event: Event, _ full: FullChannels<Event>?) {
@@ -102,12 +104,11 @@ final class ReplayEvent<Event: Sendable>: Sendable {
   }
 }
 
-/// One event at a time is on its way to a closure that is called once.
+/// Lets only one call at a time be pending for a closure that is called once.
 final class OnceGate: Sendable {
   private let isOccupied = Atomic(false)
 
-  /// Exists as long as the event is on its way. If a delivery drops the event, another event may be
-  /// taken.
+  /// Exists while the call is pending. If a delivery drops the call, another one may enter.
   final class Pass: Sendable {
     fileprivate let gate: OnceGate
 
@@ -116,14 +117,15 @@ final class OnceGate: Sendable {
     deinit { gate.isOccupied.store(false, ordering: .relaxed) }
   }
 
-  /// nil: another event is on its way.
+  /// Returns nil if another call is pending.
   func enter() -> Pass? {
-    // One of the threads gets false. Nothing else depends on the flag.
+    // Relaxed: exactly one thread reads false, and the flag publishes no other memory.
     isOccupied.exchange(true, ordering: .relaxed) ? nil : Pass(self)
   }
 }
 
-/// A count that closures of a signal refer to, without the signal.
+/// Counts the lost events of a signal. The closures refer to it, since they must not retain the
+/// signal.
 final class LossCounter: Sendable {
   private let number = Atomic(0)
 

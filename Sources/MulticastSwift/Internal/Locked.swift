@@ -1,8 +1,8 @@
 import MulticastRuntime
 
-/// A value that one thread at a time uses.
+/// A value protected by a mutex.
 ///
-/// `@unchecked`: `value` is used under the mutex only, and only `Sendable` results are passed out.
+/// `@unchecked`: `value` is accessed only under the mutex, and only `Sendable` results leave it.
 final class Locked<Value: Sendable>: @unchecked Sendable {
   private let lock = multicast_swift_lock_create()
   private var value: Value
@@ -11,7 +11,7 @@ final class Locked<Value: Sendable>: @unchecked Sendable {
 
   deinit { multicast_swift_lock_destroy(lock) }
 
-  /// The lock is held while `body` runs: it must not run code of others.
+  /// Calls `body` under the lock. `body` must not run foreign code.
   func withLock<Result: Sendable>(_ body: (inout Value) -> Result) -> Result {
     multicast_swift_lock(lock)
     defer { multicast_swift_unlock(lock) }

@@ -1,24 +1,24 @@
-/// The places of a multicast's delegates, each under a number.
+/// Maps numbers to the places of a multicast's delegates.
 ///
-/// A registration has the number as its `events`, which mean nothing to a multicast that is visited
-/// only. So whoever sees the registration finds its place.
+/// The number is stored in the `events` field of the registration, which a multicast that is only
+/// visited does not use.
 final class PlaceTable: Sendable {
   private struct Entry: Sendable {
     let place: Place
-    /// nil: it is just being added.
+    /// nil while the delegate is being added.
     var registration: Registration?
   }
 
   private struct Entries: Sendable {
     var ofNumber: [UInt64: Entry] = [:]
     var newest: UInt64 = 0
-    /// Entries of delegates that were removed are dropped when there are that many.
+    /// An insertion that finds this many entries drops those of removed delegates.
     var limit = 1
   }
 
   private let entries = Locked(Entries())
 
-  /// Keeps a place for a delegate that is to be added.
+  /// Stores the place of a delegate that is about to be added, and returns its number.
   func insert(_ place: Place) -> UInt64 {
     let (number, dropped) = entries.withLock { entries in
       var dropped: [Place] = []
@@ -33,17 +33,17 @@ final class PlaceTable: Sendable {
       entries.ofNumber[entries.newest] = Entry(place: place)
       return (entries.newest, dropped)
     }
-    // A place may have the last reference to an object of others: not under the lock.
+    // A place may hold the last reference to a foreign object, so it is released after the lock.
     withExtendedLifetime(dropped) {}
     return number
   }
 
-  /// The delegate was added.
+  /// Sets the registration of the delegate after it was added.
   func set(_ registration: Registration, at number: UInt64) {
     entries.withLock { $0.ofNumber[number]?.registration = registration }
   }
 
-  /// nil: the thread that notifies.
+  /// Returns nil for a delegate that is called on the notifying thread.
   func place(of registration: Registration) -> Place? {
     let number = registration.events
     return number == 0 ? nil : entries.withLock { $0.ofNumber[number]?.place }

@@ -1,15 +1,15 @@
 import Synchronization
 
-/// When weak delegates that have ended are looked for: after so many adds as there were delegates
-/// left the last time. So an add costs O(1), amortized, and at most as many ended delegates as
-/// there are others, or 64, keep their memory.
+/// Decides which adds remove deallocated weak delegates: the next one is due after as many adds as
+/// delegates remained the last time, but at least 64. So an add costs O(1), amortized, and the
+/// number of deallocated delegates that keep memory is at most that of the others, or 64.
 ///
-/// All orderings are relaxed: threads that add at the same time may look twice, or a little later.
+/// All orderings are relaxed: with concurrent adds, a removal may happen twice or slightly later.
 struct PruneSchedule: ~Copyable {
   private let additions = Atomic(0)
   private let limit = Atomic(64)
 
-  /// Counts an add.
+  /// Counts an add. Returns true if it should remove deallocated delegates and then call `reset`.
   func isDueAfterAdd() -> Bool {
     let count = additions.load(ordering: .relaxed) + 1
     additions.store(count, ordering: .relaxed)

@@ -1,15 +1,15 @@
 import MulticastRuntime
 
-/// A reference to an object that does not keep it alive, as the context of a registration.
+/// A weak reference to an object, as the context of a registration.
 ///
-/// There are two forms, with the same behaviour. The first has no memory of its own: the context is
-/// the object, and the registration owns an unowned reference to it. So the object's address is not
-/// used again before the registration has ended. The second form, the trait `WeakBoxes`, uses the
-/// language alone: the context is a box with a `weak` variable. The second form is slower, and for
-/// runtimes that have other functions.
+/// There are two implementations with the same behaviour. By default the context is the object, and
+/// the registration owns an unowned reference to it. This needs no memory, and the address of the
+/// object is not reused while the registration exists. With the package trait `WeakBoxes` the
+/// context is a box with a `weak` variable. That is slower, but does not depend on the ABI of the
+/// runtime.
 enum WeakReference {
-  /// The functions of `multicast_add_options`. `lock` returns the object with a strong reference,
-  /// or NULL if it has ended.
+  /// Returns the object with a strong reference, or NULL if it has been deallocated. The options of
+  /// the multicast contain `lock`, `unlock` and `release`.
   static var lock: @convention(c) (UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
     #if WeakBoxes
       return { context in
@@ -32,7 +32,7 @@ enum WeakReference {
     #endif
   }
 
-  /// The context of all registrations of this object, with a reference for one of them.
+  /// The context for all registrations of an object, with a reference for one of them.
   static func retain(_ object: AnyObject) -> UnsafeMutableRawPointer {
     #if WeakBoxes
       return Unmanaged.passRetained(WeakBox.box(of: object)).toOpaque()
@@ -43,8 +43,8 @@ enum WeakReference {
     #endif
   }
 
-  /// Passes the context of all registrations of this object to `body`, also in its `deinit`; nil if
-  /// it has certainly none.
+  /// Calls `body` with the context for all registrations of an object, which may be in its
+  /// `deinit`. Returns nil if the object certainly has no registration.
   @inline(__always)
   static func withContext<Result>(
     of object: AnyObject, _ body: (UnsafeMutableRawPointer) -> Result
@@ -59,14 +59,15 @@ enum WeakReference {
 }
 
 #if WeakBoxes
-  /// One box for each object, as long as a registration refers to it: so the delegates of two
-  /// registrations are equal.
+  /// A box with a weak reference. All registrations of an object share one box, so that their
+  /// delegates are equal.
   ///
-  /// `@unchecked`: the references are set before another thread can see the box. After that they
-  /// are only read; the runtime orders these reads with the end of the object.
+  /// `@unchecked`: the references are set before another thread can see the box, and are only read
+  /// afterwards. The runtime synchronizes these reads with the deallocation of the object.
   final class WeakBox: @unchecked Sendable {
     private(set) weak var object: AnyObject?
-    /// Its address is not used again while the box exists: an address leads to one object.
+    /// Prevents reuse of the object's address while the box exists, so that an address identifies
+    /// one object.
     private unowned let address: AnyObject
 
     private init(_ object: AnyObject) {
@@ -76,20 +77,20 @@ enum WeakReference {
 
     private struct Boxes: Sendable {
       var ofAddress: [UInt: WeakBox] = [:]
-      /// Boxes without a registration are dropped when there are that many.
+      /// An insertion that finds this many boxes drops those without a registration.
       var limit = 64
     }
 
     private static let boxes = Locked(Boxes())
 
-    /// `@unchecked`: it only passes an object on.
+    /// Carries an object into a closure. `@unchecked`: the closure only stores it.
     private struct Passed: @unchecked Sendable {
       let object: AnyObject
 
       var address: UInt { UInt(bitPattern: Unmanaged.passUnretained(object).toOpaque()) }
     }
 
-    /// The box of an object that may be in its `deinit`; nil if it has no registration.
+    /// The box of an object, which may be in its `deinit`; nil if the object has no registration.
     static func knownBox(of object: AnyObject) -> WeakBox? {
       let address = Passed(object: object).address
       return boxes.withLock { $0.ofAddress[address] }
@@ -109,7 +110,7 @@ enum WeakReference {
       }
     }
 
-    /// A box ends without code of others: it has no strong reference.
+    /// Deallocating a box runs no foreign code, since a box has no strong reference.
     private static func dropUnused(_ boxes: inout [UInt: WeakBox]) {
       var unused: [UInt] = []
       var index = boxes.startIndex
