@@ -1,11 +1,12 @@
-/* Who answers questions here, and the answers. What is to be known of a question until it is
- * answered, is in the question itself: nothing is kept of those that never are. */
+/* Answers questions. The question that a function receives contains everything needed for the
+ * reply, so questions that are never answered use no memory. */
 
 #include "transport.h"
 
 #include <stdlib.h>
 
-/* Under the lock. The new one, or NULL; in its place then, the old one. */
+/* Called under the lock. Replaces the answerer of a name by `*a`, which may be NULL, and stores the
+ * old one there. */
 static multicast_status replace(client *c, const char *name, answerer **a) {
   known_name *known = names_find(&c->answered, name);
   answerer *old = known == NULL ? NULL : known->answerer;
@@ -49,7 +50,7 @@ multicast_status client_answer(const multicast_transport *transport, const char 
     status = answer(c, name, &a);
     client_release(c);
   }
-  answerer_drop(a); /* the old one, or one that could not be used */
+  answerer_drop(a); /* the old one, or the new one if it could not be set */
   return status;
 }
 

@@ -1,6 +1,6 @@
 #include "transport.h"
 
-/* False: the visitor has forked, and this is the child. */
+/* Returns false if the visitor has forked and this is the child. */
 static bool ask(client *c, const query *q, visitor *visit, void *context,
                 multicast_status *status) {
   const unsigned forks = process_forks();
@@ -34,7 +34,7 @@ multicast_status client_ask(const multicast_transport *transport, const query *q
   if (c == NULL) return status;
   if (pthread_equal(pthread_self(), c->thread)) status = MULTICAST_ERROR_STATE;
   else if (!ask(c, q, visit, context, &status))
-    return MULTICAST_ERROR_STATE; /* the reference was the parent's */
+    return MULTICAST_ERROR_STATE; /* the parent owns the reference */
   client_release(c);
   return status;
 }

@@ -1,6 +1,7 @@
-/* Questions that a broker carries. It does not say how many answer, nor what becomes of them: so a
- * question ends when its asker has enough, when its time is over, when it cannot be sent, or when
- * the broker says that nobody gets it, or is lost itself. */
+/* Questions that are sent through a broker. A broker reports neither the number of those that
+ * answer nor whether they still exist. So a question ends when the asker has enough answers, when
+ * it times out, when it cannot be sent, when the broker reports that nobody receives it, or when
+ * the connection ends. */
 
 #include "transport.h"
 
@@ -10,14 +11,14 @@
 /* Under the lock. */
 typedef struct carried {
   inquiry base;
-  uint32_t waiting; /* to be told */
+  uint32_t waiting; /* number of answers in the list */
   bool is_answered;
-  told *shown; /* the last one that was told */
+  told *shown; /* the answer that was returned last */
 } carried;
 
-/* ---- What comes ------------------------------------------------------------------------------ */
+/* ---- Arriving answers ------------------------------------------------------------------------ */
 
-/* Under the lock. NULL: nobody waits for it. */
+/* Called under the lock. Returns NULL if the question has ended. */
 static carried *find(const client *c, uint64_t number) {
   carried *i = (carried *)inquiry_find(&c->inquiries, number);
   return i != NULL && i->base.end == MULTICAST_PENDING ? i : NULL;
@@ -65,7 +66,7 @@ void carried_answered(client *c, uint64_t number, span payload) {
   free(t);
 }
 
-/* ---- What is sent ---------------------------------------------------------------------------- */
+/* ---- Sending --------------------------------------------------------------------------------- */
 
 bool carried_may_send(client *c) {
   const publication *first = c->outbox.first;
@@ -77,7 +78,7 @@ publication *carried_take(client *c) {
     publication *p = outbox_take(&c->outbox);
     if (!p->is_question || find(c, p->number) != NULL) return p;
     ++c->counts.dropped;
-    pthread_cond_broadcast(&c->changed); /* a flush may wait for it */
+    pthread_cond_broadcast(&c->changed); /* for flushes */
     blocks_give(&c->blocks, p, p->whole);
   }
   return NULL;
@@ -105,7 +106,7 @@ static multicast_status send_question(client *c, const query *q, uint64_t number
 
 /* ---- Asking ---------------------------------------------------------------------------------- */
 
-/* Under the lock, which it gives up. A question for which there is no room does not wait. */
+/* Called under the lock, which it releases while it waits. Fails at once if the outbox is full. */
 static multicast_status wait_until_connected(client *c, const query *q) {
   while (!c->is_connected && !c->is_stopping) {
     const multicast_status status = client_check(c, q->payload.size);
@@ -117,13 +118,13 @@ static multicast_status wait_until_connected(client *c, const query *q) {
   return c->has_questions ? MULTICAST_OK : MULTICAST_ERROR_STATE;
 }
 
-/* Under the lock. With the first question, which waits until the broker has been told. False: no
- * memory. */
+/* Called under the lock. The first question subscribes to the client's answers; it is not sent
+ * before that subscription. Returns false if there is no memory. */
 static bool subscribe_answers(client *c) {
   return names_find(&c->answered, "") != NULL || names_want(&c->answered, "", true);
 }
 
-/* Under the lock. NULL: no memory. */
+/* Called under the lock. Returns NULL if there is no memory. */
 static carried *begin(client *c) {
   carried *i = subscribe_answers(c) ? calloc(1, sizeof *i) : NULL;
   if (i == NULL) return NULL;
@@ -144,7 +145,7 @@ inquiry *carried_ask(client *c, const query *q, multicast_status *status) {
     ++c->counts.refused;
     return NULL;
   }
-  /* If the connection ends meanwhile, so does the inquiry, and the question is not sent. */
+  /* If the connection ends in the meantime, it ends the inquiry, and the question is not sent. */
   pthread_mutex_unlock(&c->lock);
   *status = send_question(c, q, i->base.number);
   pthread_mutex_lock(&c->lock);

@@ -28,7 +28,7 @@ static void drop_answerers(const names *all) {
 
 void client_free(client *c) {
   if (c->wakeup >= 0) close(c->wakeup);
-  /* In the child of a fork they may be half changed. */
+  /* In the child of a fork they may be inconsistent. */
   if (!client_is_in_child(c)) {
     outbox_free(&c->outbox);
     blocks_free(&c->blocks);
@@ -147,7 +147,7 @@ void client_drop_publications(client *c, uint64_t first, uint64_t count) {
   if (count == 0) return;
   c->counts.dropped += count;
   for (f = c->flushing; f != NULL; f = f->next) f->has_lost = f->has_lost || first <= f->ticket;
-  pthread_cond_broadcast(&c->changed); /* one may wait for it */
+  pthread_cond_broadcast(&c->changed); /* for flushes */
 }
 
 /* ---- The end --------------------------------------------------------------------------------- */
@@ -159,10 +159,10 @@ void client_stop(client *c) {
   inquiries_wake(&c->inquiries);
   client_wake(c);
   pthread_mutex_unlock(&c->lock);
-  /* It may wait for room in the queue. */
+  /* The thread may be waiting for room in the queue. */
   if (c->inbox.id != 0) multicast_destroy(c->inbox);
   pthread_mutex_lock(&c->lock);
-  /* Going away needs the lock, so a thread that is not away will end soon. */
+  /* A thread that is not away ends soon, because it needs the lock to go away. */
   while (!c->is_done && !c->is_away && !pthread_equal(pthread_self(), c->thread))
     pthread_cond_wait(&c->changed, &c->lock);
   pthread_mutex_unlock(&c->lock);

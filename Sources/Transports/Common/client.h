@@ -1,5 +1,5 @@
-/* The client of each engine begins with this one. It has a thread with a connection, and messages
- * that other threads hand to it. */
+/* The base of the client of each engine. A client has a thread, which owns the connection, and
+ * lists of messages that other threads pass to it. */
 
 #ifndef MULTICAST_TRANSPORTS_CLIENT_H
 #define MULTICAST_TRANSPORTS_CLIENT_H
@@ -19,168 +19,174 @@
 
 typedef struct client client;
 
-/* ---- What it has ----------------------------------------------------------------------------- */
+/* ---- Engines and clients --------------------------------------------------------------------- */
 
 typedef struct engine {
-  const coding *coding, *questions; /* of notifications, and of questions */
+  const coding *coding, *questions; /* the encodings of notifications and of questions */
   const char *thread_name;
-  size_t size;         /* of the engine's own client */
-  size_t options_size; /* of the engine's options, which begin with two words: size, flags */
-  uint32_t flags;      /* all that there are */
+  size_t size;         /* of the engine's client */
+  size_t options_size; /* of the engine's options, which begin with the words size and flags */
+  uint32_t flags;      /* all valid flags */
   uint32_t default_payload, largest_payload;
-  size_t most_names; /* that may have observers, or be answered; 0: no limit */
-  /* Puts defaults into the options, and the settings out of them. False: they are not valid. */
+  size_t most_names; /* limit of names with observers or answers; 0 for no limit */
+  /* Sets defaults in the options, and converts them to settings. Returns false if they are not
+   * valid. */
   bool (*settle)(void *options, settings *s);
-  bool (*start)(void); /* once in a process; false: the engine cannot be used */
-  /* Copies the options, and makes all that the engine's client needs but its thread. */
+  bool (*start)(void); /* called once per process; returns false if the engine cannot be used */
+  /* Copies the options, and creates everything that the engine's client needs except its thread. */
   multicast_status (*prepare)(client *c, const void *options);
-  /* On any thread, with a name, and a payload that is not too large. */
+  /* Publishes. Called on any thread, with a valid name and payload size. */
   multicast_status (*publish)(client *c, const char *name, uint32_t event, span payload);
-  /* On the thread that delivers, not under the lock: calls the function of a name. */
+  /* Calls the function that answers a name. Called on the delivering thread, not under the lock. */
   void (*answer)(const answerer *a, uint64_t handle, uint32_t event, span payload, origin from);
-  /* The same: tells who has asked that there will be no answer. NULL: that cannot be told. */
+  /* Tells the asker that there will be no answer. Called like `answer`. May be NULL. */
   void (*refuse)(client *c, origin to, multicast_status why);
-  /* On any thread: an answer. */
+  /* Sends an answer. Called on any thread. */
   multicast_status (*reply)(client *c, origin to, span payload);
-  /* On any thread, under the lock, which they may give up: asks, and waits for what is to be told
-   * next. NULL: `*status` says why, or there will be no more. */
+  /* Ask a question, and wait for its next result. Called on any thread under the lock, which they
+   * may release while they wait. If `ask` returns NULL, `*status` is the reason. If `next` returns
+   * NULL, there are no more results, and `*status` is the result of the question. */
   inquiry *(*ask)(client *c, const query *q, multicast_status *status);
   told *(*next)(client *c, inquiry *i, uint64_t deadline, multicast_status *status);
-  void (*forget)(client *c, inquiry *i); /* frees it */
-  /* Where answers go. The size of the address. */
+  void (*forget)(client *c, inquiry *i); /* frees the inquiry */
+  /* Writes the address of answers. Returns its size. */
   size_t (*write_return)(const client *c, char *address, origin to);
-  /* On any thread: the first observer of a name has come. NULL: that is all. */
+  /* Called on any thread after a name has got its first observer. May be NULL. */
   void (*observed)(client *c, const char *name);
-  /* Of a publication. NULL: it has no header, and none is retained. */
+  /* Writes the header of a publication. If it is NULL, publications have no header. */
   size_t (*write_header)(const client *c, unsigned char *header, span payload);
-  bool (*retains)(const client *c, const char *name, uint32_t event); /* a caller's function */
-  /* On the thread: one connection, to its end. Whether to try again at once. */
+  /* Returns whether a publication is retained; calls a caller's function. May be NULL. */
+  bool (*retains)(const client *c, const char *name, uint32_t event);
+  /* Runs one connection until it ends, on the thread. Returns whether to reconnect without
+   * backoff. */
   bool (*run)(client *c);
-  void (*end)(client *c); /* on the thread, when it ends */
-  /* In the child of a fork, inside of it, whatever the thread was doing. NULL: nothing. */
+  void (*end)(client *c); /* called on the thread, when it ends */
+  /* Called in the child inside fork(), whatever the thread was doing. May be NULL. */
   void (*in_child)(client *c);
-  void (*free)(client *c); /* what the engine's own client has; also in the child of a fork */
+  void (*free)(client *c); /* frees the members of the engine's client; also in a child */
 } engine;
 
-/* Those of the statistics that all engines have, but for `delivered` and those of the outbox. */
+/* The statistics that all engines have, except `delivered` and those of the outbox. */
 typedef struct counts {
   uint64_t connections, sending, sent, dropped, rejected, refused;
   uint64_t received, ignored, lost;
 } counts;
 
-/* A call that waits until all publications up to a ticket are over. */
+/* A call that waits until all publications up to a ticket have been sent or dropped. */
 typedef struct flushing {
   struct flushing *next;
   uint64_t ticket;
-  bool has_lost; /* one of them was dropped */
+  bool has_lost; /* a publication was dropped */
 } flushing;
 
 struct client {
-  /* Not changed after the thread has begun. */
+  /* These do not change after the thread has started. */
   const engine *engine;
-  settings settings; /* `release` is NULL while connecting may fail: the caller releases */
+  settings settings; /* `release` is NULL until connecting has succeeded */
   multicast inbox;   /* its delegate delivers on the thread that runs the queue */
-  drops *drops;      /* by that queue; NULL: there is none */
-  uint64_t handle;   /* the transport's context */
-  uint64_t id;       /* random: others know it by this */
-  char return_address[ADDRESS_MAX_SIZE]; /* what is subscribed to get answers */
-  /* That of the transport. Another transport may have the same number as its context. */
+  drops *drops;      /* counts messages dropped by that queue; NULL without a queue */
+  uint64_t handle;   /* the context of the transport */
+  uint64_t id;       /* random; identifies this client for others */
+  char return_address[ADDRESS_MAX_SIZE]; /* the subscription for answers */
+  /* The transport's function. A transport of another library may have an equal context. */
   multicast_status (*publish)(void *, const char *, uint32_t, const void *, size_t);
   pthread_t thread;
   int wakeup; /* eventfd */
   unsigned fork_count;
 
-  int references; /* the transport's, the threads', the inbox's, the engine's, of running calls */
+  int references; /* of the transport, the threads, the inbox, the engine, and running calls */
 
-  /* Under the lock. */
+  /* Protected by the lock. */
   pthread_mutex_t lock;
   pthread_cond_t changed;
   bool is_stopping; /* also read without the lock */
-  bool is_away; /* the thread delivers, is in `changed`, or waits for the system to connect */
+  bool is_away; /* the thread delivers, is inside `changed`, or waits for the system to connect */
   bool is_done; /* the thread has ended */
   bool is_asleep;
-  bool may_publish; /* while it is asleep: it would send a publication */
+  bool may_publish; /* if the thread is asleep, waking it would send a publication */
   bool is_connected;
-  bool has_questions; /* this connection can carry them */
-  uint64_t largest; /* payload that the broker takes; 0: it has not said */
-  blocks blocks; /* the memory of publications and arrivals of before */
+  bool has_questions; /* this connection supports questions */
+  uint64_t largest; /* payload that the broker accepts; 0 if it is unknown */
+  blocks blocks; /* pool of memory for publications and arrivals */
   outbox outbox;
   names names;
-  names answered; /* names whose questions are answered here; "": the answers that come */
-  inquiries inquiries; /* what is asked here */
+  names answered; /* names whose questions are answered here; "" stands for the return address */
+  inquiries inquiries; /* questions asked here */
   flushing *flushing;
   arrivals arrivals;
-  uint64_t arrived_bytes; /* of those, and of those that are delivered now */
+  uint64_t arrived_bytes; /* in the list, and of messages being delivered */
   counts counts;
 
-  /* Only the thread uses these. */
-  uint64_t connected_at; /* 0: not in this try */
+  /* Used only by the thread. */
+  uint64_t connected_at; /* 0 before this attempt has connected */
   unsigned failures;
 
-  uint64_t delivered; /* of the statistics; atomic */
+  uint64_t delivered; /* a statistic; atomic */
 };
 
-/* ---- Life ------------------------------------------------------------------------------------ */
+/* ---- Lifetime -------------------------------------------------------------------------------- */
 
-/* Ends the thread. Waits for it, unless it is this one, or in a caller's function: that may wait
- * for this thread. */
+/* Stops the thread. Waits for its end, except on that thread itself, and while the thread is in a
+ * caller's function, which may be waiting for this thread. */
 void client_stop(client *c);
 
 void client_retain(client *c);
 void client_release(client *c);
-bool client_drop(client *c); /* the same, but does not free: whether the caller is to */
+bool client_drop(client *c); /* releases; returns true if the caller must call client_free() */
 void client_free(client *c);
 
-/* Whether this is the child of a fork: the thread is not here, and the locks may be taken. */
+/* Returns whether this is the child of a fork, where the client's thread does not exist and its
+ * locks may be locked for good. */
 bool client_is_in_child(const client *c);
 
 /* ---- Names ----------------------------------------------------------------------------------- */
 
-/* All under the lock, of both kinds of names. */
+/* These functions are called under the lock, for both kinds of names. */
 static inline uint64_t client_changes(const client *c) {
   return c->names.changes + c->answered.changes;
 }
-static inline names *client_changed(client *c) { /* that the broker has to be told of; NULL: none */
+/* The names with changes that the broker has not been told, or NULL. */
+static inline names *client_changed(client *c) {
   if (c->names.first_change != NULL) return &c->names;
   return c->answered.first_change != NULL ? &c->answered : NULL;
 }
-/* names_want(), unless there are too many. */
+/* Calls names_want(), unless there are too many names. */
 multicast_status client_want(client *c, names *all, const char *name, bool is_wanted);
-/* The subscription of a name. The size. */
+/* Writes the subscription of a name. Returns its size. */
 size_t client_write_filter(const client *c, char *address, const names *all, const char *name);
 
 /* ---- The thread ------------------------------------------------------------------------------ */
 
 bool client_is_stopping(client *c);
-void client_wake(client *c); /* under the lock */
+void client_wake(client *c); /* called under the lock */
 
-/* To be called under the lock, which it gives up. Looks at the socket; without work, waits so long
- * for it or for client_wake(). */
+/* Polls the socket. If there is no work, waits for it, for client_wake(), or for the timeout.
+ * Called under the lock, and returns without it. */
 void client_poll(client *c, struct pollfd *socket, bool has_work, int timeout_ms);
 
-/* Frees the memory that is kept for messages. To be called in a pause. */
+/* Frees the pool of memory for messages. Called when there is no traffic. */
 void client_free_blocks(client *c);
 
-/* Under the lock. Waits for `changed`. False: the time is over. */
+/* Waits for `changed`, under the lock. Returns false at the deadline. */
 bool client_wait_until(client *c, uint64_t deadline);
-/* The same, for what becomes of a question. */
+/* Waits for a change of a question, under the lock. */
 void client_wait_for_answer(client *c, inquiry *i, uint64_t deadline);
 
-/* While the thread is away, a release of the transport does not wait for it. False: that has been
- * called already, and no function of a caller may be called any more. */
+/* Marks the thread as away, so that a release of the transport does not wait for it. Returns false
+ * if the transport has been released; then no function of a caller may be called any more. */
 bool client_go_away(client *c);
 void client_come_back(client *c);
 
-/* To be called after a function of a caller, with process_forks() of before. If that has forked,
- * this is the child: its only thread is this one, and the client and the connection are the
- * parent's. The thread ends. */
+/* Called after a function of a caller, with the value that process_forks() had before it. If that
+ * function has forked and this is the child, ends the thread, since the client and the connection
+ * belong to the parent. */
 void client_end_in_child(unsigned forks);
 
-/* Under the lock. Counts publications that were accepted and are not sent; the first one has this
- * ticket. */
+/* Counts accepted publications that will not be sent, beginning with the ticket `first`. Called
+ * under the lock. */
 void client_drop_publications(client *c, uint64_t first, uint64_t count);
 
-/* Calls `changed` of the options. */
+/* Calls the function `changed` of the options. */
 void client_tell(client *c, uint32_t state, int32_t code, const char *reason);
 
 #endif

@@ -6,16 +6,16 @@
 #endif
 enum { INDEX_BITS = 16 };
 
-/* The context of a transport is a number: the place of its client, and how often that place was
- * taken. So no transport is taken for a newer one, whose client may have the same memory. */
+/* The context of a transport is a handle: the index of its client's place, and the generation of
+ * the place. So a stale transport does not match a newer one whose client has the same address. */
 typedef struct place {
-  client *client; /* NULL: it is vacant */
-  uint64_t uses;
-  size_t next_vacant; /* 0: there is none */
+  client *client; /* NULL if the place is vacant */
+  uint64_t uses;  /* the generation */
+  size_t next_vacant; /* 0 at the end */
 } place;
 
-/* Changed under the lock that a fork takes, read without: a call of a transport's function beside
- * its release finds the client or none. Only pages that are used are in memory. */
+/* Written under the lock that a fork takes, and read without it: a call of a transport's function
+ * that is concurrent with its release finds the client or NULL. Unused pages take no memory. */
 static place places[CLIENTS_MAX + 1]; /* 0 is not used */
 static size_t last_place, vacant;
 
@@ -74,7 +74,7 @@ client *clients_at(const void *context) {
   return c != NULL && uses == handle >> INDEX_BITS ? c : NULL;
 }
 
-/* In the child of a fork no references are taken: the thread that releases the transport there
+/* In the child of a fork no references are taken, since the thread that releases the transport
  * frees the client. */
 multicast_status clients_find(const void *context, client **out) {
   multicast_status status = MULTICAST_ERROR_INVALID_HANDLE;
@@ -103,7 +103,7 @@ uint64_t deadline_of(uint64_t timeout_ns) {
   return timeout_ns < INT64_MAX - now ? now + timeout_ns : INT64_MAX;
 }
 
-/* Under the lock, which `wait` gives up meanwhile. */
+/* Called under the lock, which `wait` releases while it waits. */
 static multicast_status wait_for_flush(client *c, uint64_t deadline,
                                        multicast_status (*wait)(client *c, uint64_t deadline)) {
   flushing f = {c->flushing, c->outbox.tickets, false}, **at = &c->flushing;

@@ -37,7 +37,7 @@ static int64_t deliver(client *c, const arrival *a) {
 
 /* ---- On the thread --------------------------------------------------------------------------- */
 
-/* Also in the child of a fork, where the client's lock may be taken. */
+/* Does not take the client's lock, which may be locked for good in the child of a fork. */
 static void release_arrival(const void *payload, size_t size) {
   arrival *a = (arrival *)(uintptr_t)payload;
   (void)size;
@@ -52,31 +52,31 @@ void client_count_lost(client *c) {
   pthread_mutex_unlock(&c->lock);
 }
 
-/* Delivers one, or queues it for the delegate of the inbox. Whether its memory
- * is not needed any more. */
+/* Delivers a message, or queues it for the delegate of the inbox. Returns whether its memory can be
+ * reused. */
 static bool deliver_one(client *c, arrival *a) {
   const unsigned forks = process_forks();
   int64_t result;
   if (c->inbox.id != 0) {
     multicast_invocation how = multicast_invocation_default();
     how.payload = a;
-    how.release = release_arrival; /* counts it, if the queue does not take it, either */
+    how.release = release_arrival; /* also counts it if the queue refuses it */
     a->drops = c->drops;
     __atomic_add_fetch(&c->drops->references, 1, __ATOMIC_RELAXED);
     multicast_invoke_with(c->inbox, &how, NULL);
-    client_end_in_child(forks); /* a queue may call a function, too */
+    client_end_in_child(forks); /* the queue may have called a function of the caller */
     return false;
   }
   result = deliver(c, a);
   client_end_in_child(forks);
   if (result < 0) client_count_lost(c);
-  /* Only this thread counts: a client without an inbox has no other one that delivers. */
+  /* No read-modify-write is needed: without an inbox, only this thread delivers. */
   else __atomic_store_n(&c->delivered, c->delivered + 1, __ATOMIC_RELAXED);
   return true;
 }
 
-/* Takes the list, to deliver it without a lock for each: that would be most of the work. From then
- * on the thread is away. */
+/* Takes the whole list and marks the thread as away. Taking the lock once per message would be most
+ * of the work. */
 static arrivals take(client *c) {
   arrivals all;
   pthread_mutex_lock(&c->lock);
@@ -87,7 +87,8 @@ static arrivals take(client *c) {
   return all;
 }
 
-/* Puts back what is left, before what has come meanwhile, and the memory of what is delivered. */
+/* Puts undelivered messages back before those that have arrived in the meantime, and returns the
+ * memory of the delivered ones to the pool. */
 static void put_back(client *c, const arrivals *left, uint64_t delivered_bytes, blocks *delivered) {
   pthread_mutex_lock(&c->lock);
   c->is_away = false;
@@ -107,7 +108,7 @@ void client_deliver(client *c, size_t most) {
       arrival *a = all.first;
       all.first = a->next;
       bytes += a->whole;
-      /* A call that has begun when `release` is called may go on; no other one may begin. */
+      /* After `release` a running call may continue, but no other one may begin. */
       if (__atomic_load_n(&c->is_stopping, __ATOMIC_RELAXED) || deliver_one(c, a))
         blocks_give(&delivered, a, a->whole);
     }
@@ -119,7 +120,7 @@ void client_deliver(client *c, size_t most) {
 
 static void deliver_from_inbox(void *context, uint32_t event, const void *payload, size_t size) {
   client *c = context;
-  arrival *a = (arrival *)(uintptr_t)payload; /* no other delegate has it */
+  arrival *a = (arrival *)(uintptr_t)payload; /* the inbox has no other delegate */
   const unsigned forks = process_forks();
   int64_t result = deliver(c, a);
   (void)event, (void)size;
@@ -149,7 +150,7 @@ multicast_status client_create_inbox(client *c) {
   how.queue = c->settings.queue;
   how.release = release_inbox;
   client_retain(c);
-  status = multicast_add(c->inbox, delegate, &how, NULL); /* releases if it fails */
+  status = multicast_add(c->inbox, delegate, &how, NULL); /* calls `release` if it fails */
   if (status != MULTICAST_OK) multicast_destroy(c->inbox);
   return status;
 }

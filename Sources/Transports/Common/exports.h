@@ -1,5 +1,6 @@
-/* The exported functions of a library: they are the same in all but their names. To be included by
- * one file of the library, which has defined TRANSPORT(name), what the library calls it. */
+/* The exported functions of a library, which differ only in their names. One file of the library
+ * includes this header after it has defined TRANSPORT(name), which adds the prefix of the
+ * library. */
 
 #ifndef MULTICAST_TRANSPORTS_EXPORTS_H
 #define MULTICAST_TRANSPORTS_EXPORTS_H
@@ -8,8 +9,8 @@
 
 /* The including file defines these. */
 static const engine transport_engine;
-static multicast_status wait_until_flushed(client *base, uint64_t deadline); /* as client_flush() */
-static void fill_stats(const client *base, void *stats); /* as client_get_stats() does */
+static multicast_status wait_until_flushed(client *base, uint64_t deadline);
+static void fill_stats(const client *base, void *stats);
 
 /* The fields of settings that the options of each library have. */
 #define SETTINGS_OF(o)                                                                     \
@@ -17,7 +18,7 @@ static void fill_stats(const client *base, void *stats); /* as client_get_stats(
   .reconnect_min_ns = (o)->reconnect_min_ns, .reconnect_max_ns = (o)->reconnect_max_ns,    \
   .changed = (o)->changed, .context = (o)->context, .release = (o)->release
 
-/* These, and the fields that the options of each library with a broker have. */
+/* The same, and the fields that the options of each library with a broker have. */
 #define SETTINGS_OF_BROKER(o, refuse_offline)                                              \
   SETTINGS_OF(o), .refuses_offline = ((o)->flags & (refuse_offline)) != 0,                 \
       .capacity = (o)->capacity, .overflow = (o)->overflow, .max_payload = (o)->max_payload, \
@@ -70,7 +71,7 @@ multicast_status TRANSPORT(get_stats)(const multicast_transport *transport,
 typedef void function_of_name(void *context, const TRANSPORT(question) *question, uint32_t event,
                               const void *payload, size_t size);
 
-/* As `engine` says. */
+/* The `answer` function of an engine. */
 static void call_answerer(const answerer *a, uint64_t handle, uint32_t event, span payload,
                           origin from) {
   const TRANSPORT(question) question = {handle, from.peer, from.number};

@@ -36,7 +36,7 @@ multicast_status settings_complete(settings *s, uint32_t default_payload,
 
 enum { STRUCT_MAX_SIZE = 1024 };
 
-/* 0: none that this version reads or writes. */
+/* Returns `struct_size`, or 0 if this version cannot read or write the struct. */
 static uint32_t size_of(const void *from, size_t least) {
   uint32_t size = 0;
   if (from != NULL) memcpy(&size, from, sizeof size);
@@ -101,7 +101,7 @@ void text_free(char *text) {
 size_t text_fit(const char *text, size_t most) {
   size_t size = strnlen(text, most + 1);
   if (size <= most) return size;
-  /* These bytes go on with a character. */
+  /* Skip the continuation bytes of a character. */
   for (size = most; size > 0 && ((unsigned char)text[size] & 0xc0) == 0x80; --size) {
   }
   return size;

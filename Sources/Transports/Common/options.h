@@ -1,5 +1,5 @@
-/* Options: those that all transports have; structs of callers, which begin with `struct_size`, and
- * the texts in them. */
+/* The options of all transports, and functions for structs of callers, which begin with
+ * `struct_size` and may contain strings. */
 
 #ifndef MULTICAST_TRANSPORTS_OPTIONS_H
 #define MULTICAST_TRANSPORTS_OPTIONS_H
@@ -25,31 +25,34 @@ typedef struct settings {
   void (*release)(void *context);
 } settings;
 
-/* Puts defaults in the place of zeros, and checks the rest. */
+/* Replaces zeros by defaults, and checks all other values. */
 multicast_status settings_complete(settings *s, uint32_t default_payload, uint32_t largest_payload);
 
 /* ---- Structs of callers ---------------------------------------------------------------------- */
 
-/* Copies what this version knows: `size` bytes, as many as in the first version. False: it cannot
- * be read. */
+/* Copies the `size` bytes that this version knows, which all versions have. Returns false if
+ * `struct_size` is wrong or the caller has set fields of a later version. */
 bool struct_read(void *to, const void *from, size_t size);
-/* Copies `size` bytes to the caller, and zeros behind them. False: `to` cannot be written. */
+/* Copies `size` bytes to a struct of the caller, and fills the rest of it with zeros. Returns false
+ * if its `struct_size` is wrong. */
 bool struct_write(void *to, void *from, size_t size);
 
-/* Copies of the texts in a struct, one behind the other. Each of them may be a secret. */
+/* Copies of the strings in a struct, stored one after the other. Any of them may be a secret. */
 typedef struct texts {
-  char *bytes; /* NULL: none */
+  char *bytes; /* NULL if there are none */
   size_t size;
 } texts;
 
-/* Replaces the texts at these offsets by copies; at least one is not NULL. False: out of memory. */
+/* Replaces the strings at the given offsets by copies. At least one string must not be NULL.
+ * Returns false if there is no memory. */
 bool texts_copy(texts *copies, void *options, const size_t *offsets, size_t count);
-void texts_free(texts *copies);
-void text_free(char *text); /* overwrites it, too */
+void texts_free(texts *copies); /* overwrites the strings before it frees them */
+void text_free(char *text);     /* overwrites the string before it frees it */
 
-/* How many bytes of a text fit into so many, without a part of a character in UTF-8. */
+/* Returns the size of the longest prefix of a text that has at most `most` bytes and does not cut a
+ * UTF-8 character. */
 size_t text_fit(const char *text, size_t most);
-/* Copies what fits, with a NUL. */
+/* Copies as much of a text as fits, with a NUL. */
 void text_copy(char *to, size_t size, const char *from);
 
 #endif

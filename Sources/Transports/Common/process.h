@@ -1,4 +1,4 @@
-/* The process: forks, signals, threads, time. */
+/* Functions of the process: forks, signals, threads, time. */
 
 #ifndef MULTICAST_TRANSPORTS_PROCESS_H
 #define MULTICAST_TRANSPORTS_PROCESS_H
@@ -15,26 +15,27 @@
 static const uint64_t ns_of_second = 1000000000u;
 static const uint64_t ns_of_millisecond = 1000000u;
 
-/* Once in a process: has forks counted, and the second function called in each child, under the
- * lock below; and calls the first one. They are always the same. Whether all have succeeded. */
+/* The first call in a process registers fork handlers and calls `engine`. The handlers count forks,
+ * and call `in_child` in each child, under the lock below. All calls must pass the same functions.
+ * Returns whether the first call has succeeded. */
 bool process_start(bool (*engine)(void), void (*in_child)(void));
-/* How often this process was forked from another one since then. */
+/* The number of forks between the process that called process_start() and this one. */
 unsigned process_forks(void);
 
-/* A lock that a fork takes: what it protects is whole in the child. */
+/* A lock that fork() takes, so the data that it protects is consistent in the child. */
 void process_lock(void);
 void process_unlock(void);
 
-/* Signals are for the threads of the program, but for those that a thread causes itself. What this
- * thread blocks, the threads that it starts block, too. */
+/* Blocks all signals in this thread, and in threads that it starts, except signals for faults that
+ * the thread causes itself. Other signals are left to the threads of the program. */
 void process_block_signals(sigset_t *before);
-/* Starts a detached thread that takes no signals of the program. Returns an errno. */
+/* Starts a detached thread with blocked signals. Returns an errno. */
 int process_start_thread(pthread_t *thread, void *(*body)(void *), void *argument);
 
-/* Of CLOCK_MONOTONIC. After process_start(). */
+/* Initializes a condition variable that uses CLOCK_MONOTONIC. Requires process_start(). */
 void process_make_condition(pthread_cond_t *condition);
 
-/* CLOCK_MONOTONIC. */
+/* The time of CLOCK_MONOTONIC. */
 uint64_t now_ns(void);
 struct timespec time_of_ns(uint64_t ns);
 

@@ -11,7 +11,7 @@ multicast_status client_check(const client *c, size_t size) {
              : MULTICAST_ERROR_QUEUE_FULL;
 }
 
-/* Under the lock. */
+/* Called under the lock. */
 static void append(client *c, publication *p) {
   if (c->outbox.waiting >= c->settings.capacity) {
     publication *oldest = outbox_take(&c->outbox);
@@ -21,7 +21,7 @@ static void append(client *c, publication *p) {
     blocks_give(&c->blocks, oldest, oldest->whole);
   }
   outbox_append(&c->outbox, p);
-  if (c->may_publish) client_wake(c); /* else it is sent when others were */
+  if (c->may_publish) client_wake(c); /* otherwise it is sent after the ones before it */
 }
 
 multicast_status client_send(client *c, draft *d) {

@@ -45,7 +45,8 @@ static void unsubscribe(void *context, const char *name) {
   if (c != NULL && !client_is_in_child(c) && name_size(name) > 0) want(c, name, false);
 }
 
-/* The threads and their calls are not here: what is left are this reference and the inbox's. */
+/* Threads and their calls do not exist in a child, so only this reference and that of the inbox are
+ * left. */
 static void release_in_child(client *c) {
   __atomic_store_n(&c->references, c->inbox.id != 0 ? 2 : 1, __ATOMIC_RELAXED);
   if (c->inbox.id != 0) multicast_destroy(c->inbox);

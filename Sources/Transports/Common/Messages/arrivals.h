@@ -1,28 +1,30 @@
-/* Arrivals, in order, until they are delivered. */
+/* The list of received messages that have not been delivered. */
 
 #ifndef MULTICAST_TRANSPORTS_ARRIVALS_H
 #define MULTICAST_TRANSPORTS_ARRIVALS_H
 
 #include "outbox.h"
 
-/* Counts what a queue has taken and dropped: it may do that after the client is freed. */
+/* Counts messages that a queue has accepted and then dropped. The queue may drop them after the
+ * client has been freed. */
 typedef struct drops {
-  int references; /* the client's, and one of each arrival in the queue */
+  int references; /* one of the client, and one of each message in the queue */
   uint64_t count;
 } drops;
 
-/* Who asks, and which question of that one it is: numbers of the engine. */
+/* Identifies a question: the asker, and its number of the question. The engine defines the
+ * numbers. */
 typedef struct origin {
-  uint64_t peer, number; /* 0: it is no question */
+  uint64_t peer, number; /* 0 for a notification */
 } origin;
 
 typedef struct arrival {
   struct arrival *next;
-  drops *drops;    /* NULL: it is not in the queue */
-  bool is_counted; /* in the queue: it was delivered, or is counted as lost */
-  size_t whole; /* its size in memory */
+  drops *drops;    /* NULL if the message is not in a queue */
+  bool is_counted; /* a queued message has been delivered or counted as lost */
+  size_t whole; /* size in memory */
   size_t size;
-  const char *name; /* behind the payload */
+  const char *name; /* stored after the payload */
   uint32_t event;
   origin from;
   _Alignas(16) unsigned char payload[];
@@ -33,16 +35,16 @@ typedef struct arrivals {
   arrival *first, *last;
 } arrivals;
 
-/* How many bytes one takes. */
+/* The size of a message in memory. */
 size_t arrival_size(const char *name, span payload);
-/* Writes one of this size there. NULL stays NULL. */
+/* Writes a message to memory of that size. If `a` is NULL, returns NULL. */
 arrival *arrival_write(arrival *a, size_t whole, const char *name, uint32_t event, span payload);
 
 void arrivals_append(arrivals *all, arrival *a);
-/* Puts them back, before those that have come meanwhile. */
+/* Inserts messages at the front of the list. */
 void arrivals_put_back(arrivals *all, const arrivals *left);
 void arrivals_free(arrivals *all);
 
-void drops_release(drops *d); /* also NULL */
+void drops_release(drops *d); /* accepts NULL */
 
 #endif

@@ -1,13 +1,13 @@
-/* Blocks of memory of one size, for small messages. One thread takes them and another one gives
- * them back: that is slow with malloc(), so they are kept for the next messages. Each one is from
- * malloc(), and may be freed. */
+/* A pool of memory blocks of one size for small messages. Messages are allocated on one thread and
+ * freed on another one, which is slow with malloc(), so their memory is reused. Each block comes
+ * from malloc(), and may be freed. */
 
 #ifndef MULTICAST_TRANSPORTS_BLOCKS_H
 #define MULTICAST_TRANSPORTS_BLOCKS_H
 
 #include <stddef.h>
 
-/* More than BLOCKS_KEPT are not kept for long. */
+/* A pool with more than BLOCKS_KEPT blocks is soon freed. */
 enum { BLOCK_SIZE = 256, BLOCKS_KEPT = 8192 };
 
 typedef struct block {
@@ -19,11 +19,11 @@ typedef struct blocks {
   size_t count;
 } blocks;
 
-/* NULL: out of memory. */
+/* Returns NULL if there is no memory. */
 void *blocks_take(blocks *kept);
-/* Gives back the memory of a message of so many bytes. That of a larger one is freed. */
+/* Returns the memory of a message to the pool. Frees it if `size` is larger than a block. */
 void blocks_give(blocks *kept, void *message, size_t size);
-/* Empties `from` into `to`. */
+/* Moves all blocks. */
 void blocks_move(blocks *to, blocks *from);
 void blocks_free(blocks *kept);
 

@@ -14,7 +14,7 @@ bool coding_is_plain(const coding *how, unsigned char byte) {
   return byte >= 0x20 && (how->special >> byte & 1) == 0;
 }
 
-/* Writes "PREFIX/MARKNAME/", without a NUL. */
+/* Writes "PREFIX/MARKNAME/" without a NUL. */
 static size_t write_name(const coding *how, char *address, const char *prefix, const char *name) {
   size_t size = name_size(name), at = 0, i;
   if (size == 0) return 0;
@@ -55,14 +55,14 @@ size_t coding_write_all(const coding *how, char *address, const char *prefix, co
   return at;
 }
 
-/* Reads the two digits of a byte that does not stand for itself; 0: there are none. */
+/* Reads the two digits of an escaped byte. Returns 0 if the escape is not valid. */
 static unsigned char read_escape(const coding *how, const char *digits) {
   const char *high = digits[0] == '\0' ? NULL : strchr(hexadecimal, digits[0]);
   const char *low = high == NULL || digits[1] == '\0' ? NULL : strchr(hexadecimal, digits[1]);
   unsigned char byte;
   if (low == NULL) return 0;
   byte = (unsigned char)((high - hexadecimal) * 16 + (low - hexadecimal));
-  /* Another spelling would be a second address of the same name. */
+  /* Escaping a plain byte is not valid, since it would be a second address of the same name. */
   return coding_is_plain(how, byte) ? 0 : byte;
 }
 

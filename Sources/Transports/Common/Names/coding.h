@@ -1,4 +1,4 @@
-/* Names and events as the addresses of an engine (topics, subjects), and back: one to one. */
+/* A one-to-one encoding of names and events as addresses of an engine (topics, subjects). */
 
 #ifndef MULTICAST_TRANSPORTS_CODING_H
 #define MULTICAST_TRANSPORTS_CODING_H
@@ -11,44 +11,45 @@ enum {
   NAME_MAX_SIZE = 255,
   PREFIX_MAX_SIZE = 200,
   ID_SIZE = 16, /* digits */
-  /* Prefix, separator, mark, each byte of the name as %XX, separator, an event of ten digits,
-   * NUL. */
+  /* The prefix, a separator, the mark, all bytes of the name as %XX, a separator, an event of ten
+   * digits, and a NUL. */
   ADDRESS_MAX_SIZE = PREFIX_MAX_SIZE + 1 + 2 + 3 * NAME_MAX_SIZE + 1 + 10 + 1
 };
 
-/* Of a byte below 64. */
+/* The bit for a byte below 64. */
 #define CODING_BIT(byte) ((uint64_t)1 << (byte))
 
 typedef struct coding {
   char separator;
-  char wildcard;       /* in the place of the event: all events */
-  uint64_t special;    /* CODING_BIT() of each byte that is written as %XX, as all is that is not
-                        * printable ASCII */
+  char wildcard;       /* replaces the event to match all events */
+  uint64_t special;    /* CODING_BIT() of the printable characters that are written as %XX, in
+                        * addition to all bytes that are not printable ASCII */
   bool may_lack_event; /* an address without an event has event 0 */
-  const char *mark;    /* before the name: two bytes that begin none, or "" */
+  const char *mark;    /* written before the name: "", or two bytes that begin no encoded name */
 } coding;
 
-/* The size of a name; 0: it is none. */
+/* The size of a name, or 0 if it is not valid. */
 size_t name_size(const char *name);
 
-/* Whether a byte of a name stands for itself. */
+/* Whether a byte of a name is written without an escape. */
 bool coding_is_plain(const coding *how, unsigned char byte);
 
-/* Write the address of an event, or that of all events of a name, with a NUL. They return how many
- * bytes that takes without the NUL; 0: not a name. `address` has ADDRESS_MAX_SIZE bytes. */
+/* Write the address of an event, or of all events of a name, with a NUL. Return its size without
+ * the NUL, or 0 if the name is not valid. `address` has ADDRESS_MAX_SIZE bytes. */
 size_t coding_write(const coding *how, char *address, const char *prefix, const char *name,
                     uint32_t event);
 size_t coding_write_all(const coding *how, char *address, const char *prefix, const char *name);
 
-/* Reads an address. `name` has NAME_MAX_SIZE + 1 bytes. Returns the size of the name; 0: it is not
- * an address of this library. */
+/* Decodes an address. `name` has NAME_MAX_SIZE + 1 bytes. Returns the size of the name, or 0 if it
+ * is not an address of this library. */
 size_t coding_read(const coding *how, const char *address, const char *prefix, char *name,
                    uint32_t *event);
 
-/* Reads the digits of an id, hexadecimal ones, and goes on behind them. False: there are others. */
+/* Reads the hexadecimal digits of an id, and advances `*text`. Returns false if they are not
+ * valid. */
 bool coding_read_id(const char **text, uint64_t *id);
 
-/* Reads an event, the end of an address: a decimal number without leading zeros. */
+/* Reads the event at the end of an address, a decimal number without leading zeros. */
 bool coding_read_event(const char *text, uint32_t *event);
 
 #endif

@@ -19,7 +19,7 @@ static void insert(names *all, known_name *name) {
   *place = name;
 }
 
-/* False: out of memory, and there is no table yet. */
+/* Returns false if there is neither memory nor a table. A full table still works. */
 static bool grow(names *all) {
   names larger = *all;
   size_t i;

@@ -1,4 +1,4 @@
-/* The names that have observers, or had: what the broker is told of. */
+/* The names that have or had observers, which the broker is told. */
 
 #ifndef MULTICAST_TRANSPORTS_NAMES_H
 #define MULTICAST_TRANSPORTS_NAMES_H
@@ -12,39 +12,40 @@ typedef struct known_name {
   struct known_name *next_change;
   bool is_wanted;
   bool is_changed;    /* is in the list of changes */
-  /* These are the engine's; zero at first. */
+  /* Used by the engine; initially zero. */
   int state;
   void *subscription;
   struct known_name *next_subscribed;
-  struct answerer *answerer; /* of its questions; NULL: none here */
+  struct answerer *answerer; /* answers questions of the name here; may be NULL */
   char text[];
 } known_name;
 
-/* A hash table, and a list of those that the broker has to be told of. */
+/* A hash table of names, and a list of the names with changes that the broker must be told. */
 typedef struct names {
-  known_name **buckets; /* a power of two of them */
+  known_name **buckets;
   size_t capacity;
   size_t count;
   size_t wanted;
-  uint64_t changes; /* counts the calls of names_want() */
+  uint64_t changes; /* number of calls of names_want() */
   known_name *first_change, *last_change;
 } names;
 
-/* Says whether a name has observers. False: out of memory. */
+/* Sets whether a name has observers. Returns false if there is no memory. */
 bool names_want(names *all, const char *text, bool is_wanted);
-/* Whether there are observers or one that answers, or the broker has to be told of a change. */
+/* Whether the name has observers, an answerer, or a change that the broker must be told. */
 static inline bool name_is_used(const known_name *name) {
   return name->is_wanted || name->is_changed || name->answerer != NULL;
 }
 
-known_name *names_find(const names *all, const char *text); /* NULL: there is none */
-known_name *names_add(names *all, const char *text);        /* NULL: out of memory */
-void names_remove(names *all, known_name *name);            /* not one in the list of changes */
-known_name *names_next(const names *all, const known_name *name); /* after NULL: the first one */
+known_name *names_find(const names *all, const char *text); /* returns NULL if there is none */
+known_name *names_add(names *all, const char *text);        /* returns NULL if out of memory */
+void names_remove(names *all, known_name *name); /* the name must not be in the list of changes */
+known_name *names_next(const names *all, const known_name *name); /* NULL gives the first one */
 
-void names_change(names *all, known_name *name);
-known_name *names_take_change(names *all); /* NULL: there is none */
-/* Without a connection: removes those that nobody needs and that the engine does not know. */
+void names_change(names *all, known_name *name); /* appends to the list of changes */
+known_name *names_take_change(names *all);       /* returns NULL if there is none */
+/* Removes unused names from the list of changes that the engine has no state for. Called without a
+ * connection. */
 void names_forget(names *all);
 
 void names_free(names *all);

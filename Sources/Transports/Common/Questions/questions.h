@@ -1,4 +1,4 @@
-/* Questions: the functions that answer them here, and those that are asked here. */
+/* Functions that answer questions here, and questions that are asked here. */
 
 #ifndef MULTICAST_TRANSPORTS_QUESTIONS_H
 #define MULTICAST_TRANSPORTS_QUESTIONS_H
@@ -11,15 +11,16 @@
 #include <multicast.h>
 #include <pthread.h>
 
-/* Who answers the questions of a name. */
+/* A function that answers the questions of a name. */
 typedef struct answerer {
-  int references;         /* the name's, and those of calls */
+  int references;         /* one of the name, and one of each running call */
   void (*function)(void); /* as the engine's header declares it */
   void *context;
   void (*release)(void *context);
 } answerer;
 
-/* Not in the child of a fork, and not under a lock: releases the last one. NULL: nothing. */
+/* Drops a reference, and calls `release` with the last one. Must not be called under a lock or in
+ * the child of a fork. Accepts NULL. */
 void answerer_drop(answerer *a);
 
 /* A question that is asked. */
@@ -30,50 +31,50 @@ typedef struct query {
   uint64_t deadline;
 } query;
 
-/* A call of `visit` to come. */
+/* The arguments of a pending call of `visit`. */
 typedef struct told {
   struct told *next;
   multicast_status status;
   int32_t pid;
   const char *peer;
-  void *payload; /* NULL: there are no bytes */
+  void *payload; /* NULL if the size is 0 */
   size_t size;
 } told;
 
 typedef bool visitor(void *context, multicast_status status, int32_t pid, const char *peer,
                      const void *payload, size_t size);
 
-/* A question that waits for answers. It has memory of its own: if a function of the caller ends the
- * thread, it stays here, with the reference to the client. An engine's own inquiry begins with this
- * one. */
+/* The base of an engine's inquiry: a question that waits for answers. It is not on the stack of the
+ * asking thread, because a function of the caller may end that thread. It is leaked then, with a
+ * reference to the client. */
 typedef struct inquiry {
   struct inquiry *next;
   uint64_t number;
-  pthread_cond_t changed; /* what its asker waits for */
-  multicast_status end;   /* of one that a broker carries; MULTICAST_PENDING: answers may come */
-  told *first, **last;    /* in the order in which it has come */
+  pthread_cond_t changed; /* the asker waits for this */
+  multicast_status end;   /* for questions through a broker; MULTICAST_PENDING until it ends */
+  told *first, **last;    /* pending calls of `visit`, in order of arrival */
 } inquiry;
 
-/* All that wait for answers, by their numbers. */
+/* A hash table of the questions that wait for answers. */
 #ifndef INQUIRY_LISTS
 #define INQUIRY_LISTS 256
 #endif
 typedef struct inquiries {
   inquiry *lists[INQUIRY_LISTS];
   size_t count;
-  uint64_t numbers; /* so many were given */
+  uint64_t numbers; /* the last number */
 } inquiries;
 
-/* With the next number. To be removed before its memory is freed. */
+/* Assigns the next number and adds a question. It must be removed before it is freed. */
 void inquiry_add(inquiries *all, inquiry *i);
 void inquiry_remove(inquiries *all, inquiry *i);
-inquiry *inquiry_find(const inquiries *all, uint64_t number); /* NULL: nobody waits for it */
-inquiry *inquiry_next(const inquiries *all, const inquiry *i); /* after NULL: the first one */
+inquiry *inquiry_find(const inquiries *all, uint64_t number);  /* returns NULL if there is none */
+inquiry *inquiry_next(const inquiries *all, const inquiry *i); /* NULL gives the first one */
 void inquiries_wake(const inquiries *all);
-/* These wake the asker, and nobody else. */
-/* There will be no more answers to one that a broker carries. NULL: nothing. */
+/* Ends a question through a broker, and wakes the asker. Accepts NULL. */
 void inquiry_end(inquiry *i, multicast_status why);
+/* Appends a pending call of `visit`, and wakes the asker. */
 void inquiry_tell(inquiry *i, told *t);
-told *inquiry_take(inquiry *i); /* NULL: there is nothing to tell */
+told *inquiry_take(inquiry *i); /* removes the first one; returns NULL if there is none */
 
 #endif
