@@ -1,4 +1,4 @@
-/* The exported functions: they check options, and make what the thread needs. */
+/* The engine of libmulticast-local: options, creation of clients, flushing, statistics. */
 
 #include "answer.h"
 #include "question.h"
@@ -18,7 +18,7 @@ enum {
   OPTIONS_SIZE = 120, /* of version 1.1 */
   STATS_SIZE = 128,
   RING_DEFAULT = 1 << 23,
-  /* Of half a ring; for the entry's header and the longest name. */
+  /* The part of half a ring that is reserved for the header of an entry and the longest name. */
   ENTRY_REST = 1024,
   PAYLOAD_MAX = RING_MOST / 2
 };
@@ -40,7 +40,7 @@ static void set_defaults(multicast_local_options *o) {
   if (o->block_ns == 0) o->block_ns = ns_of_second;
 }
 
-/* With the defaults in place. */
+/* Called after set_defaults(). */
 static bool are_valid(const multicast_local_options *o) {
   return group_is_name(o->group) && o->ring_bytes >= RING_LEAST && o->ring_bytes <= RING_MOST &&
          o->max_payload <= o->ring_bytes / 2 - ENTRY_REST &&
@@ -52,12 +52,12 @@ static bool are_valid(const multicast_local_options *o) {
 static bool settle(void *options, settings *s) {
   multicast_local_options *o = options;
   set_defaults(o);
-  /* What comes may be larger than what is published. */
+  /* Peers may have a larger limit for payloads than this client. */
   *s = (settings){SETTINGS_OF(o), .max_payload = PAYLOAD_MAX};
   return are_valid(o);
 }
 
-/* The texts that are copied. */
+/* The strings that are copied. */
 static const size_t option_texts[] = {offsetof(multicast_local_options, group),
                                       offsetof(multicast_local_options, directory),
                                       offsetof(multicast_local_options, name)};
@@ -76,13 +76,14 @@ static void free_client(client *base) {
   close_file(c->memory_file);
   close_file(c->poller);
   memory_close(&c->memory);
-  /* In the child of a fork the thread may have been replacing it, or an observer have it. */
+  /* In the child of a fork, the thread may have been replacing the buffer when the process forked,
+   * or an observer may be using it. */
   if (!client_is_in_child(base)) free(c->payload);
   texts_free(&c->texts);
 }
 
-/* If a child kept the sockets, the others would not notice that this process was killed, and peers
- * that join would wait for it. */
+/* If a child kept the sockets open, peers could not detect that this process was killed, and new
+ * members of the group would wait for it. */
 static void leave_in_child(client *base) {
   local_client *c = (local_client *)base;
   int place;
@@ -99,7 +100,7 @@ static multicast_status prepare(client *base, const void *options) {
   for (place = 0; place < PEERS_MAX; ++place) c->sockets[place] = -1;
   if (!texts_copy(&c->texts, &c->options, option_texts, TEXTS))
     return MULTICAST_ERROR_OUT_OF_MEMORY;
-  /* In `texts`. */
+  /* This modifies the copy in `texts`. */
   ((char *)(uintptr_t)c->options.name)[text_fit(c->options.name, NAME_SHOWN)] = '\0';
   c->memory_file = memory_create(&c->memory, c->options.ring_bytes);
   if (c->memory_file == -ENOMEM) return MULTICAST_ERROR_OUT_OF_MEMORY;
@@ -133,8 +134,9 @@ static const engine transport_engine = {
 
 /* ---- Waiting --------------------------------------------------------------------------------- */
 
-/* Under the lock. Whether a peer has heeded all changes up to this one, and read all before this
- * position. One whose connection has ended may be there nevertheless, and be reached again. */
+/* Called under the lock. Returns whether a peer has processed all changes of names up to `change`,
+ * and read all entries before `position`. A peer whose connection has ended is not up to date,
+ * because it may still be reconnected. */
 static bool is_up_to_date(local_client *c, peer *p, uint64_t change, uint64_t position) {
   ring_look(c, p);
   return !p->is_over && p->is_known && p->confirmed >= change &&
@@ -152,7 +154,7 @@ static multicast_status wait_until_flushed(client *base, uint64_t deadline) {
   const uint64_t change = client_changes(&c->base), position = c->head;
   multicast_status status = MULTICAST_OK;
   ring_wait(c, true);
-  /* First whether it stops: then it leaves its peers. */
+  /* is_stopping is checked first, since a client that stops removes its peers. */
   while (status == MULTICAST_OK && (base->is_stopping || !is_flushed(c, change, position))) {
     const uint64_t now = now_ns(), soon = now + ns_of_millisecond;
     if (base->is_stopping) status = MULTICAST_ERROR_INVALID_HANDLE;
@@ -180,7 +182,7 @@ static void fill_stats(const client *base, void *stats) {
   out->unwanted = c->unwanted;
   out->late = c->late;
   out->refused = base->counts.refused;
-  /* `delivered` first: what was received is counted before. */
+  /* `delivered` is read first, so that it is never greater than `received`. */
   out->delivered = __atomic_load_n(&base->delivered, __ATOMIC_ACQUIRE); /* order: shown */
   out->overwritten = __atomic_load_n(&c->overwritten, __ATOMIC_RELAXED);
   out->lost = client_lost(base) + out->overwritten;

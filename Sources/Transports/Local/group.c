@@ -1,6 +1,6 @@
-/* Whoever joins holds a lock of the folder meanwhile, a flock, which ends with its process. It
- * listens, and connects to all that listened before. So of each two peers the later one connects to
- * the earlier one, once. */
+/* A process that joins a group holds a lock of the folder, an flock, which the system releases if
+ * the process ends. It listens, and connects to all sockets in the folder. So of any two peers, the
+ * later one connects to the earlier one, exactly once. */
 
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -39,9 +39,9 @@ static bool fail(trouble *why, const char *reason) {
 
 /* ---- The folder ------------------------------------------------------------------------------ */
 
-/* A file is made with the permissions that the umask leaves, perhaps none, even for its owner. This
- * grants them. False: the file does not belong to this user alone. A socket need not: its folder
- * does. */
+/* The umask may remove all permissions of a new file, even those of its owner. This function
+ * restores them. Returns false if other users can access the file. Sockets may be accessible,
+ * because their folder is not. */
 static bool allow_user(int parent, const char *name, mode_t mode) {
   struct stat status;
   return fstatat(parent, name, &status, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISLNK(status.st_mode) &&
@@ -49,7 +49,7 @@ static bool allow_user(int parent, const char *name, mode_t mode) {
          fchmodat(parent, name, mode, 0) == 0;
 }
 
-/* Opens a file or a folder of this user, even if it was made under such an umask. */
+/* Opens a file or a folder of this user, even if it was created under such an umask. */
 static int open_own(int parent, const char *name, int flags, mode_t mode) {
   int file = openat(parent, name, flags | O_NOFOLLOW | O_CLOEXEC, mode);
   if (file < 0 && errno == EACCES && allow_user(parent, name, mode))
@@ -57,7 +57,8 @@ static int open_own(int parent, const char *name, int flags, mode_t mode) {
   return file;
 }
 
-/* Opens a folder that only this user can use, and makes it first. Negative: it is none. */
+/* Creates a folder if it does not exist, and opens it. Returns a negative number unless it is a
+ * folder that only this user can access. */
 static int open_folder(int parent, const char *name) {
   struct stat status;
   int folder;
@@ -65,7 +66,7 @@ static int open_folder(int parent, const char *name) {
   folder = open_own(parent, name, O_RDONLY | O_DIRECTORY, 0700);
   if (folder < 0) return -1;
   if (fstat(folder, &status) == 0) {
-    /* A folder that can be read but not entered was made under such an umask. */
+    /* A folder that can be read but not entered was created under such an umask. */
     if (status.st_uid == geteuid() && (status.st_mode & 077) == 0 &&
         ((status.st_mode & 0700) == 0700 || fchmod(folder, 0700) == 0))
       return folder;
@@ -75,7 +76,8 @@ static int open_folder(int parent, const char *name) {
   return -1;
 }
 
-/* Opens a folder for folders of this user: it has to be this user's. Negative: it is not there. */
+/* Opens a parent folder, which must belong to this user. Returns a negative number if there is
+ * none. */
 static int open_runtime(const char *path) {
   const int folder = path == NULL || path[0] != '/'
                          ? -1
@@ -86,7 +88,7 @@ static int open_runtime(const char *path) {
   return -1;
 }
 
-/* The folder of all groups. */
+/* Opens the folder of all groups. */
 static int open_directory(const char *directory) {
   char path[64];
   int folder, parent;
@@ -112,8 +114,8 @@ static int open_group(const char *directory, const char *name) {
   return folder;
 }
 
-/* Takes the lock, if nobody has it for longer than so many milliseconds. Negative: ENOENT says that
- * the folder was removed. */
+/* Takes the lock, and waits for it up to `most` milliseconds. If it fails, returns a negative
+ * number; the errno ENOENT means that the folder was removed. */
 static int lock(int folder, int most) {
   struct stat status;
   int file = open_own(folder, lock_file, O_RDWR | O_CREAT, 0600), tries;
@@ -125,14 +127,14 @@ static int lock(int folder, int most) {
     }
     poll(NULL, 0, 1);
   }
-  /* The last peer of before may have removed it meanwhile. */
+  /* The last member may have removed the file in the meantime. */
   if (fstat(file, &status) == 0 && status.st_nlink > 0) return file;
   close(file);
   errno = ENOENT;
   return -1;
 }
 
-/* A child of a fork may have the file, too. */
+/* A child of a fork may have inherited the file, so close() alone may not unlock it. */
 static void unlock(int file) {
   flock(file, LOCK_UN);
   close(file);
@@ -140,7 +142,7 @@ static void unlock(int file) {
 
 /* ---- Sockets --------------------------------------------------------------------------------- */
 
-/* By the descriptor of the folder: so the path is short, and leads to this folder. */
+/* The path uses the descriptor of the folder, so it is short and always leads to this folder. */
 static struct sockaddr_un address_of(int folder, const char *file) {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
   snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s", folder, file);
@@ -151,14 +153,15 @@ static int open_socket(void) {
   return socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 }
 
-/* Connects to a peer. Negative: errno says why; ECONNREFUSED: it is not there any more. */
+/* Connects to a peer. If it fails, returns a negative number and sets errno, to ECONNREFUSED if the
+ * peer does not exist any more. */
 static int connect_to(int folder, const char *file) {
   const struct sockaddr_un address = address_of(folder, file);
   int s = open_socket(), tries = 0, error;
   if (s < 0) return -1;
   while (connect(s, (const struct sockaddr *)&address, sizeof address) != 0) {
     if (errno == EACCES && tries++ == 0 && allow_user(folder, file, 0700)) continue;
-    /* So many wait to be accepted: its thread is in an observer. */
+    /* EAGAIN means that the backlog is full, because the peer's thread is in an observer. */
     if ((errno != EAGAIN && errno != EINTR) || tries++ == TRIES) {
       error = errno;
       close(s);
@@ -170,7 +173,8 @@ static int connect_to(int folder, const char *file) {
   return s;
 }
 
-/* The child of a fork closes what it finds here: so that is removed before it is closed. */
+/* The child of a fork closes the socket that is stored here. So the listener is removed before this
+ * process closes it. */
 static void note_listener(group *g, int socket) {
   __atomic_store_n(&g->listener, socket, __ATOMIC_RELAXED);
 }
@@ -195,7 +199,7 @@ static bool begin_listening(group *g) {
          listen(g->listener, BACKLOG) == 0;
 }
 
-/* Whether it is the file of a peer's socket, and whose; another file is none of this library. */
+/* Returns whether a file name is that of a peer's socket, and the peer's process. */
 static bool is_peer(const char *file, int *pid) {
   unsigned long long random;
   int end = 0;
@@ -203,7 +207,8 @@ static bool is_peer(const char *file, int *pid) {
          sscanf(file, "%d-%16llx%n", pid, &random, &end) == 2 && file[end] == '\0';
 }
 
-/* Calls for each socket of others until false; whether it has not come to that. */
+/* Calls a function for the socket of each other member until it returns false. Returns whether all
+ * calls have returned true. */
 static bool for_others(const group *g, bool (*call)(const group *g, const char *file, int pid,
                                                     void *context), void *context) {
   const int folder = openat(g->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -241,7 +246,7 @@ static bool meet(const group *g, const char *file, int pid, void *context) {
   const int s = group_reach(g, file);
   (void)pid;
   if (s >= 0) return m->met(m->context, s, file);
-  /* It is not there any more; or it is a socket of another kind, and no peer. */
+  /* The peer does not exist any more, or the file is another kind of socket. */
   return errno == ECONNREFUSED || errno == ENOENT || errno == EPROTOTYPE;
 }
 
@@ -275,8 +280,9 @@ bool group_enter(group *g, const char *directory, const char *name,
 
 /* ---- Leaving --------------------------------------------------------------------------------- */
 
-/* The system may close what a process has connected before it closes its listener: then this
- * connection ends, too, and the next one is refused. One with another transport says hello. */
+/* When a process ends, the system may close its connections before its listener. Then a new
+ * connection is accepted and ends soon, and the next one is refused. If another transport of the
+ * process is still there, it sends a hello. */
 static bool sweep(const group *g, const char *file, int pid, void *context) {
   bool is_over = pid != *(const pid_t *)context;
   int tries;
@@ -289,8 +295,9 @@ static bool sweep(const group *g, const char *file, int pid, void *context) {
   return true;
 }
 
-/* Under the lock: a socket that was made, and does not listen yet, seems to be left behind, too.
- * Where another one has the lock, they stay until somebody joins, or the last one leaves. */
+/* Takes the lock, because a socket that does not listen yet looks like one that was left behind. If
+ * another process has the lock, the sockets stay until a process joins or the last member
+ * leaves. */
 void group_sweep(const group *g, pid_t pid) {
   const int file = lock(g->folder, 0);
   if (file < 0) return;
@@ -310,7 +317,7 @@ void group_leave(group *g, const char *directory, const char *name) {
   if (g->folder < 0) return;
   stop_listening(g);
   file = lock(g->folder, TRIES);
-  /* Until somebody listens: the folder is for that one then. */
+  /* The folder is removed unless another member listens. */
   if (file >= 0 && for_others(g, is_left_behind, NULL)) {
     unlinkat(g->folder, lock_file, 0);
     parent = open_directory(directory);

@@ -10,10 +10,10 @@ enum { FILE_NAME_SIZE = 32, GROUP_NAME_MAX = 100 };
 
 typedef struct group {
   int folder, listener; /* negative: none */
-  char file[FILE_NAME_SIZE]; /* of the listener, in the folder */
+  char file[FILE_NAME_SIZE]; /* name of the listener's socket in the folder */
 } group;
 
-/* The reason that group_enter() gives when it fails. */
+/* Why group_enter() has failed. */
 typedef struct trouble {
   int error; /* an errno */
   const char *reason;
@@ -21,18 +21,18 @@ typedef struct trouble {
 
 bool group_is_name(const char *name);
 
-/* Makes the folder, if it is not there, and listens in it; connects to each peer that does, and has
- * `met` called with the socket, which that takes over, and the name of the other one. False: it
- * cannot now, or met() said so. */
+/* Creates the folder if it does not exist, and listens in it. Connects to each peer that listens
+ * there, and calls `met` with the new socket, which `met` takes over, and the file name of the
+ * peer's socket. Returns false if that is not possible now or `met` has returned false. */
 bool group_enter(group *g, const char *directory, const char *name,
                  bool (*met)(void *context, int socket, const char *file), void *context,
                  trouble *why);
-/* Connects again to the socket with this name. Negative: an errno says why; the file of one that is
- * not there any more is removed. */
+/* Connects to the socket with this file name. If it fails, returns a negative number and sets
+ * errno; if the peer does not exist any more, removes the file. */
 int group_reach(const group *g, const char *file);
 /* Removes the sockets that a process has left behind. */
 void group_sweep(const group *g, pid_t pid);
-/* Removes what is its own; the last one removes the folder. */
+/* Removes this client's socket. The last member removes the folder. */
 void group_leave(group *g, const char *directory, const char *name);
 
 #endif

@@ -1,4 +1,4 @@
-/* A member of a group: this client, and its peers. */
+/* The client of libmulticast-local, which is a member of a group, and its peers. */
 
 #ifndef MULTICAST_LOCAL_LOCAL_H
 #define MULTICAST_LOCAL_LOCAL_H
@@ -10,7 +10,7 @@
 
 /* ---- Peers ----------------------------------------------------------------------------------- */
 
-/* How many names may have observers here, or be answered. */
+/* The largest number of names that have observers here or are answered here. */
 #ifndef NAMES_MAX
 #define NAMES_MAX 65536
 #endif
@@ -18,54 +18,54 @@
 typedef struct peer {
   struct peer *next;
 
-  /* Not changed after it is in the list, except if it has to be reached again. */
+  /* Does not change after the peer is in the list, unless the peer is reconnected. */
   int socket;
 
-  /* Not changed after it is in the list. */
-  unsigned place;  /* here: its slot on the own board */
-  uint64_t number; /* no other peer of the client has it */
+  /* These do not change after the peer is in the list. */
+  unsigned place;  /* index of its slot on this client's board */
+  uint64_t number; /* unique among the peers of this client */
   pid_t pid;
-  char file[FILE_NAME_SIZE]; /* its socket, if it was this client that has connected; or empty */
-  uint64_t start;            /* where the own ring begins for it */
+  char file[FILE_NAME_SIZE]; /* the peer's socket if this client has connected to it, or empty */
+  uint64_t start;            /* position where this client's ring begins for the peer */
   uint64_t added_at;
 
-  /* Changed by the thread, under the lock, when the peer says hello. */
-  bool is_heard; /* its hello has come */
-  bool is_met;
-  memory memory;        /* what it shows */
-  unsigned place_there; /* this client's slot on the peer's board */
+  /* Set by the thread, under the lock, when the peer's hello has arrived. */
+  bool is_heard; /* the hello has arrived */
+  bool is_met;   /* and was accepted */
+  memory memory;        /* the peer's shared memory */
+  unsigned place_there; /* index of this client's slot on the peer's board */
   char name[NAME_SHOWN + 1];
 
-  /* Under the lock. As a reader of the own ring: */
-  bool is_over;     /* its connection has ended, or will: it is not waited for */
-  bool is_false;    /* it has broken the rules; the thread also reads it without the lock */
-  bool has_tail;    /* its slot has it: it has heard where the own ring begins for it */
-  uint64_t tail;    /* so far it is known to have read */
-  uint64_t first;   /* before this there is nothing for it that it may not have read */
-  uint64_t last;    /* and behind this there is nothing for it */
-  uint64_t dropped; /* of what was for it, so many are overwritten */
-  uint32_t woken;   /* the sleep that it was woken from last */
-  /* For a flush: */
-  bool is_known;      /* it has told its names */
-  uint64_t confirmed; /* so many changes of names it has heeded */
+  /* Protected by the lock. The peer as a reader of this client's ring: */
+  bool is_over;     /* the connection has ended or will end, so publishers do not wait for it */
+  bool is_false;    /* the peer broke the protocol; the thread also reads it without the lock */
+  bool has_tail;    /* the slot on the peer's board contains its tail */
+  uint64_t tail;    /* the peer has read up to here */
+  uint64_t first;   /* there are no unread entries for the peer before this position */
+  uint64_t last;    /* there are no entries for the peer from this position on */
+  uint64_t dropped; /* number of entries for the peer that were dropped */
+  uint32_t woken;   /* the `sleeps` of the peer when it was last woken */
+  /* For flushes: */
+  bool is_known;      /* the peer has announced its names */
+  uint64_t confirmed; /* number of changes of names that the peer has processed */
 
-  /* Only the thread uses these. As a writer of its own ring: */
-  uint64_t position, told_tail; /* so far it is read, and so far it knows that */
-  uint64_t known_from;          /* what is before was written before it knew the names here */
-  uint64_t seen;                /* of what was for this process, so many are read or lost */
-  uint64_t lost;                /* of these, so many are lost and not told yet */
-  bool has_ended;               /* its connection */
-  bool is_killed;               /* while it wrote */
-  bool is_behind;               /* the oldest is being dropped: it is to be looked at again */
-  /* Messages for it: */
-  bool has_hello;
-  topic *untold;   /* the first name by change that it is to be told of; NULL: none */
-  uint64_t synced; /* the last listing of the names that it was told first; 0: not told yet */
-  size_t names;    /* so many names that it has told are wanted */
+  /* Used only by the thread. The peer as the writer of its ring: */
+  uint64_t position, told_tail; /* read up to here; the last tail that was stored */
+  uint64_t known_from;          /* `known` of the slot on the peer's board, or UINT64_MAX */
+  uint64_t seen;                /* number of entries for this process that were read or lost */
+  uint64_t lost;                /* number of lost entries that have not been reported */
+  bool has_ended;               /* the connection has ended */
+  bool is_killed;               /* the peer was killed while it was writing */
+  bool is_behind;               /* the peer is dropping the oldest entries; read again soon */
+  /* Messages to the peer: */
+  bool has_hello;  /* the hello was sent */
+  topic *untold;   /* the first name in the list that the peer must be told; NULL if none */
+  uint64_t synced; /* `listings` when the peer was first told all names; 0 before that */
+  size_t names;    /* number of names that the peer wants */
   bool owes_sync, owes_done;
-  uint64_t done;   /* what owes_done is about */
+  uint64_t done;   /* the number for the MESSAGE_DONE that is owed */
   bool has_more;   /* the socket was full */
-  uint32_t watched; /* events of its socket; 0: it is not watched yet */
+  uint32_t watched; /* the epoll events of the socket; 0 if it is not watched */
   bool is_held;    /* `held` was received, and waits for room or memory */
   message held;
 } peer;
@@ -73,39 +73,39 @@ typedef struct peer {
 /* ---- The client ------------------------------------------------------------------------------ */
 
 typedef struct local_client {
-  client base; /* a name has a topic, once it is needed */
+  client base; /* the `subscription` of a name is its topic */
 
-  /* Not changed after the thread has begun. */
-  multicast_local_options options; /* its texts are in `texts` */
+  /* These do not change after the thread has started. */
+  multicast_local_options options; /* its strings are in `texts` */
   texts texts;
-  memory memory; /* what this client shows: its board and its ring */
+  memory memory; /* this client's shared memory: its board and its ring */
   int memory_file;
-  int poller;       /* an epoll */
+  int poller; /* an epoll descriptor */
 
-  /* Under the lock. */
+  /* Protected by the lock. */
   peer *peers;
-  peer *at[PEERS_MAX]; /* by place */
-  places unknown; /* peers that were there before, and have yet to tell their names */
-  uint64_t head, oldest; /* as on the board */
-  uint64_t told;         /* so many changes of names, of both kinds, are in the list */
+  peer *at[PEERS_MAX]; /* indexed by place */
+  places unknown; /* peers that were in the group first and have not announced their names */
+  uint64_t head, oldest; /* copies of the values on the board */
+  uint64_t told;         /* number of changes of names that are in the list of topics */
   uint64_t peer_numbers;
-  unsigned waits; /* so many calls wait for readers */
+  unsigned waits; /* number of calls that are waiting for readers */
   uint64_t joined, gone, expelled, sent, unwanted, late;
 
-  /* Only the thread uses these. */
+  /* Used only by the thread. */
   group group;
-  topic *first_topic, *last_topic;
-  uint64_t listings; /* changes of this list */
-  uint64_t listed, clear_at; /* topics in it; when there were so many listings, it is cleared */
-  unsigned char *payload; /* a copy of what is delivered */
+  topic *first_topic, *last_topic; /* all names that peers may have to be told, by last change */
+  uint64_t listings;         /* number of changes of this list */
+  uint64_t listed, clear_at; /* its length, and the value of `listings` at which to clear it */
+  unsigned char *payload;    /* buffer for the payload that is being delivered */
   size_t payload_size;
-  uint32_t sleeps; /* as on the board */
+  uint32_t sleeps; /* copy of the value on the board */
   uint64_t joined_at;
-  uint64_t arrived_at; /* the last entry; 0: none */
-  bool is_short;       /* of memory: what is to be done is tried again soon */
+  uint64_t arrived_at; /* time of the last entry; 0 if there was none */
+  bool is_short;       /* out of memory or room; retry soon */
 
-  uint64_t received, overwritten; /* of the statistics; atomic */
-  int sockets[PEERS_MAX]; /* of peers, by place, for the child of a fork; atomic; negative: none */
+  uint64_t received, overwritten; /* statistics; atomic */
+  int sockets[PEERS_MAX]; /* of the peers, for the child of a fork; atomic; negative if none */
 } local_client;
 
 #endif

@@ -13,7 +13,7 @@ enum { AT_ONCE_MAX = 64 };
 
 /* ---- The list -------------------------------------------------------------------------------- */
 
-/* Whether a process of this user is at the other end: the system says so. */
+/* Asks the system whether the process at the other end belongs to this user. */
 static bool is_of_user(int socket, pid_t *pid) {
   struct ucred who;
   socklen_t size = sizeof who;
@@ -34,22 +34,24 @@ bool peer_watch(const local_client *c, peer *p) {
   return true;
 }
 
-/* A process made without the handlers of forks may have it, too: closing it here would end neither
- * the watching nor the connection. */
+/* A child made without the fork handlers may have inherited the socket. Then close() alone would
+ * end neither the epoll registration nor the connection. */
 static void close_socket(const local_client *c, int socket) {
   epoll_ctl(c->poller, EPOLL_CTL_DEL, socket, NULL);
   shutdown(socket, SHUT_RDWR);
   close(socket);
 }
 
-/* The child of a fork closes what it finds here: so that is removed before it is closed. */
+/* The child of a fork closes the sockets that are stored here. So a socket is removed before this
+ * process closes it. */
 static void note_socket(local_client *c, const peer *p, int socket) {
   __atomic_store_n(&c->sockets[p->place], socket, __ATOMIC_RELAXED);
 }
 
-/* Under the lock. The own ring begins for it where it ends now. What is published before it has
- * told its names is for it, if it was there before: it may be in an observer for long. One that
- * comes later can wait, by a flush, until this one knows its names. */
+/* Called under the lock. Gives a peer a place; this client's ring begins for it at the current
+ * head. If the peer was in the group first, publications are kept for it until it has announced its
+ * names, which may take long if it is in an observer. A peer that joins later can wait for that
+ * with a flush. */
 static bool take_place(local_client *c, peer *p) {
   const bool is_unknown = p->file[0] != '\0';
   slot *s;
@@ -107,8 +109,8 @@ bool peer_reconnect(local_client *c, peer *p) {
   return true;
 }
 
-/* Under the lock. Takes a peer that has gone out of all topics; or one that is known from now on
- * out of those that were offered to it. */
+/* Called under the lock. Removes a peer that has gone from all topics. If the peer is not gone, but
+ * has announced its names, removes it only from `offered_to`. */
 static void leave_topics(names *all, const peer *p, bool is_gone) {
   known_name *name, *next;
   for (name = names_next(all, NULL); name != NULL; name = next) {
@@ -130,7 +132,7 @@ void peer_remove(local_client *c, peer *p) {
   places_remove(&c->unknown, p->place);
   leave_topics(&c->base.names, p, true);
   leave_topics(&c->base.answered, p, true);
-  pthread_cond_broadcast(&c->base.changed); /* a flush may wait for it */
+  pthread_cond_broadcast(&c->base.changed); /* for flushes */
   pthread_mutex_unlock(&c->base.lock);
   note_socket(c, p, -1);
   close_socket(c, p->socket);
@@ -138,9 +140,9 @@ void peer_remove(local_client *c, peer *p) {
   free(p);
 }
 
-/* ---- What it is told ------------------------------------------------------------------------- */
+/* ---- Messages to a peer ---------------------------------------------------------------------- */
 
-/* Who has yet to be told of it is not. */
+/* Removes a topic from the list. Peers that have not been told it yet skip it. */
 static void unlist(local_client *c, topic *t) {
   peer *p;
   for (p = c->peers; p != NULL; p = p->next) {
@@ -152,7 +154,7 @@ static void unlist(local_client *c, topic *t) {
   --c->listed;
 }
 
-/* To the end of the list. Who has yet to be told of it is told later. */
+/* Moves a topic to the end of the list. Peers that have not been told it yet are told it there. */
 static void list_last(local_client *c, topic *t) {
   peer *p;
   if (t->is_listed) unlist(c, t);
@@ -169,7 +171,7 @@ static void list_last(local_client *c, topic *t) {
   }
 }
 
-/* Under the lock. */
+/* Called under the lock. */
 static void note_names(local_client *c, names *all) {
   known_name *name;
   while (!c->is_short && (name = names_take_change(all)) != NULL) {
@@ -184,8 +186,8 @@ static void note_names(local_client *c, names *all) {
   }
 }
 
-/* The first listing that a peer has yet to be told of. One that has not said hello was told of
- * nothing. */
+/* The first listing that a peer has not been told. Peers without a hello have not been told
+ * anything, so they do not count. */
 static uint64_t first_untold(const local_client *c) {
   uint64_t first = UINT64_MAX;
   const peer *p;
@@ -204,8 +206,9 @@ void peers_note_names(local_client *c) {
   pthread_mutex_unlock(&c->base.lock);
 }
 
-/* Who comes later need not be told that a name has no observers. To clear the list
- * takes a step for each topic: so it is done after as many changes as there were topics left. */
+/* Removes names without observers that all peers have been told; later peers need not be told them.
+ * This visits the whole list, so it is done only after as many changes as the list had topics last
+ * time. */
 void peers_forget_names(local_client *c) {
   const uint64_t first = first_untold(c);
   topic *t, *next;
@@ -221,7 +224,8 @@ void peers_forget_names(local_client *c) {
   c->clear_at = c->listings + c->listed + 1;
 }
 
-/* Whether the socket has taken it. If it has not since the connection has ended, that is heard. */
+/* Sends a message. Returns whether the socket has accepted it. The end of the connection is
+ * detected when the socket is read. */
 static bool say(peer *p, message_kind kind, uint32_t place, uint64_t number, const char *text,
                 int file) {
   const int error = message_send(p->socket, kind, place, number, text, file);
@@ -229,8 +233,8 @@ static bool say(peer *p, message_kind kind, uint32_t place, uint64_t number, con
   return error == 0;
 }
 
-/* One that has changed since is told when that change is in the list: told twice, its values would
- * be given twice. */
+/* A name that has changed again is skipped here, because the new change will be listed, too. If it
+ * were told twice, the peer would give its retained values twice. */
 static bool say_name(local_client *c, peer *p) {
   bool is_wanted, has_changed;
   pthread_mutex_lock(&c->base.lock);
@@ -242,7 +246,7 @@ static bool say_name(local_client *c, peer *p) {
              p->untold->name->text, -1);
 }
 
-/* Names only when it has said hello: then it is known from where its ring is to be read. */
+/* Sends names only after the peer's hello, which contains the position where its ring begins. */
 static bool tell(local_client *c, peer *p) {
   if (!p->has_hello)
     p->has_hello =
@@ -264,9 +268,9 @@ void peer_tell(local_client *c, peer *p) {
   tell(c, p);
 }
 
-/* ---- What it says ---------------------------------------------------------------------------- */
+/* ---- Messages from a peer -------------------------------------------------------------------- */
 
-/* Text that others may show. */
+/* Copies a name, and replaces control characters, since programs may display it. */
 static void copy_name(char *to, const char *name) {
   for (; *name != '\0'; ++name) {
     const bool is_control = (unsigned char)*name < 0x20 || *name == 0x7f;
@@ -280,11 +284,11 @@ static bool heed_hello(local_client *c, peer *p, const message *m, int file) {
   const int error = p->is_met ? EINVAL : memory_open(&its, file);
   p->is_heard = true;
   if (error != 0) {
-    p->has_ended = true; /* if it is right, and this process lacks something, they meet again */
+    p->has_ended = true; /* if this process lacks memory or descriptors, it will be reconnected */
     return error != EINVAL;
   }
   p->position = p->told_tail = m->number;
-  /* Release: see store_tail(). The peer looks at it only when it knows a name that is wanted. */
+  /* Release: see store_tail(). The peer reads it only after it has received a name. */
   /* order: tail */
   __atomic_store_n(&c->memory.board->slots[p->place].tail, m->number, __ATOMIC_RELEASE);
   pthread_mutex_lock(&c->base.lock);
@@ -298,8 +302,8 @@ static bool heed_hello(local_client *c, peer *p, const message *m, int file) {
   return true;
 }
 
-/* Under the lock. Gives what is kept to a peer: all that is published later is for it, too. False:
- * no room. */
+/* Called under the lock. Writes the retained values of a topic to the ring for a peer. Later
+ * publications follow them. Returns false if there is no room. */
 static bool give_kept(local_client *c, const topic *t, const peer *p) {
   places only = {{0, 0}};
   if (!ring_make_room(c, topic_kept(t), c->options.overflow == MULTICAST_OVERFLOW_DROP_OLDEST))
@@ -310,12 +314,13 @@ static bool give_kept(local_client *c, const topic *t, const peer *p) {
   return true;
 }
 
-/* Under the lock. A name that it wants; one that is unknown gets what is kept when it has told all
- * names, since it does not read before. */
+/* Called under the lock for a name that the peer wants. A peer that has not announced all its names
+ * does not read yet; get_to_know() gives it the retained values. */
 static bool want(local_client *c, peer *p, names *all, const char *text) {
   topic *t = topic_make(all, text);
   if (t == NULL) return false;
-  /* Also if it was wanted before: that its last observer had gone may not have been told. */
+  /* The peer may want the name already, because it need not announce that its last observer had
+   * gone in the meantime. */
   p->names += !places_have(&t->wanted_by, p->place);
   places_remove(&t->wanted_by, p->place);
   if (places_have(&c->unknown, p->place) || give_kept(c, t, p)) {
@@ -327,7 +332,7 @@ static bool want(local_client *c, peer *p, names *all, const char *text) {
   return false;
 }
 
-/* Under the lock. */
+/* Called under the lock for a name that the peer does not want any more. */
 static void unwant(peer *p, names *all, const char *text) {
   topic *t = topic_find(all, text);
   if (t == NULL) return;
@@ -336,7 +341,7 @@ static void unwant(peer *p, names *all, const char *text) {
   topic_drop(all, t);
 }
 
-/* False: no room or no memory now. */
+/* Returns false if there is no room or memory now. */
 static bool heed_name(local_client *c, peer *p, const message *m) {
   names *all = m->place == 1 ? &c->base.answered : &c->base.names;
   bool is_heeded = true;
@@ -348,8 +353,8 @@ static bool heed_name(local_client *c, peer *p, const message *m) {
   return is_heeded;
 }
 
-/* Under the lock. The peer has told its names: from now on only their publications are for it.
- * False: there is no room now for the values that are kept of them. */
+/* Called under the lock when the peer has announced its names. From now on it gets only
+ * publications of these names. Returns false if there is no room for their retained values now. */
 static bool get_to_know(local_client *c, peer *p) {
   const known_name *name = names_next(&c->base.names, NULL);
   if (!places_have(&c->unknown, p->place)) {
@@ -366,13 +371,13 @@ static bool get_to_know(local_client *c, peer *p) {
   }
   leave_topics(&c->base.names, p, false);
   places_remove(&c->unknown, p->place);
-  /* Before the head of what is written later: see was_unknown() in reader.c. */
+  /* Stored before the head of later entries: see was_unknown() in reader.c. */
   __atomic_store_n(&c->memory.board->slots[p->place].known, c->head, __ATOMIC_RELAXED);
   p->is_known = true;
   return true;
 }
 
-/* False: no room now. */
+/* Returns false if there is no room now. */
 static bool heed_number(local_client *c, peer *p, const message *m) {
   bool is_heeded = true;
   pthread_mutex_lock(&c->base.lock);
@@ -387,20 +392,20 @@ static bool heed_number(local_client *c, peer *p, const message *m) {
   return true;
 }
 
-/* Heeds a message about names. False: not now. */
+/* Processes a message about names. Returns false if that is not possible now. */
 static bool heed_names(local_client *c, peer *p, const message *m) {
   return m->kind == MESSAGE_WANT || m->kind == MESSAGE_UNWANT ? heed_name(c, p, m)
                                                               : heed_number(c, p, m);
 }
 
-/* False: it breaks the rules. */
+/* Processes a message. Returns false if it violates the protocol. */
 static bool heed(local_client *c, peer *p, const message *m, int file) {
   if (m->kind == MESSAGE_HELLO) return heed_hello(c, p, m, file);
   if (!p->is_met) return false;
   if (m->kind == MESSAGE_WAKE) return true;
   p->is_held = !heed_names(c, p, m);
   if (p->is_held) p->held = *m;
-  return p->names <= (size_t)2 * NAMES_MAX; /* what is not wanted any more may be told later */
+  return p->names <= (size_t)2 * NAMES_MAX; /* the peer may announce unwanted names later */
 }
 
 bool peer_hear(local_client *c, peer *p) {
@@ -421,7 +426,7 @@ bool peer_hear(local_client *c, peer *p) {
       return false;
     }
     if (p->has_ended) return false;
-    if (m.kind == MESSAGE_WAKE) break; /* most often there is no other one */
+    if (m.kind == MESSAGE_WAKE) break; /* usually the only message */
   }
   return true;
 }

@@ -1,5 +1,5 @@
-/* The thread of a client: joins the group, reads the rings of peers, sleeps, and hears and tells
- * what is said over the connections. */
+/* The thread of a client: joins the group, reads the rings of peers, exchanges messages with them,
+ * and sleeps. */
 
 #include "session.h"
 
@@ -19,17 +19,17 @@
 #include <unistd.h>
 
 #ifndef HELLO_NS
-#define HELLO_NS 1000000000 /* so long one that has connected may say nothing */
+#define HELLO_NS 1000000000 /* time limit for the hello of a process that has connected */
 #endif
 
 enum {
   EVENTS_MAX = 64,
-  /* How many entries of a ring are delivered before the others are looked at. */
+  /* The number of entries that are delivered from a ring before the next ring is read. */
   ENTRIES_MAX = 1024,
-  /* How long the rings are read before the sockets are looked at. */
+  /* How long the thread reads rings before it polls the sockets. */
   READING_NS = 1000000,
-  /* How long the thread looks for more after it has read something, before it sleeps: to wake it
-   * on another processor takes as long, so this costs at most as much again. */
+  /* How long the thread polls the rings after the last entry before it sleeps. Waking it on another
+   * processor takes as long, so polling at most doubles the cost. */
   LOOKING_NS = 50000,
   SOON_MS = 1,
   IDLE_MS = 1000,
@@ -57,7 +57,7 @@ static void read_peer(local_client *c, peer *p, int most, int *total) {
   else *total += count;
 }
 
-/* Reads all rings, each for a while. How many entries were for this process. */
+/* Reads up to ENTRIES_MAX entries of each ring. Returns the number of entries for this process. */
 static int read_all(local_client *c) {
   peer *p = c->peers;
   int total = 0;
@@ -71,22 +71,22 @@ static int read_all(local_client *c) {
   return total;
 }
 
-/* Whether there was something. */
+/* Returns whether there were entries for this process. */
 static bool read_some(local_client *c) {
   if (read_all(c) == 0) return false;
   c->arrived_at = now_ns();
   return true;
 }
 
-/* Whether an answer may come soon. */
+/* Returns whether to keep polling, because a reply may arrive soon. */
 static bool is_looking(const local_client *c) {
   return now_ns() - c->arrived_at < LOOKING_NS &&
          !__atomic_load_n(&c->base.is_stopping, __ATOMIC_RELAXED);
 }
 
-/* Reads while there is something, and looks a little longer: an answer may come soon. The peer that
- * is to give it may have to wait for this processor, however many there are: it gets it first. Then
- * there is more to be read at once, too, and fewer peers have to be woken. */
+/* Reads until the rings have been empty for LOOKING_NS. A peer that is about to reply may be
+ * waiting for this processor, so the thread yields. Then it also finds more entries at once, and
+ * fewer wake-ups are needed. */
 static void read_for_a_while(local_client *c) {
   const uint64_t end = now_ns() + READING_NS;
   do {
@@ -102,24 +102,25 @@ static void tell_of_peer(local_client *c, const peer *p, multicast_local_state s
   client_tell(&c->base, state, p->pid, p->name);
 }
 
-/* Tries whether an ended peer is there nevertheless: one of both may have lacked memory or a
- * descriptor. Who has connected does so again. False: this is not known yet. */
+/* Tries to reconnect to a peer whose connection has ended, since the cause may have been a lack of
+ * memory or descriptors on either side. The side that had connected does this. Returns false if it
+ * is not known yet whether the peer still exists. */
 static bool reach_again(local_client *c, const peer *p) {
   const int s = group_reach(&c->group, p->file);
   if (s >= 0) return peer_add(c, s, p->file) != NULL;
   return errno == ECONNREFUSED || errno == ENOENT;
 }
 
-/* Whether to remove a peer whose connection has ended. A peer that has not said hello keeps its
- * place, and what the ring has for it. */
+/* Returns whether to remove a peer whose connection has ended. A peer that can be reconnected
+ * before it has sent its hello keeps its place and its entries in the ring. */
 static bool has_gone(local_client *c, peer *p) {
   if (p->file[0] == '\0' || p->is_false) return true;
-  if (!p->is_met) poll(NULL, 0, SOON_MS); /* the lack may last */
+  if (!p->is_met) poll(NULL, 0, SOON_MS); /* memory may still be short */
   if (p->is_heard) return reach_again(c, p);
   return !peer_reconnect(c, p) && (errno == ECONNREFUSED || errno == ENOENT);
 }
 
-/* Delivers what an ended peer has written, and says that it has gone. */
+/* Delivers the remaining entries of a peer that has ended, and reports its end. */
 static void remove_peer(local_client *c, peer *p) {
   const bool is_false = p->is_false, is_met = p->is_met;
   const pid_t pid = p->pid;
@@ -131,7 +132,7 @@ static void remove_peer(local_client *c, peer *p) {
     client_come_back(&c->base);
     if (c->base.inbox.id != 0) client_deliver(&c->base, SIZE_MAX);
   }
-  questions_end(c, p); /* at once: sweeping may take a moment */
+  questions_end(c, p); /* before the sweep, which may take a moment */
   if (p->lost > 0) tell_of_peer(c, p, MULTICAST_LOCAL_LOST);
   if (is_met && !is_false) group_sweep(&c->group, pid);
   peer_remove(c, p);
@@ -143,9 +144,10 @@ static void remove_peer(local_client *c, peer *p) {
   else if (is_met) client_tell(&c->base, MULTICAST_LOCAL_GONE, pid, name);
 }
 
-/* One that has connected, and keeps its place without saying hello. Its hello may have come while
- * this thread was in an observer: it is heard first. A true peer that was stopped so long finds
- * that the connection has ended, and connects again: reach_again(). Nobody was told of it here. */
+/* Returns whether a process has connected but not sent its hello, which would let it keep its place
+ * for good. The hello may have arrived while this thread was in an observer, so is_silent() reads
+ * the socket first. A real peer that was stopped for so long finds its connection closed, and
+ * reconnects by reach_again(). Its arrival was not reported here before. */
 static bool may_be_silent(const peer *p) {
   return !p->is_met && p->file[0] == '\0' && !p->has_ended;
 }
@@ -155,7 +157,7 @@ static bool is_silent(local_client *c, peer *p) {
          (!peer_hear(c, p) || !p->is_met);
 }
 
-/* The work for each peer between two sleeps. */
+/* Handles all peers between two sleeps. */
 static void look_after_peers(local_client *c) {
   peer *p, *next;
   peers_note_names(c);
@@ -182,7 +184,7 @@ static void accept_peers(local_client *c) {
   int s;
   while ((s = accept4(c->group.listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0)
     peer_add(c, s, "");
-  /* Without a descriptor for it, it waits. */
+  /* If there are no descriptors left, the connection stays pending. */
   if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) poll(NULL, 0, SOON_MS);
 }
 
@@ -197,7 +199,7 @@ static void heed_event(local_client *c, const struct epoll_event *event) {
     accept_peers(c);
   } else if (!p->has_ended) {
     if ((event->events & EPOLLIN) != 0) p->has_ended = !peer_hear(c, p);
-    /* Without EPOLLIN nothing is left to be heard, or it is not wanted any more. */
+    /* Without EPOLLIN, no messages are left, or they are not read any more. */
     else if ((event->events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) p->has_ended = true;
     if (!p->has_ended && (event->events & EPOLLOUT) != 0) peer_tell(c, p);
   }
@@ -207,7 +209,7 @@ static void store_sleeps(local_client *c) {
   __atomic_store_n(&c->memory.board->sleeps, ++c->sleeps, __ATOMIC_RELAXED);
 }
 
-/* In how many milliseconds a time comes, which is a second away at most. */
+/* The number of milliseconds until a time that is at most a second away. */
 static int ms_until(uint64_t time) {
   const uint64_t now = now_ns();
   return time <= now ? 0 : (int)((time - now) / ns_of_millisecond) + 1;
@@ -215,7 +217,7 @@ static int ms_until(uint64_t time) {
 
 static int shorter(int timeout, int other) { return other < timeout ? other : timeout; }
 
-/* How long there is nothing to do, if nobody wakes it. */
+/* The longest time for which the thread may sleep. */
 static int time_to_sleep(const local_client *c) {
   int timeout = c->is_short ? SOON_MS : IDLE_MS;
   const peer *p;
@@ -227,7 +229,7 @@ static int time_to_sleep(const local_client *c) {
   return timeout;
 }
 
-/* Sleeps until a peer, another thread, or the time wakes it. */
+/* Sleeps until a peer or another thread wakes this one, or until the timeout. */
 static void go_to_sleep(local_client *c) {
   client *base = &c->base;
   struct epoll_event events[EVENTS_MAX];
@@ -235,8 +237,8 @@ static void go_to_sleep(local_client *c) {
   bool has_work;
   const peer *p;
   store_sleeps(c);
-  /* Pairs with the fence in ring_show(): a peer sees that this thread sleeps, or its head is seen
-   * here. */
+  /* Pairs with the fence in ring_show(): either the peer sees that this thread sleeps, or this
+   * thread sees the new head of the peer. */
   __atomic_thread_fence(__ATOMIC_SEQ_CST); /* order: sleeping_peer */
   has_work = read_some(c) || is_looking(c);
   pthread_mutex_lock(&base->lock);
@@ -251,13 +253,13 @@ static void go_to_sleep(local_client *c) {
   base->is_asleep = false;
   pthread_mutex_unlock(&base->lock);
   store_sleeps(c);
-  if (count > 0) read_some(c); /* before the message that has woken it: the answer is earlier */
+  if (count > 0) read_some(c); /* before the messages, to reply sooner */
   for (i = 0; i < count; ++i) heed_event(c, &events[i]);
 }
 
-/* ---- In the group ---------------------------------------------------------------------------- */
+/* ---- The group ------------------------------------------------------------------------------- */
 
-/* Says hello at once: one that has connected and says nothing loses its place. */
+/* Sends the hello immediately, since a silent connection is closed after HELLO_NS. */
 static bool meet(void *context, int socket, const char *file) {
   peer *p = peer_add(context, socket, file);
   if (p != NULL) peer_tell(context, p);
@@ -269,7 +271,7 @@ static void leave(local_client *c) {
   group_leave(&c->group, c->options.directory, c->options.group);
 }
 
-/* Watches the descriptors beside those of peers. The first one may be watched already. */
+/* Watches the descriptors other than those of peers. The first one may be watched already. */
 static bool watch(const local_client *c) {
   struct epoll_event event = {.events = EPOLLIN, .data.ptr = (void *)(uintptr_t)&c->base};
   if (epoll_ctl(c->poller, EPOLL_CTL_ADD, c->base.wakeup, &event) != 0 && errno != EEXIST)
@@ -295,11 +297,12 @@ static bool join(local_client *c) {
   return false;
 }
 
-/* Says that it is in the group when those that were there have told their names. One that does not
- * answer is not waited for: what is published before it does stays in the ring for it. */
+/* Reports that the client is connected when all earlier members have announced their names. After
+ * PATIENCE_NS it does not wait for members that do not respond, since publications stay in the ring
+ * for them. */
 static void tell_connected(local_client *c) {
   const peer *p = c->peers;
-  if (c->base.is_connected) return; /* only this thread changes it */
+  if (c->base.is_connected) return; /* only this thread sets it */
   while (p != NULL && (p->is_known || p->file[0] == '\0')) p = p->next;
   if (p != NULL && now_ns() - c->joined_at < PATIENCE_NS) return;
   pthread_mutex_lock(&c->base.lock);
