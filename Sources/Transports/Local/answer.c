@@ -1,19 +1,19 @@
-/* Questions that peers ask, and the answers. */
+/* Answers to questions of peers. */
 
 #include "answer.h"
 
 #include "../Common/transport.h"
 #include "ring.h"
 
-/* Under the lock. Who has asked; NULL: it has gone. Programs may have made the number up: there may
- * be a peer of it that is not met yet. */
+/* Called under the lock. Returns the peer that has asked, or NULL if it has gone. A program may
+ * pass any number, even that of a peer whose hello has not arrived. */
 static peer *asker(const local_client *c, uint64_t number) {
   peer *p = c->peers;
   while (p != NULL && (p->number != number || !p->is_met || p->is_over)) p = p->next;
   return p;
 }
 
-/* Under the lock, which it may give up. */
+/* Called under the lock, which it may release. */
 static multicast_status send_answer(local_client *c, origin to, multicast_status status,
                                     span payload, uint64_t until) {
   const letter l = {ENTRY_ANSWER, "", (uint32_t)status, payload, to.number};
@@ -23,7 +23,7 @@ static multicast_status send_answer(local_client *c, origin to, multicast_status
   if (asker(c, to.peer) == NULL) return MULTICAST_ERROR_NOT_FOUND;
   result = ring_get_room(c, letter_size(&l), until);
   if (result != MULTICAST_OK) return result;
-  p = asker(c, to.peer); /* it may have gone meanwhile */
+  p = asker(c, to.peer); /* may have gone while the lock was released */
   if (p == NULL) return MULTICAST_ERROR_NOT_FOUND;
   places_add(&only, p->place);
   ring_write(c, &l, &only);
@@ -33,7 +33,7 @@ static multicast_status send_answer(local_client *c, origin to, multicast_status
 
 void answer_refuse(client *base, origin to, multicast_status why) {
   pthread_mutex_lock(&base->lock);
-  /* Else it is told soon that this one has gone. */
+  /* A client that is stopping sends nothing: the asker will be told that this peer has ended. */
   if (!base->is_stopping) send_answer((local_client *)base, to, why, (span){NULL, 0}, 0);
   pthread_mutex_unlock(&base->lock);
 }

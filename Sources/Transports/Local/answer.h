@@ -1,15 +1,15 @@
-/* Questions of peers. */
+/* Answers to questions of peers. */
 
 #ifndef MULTICAST_LOCAL_ANSWER_H
 #define MULTICAST_LOCAL_ANSWER_H
 
 #include "local.h"
 
-/* As `engine` says. It is refused if there is room. */
+/* Functions of the engine. answer_refuse() does nothing if there is no room in the ring. */
 void answer_refuse(client *base, origin to, multicast_status why);
 multicast_status answer_reply(client *base, origin to, span payload);
 
-/* The others are not sent. */
+/* Whether the status may be in an answer. */
 static inline bool is_status_of_answer(uint32_t status) {
   const multicast_status s = (multicast_status)status;
   return s == MULTICAST_OK || s == MULTICAST_ERROR_STATE || s == MULTICAST_ERROR_OUT_OF_MEMORY;

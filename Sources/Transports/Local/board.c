@@ -17,12 +17,12 @@
 #define MFD_NOEXEC_SEAL 0x0008u
 #endif
 
-/* Another layout has another number. */
+/* Identifies the layout of the board and the entries. */
 static const uint64_t magic = 0x336c61636f6c636du; /* "mclocal3" */
 
 enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL };
 
-/* The ring begins with a page. */
+/* The size of the board, rounded up so that the ring begins on a page. */
 static size_t board_size(void) {
   const size_t page = (size_t)sysconf(_SC_PAGESIZE);
   return (sizeof(board) + page - 1) / page * page;
@@ -51,7 +51,7 @@ static int create_file(void) {
   return file;
 }
 
-/* Where files may not be so large, making one would be a signal. */
+/* A file that exceeds the limit for the size of files would cause SIGXFSZ. */
 static bool may_be_as_large_as(uint64_t size) {
   struct rlimit most;
   return getrlimit(RLIMIT_FSIZE, &most) != 0 || size <= most.rlim_cur;
@@ -66,7 +66,7 @@ int memory_create(memory *m, uint64_t ring_size) {
       map(m, file, ring_size, PROT_READ | PROT_WRITE)) {
     m->board->magic = magic;
     m->board->ring_size = ring_size;
-    /* From now on nobody can make it smaller under a reader, nor have it for writing. */
+    /* From now on no process can shrink it while it is read, or map it for writing. */
     if (fcntl(file, F_ADD_SEALS, SEALS) == 0) return file;
   }
   error = errno;
@@ -79,7 +79,7 @@ int memory_open(memory *m, int file) {
   const int seals = fcntl(file, F_GET_SEALS);
   struct stat status;
   uint64_t ring_size;
-  /* A file that can shrink would be a SIGBUS. */
+  /* Reading a file that has been shrunk would cause SIGBUS. */
   if (seals < 0 || (seals & SEALS) != SEALS) return EINVAL;
   if (fstat(file, &status) != 0) return ENOMEM;
   if (status.st_size < (off_t)board_size()) return EINVAL;

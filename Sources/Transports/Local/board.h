@@ -1,5 +1,5 @@
-/* The memory that a peer shows to the others: a board and a ring. Only this peer writes it; the
- * others have it for reading, and believe nothing of it. */
+/* The shared memory of a peer: a header, which is called the board, and a ring. Only the peer
+ * itself can write it. The others map it read-only, and validate everything that they read. */
 
 #ifndef MULTICAST_LOCAL_BOARD_H
 #define MULTICAST_LOCAL_BOARD_H
@@ -33,43 +33,43 @@ static inline places places_with(const places *all, const places *others) {
 static inline places places_without(const places *all, const places *others) {
   return (places){{all->words[0] & ~others->words[0], all->words[1] & ~others->words[1]}};
 }
-/* Calls for each place in a set. */
+/* Loops over the places in a set. */
 #define FOR_PLACES(place, all) \
   for (unsigned word_ = 0; word_ < PLACE_WORDS; ++word_) \
     for (uint64_t bits_ = (all)->words[word_], place; \
          bits_ != 0 && (place = word_ * 64u + (unsigned)__builtin_ctzll(bits_), true); \
          bits_ &= bits_ - 1)
 
-/* The part of a board for one peer. */
+/* The part of a board that concerns one peer. */
 typedef struct slot {
-  _Alignas(64) uint64_t tail; /* so far the peer's ring was read */
-  uint64_t begin;             /* before this there is nothing that the peer has to read */
-  uint64_t dropped[2];        /* of what was for the peer, so much was before `counted` */
-  uint64_t known; /* publications before this are for the peer whatever their names */
+  _Alignas(64) uint64_t tail; /* the owner of the board has read the peer's ring up to here */
+  uint64_t begin;             /* there are no unread entries for the peer before this position */
+  uint64_t dropped[2];        /* number of entries for the peer before `counted` */
+  uint64_t known; /* notifications before this are kept for the peer, whatever their names */
 } slot;
 
-/* Positions count bytes from the beginning of the ring's life. What several peers look at often is
- * in lines of its own. */
+/* Positions count bytes since the creation of the ring. Fields that several peers read often are in
+ * cache lines of their own. */
 typedef struct board {
   uint64_t magic, ring_size;
-  _Alignas(64) uint64_t head; /* up to here the ring is written */
-  uint32_t is_waited_for;     /* readers say at once how far they are */
-  _Alignas(64) uint64_t oldest; /* before this it is or will be overwritten */
-  uint64_t counted;             /* what `dropped` of the slots is about, and which one: COUNT_BIT */
-  _Alignas(64) uint32_t sleeps; /* odd: the peer's thread sleeps */
+  _Alignas(64) uint64_t head; /* the ring is written up to here */
+  uint32_t is_waited_for;     /* readers must update their tails immediately */
+  _Alignas(64) uint64_t oldest; /* entries before this are or will be overwritten */
+  uint64_t counted;             /* the position of the counts `dropped[counted & COUNT_BIT]` */
+  _Alignas(64) uint32_t sleeps; /* odd while the peer's thread sleeps */
   slot slots[PEERS_MAX];
 } board;
 
 typedef enum entry_kind { ENTRY_NOTIFICATION, ENTRY_QUESTION, ENTRY_ANSWER } entry_kind;
 
-/* An entry of the ring. Behind it are the name, without a NUL, the payload, and, but of a
- * notification, the number of the question. */
+/* The header of an entry of the ring. It is followed by the name without a NUL, the payload, and,
+ * unless it is a notification, the number of the question. */
 typedef struct entry {
-  uint32_t size; /* of all, a multiple of 8 */
-  uint16_t name_size; /* of an answer: 0 */
+  uint32_t size; /* of the whole entry; a multiple of 8 */
+  uint16_t name_size; /* 0 in an answer */
   uint16_t kind;
   uint32_t payload_size;
-  uint32_t event; /* of an answer: a multicast_status */
+  uint32_t event; /* a multicast_status in an answer */
   places readers;
 } entry;
 
@@ -81,21 +81,23 @@ static inline size_t entry_size(size_t name_size, size_t payload_size) {
 }
 
 typedef struct memory {
-  board *board; /* NULL: none */
-  unsigned char *ring; /* is there twice, one behind the other: entries have no gap */
+  board *board; /* NULL if nothing is mapped */
+  unsigned char *ring; /* mapped twice in succession, so that entries are contiguous */
   uint64_t ring_size;  /* a power of two */
 } memory;
 
 enum {
   RING_LEAST = 1 << 16,
   RING_MOST = 1 << 30,
-  ENTRY_LEAST = sizeof(entry) + 8, /* with a name */
-  COUNT_BIT = 1                    /* positions are multiples of 8 */
+  ENTRY_LEAST = sizeof(entry) + 8, /* the smallest entry, with a name */
+  COUNT_BIT = 1                    /* free in `counted`, since positions are multiples of 8 */
 };
 
-/* Makes one that only this process can write. The descriptor of its file; negative: an errno. */
+/* Creates memory that only this process can write. Returns the descriptor of its file, or a
+ * negative errno. */
 int memory_create(memory *m, uint64_t ring_size);
-/* Has one of another process for reading. An errno; EINVAL: it is none. */
+/* Maps the memory of another process read-only. Returns an errno; EINVAL means that it is not
+ * valid. */
 int memory_open(memory *m, int file);
 void memory_close(memory *m);
 

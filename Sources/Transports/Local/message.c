@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* A control message for one descriptor has room for two, where alignment is 8. */
+/* With an alignment of 8, a control message for one descriptor has room for two. */
 enum { FILES_MAX = 2 };
 
 typedef union control {
@@ -43,7 +43,7 @@ int message_send(int socket, message_kind kind, uint32_t place, uint64_t number,
   return sendmsg(socket, &packet, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? errno : 0;
 }
 
-/* How many descriptors came. The first one is kept. */
+/* Returns the number of attached descriptors. Stores the first one, and closes all others. */
 static int take_files(struct msghdr *packet, int *file) {
   struct cmsghdr *header;
   int count = 0;
@@ -70,7 +70,7 @@ static bool is_valid(const message *m, size_t size, int files) {
   if (files != (is_hello ? 1 : 0) || m->place >= PEERS_MAX) return false;
   if (!has_name && !is_hello) return text == 0;
   if (has_name && m->place > 1) return false;
-  /* The NUL is the last byte, and the only one. */
+  /* The last byte must be the only NUL. */
   if (text == 0 || memchr(m->text, '\0', text) != m->text + text - 1) return false;
   return is_hello ? text <= NAME_SHOWN + 1 : text > 1;
 }

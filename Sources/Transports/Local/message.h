@@ -1,4 +1,4 @@
-/* The messages of peers over their connection: each is a packet. */
+/* The messages that peers send over their connection, one per packet. */
 
 #ifndef MULTICAST_LOCAL_MESSAGE_H
 #define MULTICAST_LOCAL_MESSAGE_H
@@ -12,32 +12,35 @@
 enum { NAME_SHOWN = 63 };
 
 typedef enum message_kind {
-  MESSAGE_WAKE = 1, /* there is something in the ring */
-  MESSAGE_HELLO,    /* the first one: `place` is that of who gets it, `number` is where the ring
-                     * begins for it, `text` the sender's name; the memory's file comes with it */
-  MESSAGE_WANT,     /* the name `text` has observers; if `place` is 1: its questions are answered */
-  MESSAGE_UNWANT,   /* it has none any more; or they are not */
-  MESSAGE_SYNC,     /* all changes of names up to `number` were told */
-  MESSAGE_DONE      /* the answer, when they are heeded */
+  MESSAGE_WAKE = 1, /* the ring has new entries */
+  MESSAGE_HELLO,    /* the first message: `place` is the receiver's place on the sender's board,
+                     * `number` is the position where the sender's ring begins for the receiver,
+                     * `text` is the sender's name; the file of the sender's memory is attached */
+  MESSAGE_WANT,     /* the name `text` has observers or, if `place` is 1, answers questions */
+  MESSAGE_UNWANT,   /* the name has no observers any more, or answers no questions any more */
+  MESSAGE_SYNC,     /* all changes of names up to `number` have been sent */
+  MESSAGE_DONE      /* the reply to MESSAGE_SYNC: they have been processed */
 } message_kind;
 
 typedef struct message {
   uint32_t kind, place;
   uint64_t number;
-  char text[NAME_MAX_SIZE + 1]; /* what is sent ends with its NUL */
+  char text[NAME_MAX_SIZE + 1]; /* the message ends with the NUL */
 } message;
 
 typedef enum receipt {
   RECEIPT_MESSAGE,
-  RECEIPT_NONE,   /* there is none now */
-  RECEIPT_END,    /* there will be none; or this process cannot have the file that came */
+  RECEIPT_NONE,   /* there is no message now */
+  RECEIPT_END,    /* the connection has ended, or this process cannot receive the attached file */
   RECEIPT_INVALID /* not a message of this library */
 } receipt;
 
-/* Sends a text if it is not NULL, and a file if it is not negative. An errno. It does not wait. */
+/* Sends a message, with a text if it is not NULL, and a file if it is not negative. Does not block.
+ * Returns an errno. */
 int message_send(int socket, message_kind kind, uint32_t place, uint64_t number, const char *text,
                  int file);
-/* Receives one, and checks its form. `file`: what came with it, which is the caller's; or -1. */
+/* Receives a message and checks its form. Sets `*file` to the attached file, which the caller must
+ * close, or -1. */
 receipt message_receive(int socket, message *m, int *file);
 
 #endif

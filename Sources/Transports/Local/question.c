@@ -1,4 +1,4 @@
-/* Questions that this process asks, until they are answered. */
+/* Questions that this process asks. */
 
 #include "question.h"
 
@@ -8,27 +8,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A peer that is asked. */
+/* A peer that was asked. */
 typedef struct asked {
   told told;
   unsigned place;
   char name[NAME_SHOWN + 1];
 } asked;
 
-/* Under the lock. */
+/* Protected by the lock. */
 typedef struct peer_inquiry {
   inquiry base;
-  places awaited; /* these have yet to answer */
-  places unknown; /* peers that may not answer the name at all: their silence is not told */
-  bool was_told;
+  places awaited; /* peers that have not answered yet */
+  places unknown; /* peers that may not answer the name at all, so their silence is not reported */
+  bool was_told; /* a result was reported */
   unsigned count;
   asked peers[];
 } peer_inquiry;
 
 /* ---- Answers --------------------------------------------------------------------------------- */
 
-/* Under the lock. It is awaited, and is the only one with this place: a peer that comes has that of
- * another one only when that is not awaited any more. */
+/* Called under the lock. Reports the result for an awaited peer. The place identifies it, because a
+ * new peer can get the same place only when the question does not wait for the old one any more. */
 static told *settle(peer_inquiry *i, unsigned place, multicast_status status) {
   asked *a = i->peers;
   while (a->place != place || !places_have(&i->awaited, place)) ++a;
@@ -39,12 +39,12 @@ static told *settle(peer_inquiry *i, unsigned place, multicast_status status) {
     i->was_told = true;
     inquiry_tell(&i->base, &a->told);
   } else {
-    pthread_cond_signal(&i->base.changed); /* it may have been the last one */
+    pthread_cond_signal(&i->base.changed); /* this may have been the last awaited peer */
   }
   return &a->told;
 }
 
-/* A peer may send any number, more than once, and without having been asked. */
+/* The number cannot be trusted: a peer may answer repeatedly, or without having been asked. */
 void question_answered(local_client *c, const peer *p, uint64_t number, multicast_status status,
                        span payload) {
   peer_inquiry *i;
@@ -54,10 +54,10 @@ void question_answered(local_client *c, const peer *p, uint64_t number, multicas
     ++c->late;
   } else {
     told *a = settle(i, p->place, status);
-    /* It may not have had a name before. */
+    /* The name of the peer may have been unknown when the question was asked. */
     memcpy((char *)(uintptr_t)a->peer, p->name, sizeof p->name);
     if (status == MULTICAST_OK && payload.size > 0) {
-      a->payload = c->payload; /* it is where `payload` is */
+      a->payload = c->payload; /* takes over the buffer of `payload` */
       a->size = payload.size;
       c->payload = NULL;
       c->payload_size = 0;
@@ -79,7 +79,7 @@ void questions_end(local_client *c, const peer *p) {
 
 /* ---- Asking ---------------------------------------------------------------------------------- */
 
-/* Under the lock. NULL: no memory. */
+/* Called under the lock. Returns NULL if there is no memory. */
 static inquiry *begin(local_client *c, const places *peers) {
   const int count = __builtin_popcountll(peers->words[0]) + __builtin_popcountll(peers->words[1]);
   peer_inquiry *i = calloc(1, sizeof *i + (size_t)count * sizeof i->peers[0]);
@@ -104,8 +104,8 @@ void question_forget(client *c, inquiry *base) {
   free(i);
 }
 
-/* Under the lock. Those that answer, and those that have yet to say so, but for those that have
- * ended: of these nobody tells. */
+/* Called under the lock. The peers that answer a name, and those that have not announced their
+ * names, except peers that have ended. */
 static places who_answers(const local_client *c, const char *name) {
   const topic *t = topic_find(&c->base.answered, name);
   const places all = t == NULL ? c->unknown : places_with(&c->unknown, &t->wanted_by);
@@ -116,7 +116,7 @@ static places who_answers(const local_client *c, const char *name) {
   return there;
 }
 
-/* Under the lock, which it may give up. */
+/* Called under the lock, which it may release. */
 static multicast_status send_question(local_client *c, letter *l, uint64_t deadline,
                                       inquiry **out) {
   places peers = who_answers(c, l->name);
@@ -127,7 +127,7 @@ static multicast_status send_question(local_client *c, letter *l, uint64_t deadl
   status = ring_get_room(c, letter_size(l), deadline);
   if (c->base.is_stopping) return MULTICAST_ERROR_INVALID_HANDLE;
   if (status != MULTICAST_OK) return status;
-  peers = who_answers(c, l->name); /* they may have changed meanwhile */
+  peers = who_answers(c, l->name); /* may have changed while the lock was released */
   if (places_are_none(&peers)) return MULTICAST_ERROR_NOT_FOUND;
   *out = begin(c, &peers);
   if (*out == NULL) return MULTICAST_ERROR_OUT_OF_MEMORY;
@@ -146,7 +146,7 @@ inquiry *question_ask(client *base, const query *q, multicast_status *status) {
   return i;
 }
 
-/* When the time is over, that is told of those that have not answered. */
+/* At the deadline, reports a timeout for each peer that has not answered. */
 told *question_next(client *c, inquiry *base, uint64_t deadline, multicast_status *status) {
   peer_inquiry *i = (peer_inquiry *)base;
   while (base->first == NULL && !places_are_none(&i->awaited) && !c->is_stopping) {

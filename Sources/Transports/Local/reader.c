@@ -1,5 +1,5 @@
-/* The ring of a peer. The peer may be hostile, and write anything at any time: what is read is
- * copied first, and then checked. */
+/* Reading the rings of peers. A peer may be hostile and write anything at any time, so entries are
+ * copied before they are checked. */
 
 #include "reader.h"
 
@@ -13,18 +13,20 @@
 
 enum { TRIES = 100 };
 
-/* Release: what is before was copied, and the peer may overwrite it. Pairs with ring_look(). */
+/* Release: the entries before the tail have been copied, and the peer may overwrite them. Pairs
+ * with ring_look(). */
 static void store_tail(local_client *c, peer *p) {
   p->told_tail = p->position;
   /* order: tail */
   __atomic_store_n(&c->memory.board->slots[p->place].tail, p->position, __ATOMIC_RELEASE);
 }
 
-/* Of an entry, or of what was overwritten. */
+/* The result of reading an entry, or of skipping overwritten ones. */
 typedef enum reading { READ_NONE, READ_ONE, READ_OVERWRITTEN, READ_INVALID } reading;
 
-/* To be called after a copy was made: before this the peer may have overwritten it. If it was
- * killed between storing `oldest` and `counted`, it has overwritten no more than `counted` says. */
+/* Called after an entry was copied: entries before the result may have been overwritten during the
+ * copy. If the peer was killed between storing `oldest` and `counted`, it has overwritten only
+ * entries before `counted`. */
 static uint64_t oldest_of(const peer *p) {
   const board *b = p->memory.board;
   /* Pairs with the fence in show_oldest() in ring.c. */
@@ -35,10 +37,11 @@ static uint64_t oldest_of(const peer *p) {
 
 static bool is_overwritten(const peer *p) { return oldest_of(p) > p->position; }
 
-/* Goes on with the oldest entry that is left, and counts what was lost: of what was for this
- * process all that is dropped is before `oldest`, and all that was read, too. Not more than had
- * room between them. READ_OVERWRITTEN: the peer is writing that now. It does not wake this one
- * afterwards if what it writes then is for others. */
+/* Skips to the oldest remaining entry, and counts the lost ones: `dropped` counts the entries for
+ * this process before `oldest`, and `seen` those of them that were read. The difference cannot be
+ * greater than the number of entries that fit between the two positions. Returns READ_OVERWRITTEN
+ * if the peer is just updating these values. The peer may not wake this process afterwards, if its
+ * next entry is for others. */
 static reading catch_up_at_once(local_client *c, peer *p, uint64_t *head) {
   const board *b = p->memory.board;
   const uint64_t counted = __atomic_load_n(&b->counted, __ATOMIC_ACQUIRE); /* order: dropped */
@@ -61,7 +64,8 @@ static reading catch_up(local_client *c, peer *p, uint64_t *head) {
   reading result = catch_up_at_once(c, p, head);
   int tries;
   if (result != READ_OVERWRITTEN || !p->has_ended) return result;
-  /* It has cut the connection, and writes on; or it was killed in the middle. */
+  /* The peer has closed the connection but continues to write, or it was killed while it was
+   * writing. */
   for (tries = 0; tries < TRIES; ++tries) {
     result = catch_up_at_once(c, p, head);
     if (result != READ_OVERWRITTEN) return result;
@@ -83,7 +87,7 @@ static bool is_entry(const peer *p, const entry *r, uint64_t left) {
          (r->kind != ENTRY_ANSWER || is_status_of_answer(r->event));
 }
 
-/* Where the payload is copied to. NULL: no memory. */
+/* A buffer for a copy of the payload, or NULL if there is no memory. */
 static unsigned char *payload_of(local_client *c, size_t size) {
   unsigned char *larger;
   if (size <= c->payload_size) return c->payload;
@@ -95,7 +99,7 @@ static unsigned char *payload_of(local_client *c, size_t size) {
   return larger;
 }
 
-/* A notification, or a question. */
+/* Delivers a notification or a question. */
 static void deliver(local_client *c, const char *name, uint32_t event, span payload, origin from) {
   client *base = &c->base;
   const unsigned forks = process_forks();
@@ -112,11 +116,11 @@ static void deliver(local_client *c, const char *name, uint32_t event, span payl
                                            payload.size);
   client_end_in_child(forks);
   if (result < 0) client_count_lost(base);
-  /* Only this thread counts. */
+  /* No read-modify-write is needed, since only this thread counts. */
   else __atomic_store_n(&base->delivered, base->delivered + 1, __ATOMIC_RELEASE); /* order: shown */
 }
 
-/* Delivers a copied entry. The position is behind it. */
+/* Processes a copied entry. `position` has already been advanced. */
 static void heed(local_client *c, const peer *p, const entry *r, const char *name, span payload,
                  uint64_t number) {
   const bool has_no_memory = payload.size > 0 && payload.at == NULL;
@@ -136,17 +140,18 @@ static void heed(local_client *c, const peer *p, const entry *r, const char *nam
   }
 }
 
-/* Whether the peer wrote the entry at the position before it knew the names here. It stores `known`
- * once, before the head of later entries: a reader that has seen such a head sees `known`. */
+/* Returns whether the peer wrote the entry at `position` before it knew the names of this process.
+ * The peer stores `known` once, before the head of later entries, so a reader that has seen such a
+ * head sees `known`. */
 static bool was_unknown(peer *p) {
   const slot *s = &p->memory.board->slots[p->place_there];
   if (p->known_from == UINT64_MAX) p->known_from = __atomic_load_n(&s->known, __ATOMIC_RELAXED);
   return p->position < p->known_from;
 }
 
-/* Whether such a publication is for this process: it is if the peer was told its name first. For a
- * name that it was told later, the peer gives the values that it keeps, as usual. A peer that has
- * ended gives none: then the observers of now decide. */
+/* Returns whether such a publication is for this process. It is if the name is one of those that
+ * the peer was told first. If the peer is told the name later, it sends its retained values as
+ * usual. A peer that has ended cannot send them, so then the current observers decide. */
 static bool is_for_here(local_client *c, const peer *p, const char *name) {
   const known_name *known;
   const topic *t;
@@ -161,7 +166,7 @@ static bool is_for_here(local_client *c, const peer *p, const char *name) {
   return result;
 }
 
-/* Copies the entry at the position, and delivers it if it is for this process. */
+/* Copies the entry at `position`, and delivers it if it is for this process. */
 static reading read_one(local_client *c, peer *p, uint64_t left) {
   const unsigned char *at = memory_at(&p->memory, p->position);
   char name[NAME_MAX_SIZE + 1];
@@ -169,7 +174,7 @@ static reading read_one(local_client *c, peer *p, uint64_t left) {
   uint64_t number = 0;
   bool is_wanted;
   entry r;
-  if (left < sizeof r) return READ_INVALID; /* whole entries are before the head */
+  if (left < sizeof r) return READ_INVALID; /* entries before the head are complete */
   memcpy(&r, at, sizeof r);
   if (is_overwritten(p)) return READ_OVERWRITTEN;
   if (!is_entry(p, &r, left)) return READ_INVALID;
@@ -198,7 +203,7 @@ static reading read_one(local_client *c, peer *p, uint64_t left) {
 
 /* ---- The ring -------------------------------------------------------------------------------- */
 
-/* Says now and then how far it has read: at once, if the peer waits for that. */
+/* Stores the tail now and then, and immediately if the peer waits for it. */
 static void tell_tail(local_client *c, peer *p) {
   if (p->position - p->told_tail >= p->memory.ring_size / 8 ||
       __atomic_load_n(&p->memory.board->is_waited_for, __ATOMIC_RELAXED) != 0)
@@ -207,15 +212,15 @@ static void tell_tail(local_client *c, peer *p) {
 
 int reader_read(local_client *c, peer *p, int most) {
   const board *b = p->memory.board;
-  /* `begin` before `head`: it is not behind it then. Both acquire: they pair with the stores in
-   * ring.c, and entries before the head are whole. */
+  /* `begin` is loaded before `head`, so it is not greater. Both loads pair with the stores in
+   * ring.c: entries before the head are complete. */
   /* order: shown */
   const uint64_t begin = __atomic_load_n(&b->slots[p->place_there].begin, __ATOMIC_ACQUIRE);
   uint64_t head = __atomic_load_n(&b->head, __ATOMIC_ACQUIRE); /* order: shown */
   int count = 0, tries = 0;
   if (begin > p->position) p->position = begin;
   p->is_behind = false;
-  /* Which publications are for this process depends on the names that the peer is told first. */
+  /* Until the peer was told all names, it is unknown which publications are for this process. */
   if (p->synced == 0 && !p->has_ended && was_unknown(p)) return 0;
   while (count >= 0 && count < most && p->position != head &&
          !__atomic_load_n(&c->base.is_stopping, __ATOMIC_RELAXED)) {

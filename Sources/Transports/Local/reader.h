@@ -1,12 +1,12 @@
-/* The rings of peers. */
+/* Reading the rings of peers. */
 
 #ifndef MULTICAST_LOCAL_READER_H
 #define MULTICAST_LOCAL_READER_H
 
 #include "local.h"
 
-/* Delivers what is in the ring of a peer, so many entries at most. How many were for this process;
- * negative: the peer has broken the rules. */
+/* Delivers up to `most` entries from the ring of a peer. Returns the number of entries for this
+ * process, or a negative number if the peer broke the protocol. */
 int reader_read(local_client *c, peer *p, int most);
 
 #endif

@@ -1,4 +1,4 @@
-/* The own ring: publishing. The ring belongs to the client's lock; readers take none. */
+/* Publishing in this client's own ring. Writing needs the client's lock; readers take no lock. */
 
 #include "ring.h"
 
@@ -8,14 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- How far readers are --------------------------------------------------------------------- */
+/* ---- The tails of readers -------------------------------------------------------------------- */
 
 void ring_look(local_client *c, peer *p) {
   uint64_t tail;
-  /* Before it speaks of names, it may not have stored where the ring begins for it: its slot has
-   * what is left of another peer. */
+  /* Until a message about names arrives, the peer may not have stored where the ring begins for it,
+   * and the slot may contain the tail of an earlier peer. */
   if (!p->has_tail || p->is_over || p->tail >= p->last) return;
-  /* Acquire: it has copied what is before. Pairs with store_tail() in reader.c. */
+  /* Acquire: the peer has copied the entries before the tail. Pairs with store_tail() in
+   * reader.c. */
   /* order: tail */
   tail = __atomic_load_n(&p->memory.board->slots[p->place_there].tail, __ATOMIC_ACQUIRE);
   if (tail >= p->tail && tail <= c->head) {
@@ -27,7 +28,7 @@ void ring_look(local_client *c, peer *p) {
   }
 }
 
-/* The position from which a peer has yet to read; the head: it has nothing to read. */
+/* The position of the first entry that a peer may not have read, or the head if it has read all. */
 static uint64_t unread(const local_client *c, const peer *p) {
   if (p->is_over || p->tail >= p->last) return c->head;
   return p->tail > p->first ? p->tail : p->first;
@@ -52,19 +53,19 @@ void ring_wait(local_client *c, bool is_waiting) {
 
 /* ---- Room ------------------------------------------------------------------------------------ */
 
-/* Counts an entry that is dropped, for each reader that it was for. */
+/* Counts a dropped entry for each of its readers. */
 static void count_dropped(local_client *c, const entry *r, uint64_t position) {
   FOR_PLACES(place, &r->readers) {
     peer *p = c->at[place];
-    /* The place may have been another peer's then. */
+    /* When the entry was written, another peer may have had this place. */
     if (p != NULL && position >= p->start) ++p->dropped;
   }
 }
 
-/* Before an entry is overwritten, `oldest` says so: a reader that has copied one looks there
- * afterwards. The first fence pairs with that in reader.c: who has seen new bytes, or new counts,
- * sees the new `oldest`. `counted` names the counts that are whole: the others are written. So
- * they are right, too, if the process is killed here. */
+/* `oldest` is stored before an entry is overwritten, and a reader that has copied an entry then
+ * checks `oldest`. The fence pairs with the one in reader.c: a reader that has seen new bytes or
+ * new counts sees the new `oldest`. There are two arrays of counts. `counted` names the valid one
+ * while the other one is written, so the counts stay valid even if the process is killed here. */
 static void show_oldest(local_client *c, bool has_counts) {
   board *b = c->memory.board;
   const uint64_t which = ~b->counted & COUNT_BIT;
@@ -76,8 +77,8 @@ static void show_oldest(local_client *c, bool has_counts) {
   __atomic_store_n(&b->counted, c->oldest | which, __ATOMIC_RELEASE); /* order: dropped */
 }
 
-/* A sixteenth at least is given up at once: so readers seldom have to read the line of `oldest`
- * anew. */
+/* Frees at least a sixteenth of the ring at once, so that readers seldom have to reload the cache
+ * line of `oldest`. */
 bool ring_make_room(local_client *c, size_t bytes, bool may_drop) {
   const uint64_t size = c->memory.ring_size, end = c->head + bytes, least = end - size;
   const peer *slowest;
@@ -102,7 +103,8 @@ bool ring_make_room(local_client *c, size_t bytes, bool may_drop) {
 
 /* ---- Writing --------------------------------------------------------------------------------- */
 
-/* A reader that has had nothing for long need not look at all that was for others. */
+/* Updates the positions of a reader of a new entry. A reader that had no unread entries is sent to
+ * the new one by `begin`, so it does not scan the entries for others. */
 static void address(local_client *c, peer *p, uint64_t position, uint64_t end) {
   if (p->last > p->tail && position - p->tail > c->memory.ring_size / 8) ring_look(c, p);
   if (p->last <= p->tail) {
@@ -144,12 +146,12 @@ void ring_write_kept(local_client *c, const topic *t, const places *readers) {
   }
 }
 
-/* A reader that sleeps is woken once for each sleep. The reader says that it sleeps, makes a fence,
- * and looks at the heads; here the head is stored before a fence, and the look is after it. So one
- * of both sees what the other one has said: go_to_sleep() in session.c.
+/* Wakes a sleeping reader once for each sleep. The reader stores that it sleeps, makes a fence, and
+ * reads the heads (go_to_sleep() in session.c). This function stores the head, makes a fence, and
+ * reads whether the reader sleeps. So at least one of them sees the store of the other.
  *
- * If the socket is full, the reader has not read it, and wakes. If the system has no memory, the
- * reader looks when it has slept for a second. */
+ * If the socket is full, the reader has unread messages and will wake up. If the system has no
+ * memory for a message, the reader finds the entry after a second of sleep. */
 void ring_show(local_client *c, const places *readers) {
   /* Release: readers see whole entries. */
   __atomic_store_n(&c->memory.board->head, c->head, __ATOMIC_RELEASE); /* order: shown */
@@ -157,7 +159,7 @@ void ring_show(local_client *c, const places *readers) {
   FOR_PLACES(place, readers) {
     peer *p = c->at[place];
     uint32_t sleeps;
-    if (!p->is_met) continue; /* it reads the ring when it has heard where that begins */
+    if (!p->is_met) continue; /* the peer reads the ring after it has received the hello */
     sleeps = __atomic_load_n(&p->memory.board->sleeps, __ATOMIC_RELAXED);
     if (sleeps % 2 == 0 || sleeps == p->woken) continue;
     p->woken = sleeps;
@@ -167,8 +169,9 @@ void ring_show(local_client *c, const places *readers) {
 
 /* ---- Publishing ------------------------------------------------------------------------------ */
 
-/* Under the lock, which it gives up. Waits a moment for the slowest reader, or for its end: the
- * thread may be this one, and does not notice that meanwhile. */
+/* Called under the lock, which it releases. Waits a moment for the slowest reader. Detects the end
+ * of that reader's connection itself, because this may be the client's thread, which would detect
+ * it otherwise. */
 static void wait_for_slowest(local_client *c, uint64_t position, uint64_t deadline) {
   const uint64_t now = now_ns(), left = deadline > now ? deadline - now : 0;
   const struct timespec moment = time_of_ns(left < ns_of_millisecond / 5 ? left
@@ -185,7 +188,7 @@ static void wait_for_slowest(local_client *c, uint64_t position, uint64_t deadli
   pthread_mutex_unlock(&c->base.lock);
   if (ppoll(&watched, 1, &moment, NULL) < 0) watched.revents = 0;
   pthread_mutex_lock(&c->base.lock);
-  /* If the peer is still here, its descriptor has not become another file's. */
+  /* If the peer is still in the list, its descriptor has not been reused. */
   p = c->at[place];
   if ((watched.revents & (POLLRDHUP | POLLHUP)) != 0 && p != NULL && p->number == number)
     p->is_over = true;
@@ -208,7 +211,8 @@ multicast_status ring_get_room(local_client *c, size_t bytes, uint64_t until) {
   return has_room ? MULTICAST_OK : MULTICAST_ERROR_QUEUE_FULL;
 }
 
-/* Under the lock. Whether all that is kept of the name can be given at once. */
+/* Called under the lock. Returns whether all retained values of a topic would fit into half the
+ * ring, so that they can be written together. */
 static bool may_keep(const local_client *c, const topic *t, const value *v) {
   const size_t name_bytes = strlen(t->name->text);
   const value *old = topic_value(t, v->event);
@@ -217,12 +221,13 @@ static bool may_keep(const local_client *c, const topic *t, const value *v) {
          c->memory.ring_size / 2;
 }
 
-/* Under the lock. Whom a publication is for. A peer that has yet to tell its names gets what is
- * kept of the name before the first publication of it: so it gets all in order, and once. */
+/* The readers of a publication. Peers that have not announced their names are included. They get
+ * the retained values of a name before the first publication of it, so that they get all of them in
+ * order and once. Valid only under the lock. */
 typedef struct addressees {
-  topic *topic; /* NULL: there is none */
+  topic *topic; /* may be NULL */
   places all, to_be_offered;
-  size_t bytes; /* the room that they need */
+  size_t bytes; /* required room in the ring */
 } addressees;
 
 static addressees find_addressees(local_client *c, const letter *l) {
@@ -237,8 +242,8 @@ static addressees find_addressees(local_client *c, const letter *l) {
   return a;
 }
 
-/* Under the lock, which it may give up: then the peers and what is kept may change, and topics be
- * freed. */
+/* Called under the lock, which it may release. Then peers and retained values may change, and
+ * topics may be freed, so it finds the addressees again. */
 static multicast_status get_addressees(local_client *c, const letter *l, addressees *a) {
   const bool may_drop = c->options.overflow == MULTICAST_OVERFLOW_DROP_OLDEST;
   multicast_status status = MULTICAST_OK;
@@ -251,7 +256,7 @@ static multicast_status get_addressees(local_client *c, const letter *l, address
   return status;
 }
 
-/* Under the lock. */
+/* Called under the lock. */
 static void send_to(local_client *c, const letter *l, const addressees *a) {
   if (places_are_none(&a->all)) {
     ++c->unwanted;
@@ -266,7 +271,7 @@ static void send_to(local_client *c, const letter *l, const addressees *a) {
   ++c->sent;
 }
 
-/* Under the lock. Makes the topic of a value that is to be kept. */
+/* Called under the lock. Creates the topic of a value that will be retained. */
 static multicast_status make_topic(local_client *c, const letter *l, const value *v,
                                    addressees *a) {
   topic *t = topic_make(&c->base.names, l->name);
@@ -275,11 +280,11 @@ static multicast_status make_topic(local_client *c, const letter *l, const value
     topic_drop(&c->base.names, t);
     return MULTICAST_ERROR_LIMIT;
   }
-  *a = find_addressees(c, l); /* it needs no more room: of a new topic nothing is kept */
+  *a = find_addressees(c, l); /* needs no more room, since a new topic has no retained values */
   return MULTICAST_OK;
 }
 
-/* Under the lock, which it may give up. `v`: what is to be kept, or NULL. */
+/* Called under the lock, which it may release. `v` is the value to retain, or NULL. */
 static multicast_status publish(local_client *c, const letter *l, value *v) {
   addressees a;
   multicast_status status = get_addressees(c, l, &a);

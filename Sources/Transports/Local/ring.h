@@ -1,11 +1,11 @@
-/* The own ring: publishing. */
+/* Publishing in this client's own ring. */
 
 #ifndef MULTICAST_LOCAL_RING_H
 #define MULTICAST_LOCAL_RING_H
 
 #include "local.h"
 
-/* The parts of an entry. */
+/* The contents of an entry. */
 typedef struct letter {
   entry_kind kind;
   const char *name; /* not NULL */
@@ -14,20 +14,27 @@ typedef struct letter {
   uint64_t number; /* of the question */
 } letter;
 
-/* All under the lock. */
+/* These functions are called under the lock. */
+
+/* The size of the entry. */
 size_t letter_size(const letter *l);
-/* False: a peer has yet to read what is there; it can drop that. */
+/* Makes room for this number of bytes. Returns false if entries that a peer has not read yet are in
+ * the way and must not be dropped. */
 bool ring_make_room(local_client *c, size_t bytes, bool may_drop);
-/* The same, as `overflow` says. It may give the lock up, and waits until then at most. */
+/* Makes room according to the option `overflow`. May release the lock; waits no later than
+ * `until`. */
 multicast_status ring_get_room(local_client *c, size_t bytes, uint64_t until);
-void ring_write(local_client *c, const letter *l, const places *readers); /* needs room */
-void ring_write_kept(local_client *c, const topic *t, const places *readers); /* topic_kept() */
-void ring_show(local_client *c, const places *readers); /* what was written; wakes readers */
-/* Reads how far a peer has read. */
+/* Write entries. There must be room, for retained values topic_kept() bytes. */
+void ring_write(local_client *c, const letter *l, const places *readers);
+void ring_write_kept(local_client *c, const topic *t, const places *readers);
+/* Publishes the new head, and wakes readers. */
+void ring_show(local_client *c, const places *readers);
+/* Updates the tail of a peer. */
 void ring_look(local_client *c, peer *p);
-/* A peer that holds up the ring, or has yet to read something before `position`; NULL: none. */
+/* The peer with the first unread entry, if that is before `position`; otherwise NULL. */
 peer *ring_slowest(local_client *c, uint64_t position);
-void ring_wait(local_client *c, bool is_waiting); /* readers say at once how far they are */
+/* Begins or ends a wait, during which readers update their tails immediately. */
+void ring_wait(local_client *c, bool is_waiting);
 
 multicast_status local_publish(client *base, const char *name, uint32_t event, span payload);
 

@@ -1,4 +1,4 @@
-/* The thread of a client. */
+/* The functions of a client's thread. */
 
 #ifndef MULTICAST_LOCAL_SESSION_H
 #define MULTICAST_LOCAL_SESSION_H
