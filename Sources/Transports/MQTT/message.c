@@ -1,4 +1,4 @@
-/* Names as topics, and the header of messages. */
+/* The encoding of names as topics, and the header of messages. */
 
 #include "mqtt.h"
 
@@ -23,7 +23,7 @@ const coding question_coding = {
     .mark = "%?",
 };
 
-/* No text begins like this, and no UTF-8. */
+/* No UTF-8 text begins with these bytes. */
 static const unsigned char mark[3] = {0x93, 0x4d, 0x43};
 enum { VERSION = 1 };
 

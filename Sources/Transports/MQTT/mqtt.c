@@ -1,4 +1,4 @@
-/* The exported functions: they check options, and set up libmosquitto. */
+/* The engine of libmulticast-mqtt: options, setup of libmosquitto, flushing, statistics. */
 
 #include "mqtt.h"
 
@@ -17,13 +17,14 @@ enum {
   OPTIONS_SIZE = 192, /* of version 1.1 */
   STATS_SIZE = 120,
   PAYLOAD_MAX = (1 << 28) - 1024,
-  /* With the two of each topic: more than 200 are no topic for libmosquitto and for mosquitto. */
+  /* Each topic adds two slashes, and libmosquitto and mosquitto refuse topics with more than
+   * 200. */
   PREFIX_MAX_SLASHES = 198
 };
 _Static_assert(sizeof(multicast_mqtt_options) == OPTIONS_SIZE, "the header says so");
 _Static_assert(sizeof(multicast_mqtt_stats) == STATS_SIZE, "the header says so");
 
-/* libmosquitto counts its users, and stays ready to the end of the process. */
+/* libmosquitto counts its users. It is never shut down. */
 static bool start(void) { return mosquitto_lib_init() == MOSQ_ERR_SUCCESS; }
 
 /* ---- Options --------------------------------------------------------------------------------- */
@@ -50,7 +51,7 @@ static bool is_prefix(const char *prefix) {
 
 static bool is_id(const char *id) { return id[0] != '\0' && strlen(id) < 65536 && is_utf8(id); }
 
-/* With the defaults in place. */
+/* Called after set_defaults(). */
 static bool are_valid(const multicast_mqtt_options *o) {
   return o->host[0] != '\0' && o->port <= 65535 &&
          (o->protocol == 0 || o->protocol == 4 || o->protocol == 5) &&
@@ -68,7 +69,7 @@ static bool settle(void *options, settings *s) {
   return are_valid(o);
 }
 
-/* The texts that are copied. */
+/* The strings that are copied. */
 static const size_t option_texts[] = {
     offsetof(multicast_mqtt_options, host),         offsetof(multicast_mqtt_options, client_id),
     offsetof(multicast_mqtt_options, topic_prefix), offsetof(multicast_mqtt_options, user),
@@ -92,7 +93,7 @@ static bool is_retained(const client *base, const char *name, uint32_t event) {
   return o->retains != NULL && o->retains(o->context, name, event);
 }
 
-/* The number is in another place: see add_properties(). */
+/* The topic does not contain the number of the question, which is a property: add_properties(). */
 static size_t write_return(const client *base, char *topic, origin to) {
   return (size_t)snprintf(topic, ADDRESS_MAX_SIZE, "%s/%%=%016" PRIX64, base->settings.prefix,
                           to.peer);
@@ -100,14 +101,14 @@ static size_t write_return(const client *base, char *topic, origin to) {
 
 static void free_client(client *base) {
   mqtt_client *c = (mqtt_client *)base;
-  /* In the child of a fork it may be half changed. */
+  /* In the child of a fork it may be inconsistent. */
   if (c->mosquitto != NULL && !client_is_in_child(base)) mosquitto_destroy(c->mosquitto);
   texts_free(&c->texts);
 }
 
 /* ---- Connecting ------------------------------------------------------------------------------ */
 
-/* OpenSSL asks for the password of the key. */
+/* OpenSSL calls this to get the password of the key. */
 static int give_key_password(char *buffer, int size, int is_writing, void *mosquitto) {
   const mqtt_client *c = mosquitto_userdata(mosquitto);
   size_t length = strlen(c->options.key_password);
@@ -123,7 +124,7 @@ static multicast_status use_tls(mqtt_client *c) {
   int result = MOSQ_ERR_SUCCESS;
   if ((o->flags & MULTICAST_MQTT_TLS) == 0) return MULTICAST_OK;
   if (o->ca_file == NULL && path == NULL) {
-    /* libmosquitto needs a path nevertheless. */
+    /* libmosquitto requires a path, though it uses the certificates of the system. */
     path = "/etc/ssl/certs";
     result = mosquitto_int_option(c->mosquitto, MOSQ_OPT_TLS_USE_OS_CERTS, 1);
   }
@@ -146,7 +147,8 @@ static multicast_status create_mosquitto(mqtt_client *c) {
     snprintf(id, sizeof id, "mc-%016" PRIx64, c->base.id);
     used = id;
   }
-  /* mosquitto_new() has the process ignore SIGPIPE. The thread blocks it: that is enough. */
+  /* mosquitto_new() makes the process ignore SIGPIPE. This restores the action, since it is enough
+   * that the thread blocks the signal. */
   sigaction(SIGPIPE, NULL, &kept);
   errno = 0;
   c->mosquitto = mosquitto_new(used, o->session_expiry_s == 0, c);
@@ -157,8 +159,8 @@ static multicast_status create_mosquitto(mqtt_client *c) {
   session_set_callbacks(c);
   mosquitto_int_option(c->mosquitto, MOSQ_OPT_TCP_NODELAY, 1);
   mosquitto_int_option(c->mosquitto, MOSQ_OPT_SEND_MAXIMUM, SENDING_MAX);
-  /* Few messages come twice then after a lost connection. With QoS 2 mosquitto 2.0 exceeds what it
-   * is told, and libmosquitto would end the connection. */
+  /* The limit keeps the number of repeated messages after a lost connection small. With QoS 2,
+   * mosquitto 2.0 exceeds the limit, and libmosquitto would close the connection. */
   mosquitto_int_option(c->mosquitto, MOSQ_OPT_RECEIVE_MAXIMUM,
                        o->qos == 2 ? 65535 : RECEIVING_MAX);
   if (o->user != NULL) {
@@ -197,7 +199,8 @@ static const engine transport_engine = {
 
 /* ---- Waiting and statistics ------------------------------------------------------------------ */
 
-/* Under the lock. Whether all up to a ticket is over: both lists are in order. */
+/* Called under the lock. Returns whether all publications up to a ticket have been sent. Both lists
+ * are in order, so their first elements decide. */
 static bool is_flushed(mqtt_client *c, uint64_t ticket) {
   const publication *first = c->base.outbox.first;
   return client_changed(&c->base) == NULL && c->unanswered == 0 && c->cancelling == 0 &&

@@ -1,4 +1,4 @@
-/* Shared by the files of libmulticast-mqtt. README.md describes them. */
+/* Declarations shared by the files of libmulticast-mqtt, which README.md describes. */
 
 #ifndef MULTICAST_MQTT_MQTT_H
 #define MULTICAST_MQTT_MQTT_H
@@ -18,9 +18,9 @@ extern const coding topic_coding, question_coding;
 enum { HEADER_SIZE = 16, SENDER_SIZE = 8 };
 
 typedef enum message_kind {
-  MESSAGE_PLAIN,   /* the payload alone */
-  MESSAGE_OURS,    /* a header, then the payload */
-  MESSAGE_UNKNOWN, /* of a later version, or cut off */
+  MESSAGE_PLAIN,   /* a payload without a header */
+  MESSAGE_OURS,    /* a header and a payload */
+  MESSAGE_UNKNOWN, /* a header of a later version, or an incomplete one */
 } message_kind;
 
 message_kind message_read(const void *message, size_t size);
@@ -28,18 +28,18 @@ void message_write_header(unsigned char *header, const uint64_t *sender);
 
 /* ---- Publications ---------------------------------------------------------------------------- */
 
-/* One that libmosquitto has. */
+/* A publication that was passed to libmosquitto and is not acknowledged. */
 typedef struct sending {
   uint64_t ticket;
-  uint64_t question; /* its number; 0: it is none */
-  int id; /* the packet's; written by libmosquitto */
+  uint64_t question; /* the number of the question, or 0 */
+  int id; /* of the packet; written by libmosquitto */
 } sending;
 
 /* ---- Names ----------------------------------------------------------------------------------- */
 
 /* The `state` of a name. */
 typedef enum subscription {
-  SUBSCRIPTION_NONE, /* the broker does not know of it */
+  SUBSCRIPTION_NONE, /* not subscribed */
   SUBSCRIPTION_SENT,
   SUBSCRIPTION_MADE,
   SUBSCRIPTION_REFUSED,
@@ -47,29 +47,30 @@ typedef enum subscription {
 
 /* ---- Messages without observers -------------------------------------------------------------- */
 
-/* A message that a kept session has brought before its name has an observer here. */
+/* A message of a persistent session that has arrived before its name has an observer. */
 typedef struct stray {
   struct stray *next;
-  names *names; /* those of notifications or of questions */
+  names *names; /* the names with observers, or the names with questions */
   uint32_t event;
   origin from;
-  size_t size, name_size; /* with the NUL */
+  size_t size, name_size; /* name_size includes the NUL */
   char bytes[]; /* the name, the payload */
 } stray;
 
 /* ---- The client ------------------------------------------------------------------------------ */
 
 enum {
-  /* How many packets libmosquitto has at once. It keeps them over a lost connection. */
+  /* The largest number of publications in flight. libmosquitto keeps them when a connection
+   * ends. */
   SENDING_MAX = 20,
-  /* How many messages the broker may have sent that are not acknowledged. */
+  /* The largest number of messages that the broker sends without an acknowledgement. */
   RECEIVING_MAX = 100,
   SUBSCRIBING_MAX = 64,
-  /* How many packets the thread reads or sends before it does something else, and after how many
-   * bytes that have arrived it reads no more. */
+  /* The number of packets that the thread reads or sends at once. It also stops reading when so
+   * many bytes have arrived. */
   AT_ONCE_MAX = 32,
   ARRIVED_MAX = 65536,
-  /* How many bytes of messages without observers are kept; then it reads no more meanwhile. */
+  /* The largest size of stored messages without observers; beyond it the thread does not read. */
   STRAYS_MAX = 1 << 20,
   REASON_SIZE = 256
 };
@@ -77,48 +78,48 @@ enum {
 typedef struct mqtt_client {
   client base;
 
-  /* Not changed after the thread has begun. */
-  multicast_mqtt_options options; /* its texts are in `texts` */
+  /* These do not change after the thread has started. */
+  multicast_mqtt_options options; /* its strings are in `texts` */
   texts texts;
 
-  /* Under the lock. */
+  /* Protected by the lock. */
   sending sending[SENDING_MAX];
   int sending_count;
-  size_t unanswered; /* names that are SUBSCRIPTION_SENT */
-  size_t cancelling; /* subscriptions that the broker has to end */
+  size_t unanswered; /* number of names that are SUBSCRIPTION_SENT */
+  size_t cancelling; /* number of unacknowledged unsubscriptions */
   uint64_t echoes;
-  uint32_t used_protocol; /* 0: there is no connection */
+  uint32_t used_protocol; /* 0 without a connection */
 
-  /* Only the thread uses these. */
-  struct mosquitto *mosquitto; /* NULL: none any more */
+  /* Used only by the thread. */
+  struct mosquitto *mosquitto; /* NULL after the thread has destroyed it */
   int protocol;
   struct {
-    known_name *name; /* NULL: it was removed */
+    known_name *name; /* NULL if it was removed */
     int id;
   } subscribing[SUBSCRIBING_MAX];
   int subscribing_count;
-  int strangers; /* names without observers that are to be taken back */
-  stray *strays, **last_stray; /* messages of such names that may find observers soon */
+  int strangers; /* number of names without observers that will be unsubscribed */
+  stray *strays, **last_stray; /* messages without observers; observers may be registered soon */
   size_t stray_bytes;
-  uint64_t strays_until; /* so long they are kept; UINT64_MAX: until the transport is used */
-  bool is_held;     /* packets are held back */
+  uint64_t strays_until; /* when they are discarded; UINT64_MAX until the transport is used */
+  bool is_held;     /* output is held back by TCP_CORK */
   bool has_answer;  /* the broker has accepted or refused the connection */
-  bool has_ended;   /* the connection */
-  bool has_session; /* the broker had one */
+  bool has_ended;   /* the connection has ended */
+  bool has_session; /* the broker has kept a session */
   int answer;
   int end_code;
-  /* Refusals that were not told. No more can come at once. */
+  /* Refusals that have not been reported. There cannot be more at once. */
   int refusals[SENDING_MAX]; /* of publications */
   int refusal_count;
   struct {
     known_name *name;
     int code;
-  } refused[SUBSCRIBING_MAX]; /* subscriptions */
+  } refused[SUBSCRIBING_MAX]; /* of subscriptions */
   int refused_count;
   char reason[REASON_SIZE]; /* the last error that libmosquitto has logged */
 } mqtt_client;
 
-/* The thread. */
+/* Functions of the thread. */
 bool session_run(client *c);
 void session_end(client *c);
 void session_set_callbacks(mqtt_client *c);

@@ -1,6 +1,6 @@
-/* The thread of a client. It alone calls libmosquitto, so nothing there is shared by threads:
- * connects, subscribes, sends, receives and delivers. Functions of callers are called without the
- * lock, and never inside a callback of libmosquitto, which holds locks of its own. */
+/* The thread of a client: connects, subscribes, sends, receives and delivers. Only this thread
+ * calls libmosquitto. Functions of callers are called without the lock, and never inside a callback
+ * of libmosquitto, which holds locks of its own. */
 
 #include "mqtt.h"
 
@@ -21,16 +21,16 @@
 #include <sys/socket.h>
 
 enum {
-  PACKET_MORE = 2048, /* that is not the payload: a question has two topics, and the header */
-  FIRST_BROKER_REASON = 0x80, /* of MQTT 5's reason codes; libmosquitto's own numbers are below */
+  PACKET_MORE = 2048, /* a packet without its payload: up to two topics and the header */
+  FIRST_BROKER_REASON = 0x80, /* the first reason code of MQTT 5; libmosquitto's own are smaller */
   UNSUPPORTED_VERSION = 0x84,
   UNSUPPORTED_VERSION_OF_3 = 1
 };
 
 /* ---- Packets in batches ---------------------------------------------------------------------- */
 
-/* While packets are held back, the system sends full segments only, and the rest at the end. A
- * segment for each packet would take most of the time of a message. */
+/* While packets are held back, the system sends only full segments, and the rest at the end.
+ * Sending a segment for each packet would be most of the work. */
 static void hold_back(mqtt_client *c, bool is_held) {
   int value = is_held;
   if (c->is_held == is_held) return;
@@ -38,17 +38,17 @@ static void hold_back(mqtt_client *c, bool is_held) {
   setsockopt(mosquitto_socket(c->mosquitto), IPPROTO_TCP, TCP_CORK, &value, sizeof value);
 }
 
-/* Whether the system has received more than was read. */
+/* Returns whether the socket has unread data. */
 static bool has_more(const mqtt_client *c) {
   int unread = 0;
   return ioctl(mosquitto_socket(c->mosquitto), FIONREAD, &unread) == 0 && unread > 0;
 }
 
-/* ---- What arrives ---------------------------------------------------------------------------- */
+/* ---- Observers of arriving messages ---------------------------------------------------------- */
 
 typedef enum { UNKNOWN, UNWANTED, WANTED } interest;
 
-/* Whether a name has an observer, or a function that answers it. */
+/* Returns whether a name has an observer, or a function that answers it. */
 static interest look_up(mqtt_client *c, const names *all, const char *text) {
   const known_name *entry;
   interest found = UNKNOWN;
@@ -59,8 +59,8 @@ static interest look_up(mqtt_client *c, const names *all, const char *text) {
   return found;
 }
 
-/* Ignores a message of a name that nobody needs here. The broker has kept a subscription of an
- * earlier session: it is taken back. */
+/* Ignores a message of a name without observers. If the broker has kept the subscription from an
+ * earlier session, schedules its cancellation. */
 static void ignore_stranger(mqtt_client *c, names *all, const char *text) {
   known_name *entry = NULL;
   pthread_mutex_lock(&c->base.lock);
@@ -78,8 +78,8 @@ static void ignore_stranger(mqtt_client *c, names *all, const char *text) {
 
 /* ---- Messages without observers -------------------------------------------------------------- */
 
-/* A kept session may bring messages before the transport is attached, and before the observers are
- * registered: so these are kept until the transport was used for a second. */
+/* Messages of a persistent session may arrive before the transport is attached and before observers
+ * are registered. So they are stored until one second after the transport is first used. */
 static const uint64_t strays_ns = 1000000000;
 
 static void set_time_of_strays(mqtt_client *c) {
@@ -109,7 +109,8 @@ static void keep_stray(mqtt_client *c, names *all, const char *name, uint32_t ev
   c->stray_bytes += sizeof *s + name_bytes + payload.size;
 }
 
-/* Delivers one, if it has found an observer; ignores it, if the time is over. Whether it has. */
+/* Delivers a message if its name has an observer now, or ignores it if `is_over`. Returns whether
+ * it has done one of both. */
 static bool settle_stray(mqtt_client *c, const stray *s, bool is_over) {
   const bool has_observer = look_up(c, s->names, s->bytes) == WANTED;
   if (has_observer)
@@ -148,7 +149,7 @@ static void free_strays(mqtt_client *c) {
 
 /* ---- Messages -------------------------------------------------------------------------------- */
 
-/* The number of a question; 0: there is none. */
+/* Returns the number of a question, or 0. */
 static uint64_t read_number(const mosquitto_property *all) {
   char text[17] = "";
   const char *at = text;
@@ -161,7 +162,7 @@ static uint64_t read_number(const mosquitto_property *all) {
   return coding_read_id(&at, &number) ? number : 0;
 }
 
-/* Who asks; without a peer: nobody that this library could answer. */
+/* Returns the origin of a question. Its `peer` is 0 if this library cannot answer it. */
 static origin read_origin(const mqtt_client *c, const mosquitto_property *all) {
   const size_t size = strlen(c->base.return_address) - ID_SIZE;
   origin from = {0, read_number(all)};
@@ -175,7 +176,7 @@ static origin read_origin(const mqtt_client *c, const mosquitto_property *all) {
   return from;
 }
 
-/* A notification or a question. */
+/* Processes a notification or a question. */
 static void receive(mqtt_client *c, const struct mosquitto_message *message, span payload,
                     const mosquitto_property *all) {
   char name[NAME_MAX_SIZE + 1];
@@ -191,8 +192,8 @@ static void receive(mqtt_client *c, const struct mosquitto_message *message, spa
               !message->retain;
     if (is_ours) from = read_origin(c, all);
   }
-  /* Once, and before strays are settled: an observer that is registered later finds this message
-   * among them, behind those that came before it. */
+  /* The name is looked up before strays are delivered. If an observer is registered after the
+   * look-up, this message is appended to the strays, and stays behind earlier ones. */
   found = is_ours ? look_up(c, known, name) : UNKNOWN;
   settle_strays(c);
   if (!is_ours || payload.size > c->base.settings.max_payload ||
@@ -213,7 +214,7 @@ static void on_message(struct mosquitto *mosquitto, void *object,
   span payload = {bytes, (size_t)message->payloadlen};
   const message_kind kind = message_read(bytes, payload.size);
   (void)mosquitto;
-  /* Each message is answered with a packet. */
+  /* libmosquitto sends an acknowledgement for each message. */
   if (c->options.qos > 0 && !c->is_held && has_more(c)) hold_back(c, true);
   if (kind == MESSAGE_OURS) {
     if (memcmp(bytes + HEADER_SIZE - SENDER_SIZE, &c->base.id, SENDER_SIZE) == 0) {
@@ -234,9 +235,10 @@ static void on_message(struct mosquitto *mosquitto, void *object,
     receive(c, message, payload, all);
 }
 
-/* ---- What is sent ---------------------------------------------------------------------------- */
+/* ---- Sending --------------------------------------------------------------------------------- */
 
-/* Under the lock. Forgets one that libmosquitto has; whether it was there. */
+/* Called under the lock. Removes a publication in flight. Returns false if it was not in the
+ * list. */
 static bool remove_sending(mqtt_client *c, uint64_t ticket) {
   int i = 0;
   while (i < c->sending_count && c->sending[i].ticket != ticket) ++i;
@@ -262,19 +264,20 @@ static void on_publish(struct mosquitto *mosquitto, void *object, int id, int re
                 is_refused ? MULTICAST_ERROR_STATE : MULTICAST_ERROR_NOT_FOUND);
   if (i < c->sending_count && remove_sending(c, c->sending[i].ticket)) {
     ++*(is_refused ? &c->base.counts.rejected : &c->base.counts.sent);
-    /* It is told before another one is sent. */
+    /* The list has room, since refusals are reported before more publications are sent. */
     if (is_refused) c->refusals[c->refusal_count++] = reason;
   }
   pthread_mutex_unlock(&c->base.lock);
 }
 
-/* Whether libmosquitto has the packet although the connection has ended meanwhile. */
+/* Returns whether an error means that the connection has ended, in which case libmosquitto has
+ * accepted the packet. */
 static bool is_end_of_connection(int result) {
   return result == MOSQ_ERR_NO_CONN || result == MOSQ_ERR_CONN_LOST || result == MOSQ_ERR_ERRNO ||
          result == MOSQ_ERR_TLS;
 }
 
-/* Of a question, and of an answer. A result of libmosquitto. */
+/* Adds the properties of a question or an answer. Returns a result of libmosquitto. */
 static int add_properties(const mqtt_client *c, const publication *p, mosquitto_property **all) {
   char number[ID_SIZE + 1];
   int result = MOSQ_ERR_SUCCESS;
@@ -286,12 +289,12 @@ static int add_properties(const mqtt_client *c, const publication *p, mosquitto_
   return result;
 }
 
-/* Only with 1 the broker says that nobody gets a question. */
+/* Questions use QoS 1, because only then the broker reports that there are no subscribers. */
 static int qos_of(const mqtt_client *c, const publication *p) {
   return p->is_question ? 1 : (int)c->options.qos;
 }
 
-/* Hands one publication to libmosquitto, which sends it at once. */
+/* Passes a publication to libmosquitto, which sends it immediately. */
 static void send_publication(mqtt_client *c, publication *p) {
   sending *slot = &c->sending[c->sending_count - 1];
   const char *message = publication_message(p);
@@ -310,7 +313,7 @@ static void send_publication(mqtt_client *c, publication *p) {
     c->has_ended = true;
     c->end_code = result;
     if (qos == 0 && result != MOSQ_ERR_NOMEM && remove_sending(c, p->ticket)) {
-      /* It was not sent as a whole. */
+      /* It was not sent completely. */
       outbox_put_back(&c->base.outbox, p);
       p = NULL;
     } else if (result == MOSQ_ERR_NOMEM && remove_sending(c, p->ticket)) {
@@ -327,7 +330,7 @@ static void send_publication(mqtt_client *c, publication *p) {
   free(p);
 }
 
-/* Takes the first publication out of the outbox, for libmosquitto; NULL: none may be sent now. */
+/* Takes the first publication out of the outbox. Returns NULL if none may be sent now. */
 static publication *take_publication(mqtt_client *c, bool *is_last) {
   publication *p = NULL;
   pthread_mutex_lock(&c->base.lock);
@@ -343,7 +346,7 @@ static publication *take_publication(mqtt_client *c, bool *is_last) {
   return p;
 }
 
-/* Sends what may be sent, up to a limit: then it is time to read. */
+/* Sends up to AT_ONCE_MAX publications, so that the thread also gets to read. */
 static void send_publications(mqtt_client *c) {
   bool is_last = false;
   int count;
@@ -397,7 +400,7 @@ static void on_unsubscribe(struct mosquitto *mosquitto, void *object, int id,
   pthread_mutex_unlock(&c->base.lock);
 }
 
-/* Under the lock. */
+/* Called under the lock. */
 static void forget_name(mqtt_client *c, names *all, known_name *entry) {
   int i;
   for (i = 0; i < c->subscribing_count; ++i) {
@@ -407,7 +410,7 @@ static void forget_name(mqtt_client *c, names *all, known_name *entry) {
   names_remove(all, entry);
 }
 
-/* Tells the broker what has changed. It is not waited for: the broker answers in order. */
+/* Sends changes of names to the broker. Does not wait for its answers, which arrive in order. */
 static void send_subscriptions(mqtt_client *c) {
   char topic[ADDRESS_MAX_SIZE];
   const bool has_retained = (c->options.flags & MULTICAST_MQTT_NO_RETAINED) == 0;
@@ -449,14 +452,14 @@ static void send_subscriptions(mqtt_client *c) {
       result = mosquitto_unsubscribe(c->mosquitto, NULL, topic);
     }
     if (result != MOSQ_ERR_SUCCESS) {
-      /* At the next connection all is said again. */
+      /* The next connection begins with all subscriptions. */
       c->has_ended = true;
       c->end_code = result;
     }
   }
 }
 
-/* Under the lock. */
+/* Called under the lock. */
 static void change_all(const mqtt_client *c, names *all) {
   known_name *name;
   for (name = names_next(all, NULL); name != NULL; name = names_next(all, name)) {
@@ -466,8 +469,8 @@ static void change_all(const mqtt_client *c, names *all) {
   }
 }
 
-/* A connection has begun: all names are subscribed anew. The broker forgets those that went
- * meanwhile, unless it has kept the session. */
+/* Called when a connection has begun. Schedules the subscription of all names, and, if the broker
+ * has kept the session, the cancellation of names that are not wanted any more. */
 static void begin_subscriptions(mqtt_client *c) {
   pthread_mutex_lock(&c->base.lock);
   c->subscribing_count = 0;
@@ -493,7 +496,7 @@ static void on_disconnect(struct mosquitto *mosquitto, void *object, int reason,
                           const mosquitto_property *all) {
   mqtt_client *c = object;
   (void)mosquitto, (void)all;
-  if (c->has_ended) return; /* the broker's reason comes first */
+  if (c->has_ended) return; /* keeps an earlier reason */
   c->has_ended = true;
   c->end_code = reason;
 }
@@ -501,7 +504,7 @@ static void on_disconnect(struct mosquitto *mosquitto, void *object, int reason,
 static void on_log(struct mosquitto *mosquitto, void *object, int level, const char *text) {
   mqtt_client *c = object;
   (void)mosquitto;
-  /* The first one is closest to the cause. */
+  /* The first error is closest to the cause. */
   if (level == MOSQ_LOG_ERR && c->reason[0] == '\0')
     text_copy(c->reason, sizeof c->reason, text);
 }
@@ -516,7 +519,7 @@ void session_set_callbacks(mqtt_client *c) {
   mosquitto_log_callback_set(c->mosquitto, on_log);
 }
 
-/* Reads what has come, up to a limit: then it is delivered. */
+/* Reads packets up to a limit, so that the thread also gets to deliver them. */
 static void read_packets(mqtt_client *c) {
   int count, most = c->base.is_connected ? AT_ONCE_MAX : 1;
   for (count = 0; count < most; ++count) {
@@ -532,14 +535,15 @@ static void read_packets(mqtt_client *c) {
   hold_back(c, false);
 }
 
-/* mosquitto holds back a small packet until the system has acknowledged the one before: an answer,
- * behind the packet that its question has come. That would be some 40 ms later. */
+/* mosquitto holds back a small packet until the previous one was acknowledged by TCP. An answer
+ * follows the acknowledgement of its question, so with delayed TCP acknowledgements it would be
+ * about 40 ms late. */
 static void acknowledge_at_once(const mqtt_client *c) {
   const int value = 1;
   setsockopt(mosquitto_socket(c->mosquitto), IPPROTO_TCP, TCP_QUICKACK, &value, sizeof value);
 }
 
-/* Waits for the socket, for work, or for the time. */
+/* Waits for the socket, for work, or until the deadline. */
 static void wait_for_work(mqtt_client *c, uint64_t deadline) {
   client *base = &c->base;
   uint64_t now = now_ns();
@@ -567,7 +571,7 @@ static void wait_for_work(mqtt_client *c, uint64_t deadline) {
   }
 }
 
-/* Starts a connection: waits for the system to look up the host and to connect. Whether it has. */
+/* Looks up the host and connects, which may block. Returns whether it has succeeded. */
 static bool begin_connection(mqtt_client *c) {
   mosquitto_property *properties = NULL;
   int result = MOSQ_ERR_SUCCESS, error, socket;
@@ -604,7 +608,8 @@ static bool begin_connection(mqtt_client *c) {
   return false;
 }
 
-/* Tells why a connection that has begun was refused. Whether another version may do. */
+/* Reports why the broker has refused a connection. Returns whether another version of MQTT may
+ * succeed. */
 static bool was_refused(mqtt_client *c) {
   char reason[REASON_SIZE];
   bool is_other_version;
@@ -637,7 +642,7 @@ static void begin_session(mqtt_client *c) {
   client_tell(&c->base, MULTICAST_MQTT_CONNECTED, 0, version);
 }
 
-/* Why a connection has ended. libmosquitto 2.0 has no text for the keep-alive. */
+/* Returns why a connection has ended. libmosquitto 2.0 has no text for a keep-alive timeout. */
 static const char *end_reason(const mqtt_client *c) {
   if (c->end_code >= FIRST_BROKER_REASON) return mosquitto_reason_string(c->end_code);
   if (c->reason[0] != '\0') return c->reason;
@@ -645,7 +650,8 @@ static const char *end_reason(const mqtt_client *c) {
   return mosquitto_strerror(c->end_code);
 }
 
-/* Under the lock. They were not written, and libmosquitto forgets them, but for questions. */
+/* Called under the lock. With QoS 0, libmosquitto discards publications that were not written.
+ * Questions remain, because they have QoS 1. */
 static void drop_sending(mqtt_client *c) {
   int i, kept = 0;
   for (i = 0; i < c->sending_count; ++i) {
@@ -675,7 +681,8 @@ static void tell_refused_subscription(mqtt_client *c, const char *name, int code
   client_tell(&c->base, MULTICAST_MQTT_SUBSCRIPTION_REFUSED, code, reason);
 }
 
-/* Tells what the broker has refused meanwhile. The names stay until send_subscriptions(). */
+/* Reports what the broker has refused. Only send_subscriptions() removes names, so they are still
+ * valid. */
 static void tell_refusals(mqtt_client *c) {
   int i;
   for (i = 0; i < c->refusal_count; ++i)
@@ -686,7 +693,7 @@ static void tell_refusals(mqtt_client *c) {
   c->refusal_count = c->refused_count = 0;
 }
 
-/* libmosquitto closes a socket when it finds its end. */
+/* Shuts down the socket until libmosquitto detects its end and closes it. */
 static void close_connection(mqtt_client *c) {
   int code = c->end_code, tries;
   for (tries = 0; tries < 1000 && mosquitto_socket(c->mosquitto) >= 0; ++tries) {
@@ -698,7 +705,7 @@ static void close_connection(mqtt_client *c) {
   tell_refusals(c);
 }
 
-/* One connection, to its end. Whether another version may do. */
+/* Runs one connection until it ends. Returns whether another version of MQTT may succeed. */
 static bool run_connection(mqtt_client *c) {
   uint64_t deadline, checked = now_ns();
   bool has_begun = false;
@@ -734,8 +741,10 @@ static bool run_connection(mqtt_client *c) {
 
 /* ---- The thread ------------------------------------------------------------------------------ */
 
-/* Says goodbye. A session that only this client can continue ends with it. Another one is not to
- * keep where answers come: that is another topic next time. It stops, so names do not change. */
+/* Disconnects. If no client id was set, no other client can continue the session, so it ends.
+ * Otherwise it must not keep the subscription to this client's return address, which will be
+ * different next time. No lock is needed, since the client is stopping and its names do not
+ * change. */
 static void disconnect(mqtt_client *c) {
   mosquitto_property *properties = NULL;
   if (mosquitto_socket(c->mosquitto) < 0) return;

@@ -1,4 +1,4 @@
-/* The exported functions: they check options, and set up libnats. */
+/* The engine of libmulticast-nats: options, setup of libnats, flushing, statistics. */
 
 #include "nats.h"
 
@@ -30,11 +30,12 @@ static bool start(void) {
   struct sigaction kept;
   sigset_t before;
   process_block_signals(&before);
-  /* nats_Open() has the process ignore SIGPIPE. The thread blocks it: that is enough. */
+  /* nats_Open() makes the process ignore SIGPIPE. This restores the action, since it is enough that
+   * the thread blocks the signal. */
   sigaction(SIGPIPE, NULL, &kept);
-  /* One of the threads that nats_Open() starts frees messages, and is woken for nearly each. They
-   * inherit this policy: so it does not interrupt the thread that wakes it, and frees many at one
-   * go. */
+  /* One of the threads that nats_Open() starts frees messages, and is woken for almost each of
+   * them. It inherits this policy, so that it does not preempt the thread that wakes it, and frees
+   * many messages at once. */
   if (is_usual) sched_setscheduler(0, SCHED_BATCH, &none);
   is_ready = nats_Open(-1) == NATS_OK;
   if (is_usual) sched_setscheduler(0, SCHED_OTHER, &none);
@@ -57,13 +58,13 @@ static bool begins_with(const char *text, const char *what) {
   return strncmp(text, what, strlen(what)) == 0;
 }
 
-/* Whether one address of so many bytes is like "nats://user:password@host:4222". */
+/* Returns whether an address has the form "nats://user:password@host:4222". */
 static bool is_address(const char *address, size_t size) {
   const char *end = address + size, *host = address, *port, *at;
   size_t i;
   for (i = 0; i < size; ++i) {
     const unsigned char byte = (unsigned char)address[i];
-    /* libnats puts user and password into a JSON text as they are. */
+    /* libnats copies the user and password into JSON without escaping them. */
     if (byte <= 0x20 || byte >= 0x7f || byte == '"' || byte == '\\') return false;
   }
   if (begins_with(address, "nats://") || begins_with(address, "tls://")) {
@@ -80,7 +81,7 @@ static bool is_address(const char *address, size_t size) {
          atoi(port + 1) <= 65535;
 }
 
-/* Checks the addresses; has TLS used if one says so. */
+/* Checks the addresses, and sets the flag for TLS if one begins with "tls://". */
 static bool read_servers(multicast_nats_options *o) {
   const char *address = o->servers;
   int count = 0;
@@ -93,7 +94,7 @@ static bool read_servers(multicast_nats_options *o) {
   }
 }
 
-/* With the defaults in place. */
+/* Called after set_defaults(). */
 static bool are_valid(multicast_nats_options *o) {
   return read_servers(o) && subject_is_prefix(o->subject_prefix) &&
          (o->user == NULL) == (o->password == NULL) && (o->token == NULL || o->user == NULL) &&
@@ -107,7 +108,7 @@ static bool settle(void *options, settings *s) {
   return are_valid(o);
 }
 
-/* The texts that are copied. An address may contain a secret, too. */
+/* The strings that are copied. An address may contain a secret, too. */
 static const size_t option_texts[] = {
     offsetof(multicast_nats_options, servers),        offsetof(multicast_nats_options, client_name),
     offsetof(multicast_nats_options, subject_prefix), offsetof(multicast_nats_options, user),
@@ -126,7 +127,7 @@ static size_t write_return(const client *base, char *subject, origin to) {
 
 static void free_client(client *base) {
   nats_client *c = (nats_client *)base;
-  /* In the child of a fork they may be half changed. */
+  /* In the child of a fork they may be inconsistent. */
   if (!client_is_in_child(base)) {
     natsOptions_Destroy(c->how);
     natsStatistics_Destroy(c->counts);
@@ -167,7 +168,8 @@ static natsStatus set_servers(natsOptions *how, const char *servers) {
   return status;
 }
 
-/* False if a key is encrypted: OpenSSL would ask at the terminal. */
+/* Returns false if a key is encrypted, because OpenSSL would ask for its password at the
+ * terminal. */
 static bool is_readable_key(const char *file) {
   char line[256];
   bool is_plain = true;
@@ -192,7 +194,7 @@ static natsStatus set_tls(natsOptions *how, const multicast_nats_options *o) {
   return status;
 }
 
-/* A text as it stands in JSON: libnats puts what it is given there as it is. NULL: no memory. */
+/* Escapes a text for JSON, which libnats does not do. Returns NULL if there is no memory. */
 static char *quote(const char *text) {
   char *quoted = malloc(6 * strlen(text) + 1), *end = quoted;
   if (quoted == NULL) return NULL;
@@ -205,7 +207,7 @@ static char *quote(const char *text) {
   return quoted;
 }
 
-/* Who the client is. */
+/* Sets the name and the credentials of the client. */
 static natsStatus set_identity(natsOptions *how, const multicast_nats_options *o) {
   const char *given[] = {o->client_name, o->user, o->password, o->token};
   char *quoted[4] = {NULL, NULL, NULL, NULL};
@@ -222,7 +224,8 @@ static natsStatus set_identity(natsOptions *how, const multicast_nats_options *o
   return status;
 }
 
-/* Tells libnats the options. The thread does what libnats would do on threads of its own. */
+/* Sets the options of libnats. They disable everything that libnats would do on threads of its own
+ * and that the client's thread does instead. */
 static natsStatus set_options(nats_client *c) {
   const multicast_nats_options *o = &c->options;
   const uint64_t timeout_ms = c->base.settings.connect_timeout_ns / ns_of_millisecond + 1;
@@ -285,14 +288,14 @@ static const engine transport_engine = {
 
 /* ---- Waiting --------------------------------------------------------------------------------- */
 
-/* A PING. libnats waits for the answer, on a thread: the call that asks must be able to end
- * before. */
+/* A PING. libnats waits for the answer on a separate thread, because the call that has sent the
+ * PING must be able to return earlier. */
 typedef struct ping {
   nats_client *c;
   struct __natsConnection *connection;
   int64_t timeout_ms;
   natsStatus status;
-  bool is_over, is_left; /* the one that comes second frees it */
+  bool is_over, is_left; /* whichever of the thread and the call finishes last frees this */
 } ping;
 
 static void *await_pong(void *argument) {
@@ -313,7 +316,7 @@ static void *await_pong(void *argument) {
   return NULL;
 }
 
-/* Under the lock. NULL: no memory or no thread. */
+/* Called under the lock. Returns NULL if there is no memory or no thread. */
 static ping *begin_ping(nats_client *c, uint64_t deadline) {
   uint64_t now = now_ns(), ms = deadline > now ? (deadline - now) / ns_of_millisecond : 0;
   ping *p = malloc(sizeof *p);
@@ -325,12 +328,13 @@ static ping *begin_ping(nats_client *c, uint64_t deadline) {
   ++c->flushes;
   if (process_start_thread(&thread, await_pong, p) == 0) return p;
   --c->flushes;
-  client_release(&c->base); /* not the last one */
+  client_release(&c->base); /* not the last reference */
   free(p);
   return NULL;
 }
 
-/* Under the lock, which it gives up meanwhile. Waits for the server to answer; whether it has. */
+/* Called under the lock, which it releases while it waits. Sends a PING, and returns whether the
+ * server has answered. */
 static bool ask_server(nats_client *c, uint64_t deadline) {
   struct __natsConnection *connection = c->connection;
   ping *p = begin_ping(c, deadline);
@@ -343,7 +347,8 @@ static bool ask_server(nats_client *c, uint64_t deadline) {
     if (p->is_over) free(p);
   }
   if (status == NATS_OK && c->connection == connection) return true;
-  /* There was no memory. Or the connection has ended: the thread notices. */
+  /* Either there was no memory, or the connection has ended, which the client's thread will
+   * detect. */
   if (status != NATS_TIMEOUT) client_wait_until(&c->base, now_ns() + 10 * ns_of_millisecond);
   return false;
 }

@@ -1,4 +1,4 @@
-/* Shared by the files of libmulticast-nats. README.md describes them. */
+/* Declarations shared by the files of libmulticast-nats, which README.md describes. */
 
 #ifndef MULTICAST_NATS_NATS_H
 #define MULTICAST_NATS_NATS_H
@@ -7,7 +7,7 @@
 
 #include <multicast_nats.h>
 
-/* As nats/nats.h declares them. */
+/* These are declared as in nats/nats.h. */
 struct __natsConnection;
 struct __natsOptions;
 struct __natsStatistics;
@@ -17,19 +17,20 @@ struct __natsSubscription;
 
 extern const coding subject_coding, question_coding;
 bool subject_is_prefix(const char *prefix);
-/* Where the answer to a question goes; `subject` has ADDRESS_MAX_SIZE bytes. */
+/* Writes the subject for the answer to a question. `subject` has ADDRESS_MAX_SIZE bytes. */
 void subject_write_return(char *subject, origin to);
-bool subject_read_return(const char *subject, origin *to); /* false: it is none of this library */
+/* Decodes such a subject. Returns false if it is not one of this library. */
+bool subject_read_return(const char *subject, origin *to);
 
 /* ---- The client ------------------------------------------------------------------------------ */
 
 enum {
   REASON_SIZE = 512,
-  /* So many different texts of refusals are kept until they are told. */
+  /* The largest number of different refusals that are stored until they are reported. */
   REFUSALS_MAX = 1024
 };
 
-/* What the server does not permit, so often one after the other. */
+/* Consecutive refusals of the server with the same text. */
 typedef struct refusal {
   struct refusal *next;
   multicast_nats_state state;
@@ -38,45 +39,46 @@ typedef struct refusal {
 } refusal;
 
 typedef struct nats_client {
-  client base; /* a name has a natsSubscription, which only the thread uses */
+  client base; /* the `subscription` of a name is a natsSubscription, which only the thread uses */
 
-  /* Not changed after the thread has begun. */
-  multicast_nats_options options; /* its texts are in `texts` */
+  /* These do not change after the thread has started. */
+  multicast_nats_options options; /* its strings are in `texts` */
   texts texts;
-  struct __natsOptions *how;      /* the same for libnats */
+  struct __natsOptions *how;      /* the options of libnats */
 
-  /* Held while libnats reads. What has come is handled after that, at one go: otherwise libnats
-   * would wake its thread for each message. */
+  /* Locked while libnats reads, so that its delivery thread passes on all messages afterwards.
+   * Otherwise each message would wake that thread. */
   pthread_mutex_t gate;
-  bool is_reading; /* atomic: whether to look at the gate */
+  bool is_reading; /* atomic; whether to wait for the gate */
 
-  /* Under the lock. */
+  /* Protected by the lock. */
   bool has_to_write;                   /* libnats has bytes for the socket */
-  struct __natsConnection *connection; /* NULL: none. Only the thread sets it */
-  unsigned flushes;                    /* calls that use the connection now */
-  uint64_t handed;                     /* the ticket of the last one that libnats has had */
-  uint64_t sending_first;              /* that of the first one that is being written */
-  uint64_t told; /* so many changes of names libnats has had on this connection */
-  uint64_t confirmed, confirmed_changes; /* what the server has answered after */
-  refusal *refusals, *last_refusal;      /* to be told */
+  struct __natsConnection *connection; /* may be NULL; set only by the thread */
+  unsigned flushes;                    /* number of flushes that use the connection */
+  uint64_t handed;                     /* ticket of the last publication passed to libnats */
+  uint64_t sending_first;              /* ticket of the first publication in the current batch */
+  uint64_t told; /* number of changes of names passed to libnats on this connection */
+  uint64_t confirmed, confirmed_changes; /* ticket and change that the server has confirmed */
+  refusal *refusals, *last_refusal;      /* not reported yet */
   unsigned refusal_count;
 
-  /* Only the thread uses these. */
+  /* Used only by the thread. */
   int socket;
-  bool has_ended;        /* the connection */
-  const char *end_reason; /* NULL: libnats knows it */
+  bool has_ended;         /* the connection has ended */
+  const char *end_reason; /* NULL if libnats has the reason */
   uint64_t heard_at, asked_at;
   struct __natsStatistics *counts; /* of the connection */
   uint64_t handed_before;          /* `received` when this connection began */
   uint64_t counted_at;
 } nats_client;
 
-/* Releases it on a thread of libnats. All transports share that: `release` runs on another one. */
+/* Called on a thread of libnats. Drops a reference, and frees the client on a new thread if that
+ * was the last one: `release` must not run on a thread that all transports share. */
 void client_release_elsewhere(nats_client *c);
 
-/* The thread. */
+/* Functions of the thread. */
 bool session_run(client *c);
 void session_end(client *c);
-int session_set_callbacks(nats_client *c); /* of `how`; a natsStatus */
+int session_set_callbacks(nats_client *c); /* sets them in `how`; returns a natsStatus */
 
 #endif

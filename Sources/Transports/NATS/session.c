@@ -1,7 +1,8 @@
-/* The thread of a client. It has the only event loop of its connection: connects, subscribes, sends
- * and receives. libnats hands over what has come on a thread of its own, here to a list; this
- * thread delivers it. No lock of a client is held while libnats is called, with one exception that
- * says so: libnats calls write_changed() under a lock of its own. */
+/* The thread of a client, which runs the event loop of the connection: connects, subscribes, sends
+ * and receives. libnats passes arriving messages to on_message() on its delivery thread, which
+ * appends them to a list, and the client's thread delivers them. The client's lock is not held
+ * while libnats is called, because libnats calls write_changed() under a lock of its own. The only
+ * exception is count_pending(). */
 
 #include "nats.h"
 
@@ -16,13 +17,14 @@
 #include <sys/socket.h>
 
 enum {
-  /* Messages that libnats has at once. When a connection ends, nobody knows how many were sent. */
+  /* The limits of a batch of publications that is passed to libnats. When a connection ends, it is
+   * unknown how much of the current batch was sent. */
   BATCH_COUNT = 1024,
   BATCH_SIZE = 65536,
-  /* How many messages are delivered before the connection is looked at again. libnats reads 32 KB
-   * at once: if these were fewer messages than that has, more and more would wait. */
+  /* The number of messages that are delivered before the thread polls the connection. libnats reads
+   * 32 KB at once. If these contained more messages than this, the list would keep growing. */
   DELIVERIES = 1024,
-  /* How many messages libnats may have read and not handed over, before it reads more. */
+  /* The thread stops reading while libnats has more unprocessed messages than this. */
   HANDING_MAX = 1024,
   BEHIND_MS = 10,
   COUNTING_MS = 50,
@@ -30,18 +32,18 @@ enum {
   SETTLE_MS = 5000
 };
 
-/* ---- What arrives ---------------------------------------------------------------------------- */
+/* ---- Receiving ------------------------------------------------------------------------------- */
 
-/* From a message to its name: libnats passes it with each message of a subscription. */
+/* The closure of a subscription, which libnats passes with each of its messages. */
 typedef struct route {
   nats_client *client;
   size_t size;      /* of the subject before the event */
-  const char *name; /* behind the subject; empty: answers come there */
+  const char *name; /* stored after the subject; "" for the subscription to answers */
   bool is_of_questions;
   char subject[];
 } route;
 
-/* An answer, or the server's word that nobody gets the question. */
+/* Processes an answer, or the server's notice that a question has no receivers. */
 static void receive_answer(nats_client *c, const char *subject, natsMsg *message, span payload) {
   origin to = {0, 0};
   if (!subject_read_return(subject, &to) || to.peer != c->base.id) to.number = 0;
@@ -55,7 +57,7 @@ static void receive_answer(nats_client *c, const char *subject, natsMsg *message
   }
 }
 
-/* A notification or a question. */
+/* Processes a notification or a question. */
 static void receive(const route *r, const char *event_text, natsMsg *message, span payload) {
   const char *reply = natsMsg_GetReply(message);
   origin from = {0, 0};
@@ -66,7 +68,7 @@ static void receive(const route *r, const char *event_text, natsMsg *message, sp
   client_receive(&r->client->base, is_ours ? r->name : NULL, event, payload, from);
 }
 
-/* On a thread of libnats, in the order of arrival. */
+/* Called on the delivery thread of libnats, in order of arrival. */
 static void on_message(natsConnection *connection, natsSubscription *subscription, natsMsg *message,
                        void *closure) {
   const route *r = closure;
@@ -75,8 +77,8 @@ static void on_message(natsConnection *connection, natsSubscription *subscriptio
   span payload = {natsMsg_GetData(message), (size_t)natsMsg_GetDataLength(message)};
   const bool is_ours = strncmp(subject, r->subject, r->size) == 0;
   (void)connection, (void)subscription;
-  /* Waits until libnats has read: see wait_for_work(). The gate protects no data, so relaxed is
-   * enough: a value that is out of date costs a wake-up, or a lock that is free. */
+  /* Waits until libnats has finished reading: see wait_for_work(). Relaxed, because the gate
+   * protects no data: a stale value costs a wake-up, or taking a free lock. */
   if (__atomic_load_n(&c->is_reading, __ATOMIC_RELAXED)) {
     pthread_mutex_lock(&c->gate);
     pthread_mutex_unlock(&c->gate);
@@ -97,14 +99,14 @@ static int count_pending_of(const names *all) {
   return total;
 }
 
-/* How many messages libnats has read and not handed over. Under the lock: this takes the locks of
- * subscriptions, which take none. */
+/* The number of messages that libnats has read but not passed on. Called under the lock. It takes
+ * the locks of subscriptions; no other lock is taken under these. */
 static int count_pending(const nats_client *c) {
   return count_pending_of(&c->base.names) + count_pending_of(&c->base.answered);
 }
 
-/* Nothing more will come on this connection. Waits until libnats has handed over what has come: it
- * drops that when it closes the connection. */
+/* Called when the connection has ended. Waits until libnats has passed on all messages, because it
+ * drops them when it closes the connection. */
 static void settle(nats_client *c) {
   int tries, pending = 1;
   for (tries = 0; tries < SETTLE_MS && pending > 0 && !client_is_stopping(&c->base); ++tries) {
@@ -115,15 +117,16 @@ static void settle(nats_client *c) {
   }
 }
 
-/* ---- What is sent ---------------------------------------------------------------------------- */
+/* ---- Sending --------------------------------------------------------------------------------- */
 
-/* Under the lock, when this thread has none in its hands. Some were dropped and never handed. */
+/* Called under the lock, when no batch is being passed to libnats. Everything before the outbox has
+ * been passed to libnats or dropped. */
 static void note_handed(nats_client *c) {
   const publication *first = c->base.outbox.first;
   c->handed = first == NULL ? c->base.outbox.tickets : first->ticket - 1;
 }
 
-/* Takes what is to be sent next, if libnats has sent what it had. */
+/* Takes the next batch out of the outbox, if libnats has sent the previous one. */
 static publication *take_batch(nats_client *c) {
   publication *first = NULL, **place = &first;
   size_t size = 0;
@@ -142,7 +145,7 @@ static publication *take_batch(nats_client *c) {
   return first;
 }
 
-/* Counts what libnats has written. */
+/* Counts the current batch as sent if libnats has written all of it. */
 static void end_batch(nats_client *c) {
   if (c->has_ended || natsConnection_Buffered(c->connection) != 0) return;
   pthread_mutex_lock(&c->base.lock);
@@ -152,7 +155,7 @@ static void end_batch(nats_client *c) {
   pthread_mutex_unlock(&c->base.lock);
 }
 
-/* Hands one to libnats. False: it has not taken it. */
+/* Passes a publication to libnats. Returns whether libnats has accepted it. */
 static bool hand_over(nats_client *c, const publication *p) {
   const char *payload = publication_message(p);
   char reply[ADDRESS_MAX_SIZE];
@@ -171,7 +174,7 @@ static bool hand_over(nats_client *c, const publication *p) {
     pthread_mutex_unlock(&c->base.lock);
   }
   if (status != NATS_MAX_PAYLOAD && !c->has_ended) {
-    /* It may have taken a part of it. */
+    /* libnats may have written a part of it, so the connection cannot be used any more. */
     c->has_ended = true;
     c->end_reason = natsStatus_GetText(status);
   }
@@ -205,7 +208,7 @@ static void send_publications(nats_client *c) {
 
 /* ---- Subscriptions --------------------------------------------------------------------------- */
 
-/* NULL: out of memory. */
+/* Returns NULL if there is no memory. */
 static route *make_route(nats_client *c, const names *all, const char *name) {
   char subject[ADDRESS_MAX_SIZE];
   size_t size = client_write_filter(&c->base, subject, all, name);
@@ -220,7 +223,7 @@ static route *make_route(nats_client *c, const names *all, const char *name) {
   return r;
 }
 
-/* On a thread of libnats, after the last message. */
+/* Called on a thread of libnats, after the last message of a subscription. */
 static void on_complete(void *closure) {
   route *r = closure;
   client_release_elsewhere(r->client);
@@ -233,7 +236,7 @@ static void subscribe(nats_client *c, const names *all, known_name *name) {
   natsStatus status = NATS_NO_MEMORY;
   if (r != NULL)
     status = natsConnection_Subscribe(&subscription, c->connection, r->subject, on_message, r);
-  /* This library has a limit of its own. */
+  /* Removes the limits of libnats, because this library has its own. */
   if (status == NATS_OK) status = natsSubscription_SetPendingLimits(subscription, -1, -1);
   if (status == NATS_OK) {
     client_retain(&c->base);
@@ -244,11 +247,11 @@ static void subscribe(nats_client *c, const names *all, known_name *name) {
     name->subscription = subscription;
     return;
   }
-  /* Only this thread reads, so no message of it has come. */
+  /* Only this thread reads, so no message of this subscription has arrived. */
   if (subscription != NULL) natsSubscription_Destroy(subscription);
   free(r);
   if (c->has_ended) return;
-  /* At the next connection all is said again. */
+  /* The next connection begins with all subscriptions. */
   c->has_ended = true;
   c->end_reason = natsStatus_GetText(status);
 }
@@ -259,7 +262,8 @@ static void unsubscribe(natsSubscription *subscription) {
   natsSubscription_Destroy(subscription);
 }
 
-/* Tells the server what has changed. It is not waited for: the server works in order. */
+/* Sends changes of names to the server. Does not wait, since the server processes messages in
+ * order. */
 static void send_subscriptions(nats_client *c) {
   while (!c->has_ended) {
     natsSubscription *cancelled = NULL;
@@ -279,7 +283,7 @@ static void send_subscriptions(nats_client *c) {
     }
     pthread_mutex_unlock(&c->base.lock);
     if (name == NULL) return;
-    /* Only this thread removes names. */
+    /* The name is valid without the lock, since only this thread removes names. */
     if (is_wanted && name->subscription == NULL) subscribe(c, all, name);
     unsubscribe(cancelled);
   }
@@ -309,7 +313,7 @@ static natsStatus read_changed(void *attached, bool is_added) {
   return NATS_OK;
 }
 
-/* On any thread that uses the connection. */
+/* Called on any thread that uses the connection. */
 static natsStatus write_changed(void *attached, bool is_added) {
   nats_client *c = attached;
   pthread_mutex_lock(&c->base.lock);
@@ -328,8 +332,8 @@ static refusal *make_refusal(multicast_nats_state state, const char *text) {
   return r;
 }
 
-/* Under the lock. If there is no memory for a text, it is told with that of the one before. NULL:
- * nothing. */
+/* Called under the lock. If there was no memory for a refusal and `r` is NULL, counts it as a
+ * repetition of the previous one. */
 static void note_refusal(nats_client *c, refusal *r) {
   refusal *last = c->last_refusal;
   if (r == NULL && last == NULL) return;
@@ -344,7 +348,8 @@ static void note_refusal(nats_client *c, refusal *r) {
   ++c->refusal_count;
 }
 
-/* On a thread of libnats: the server has refused something, and the connection goes on. */
+/* Called on a thread of libnats when the server has refused an operation without closing the
+ * connection. */
 static void on_error(natsConnection *connection, natsSubscription *subscription, natsStatus status,
                      void *closure) {
   nats_client *c = closure;
@@ -364,7 +369,7 @@ static void on_error(natsConnection *connection, natsSubscription *subscription,
   pthread_mutex_unlock(&c->base.lock);
 }
 
-/* On a thread of libnats, as the last call for a connection. */
+/* Called on a thread of libnats, as the last callback of a connection. */
 static void on_closed(natsConnection *connection, void *closure) {
   (void)connection;
   client_release_elsewhere(closure);
@@ -378,8 +383,9 @@ int session_set_callbacks(nats_client *c) {
   return (int)status;
 }
 
-/* Whether libnats holds so many messages that it is to pause reading. It drops those of cancelled
- * names, and never hands them over: so what it holds is counted again now and then. */
+/* Returns whether libnats has so many unprocessed messages that the thread should not read. libnats
+ * drops messages of cancelled subscriptions without passing them on, so the number is corrected now
+ * and then. */
 static bool is_behind(nats_client *c) {
   uint64_t read_count = 0, now = now_ns();
   bool result;
@@ -395,7 +401,7 @@ static bool is_behind(nats_client *c) {
   return result;
 }
 
-/* Waits for the socket or for work, and lets libnats write and read. */
+/* Waits for the socket or for work, and then lets libnats write and read. */
 static void wait_for_work(nats_client *c) {
   client *base = &c->base;
   struct pollfd watched = {c->socket, POLLIN | POLLRDHUP, 0};
@@ -407,7 +413,7 @@ static void wait_for_work(nats_client *c) {
   is_full = is_slow || base->arrived_bytes > c->options.receive_bytes;
   if (is_full) watched.events = POLLRDHUP;
   if (c->has_to_write) watched.events |= POLLOUT;
-  base->may_publish = base->counts.sending == 0; /* else the socket wakes it */
+  base->may_publish = base->counts.sending == 0; /* otherwise the socket will wake the thread */
   has_work = base->is_stopping || base->arrivals.first != NULL ||
              client_changed(base) != NULL ||
              (base->may_publish && carried_may_send(base)) || c->refusals != NULL;
@@ -416,7 +422,7 @@ static void wait_for_work(nats_client *c) {
     natsConnection_ProcessWriteEvent(c->connection);
     end_batch(c);
   }
-  if (is_full) c->heard_at = now_ns(); /* nobody knows whether it is silent */
+  if (is_full) c->heard_at = now_ns(); /* it may not be silent */
   if (c->has_ended || (watched.revents & (POLLIN | is_ending)) == 0) return;
   if ((watched.revents & is_ending) != 0) {
     ssize_t received = recv(c->socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
@@ -430,7 +436,7 @@ static void wait_for_work(nats_client *c) {
   pthread_mutex_unlock(&c->gate);
 }
 
-/* Asks a server that is silent whether it is there; ends the connection if it does not answer. */
+/* Sends a PING to a silent server, and ends the connection if it does not answer. */
 static void check_silence(nats_client *c) {
   uint64_t now = now_ns(), interval = c->options.ping_interval_s * ns_of_second;
   if (c->has_ended || now - c->heard_at < interval || now - c->asked_at < interval) return;
@@ -439,12 +445,13 @@ static void check_silence(nats_client *c) {
     c->end_reason = "the server does not answer";
     return;
   }
-  /* This is how libnats sends a PING. Nothing reads the answer within this millisecond. Another
-   * result: there was no memory, and it was not sent. */
+  /* libnats has no other function that sends a PING. No thread reads the answer within this
+   * millisecond, so the result is a timeout. Any other result means that the PING was not sent for
+   * lack of memory. */
   if (natsConnection_FlushTimeout(c->connection, 1) == NATS_TIMEOUT) c->asked_at = now;
 }
 
-/* The text of libnats about its last error on this thread, without the place in its source. */
+/* The text of libnats for its last error on this thread, without the location in its source. */
 static const char *reason_of(natsStatus status) {
   const char *text = nats_GetLastError(NULL), *end;
   if (text == NULL || text[0] == '\0') return natsStatus_GetText(status);
@@ -452,7 +459,7 @@ static const char *reason_of(natsStatus status) {
   return end == NULL ? text : end + 3;
 }
 
-/* Connects to the first server that accepts. NULL: none did, and that was told. */
+/* Connects to the first server that accepts. If there is none, reports that and returns NULL. */
 static natsConnection *begin_connection(nats_client *c) {
   natsConnection *connection = NULL;
   natsStatus status;
@@ -469,7 +476,7 @@ static natsConnection *begin_connection(nats_client *c) {
   return NULL;
 }
 
-/* Under the lock. */
+/* Called under the lock. */
 static void change_all(names *all) {
   known_name *name;
   for (name = names_next(all, NULL); name != NULL; name = names_next(all, name))
@@ -481,7 +488,7 @@ static void begin_session(nats_client *c, natsConnection *connection) {
   int64_t largest = natsConnection_GetMaxPayload(connection);
   const char *name;
   natsConnection_GetConnectedUrl(connection, url, sizeof url);
-  name = strrchr(url, '@'); /* what is before it is secret */
+  name = strrchr(url, '@'); /* skips the credentials */
   pthread_mutex_lock(&c->base.lock);
   c->connection = connection;
   c->handed_before = c->base.counts.received;
@@ -497,20 +504,21 @@ static void begin_session(nats_client *c, natsConnection *connection) {
   client_tell(&c->base, MULTICAST_NATS_CONNECTED, NATS_OK, name == NULL ? url : name + 1);
 }
 
-/* Closes the connection, if libnats has not. */
+/* Closes the connection, unless libnats has closed it. */
 static void close_connection(nats_client *c, natsConnection *connection) {
   int tries;
   if (c->end_reason == NULL && !c->has_ended) natsConnection_ProcessWriteEvent(connection);
   if (!natsConnection_IsClosed(connection) && natsConnection_Buffered(connection) == 0)
     natsConnection_Close(connection);
-  /* That would wait for what is not written. */
+  /* With unwritten data natsConnection_Close() would block, so this makes libnats detect the end of
+   * the socket. */
   for (tries = 0; tries < 1000 && !natsConnection_IsClosed(connection); ++tries) {
     shutdown(c->socket, SHUT_RDWR);
     natsConnection_ProcessReadEvent(connection);
   }
 }
 
-/* Adds those that libnats has to the list. Under the lock. */
+/* Called under the lock. Adds all names with subscriptions to a list, and returns the list. */
 static known_name *list_subscribed(const names *all, known_name *subscribed) {
   known_name *name;
   for (name = names_next(all, NULL); name != NULL; name = names_next(all, name)) {
@@ -521,7 +529,7 @@ static known_name *list_subscribed(const names *all, known_name *subscribed) {
   return subscribed;
 }
 
-/* Tells what the server has refused meanwhile. */
+/* Reports what the server has refused. */
 static void tell_refusals(nats_client *c) {
   refusal *all, *next;
   pthread_mutex_lock(&c->base.lock);
@@ -561,7 +569,7 @@ static void end_session(nats_client *c) {
   subscribed = list_subscribed(&c->base.names, NULL);
   subscribed = list_subscribed(&c->base.answered, subscribed);
   pthread_mutex_unlock(&c->base.lock);
-  /* Only this thread removes names. */
+  /* The names are valid without the lock, since only this thread removes names. */
   for (name = subscribed; name != NULL; name = name->next_subscribed) {
     natsSubscription_Destroy(name->subscription);
     name->subscription = NULL;
@@ -569,13 +577,13 @@ static void end_session(nats_client *c) {
   natsConnection_Destroy(connection);
   client_deliver(&c->base, SIZE_MAX);
   tell_refusals(c);
-  /* libnats ends a connection with each error that it does not know, and so with this one. */
+  /* libnats closes the connection after errors that it does not know, such as this one. */
   if (strcasestr(reason, "maximum subscriptions exceeded") != NULL)
     client_tell(&c->base, MULTICAST_NATS_SUBSCRIPTION_REFUSED, status, reason);
   client_tell(&c->base, MULTICAST_NATS_LOST, status, reason);
 }
 
-/* One connection, to its end. */
+/* Runs one connection until it ends. */
 bool session_run(client *base) {
   nats_client *c = (nats_client *)base;
   natsConnection *connection = begin_connection(c);
@@ -586,7 +594,7 @@ bool session_run(client *base) {
     send_publications(c);
     if (c->has_ended) break;
     wait_for_work(c);
-    check_silence(c); /* at once: an observer may take long */
+    check_silence(c); /* before the delivery, because an observer may take long */
     client_deliver(&c->base, DELIVERIES);
     tell_refusals(c);
   }
