@@ -98,7 +98,8 @@ static const char *value_of(char **argument) {
 
 // ---- Preparing ---------------------------------------------------------------------------------
 
-// The object is beside this program, as in a build, or in the folder of the libraries.
+// libmulticast-trace.so is in the folder of this program, as in a build, or in the folder of the
+// libraries.
 static void find_object(char *path, size_t size) {
   static const char *const places[] = {"", MULTICAST_TRACE_FOLDER "/"};
   char own[4096];
@@ -116,7 +117,7 @@ static void find_object(char *path, size_t size) {
 static void set_environment(int block) {
   char object[4200], value[64];
   find_object(object, sizeof object);
-  // The loader would take it for several.
+  // The loader splits LD_PRELOAD at colons and spaces.
   if (strpbrk(object, ": ") != NULL) {
     int descriptor = open(object, O_RDONLY | O_CLOEXEC);
     must(descriptor >= 0, object);
@@ -140,9 +141,9 @@ static void pass_on(int number) {
   if (child > 0) kill(child, number);
 }
 
-// Returns the status that this program ends with.
+// Runs the program. Returns the exit status.
 static int run(char **command) {
-  // A terminal sends the first two to both. The rest is for the program.
+  // A terminal sends the first two to both processes. The others are passed on to the program.
   static const int signals[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
   enum { COUNT = sizeof signals / sizeof *signals };
   struct sigaction before[COUNT], after;
@@ -180,9 +181,9 @@ static int run(char **command) {
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-// ---- What is reported --------------------------------------------------------------------------
+// ---- The report --------------------------------------------------------------------------------
 
-// Why nothing was put into the program.
+// Explains why libmulticast-trace.so was not loaded.
 static const char *why_not(const char *program) {
   char path[4096];
   const char *folders = strchr(program, '/') != NULL ? "" : getenv("PATH");
@@ -256,15 +257,16 @@ static void report(trace_process *it) {
 #define BEGINNING                                                                             \
   "[{\"name\": \"trace_begin\", \"ph\": \"M\", \"pid\": 0, \"tid\": 0, \"args\": {}}"
 
-// Leaves only the last events in the file, behind its beginning. Returns how many events it has.
+// Cuts off the first events if the file is larger than `size`. Returns the number of events that
+// are left.
 static uint64_t keep_end(const trace_state *trace, const char *path) {
   static char text[1 << 16];
-  const char next[] = ",\n{", event[] = ",\n{\"name";  // the name of a thread does not begin so
+  const char next[] = ",\n{", event[] = ",\n{\"name";  // does not match the names of threads
   int file = open(path, O_RDWR | O_CLOEXEC);
   int64_t end = file < 0 ? 0 : lseek(file, 0, SEEK_END), to = sizeof BEGINNING - 1, from = to;
   uint64_t events = 0;
   if (trace->size != 0 && end > trace->size) {
-    // At the first event that is there as a whole.
+    // The first complete event.
     ssize_t count = pread(file, text, sizeof text, end - trace->size);
     char *first = count > 0 ? memmem(text, (size_t)count, next, sizeof next - 1) : NULL;
     from = first == NULL ? end : end - trace->size + (first - text);
@@ -281,7 +283,7 @@ static uint64_t keep_end(const trace_state *trace, const char *path) {
     }
     from += count, to += count;
   }
-  // The beginning may be in the hole.
+  // A process may have freed the beginning of the file.
   if (to < end && pwrite(file, BEGINNING, sizeof BEGINNING - 1, 0) < 0) from = 0;
   if (file < 0 || from < end || (to < end && ftruncate(file, to) != 0))
     fprintf(stderr, NAME "%s: %s\n", path, strerror(errno));
@@ -298,7 +300,8 @@ static void write_names(trace_process *it, int file) {
   }
 }
 
-// Writes what processes have left. Those that go on write nothing more.
+// Writes the buffered text of all processes, and the end of the timeline. Processes that continue
+// to run write nothing more.
 static void end_timeline(trace_state *trace, int file, const char *path, bool is_file) {
   uint64_t events = 0, kept = 0;
   const struct timespec moment = {0, 1000000};
@@ -352,7 +355,7 @@ int main(int count, char **arguments) {
   struct stat kind = {0};
   int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0666);
   must(file >= 0 && fstat(file, &kind) == 0, path);
-  // A pipe without a reader would end the program.
+  // A pipe without a reader would end the program by SIGPIPE.
   if (!S_ISREG(kind.st_mode) && !S_ISCHR(kind.st_mode)) fail(path, "not a file");
   int block = (int)syscall(SYS_memfd_create, "multicast-trace", 1u /* MFD_CLOEXEC */);
   must(block >= 0 && ftruncate(block, sizeof(trace_state)) == 0, "memory");

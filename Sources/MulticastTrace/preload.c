@@ -1,5 +1,6 @@
-// libmulticast-trace.so, which multicast-trace has the loader put into a program. It finds the
-// library, sets the watch of all multicasts, and notes at exit what was never removed.
+// libmulticast-trace.so, which multicast-trace puts into a program through LD_PRELOAD. It finds the
+// library, sets the watch of all multicasts, and records at exit the delegates that were never
+// removed.
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -15,14 +16,15 @@
 
 // ---- The watch ---------------------------------------------------------------------------------
 
-// The program's own watch of all. There is one, so both are told. These stay: a function of a watch
-// that was replaced may still run. A program has few different ones.
+// There is only one watch of all multicasts. If the program sets one, too, this watch calls its
+// functions. These objects are never freed, because a function of a replaced watch may still be
+// running; a program has few different watches.
 typedef struct both {
   multicast_watch program;
   struct both *next;
 } both;
 
-// The label of a call that was slow. It is known for a delegate that has been removed, too.
+// The label of a slow call, which is known even if the delegate has been removed.
 static __thread char label_of_slow[64] __attribute__((tls_model("initial-exec")));
 
 static void slow(void *context, multicast_token token, const char *label, uint64_t elapsed_ns) {
@@ -52,7 +54,8 @@ static void warn_of_listeners(void *context, multicast target, uint64_t count, c
   program->listener_warning(program->context, target, count, label, function, most);
 }
 
-// A watch that tells the trace, and then the program. NULL: no memory.
+// Returns the context of a watch that calls the trace and then the program's watch; NULL if there
+// is no memory.
 static const both *join(const multicast_watch *program) {
   static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
   static both alone, *others;
@@ -86,12 +89,12 @@ static multicast_status watch_all(trace_process *mine, const multicast_watch *pr
   watch.slow = slow;
   watch.listener_warning_count = it->program.listener_warning_count;
   watch.listener_warning = it->program.listener_warning != NULL ? warn_of_listeners : NULL;
-  // There is one such time: that of the program comes first.
+  // A watch has only one such time. That of the program takes precedence.
   watch.slow_ns = it->program.slow_ns != 0 ? it->program.slow_ns : trace->slow_ns;
   return library.set_watch(all, &watch);
 }
 
-// In the place of the library's, for programs that are linked with it.
+// Replaces the library's function for programs that are linked with the library.
 EXPORTED multicast_status multicast_set_watch(multicast target, const multicast_watch *watch) {
   trace_process *mine = atomic_load(&process);
   const bool is_of_all = target.id == 0;
@@ -114,15 +117,16 @@ EXPORTED multicast_status multicast_set_watch(multicast target, const multicast_
 static void *get(void *object, const void *base, const char *name) {
   Dl_info info;
   void *found = dlsym(object, name);
-  // Not that of another object, as the one above is.
+  // Ignores functions of other objects, such as the one above.
   return found != NULL && dladdr(found, &info) != 0 && info.dli_fbase == base ? found : NULL;
 }
 
-// The object that has this function is the library, perhaps.
+// Checks whether the object that contains a function is the library.
 static void look(const void *function) {
   Dl_info info;
   shims_place place;
-  // Most objects end here: allocators come, too, which the loader would call.
+  // This rejects most objects without calling the loader, which might call back into one of them,
+  // such as an allocator.
   if (library.set_watch != NULL || !shims_locate((uint64_t)(uintptr_t)function, &place) ||
       (strstr(place.module, "multicast") == NULL && strcmp(place.module, "program") != 0) ||
       dladdr(function, &info) == 0)
@@ -146,9 +150,9 @@ static void look(const void *function) {
 
 static void begin(void);
 
-// The library calls this when it is loaded, at whatever time and in whatever way that is. Not
-// dlopen(): in the place of it, the loader would search for what the program opens as if this
-// object had opened it.
+// The library calls this function whenever and however it is loaded. dlopen() cannot be replaced
+// instead, because the loader would then search for libraries on behalf of this object, not of the
+// program.
 #ifdef __GLIBC__
 EXPORTED int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void),
                                void *object) {
@@ -168,7 +172,7 @@ EXPORTED int pthread_atfork(void (*prepare)(void), void (*parent)(void), void (*
 
 // ---- Beginning and end -------------------------------------------------------------------------
 
-// Programs that this one starts are not traced: they find what was there before.
+// Restores the environment, so that programs that this one starts are not traced.
 static void clean_environment(void) {
   const char *value = getenv("LD_PRELOAD");
   const char *others = value != NULL ? strchr(value, ':') : NULL;
@@ -177,7 +181,7 @@ static void clean_environment(void) {
   else setenv("LD_PRELOAD", others + 1, 1);
 }
 
-// By the first constructor that needs it.
+// Called by the first constructor that needs it.
 static void begin(void) {
   static bool has_begun;
   const char *path = getenv(TRACE_VARIABLE);
@@ -188,7 +192,7 @@ static void begin(void) {
 
 __attribute__((constructor)) static void was_loaded(void) { begin(); }
 
-// The lines of multicast_dump(): what is in a multicast that still exists.
+// Reads the lines of multicast_dump() for the delegates of multicasts that still exist.
 typedef struct dump {
   trace_process *mine;
   char multicast[80];
@@ -219,7 +223,7 @@ static bool read_line(void *context, const char *text, size_t size) {
   return true;
 }
 
-// After the functions of atexit(), and the destructors of C++.
+// Runs after the functions of atexit() and the destructors of C++.
 __attribute__((destructor)) static void is_exiting(void) {
   dump it = {atomic_load(&process), ""};
   if (it.mine == NULL) return;

@@ -18,14 +18,14 @@
 trace_library library;
 _Atomic(trace_process *) process;
 
-// The functions of this file run in watches, on any thread of the program. They leave errno as it
-// is, take no memory, are no points of cancellation, and do not use the loader: a thread that holds
-// its lock may wait for the call that is told.
+// The functions of this file run in watches, on any thread of the program. They preserve errno,
+// allocate no memory, and are not cancellation points. They do not use the loader, because a thread
+// that holds the loader's lock may be waiting for the call that is being recorded.
 
 trace_state *trace;
 static int file = -1;
 static struct stat identity;  // of the file
-// Of all below, and of the tables of the process.
+// Protects everything below and the tables of the process.
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
 // ---- Joining -----------------------------------------------------------------------------------
@@ -58,7 +58,7 @@ bool timeline_join(void) {
   if (file < 0) {
     int opened = open(trace->file, O_WRONLY | O_APPEND | O_CLOEXEC);
     if (opened < 0) return refused(trace->file);
-    // Programs may count on the lowest numbers.
+    // Programs may rely on the lowest descriptors being free.
     file = fcntl(opened, F_DUPFD_CLOEXEC, 200);
     if (file < 0) file = opened;
     else close(opened);
@@ -75,14 +75,14 @@ bool timeline_join(void) {
 
 // ---- The file ----------------------------------------------------------------------------------
 
-// The program may have closed what it does not know, and opened something else.
+// The program may have closed the unknown descriptor and reused its number.
 static bool is_file_there(void) {
   struct stat now;
   return fstat(file, &now) == 0 && now.st_dev == identity.st_dev && now.st_ino == identity.st_ino;
 }
 
-// Frees the blocks of the file before its last `trace->size` bytes: multicast-trace removes the
-// hole. Not by fallocate(), which is a point of cancellation.
+// Frees the blocks of the file before its last `trace->size` bytes; multicast-trace removes the
+// hole at the end. Uses the system call, since fallocate() is a cancellation point.
 static void forget_beginning(int64_t end) {
   enum { KEEP_SIZE = 1, PUNCH_HOLE = 2, BLOCK = 4096 };
   const int64_t spare = trace->size / 8, hole = (end - trace->size) / BLOCK * BLOCK;
@@ -91,7 +91,7 @@ static void forget_beginning(int64_t end) {
     atomic_store(&trace->keeps_beginning, true);
 }
 
-// The mutex is held.
+// Called under the mutex.
 static void flush(trace_process *mine) {
   if (mine->used == 0 || atomic_load(&mine->is_writing) || !is_file_there()) return;
   mine->offset = lseek(file, 0, SEEK_END);
@@ -101,15 +101,16 @@ static void flush(trace_process *mine) {
   }
   forget_beginning(mine->offset);
   atomic_store(&mine->is_writing, true);
-  // order: pairs with `end_timeline` of multicast-trace.c, which stores is_over, and then waits
-  // until nobody is writing. It writes the rest.
+  // order: pairs with `end_timeline` of multicast-trace.c, which stores is_over, waits until no
+  // process is writing, and writes the rest.
   const bool is_over = atomic_load(&trace->is_over);
   if (!is_over && !shims_write(file, mine->text, mine->used)) return;
   if (!is_over) mine->used = 0;
   atomic_store(&mine->is_writing, false);
 }
 
-// The mutex is held. Whole lines only: multicast-trace finds them there if the process is killed.
+// Called under the mutex. Appends complete lines, because multicast-trace writes the buffer if the
+// process is killed.
 static void append(trace_process *mine, const char *line, int size) {
   if (size <= 0) return;
   if (mine->used + (size_t)size > TRACE_TEXT) flush(mine);
@@ -131,7 +132,7 @@ void timeline_flush(void) {
 
 // ---- Names -------------------------------------------------------------------------------------
 
-// How many bytes a character of UTF-8 has; 0: it is none.
+// The number of bytes of a UTF-8 character, or 0 if it is not valid.
 static size_t length_of_character(const unsigned char *text) {
   unsigned char first = text[0], second = text[1];
   size_t size = first < 0x80 ? 1 : first < 0xC2 ? 0 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
@@ -144,7 +145,8 @@ static size_t length_of_character(const unsigned char *text) {
   return size;
 }
 
-// Copies a name for a string of JSON, without what has to be escaped. A label may be cut anywhere.
+// Copies a name for a JSON string, and replaces characters that would need an escape. A label may
+// be cut off inside a character.
 static void copy_name(char *to, size_t room, const char *name) {
   const unsigned char *from = (const unsigned char *)name;
   while (*from != '\0') {
@@ -160,7 +162,7 @@ static void copy_name(char *to, size_t room, const char *name) {
   *to = '\0';
 }
 
-// A token as the timeline knows it. No token comes twice, so that this stays true.
+// A cached description of a token. Tokens are unique, so it never becomes invalid.
 typedef struct known {
   uint64_t token, target, queue;
   char name[160];
@@ -195,7 +197,7 @@ static known find(multicast_token token, const char *label) {
     label = registration.label;
     if (label == NULL) name_function(found.name, sizeof found.name, registration.delegate.function);
   }
-  // Removed already, as one with MULTICAST_ONCE is.
+  // The delegate has been removed already, for instance by MULTICAST_ONCE.
   else if (label == NULL) label = token.id == 0 ? "a queued call" : "a removed delegate";
   if (label != NULL) copy_name(found.name, sizeof found.name, label);
   if (found.token == 0) return found;
@@ -207,16 +209,17 @@ static known find(multicast_token token, const char *label) {
 
 // ---- Events ------------------------------------------------------------------------------------
 
-// The calls of this thread. A watch is told of an end, and of a time, some moments later. So a call
-// could seem to begin after one inside of it, or before the end of the one that was before it.
+// The calls of this thread. A watch is notified of the end and the duration of a call slightly
+// later. So without a correction, a call could seem to begin after a call inside it, or before the
+// end of the previous call.
 enum { LEVELS = 258 };
 static __thread struct thread {
   uint64_t number;
   unsigned deepest;
-  uint64_t first[LEVELS], end[LEVELS];  // of the calls at each level
+  uint64_t first[LEVELS], end[LEVELS];  // first begin and last end of the calls at each level
 } thread __attribute__((tls_model("initial-exec")));
 
-// When a call at this level began that has ended now.
+// The begin of a call at this level that has ended now.
 static uint64_t begin_of(unsigned level, uint64_t end, uint64_t elapsed) {
   uint64_t begin = end - elapsed;
   if (level + 1 < LEVELS && thread.first[level + 1] != 0 && thread.first[level + 1] < begin)
@@ -231,7 +234,7 @@ static uint64_t begin_of(unsigned level, uint64_t end, uint64_t elapsed) {
   return begin;
 }
 
-// The mutex is held.
+// Called under the mutex.
 static void name_thread(trace_process *mine) {
   char name[32] = "", line[192];
   trace_thread it = {(uint64_t)syscall(SYS_gettid), ""};
@@ -297,7 +300,7 @@ void timeline_add(bool is_wait, multicast_token token, const char *label, uint32
 
 void timeline_in_child(void) {
   if (atomic_exchange(&process, NULL) == NULL || !trace->follows) return;
-  // Another thread of the parent may have held it, or the lock of the list of libraries.
+  // Another thread of the parent may have held the mutex, or the lock of the list of libraries.
   mutex = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
   shims_locate_none_in_child();
   memset(&thread, 0, sizeof thread);

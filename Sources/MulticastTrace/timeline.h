@@ -1,4 +1,4 @@
-// The events of this process.
+// The timeline of this process.
 
 #ifndef MULTICAST_TRACE_TIMELINE_H
 #define MULTICAST_TRACE_TIMELINE_H
@@ -7,7 +7,7 @@
 
 #include "trace.h"
 
-// The functions of the library that is watched.
+// The functions of the traced library.
 typedef struct trace_library {
   multicast_status (*set_watch)(multicast target, const multicast_watch *watch);
   multicast_status (*token_get)(multicast_token token, multicast_registration *out);
@@ -17,21 +17,22 @@ typedef struct trace_library {
 extern trace_library library;
 
 extern trace_state *trace;
-// That of this process; NULL: it is not traced.
+// This process; NULL if it is not traced.
 extern _Atomic(trace_process *) process;
 
-// Finds the block. If that or joining is not possible, the reason is on standard error.
+// Maps the shared memory. If this or timeline_join() fails, it prints the reason to standard error.
 bool timeline_open(const char *path);
-// Makes this process a part of the trace. The library is known.
+// Adds this process to the trace. Called when the library has been found.
 bool timeline_join(void);
-// In the child of a fork, before it has a second thread: it joins, or is left out.
+// Called in the child of a fork, while it has only one thread. Adds the child to the trace, or
+// stops tracing it.
 void timeline_in_child(void);
-// A call that has returned, or a wait that has taken so long and goes on.
+// Records a call that has returned, or a long wait that continues.
 void timeline_add(bool is_wait, multicast_token token, const char *label, uint32_t event,
                   uint64_t elapsed_ns);
-// Counts a thing of this name.
+// Counts an occurrence of a name.
 void timeline_count(trace_table *table, const char *name, uint64_t elapsed_ns);
-// Writes what is left.
+// Writes the buffered text.
 void timeline_flush(void);
 
 #endif

@@ -1,5 +1,5 @@
-// Shared by multicast-trace and the object that it puts into a program: a block of memory, and the
-// file of the timeline. So nothing is lost, whatever ends the program.
+// The memory that multicast-trace shares with libmulticast-trace.so in the traced programs. Data in
+// it survives, whatever ends a program.
 
 #ifndef MULTICAST_TRACE_H
 #define MULTICAST_TRACE_H
@@ -8,23 +8,24 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-// The variable of the environment that says where the block is.
+// The environment variable with the path of the shared memory.
 #define TRACE_VARIABLE "MULTICAST_TRACE"
 
 enum { TRACE_PROCESSES = 128, TRACE_ROWS = 24, TRACE_TEXT = 1 << 16, TRACE_THREADS = 256 };
 
-// Things of one name, counted.
+// The number of occurrences of a name.
 typedef struct trace_row {
   uint64_t count, longest_ns;
   char name[192];
 } trace_row;
 
 typedef struct trace_table {
-  uint64_t count;  // with those that found no row
+  uint64_t count;  // includes names for which there was no row
   trace_row rows[TRACE_ROWS];
 } trace_table;
 
-// A thread: its name comes once more at the end of a timeline whose beginning was left out.
+// A thread. If the beginning of a timeline is cut off, the names of threads are written again at
+// its end.
 typedef struct trace_thread {
   uint64_t number;
   char name[32];
@@ -34,33 +35,33 @@ typedef struct trace_thread {
   ",\n{\"ph\": \"M\", \"name\": \"thread_name\", \"pid\": %d, \"tid\": %" PRIu64 ", \"args\": " \
   "{\"name\": \"%s\"}}"
 
-// A process that has the library.
+// A traced process.
 typedef struct trace_process {
   atomic_int pid;
   char program[16];
   atomic_bool has_ended;       // by exit(), so that `kept` is complete
-  atomic_bool has_lost_watch;  // the program has put a watch in the place of the trace's
-  atomic_bool is_writing;      // `text`; so it stays if that fails, or if the process is killed
-  atomic_uint own_watches;     // of single multicasts: these are not traced
-  uint64_t calls, lost;        // lost: bytes that could not be written
-  uint64_t events;             // of the timeline, with those that were left out
+  atomic_bool has_lost_watch;  // the program has replaced the watch of the trace
+  atomic_bool is_writing;      // writing `text`; stays set if that fails or the process is killed
+  atomic_uint own_watches;     // watches of single multicasts, which are not traced
+  uint64_t calls, lost;        // lost: number of bytes that could not be written
+  uint64_t events;             // of the timeline, including those that are cut off
   uint32_t threads;            // may be more than TRACE_THREADS
   trace_thread thread[TRACE_THREADS];
   trace_table slow, waits, kept;
-  int64_t offset;  // of the file, when writing began
-  uint32_t used;   // of `text`, which is still to be written
+  int64_t offset;  // size of the file when writing began
+  uint32_t used;   // number of bytes of `text` that have not been written
   char text[TRACE_TEXT];
 } trace_process;
 
 typedef struct trace_state {
   uint64_t start_ns, slow_ns;
-  bool follows;           // the processes that the program starts, too
+  bool follows;           // also trace the processes that the program starts
   char file[64];          // the path of the timeline
-  int64_t size;           // the most bytes of it that are kept; 0: all
-  char label[64];         // only the calls whose names contain this
-  atomic_bool keeps_beginning;  // of it, because the file system frees no part of a file
-  atomic_bool is_loaded;  // the object, by any process
-  atomic_bool is_over;    // the end of the timeline is written
+  int64_t size;           // the largest size of the timeline; 0 for no limit
+  char label[64];         // trace only calls whose names contain this
+  atomic_bool keeps_beginning;  // because the file system cannot free parts of a file
+  atomic_bool is_loaded;  // a process has loaded libmulticast-trace.so
+  atomic_bool is_over;    // the end of the timeline is being written
   atomic_uint processes;  // may be more than TRACE_PROCESSES
   trace_process process[TRACE_PROCESSES];
 } trace_state;
