@@ -1,4 +1,4 @@
-/* Questions that are sent through a broker. A broker reports neither the number of those that
+/* Questions that are sent through a broker. A broker reports neither how many clients
  * answer nor whether they still exist. So a question ends when the asker has enough answers, when
  * it times out, when it cannot be sent, when the broker reports that nobody receives it, or when
  * the connection ends. */

@@ -103,7 +103,7 @@ struct client {
   bool is_away; /* the thread delivers, is inside `changed`, or waits for the system to connect */
   bool is_done; /* the thread has ended */
   bool is_asleep;
-  bool may_publish; /* if the thread is asleep, waking it would send a publication */
+  bool may_publish; /* a sleeping thread would send a publication if it were woken */
   bool is_connected;
   bool has_questions; /* this connection supports questions */
   uint64_t largest; /* payload that the broker accepts; 0 if it is unknown */

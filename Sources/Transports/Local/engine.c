@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 enum {
-  OPTIONS_SIZE = 120, /* of version 1.1 */
+  OPTIONS_SIZE = 120, /* in version 1.1 */
   STATS_SIZE = 128,
   RING_DEFAULT = 1 << 23,
   /* The part of half a ring that is reserved for the header of an entry and the longest name. */

@@ -109,8 +109,8 @@ bool peer_reconnect(local_client *c, peer *p) {
   return true;
 }
 
-/* Called under the lock. Removes a peer that has gone from all topics. If the peer is not gone, but
- * has announced its names, removes it only from `offered_to`. */
+/* Called under the lock. Removes a peer from all topics if `is_gone`; otherwise only from their
+ * `offered_to`, because it has announced its names. */
 static void leave_topics(names *all, const peer *p, bool is_gone) {
   known_name *name, *next;
   for (name = names_next(all, NULL); name != NULL; name = next) {

@@ -14,7 +14,7 @@
 #include <sys/random.h>
 
 enum {
-  OPTIONS_SIZE = 192, /* of version 1.1 */
+  OPTIONS_SIZE = 192, /* in version 1.1 */
   STATS_SIZE = 120,
   PAYLOAD_MAX = (1 << 28) - 1024,
   /* Each topic adds two slashes, and libmosquitto and mosquitto refuse topics with more than

@@ -13,7 +13,7 @@
 #include <sys/random.h>
 
 enum {
-  OPTIONS_SIZE = 176, /* of version 1.1 */
+  OPTIONS_SIZE = 176, /* in version 1.1 */
   STATS_SIZE = 120,
   PAYLOAD_MAX = 1 << 28,
   SERVERS_MAX = 64

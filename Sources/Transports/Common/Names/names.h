@@ -44,8 +44,7 @@ known_name *names_next(const names *all, const known_name *name); /* NULL gives 
 
 void names_change(names *all, known_name *name); /* appends to the list of changes */
 known_name *names_take_change(names *all);       /* returns NULL if there is none */
-/* Removes unused names from the list of changes that the engine has no state for. Called without a
- * connection. */
+/* Removes unused names for which the engine has no state. Called without a connection. */
 void names_forget(names *all);
 
 void names_free(names *all);
