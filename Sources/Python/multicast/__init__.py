@@ -17,6 +17,7 @@ from . import _core
 from ._broadcaster import Broadcaster
 from ._callable import accepts, known
 from ._errors import DelegateErrors, MulticastError, Status, fail, group
+from ._evented import evented
 from ._lifetime import Lifetime
 from ._multicast import Multicast, Reentry
 from ._queue import Overflow, Queue, Statistics, forget_loops, on_coroutine, on_wake
@@ -27,7 +28,7 @@ from ._token import Token, current_event, current_token
 __all__ = [
     "Broadcaster", "DelegateErrors", "Lifetime", "Multicast", "MulticastError", "Overflow", "Queue",
     "Reentry", "Signal", "Statistics", "Status", "Stream", "Token", "current_event", "current_token",
-    "version",
+    "evented", "version",
 ]
 
 

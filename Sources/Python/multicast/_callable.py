@@ -49,7 +49,7 @@ def split(function: Any, weak: "bool | None" = None) -> "tuple[Any, Any]":
 def matches(one: Any, function: "Callable[..., Any]", held: Any, target: Any) -> bool:
     """Whether a registration is that of a callable, which is `held` with a weak `target` if weak.
 
-    Callables are compared if they are of the same type. What cannot be compared is not equal.
+    Callables are compared if they are of the same type.
     """
     if one._target is not None:
         own = one._target()
@@ -58,10 +58,13 @@ def matches(one: Any, function: "Callable[..., Any]", held: Any, target: Any) ->
         if own is None or own is not target:
             return False
         function = held
-    if one._function is function:
-        return True
+    return type(one._function) is type(function) and are_equal(one._function, function)
+
+
+def are_equal(one: Any, other: Any) -> bool:
+    """What cannot be compared is not equal."""
     try:
-        return type(one._function) is type(function) and bool(one._function == function)
+        return one is other or bool(one == other)
     except Exception:
         return False
 

@@ -63,10 +63,8 @@ class Signal(Typed["Unpack[Ts]"]):
     def __get__(self, instance: Any, owner: Optional[type] = None) -> Any:
         if instance is None:
             return self
-        found = getattr(instance, "__dict__", _NONE).get(self._key)
+        found = self.made(instance)
         if found is None:
-            found = getattr(instance, self._key, None)  # a slot
-        if found is None or found._instance() is not instance:
             found = Bound(arguments=self.types, **self._options)
             try:
                 found._instance = weakref.ref(instance)
@@ -76,8 +74,10 @@ class Signal(Typed["Unpack[Ts]"]):
                                 "'__weakref__' to them") from None
         return found
 
+    def made(self, instance: object) -> "Optional[Bound[Unpack[Ts]]]":
+        """The multicast of an instance, if it was used already."""
+        found = getattr(instance, self._key, None)  # in its dictionary, or in a slot
+        return found if found is not None and found._instance() is instance else None
+
     def __set__(self, instance: object, value: object) -> None:
         raise AttributeError(f"{self.name} is a signal: add delegates to it")
-
-
-_NONE: "dict[str, Any]" = {}

@@ -1,10 +1,12 @@
 """A typed program, for mypy --strict: test_types.py. Each "error" is one that mypy has to report."""
 
 import asyncio
+from dataclasses import dataclass
 from typing import Optional
 
 from multicast import (
-    Broadcaster, DelegateErrors, Lifetime, Multicast, Queue, Signal, Status, Token, current_token)
+    Broadcaster, DelegateErrors, Lifetime, Multicast, Queue, Signal, Status, Token, current_token,
+    evented)
 
 door: Multicast[str] = Multicast("door")
 bell: Multicast[()] = Multicast()
@@ -16,6 +18,19 @@ class Lights:
 
     def on_door(self, name: str) -> None:
         print(name)
+
+
+@evented
+@dataclass
+class Point:
+    x: int = 0
+    x_changed = Signal(int, int)
+
+
+@evented
+@dataclass(order=True)
+class Space(Point):
+    z: int = 0
 
 
 def wrong(number: int) -> None:
@@ -62,6 +77,11 @@ async def listen() -> str:
     return 3  # error: return-value
 
 
+space = Space(1, z=2)
+space.x_changed.add(lambda new, old: print(new + old))
+space.x_changed.add(changed)  # error: arg-type
+Point("text")  # error: arg-type
+nearer: bool = space < Space()
 try:
     Broadcaster().notify("title", b"Aria", composer="Bach")
 except DelegateErrors as errors:
