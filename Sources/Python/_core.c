@@ -33,7 +33,7 @@
 
 #define SLICE_NS 100000000u /* a thread that waits looks for signals as often */
 
-enum { UNKNOWN = -2, ALL = -1 }; /* of held.limit */
+enum { UNKNOWN = -1 };          /* held.limit before the first call */
 enum { FOREIGN, OWNED, NAMED };  /* a multicast of C code; of its object; of a broadcaster here */
 
 typedef struct node {
@@ -100,10 +100,10 @@ static node cores = {&cores, &cores}, orphans = {&orphans, &orphans};
 static node deferred = {&deferred, &deferred};
 static atomic_int is_over, is_forking;
 
-static PyTypeObject *core_type, *held_type, *token_type, *coroutine_type, *method_type;
+static PyTypeObject *core_type, *held_type, *token_type, *coroutine_type;
 static PyObject *fail, *group, *accepts, *known, *on_coroutine, *on_wake, *get_greenlet;
 
-/* The addresses of payloads by their numbers. A wire that C code kept or made up finds none. */
+/* The addresses of payloads by their wires. A wire that C code kept or made up finds none. */
 static PyObject *payloads;
 static uint64_t mark, last_number;
 
@@ -148,20 +148,17 @@ static held *new_held(PyTypeObject *type) {
 }
 
 static held *find_payload(const void *address, size_t size) {
-  wire seen;
-  if (address == NULL || size != sizeof seen) return NULL;
-  memcpy(&seen, address, sizeof seen);
-  PyObject *number = PyLong_FromUnsignedLongLong(seen.number);
-  PyObject *found = number == NULL ? NULL : PyDict_GetItem(payloads, number);
-  held *payload = found == NULL ? NULL : PyLong_AsVoidPtr(found);
-  Py_XDECREF(number);
-  return payload != NULL && payload->wire.mark == seen.mark ? payload : NULL;
+  if (address == NULL || size != sizeof(wire)) return NULL;
+  PyObject *key = PyBytes_FromStringAndSize(address, sizeof(wire));
+  PyObject *found = key == NULL ? NULL : PyDict_GetItem(payloads, key);
+  Py_XDECREF(key);
+  return found == NULL ? NULL : PyLong_AsVoidPtr(found);
 }
 
 static void forget_payload(held *payload) {
-  PyObject *number = PyLong_FromUnsignedLongLong(payload->wire.number);
-  if (number == NULL || PyDict_DelItem(payloads, number) < 0) PyErr_Clear();
-  Py_XDECREF(number);
+  PyObject *key = PyBytes_FromStringAndSize((char *)&payload->wire, sizeof(wire));
+  if (key == NULL || PyDict_DelItem(payloads, key) < 0) PyErr_Clear();
+  Py_XDECREF(key);
 }
 
 /* After the exit handlers threads of C call Python no more: it may be ending. */
@@ -215,17 +212,21 @@ static void report_all(frame *here, frame *outer) {
 }
 
 /* Calls a function of Python that is no delegate; a second time if it was interrupted. */
-static void call_back(PyObject *function, PyObject *argument) {
+static void call_back(PyObject *function, PyObject *first, PyObject *second) {
   PyObject *type, *value, *trace, *result = NULL;
   PyErr_Fetch(&type, &value, &trace);
+  Py_INCREF(function);
+  Py_XINCREF(first);
   for (int tries = 0; tries < 2 && result == NULL; tries++) {
     frame here = {0};
-    result = PyObject_CallFunctionObjArgs(function, argument, NULL);
+    result = PyObject_CallFunctionObjArgs(function, first, second, NULL);
     if (result == NULL) note_error(&here);
     if (here.errors != NULL) tries = 2;
     report_all(&here, here.interruption != NULL ? current : NULL);
   }
   Py_XDECREF(result);
+  Py_XDECREF(first);
+  Py_DECREF(function);
   PyErr_Restore(type, value, trace);
 }
 
@@ -234,30 +235,26 @@ static void call_back(PyObject *function, PyObject *argument) {
 /* How many arguments it takes, and which keywords; asked at its first call. */
 static int learn(held *token, PyObject *function) {
   int is_bound = token->function != NULL && token->target != NULL;
-  PyObject *found =
+  PyObject *names, *found =
       PyObject_CallFunctionObjArgs(accepts, function, is_bound ? Py_True : Py_False, NULL);
-  if (found == NULL) return 0;
-  if (token->names == NULL) own(&token->names, PyTuple_GetItem(found, 1));
-  token->limit = (int)PyLong_AsLong(PyTuple_GetItem(found, 0));
+  if (found == NULL || !PyArg_ParseTuple(found, "iO", &token->limit, &names)) return 0;
+  if (token->names == NULL) own(&token->names, names);
   Py_DECREF(found);
   return 1;
 }
 
 /* Calls function([strong,] arguments ...), with as many of them as it takes. */
 static PyObject *call_with(held *token, PyObject *function, PyObject *strong, frame *here) {
-  PyObject *args = here->args, *kwargs = NULL, *result = NULL;
-  Py_ssize_t count = PyTuple_Size(args);
+  PyObject *args, *kwargs = NULL, *result = NULL;
+  Py_ssize_t count = PyTuple_Size(here->args);
   if (token->limit == UNKNOWN && !learn(token, function)) return NULL;
-  if (token->limit != ALL && token->limit < count) count = token->limit;
+  if (token->limit < count) count = token->limit;
   if (here->kwargs == NULL && strong != NULL && count <= 1)
     return PyObject_CallFunctionObjArgs(function, strong,
-                                        count > 0 ? PyTuple_GetItem(args, 0) : NULL, NULL);
-  if (here->kwargs == NULL && strong == NULL && count == PyTuple_Size(args))
-    return PyObject_Call(function, args, NULL);
-  args = PyTuple_New(count + (strong != NULL));
-  for (Py_ssize_t i = 0; args != NULL && i < PyTuple_Size(args); i++) {
-    PyObject *one = strong != NULL && i == 0 ? strong
-                                             : PyTuple_GetItem(here->args, i - (strong != NULL));
+                                        count > 0 ? PyTuple_GetItem(here->args, 0) : NULL, NULL);
+  args = strong == NULL ? PyTuple_GetSlice(here->args, 0, count) : PyTuple_New(count + 1);
+  for (Py_ssize_t i = 0; strong != NULL && args != NULL && i <= count; i++) {
+    PyObject *one = i == 0 ? strong : PyTuple_GetItem(here->args, i - 1);
     Py_INCREF(one);
     PyTuple_SetItem(args, i, one);
   }
@@ -326,8 +323,7 @@ static void call_foreign(held *token, uint32_t event, const void *address, size_
     here.kwargs = here.payload->kwargs;
     here.sender = here.payload->sender;
   } else {
-    here.args = address == NULL ? Py_BuildValue("(O)", Py_None)
-                                : Py_BuildValue("(y#)", address, (Py_ssize_t)size);
+    here.args = Py_BuildValue("(y#)", address, (Py_ssize_t)size); /* None for NULL */
   }
   if (outer != NULL) {
     here.greenlet = outer->greenlet;
@@ -367,7 +363,7 @@ static void let_deferred_go(void) {
     object->on_end = NULL;
     for (int i = 0; i < REFERENCE_COUNT && object->args == NULL; i++)
       Py_CLEAR(references(object)[i]);
-    if (on_end != NULL) call_back(on_end, NULL);
+    if (on_end != NULL) call_back(on_end, NULL, NULL);
     Py_XDECREF(on_end);
     Py_DECREF(object);
   }
@@ -465,10 +461,10 @@ static int make_payload(core *self, frame *here) {
   own(&made->args, here->args);
   own(&made->kwargs, here->kwargs);
   own(&made->sender, here->sender);
-  PyObject *number = PyLong_FromUnsignedLongLong(last_number), *address = PyLong_FromVoidPtr(made);
-  int is_known =
-      number != NULL && address != NULL && PyDict_SetItem(payloads, number, address) == 0;
-  Py_XDECREF(number);
+  PyObject *key = PyBytes_FromStringAndSize((char *)&made->wire, sizeof(wire));
+  PyObject *address = PyLong_FromVoidPtr(made);
+  int is_known = key != NULL && address != NULL && PyDict_SetItem(payloads, key, address) == 0;
+  Py_XDECREF(key);
   Py_XDECREF(address);
   if (is_known) {
     hold(self, made);
@@ -668,13 +664,12 @@ static void changed(void *context, multicast target, bool has_listeners) {
   held *hook = context;
   if (is_too_late()) return;
   PyGILState_STATE state = PyGILState_Ensure();
-  PyObject *strong = hook->target != NULL ? PyWeakref_GetObject(hook->target) : NULL, *bound = NULL;
+  PyObject *has = has_listeners ? Py_True : Py_False;
+  PyObject *strong = hook->target != NULL ? PyWeakref_GetObject(hook->target) : NULL;
   if (strong == NULL)
-    own(&bound, hook->function);
+    call_back(hook->function, has, NULL);
   else if (strong != Py_None)
-    bound = PyObject_CallFunctionObjArgs((PyObject *)method_type, hook->function, strong, NULL);
-  if (bound != NULL) call_back(bound, has_listeners ? Py_True : Py_False);
-  Py_XDECREF(bound);
+    call_back(hook->function, strong, has);
   PyGILState_Release(state);
 }
 
@@ -802,60 +797,50 @@ static PyObject *wait_for(PyObject *module, PyObject *args) {
 
 /* ---- Functions of handles -------------------------------------------------------------------- */
 
-/* X(name, what it returns, for the handle `id`): a number, which may be a negative status. Those
- * that end something remove at once and do not wait: wait() does. */
-#define FUNCTIONS(X)                                                                       \
-  X(end_token, multicast_token_remove_within((multicast_token){id}, 0))                    \
-  X(end_lifetime, multicast_lifetime_end_within((multicast_lifetime){id}, 0))              \
-  X(end_queue, multicast_queue_destroy_within((multicast_queue){id}, 0))                   \
-  X(is_valid, multicast_is_valid((multicast){id}))                                         \
-  X(count, multicast_count((multicast){id}))                                               \
-  X(has_listeners, multicast_has_listeners(multicast_listener_flag((multicast){id})))      \
-  X(token_is_valid, multicast_token_is_valid((multicast_token){id}))                       \
-  X(token_pause, multicast_token_pause((multicast_token){id}))                             \
-  X(token_resume, multicast_token_resume((multicast_token){id}))                           \
-  X(lifetime_create, (int64_t)multicast_lifetime_create().id)                              \
-  X(lifetime_count, multicast_lifetime_count((multicast_lifetime){id}))                    \
-  X(queue_clear, multicast_queue_clear((multicast_queue){id}))                             \
-  X(queue_fd, multicast_queue_fd((multicast_queue){id}))                                   \
-  X(broadcaster_create, (int64_t)multicast_broadcaster_create(NULL).id)                    \
-  X(broadcaster_default, (int64_t)multicast_broadcaster_default().id)                      \
-  X(create_error, multicast_create_error())                                                \
-  X(version, multicast_version())                                                          \
-  X(finish, (atomic_store(&is_over, 1), 0))
+/* X(name, whether it gives the lock up, what it returns): a number, which may be a negative status,
+ * for the handle `id`. Those that end something remove at once and do not wait: wait() does. Those
+ * that may call functions of C code give the lock up: these may wait for a thread that needs it. */
+#define FUNCTIONS(X)                                                                          \
+  X(end_token, 0, multicast_token_remove_within((multicast_token){id}, 0))                    \
+  X(end_lifetime, 0, multicast_lifetime_end_within((multicast_lifetime){id}, 0))              \
+  X(end_queue, 0, multicast_queue_destroy_within((multicast_queue){id}, 0))                   \
+  X(end_multicast, 1, multicast_destroy_within((multicast){id}, 0))                           \
+  X(end_broadcaster, 1, multicast_broadcaster_destroy_within((multicast_broadcaster){id}, 0)) \
+  X(clear, 1, multicast_remove_all_within((multicast){id}, 0, NULL))                          \
+  X(is_valid, 0, multicast_is_valid((multicast){id}))                                         \
+  X(count, 0, multicast_count((multicast){id}))                                               \
+  X(has_listeners, 0, multicast_has_listeners(multicast_listener_flag((multicast){id})))      \
+  X(token_is_valid, 0, multicast_token_is_valid((multicast_token){id}))                       \
+  X(token_pause, 0, multicast_token_pause((multicast_token){id}))                             \
+  X(token_resume, 0, multicast_token_resume((multicast_token){id}))                           \
+  X(lifetime_create, 0, (int64_t)multicast_lifetime_create().id)                              \
+  X(lifetime_count, 0, multicast_lifetime_count((multicast_lifetime){id}))                    \
+  X(queue_clear, 0, multicast_queue_clear((multicast_queue){id}))                             \
+  X(queue_fd, 0, multicast_queue_fd((multicast_queue){id}))                                   \
+  X(broadcaster_create, 0, (int64_t)multicast_broadcaster_create(NULL).id)                    \
+  X(broadcaster_default, 0, (int64_t)multicast_broadcaster_default().id)                      \
+  X(create_error, 0, multicast_create_error())                                                \
+  X(version, 0, multicast_version())                                                          \
+  X(finish, 0, (atomic_store(&is_over, 1), 0))
 
-/* Those that may call functions of C code, which may wait for a thread that needs the lock. */
-#define UNLOCKED_FUNCTIONS(X)                                                              \
-  X(end_multicast, multicast_destroy_within((multicast){id}, 0))                           \
-  X(end_broadcaster, multicast_broadcaster_destroy_within((multicast_broadcaster){id}, 0)) \
-  X(clear, multicast_remove_all_within((multicast){id}, 0, NULL))
-
-#define DEFINE(name, result)                                                              \
-  static PyObject *name(PyObject *module, PyObject *handle) {                             \
-    uint64_t id = PyLong_AsUnsignedLongLongMask(handle);                                  \
-    (void)id;                                                                             \
-    return PyErr_Occurred() ? NULL : PyLong_FromLongLong(result);                         \
+#define DEFINE(name, gives_lock_up, result)                                                   \
+  static PyObject *name(PyObject *module, PyObject *handle) {                                 \
+    uint64_t id = PyLong_AsUnsignedLongLongMask(handle);                                      \
+    PyThreadState *state = gives_lock_up ? PyEval_SaveThread() : NULL;                        \
+    int64_t number = result;                                                                  \
+    (void)id;                                                                                 \
+    if (state != NULL) PyEval_RestoreThread(state);                                           \
+    return PyErr_Occurred() ? NULL : PyLong_FromLongLong(number);                             \
   }
 FUNCTIONS(DEFINE)
 
-#define DEFINE_UNLOCKED(name, result)                                                     \
-  static PyObject *name(PyObject *module, PyObject *handle) {                             \
-    uint64_t id = PyLong_AsUnsignedLongLongMask(handle);                                  \
-    PyThreadState *state = PyEval_SaveThread();                                           \
-    int64_t number = result;                                                              \
-    PyEval_RestoreThread(state);                                                          \
-    return PyErr_Occurred() ? NULL : PyLong_FromLongLong(number);                         \
-  }
-UNLOCKED_FUNCTIONS(DEFINE_UNLOCKED)
-
-/* (priority, events, is_paused, label), or None if it has ended. */
+/* (priority, is_paused, label); (None, False, None) if it has ended. */
 static PyObject *token_properties(PyObject *module, PyObject *handle) {
   multicast_registration one = MULTICAST_REGISTRATION_INIT;
   if (multicast_token_get_registration((multicast_token){PyLong_AsUnsignedLongLongMask(handle)},
                                        &one) < 0)
-    Py_RETURN_NONE;
-  return Py_BuildValue("(iKOz)", (int)one.priority, (unsigned long long)one.events,
-                       one.is_paused ? Py_True : Py_False, one.label);
+    return Py_BuildValue("(OOO)", Py_None, Py_False, Py_None);
+  return Py_BuildValue("(iOz)", (int)one.priority, one.is_paused ? Py_True : Py_False, one.label);
 }
 
 static PyObject *broadcaster_multicast(PyObject *module, PyObject *args) {
@@ -871,7 +856,7 @@ static void wake(void *context) {
   if (is_too_late()) return;
   PyGILState_STATE state = PyGILState_Ensure();
   PyObject *number = PyLong_FromVoidPtr(context);
-  if (number != NULL) call_back(on_wake, number);
+  if (number != NULL) call_back(on_wake, number, NULL);
   Py_XDECREF(number);
   PyGILState_Release(state);
 }
@@ -909,11 +894,11 @@ static PyObject *status_message(PyObject *module, PyObject *status) {
   return PyUnicode_FromString(multicast_status_message(PyLong_AsLong(status)));
 }
 
-/* (token, event) of the innermost call on this thread, or None. */
+/* (token, event) of the innermost call on this thread, or (None, None). */
 static PyObject *current_call(PyObject *module, PyObject *none) {
   const frame *here = current;
   while (here != NULL && here->token == NULL) here = here->outer;
-  if (here == NULL) Py_RETURN_NONE;
+  if (here == NULL) return Py_BuildValue("(OO)", Py_None, Py_None);
   return Py_BuildValue("(OI)", (PyObject *)here->token, (unsigned int)here->event);
 }
 
@@ -921,8 +906,8 @@ static PyObject *current_call(PyObject *module, PyObject *none) {
 
 static PyObject *setup(PyObject *module, PyObject *args) {
   unsigned long long first_mark;
-  if (!PyArg_ParseTuple(args, "OOOOOOOOOK", &token_type, &coroutine_type, &method_type, &fail,
-                        &group, &accepts, &known, &on_coroutine, &on_wake, &first_mark))
+  if (!PyArg_ParseTuple(args, "OOOOOOOOK", &token_type, &coroutine_type, &fail, &group, &accepts,
+                        &known, &on_coroutine, &on_wake, &first_mark))
     return NULL;
   mark = first_mark;
   Py_INCREF(args); /* all of them, for ever */
@@ -989,9 +974,9 @@ static PyType_Slot held_slots[] = {
 static PyType_Spec core_spec = {"multicast._core.Core", sizeof(core), 0, FLAGS, core_slots};
 static PyType_Spec held_spec = {"multicast._core.Held", sizeof(held), 0, FLAGS, held_slots};
 
-#define ENTRY(name, result) {#name, name, METH_O, NULL},
+#define ENTRY(name, gives_lock_up, result) {#name, name, METH_O, NULL},
 static PyMethodDef functions[] = {
-    FUNCTIONS(ENTRY) UNLOCKED_FUNCTIONS(ENTRY)
+    FUNCTIONS(ENTRY)
     {"wait", wait_for, METH_VARARGS, NULL},
     {"token_properties", token_properties, METH_O, NULL},
     {"queue_create", queue_create, METH_VARARGS, NULL},

@@ -47,7 +47,7 @@ def _in_child() -> None:
     _core.after_fork(_mark())
 
 
-_core.setup(Token, types.CoroutineType, types.MethodType, fail, group, accepts, known,
+_core.setup(Token, types.CoroutineType, fail, group, accepts, known,
             on_coroutine, on_wake, _mark())
 os.register_at_fork(after_in_parent=lambda: _core.after_fork(None), after_in_child=_in_child)
 atexit.register(_core.finish, 0)

@@ -8,13 +8,6 @@ from typing import Any, Coroutine
 from ._errors import group
 
 
-def close_all(results: "list[Any]") -> None:
-    """Gives up coroutines that nobody will await."""
-    for one in results:
-        if type(one) is CoroutineType:
-            one.close()
-
-
 async def run_all(results: "list[Any]") -> "list[Any]":
     """Replaces each coroutine in the list by its result. Exceptions are raised as one."""
     failures: "dict[int, Exception]" = {}

@@ -3,7 +3,8 @@
 from typing import TYPE_CHECKING, Any, Callable, Iterator, Optional
 
 from . import _core
-from ._errors import cannot_copy, created, wait_ended
+from ._errors import created
+from ._lifetime import cannot_copy, wait_ended
 from ._multicast import FOREIGN, NAMED, Multicast
 from ._token import Token
 
@@ -11,6 +12,8 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from ._multicast import Options
+
+    AnyMulticast = Multicast[Unpack[tuple[Any, ...]]]
 
 
 class Broadcaster:
@@ -21,10 +24,11 @@ class Broadcaster:
     """
 
     _default: "Optional[Broadcaster]" = None
-    _is_shared = False
+    _handle, _ownership, _is_shared = 0, NAMED, False
+    __reduce__ = cannot_copy
 
     def __init__(self) -> None:
-        self._multicasts: "dict[str, Multicast[Unpack[tuple[Any, ...]]]]" = {}
+        self._multicasts: "dict[str, AnyMulticast]" = {}
         self._handle = created(_core.broadcaster_create(0))
 
     @classmethod
@@ -32,7 +36,7 @@ class Broadcaster:
         """The broadcaster of the process. It is never destroyed."""
         if Broadcaster._default is None:
             self = cls.__new__(cls)
-            self._multicasts, self._is_shared = {}, True
+            self._multicasts, self._is_shared, self._ownership = {}, True, FOREIGN
             self._handle = created(_core.broadcaster_default(0))
             Broadcaster._default = self
         return Broadcaster._default
@@ -45,17 +49,15 @@ class Broadcaster:
             one._is_shared = True
         return self._handle
 
-    def __getitem__(self, name: str) -> "Multicast[Unpack[tuple[Any, ...]]]":
+    def __getitem__(self, name: str) -> "AnyMulticast":
         """The multicast of a name, the same each time. For hot paths: look it up once."""
         found = self._multicasts.get(name)
         if found is None:
-            made: "Multicast[Unpack[tuple[Any, ...]]]" = Multicast.__new__(Multicast)
-            ownership = FOREIGN if self is Broadcaster._default else NAMED
-            handle = created(_core.broadcaster_multicast(self._handle, _encoded(name)))
-            made._adopt(handle, name, ownership)
-            made._broadcaster, made._name = self._handle, _encoded(name)
-            made._is_shared = self._is_shared
-            made._keeps = self  # type: ignore[attr-defined]
+            encoded = _encoded(name)
+            handle = created(_core.broadcaster_multicast(self._handle, encoded))
+            made: Any = Multicast._adopt(handle, name, self._ownership)
+            made._broadcaster, made._name, made._is_shared = self._handle, encoded, self._is_shared
+            made._keeps = self
             found = self._multicasts.setdefault(name, made)
             if found is not made:
                 made._ownership = FOREIGN  # another thread was faster: the observers are not its own
@@ -67,9 +69,6 @@ class Broadcaster:
 
     def __iter__(self) -> "Iterator[str]":
         return iter(self.names())
-
-    def __contains__(self, name: object) -> bool:
-        return name in self.names()
 
     def register(self, name: str, observer: "Callable[..., object]",
                  **options: "Unpack[Options]") -> Token:
@@ -96,17 +95,16 @@ class Broadcaster:
 
     def destroy(self, timeout: "float | None" = None) -> bool:
         """Destroys it and all its multicasts, each as Multicast.destroy() does."""
-        if self is Broadcaster._default:
+        if self._ownership == FOREIGN:
             raise ValueError("the broadcaster of the process stays")
-        _core.end_broadcaster(self._handle)
-        return all([wait_ended(one._handle, timeout)
-                    for one in list(self._multicasts.values())])
+        self._end()
+        return wait_ended(timeout, *(one._handle for one in list(self._multicasts.values())))
 
-    def __del__(self) -> None:
-        if hasattr(self, "_handle") and self is not Broadcaster._default:
+    def _end(self) -> None:
+        if self._ownership == NAMED:
             _core.end_broadcaster(self._handle)
 
-    __reduce__ = cannot_copy
+    __del__ = _end
 
 
 def _encoded(name: str) -> bytes:

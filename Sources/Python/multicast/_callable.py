@@ -3,26 +3,20 @@
 import inspect
 from functools import partial
 from types import BuiltinMethodType, FunctionType, MethodType
-from typing import Any, Callable, Optional
+from typing import Any, Callable, NamedTuple, Optional
+
+ANY = 2**31 - 1  # more arguments than there are
 
 
-class Unbound:
+class Unbound(NamedTuple):
     """A partial of a method, without the object of the method."""
 
-    __slots__ = ("function", "args", "keywords")
-
-    def __init__(self, of: "partial[Any]") -> None:
-        method: Any = of.func
-        self.function, self.args, self.keywords = method.__func__, of.args, of.keywords
+    function: Any
+    args: "tuple[Any, ...]"
+    keywords: "dict[str, Any]"
 
     def __call__(self, target: Any, *args: Any, **kwargs: Any) -> Any:
         return self.function(target, *self.args, *args, **{**self.keywords, **kwargs})
-
-    def __eq__(self, other: object) -> bool:
-        return (isinstance(other, Unbound) and self.function is other.function
-                and self.args == other.args and self.keywords == other.keywords)
-
-    __hash__ = None  # type: ignore[assignment]
 
 
 def split(function: Any, weak: "bool | None" = None) -> "tuple[Any, Any]":
@@ -37,7 +31,7 @@ def split(function: Any, weak: "bool | None" = None) -> "tuple[Any, Any]":
     if kind is MethodType:
         return function.__func__, function.__self__
     if kind is partial and type(function.func) is MethodType:
-        return Unbound(function), function.func.__self__
+        return Unbound(function.func.__func__, function.args, function.keywords), function.func.__self__
     if not weak:
         return function, None
     if kind is BuiltinMethodType:
@@ -70,24 +64,22 @@ def are_equal(one: Any, other: Any) -> bool:
 
 
 def accepts(function: "Callable[..., Any]", is_bound: bool) -> "tuple[int, Optional[frozenset[str]]]":
-    """The most arguments that it takes, or -1; the keywords, or None for all.
+    """The most arguments that it takes; the keywords, or None for all.
 
     With `is_bound` the first argument is not counted: it is the object of a method.
     """
     if type(function) is FunctionType:
         code = function.__code__
         names = code.co_varnames[:code.co_argcount + code.co_kwonlyargcount]
-        most = -1 if code.co_flags & inspect.CO_VARARGS else code.co_argcount - is_bound
+        most = ANY if code.co_flags & inspect.CO_VARARGS else code.co_argcount - is_bound
         return most, None if code.co_flags & inspect.CO_VARKEYWORDS else frozenset(names)
     if isinstance(function, Unbound):
         most, known = accepts(function.function, True)
-        return most if most < 0 else max(0, most - len(function.args)), known
+        return max(0, most - len(function.args)), known
     parameters = _parameters(function)
-    if parameters is None:
-        return -1, None
     kinds = [one.kind for one in parameters]
-    most = sum(kind in (kind.POSITIONAL_ONLY, kind.POSITIONAL_OR_KEYWORD) for kind in kinds)
-    return (-1 if inspect.Parameter.VAR_POSITIONAL in kinds else max(0, most - is_bound),
+    most = sum(kind <= kind.POSITIONAL_OR_KEYWORD for kind in kinds) - is_bound
+    return (ANY if inspect.Parameter.VAR_POSITIONAL in kinds else max(0, most),
             None if inspect.Parameter.VAR_KEYWORD in kinds
             else frozenset(one.name for one in parameters))
 
@@ -99,8 +91,7 @@ def known(kwargs: "dict[str, Any]", names: "frozenset[str]") -> "dict[str, Any]"
 
 def check(function: "Callable[..., Any]", count: int) -> None:
     """TypeError if it cannot be called with so many arguments, or fewer."""
-    parameters = _parameters(function)
-    needed = [one for one in parameters or () if one.default is one.empty
+    needed = [one for one in _parameters(function) if one.default is one.empty
               and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)]
     named = [one.name for one in needed if one.kind is one.KEYWORD_ONLY]
     if named:
@@ -109,10 +100,14 @@ def check(function: "Callable[..., Any]", count: int) -> None:
         raise TypeError(f"{function!r} needs {len(needed)} arguments, and gets {count}")
 
 
-def _parameters(function: "Callable[..., Any]") -> "Optional[list[inspect.Parameter]]":
-    if isinstance(function, type(len)):
-        return None  # looking at these takes long, and C code says itself what is missing
+def _parameters(function: "Callable[..., Any]") -> "list[inspect.Parameter]":
+    # Looking at functions of C takes long, and they say themselves what is missing.
     try:
-        return list(inspect.signature(function).parameters.values())
+        known = inspect.signature(_anything if isinstance(function, type(len)) else function)
     except (ValueError, TypeError):
-        return None
+        known = inspect.signature(_anything)
+    return list(known.parameters.values())
+
+
+def _anything(*args: Any, **kwargs: Any) -> None:
+    """Has the signature of what has none."""

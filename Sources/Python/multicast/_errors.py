@@ -60,19 +60,6 @@ def nanoseconds(timeout: "float | None") -> int:
     return 2**64 - 1 if timeout is None else min(max(0, round(timeout * 1e9)), 2**64 - 1)
 
 
-def wait_ended(handle: int, timeout: "float | None") -> bool:
-    """Waits until what was ended is over. False, at once: waiting is not possible."""
-    status = _core.wait(False, handle, nanoseconds(timeout))
-    if status == Status.TIMEOUT.value:
-        raise TimeoutError("removed, but a call still runs on another thread")
-    return status == Status.INVALID_HANDLE.value or checked(status) != Status.PENDING.value
-
-
-def cannot_copy(self: object, *_: object) -> NoReturn:
-    """For __reduce__: what is one object of this process has no copy."""
-    raise TypeError(f"a {type(self).__name__} cannot be copied or pickled: make a new one")
-
-
 if TYPE_CHECKING or sys.version_info >= (3, 11):
     class DelegateErrors(ExceptionGroup[Exception]):
         """The exceptions of the delegates of one invocation, in the order of the calls.

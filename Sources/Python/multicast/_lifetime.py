@@ -1,10 +1,60 @@
-"""Registrations that end together."""
+"""What ends: with a call, a block, or the last reference to it; and what ends many registrations."""
+
+import time
+from typing import NoReturn, TypeVar
 
 from . import _core
-from ._errors import cannot_copy, created, wait_ended
+from ._errors import Status, checked, created, nanoseconds
+
+O = TypeVar("O", bound="Owner")
 
 
-class Lifetime:
+def wait_ended(timeout: "float | None", *handles: int) -> bool:
+    """Waits until all that were ended are over. False, at once: waiting for one is not possible."""
+    end = None if timeout is None else time.monotonic() + timeout
+    is_over = True
+    for handle in handles:
+        status = _core.wait(
+            False, handle, nanoseconds(None if end is None else end - time.monotonic()))
+        if status == Status.TIMEOUT.value:
+            raise TimeoutError("removed, but a call still runs on another thread")
+        if status != Status.INVALID_HANDLE.value and checked(status) == Status.PENDING.value:
+            is_over = False
+    return is_over
+
+
+def cannot_copy(self: object, *_: object) -> NoReturn:
+    """For __reduce__: what is one object of this process has no copy."""
+    raise TypeError(f"a {type(self).__name__} cannot be copied or pickled: make a new one")
+
+
+class Owner:
+    """Owns an object of the library."""
+
+    _handle = 0
+    __reduce__ = cannot_copy
+
+    def _end(self) -> None:
+        raise NotImplementedError
+
+    def _finish(self, timeout: "float | None" = None) -> bool:
+        self._end()
+        return wait_ended(timeout, self._handle)
+
+    def __enter__(self: O) -> O:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._finish()
+
+    def __del__(self) -> None:
+        self._end()
+
+    def __bool__(self) -> bool:
+        return True
+
+
+class Lifetime(Owner):
     """Use one for each plug-in, window or session: its end removes all its registrations.
 
     As a context manager it ends with the block.
@@ -21,22 +71,9 @@ class Lifetime:
     def __len__(self) -> int:
         return max(0, _core.lifetime_count(self._handle))
 
-    def __bool__(self) -> bool:
-        return True
-
     def end(self, timeout: "float | None" = None) -> bool:
         """Removes all its registrations from every multicast, and waits as Token.remove() does."""
+        return self._finish(timeout)
+
+    def _end(self) -> None:
         _core.end_lifetime(self._handle)
-        return wait_ended(self._handle, timeout)
-
-    def __enter__(self) -> "Lifetime":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.end()
-
-    def __del__(self) -> None:
-        if hasattr(self, "_handle"):
-            _core.end_lifetime(self._handle)
-
-    __reduce__ = cannot_copy

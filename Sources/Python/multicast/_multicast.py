@@ -1,17 +1,17 @@
 """A multicast: an ordered set of callables that are invoked together."""
 
 import sys
-import time
 from contextlib import contextmanager
 from enum import Enum
-from types import GenericAlias
+from functools import partial
+from types import CoroutineType, GenericAlias
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Optional, Sequence, TypeVar
 
 from . import _core
-from ._await import close_all, run_all
+from ._await import run_all
 from ._callable import check, matches, split
-from ._errors import MulticastError, Status, cannot_copy, checked, wait_ended
-from ._lifetime import Lifetime
+from ._errors import MulticastError, Status, checked
+from ._lifetime import Lifetime, cannot_copy, wait_ended
 from ._queue import Overflow, Queue
 from ._stream import Stream
 from ._token import Token
@@ -88,16 +88,17 @@ class Multicast(_core.Core, Typed["Unpack[Ts]"]):
     @classmethod
     def from_handle(cls, handle: int) -> "Multicast[Unpack[tuple[Any, ...]]]":
         """A multicast that C code has made, and destroys. Its payloads are bytes or None."""
-        self = cls.__new__(cls)
-        self._adopt(handle, None, FOREIGN)
-        self._is_shared = True
-        return self
+        return cls._adopt(handle, None, FOREIGN)
 
-    def _adopt(self, handle: int, name: "str | None", ownership: int) -> None:
+    @classmethod
+    def _adopt(cls, handle: int, name: "str | None",
+               ownership: int) -> "Multicast[Unpack[tuple[Any, ...]]]":
         if not _core.is_valid(handle):
             raise MulticastError(Status.INVALID_HANDLE, f"not the handle of a multicast: {handle}")
+        self: Any = cls.__new__(cls)
         self._options, self._count = (name, None, Reentry.RECURSE, 0), None
-        self._handle, self._ownership = handle, ownership
+        self._handle, self._ownership, self._is_shared = handle, ownership, True
+        return self  # type: ignore[no-any-return]
 
     @property
     def handle(self) -> int:
@@ -185,7 +186,7 @@ class Multicast(_core.Core, Typed["Unpack[Ts]"]):
         if self._ownership != OWNED:
             raise ValueError("it belongs to a broadcaster or to C; clear() removes the delegates")
         _core.end_multicast(self._handle)
-        return wait_ended(self._handle, timeout)
+        return wait_ended(timeout, self._handle)
 
     # ---- Asking ----------------------------------------------------------------------------------
 
@@ -219,12 +220,9 @@ class Multicast(_core.Core, Typed["Unpack[Ts]"]):
     # ---- Invoking --------------------------------------------------------------------------------
 
     if TYPE_CHECKING:
-        def __call__(self, *args: "Unpack[Ts]", **kwargs: Any) -> int:
-            """Calls every delegate with these arguments: invoke(), for event 0."""
-
+        def __call__(self, *args: "Unpack[Ts]", **kwargs: Any) -> int: ...
         def invoke(self, *args: "Unpack[Ts]", event: int = 0, sender: object = None,
-                   **kwargs: Any) -> int:
-            """Calls every delegate with the arguments, by priority, then by order of addition."""
+                   **kwargs: Any) -> int: ...
 
     def _invoke_with(self, *args: Any, event: int = 0, sender: object = None, **kwargs: Any) -> int:
         return self._run(args, kwargs, event, sender, None, False)
@@ -247,7 +245,9 @@ class Multicast(_core.Core, Typed["Unpack[Ts]"]):
         try:
             self._run(args, kwargs, event, sender, results, True)
         except BaseException:
-            close_all(results)
+            for one in results:
+                if type(one) is CoroutineType:
+                    one.close()
             raise
         return await run_all(results)
 
@@ -271,34 +271,20 @@ class Multicast(_core.Core, Typed["Unpack[Ts]"]):
         """A copy, or what comes out of a pickle, is a new one without delegates."""
         if self._ownership != OWNED:
             return cannot_copy(self)
-        return _empty, (type(self), *self._options)
-
-    def __deepcopy__(self, memo: object) -> "Multicast[Unpack[Ts]]":
-        make, arguments = self.__reduce__()
-        return make(*arguments)  # type: ignore[no-any-return]
-
-
-def _empty(kind: Any, label: "str | None", arguments: "Sequence[Any] | None", reentry: Reentry,
-           replay: int) -> Any:
-    return kind(label, arguments=arguments, reentry=reentry, replay=replay)
+        label, arguments, reentry, replay = self._options
+        return partial(type(self), label, arguments=arguments, reentry=reentry, replay=replay), ()
 
 
 def mask(events: "Iterable[int] | int") -> int:
     """The bits of the events."""
-    bits = 0
-    for event in (events,) if isinstance(events, int) else events:
-        if not 0 <= event < 64:
-            raise ValueError(f"an event of a selection is from 0 to 63: {event}")
-        bits |= 1 << event
-    if not bits:
-        raise ValueError("no events; None means all")
-    return bits
+    chosen = {events} if isinstance(events, int) else set(events)
+    if not chosen or not all(0 <= event < 64 for event in chosen):
+        raise ValueError(f"a delegate selects one or more events from 0 to 63, or None: {events!r}")
+    return sum(1 << event for event in chosen)
 
 
 def _end(ids: "list[int]", timeout: "float | None") -> bool:
     """Removes registrations, and then waits for their calls."""
-    deadline = None if timeout is None else time.monotonic() + timeout
     for one in ids:
         _core.end_token(one)
-    return all([wait_ended(
-        one, None if deadline is None else max(0, deadline - time.monotonic())) for one in ids])
+    return wait_ended(timeout, *ids)

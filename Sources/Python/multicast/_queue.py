@@ -1,7 +1,6 @@
 """A queue: calls wait in it until a loop or a thread makes them."""
 
 import asyncio
-import itertools
 import queue as queues
 import threading
 import weakref
@@ -11,12 +10,12 @@ from functools import partial
 from typing import Any, Callable, Coroutine, Optional
 
 from . import _core
-from ._errors import (
-    MulticastError, Status, cannot_copy, checked, created, nanoseconds, wait_ended)
+from ._errors import MulticastError, Status, checked, created, nanoseconds
+from ._lifetime import Owner
 
 Schedule = Callable[[Callable[[], object]], object]
+#: By their ids, which the library passes to on_wake().
 _queues: "weakref.WeakValueDictionary[int, Queue]" = weakref.WeakValueDictionary()
-_numbers = itertools.count(1)
 
 
 class Overflow(Enum):
@@ -40,21 +39,21 @@ class Statistics:
     highest: int
 
 
-class Queue:
+class Queue(Owner):
     """Calls run one at a time, in the order in which they were queued.
 
     By run(), on a loop after attach(), or on a thread of its own after start(). As a context manager
     it is destroyed with the block.
     """
 
+    _worker: "Optional[_Worker]" = None
+
     def __init__(self, capacity: int = 1024, overflow: Overflow = Overflow.REFUSE) -> None:
         self._schedule: "Optional[Schedule]" = None
         self._loop: "Optional[asyncio.AbstractEventLoop]" = None
-        self._worker: "Optional[_Worker]" = None
         self._tasks: "set[asyncio.Task[Any]]" = set()
-        number = next(_numbers)
-        self._handle = created(_core.queue_create(capacity, overflow.value, number))
-        _queues[number] = self
+        _queues[id(self)] = self
+        self._handle = created(_core.queue_create(capacity, overflow.value, id(self)))
 
     def run(self, max: int = 0) -> int:
         """Makes queued calls on this thread, oldest first: `max`, or as many as wait now.
@@ -89,9 +88,6 @@ class Queue:
     def __len__(self) -> int:
         return self.statistics().pending
 
-    def __bool__(self) -> bool:
-        return True
-
     # ---- A loop, or a thread ---------------------------------------------------------------------
 
     def attach(self, loop: "asyncio.AbstractEventLoop | Schedule | None" = None) -> "Queue":
@@ -110,7 +106,7 @@ class Queue:
             self._schedule = self._loop.call_soon_threadsafe
         else:
             self._loop, self._schedule = None, loop
-        self._woken()  # calls may wait already
+        on_wake(id(self))  # calls may wait already
         return self
 
     def detach(self) -> None:
@@ -134,55 +130,27 @@ class Queue:
 
         False: it ends when its call has returned; waiting for that was not possible.
         """
-        worker, self._worker = self._worker, None
+        worker = self._worker
         if worker is None:
             raise MulticastError(Status.STATE, "it has no thread")
-        self.detach()
-        worker.end()
+        self._leave()
         return bool(worker.token.remove(timeout))
-
-    def _woken(self) -> None:
-        """Calls have come: the loop is to make them, without keeping the queue alive."""
-        schedule = self._schedule
-        if schedule is not None:
-            try:
-                schedule(partial(_run, weakref.ref(self), schedule))
-            except RuntimeError:
-                self.detach()  # the loop is closed
-
-    def _start_task(self, coroutine: "Coroutine[Any, Any, Any]") -> None:
-        if self._loop is None:
-            coroutine.close()
-            raise TypeError("a coroutine needs a queue that is attached to a loop of asyncio")
-        task = self._loop.create_task(coroutine)
-        self._tasks.add(task)  # the loop itself holds tasks weakly
-        task.add_done_callback(self._tasks.discard)
 
     # ---- The end ---------------------------------------------------------------------------------
 
     def destroy(self, timeout: "float | None" = None) -> bool:
         """Destroys it: removes its registrations and drops its calls. Waits as Token.remove()."""
-        self._end()
-        return wait_ended(self._handle, timeout)
+        return self._finish(timeout)
 
-    def _end(self) -> None:
+    def _leave(self) -> None:
         self.detach()
         worker, self._worker = self._worker, None
         if worker is not None:
             worker.end()
+
+    def _end(self) -> None:
+        self._leave()
         _core.end_queue(self._handle)
-
-    def __enter__(self) -> "Queue":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.destroy()
-
-    def __del__(self) -> None:
-        if hasattr(self, "_handle"):
-            self._end()
-
-    __reduce__ = cannot_copy
 
 
 def _run(weak: "weakref.ref[Queue]", schedule: Schedule) -> None:
@@ -232,18 +200,23 @@ class _Worker:
 
 
 def on_wake(number: int) -> None:
-    """The library has put a call into a queue that had none."""
+    """Calls have come into a queue: the loop is to make them, without keeping the queue alive."""
     queue = _queues.get(number)
-    if queue is not None:
-        queue._woken()
+    if queue is not None and (schedule := queue._schedule) is not None:
+        try:
+            schedule(partial(_run, weakref.ref(queue), schedule))
+        except RuntimeError:
+            queue.detach()  # the loop is closed
 
 
 def on_coroutine(queue: "Queue | None", coroutine: "Coroutine[Any, Any, Any]") -> None:
     """A delegate has returned a coroutine."""
-    if queue is None:
+    if queue is None or (loop := queue._loop) is None:
         coroutine.close()
-        raise TypeError("an async delegate needs invoke_async(), or a queue with a loop of asyncio")
-    queue._start_task(coroutine)
+        raise TypeError("an async delegate needs invoke_async(), or a queue on a loop of asyncio")
+    task = loop.create_task(coroutine)
+    queue._tasks.add(task)  # the loop itself holds tasks weakly
+    task.add_done_callback(queue._tasks.discard)
 
 
 def forget_loops() -> None:

@@ -5,7 +5,7 @@ import weakref
 from collections import deque
 from typing import Any, Callable, Generic, Optional, TypeVar
 
-from ._errors import cannot_copy
+from ._lifetime import cannot_copy
 from ._queue import Overflow
 from ._token import Token
 
@@ -23,7 +23,7 @@ class Stream(Generic[T]):
         self.dropped = 0
         self._arrived: "deque[T]" = deque()
         self._capacity, self._overflow = capacity, overflow
-        self._waiter: "Optional[asyncio.Future[None]]" = None
+        self._waiter: "Optional[tuple[asyncio.AbstractEventLoop, asyncio.Event]]" = None
         # A loop that is left by `break` drops the stream: then the registration ends.
         self.token = add(self._arrive)
         weak = weakref.ref(self)
@@ -47,10 +47,10 @@ class Stream(Generic[T]):
                 raise StopAsyncIteration
             if self._waiter is not None:
                 raise RuntimeError("another task waits for this stream")
-            self._waiter = asyncio.get_running_loop().create_future()
+            self._waiter = asyncio.get_running_loop(), asyncio.Event()
             try:
                 if not self._arrived and self.token.is_valid:  # it may have come before the waiter
-                    await self._waiter
+                    await self._waiter[1].wait()
             finally:
                 self._waiter = None
         return self._arrived.popleft()
@@ -69,15 +69,10 @@ class Stream(Generic[T]):
     __reduce__ = cannot_copy
 
 
-def _set(waiter: "asyncio.Future[None]") -> None:
-    if not waiter.done():
-        waiter.set_result(None)
-
-
 def _wake(stream: "Optional[Stream[Any]]") -> None:
-    waiter = stream._waiter if stream is not None else None
-    if waiter is not None:
+    if stream is not None and stream._waiter is not None:
+        loop, event = stream._waiter
         try:
-            waiter.get_loop().call_soon_threadsafe(_set, waiter)
+            loop.call_soon_threadsafe(event.set)
         except RuntimeError:
             pass  # the loop is closed

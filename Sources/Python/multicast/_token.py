@@ -5,8 +5,7 @@ from types import MethodType
 from typing import Any, Callable, Optional
 
 from . import _core
-from ._errors import cannot_copy, wait_ended
-from ._lifetime import Lifetime
+from ._lifetime import Lifetime, cannot_copy, wait_ended
 from ._queue import Queue
 
 
@@ -26,20 +25,17 @@ class Token(_core.Held):
     @property
     def is_paused(self) -> bool:
         """Whether it is left out of invocations."""
-        properties = _core.token_properties(self._id)
-        return properties is not None and properties[2]
+        return _core.token_properties(self._id)[1]
 
     @property
     def priority(self) -> "int | None":
         """Its priority; None if it has ended."""
-        properties = _core.token_properties(self._id)
-        return properties[0] if properties is not None else None
+        return _core.token_properties(self._id)[0]
 
     @property
     def label(self) -> "str | None":
         """What it is called in reports, if anything."""
-        properties = _core.token_properties(self._id)
-        return properties[3] if properties is not None else None
+        return _core.token_properties(self._id)[2]
 
     @property
     def function(self) -> "Callable[..., Any] | None":
@@ -63,7 +59,7 @@ class Token(_core.Held):
         call runs on this thread, or on one that waits for this thread. TimeoutError: removed, but
         after `timeout` seconds a call still runs on another thread. To remove it again only waits.
         """
-        return _core.end_token(self._id) == 0 or wait_ended(self._id, timeout)
+        return _core.end_token(self._id) == 0 or wait_ended(timeout, self._id)
 
     def remove_nowait(self) -> None:
         """Removes the registration. Calls of it on other threads may go on."""
@@ -93,13 +89,11 @@ class Token(_core.Held):
 
 def current_token() -> "Token | None":
     """The registration that this thread is calling now, the innermost one; or None."""
-    found = _core.current_call()
-    return found[0] if found is not None else None
+    return _core.current_call()[0]  # type: ignore[no-any-return]
 
 
 def current_event() -> "int | None":
     """The event of the call that this thread is in, the innermost one; or None."""
-    found = _core.current_call()
-    return found[1] if found is not None else None
+    return _core.current_call()[1]
 
 

@@ -2,6 +2,7 @@
 
 import sys
 import threading
+import weakref
 
 import pytest
 from clib import CreateOptions, lib
@@ -70,6 +71,20 @@ def test_listeners_are_told(shared):
     first.remove()
     second.remove()
     assert told == [True, False] and not m.has_listeners
+
+
+def test_hook_that_is_a_method_is_held_weakly(shared):
+    class Window:
+        def on_listeners(self, has):
+            told.append(has)
+
+    told, window = [], Window()
+    m, weak = made(shared, listeners_changed=window.on_listeners), weakref.ref(window)
+    token = m.add(print)
+    del window
+    assert weak() is None
+    token.remove()
+    assert told == [True]
 
 
 def test_error_of_a_hook_is_reported(shared, monkeypatch):
