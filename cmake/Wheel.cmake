@@ -72,9 +72,8 @@ add_custom_target(wheel
   COMMAND ${CMAKE_OBJCOPY} --strip-all $<TARGET_FILE:multicast_python>
     ${multicast_wheel}/_core.stripped.so
   COMMAND ${MULTICAST_PYTHON} -B ${PROJECT_SOURCE_DIR}/Sources/Python/wheel.py
-    --version ${PROJECT_VERSION} --platform ${multicast_wheel_platform}
-    --library ${multicast_wheel}/libmulticast.so.1 --extension ${multicast_wheel}/_core.stripped.so
-    --output ${PROJECT_BINARY_DIR}
+    ${multicast_wheel}/libmulticast.so.1 ${multicast_wheel}/_core.stripped.so
+    ${PROJECT_BINARY_DIR}/multicast-${PROJECT_VERSION}-cp39-abi3-${multicast_wheel_platform}.whl
   DEPENDS multicast multicast_python
   VERBATIM
   COMMENT "Making the wheel for Python")

@@ -68,17 +68,18 @@ typedef struct held {
   PyObject *function; /* NULL: what `target` refers to is called */
   PyObject *target;   /* NULL, or a weak reference to the first argument of `function` */
   PyObject *sender;   /* NULL, or a weak reference, or what a sender has to be equal to */
-  PyObject *queue, *lifetime, *on_end;
+  PyObject *lifetime, *on_end;
   PyObject *names; /* the keywords that it takes, or NULL: all */
-  PyObject *args, *kwargs;
+  PyObject *kwargs;
+  PyObject *queue, *args; /* the collector leaves these: they say what is to be released */
   wire wire;
   int limit; /* the most arguments that it takes */
   bool sender_is_weak;
 } held;
 
-/* The references of `held`, from `function` to `kwargs`. */
-enum { REFERENCE_COUNT = 9 };
-_Static_assert(offsetof(held, kwargs) - offsetof(held, function) ==
+/* The references of `held`, from `function` to `args`; and those that the collector clears. */
+enum { REFERENCE_COUNT = 9, CLEARED_COUNT = 7 };
+_Static_assert(offsetof(held, args) - offsetof(held, function) ==
                    (REFERENCE_COUNT - 1) * sizeof(PyObject *), "these follow each other");
 static PyObject **references(held *self) { return &self->function; }
 
@@ -145,6 +146,10 @@ static held *new_held(PyTypeObject *type) {
   made->link.previous = made->link.next = &made->link;
   made->limit = UNKNOWN;
   return made;
+}
+
+static void clear_references(held *self, int count) {
+  for (int i = 0; i < count; i++) Py_CLEAR(references(self)[i]);
 }
 
 static held *find_payload(const void *address, size_t size) {
@@ -361,8 +366,7 @@ static void let_deferred_go(void) {
     PyObject *on_end = object->on_end;
     take_out(&object->link);
     object->on_end = NULL;
-    for (int i = 0; i < REFERENCE_COUNT && object->args == NULL; i++)
-      Py_CLEAR(references(object)[i]);
+    if (object->args == NULL) clear_references(object, REFERENCE_COUNT);
     if (on_end != NULL) call_back(on_end, NULL, NULL);
     Py_XDECREF(on_end);
     Py_DECREF(object);
@@ -398,7 +402,7 @@ static void fork_is_over(void) { atomic_store(&is_forking, 0); }
  * are the parent's. Calls of this thread go on; so do deferred invocations, and replays stay. */
 static PyObject *after_fork(PyObject *module, PyObject *new_mark) {
   fork_is_over();
-  if (new_mark != Py_None) mark = PyLong_AsUnsignedLongLong(new_mark);
+  if (new_mark != Py_None) memcpy(&mark, PyBytes_AsString(new_mark), sizeof mark);
   for (node *one = cores.next; new_mark != Py_None && one != &cores; one = one->next) {
     core *self = (core *)((char *)one - offsetof(core, link));
     for (node *link = self->held.next, *next; link != &self->held; link = next) {
@@ -709,13 +713,10 @@ static PyObject *core_open(core *self, PyObject *args) {
 /* Nothing refers to it any more. A multicast of C code keeps its registrations. */
 static void core_finalize(PyObject *object) {
   core *self = (core *)object;
-  PyObject *type, *value, *trace;
   if (self->is_finished) return;
   self->is_finished = 1;
-  PyErr_Fetch(&type, &value, &trace);
   if (self->ownership == OWNED) multicast_destroy_within(self->handle, 0);
   if (self->ownership == NAMED) multicast_remove_all_within(self->handle, 0, NULL);
-  PyErr_Restore(type, value, trace);
 }
 
 static int core_traverse(PyObject *object, visitproc visit, void *arg) {
@@ -752,29 +753,21 @@ static int held_traverse(PyObject *object, visitproc visit, void *arg) {
   return 0;
 }
 
-/* Leaves the queue, of which the multicast counts the registrations, and what says that it is a
- * payload. */
 static int held_clear(PyObject *object) {
-  held *self = (held *)object;
-  for (int i = 0; i < REFERENCE_COUNT; i++)
-    if (&references(self)[i] != &self->queue && &references(self)[i] != &self->args)
-      Py_CLEAR(references(self)[i]);
+  clear_references((held *)object, CLEARED_COUNT);
   return 0;
 }
 
 static void held_dealloc(PyObject *object) {
-  held *self = (held *)object;
   PyObject_GC_UnTrack(object);
-  held_clear(object);
-  Py_CLEAR(self->queue);
-  Py_CLEAR(self->args);
+  clear_references((held *)object, REFERENCE_COUNT);
   free_object(object);
 }
 
 /* ---- Waiting --------------------------------------------------------------------------------- */
 
 /* wait(is_queue, handle, nanoseconds): for calls in a queue, or until what was ended is over. Waits
- * in slices, between which signals are handled. Returns the library's status. */
+ * in slices, between which signals are handled. */
 static PyObject *wait_for(PyObject *module, PyObject *args) {
   unsigned long long handle, left;
   int64_t status = MULTICAST_ERROR_TIMEOUT;
@@ -792,7 +785,9 @@ static PyObject *wait_for(PyObject *module, PyObject *args) {
     if (left != MULTICAST_FOREVER) left -= slice;
     if (PyErr_CheckSignals() < 0) return NULL;
   }
-  return PyLong_FromLongLong(status);
+  /* Nothing has come; or it was over long ago. */
+  if (status == (is_queue ? MULTICAST_ERROR_TIMEOUT : MULTICAST_ERROR_INVALID_HANDLE)) status = 0;
+  return status < 0 ? failed(status) : PyLong_FromLongLong(status);
 }
 
 /* ---- Functions of handles -------------------------------------------------------------------- */
@@ -905,11 +900,11 @@ static PyObject *current_call(PyObject *module, PyObject *none) {
 /* ---- The module ------------------------------------------------------------------------------ */
 
 static PyObject *setup(PyObject *module, PyObject *args) {
-  unsigned long long first_mark;
-  if (!PyArg_ParseTuple(args, "OOOOOOOOK", &token_type, &coroutine_type, &fail, &group, &accepts,
-                        &known, &on_coroutine, &on_wake, &first_mark))
+  PyObject *new_mark;
+  if (!PyArg_ParseTuple(args, "OOOOOOOOS", &token_type, &coroutine_type, &fail, &group, &accepts,
+                        &known, &on_coroutine, &on_wake, &new_mark))
     return NULL;
-  mark = first_mark;
+  memcpy(&mark, PyBytes_AsString(new_mark), sizeof mark);
   Py_INCREF(args); /* all of them, for ever */
   Py_RETURN_NONE;
 }

@@ -17,12 +17,10 @@ from . import _core
 from ._broadcaster import Broadcaster
 from ._callable import accepts, known
 from ._errors import DelegateErrors, MulticastError, Status, fail, group
-from ._evented import evented
 from ._lifetime import Lifetime
 from ._multicast import Multicast, Reentry
-from ._queue import Overflow, Queue, Statistics, forget_loops, on_coroutine, on_wake
-from ._signal import Signal
-from ._stream import Stream
+from ._queue import Overflow, Queue, Statistics, Stream, on_coroutine, on_wake
+from ._signal import Signal, evented
 from ._token import Token, current_event, current_token
 
 __all__ = [
@@ -38,18 +36,10 @@ def version() -> str:
     return f"{number >> 16}.{number >> 8 & 255}.{number & 255}"
 
 
-def _mark() -> int:
-    return int.from_bytes(os.urandom(8), "little")
-
-
-def _in_child() -> None:
-    forget_loops()
-    _core.after_fork(_mark())
-
-
-_core.setup(Token, types.CoroutineType, fail, group, accepts, known,
-            on_coroutine, on_wake, _mark())
-os.register_at_fork(after_in_parent=lambda: _core.after_fork(None), after_in_child=_in_child)
+_core.setup(Token, types.CoroutineType, fail, group, accepts, known, on_coroutine, on_wake,
+            os.urandom(8))
+os.register_at_fork(after_in_parent=lambda: _core.after_fork(None),
+                    after_in_child=lambda: _core.after_fork(os.urandom(8)))
 atexit.register(_core.finish, 0)
 for _name in __all__:
     globals()[_name].__module__ = __name__  # what help() shows, and what pickles refer to

@@ -39,7 +39,7 @@ class MulticastError(RuntimeError):
 def fail(status: int) -> NoReturn:
     """Raises the exception for a negative status."""
     if status == Status.TIMEOUT.value:
-        raise TimeoutError(_core.status_message(status))
+        raise TimeoutError("removed, but a call still runs on another thread")
     if status == Status.OUT_OF_MEMORY.value:
         raise MemoryError(_core.status_message(status))
     raise MulticastError(Status(status))

@@ -4,7 +4,7 @@ import time
 from typing import NoReturn, TypeVar
 
 from . import _core
-from ._errors import Status, checked, created, nanoseconds
+from ._errors import Status, created, nanoseconds
 
 O = TypeVar("O", bound="Owner")
 
@@ -12,15 +12,9 @@ O = TypeVar("O", bound="Owner")
 def wait_ended(timeout: "float | None", *handles: int) -> bool:
     """Waits until all that were ended are over. False, at once: waiting for one is not possible."""
     end = None if timeout is None else time.monotonic() + timeout
-    is_over = True
-    for handle in handles:
-        status = _core.wait(
-            False, handle, nanoseconds(None if end is None else end - time.monotonic()))
-        if status == Status.TIMEOUT.value:
-            raise TimeoutError("removed, but a call still runs on another thread")
-        if status != Status.INVALID_HANDLE.value and checked(status) == Status.PENDING.value:
-            is_over = False
-    return is_over
+    return Status.PENDING.value not in [
+        _core.wait(False, one, nanoseconds(None if end is None else end - time.monotonic()))
+        for one in handles]
 
 
 def cannot_copy(self: object, *_: object) -> NoReturn:

@@ -1,19 +1,19 @@
 """A multicast: an ordered set of callables that are invoked together."""
 
+import asyncio
 import sys
 from contextlib import contextmanager
 from enum import Enum
 from functools import partial
 from types import CoroutineType, GenericAlias
-from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Optional, Sequence, TypeVar
+from typing import (
+    TYPE_CHECKING, Any, Callable, Coroutine, Iterable, Iterator, Optional, Sequence, TypeVar)
 
 from . import _core
-from ._await import run_all
 from ._callable import check, matches, split
-from ._errors import MulticastError, Status, checked
+from ._errors import MulticastError, Status, checked, group
 from ._lifetime import Lifetime, cannot_copy, wait_ended
-from ._queue import Overflow, Queue
-from ._stream import Stream
+from ._queue import Overflow, Queue, Stream
 from ._token import Token
 
 if TYPE_CHECKING:
@@ -249,7 +249,7 @@ class Multicast(_core.Core, Typed["Unpack[Ts]"]):
                 if type(one) is CoroutineType:
                     one.close()
             raise
-        return await run_all(results)
+        return await _await_all(results)
 
     @contextmanager
     def paused(self) -> "Iterator[None]":
@@ -288,3 +288,36 @@ def _end(ids: "list[int]", timeout: "float | None") -> bool:
     for one in ids:
         _core.end_token(one)
     return wait_ended(timeout, *ids)
+
+
+async def _await_all(results: "list[Any]") -> "list[Any]":
+    """Replaces each coroutine in the list by its result. Exceptions are raised as one."""
+    failures: "dict[int, Exception]" = {}
+
+    async def run(index: int, coroutine: "Coroutine[Any, Any, Any]") -> None:
+        try:
+            results[index] = await coroutine
+        except Exception as error:
+            failures[index] = error
+
+    waiting = [run(*one) for one in enumerate(results) if type(one[1]) is CoroutineType]
+    if not waiting:
+        return results
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        # Only trio can be running this coroutine then.
+        async with sys.modules["trio"].open_nursery() as nursery:
+            for one in waiting:
+                nursery.start_soon(lambda one: one, one)
+    else:
+        tasks = [asyncio.ensure_future(one) for one in waiting]
+        try:
+            await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()  # those that are done do not notice
+            await asyncio.gather(*tasks, return_exceptions=True)
+    if failures:
+        raise group([failures[index] for index in sorted(failures)])
+    return results

@@ -1,18 +1,21 @@
-"""A queue: calls wait in it until a loop or a thread makes them."""
+"""Queues, in which calls wait until a loop or a thread makes them; and streams of payloads."""
 
 import asyncio
+import os
 import queue as queues
 import threading
 import weakref
+from collections import deque
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
-from typing import Any, Callable, Coroutine, Optional
+from typing import Any, Callable, Coroutine, Generic, Optional, TypeVar
 
 from . import _core
 from ._errors import MulticastError, Status, checked, created, nanoseconds
-from ._lifetime import Owner
+from ._lifetime import Owner, cannot_copy
 
+T = TypeVar("T")
 Schedule = Callable[[Callable[[], object]], object]
 #: By their ids, which the library passes to on_wake().
 _queues: "weakref.WeakValueDictionary[int, Queue]" = weakref.WeakValueDictionary()
@@ -64,8 +67,7 @@ class Queue(Owner):
 
     def wait(self, timeout: "float | None" = None) -> int:
         """Waits until a call is queued. Returns how many are; 0: none after `timeout` seconds."""
-        count = _core.wait(True, self._handle, nanoseconds(timeout))
-        return 0 if count == Status.TIMEOUT.value else checked(count)
+        return _core.wait(True, self._handle, nanoseconds(timeout))
 
     def clear(self) -> int:
         """Drops the calls that wait. Returns how many."""
@@ -224,3 +226,72 @@ def forget_loops() -> None:
     for queue in list(_queues.values()):
         queue.detach()
         queue._worker = None
+
+
+os.register_at_fork(after_in_child=forget_loops)
+
+
+class Stream(Generic[T]):
+    """What a multicast is invoked with, one after the other; Multicast.listen() makes it.
+
+    If `capacity` payloads wait, the oldest is dropped, or by `overflow` the new one is refused. It
+    ends when it is closed or the multicast is destroyed. `dropped` counts what got lost.
+    """
+
+    def __init__(self, add: "Callable[..., Any]", capacity: int, overflow: Overflow) -> None:
+        self.dropped = 0
+        self._arrived: "deque[T]" = deque()
+        self._capacity, self._overflow = capacity, overflow
+        self._waiter: "Optional[tuple[asyncio.AbstractEventLoop, asyncio.Event]]" = None
+        # A loop that is left by `break` drops the stream: then the registration ends.
+        self.token = add(self._arrive)
+        weak = weakref.ref(self)
+        self.token.on_end = lambda: _wake(weak())
+
+    def _arrive(self, payload: T) -> None:
+        if len(self._arrived) >= self._capacity:
+            self.dropped += 1
+            if self._overflow is Overflow.REFUSE:
+                return
+            self._arrived.popleft()
+        self._arrived.append(payload)
+        _wake(self)
+
+    def __aiter__(self) -> "Stream[T]":
+        return self
+
+    async def __anext__(self) -> T:
+        while not self._arrived:
+            if not self.token.is_valid:
+                raise StopAsyncIteration
+            if self._waiter is not None:
+                raise RuntimeError("another task waits for this stream")
+            self._waiter = asyncio.get_running_loop(), asyncio.Event()
+            try:
+                if not self._arrived and self.token.is_valid:  # it may have come before the waiter
+                    await self._waiter[1].wait()
+            finally:
+                self._waiter = None
+        return self._arrived.popleft()
+
+    def close(self) -> None:
+        """Ends it: removes the registration, and drops what waits."""
+        self.token.remove_nowait()
+        self._arrived.clear()
+
+    async def __aenter__(self) -> "Stream[T]":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.close()
+
+    __reduce__ = cannot_copy
+
+
+def _wake(stream: "Optional[Stream[Any]]") -> None:
+    if stream is not None and stream._waiter is not None:
+        loop, event = stream._waiter
+        try:
+            loop.call_soon_threadsafe(event.set)
+        except RuntimeError:
+            pass  # the loop is closed

@@ -1,8 +1,10 @@
-"""Signals of classes: a multicast for each instance."""
+"""Signals of classes: a multicast for each instance; and those of the fields of dataclasses."""
 
+import dataclasses
 import weakref
-from typing import TYPE_CHECKING, Any, Optional, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Callable, Optional, TypeVar, overload
 
+from ._callable import are_equal
 from ._multicast import Multicast, Typed
 
 if TYPE_CHECKING:
@@ -14,6 +16,7 @@ A = TypeVar("A")
 B = TypeVar("B")
 C = TypeVar("C")
 D = TypeVar("D")
+K = TypeVar("K", bound="type[Any]")
 
 
 class Bound(Multicast["Unpack[Ts]"]):
@@ -81,3 +84,68 @@ class Signal(Typed["Unpack[Ts]"]):
 
     def __set__(self, instance: object, value: object) -> None:
         raise AttributeError(f"{self.name} is a signal: add delegates to it")
+
+
+def evented(cls: K) -> K:
+    """A decorator that gives a dataclass a Signal for each field, and one for all fields.
+
+    An assignment to a field `x` invokes `x_changed(new, old)`, and then `changed("x", new, old)`. A
+    Signal that the class defines itself is used: type checkers know only those, such as
+    `x_changed = Signal(int, int)`. A class that is frozen, or no dataclass, is refused.
+
+    A value that is equal to the old one is no change. If the comparison raises, or its result has no
+    truth value, as that of arrays, the values differ. Nothing is compared while nobody has used the
+    signals of the object, nor in __init__. If there was no old value, it is dataclasses.MISSING.
+
+    Copies and pickles have signals of their own, without delegates, as with Signal.
+    """
+    if "__dataclass_fields__" not in cls.__dict__:
+        raise TypeError(f"{cls.__name__} is no dataclass: @dataclass comes below @evented")
+    if cls.__dataclass_params__.frozen:
+        raise TypeError(f"{cls.__name__} is frozen: its fields never change")
+    members: "dict[str, Any]" = {"changed": Signal(str, object, object)}
+    for field in dataclasses.fields(cls):
+        kind: Any = field.type
+        members[f"{field.name}_changed"] = Signal(kind, kind)
+    slots = [f"_signal_{name}" for name in members]
+    for name in list(members):
+        if isinstance(getattr(cls, name, None), Signal):
+            del members[name]  # it defines this one, or inherits it
+        elif hasattr(cls, name) or name in cls.__dataclass_fields__:
+            raise TypeError(f"{cls.__name__}.{name} is not a Signal, which evented() needs there")
+    if not hasattr(cls, "_is_evented"):
+        members.update(_is_evented=True, __setattr__=_telling(cls.__setattr__))
+    if cls.__dictoffset__ == 0 or cls.__weakrefoffset__ == 0:
+        # No room for the signals: the class that has it is derived, as slots cannot be added.
+        members["__slots__"] = slots if cls.__weakrefoffset__ else [*slots, "__weakref__"]
+        for name in ("__module__", "__qualname__", "__doc__"):
+            members[name] = getattr(cls, name)
+        meta: Any = type(cls)
+        return meta(cls.__name__, (cls,), members)  # type: ignore[no-any-return]
+    for name, value in members.items():
+        setattr(cls, name, value)
+        if isinstance(value, Signal):
+            value.__set_name__(cls, name)
+    return cls
+
+
+def _telling(assign: "Callable[..., None]") -> "Callable[[Any, str, Any], None]":
+    def __setattr__(self: Any, name: str, value: Any) -> None:
+        kind, one, every = type(self), None, None
+        signal = getattr(kind, f"{name}_changed", None) if name in kind.__dataclass_fields__ else None
+        if isinstance(signal, Signal):
+            one, every = signal.made(self), kind.changed.made(self)
+        if one is None and every is None:
+            assign(self, name, value)
+            return
+        old = getattr(self, name, dataclasses.MISSING)
+        is_same = are_equal(old, value)
+        assign(self, name, value)
+        try:
+            if one is not None and not is_same:
+                one(value, old)
+        finally:
+            if every is not None and not is_same:
+                every(name, value, old)
+
+    return __setattr__
