@@ -48,7 +48,7 @@ typedef struct wire {
 typedef struct core {
   PyObject_HEAD
   multicast handle;
-  node held, link;
+  node held;
   size_t queued; /* registrations with a queue */
   Py_ssize_t pauses;
   PyObject *name; /* bytes, of a broadcaster */
@@ -97,8 +97,7 @@ typedef struct frame {
 
 static _Thread_local frame *current;
 
-static node cores = {&cores, &cores}, orphans = {&orphans, &orphans};
-static node deferred = {&deferred, &deferred};
+static node orphans = {&orphans, &orphans}, deferred = {&deferred, &deferred};
 static atomic_int is_over, is_forking;
 
 static PyTypeObject *core_type, *held_type, *token_type, *coroutine_type;
@@ -366,7 +365,10 @@ static void let_deferred_go(void) {
     PyObject *on_end = object->on_end;
     take_out(&object->link);
     object->on_end = NULL;
-    if (object->args == NULL) clear_references(object, REFERENCE_COUNT);
+    if (object->args == NULL)
+      clear_references(object, REFERENCE_COUNT);
+    else
+      forget_payload(object);
     if (on_end != NULL) call_back(on_end, NULL, NULL);
     Py_XDECREF(on_end);
     Py_DECREF(object);
@@ -380,7 +382,6 @@ static void release(held *object) {
   PyObject *type, *value, *trace;
   PyErr_Fetch(&type, &value, &trace);
   take_out(&object->link);
-  if (object->args != NULL) forget_payload(object);
   if (object->owner != NULL && object->queue != NULL) object->owner->queued--;
   object->owner = NULL;
   insert(&deferred, &object->link);
@@ -401,21 +402,18 @@ static void fork_is_over(void) { atomic_store(&is_forking, 0); }
 /* In the child, with a new mark, the calls that wait in queues are not made, and not released: they
  * are the parent's. Calls of this thread go on; so do deferred invocations, and replays stay. */
 static PyObject *after_fork(PyObject *module, PyObject *new_mark) {
+  PyObject *key, *address;
+  Py_ssize_t at = 0;
   fork_is_over();
   if (new_mark != Py_None) memcpy(&mark, PyBytes_AsString(new_mark), sizeof mark);
-  for (node *one = cores.next; new_mark != Py_None && one != &cores; one = one->next) {
-    core *self = (core *)((char *)one - offsetof(core, link));
-    for (node *link = self->held.next, *next; link != &self->held; link = next) {
-      const frame *user = current;
-      held *object = held_of(link);
-      next = link->next;
-      if (object->args == NULL || self->replays || self->defers) continue;
-      while (user != NULL && user->payload != object) user = user->outer;
-      if (user != NULL) continue;
-      take_out(link);
-      forget_payload(object);
-      insert(&deferred, link);
-    }
+  while (new_mark != Py_None && PyDict_Next(payloads, &at, &key, &address)) {
+    held *payload = PyLong_AsVoidPtr(address);
+    const frame *user = current;
+    while (user != NULL && user->payload != payload) user = user->outer;
+    if (user != NULL || payload->owner == NULL) continue;
+    if (payload->owner->replays || payload->owner->defers) continue;
+    take_out(&payload->link);
+    insert(&deferred, &payload->link);
   }
   let_deferred_go();
   Py_RETURN_NONE;
@@ -470,12 +468,10 @@ static int make_payload(core *self, frame *here) {
   int is_known = key != NULL && address != NULL && PyDict_SetItem(payloads, key, address) == 0;
   Py_XDECREF(key);
   Py_XDECREF(address);
-  if (is_known) {
-    hold(self, made);
-    here->payload = made;
-  } else {
+  if (is_known)
+    hold(self, here->payload = made);
+  else
     Py_DECREF(made);
-  }
   return is_known;
 }
 
@@ -536,8 +532,8 @@ static PyObject *core_run(core *self, PyObject *args) {
   PyObject *kwargs, *sender, *results;
   long long event;
   frame here = {0};
-  if (!PyArg_ParseTuple(args, "O!O!LOOb", &PyTuple_Type, &here.args, &PyDict_Type, &kwargs, &event,
-                        &sender, &results, &here.keeps_coroutines))
+  if (!PyArg_ParseTuple(args, "OOLOOb", &here.args, &kwargs, &event, &sender, &results,
+                        &here.keeps_coroutines))
     return NULL;
   if (event < 0 || event > UINT32_MAX)
     return PyErr_Format(PyExc_ValueError, "an event is from 0 to 2^32 - 1: %lld", event);
@@ -579,15 +575,11 @@ static held *new_registration(PyObject *function, PyObject *target) {
 
 static PyObject *core_add(core *self, PyObject *args) {
   PyObject *function, *target, *sender, *queue, *lifetime;
-  unsigned long long queue_id, lifetime_id, events;
-  long long priority;
-  unsigned int flags;
   multicast_add_options how = MULTICAST_ADD_OPTIONS_INIT;
-  if (!PyArg_ParseTuple(args, "OOOOKOKLKIz", &function, &target, &sender, &queue, &queue_id,
-                        &lifetime, &lifetime_id, &priority, &events, &flags, &how.label))
+  if (!PyArg_ParseTuple(args, "OOOOKOKiKIz", &function, &target, &sender, &queue, &how.queue.id,
+                        &lifetime, &how.lifetime.id, &how.priority, &how.events, &how.flags,
+                        &how.label))
     return NULL;
-  if (priority < INT32_MIN || priority > INT32_MAX)
-    return PyErr_Format(PyExc_ValueError, "a priority is from -2^31 to 2^31 - 1: %lld", priority);
   held *token = new_registration(function, target);
   frame here = {.target = self->handle};
   if (token == NULL || !enter(&here)) {
@@ -601,11 +593,6 @@ static PyObject *core_add(core *self, PyObject *args) {
   }
   own(&token->queue, queue);
   own(&token->lifetime, lifetime);
-  how.flags = flags;
-  how.priority = (int32_t)priority;
-  how.events = events;
-  how.queue.id = queue_id;
-  how.lifetime.id = lifetime_id;
   how.release = release_context;
   token->wire.number = ++last_number;
   hold(self, token);
@@ -681,7 +668,6 @@ static PyObject *core_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) 
   core *self = (core *)PyType_GenericAlloc(type, 0);
   if (self == NULL) return NULL;
   self->held.previous = self->held.next = &self->held;
-  insert(&cores, &self->link);
   return (PyObject *)self;
 }
 
@@ -742,7 +728,6 @@ static void core_dealloc(PyObject *object) {
     one->owner = NULL;
     insert(&orphans, &one->link);
   }
-  take_out(&self->link);
   Py_CLEAR(self->name);
   free_object(object);
 }
@@ -770,20 +755,19 @@ static void held_dealloc(PyObject *object) {
  * in slices, between which signals are handled. */
 static PyObject *wait_for(PyObject *module, PyObject *args) {
   unsigned long long handle, left;
-  int64_t status = MULTICAST_ERROR_TIMEOUT;
   int is_queue;
   if (!PyArg_ParseTuple(args, "pKK", &is_queue, &handle, &left)) return NULL;
   /* Mostly there is nothing to wait for. */
-  if (!is_queue) status = multicast_ended_within(handle, 0);
-  for (int is_first = 1; status == MULTICAST_ERROR_TIMEOUT && (is_first || left > 0);
-       is_first = 0) {
+  int64_t status = is_queue ? MULTICAST_ERROR_TIMEOUT : multicast_ended_within(handle, 0);
+  while (status == MULTICAST_ERROR_TIMEOUT) {
     uint64_t slice = left < SLICE_NS ? left : SLICE_NS;
     PyThreadState *state = PyEval_SaveThread();
     status = is_queue ? multicast_queue_wait((multicast_queue){handle}, slice)
                       : multicast_ended_within(handle, slice);
     PyEval_RestoreThread(state);
-    if (left != MULTICAST_FOREVER) left -= slice;
     if (PyErr_CheckSignals() < 0) return NULL;
+    if (left == 0) break;
+    if (left != MULTICAST_FOREVER) left -= slice;
   }
   /* Nothing has come; or it was over long ago. */
   if (status == (is_queue ? MULTICAST_ERROR_TIMEOUT : MULTICAST_ERROR_INVALID_HANDLE)) status = 0;

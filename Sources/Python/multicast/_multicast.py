@@ -135,6 +135,8 @@ class Multicast(_core.Core, Typed["Unpack[Ts]"]):
             raise TypeError(f"not a Queue: {queue!r}")
         if lifetime is not None and not isinstance(lifetime, Lifetime):
             raise TypeError(f"not a Lifetime: {lifetime!r}")
+        if not -2**31 <= priority < 2**31:
+            raise ValueError(f"a priority is from -2^31 to 2^31 - 1: {priority}")
         if self._count is not None:
             check(function, self._count)
         if "greenlet" in sys.modules:
@@ -146,10 +148,9 @@ class Multicast(_core.Core, Typed["Unpack[Ts]"]):
             else mask(events), once * ONCE | latest * LATEST | (not replay) * NO_REPLAY, label)
         if unique:
             # The newest stays, also if threads add at once: then this one may be an older one.
-            found = self._find(function)
-            newest = max([token._number, *(one._number for one in found)])
-            for one in found:
-                if one._number < newest:
+            *older, newest = sorted([*self._find(function), token], key=lambda one: one._number)
+            for one in older:
+                if one is not newest:
                     one.remove_nowait()
         if self.on_add is not None:
             self.on_add(token)
@@ -311,13 +312,9 @@ async def _await_all(results: "list[Any]") -> "list[Any]":
             for one in waiting:
                 nursery.start_soon(lambda one: one, one)
     else:
-        tasks = [asyncio.ensure_future(one) for one in waiting]
-        try:
-            await asyncio.gather(*tasks)
-        finally:
-            for task in tasks:
-                task.cancel()  # those that are done do not notice
-            await asyncio.gather(*tasks, return_exceptions=True)
+        for error in await asyncio.gather(*waiting, return_exceptions=True):
+            if error is not None:
+                raise error  # a delegate has cancelled itself
     if failures:
         raise group([failures[index] for index in sorted(failures)])
     return results

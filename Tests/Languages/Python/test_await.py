@@ -109,3 +109,23 @@ def test_cancellation_cancels_all(shared):
         assert cancelled == [1, 1]
 
     asyncio.run(main())
+
+
+def test_delegate_that_cancels_itself_leaves_the_others(shared):
+    async def main():
+        m, ended = made(shared), []
+
+        async def cancel():
+            raise asyncio.CancelledError
+
+        async def late():
+            await asyncio.sleep(0.01)
+            ended.append(1)
+
+        m.add(cancel)
+        m.add(late)
+        with pytest.raises(asyncio.CancelledError):
+            await m.invoke_async()
+        assert ended == [1]
+
+    asyncio.run(main())

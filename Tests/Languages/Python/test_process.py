@@ -88,6 +88,22 @@ assert q.run() == 1 and got == [[1]]
 """, shared)
 
 
+def test_replays_stay_in_the_child(shared):
+    program("""
+from clib import CreateOptions, lib
+m = Multicast(replay=1)
+if shared: m.handle
+how = CreateOptions(struct_size=ctypes.sizeof(CreateOptions), replay=1)
+of_c = Multicast.from_handle(lib.multicast_create_with(ctypes.byref(how)))
+for one in (m, of_c): one([1])
+def child():
+    got = []
+    for one in (m, of_c): one.add(got.append)
+    assert got == [[1], [1]], got
+in_child(child)
+""", shared)
+
+
 def test_removal_during_fork_releases_in_the_child(shared):
     program("""
 entered, go = threading.Event(), threading.Event()
