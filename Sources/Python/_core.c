@@ -504,6 +504,7 @@ static int64_t invoke_held(core *self, frame *here) {
 static PyObject *invoke_in(core *self, frame *here) {
   if (self->pauses > 0) return PyLong_FromLong(0);
   here->target = self->handle;
+  if (here->kwargs != NULL && PyDict_Size(here->kwargs) == 0) here->kwargs = NULL;
   if (!enter(here)) return NULL;
   int64_t count = self->is_shared || self->queued > 0 || self->replays || self->defers
                       ? invoke_held(self, here)
@@ -515,7 +516,7 @@ static PyObject *invoke_in(core *self, frame *here) {
 }
 
 static PyObject *core_call(PyObject *self, PyObject *args, PyObject *kwargs) {
-  frame here = {.args = args, .kwargs = kwargs != NULL && PyDict_Size(kwargs) > 0 ? kwargs : NULL};
+  frame here = {.args = args, .kwargs = kwargs};
   return invoke_in((core *)self, &here);
 }
 
@@ -529,18 +530,16 @@ static PyObject *core_invoke(core *self, PyObject *args, PyObject *kwargs) {
 
 /* _run(args, kwargs, event, sender, results, keeps_coroutines) */
 static PyObject *core_run(core *self, PyObject *args) {
-  PyObject *kwargs, *sender, *results;
   long long event;
   frame here = {0};
-  if (!PyArg_ParseTuple(args, "OOLOOb", &here.args, &kwargs, &event, &sender, &results,
-                        &here.keeps_coroutines))
+  if (!PyArg_ParseTuple(args, "OOLOOb", &here.args, &here.kwargs, &event, &here.sender,
+                        &here.results, &here.keeps_coroutines))
     return NULL;
   if (event < 0 || event > UINT32_MAX)
     return PyErr_Format(PyExc_ValueError, "an event is from 0 to 2^32 - 1: %lld", event);
   here.event = (uint32_t)event;
-  here.kwargs = PyDict_Size(kwargs) > 0 ? kwargs : NULL;
-  here.sender = sender != Py_None ? sender : NULL;
-  here.results = results != Py_None ? results : NULL;
+  if (here.sender == Py_None) here.sender = NULL;
+  if (here.results == Py_None) here.results = NULL;
   return invoke_in(self, &here);
 }
 

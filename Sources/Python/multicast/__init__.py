@@ -14,11 +14,10 @@ if os.environ.get("MULTICAST_LIBRARY"):
     ctypes.CDLL(os.environ["MULTICAST_LIBRARY"])  # the extension then uses it, by its soname
 
 from . import _core
-from ._broadcaster import Broadcaster
 from ._callable import accepts, known
 from ._errors import DelegateErrors, MulticastError, Status, fail, group
 from ._lifetime import Lifetime
-from ._multicast import Multicast, Reentry
+from ._multicast import Broadcaster, Multicast, Reentry
 from ._queue import Overflow, Queue, Statistics, Stream, on_coroutine, on_wake
 from ._signal import Signal, evented
 from ._token import Token, current_event, current_token
