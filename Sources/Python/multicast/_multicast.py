@@ -84,7 +84,6 @@ class Multicast(_core.Core, Typed["Unpack[Ts]"]):
                  listeners_changed: "Callable[[bool], object] | None" = None) -> None:
         hook = split(listeners_changed) if listeners_changed is not None else (None, None)
         self._options = label, arguments, reentry, replay
-        self._count = None if arguments is None else len(arguments)
         self._open(label, reentry.value, replay, *hook)
 
     @classmethod
@@ -97,7 +96,7 @@ class Multicast(_core.Core, Typed["Unpack[Ts]"]):
         if not _core.is_valid(handle):
             raise MulticastError(Status.INVALID_HANDLE, f"not the handle of a multicast: {handle}")
         self: Any = cls.__new__(cls)
-        self._options, self._count = (name, None, Reentry.RECURSE, 0), None
+        self._options = name, None, Reentry.RECURSE, 0
         self._handle, self._ownership, self._is_shared = handle, ownership, True
         return self  # type: ignore[no-any-return]
 
@@ -138,8 +137,8 @@ class Multicast(_core.Core, Typed["Unpack[Ts]"]):
             raise TypeError(f"not a Lifetime: {lifetime!r}")
         if not -2**31 <= priority < 2**31:
             raise ValueError(f"a priority is from -2^31 to 2^31 - 1: {priority}")
-        if self._count is not None:
-            check(function, self._count)
+        if self._options[1] is not None:
+            check(function, len(self._options[1]))
         if "greenlet" in sys.modules:
             _core.set_greenlet(sys.modules["greenlet"].getcurrent)
         held, target = split(function, weak)

@@ -131,21 +131,20 @@ def evented(cls: K) -> K:
 
 def _telling(assign: "Callable[..., None]") -> "Callable[[Any, str, Any], None]":
     def __setattr__(self: Any, name: str, value: Any) -> None:
-        kind, one, every = type(self), None, None
+        kind, one, every, old = type(self), None, None, dataclasses.MISSING
         signal = getattr(kind, f"{name}_changed", None) if name in kind.__dataclass_fields__ else None
         if isinstance(signal, Signal):
             one, every = signal.made(self), kind.changed.made(self)
-        if one is None and every is None:
-            assign(self, name, value)
-            return
-        old = getattr(self, name, dataclasses.MISSING)
-        is_same = are_equal(old, value)
+        if one is not None or every is not None:
+            old = getattr(self, name, dataclasses.MISSING)
+            if are_equal(old, value):
+                one = every = None
         assign(self, name, value)
         try:
-            if one is not None and not is_same:
+            if one is not None:
                 one(value, old)
         finally:
-            if every is not None and not is_same:
+            if every is not None:
                 every(name, value, old)
 
     return __setattr__
