@@ -253,6 +253,8 @@ static PyObject *call_with(held *token, PyObject *function, PyObject *strong, fr
   Py_ssize_t count = PyTuple_Size(here->args);
   if (token->limit == UNKNOWN && !learn(token, function)) return NULL;
   if (token->limit < count) count = token->limit;
+  if (here->kwargs == NULL && strong == NULL && count == PyTuple_Size(here->args))
+    return PyObject_Call(function, here->args, NULL);
   if (here->kwargs == NULL && strong != NULL && count <= 1)
     return PyObject_CallFunctionObjArgs(function, strong,
                                         count > 0 ? PyTuple_GetItem(here->args, 0) : NULL, NULL);
@@ -574,11 +576,14 @@ static held *new_registration(PyObject *function, PyObject *target) {
 
 static PyObject *core_add(core *self, PyObject *args) {
   PyObject *function, *target, *sender, *queue, *lifetime;
+  long long priority;
   multicast_add_options how = MULTICAST_ADD_OPTIONS_INIT;
-  if (!PyArg_ParseTuple(args, "OOOOKOKiKIz", &function, &target, &sender, &queue, &how.queue.id,
-                        &lifetime, &how.lifetime.id, &how.priority, &how.events, &how.flags,
+  if (!PyArg_ParseTuple(args, "OOOOKOKLKIz", &function, &target, &sender, &queue, &how.queue.id,
+                        &lifetime, &how.lifetime.id, &priority, &how.events, &how.flags,
                         &how.label))
     return NULL;
+  if (priority < INT32_MIN || priority > INT32_MAX)
+    return PyErr_Format(PyExc_ValueError, "a priority is from -2^31 to 2^31 - 1: %lld", priority);
   held *token = new_registration(function, target);
   frame here = {.target = self->handle};
   if (token == NULL || !enter(&here)) {
@@ -592,6 +597,7 @@ static PyObject *core_add(core *self, PyObject *args) {
   }
   own(&token->queue, queue);
   own(&token->lifetime, lifetime);
+  how.priority = (int32_t)priority;
   how.release = release_context;
   token->wire.number = ++last_number;
   hold(self, token);

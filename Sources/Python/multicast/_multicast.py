@@ -135,8 +135,6 @@ class Multicast(_core.Core, Typed["Unpack[Ts]"]):
             raise TypeError(f"not a Queue: {queue!r}")
         if lifetime is not None and not isinstance(lifetime, Lifetime):
             raise TypeError(f"not a Lifetime: {lifetime!r}")
-        if not -2**31 <= priority < 2**31:
-            raise ValueError(f"a priority is from -2^31 to 2^31 - 1: {priority}")
         if self._options[1] is not None:
             check(function, len(self._options[1]))
         if "greenlet" in sys.modules:

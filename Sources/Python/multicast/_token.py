@@ -95,5 +95,3 @@ def current_token() -> "Token | None":
 def current_event() -> "int | None":
     """The event of the call that this thread is in, the innermost one; or None."""
     return _core.current_call()[1]
-
-
