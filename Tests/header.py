@@ -82,8 +82,12 @@ class Header:
         self.enums, self.constants, self.typedefs = {}, {}, {}
         self._section = ""
         self._comment = []
+        self.usual = {}  # what a parameter is if a comment does not mention it
         lines = iter(Path(path).read_text().splitlines())
         for line in lines:
+            if match := re.match(r" \* +- (`\w+`.*?): (.*?)[;.]$", line):
+                self.usual.update((name, match[2][:1].upper() + match[2][1:])
+                                  for name in re.findall(r"`(\w+)`", match[1]))
             if match := re.match(r"/\* -+ (\d+\. .*?) -+ \*/", line):
                 self._section = match[1]
             elif line.startswith("///"):
@@ -121,11 +125,24 @@ class Header:
             self.typedefs[match[2]] = Typedef(match[2], match[1], comment, section)
         elif match := re.match(r"(MULTICAST_API|static inline) (MULTICAST_NODISCARD )?"
                                r"([\w ]+?[ *]+)(\w+)\((.*?)\) ?[;{]", line):
+            parameters = _parameters(match[5])
+            self._complete(comment, parameters)
             self.functions[match[4]] = Function(
-                match[4], match[3].strip(), _parameters(match[5]), comment, section,
+                match[4], match[3].strip(), parameters, comment, section,
                 match[1] == "MULTICAST_API", match[2] is not None)
         elif not line.startswith("typedef struct"):
             raise SystemExit(f"{PATH.name}: not understood: {line}")
+
+    def _complete(self, comment, parameters):
+        """Adds what a comment leaves out, by the rules at the head of the header."""
+        like = re.match(r" ?Like (multicast_\w+)\(\)", comment.text)
+        other = self.functions[like[1]].comment if like else Comment([])
+        cost = f"as {like[1]}()" if like else "O(1)"
+        for name in (one.name for one in parameters):
+            if name not in comment.parameters:
+                comment.parameters[name] = other.parameters.get(name) or self.usual[name]
+        comment.result = comment.result or other.result
+        comment.labels = {**other.labels, "Cost": cost, **comment.labels}
 
     def _members(self, lines):
         """What is declared until the brace, each with its comment."""

@@ -16,7 +16,7 @@ install(CODE "
   foreach(folder \"${CMAKE_INSTALL_BINDIR}\" \"${CMAKE_INSTALL_LIBDIR}/multicast\"
       \"${CMAKE_INSTALL_LIBDIR}/pkgconfig\" \"${multicast_config_dir}\"
       \"${CMAKE_INSTALL_DATADIR}/multicast\"
-      \"${CMAKE_INSTALL_INCLUDEDIR}/multicast/detail/signal\"
+      \"${CMAKE_INSTALL_INCLUDEDIR}/multicast/detail\" \"${CMAKE_INSTALL_INCLUDEDIR}/multicast/signal\"
       \"${CMAKE_INSTALL_INCLUDEDIR}/CMulticast\" \"${CMAKE_INSTALL_MANDIR}/man3\")
     if(NOT IS_ABSOLUTE \"\${folder}\")
       string(PREPEND folder \"\${CMAKE_INSTALL_PREFIX}/\")

@@ -52,56 +52,92 @@ extern "C" {
  *     13. Seeing what goes on         what is registered, which thread waits, how long calls take
  *     14. The library                 version, status texts, allocator
  *
- * These rules hold for every function, unless its comment says otherwise. The comment of a
- * function says only what is special to it.
+ * The following rules hold for every function. The comment of a function adds to them, or states an
+ * exception. A comment that begins with "Like" and the name of a function takes over everything
+ * that the comment of that function says, except what it states itself.
  *
- * Threads      Any thread may call any function at any time, several threads at once.
- * Reentry      Any function may be called inside a delegate, visitor, enumerator, lock, unlock,
- *              wake, copy, listeners_changed, writer, watch or release function, or one of a
- *              transport. The library holds no lock of its own while it calls one of these.
- * Ownership    No ownership is passed. Memory behind a pointer argument is used only during the
- *              call. For contexts see below.
+ * Parameters   A comment leaves out a parameter that has its usual meaning:
+ *              - `target`: the multicast;
+ *              - `token`: the registration;
+ *              - `queue`, `lifetime`, `broadcaster`: this object;
+ *              - `delegate`: its function and context, as they were added;
+ *              - `name`: as in multicast_broadcaster_register();
+ *              - `options`: how, or NULL for the defaults;
+ *              - `timeout_ns`: nanoseconds on the monotonic clock; 0: no waiting;
+ *              - `out`: receives the result; the caller sets its `struct_size`.
+ * Threads      Any thread may call any function at any time, concurrently with all other calls.
+ * Callbacks    A callback is any function of the program that the library calls: a delegate,
+ *              visitor, enumerator or writer, or a function in a struct. It may call every function
+ *              of the library, which holds no lock of its own during the callback. A callback runs
+ *              on the thread that calls the library, unless its comment says otherwise, and must
+ *              return: it must not leave by longjmp() or by an exception. An allocator has stricter
+ *              rules: see multicast_allocator.
+ * Ownership    A pointer argument is borrowed for the duration of the call; structs, names and
+ *              labels are copied. An object belongs to the caller that created it, until it is
+ *              destroyed or ended. Contexts and payloads: see below.
  * Handles      A handle is a struct of one 64-bit integer, passed by value; a language without
  *              structs by value passes the integer. Zero means "none". Any 64-bit value is safe in
  *              any call at any time: a handle that is null, stale, forged or of another kind gives
  *              MULTICAST_ERROR_INVALID_HANDLE.
- * Results      A function that creates returns a handle; zero means failure, and
- *              multicast_create_error() says why. A function that counts returns the count, or a
- *              negative status. A yes/no question returns bool; a bad handle gives false. Every
- *              other function returns a status. Counts, lists and answers describe one moment:
- *              another thread may change the state right after.
+ * Results      A function that creates returns a handle. Zero means failure: invalid options, out
+ *              of memory, no thread key left in the system, or 2^26 objects of the kind.
+ *              multicast_create_error() returns the reason. A function that counts returns the
+ *              count, or a negative status. A yes/no question returns bool; a bad handle gives
+ *              false. Every other function returns a status. Counts, lists and answers describe one
+ *              moment: another thread may change the state right after.
  * Failure      A call that fails changes nothing, except where its status says so:
- *              MULTICAST_ERROR_TIMEOUT, and MULTICAST_ERROR_SYSTEM of a removal; a failed add or
+ *              MULTICAST_ERROR_TIMEOUT, and MULTICAST_ERROR_SYSTEM of a removal. A failed add or
  *              invocation runs `release`.
- * Structs      A struct that the caller fills begins with `struct_size`, the caller's sizeof. All
- *              zeros but this is the default of every struct, also for callers that cannot use the
- *              inline functions and macros. A larger struct than the library knows is accepted if
- *              the unknown fields are 0, up to 1024 bytes. A struct that the library fills may be
- *              as large without that condition: the unknown fields are set to 0.
+ * Structs      A struct that the caller fills begins with `struct_size`, the caller's sizeof, which
+ *              must not be 0. The default of every other field is zero; reserved fields must be 0.
+ *              NAME_INIT initializes a struct with the defaults, and NAME_default() returns one. A
+ *              caller that can use neither sets `struct_size` and clears the rest. Where a function
+ *              takes a pointer to options, NULL means the defaults. A larger struct than the
+ *              library knows is accepted if the unknown fields are 0, up to 1024 bytes. A struct
+ *              that the library fills may be as large without that condition: the library sets the
+ *              unknown fields to 0. A function writes nothing to `out` if its `struct_size` is
+ *              wrong.
+ * Cost         A function takes constant time, unless it has a line "Cost". A removal also makes a
+ *              memory barrier if another thread has invoked the multicast.
  *
  * The life of a delegate:
  *
  * Calls        A delegate runs on the thread that invokes; on several threads at once if several
  *              invoke. If it was added with a queue, it runs on the thread that runs the queue, one
  *              call at a time.
- * Removal      When a removal returns MULTICAST_OK, the registration has ended: no thread is in a
- *              call of it, and none ever will be. The same delegate may be registered more than
- *              once. Free its context after multicast_remove_every(), or when the last of its
- *              registrations has ended.
+ * Removal      A removal is a function whose name says remove, unregister, destroy or end. Running
+ *              invocations, on any thread, do not call a removed delegate unless the call had
+ *              begun, and its queued calls are not made. The removal then waits until no other
+ *              thread is in a call of a delegate that it has removed. Except by token or by
+ *              position, it also waits for calls of delegates that it would have removed, had they
+ *              not been removed before. Other delegates do not delay it. If this thread is in such
+ *              a call, or if a thread in such a call waits in the library for this thread, the
+ *              removal does not wait and returns MULTICAST_PENDING. The library cannot see other
+ *              waits: a thread that removes a delegate while it holds a lock that the delegate
+ *              takes waits for ever.
+ * Contexts     The library borrows a context until the removal has completed. When a removal
+ *              returns MULTICAST_OK, the registration has ended: no thread is in a call of it, and
+ *              none ever will be. The context is then the caller's again, if no other registration
+ *              uses it: the same delegate may be registered more than once. Free its context after
+ *              multicast_remove_every(), or when the last of its registrations has ended.
+ * Release      With `release` in the options the registration owns its context: `release` runs
+ *              exactly once for each registration, when that registration no longer uses the
+ *              context; after MULTICAST_PENDING or MULTICAST_ERROR_TIMEOUT, when the last call has
+ *              returned. Other registrations with the same context may still use it: where several
+ *              share an object, let `release` drop one of the references that the object counts, or
+ *              use no `release` and free the object after multicast_lifetime_end() has returned
+ *              MULTICAST_OK (example 16_shared_context).
+ * Counts       A removal that returns a count does not report MULTICAST_PENDING. Called outside all
+ *              delegates, it returns when no call of the removed delegates runs. Called inside one,
+ *              it may return earlier. The form with a time limit reports which, in `*out`.
  * Time limits  A removal waits for running calls as long as they take. If its name ends in _within,
- *              it waits at most `timeout_ns`; 0 is not at all, MULTICAST_FOREVER is no limit. If
- *              its name ends in _nowait, it does not wait. In each case the registration is
- *              removed. If a call of it still runs, the status is MULTICAST_PENDING where waiting
- *              is not possible or, by _nowait, not wanted, and MULTICAST_ERROR_TIMEOUT where the
- *              time is up. The context is the caller's again after MULTICAST_OK alone. Only in
- *              multicast_invocation, a struct, is a `timeout_ns` of 0 no limit, because 0 is the
- *              default of every field.
- * Contexts     The library borrows a context until the removal has completed. With `release` in the
- *              options the registration owns it: `release` runs exactly once for each registration,
- *              when that registration no longer uses the context. Other registrations with the same
- *              context may still use it: where several share an object, let `release` drop one of
- *              the references that the object counts, or use no `release` and free the object after
- *              multicast_lifetime_end() has returned MULTICAST_OK (example 16_shared_context).
+ *              it waits at most `timeout_ns`, by the monotonic clock; 0 is not at all,
+ *              MULTICAST_FOREVER is no limit. If its name ends in _nowait, it does not wait. In
+ *              each case the registration is removed. If a call of it still runs, the status is
+ *              MULTICAST_PENDING where waiting is not possible or, by _nowait, not wanted, and
+ *              MULTICAST_ERROR_TIMEOUT where the time is up. The context is the caller's again
+ *              after MULTICAST_OK alone. Only in multicast_invocation, a struct, a `timeout_ns` of
+ *              0 means no limit, because 0 is the default of every field.
  * Payloads     The library borrows a payload during the invocation, and copies it for queued calls.
  *              An invocation with options can hand it over instead, or name a function that copies
  *              it: section 9.
@@ -123,44 +159,43 @@ extern "C" {
  *              - Replays: the rest of another thread's replay is not made in the child.
  *              - Transports: the child has them, too. Detach a transport that only one process can
  *                use.
- *              - Destroying a broadcaster, and unregistering from all of its names: where another
- *                thread was doing that, only some of the names may be done in the child.
- * exit         The library may be called by atexit handlers, by destructors of static objects, and
- *              by threads that outlive `main`. It stays mapped after dlclose(). While exit() runs
- *              on the main thread, also because `main` has returned, a removal on that thread does
- *              not wait for calls on other threads, which may never return: it returns
- *              MULTICAST_ERROR_TIMEOUT. Then free nothing. With musl, or if another thread calls
- *              exit(), or inside quick_exit(), removals wait as ever: call the forms with a time
- *              limit there.
+ *              - Broadcasters: if another thread was destroying one, or unregistering from all of
+ *                its names, that may be done for some of the names only in the child.
+ * exit         atexit handlers, destructors of static objects, and threads that outlive `main` may
+ *              call the library. It stays mapped after dlclose(). While exit() runs on the main
+ *              thread, also because `main` has returned, a removal on that thread does not wait for
+ *              calls on other threads, which may never return: it returns MULTICAST_ERROR_TIMEOUT.
+ *              Then free nothing. With musl, or if another thread calls exit(), or inside
+ *              quick_exit(), removals wait as usual: call the forms with a time limit there.
  * Thread end   A thread may end inside a delegate or visitor, by pthread_exit() or by cancellation.
  *              The library's thread-specific-data destructor then ends the call. It runs after the
  *              destructors of keys created earlier. The rest of a replay is not made. Where libc
- *              unwinds the stack, as glibc does, clean-up of the functions that have invoked runs
- *              before, while the thread is still inside the call.
+ *              unwinds the stack, as glibc does, the cleanup handlers of the functions that have
+ *              invoked run first, while the thread is still inside the call.
  * Copies       A handle means nothing to another copy of the library, which refuses it or takes it
- *              for one of its own: a host and its plug-ins link the same shared library. Each copy
- *              that is opened takes 24 bytes of the space that the loader keeps for thread-local
- *              variables. With glibc some 100 copies fit.
- * Stack        16 KB are enough for every function. Each level of nesting takes up to 750 bytes, of
- *              an invocation with options up to 1,300, plus what the delegates take.
+ *              for one of its own: a host and its plug-ins must link the same shared library. Each
+ *              copy that is opened takes 24 bytes of the space that the loader keeps for
+ *              thread-local variables. With glibc some 100 copies fit.
+ * Stack        16 KB are enough for every function. Each level of nesting uses up to 750 bytes, of
+ *              an invocation with options up to 1,300, plus what the delegates use.
  *
  * Real time    A function that a thread with deadlines may call says so. "yes": it takes no lock
  *              and no memory, makes no system call, and does not wait. "prepared": the same once
  *              the thread has called multicast_thread_prepare() and, before its deadlines begin,
- *              invoked the multicast or run the queue once; the delegates have to be so, too. A
+ *              invoked the multicast or run the queue once; the delegates have to do the same. A
  *              queue has a lock of its own for a moment: a thread that finds it taken spins, and
- *              sleeps if that takes long. Every other function takes a lock, and may take memory or
- *              make a system call. Those that remove, end, stop or destroy something wait for
- *              running calls, too.
+ *              sleeps if that takes long. "yes" holds for every inline function. Every other
+ *              function takes a lock, and may take memory or make a system call; a removal also
+ *              waits for running calls.
  *
  * Not supported, because C offers no way to do it safely:
  *
- * - leaving a delegate, visitor, enumerator, lock, unlock, wake, copy, listeners_changed, watch or
- *   release function, or one of a transport, by longjmp or by an exception;
- * - calls of one thread that do not end in the reverse order of their beginnings, which takes
- *   stacks that are switched, as those of fibers and greenlets are: a delegate that has switched
- *   away may return only after all calls that this thread has begun since. C++20 coroutines are not
- *   concerned: a delegate that is one returns to the library when it is suspended;
+ * - leaving a callback by longjmp() or by an exception;
+ * - calls of one thread that do not end in the reverse order of their beginnings. Stacks that are
+ *   switched make such calls possible, as those of fibers and greenlets are: a delegate that has
+ *   switched away may return only after all calls that this thread has begun since. C++20
+ *   coroutines are not affected: a delegate that is one returns to the library when it is
+ *   suspended;
  * - calling the library in a signal handler, in the child of vfork(), or in an allocator function
  *   that was given to it;
  * - calling it in a pthread_atfork() handler that was registered before the library was loaded;
@@ -187,15 +222,13 @@ typedef struct multicast_token {
   uint64_t id;  ///< Opaque; 0 is none. Never reused for another registration.
 } multicast_token;
 
-/// The function of a delegate. It must return: no longjmp, no exception.
+/// The function of a delegate. The invocation waits for it.
 ///
 /// @param context  The delegate's context, as it was added.
 /// @param event    The invoker's event; selects the method of a protocol.
 /// @param payload  The invoker's payload, or the queue's copy, aligned to 16. Valid until return.
 /// @param size     Bytes at `payload`, as the invoker gave it.
-///
-/// Cost:      the invocation waits for it.
-/// Real time: yes, if it keeps to it.
+/// Real time: yes, if it keeps to the rules itself.
 /// @since 1.0
 typedef void (*multicast_function)(void *context, uint32_t event, const void *payload,
                                    size_t size);
@@ -226,12 +259,12 @@ enum multicast_status_code {
   MULTICAST_ERROR_NOT_FOUND = -30,         ///< No such delegate or index.
   MULTICAST_ERROR_OUT_OF_MEMORY = -40,     ///< An allocation failed.
   MULTICAST_ERROR_LIMIT = -50,             ///< 256 levels of nesting, or 2^26 of a kind, less 1 %.
-  MULTICAST_ERROR_QUEUE_FULL = -60,        ///< Of a transport: too much waits to be published.
+  MULTICAST_ERROR_QUEUE_FULL = -60,        ///< Of a transport: its buffer of notifications is full.
   MULTICAST_ERROR_TIMEOUT = -70,           ///< Timeout. Of a removal: removed, a call still runs.
   MULTICAST_ERROR_STATE = -80,             ///< Not possible at this point; see the function.
-  /// The system refused what was needed: a thread, a descriptor or a memory barrier, to a transport
-  /// also something else. Of a removal, a memory barrier: removed, but it is unknown whether calls
-  /// still run. `release` never runs; free nothing.
+  /// The system refused a thread, a descriptor or a memory barrier; a transport may have been
+  /// refused something else. Of a removal, a memory barrier: removed, but it is unknown whether
+  /// calls still run. `release` never runs; free nothing.
   MULTICAST_ERROR_SYSTEM = -90
 };
 
@@ -239,9 +272,7 @@ typedef struct multicast_add_options multicast_add_options;  // how a delegate i
 
 /// Creates an empty multicast.
 ///
-/// @return Its handle. Zero: out of memory, no thread key left in the system, or 2^26 exist.
-///
-/// Ownership: the caller owns it until multicast_destroy().
+/// @return Its handle. Zero: the call failed, out of memory for instance.
 /// Cost:      O(1); memory is taken for many at a time.
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD multicast multicast_create(void);
@@ -249,7 +280,6 @@ MULTICAST_API MULTICAST_NODISCARD multicast multicast_create(void);
 /// Adds a delegate, last among those of its priority. The same delegate may be added again.
 /// Invocations that have begun do not call it.
 ///
-/// @param target    The multicast.
 /// @param delegate  What to call; `function` must not be NULL.
 /// @param options   How, or NULL for the defaults.
 /// @param out       NULL, or receives the token before the delegate can be called, by one relaxed
@@ -258,7 +288,6 @@ MULTICAST_API MULTICAST_NODISCARD multicast multicast_create(void);
 ///         queue in the options; MULTICAST_ERROR_INVALID_ARGUMENT: no function, or invalid options;
 ///         MULTICAST_ERROR_OUT_OF_MEMORY; MULTICAST_ERROR_LIMIT, with replays also: 256 invocations
 ///         are nested on this thread.
-///
 /// Ownership: the library borrows `context` until the removal has completed; with `release` it owns
 ///            it from this call on. If options cannot be read (bad `struct_size`, non-zero tail,
 ///            unknown flag, `reserved` not 0), `release` does not run and the context stays yours.
@@ -273,86 +302,59 @@ MULTICAST_API multicast_status multicast_add(multicast target, multicast_delegat
 
 /// Calls every delegate once, by priority, then by order of addition.
 ///
-/// This invocation does not call delegates that are added meanwhile. It does not call delegates
-/// that are removed meanwhile, unless their call had begun. It leaves out paused delegates and
-/// those that do not want `event`. If a delegate has a queue, its call is queued; see section 8.
+/// A delegate that is added during the invocation is not called by it. A delegate that is removed
+/// meanwhile is not called either, unless its call had begun. Paused delegates, and delegates that
+/// do not want `event`, are skipped. If a delegate has a queue, its call is queued; see section 8.
 ///
-/// @param target   The multicast.
 /// @param event    Passed on unchanged; selects the method of the protocol.
 /// @param payload  Passed on unchanged; may be NULL if `size` is 0.
 /// @param size     Bytes at `payload`, copied for queued calls. If 0, they get the pointer itself.
-/// @return How many delegates were called or queued (>= 0), also if the multicast was destroyed
+/// @return How many delegates were called or queued (>= 0), even if the multicast was destroyed
 ///         meanwhile; without those that a queue refused. MULTICAST_ERROR_INVALID_HANDLE;
 ///         MULTICAST_ERROR_INVALID_ARGUMENT: `size` without `payload`; MULTICAST_ERROR_LIMIT: 256
 ///         invocations are nested on this thread; MULTICAST_ERROR_OUT_OF_MEMORY: only at the first
 ///         invocation of a thread. Of a multicast with policies also MULTICAST_ERROR_STATE: see
 ///         multicast_reentry and MULTICAST_VISIT_ONLY.
-///
 /// Threads:   threads that invoke the same multicast do not slow each other. May wait for room in a
 ///            queue with MULTICAST_OVERFLOW_BLOCK.
 /// Cost:      O(delegates); no allocation, no lock, no atomic read-modify-write. The first
 ///            invocation of a thread takes a record of 11 KB, which is reused when the thread ends.
-///            A page of it is touched where invocations do not nest.
-/// Real time: prepared; not if a queued call takes more than 32 bytes, and not from `payload_size`.
+///            An invocation that is not nested touches one page of it.
+/// Real time: prepared, unless a queued payload has more than 32 bytes and exceeds `payload_size`.
 /// @since 1.0
 MULTICAST_API int64_t multicast_invoke(multicast target, uint32_t event, const void *payload,
                                        size_t size);
 
 /// Removes the first registration of this delegate, in order of invocation.
 ///
-/// Running invocations do not call it, unless its call had begun; its queued calls are not made.
-/// The function then waits until no other thread is inside a call of it, or of an equal delegate
-/// that was removed before. It does not wait for other delegates. If this thread is inside a call
-/// of the delegate, or if the threads in such calls wait in the library for this thread, it returns
-/// MULTICAST_PENDING without waiting. The library does not see other waits: a thread that removes a
-/// delegate while it holds a lock that the delegate takes waits for ever.
-///
 /// There is no form with a time limit: remove the token, by multicast_token_remove_within().
 ///
-/// @param target    The multicast.
-/// @param delegate  Function and context, as they were added.
 /// @return MULTICAST_OK: this registration has ended; equal ones may remain and run.
 ///         MULTICAST_PENDING; MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_SYSTEM;
 ///         MULTICAST_ERROR_NOT_FOUND: there is no such registration. If an equal one was removed
 ///         before and is still being called, the function waits for that call first.
-///
-/// Ownership: gives the context back, by MULTICAST_OK or by `release`, if no equal one remains.
 /// Cost:      O(delegates) to find it; O(1) among 1,000 and more that are searched often: an index
-///            is made then, of up to 48 bytes for each delegate. O(1) to remove it, and one memory
-///            barrier if another thread has invoked the multicast. Removals that follow each other
-///            closely make no barrier: invocations of this multicast take a few nanoseconds more
-///            for each delegate then.
+///            is made then, of up to 48 bytes for each delegate. O(1) to remove it. Removals that
+///            follow each other closely make no memory barrier: each delegate that this multicast
+///            calls takes a few nanoseconds more then.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_remove(multicast target, multicast_delegate delegate);
 
-/// Destroys a multicast and removes all its delegates, as multicast_remove() does.
+/// Destroys a multicast and removes all its delegates. The handle is stale at once.
 ///
-/// The handle is stale at once. Running invocations, on any thread, call no further delegate.
-///
-/// @param target  The multicast.
-/// @return MULTICAST_OK: no delegate of it runs on another thread; MULTICAST_PENDING: a call of one
-///         runs, and waiting for it was not possible; MULTICAST_ERROR_INVALID_HANDLE, after waiting
-///         if another thread is destroying it; MULTICAST_ERROR_SYSTEM.
-///
-/// Ownership: `release` runs for each delegate that has one. Other contexts may be freed after
-///            MULTICAST_OK.
-/// Reentry:   inside a call of one of its delegates: MULTICAST_PENDING.
-/// Cost:      O(delegates), and one memory barrier if another thread has invoked it.
+/// @return MULTICAST_OK: no delegate of it runs on another thread; MULTICAST_PENDING;
+///         MULTICAST_ERROR_INVALID_HANDLE, after waiting if another thread is destroying it;
+///         MULTICAST_ERROR_SYSTEM.
+/// Cost:      O(delegates).
 /// @since 1.0
 MULTICAST_API multicast_status multicast_destroy(multicast target);
 
-/// Removes every registration of this delegate, and waits as multicast_remove() does.
+/// Removes every registration of this delegate.
 ///
-/// @param target    The multicast.
-/// @param delegate  Function and context, as they were added.
 /// @return MULTICAST_OK: no equal delegate is registered or runs; the context is yours.
 ///         MULTICAST_PENDING; MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_NOT_FOUND, after
-///         waiting as multicast_remove(); MULTICAST_ERROR_SYSTEM.
-///
-/// Ownership: gives the context back, by MULTICAST_OK or by `release`.
-/// Threads:   waits for running calls of them on other threads.
-/// Reentry:   inside a call of one: MULTICAST_PENDING.
-/// Cost:      O(delegates), and one memory barrier if another thread has invoked the multicast.
+///         waiting for an equal one, as multicast_remove(); MULTICAST_ERROR_SYSTEM.
+/// Cost:      O(delegates).
 /// @since 1.0
 MULTICAST_API multicast_status multicast_remove_every(multicast target,
                                                       multicast_delegate delegate);
@@ -365,9 +367,8 @@ MULTICAST_API multicast_status multicast_remove_every(multicast target,
 
 /// Adds several delegates in order with the same options: all of them, or none.
 ///
-/// An invocation calls all of them or none: they appear at once.
+/// The delegates appear at once: an invocation calls all of them or none.
 ///
-/// @param target     The multicast.
 /// @param delegates  `count` delegates; may be NULL if `count` is 0.
 /// @param count      How many; at most 2^26.
 /// @param options    As in multicast_add().
@@ -377,7 +378,6 @@ MULTICAST_API multicast_status multicast_remove_every(multicast target,
 ///                   written.
 /// @return As multicast_add(). MULTICAST_ERROR_LIMIT if `count` is above 2^26: then the function
 ///         uses none of its arguments.
-///
 /// Ownership: as multicast_add(). A failure releases each of the contexts once; if `count` is above
 ///            2^26 it releases none.
 /// Cost:      that of `count` adds under one lock.
@@ -390,64 +390,38 @@ MULTICAST_API multicast_status multicast_add_many(multicast target,
 
 /// For each of the given delegates, removes the first live registration equal to it.
 ///
-/// This and the other removals of many do not report MULTICAST_PENDING; the variants with a time
-/// limit do.
-///
-/// @param target     The multicast.
 /// @param delegates  `count` delegates; may be NULL if `count` is 0.
 /// @param count      How many.
 /// @return How many were removed (>= 0); MULTICAST_ERROR_INVALID_HANDLE;
 ///         MULTICAST_ERROR_INVALID_ARGUMENT; MULTICAST_ERROR_SYSTEM.
-///
-/// Ownership: as multicast_remove(). Called outside all delegates: no call of them runs when it
-///            returns. Called inside one: `release` runs when the last call has returned.
-/// Threads:   waits as multicast_remove().
-/// Cost:      O(count * delegates), and one memory barrier if another thread has invoked it.
+/// Cost:      O(count * delegates).
 /// @since 1.0
 MULTICAST_API int64_t multicast_remove_many(multicast target, const multicast_delegate *delegates,
                                             size_t count);
 
 /// Removes every delegate that has this context, whatever its function.
 ///
-/// @param target   The multicast.
 /// @param context  The context; may be NULL.
 /// @return How many were removed (>= 0); MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_SYSTEM.
-///
-/// Ownership: as multicast_remove(). Called outside all delegates: no call with this context runs
-///            when it returns. Called inside one: `release` runs when the last call has returned.
-/// Threads:   waits as multicast_remove().
-/// Cost:      O(delegates), and one memory barrier if another thread has invoked it.
+/// Cost:      O(delegates).
 /// @since 1.0
 MULTICAST_API int64_t multicast_remove_context(multicast target, void *context);
 
 /// Removes the registration at a position in the order of invocation.
 ///
-/// Waits for running calls of this registration. Unlike multicast_remove(), it does not wait for an
-/// equal one that was removed before.
+/// There is no form with a time limit, because a position identifies a registration only until the
+/// multicast changes, as it does here. Remove the token, by multicast_token_remove_within().
 ///
-/// There is no form with a time limit, because a position says which registration it was only until
-/// the multicast changes, as it does here. Remove the token, by multicast_token_remove_within().
-///
-/// @param target  The multicast.
-/// @param index   0 is the first. The order is that of multicast_list().
+/// @param index  0 is the first. The order is that of multicast_list().
 /// @return As multicast_remove(); MULTICAST_ERROR_NOT_FOUND if `index` is not below the count.
-///
-/// Ownership: as multicast_remove().
-/// Threads:   waits for running calls of this registration.
-/// Reentry:   inside a call of it: MULTICAST_PENDING.
-/// Cost:      O(delegates), and one memory barrier if another thread has invoked it.
+/// Cost:      O(delegates).
 /// @since 1.0
 MULTICAST_API multicast_status multicast_remove_at(multicast target, size_t index);
 
 /// Removes every delegate. The multicast stays.
 ///
-/// @param target  The multicast.
 /// @return How many were removed (>= 0); MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_SYSTEM.
-///
-/// Ownership: as multicast_remove(). Called outside all delegates: no call of them runs when it
-///            returns. Called inside one: `release` runs when the last call has returned.
-/// Threads:   waits as multicast_remove().
-/// Cost:      O(delegates), and one memory barrier if another thread has invoked it.
+/// Cost:      O(delegates).
 /// @since 1.0
 MULTICAST_API int64_t multicast_remove_all(multicast target);
 
@@ -455,84 +429,47 @@ MULTICAST_API int64_t multicast_remove_all(multicast target);
 /// @since 1.0
 #define MULTICAST_FOREVER UINT64_MAX
 
-/// As multicast_remove_every(), and waits at most for a given time.
+/// Like multicast_remove_every(), but waits at most for a given time.
 ///
-/// @param target      The multicast.
-/// @param delegate    Function and context, as they were added.
-/// @param timeout_ns  Nanoseconds on the monotonic clock; 0: no waiting.
 /// @return As multicast_remove_every(). MULTICAST_ERROR_TIMEOUT: none is registered any more, but a
-///         call still runs on another thread; `release` runs when it has returned.
-///
-/// Ownership: gives the context back, by MULTICAST_OK or by `release`.
-/// Threads:   waits for running calls of them on other threads.
-/// Reentry:   inside a call of one: MULTICAST_PENDING.
-/// Cost:      as multicast_remove_every().
+///         call still runs on another thread.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_remove_every_within(multicast target,
                                                        multicast_delegate delegate,
                                                        uint64_t timeout_ns);
 
-/// As multicast_remove_many(), waits at most for a given time, and reports whether calls still run.
+/// Like multicast_remove_many(), but waits at most for a given time, and reports whether calls
+/// still run.
 ///
-/// @param target      The multicast.
-/// @param delegates   `count` delegates; may be NULL if `count` is 0.
-/// @param count       How many.
-/// @param timeout_ns  Nanoseconds on the monotonic clock; 0: no waiting.
-/// @param out         MULTICAST_OK: no call of them runs; MULTICAST_PENDING or
-///                    MULTICAST_ERROR_TIMEOUT: one still runs, and `release` runs when the last
-///                    has returned. If the function fails, its status. May be NULL.
-/// @return As multicast_remove_many().
-///
-/// Ownership: as multicast_remove(), by `*out`.
-/// Threads:   waits as multicast_remove().
-/// Cost:      as multicast_remove_many().
+/// @param out  MULTICAST_OK: no call of them runs; MULTICAST_PENDING or
+///             MULTICAST_ERROR_TIMEOUT: one still runs, and `release` runs when the last
+///             has returned. If the function fails, its status. May be NULL.
 /// @since 1.0
 MULTICAST_API int64_t multicast_remove_many_within(multicast target,
                                                    const multicast_delegate *delegates,
                                                    size_t count, uint64_t timeout_ns,
                                                    multicast_status *out);
 
-/// As multicast_remove_context(), waits at most for a given time, and reports whether calls still
-/// run.
+/// Like multicast_remove_context(), but waits at most for a given time, and reports whether calls
+/// still run.
 ///
-/// @param target      The multicast.
-/// @param context     The context; may be NULL.
-/// @param timeout_ns  Nanoseconds on the monotonic clock; 0: no waiting.
-/// @param out         As in multicast_remove_many_within().
-/// @return As multicast_remove_context().
-///
-/// Ownership: as multicast_remove(), by `*out`.
-/// Threads:   waits as multicast_remove().
-/// Cost:      as multicast_remove_context().
+/// @param out  As in multicast_remove_many_within().
 /// @since 1.0
 MULTICAST_API int64_t multicast_remove_context_within(multicast target, void *context,
                                                       uint64_t timeout_ns, multicast_status *out);
 
-/// As multicast_remove_all(), waits at most for a given time, and reports whether calls still run.
+/// Like multicast_remove_all(), but waits at most for a given time, and reports whether calls still
+/// run.
 ///
-/// @param target      The multicast.
-/// @param timeout_ns  Nanoseconds on the monotonic clock; 0: no waiting.
-/// @param out         As in multicast_remove_many_within().
-/// @return As multicast_remove_all().
-///
-/// Ownership: as multicast_remove(), by `*out`.
-/// Threads:   waits as multicast_remove().
-/// Cost:      as multicast_remove_all().
+/// @param out  As in multicast_remove_many_within().
 /// @since 1.0
 MULTICAST_API int64_t multicast_remove_all_within(multicast target, uint64_t timeout_ns,
                                                   multicast_status *out);
 
-/// As multicast_destroy(), and waits at most for a given time.
+/// Like multicast_destroy(), but waits at most for a given time.
 ///
-/// @param target      The multicast.
-/// @param timeout_ns  Nanoseconds on the monotonic clock; 0: no waiting.
 /// @return As multicast_destroy(). MULTICAST_ERROR_TIMEOUT: destroyed, by this call or by another
-///         thread, but a call still runs on another thread; `release` runs when it has returned.
-///
-/// Ownership: as multicast_destroy().
-/// Threads:   waits for running calls of its delegates on other threads.
-/// Reentry:   inside a call of one of its delegates: MULTICAST_PENDING.
-/// Cost:      as multicast_destroy().
+///         thread, but a call still runs on another thread.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_destroy_within(multicast target, uint64_t timeout_ns);
 
@@ -542,8 +479,6 @@ MULTICAST_API multicast_status multicast_destroy_within(multicast target, uint64
 ///
 /// @param target  The multicast, or any other value.
 /// @return true while it exists.
-///
-/// Cost:      O(1), no lock.
 /// Real time: yes.
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD bool multicast_is_valid(multicast target);
@@ -551,25 +486,20 @@ MULTICAST_API MULTICAST_NODISCARD bool multicast_is_valid(multicast target);
 /// The number of delegates. Paused delegates count. A delegate with a dead context counts until a
 /// call or multicast_prune() finds that the context is dead.
 ///
-/// @param target  The multicast.
 /// @return The count (>= 0); MULTICAST_ERROR_INVALID_HANDLE.
-///
-/// Cost:      O(1).
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD int64_t multicast_count(multicast target);
 
 /// Whether the multicast has an equal delegate, paused or not, its context dead or not.
 ///
-/// @param target    The multicast.
 /// @param delegate  Function and context.
 /// @return true if there is one; false if there is none or the handle is not valid.
-///
 /// Cost:      that of multicast_remove() to find it.
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD bool multicast_contains(multicast target,
                                                           multicast_delegate delegate);
 
-/// Returns the flag that multicast_has_listeners() reads: about 1 ns, without a call.
+/// Returns the flag that multicast_has_listeners() reads in about 1 ns, without a call.
 ///
 ///     const uint32_t *flag = multicast_listener_flag(m);  // once
 ///     if (multicast_has_listeners(flag)) {                // each time
@@ -582,12 +512,9 @@ MULTICAST_API MULTICAST_NODISCARD bool multicast_contains(multicast target,
 /// otherwise it is 0. Its memory is never unmapped. Once the multicast has been destroyed, the
 /// value means nothing.
 ///
-/// @param target  The multicast.
 /// @return The address of the flag, always the same for one multicast. Never NULL: an invalid
 ///         handle gives a flag that is always 0.
-///
 /// Ownership: the library's; do not write to it.
-/// Cost:      O(1), no lock.
 /// Real time: yes.
 /// @since 1.1
 MULTICAST_API MULTICAST_NODISCARD const uint32_t *multicast_listener_flag(multicast target);
@@ -596,9 +523,6 @@ MULTICAST_API MULTICAST_NODISCARD const uint32_t *multicast_listener_flag(multic
 ///
 /// @param flag  From multicast_listener_flag(); not NULL.
 /// @return false if an invocation would call no delegate and would not be kept for later delegates.
-///
-/// Cost:      O(1), no call.
-/// Real time: yes.
 /// @since 1.1
 static inline bool multicast_has_listeners(const uint32_t *flag) {
 #if defined(__GNUC__) || defined(__clang__)
@@ -610,12 +534,10 @@ static inline bool multicast_has_listeners(const uint32_t *flag) {
 
 /// Copies the delegates in order of invocation: the delegates that multicast_count() counts.
 ///
-/// @param target    The multicast.
 /// @param out       Receives up to `capacity` delegates; may be NULL if `capacity` is 0.
 /// @param capacity  Room at `out`, in delegates.
-/// @return How many delegates there are (>= 0), also if that is more than `capacity`;
+/// @return How many delegates there are (>= 0), even if that is more than `capacity`;
 ///         MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_INVALID_ARGUMENT.
-///
 /// Ownership: the copies belong to the caller; the owners of the contexts do not change.
 /// Cost:      O(delegates).
 /// @since 1.0
@@ -624,12 +546,10 @@ MULTICAST_API int64_t multicast_list(multicast target, multicast_delegate *out, 
 /// Removes the delegates whose context is dead: calls `lock` of each delegate that has one, paused
 /// and queued ones included, and then `unlock`, or removes the delegate if `lock` returned NULL.
 ///
-/// @param target  The multicast.
+/// `lock`, `unlock` and `release` run on the calling thread.
+///
 /// @return How many were removed (>= 0); MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_LIMIT and
 ///         MULTICAST_ERROR_OUT_OF_MEMORY as multicast_invoke().
-///
-/// Ownership: `release` runs for each of them.
-/// Threads:   `lock`, `unlock` and `release` run on the calling thread.
 /// Cost:      as multicast_invoke().
 /// @since 1.0
 MULTICAST_API int64_t multicast_prune(multicast target);
@@ -640,9 +560,6 @@ MULTICAST_API int64_t multicast_prune(multicast target);
 ///         MULTICAST_ERROR_INVALID_ARGUMENT, MULTICAST_ERROR_INVALID_HANDLE,
 ///         MULTICAST_ERROR_OUT_OF_MEMORY (also if the system had no thread key left), or
 ///         MULTICAST_ERROR_LIMIT.
-///
-/// Threads:   describes the calling thread.
-/// Cost:      O(1), no lock.
 /// Real time: yes.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_create_error(void);
@@ -650,37 +567,29 @@ MULTICAST_API multicast_status multicast_create_error(void);
 /* ---- 4. Visiting ----------------------------------------------------------------------------- */
 
 /// The function that multicast_visit() calls for each delegate. The visitor calls the delegate's
-/// own typed function.
-///
-/// It must return: no longjmp, no exception.
+/// own typed function. The visit waits for it.
 ///
 /// @param context   As it was given to multicast_visit().
 /// @param delegate  A copy of the delegate, valid until this call returns. If the delegate was
 ///                  added with `lock`, its `context` is the strong pointer that `lock` returned.
 /// @return true to continue, false to stop.
-///
-/// Threads:   called on the thread that visits.
-/// Cost:      the visit waits for it.
-/// Real time: yes, if it keeps to it.
+/// Real time: yes, if it keeps to the rules itself.
 /// @since 1.0
 typedef bool (*multicast_visitor)(void *context, const multicast_delegate *delegate);
 
 /// Passes every delegate to a visitor, which calls the delegate's own typed function.
 ///
-/// For protocols of several methods, for return values, and for stopping early. The rules of
-/// multicast_invoke() apply: the same order, the same treatment of delegates that are added or
-/// removed meanwhile. A removal waits until the visitor has returned. Paused delegates are left
-/// out. `events` does not apply. A delegate with a queue is passed at once, like any other. A
+/// Visits are for protocols of several methods, for return values, and for stopping early. The
+/// rules of multicast_invoke() apply: the same order, the same treatment of delegates that are
+/// added or removed meanwhile. A removal waits until the visitor has returned. Paused delegates are
+/// skipped. `events` does not apply. A delegate with a queue is passed at once, like any other. A
 /// delegate with MULTICAST_ONCE is removed as it is passed.
 ///
-/// @param target   The multicast.
 /// @param visitor  Called for each delegate; not NULL. Returning false stops.
 /// @param context  Passed to `visitor`; may be NULL.
 /// @return How many delegates were passed (>= 0); MULTICAST_ERROR_INVALID_HANDLE;
 ///         MULTICAST_ERROR_INVALID_ARGUMENT; MULTICAST_ERROR_LIMIT and
 ///         MULTICAST_ERROR_OUT_OF_MEMORY as multicast_invoke().
-///
-/// Threads:   the visitor runs on the calling thread.
 /// Cost:      as multicast_invoke().
 /// Real time: prepared.
 /// @since 1.0
@@ -688,20 +597,18 @@ MULTICAST_API int64_t multicast_visit(multicast target, multicast_visitor visito
 
 /// Visits all delegates, or none: if the visitor refuses one, the visits before it are undone.
 ///
-/// For two phases, such as prepare and roll back. When `visitor` returns false for a delegate,
-/// `undo` is called for the delegates that were visited before, the last first. Delegates that have
-/// been removed meanwhile are left out; so a delegate with MULTICAST_ONCE, which is removed as it
-/// is passed, is never undone. Delegates that have been paused meanwhile are undone.
+/// This is for two phases, such as prepare and roll back. When `visitor` returns false for a
+/// delegate, `undo` is called for the delegates that were visited before, the last first. Delegates
+/// that have been removed meanwhile are skipped; so a delegate with MULTICAST_ONCE, which is
+/// removed as it is passed, is never undone. Delegates that have been paused meanwhile are undone.
+/// If the thread ends inside `visitor` or `undo`, nothing is undone.
 ///
-/// @param target   The multicast.
 /// @param visitor  As in multicast_visit(); not NULL.
 /// @param undo     Called as `visitor` is; not NULL. Its result is ignored.
 /// @param context  Passed to `visitor` and to `undo`; may be NULL.
 /// @return How many delegates stand visited: all (>= 0), or 0 if one was refused.
 ///         MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_INVALID_ARGUMENT; MULTICAST_ERROR_LIMIT
 ///         as multicast_invoke(); MULTICAST_ERROR_OUT_OF_MEMORY: none was visited.
-///
-/// Threads:   both run on the calling thread. If it ends inside one of them, nothing is undone.
 /// Cost:      as multicast_visit(), and one allocation.
 /// @since 1.1
 MULTICAST_API int64_t multicast_visit_undo(multicast target, multicast_visitor visitor,
@@ -713,55 +620,35 @@ MULTICAST_API int64_t multicast_visit_undo(multicast target, multicast_visitor v
 ///
 /// @param token  The token, or any other value.
 /// @return true from its add until its removal; with MULTICAST_ONCE, until its call begins.
-///
-/// Cost:      O(1), no lock.
 /// Real time: yes.
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD bool multicast_token_is_valid(multicast_token token);
 
-/// Removes a registration and waits until no other thread is inside a call of it.
+/// Removes a registration.
 ///
-/// Unlike multicast_remove(), it does not wait for an equal registration that was removed before.
-///
-/// @param token  The token.
 /// @return MULTICAST_OK: this registration has ended; equal ones may remain. MULTICAST_PENDING,
 ///         also if it was removed before; MULTICAST_ERROR_INVALID_HANDLE, if it was removed before:
 ///         after waiting for its calls that still run on other threads; MULTICAST_ERROR_SYSTEM.
-///
-/// Ownership: gives the context back, by MULTICAST_OK or by `release`.
-/// Threads:   waits for running calls of it on other threads.
-/// Reentry:   inside a call of it: MULTICAST_PENDING.
-/// Cost:      O(1) amortised, and one memory barrier if another thread has invoked the multicast.
+/// Cost:      O(1) amortised.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_token_remove(multicast_token token);
 
 /// Removes a registration without waiting.
 ///
-/// A second call removes nothing, and tells whether a call still runs. Only tokens have that:
-/// multicast_ended_within() tells it of multicasts, queues and lifetimes.
+/// A second call removes nothing, and reports whether a call still runs. Only tokens have this
+/// function: for multicasts, queues and lifetimes, use multicast_ended_within().
 ///
-/// @param token  The token.
 /// @return MULTICAST_OK: no call of it runs; MULTICAST_PENDING: removed, by this call or before,
-///         but a call still runs, on this thread or another, and `release` runs when it has
-///         returned; MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_SYSTEM.
-///
-/// Ownership: gives the context back, by MULTICAST_OK or by `release`.
-/// Threads:   never waits for a delegate.
-/// Cost:      as multicast_token_remove(), without the wait.
+///         but a call still runs, on this thread or another; MULTICAST_ERROR_INVALID_HANDLE;
+///         MULTICAST_ERROR_SYSTEM.
+/// Cost:      O(1) amortised.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_token_remove_nowait(multicast_token token);
 
-/// Removes a registration and waits at most for a given time.
+/// Like multicast_token_remove(), but waits at most for a given time.
 ///
-/// @param token       The token.
-/// @param timeout_ns  Nanoseconds on the monotonic clock; 0: no waiting.
 /// @return As multicast_token_remove(). MULTICAST_ERROR_TIMEOUT: removed, by this call or before,
-///         but a call still runs on another thread; `release` runs when it has returned.
-///
-/// Ownership: gives the context back, by MULTICAST_OK or by `release`.
-/// Threads:   waits for running calls of it on other threads.
-/// Reentry:   inside a call of it: MULTICAST_PENDING.
-/// Cost:      as multicast_token_remove().
+///         but a call still runs on another thread.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_token_remove_within(multicast_token token,
                                                              uint64_t timeout_ns);
@@ -771,13 +658,10 @@ MULTICAST_API multicast_status multicast_token_remove_within(multicast_token tok
 /// Calls of it that have begun continue; the function does not wait for them. Its queued calls are
 /// made.
 ///
-/// @param token  The token.
 /// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE.
-///
 /// Threads:   an invocation that happens after the pause does not call the delegate: on this
 ///            thread, or on another thread that has synchronized with it. Other invocations may
 ///            still call it for a short time.
-/// Cost:      O(1).
 /// @since 1.0
 MULTICAST_API multicast_status multicast_token_pause(multicast_token token);
 
@@ -786,10 +670,7 @@ MULTICAST_API multicast_status multicast_token_pause(multicast_token token);
 ///
 /// An invocation that is running calls the delegate if it has not passed its position yet.
 ///
-/// @param token  The token.
 /// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE.
-///
-/// Cost:      O(1).
 /// @since 1.0
 MULTICAST_API multicast_status multicast_token_resume(multicast_token token);
 
@@ -798,12 +679,9 @@ MULTICAST_API multicast_status multicast_token_resume(multicast_token token);
 /// With it a delegate can remove or pause itself without knowing its token.
 ///
 /// @return Its token, which may be removed already; zero outside all delegates and visitors.
-///
-/// Threads:   describes the calling thread.
 /// Reentry:   inside a `release`: the registration from whose call `release` was run. A `release`
 ///            that runs at the end of its own delegate's last call runs outside that call: there
 ///            the result is the registration of the enclosing call, or zero.
-/// Cost:      O(1), no lock.
 /// Real time: yes.
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD multicast_token multicast_token_current(void);
@@ -813,7 +691,6 @@ MULTICAST_API MULTICAST_NODISCARD multicast_token multicast_token_current(void);
 /// The delegate is protected as in any call: a removal waits for it. If it has a queue, the call is
 /// queued.
 ///
-/// @param token    The token.
 /// @param event    Passed on unchanged. If the delegate does not want it, it is not called.
 /// @param payload  Passed on unchanged; may be NULL if `size` is 0.
 /// @param size     Bytes at `payload`, copied for a queued call. If 0, it gets the pointer itself.
@@ -823,42 +700,34 @@ MULTICAST_API MULTICAST_NODISCARD multicast_token multicast_token_current(void);
 ///         MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_INVALID_ARGUMENT: `size` without
 ///         `payload`; MULTICAST_ERROR_LIMIT and MULTICAST_ERROR_OUT_OF_MEMORY as
 ///         multicast_invoke(); MULTICAST_ERROR_STATE: see MULTICAST_VISIT_ONLY.
-///
-/// Threads:   the delegate runs on the calling thread; may wait for room in its queue, as
-///            multicast_invoke().
-/// Cost:      O(1), one short lock.
+/// Threads:   may wait for room in the queue of the delegate, as multicast_invoke().
 /// @since 1.1
 MULTICAST_API int64_t multicast_token_invoke(multicast_token token, uint32_t event,
                                              const void *payload, size_t size);
 
-/// Passes the delegate of one registration to a visitor, as multicast_visit() does with each.
+/// Passes the delegate of one registration to a visitor, as multicast_visit() does with each. The
+/// visitor runs on the calling thread, even if the delegate has a queue.
 ///
-/// @param token    The token.
 /// @param visitor  Called for the delegate; not NULL. Its result is ignored.
 /// @param context  Passed to `visitor`; may be NULL.
 /// @return 1: it was passed. 0: it is paused, its context is dead, or it was removed at this
 ///         moment. MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_INVALID_ARGUMENT;
 ///         MULTICAST_ERROR_LIMIT and MULTICAST_ERROR_OUT_OF_MEMORY as multicast_invoke().
-///
-/// Threads:   the visitor runs on the calling thread, also if the delegate has a queue.
-/// Cost:      O(1), one short lock.
 /// @since 1.1
 MULTICAST_API int64_t multicast_token_visit(multicast_token token, multicast_visitor visitor,
                                             void *context);
 
 /// The registrations that this thread is calling now, the outermost first.
 ///
-/// Shows how a call came about, for example when an invocation comes back to the multicast that
-/// started it.
+/// The list shows how a call came about, for example when an invocation comes back to the multicast
+/// that started it.
 ///
 /// @param out       Receives up to `capacity` tokens, which may be removed already; may be NULL if
 ///                  `capacity` is 0.
 /// @param capacity  Room at `out`, in tokens. 256 are always enough.
-/// @return How many there are (>= 0), also if that is more than `capacity`: the last one is that of
+/// @return How many there are (>= 0), even if that is more than `capacity`: the last one is that of
 ///         multicast_token_current(). MULTICAST_ERROR_INVALID_ARGUMENT.
-///
-/// Threads:   describes the calling thread.
-/// Cost:      O(calls), no lock.
+/// Cost:      O(calls).
 /// Real time: yes.
 /// @since 1.1
 MULTICAST_API int64_t multicast_call_stack(multicast_token *out, size_t capacity);
@@ -866,7 +735,6 @@ MULTICAST_API int64_t multicast_call_stack(multicast_token *out, size_t capacity
 /* ---- 6. Options ------------------------------------------------------------------------------ */
 
 /// A lifetime: ending it removes every registration under it, in every multicast. See section 7.
-///
 /// @since 1.0
 typedef struct multicast_lifetime {
   uint64_t id;  ///< Opaque; 0 is none.
@@ -874,7 +742,6 @@ typedef struct multicast_lifetime {
 
 /// A queue: calls wait in it until the program's own loop, or a thread of the queue, makes them.
 /// See section 8.
-///
 /// @since 1.0
 typedef struct multicast_queue {
   uint64_t id;  ///< Opaque; 0 is none.
@@ -882,46 +749,34 @@ typedef struct multicast_queue {
 
 /// `flags`: called at most once; removed as its call begins. With a queue: not queued again while a
 /// call of it is queued.
-///
 /// @since 1.0
 #define MULTICAST_ONCE 0x1u
 
 /// `flags`: equal delegates are removed first, without waiting for their running calls. The new one
 /// goes last in its priority.
-///
 /// @since 1.0
 #define MULTICAST_UNIQUE 0x2u
 
 /// `flags`: at most one call of this delegate is queued. A newer call replaces it: it keeps its
 /// place in the queue and gets the event and payload of the newer one. No effect without a queue.
 /// With MULTICAST_ONCE: the one call is that of the newest event when it is made.
-///
 /// @since 1.0
 #define MULTICAST_LATEST 0x4u
 
 /// `flags`: this delegate gets no replay. No effect in a multicast without `replay`: see
 /// multicast_create_options.
-///
 /// @since 1.1
 #define MULTICAST_NO_REPLAY 0x8u
 
-/// How a delegate is added. Zero is the default of every field but the first. NULL instead of a
-/// struct means all defaults.
-///
-/// Fill it with multicast_add_options_default() or
-/// MULTICAST_ADD_OPTIONS_INIT, then change fields.
-///
+/// How a delegate is added.
 /// @since 1.0
 struct multicast_add_options {
-  /// sizeof(multicast_add_options) in the caller's header. Not 0.
-  uint32_t struct_size;
-  /// MULTICAST_ONCE, MULTICAST_UNIQUE, MULTICAST_LATEST, MULTICAST_NO_REPLAY, joined by |
-  /// (default: 0).
+  uint32_t struct_size;  ///< sizeof(multicast_add_options).
+  /// MULTICAST_ONCE, MULTICAST_UNIQUE, MULTICAST_LATEST, MULTICAST_NO_REPLAY, joined by |.
   uint32_t flags;
-  /// Higher is invoked first; equal priorities in order of addition (default: 0).
+  /// Higher is invoked first; equal priorities in order of addition.
   int32_t priority;
-  /// Must be 0.
-  uint32_t reserved;
+  uint32_t reserved;  ///< Must be 0.
   /// If bit i is set, the delegate wants event i; for protocols with optional methods. Events 64
   /// and above are always delivered. To receive no events, set only the bit of an unused event.
   /// (default: 0, all events)
@@ -945,43 +800,35 @@ struct multicast_add_options {
   /// `context`)
   void *(*lock)(void *context);
   /// Called after each call with the result of `lock`, also if the delegate removed itself or
-  /// destroyed the multicast; not if the thread ended inside the call. (default: NULL)
+  /// destroyed the multicast; not if the thread ended inside the call.
   void (*unlock)(void *strong);
-  /// For people: what registered this, in multicast_dump() and multicast_describe(). MULTICAST_HERE
-  /// is a place in the source. Copied, up to 63 bytes (default: NULL, none).
+  /// The name of what registered the delegate, for people: multicast_dump() and
+  /// multicast_describe() write it. MULTICAST_HERE is a place in the source. Up to 63 bytes.
   const char *label;
 };
 
 /// The place in the source, as a label: `options.label = MULTICAST_HERE;` gives "file.c:41".
 /// Compilers that know no __FILE_NAME__ give the path of the file, as it was compiled.
-///
 /// @since 1.1
 #ifdef __FILE_NAME__
 #define MULTICAST_HERE __FILE_NAME__ ":" MULTICAST_TEXT_OF(__LINE__)
 #else
 #define MULTICAST_HERE __FILE__ ":" MULTICAST_TEXT_OF(__LINE__)
 #endif
-/// The line, as it is written: for MULTICAST_HERE.
-///
+/// The text of its argument, after macros in it were replaced: for MULTICAST_HERE.
 /// @since 1.1
 #define MULTICAST_TEXT_OF(number) MULTICAST_TEXT_OF_IT(number)
-/// The same, after its argument was replaced: for MULTICAST_HERE.
-///
+/// The text of its argument, as it is written: for MULTICAST_TEXT_OF.
 /// @since 1.1
 #define MULTICAST_TEXT_OF_IT(number) #number
 
 /// All defaults, to initialize a static or local struct.
-///
 /// @since 1.0
 #define MULTICAST_ADD_OPTIONS_INIT \
   {sizeof(multicast_add_options), 0, 0, 0, 0, {0}, {0}, NULL, NULL, NULL, NULL}
 
 /// All defaults, with `struct_size` set.
-///
 /// @return The options, by value.
-///
-/// Cost:      O(1); inline.
-/// Real time: yes.
 /// @since 1.0
 static inline multicast_add_options multicast_add_options_default(void) {
   multicast_add_options options = MULTICAST_ADD_OPTIONS_INIT;
@@ -989,79 +836,54 @@ static inline multicast_add_options multicast_add_options_default(void) {
 }
 
 /// The properties of a registration: multicast_token_get_registration(), multicast_enumerate().
-///
 /// @since 1.0
 typedef struct multicast_registration {
-  /// sizeof(multicast_registration) in the caller's header. Not 0.
-  uint32_t struct_size;
-  /// MULTICAST_ONCE and MULTICAST_LATEST, as in the options of the add.
-  uint32_t flags;
-  /// Its token.
-  multicast_token token;
-  /// Its multicast.
-  multicast target;
+  uint32_t struct_size;   ///< sizeof(multicast_registration).
+  uint32_t flags;         ///< MULTICAST_ONCE and MULTICAST_LATEST, as in the options of the add.
+  multicast_token token;  ///< Its token.
+  multicast target;       ///< Its multicast.
   /// Its delegate. With a `lock`, `context` is still the context as it was added.
   multicast_delegate delegate;
   /// In multicast_enumerate(): the strong pointer that `lock` returned. Otherwise NULL.
   void *strong;
-  /// Its priority.
-  int32_t priority;
-  /// Whether it is paused.
-  bool is_paused;
-  /// 0.
-  uint8_t reserved[3];
-  /// Its events; 0: all.
-  uint64_t events;
-  /// Its lifetime, or none.
-  multicast_lifetime lifetime;
-  /// Its queue, or none.
-  multicast_queue queue;
+  int32_t priority;             ///< Its priority.
+  bool is_paused;               ///< Whether it is paused.
+  uint8_t reserved[3];          ///< 0.
+  uint64_t events;              ///< Its events; 0: all.
+  multicast_lifetime lifetime;  ///< Its lifetime, or none.
+  multicast_queue queue;        ///< Its queue, or none.
   /// The label that it was added with, or NULL. Valid until the registration has ended.
   const char *label;
 } multicast_registration;
 
 /// All zero, with `struct_size` set: ready for multicast_token_get_registration().
-///
 /// @since 1.0
 #define MULTICAST_REGISTRATION_INIT                                                             \
   {sizeof(multicast_registration), 0, {0}, {0}, {NULL, NULL}, NULL, 0, false, {0, 0, 0}, \
    0, {0}, {0}, NULL}
 
 /// All zero, with `struct_size` set: ready for multicast_token_get_registration().
-///
 /// @return The struct, by value.
-///
-/// Cost:      O(1); inline.
-/// Real time: yes.
 /// @since 1.0
 static inline multicast_registration multicast_registration_default(void) {
   multicast_registration registration = MULTICAST_REGISTRATION_INIT;
   return registration;
 }
 
-/// Reads what there is to know about a registration, at one moment.
+/// Reads all properties of a registration, at one moment.
 ///
-/// @param token  The token.
-/// @param out    Receives it. The caller sets `struct_size`, for instance with
-///               multicast_registration_default().
-/// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_INVALID_ARGUMENT: NULL or
-///         a wrong `struct_size`; nothing written.
-///
-/// Cost:      O(1).
+/// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_INVALID_ARGUMENT: `out` is
+///         NULL or has a wrong `struct_size`.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_token_get_registration(multicast_token token,
                                                    multicast_registration *out);
 
-/// The function that multicast_enumerate() calls for each registration.
-///
-/// It must return: no longjmp, no exception.
+/// The function that multicast_enumerate() calls for each registration. The enumeration waits for
+/// it.
 ///
 /// @param context       As it was given to multicast_enumerate().
 /// @param registration  The registration, valid until this call returns.
 /// @return true to continue, false to stop.
-///
-/// Threads:   called on the thread that enumerates.
-/// Cost:      the enumeration waits for it.
 /// @since 1.1
 typedef bool (*multicast_enumerator)(void *context, const multicast_registration *registration);
 
@@ -1071,17 +893,14 @@ typedef bool (*multicast_enumerator)(void *context, const multicast_registration
 /// A context with `lock` is locked meanwhile: `strong`. If the context is dead, the registration is
 /// removed, and not passed. A registration that is added meanwhile is not passed. A registration
 /// that is removed meanwhile is not passed either, unless it has been passed already. A removal
-/// waits until the enumerator has returned.
+/// waits until the enumerator has returned. Inside the enumerator multicast_token_current() returns
+/// the registration that is passed.
 ///
-/// @param target      The multicast.
 /// @param enumerator  Called for each registration; not NULL. Returning false stops.
 /// @param context     Passed to `enumerator`; may be NULL.
 /// @return How many were passed (>= 0); MULTICAST_ERROR_INVALID_HANDLE;
 ///         MULTICAST_ERROR_INVALID_ARGUMENT; MULTICAST_ERROR_LIMIT and
 ///         MULTICAST_ERROR_OUT_OF_MEMORY as multicast_invoke().
-///
-/// Threads:   the enumerator runs on the calling thread.
-/// Reentry:   inside it multicast_token_current() is the registration that is passed.
 /// Cost:      O(delegates), a short lock for each.
 /// @since 1.1
 MULTICAST_API int64_t multicast_enumerate(multicast target, multicast_enumerator enumerator,
@@ -1091,51 +910,35 @@ MULTICAST_API int64_t multicast_enumerate(multicast target, multicast_enumerator
 
 /// Creates a lifetime, for the `lifetime` of multicast_add_options.
 ///
-/// Use one for each plugin, window or session: for whatever registers delegates and goes away as a
-/// whole.
+/// Use one for each plugin, window or session: for everything that registers delegates and goes
+/// away as a whole.
 ///
-/// @return Its handle. Zero: out of memory, no thread key left in the system, or 2^26 exist.
-///
-/// Ownership: the caller owns it until multicast_lifetime_end().
+/// @return Its handle. Zero: the call failed, out of memory for instance.
 /// Cost:      O(1); memory is taken for many at a time.
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD multicast_lifetime multicast_lifetime_create(void);
 
-/// Ends a lifetime: removes every registration under it, from every multicast, as
-/// multicast_remove() does.
+/// Ends a lifetime: removes every registration under it, from every multicast.
 ///
 /// After MULTICAST_OK no delegate that was ever added under the lifetime runs on any thread or
 /// waits in any queue, and every `release` of these delegates has returned; delegates that were
 /// removed before are included. Their code may be unloaded. The handle is stale at once: an add
 /// under it fails with MULTICAST_ERROR_INVALID_HANDLE.
 ///
-/// @param lifetime  The lifetime.
 /// @return MULTICAST_OK; MULTICAST_PENDING: a call or a `release` of one runs, and waiting for it
 ///         was not possible; all is finished when the last `release` has run;
 ///         MULTICAST_ERROR_INVALID_HANDLE, after waiting in the same way if another thread has just
 ///         ended it; MULTICAST_ERROR_SYSTEM.
-///
-/// Ownership: `release` runs for each registration that has one. Other contexts may be freed after
-///            MULTICAST_OK.
-/// Threads:   waits for running calls of its delegates on other threads.
-/// Reentry:   inside a call of one of its delegates: MULTICAST_PENDING. Inside a `release`: PENDING
-///            if a registration of this lifetime was removed by the same operation.
-/// Cost:      O(registrations under it), and one memory barrier in all if another thread has
-///            invoked one of the multicasts.
+/// Reentry:   inside a `release`: MULTICAST_PENDING if a registration of this lifetime was removed
+///            by the same operation.
+/// Cost:      O(registrations under it), with one memory barrier for all multicasts.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_lifetime_end(multicast_lifetime lifetime);
 
-/// As multicast_lifetime_end(), and waits at most for a given time.
+/// Like multicast_lifetime_end(), but waits at most for a given time.
 ///
-/// @param lifetime    The lifetime.
-/// @param timeout_ns  Nanoseconds on the monotonic clock; 0: no waiting.
 /// @return As multicast_lifetime_end(). MULTICAST_ERROR_TIMEOUT: ended, but a call or a `release`
 ///         of one still runs on another thread; all is finished when the last `release` has run.
-///
-/// Ownership: as multicast_lifetime_end().
-/// Threads:   waits for running calls of its delegates on other threads.
-/// Reentry:   as multicast_lifetime_end().
-/// Cost:      as multicast_lifetime_end().
 /// @since 1.0
 MULTICAST_API multicast_status multicast_lifetime_end_within(multicast_lifetime lifetime,
                                                              uint64_t timeout_ns);
@@ -1144,44 +947,36 @@ MULTICAST_API multicast_status multicast_lifetime_end_within(multicast_lifetime 
 ///
 /// @param lifetime  The lifetime, or any other value.
 /// @return true until it ends.
-///
-/// Cost:      O(1), no lock.
 /// Real time: yes.
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD bool multicast_lifetime_is_valid(multicast_lifetime lifetime);
 
 /// The number of registrations under a lifetime, counted as multicast_count() counts delegates.
 ///
-/// @param lifetime  The lifetime.
 /// @return The count (>= 0); MULTICAST_ERROR_INVALID_HANDLE.
-///
-/// Cost:      O(1).
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD int64_t multicast_lifetime_count(multicast_lifetime lifetime);
 
-/// Whether an object that was ended is over; waits for its end, up to a time limit.
+/// Whether an object that was ended is over. Waits for that, up to a time limit.
 ///
-/// For a thread that did not end the object, or could not wait then: a delegate that ends its own
-/// lifetime gets MULTICAST_PENDING, and its host asks here, on another thread or after the call,
-/// whether dlclose() is safe. A thread to which the end itself has returned MULTICAST_OK need not
-/// ask.
+/// This is for a thread that did not end the object, or could not wait then: a delegate that ends
+/// its own lifetime gets MULTICAST_PENDING, and its host asks here, on another thread or after the
+/// call, whether dlclose() is safe. If the function that ended the object returned MULTICAST_OK,
+/// there is nothing left to wait for.
 ///
 /// - a lifetime: no call of its delegates runs, and no `release` function;
 /// - a multicast or a token: no call of its delegates, or of this one, runs;
 /// - a queue: no call that it had queued runs, nor its `wake` function.
 ///
-/// @param handle      The `id` of a multicast_lifetime, multicast, multicast_token or
-///                    multicast_queue. Any other value: an error, or MULTICAST_OK.
-/// @param timeout_ns  How long to wait; 0: not at all.
+/// @param handle  The `id` of a multicast_lifetime, multicast, multicast_token or
+///                multicast_queue. Any other value: an error, or MULTICAST_OK.
 /// @return MULTICAST_OK: it is over, for good. MULTICAST_PENDING: it was ended and is not over, but
 ///         a call of it is on this thread, or on one that waits for this thread. Of a lifetime also
 ///         inside any other call or `release` function, if only `release` functions are left.
 ///         MULTICAST_ERROR_TIMEOUT: it is not over after the time. MULTICAST_ERROR_STATE: nothing
 ///         has ended it yet. MULTICAST_ERROR_INVALID_HANDLE: it never was a handle of these kinds.
 ///         MULTICAST_ERROR_SYSTEM: as multicast_remove().
-///
-/// Threads:   any. Waits as a removal does: hold no lock that the calls take.
-/// Reentry:   inside a call of it, MULTICAST_PENDING at once.
+/// Threads:   waits like a removal: hold no lock that the calls take.
 /// Cost:      O(threads). Of a lifetime, also what multicast_lifetime_end() has left to do.
 /// @since 1.1
 MULTICAST_API multicast_status multicast_ended_within(uint64_t handle, uint64_t timeout_ns);
@@ -1189,12 +984,10 @@ MULTICAST_API multicast_status multicast_ended_within(uint64_t handle, uint64_t 
 /* ---- 8. Queues ------------------------------------------------------------------------------- */
 
 /// A full queue's treatment of a new call.
-///
 /// @since 1.0
 typedef uint32_t multicast_overflow;
 
 /// The values of multicast_overflow.
-///
 /// @since 1.0
 enum multicast_overflow_code {
   /// The new call is refused and counted (default).
@@ -1211,26 +1004,19 @@ enum multicast_overflow_code {
   MULTICAST_OVERFLOW_BLOCK = 2
 };
 
-/// How a queue is created. Zero is the default of every field but the first.
-///
-/// Fill it with multicast_queue_options_default() or
-/// MULTICAST_QUEUE_OPTIONS_INIT.
-///
+/// How a queue is created.
 /// @since 1.0
 typedef struct multicast_queue_options {
-  /// sizeof(multicast_queue_options) in the caller's header. Not 0.
-  uint32_t struct_size;
-  /// Must be 0.
-  uint32_t flags;
+  uint32_t struct_size;  ///< sizeof(multicast_queue_options).
+  uint32_t flags;        ///< Must be 0.
   /// How many calls fit, 1 to 2^24. Each takes 64 to 192 bytes, at creation (default: 0, which
   /// means 1024).
   size_t capacity;
   /// The treatment of a call if the queue is full (default: MULTICAST_OVERFLOW_REFUSE).
   multicast_overflow overflow;
-  /// Must be 0.
-  uint32_t reserved;
-  /// The name of the queue's own thread, for debuggers and `top`. Copied; the system keeps the
-  /// first 15 bytes (default: NULL, the name of the thread that starts it).
+  uint32_t reserved;  ///< Must be 0.
+  /// The name of the queue's own thread, for debuggers and `top`. The system keeps the first 15
+  /// bytes (default: NULL, the name of the thread that starts it).
   const char *thread_name;
   /// The stack of the queue's own thread, in bytes, at least 16384 (default: 0, the default of the
   /// system).
@@ -1241,38 +1027,33 @@ typedef struct multicast_queue_options {
   /// is called once, and then not again before multicast_queue_run(): call that on the loop's
   /// thread. A delegate that runs a loop of its own calls multicast_queue_run() first.
   /// multicast_queue_destroy() waits for a call of `wake` on another thread; afterwards it is not
-  /// called any more. (default: NULL)
+  /// called any more.
   /// @since 1.1
   void (*wake)(void *context);
-  /// Passed to `wake` (default: NULL).
+  /// Passed to `wake`.
   /// @since 1.1
   void *wake_context;
-  /// For threads with deadlines: the queue takes memory for payloads of up to so many bytes when it
-  /// is created, at most 2^24; for `capacity` of them, and for 8 that belong to calls that run or
-  /// are just being queued. Each takes 64 bytes more, and all pages are written to. To queue such a
-  /// payload and to make its call takes no other memory. A larger payload takes an allocation, and
+  /// For threads with deadlines: at its creation the queue takes memory for payloads of up to this
+  /// many bytes, at most 2^24; for `capacity` of them, and for 8 that belong to calls that run or
+  /// are just being queued. Each takes 64 bytes more, and all pages are written to. Queueing such a
+  /// payload and making its call takes no other memory. A larger payload takes an allocation, and
   /// so does one for which nothing is left. An invocation has one copy for all queues, which is in
   /// the memory of the first of them. (default: 0, none; up to 32 bytes need none)
   /// @since 1.1
   size_t payload_size;
-  /// For people: in multicast_dump(). Copied, up to 63 bytes (default: NULL, none).
+  /// A name for people, which multicast_dump() writes. Up to 63 bytes.
   /// @since 1.1
   const char *label;
 } multicast_queue_options;
 
 /// All defaults, to initialize a static or local struct.
-///
 /// @since 1.0
 #define MULTICAST_QUEUE_OPTIONS_INIT \
   {sizeof(multicast_queue_options), 0, 0, MULTICAST_OVERFLOW_REFUSE, 0, NULL, 0, NULL, \
    NULL, 0, NULL}
 
 /// All defaults, with `struct_size` set.
-///
 /// @return The options, by value.
-///
-/// Cost:      O(1); inline.
-/// Real time: yes.
 /// @since 1.0
 static inline multicast_queue_options multicast_queue_options_default(void) {
   multicast_queue_options options = MULTICAST_QUEUE_OPTIONS_INIT;
@@ -1286,11 +1067,7 @@ static inline multicast_queue_options multicast_queue_options_default(void) {
 /// multicast_queue_run(), or by a thread of the queue, see multicast_queue_start(). Calls run in
 /// the order in which they were queued, one at a time.
 ///
-/// @param options  How, or NULL for the defaults.
-/// @return Its handle. Zero: invalid options, out of memory, no thread key left in the system, or
-///         2^26 exist.
-///
-/// Ownership: the caller owns it until multicast_queue_destroy().
+/// @return Its handle. Zero: the call failed, out of memory for instance.
 /// Threads:   an invocation that finds the queue full may wait: see MULTICAST_OVERFLOW_BLOCK.
 /// Cost:      O(1); takes memory for `capacity` calls, which is not touched before it is used.
 ///            O(capacity) with `payload_size`. To queue a call takes the queue's lock and, if the
@@ -1300,39 +1077,28 @@ static inline multicast_queue_options multicast_queue_options_default(void) {
 MULTICAST_API MULTICAST_NODISCARD multicast_queue
 multicast_queue_create(const multicast_queue_options *options);
 
-/// Destroys a queue and removes every registration that delivers there, as multicast_remove() does.
+/// Destroys a queue and removes every registration that delivers there.
 ///
 /// Queued calls are not made, and their payloads are freed. A thread that runs the queue makes no
 /// further call; the queue's own thread ends. multicast_queue_wait() and blocked invocations
 /// return. The handle is stale at once, and the descriptor is closed.
 ///
-/// @param queue  The queue.
 /// @return MULTICAST_OK: no delegate that delivered there, and no `wake` of the queue, runs on
 ///         another thread; MULTICAST_PENDING: a call of one, a `release` or the `wake` runs, and
 ///         waiting for it was not possible; MULTICAST_ERROR_INVALID_HANDLE, after waiting in the
 ///         same way if another thread is destroying it; MULTICAST_ERROR_SYSTEM.
-///
-/// Ownership: `release` runs for each registration that has one. Other contexts may be freed after
-///            MULTICAST_OK.
-/// Threads:   waits for the call that another thread runs, and for a `wake` on another thread.
-/// Reentry:   inside a call of one of its delegates, or inside its `wake`: MULTICAST_PENDING.
+/// Threads:   also waits for a `wake` on another thread.
+/// Reentry:   inside its `wake`: MULTICAST_PENDING.
 /// Cost:      O(registrations and queued calls).
 /// @since 1.0
 MULTICAST_API multicast_status multicast_queue_destroy(multicast_queue queue);
 
-/// As multicast_queue_destroy(), and waits at most for a given time.
+/// Like multicast_queue_destroy(), but waits at most for a given time.
 ///
-/// @param queue       The queue.
-/// @param timeout_ns  Nanoseconds on the monotonic clock; 0: no waiting.
 /// @return As multicast_queue_destroy(). MULTICAST_ERROR_TIMEOUT: destroyed, but a call, a
 ///         `release` or the `wake` still runs on another thread; without a `wake`, all is finished
 ///         when the last `release` has run. Called again after this call has returned, it does not
 ///         wait: MULTICAST_ERROR_INVALID_HANDLE.
-///
-/// Ownership: as multicast_queue_destroy().
-/// Threads:   as multicast_queue_destroy().
-/// Reentry:   as multicast_queue_destroy().
-/// Cost:      as multicast_queue_destroy().
 /// @since 1.0
 MULTICAST_API multicast_status multicast_queue_destroy_within(multicast_queue queue,
                                                               uint64_t timeout_ns);
@@ -1341,8 +1107,6 @@ MULTICAST_API multicast_status multicast_queue_destroy_within(multicast_queue qu
 ///
 /// @param queue  The queue, or any other value.
 /// @return true while it exists.
-///
-/// Cost:      O(1), no lock.
 /// Real time: yes.
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD bool multicast_queue_is_valid(multicast_queue queue);
@@ -1355,43 +1119,34 @@ MULTICAST_API MULTICAST_NODISCARD bool multicast_queue_is_valid(multicast_queue 
 /// This thread is from then on the one that ran the queue last: see MULTICAST_OVERFLOW_BLOCK and
 /// MULTICAST_WAIT. A run that finds no call in the queue does not count.
 ///
-/// @param queue  The queue.
-/// @param max    The most calls to make. 0: at most as many as wait when this starts; calls queued
-///               meanwhile count towards that number.
+/// @param max  The most calls to make. 0: at most as many as wait when this starts; calls queued
+///             meanwhile count towards that number.
 /// @return How many calls were made (>= 0); MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_STATE:
 ///         another thread runs the queue, or it has a thread of its own, and this is not that
 ///         thread; MULTICAST_ERROR_LIMIT: 256 invocations and runs are nested on this thread;
 ///         MULTICAST_ERROR_OUT_OF_MEMORY: only at the first invocation or run of a thread.
-///
 /// Ownership: frees the queue's copy of the payload after each call.
-/// Threads:   one at a time runs a queue. Delegates run on the calling thread.
+/// Threads:   one at a time runs a queue.
 /// Cost:      O(calls made), a short lock for each at most; no allocation.
-/// Real time: prepared; not if a call that it makes has more than 32 bytes, and not from
+/// Real time: prepared, unless the payload of a call has more than 32 bytes and exceeds
 ///            `payload_size`.
 /// @since 1.0
 MULTICAST_API int64_t multicast_queue_run(multicast_queue queue, size_t max);
 
-/// Drops the calls that wait in the queue. They count as `dropped`. Invocations that wait for room
-/// continue.
+/// Drops the calls that wait in the queue, and frees their payloads. The calls count as `dropped`.
+/// Invocations that wait for room continue.
 ///
-/// @param queue  The queue.
 /// @return How many were dropped (>= 0); MULTICAST_ERROR_INVALID_HANDLE.
-///
-/// Ownership: frees the payloads.
 /// Cost:      O(calls dropped).
 /// @since 1.0
 MULTICAST_API int64_t multicast_queue_clear(multicast_queue queue);
 
-/// Waits until a call is queued.
+/// Waits until a call is queued. Does not poll.
 ///
-/// @param queue       The queue.
-/// @param timeout_ns  Nanoseconds on the monotonic clock; 0: no waiting.
 /// @return How many calls are queued (> 0); MULTICAST_ERROR_TIMEOUT: none;
 ///         MULTICAST_ERROR_INVALID_HANDLE, also if the queue is destroyed meanwhile.
-///
 /// Threads:   several may wait: all are woken. Another thread may run the calls first.
 /// Reentry:   a delegate that waits here delays the other calls of the queue that runs it.
-/// Cost:      O(1); no polling.
 /// @since 1.0
 MULTICAST_API int64_t multicast_queue_wait(multicast_queue queue, uint64_t timeout_ns);
 
@@ -1404,12 +1159,9 @@ MULTICAST_API int64_t multicast_queue_wait(multicast_queue queue, uint64_t timeo
 /// time it becomes empty. The child of a fork gets a descriptor of its own with the same number; an
 /// epoll set made before is still shared with the parent.
 ///
-/// @param queue  The queue.
 /// @return The descriptor, the same each time; -1: not a queue, or the system has none left.
-///
 /// Ownership: the queue's. Only watch it: do not read, write or close it. Stop watching it before
 ///            multicast_queue_destroy(), which closes it.
-/// Cost:      O(1); a system call the first time.
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD int multicast_queue_fd(multicast_queue queue);
 
@@ -1420,11 +1172,9 @@ MULTICAST_API MULTICAST_NODISCARD int multicast_queue_fd(multicast_queue queue);
 /// real-time signals. If another thread is running the queue, the new one starts to make calls when
 /// that run ends. The thread does not exist in the child of a fork.
 ///
-/// @param queue  The queue.
 /// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_STATE: it has a thread,
 ///         perhaps one that is stopping; MULTICAST_ERROR_SYSTEM: the system has no thread left;
 ///         MULTICAST_ERROR_OUT_OF_MEMORY.
-///
 /// Ownership: the thread is the queue's, until multicast_queue_stop() or multicast_queue_destroy().
 /// Cost:      that of creating a thread.
 /// @since 1.0
@@ -1435,14 +1185,11 @@ MULTICAST_API multicast_status multicast_queue_start(multicast_queue queue);
 ///
 /// It does not wait for another thread that is inside multicast_queue_run(), and does not stop it.
 ///
-/// @param queue  The queue.
 /// @return MULTICAST_OK: the thread makes no more calls; MULTICAST_PENDING: it ends when its call
 ///         has returned, and waiting for that was not possible; MULTICAST_ERROR_INVALID_HANDLE;
 ///         MULTICAST_ERROR_STATE: it has no thread.
-///
 /// Threads:   waits for the call that the queue's thread runs.
 /// Reentry:   inside a call that the queue's thread runs: MULTICAST_PENDING.
-/// Cost:      O(1).
 /// @since 1.0
 MULTICAST_API multicast_status multicast_queue_stop(multicast_queue queue);
 
@@ -1451,45 +1198,31 @@ MULTICAST_API multicast_status multicast_queue_stop(multicast_queue queue);
 /// At every moment `queued` is the sum of `pending`, `delivered`, `dropped`, `cancelled` and
 /// `coalesced`. Every call that an invocation brings to the queue counts as `queued` or as
 /// `refused`, except the call of a delegate with MULTICAST_ONCE that has one in the queue.
-///
 /// @since 1.0
 typedef struct multicast_queue_stats {
-  /// sizeof(multicast_queue_stats) in the caller's header. Not 0.
-  uint32_t struct_size;
-  /// 0.
-  uint32_t flags;
-  /// Calls that are in the queue now.
-  uint64_t pending;
-  /// Calls that were accepted.
-  uint64_t queued;
-  /// Calls that were executed, including the call that is running.
-  uint64_t delivered;
+  uint32_t struct_size;  ///< sizeof(multicast_queue_stats).
+  uint32_t flags;        ///< 0.
+  uint64_t pending;      ///< Calls that are in the queue now.
+  uint64_t queued;       ///< Calls that were accepted.
+  uint64_t delivered;    ///< Calls that were executed, including the call that is running.
   /// Calls that were not accepted: no room, no memory for the payload, waiting for room would have
   /// closed a cycle, or the delegate was removed while its call waited for room.
   uint64_t refused;
   /// Calls that were dropped: for newer calls; by multicast_queue_clear(); or, in the child of a
   /// fork, because they are the parent's.
   uint64_t dropped;
-  /// Calls that were cancelled, because their delegate was removed or its context was dead.
-  uint64_t cancelled;
-  /// Calls that were replaced by a newer call of the same delegate: MULTICAST_LATEST.
-  uint64_t coalesced;
-  /// The most calls that were ever in the queue.
-  uint64_t highest;
+  uint64_t cancelled;  ///< Calls whose delegate was removed, or whose context was dead.
+  uint64_t coalesced;  ///< Calls replaced by a newer call of the same delegate: MULTICAST_LATEST.
+  uint64_t highest;    ///< The most calls that were ever in the queue.
 } multicast_queue_stats;
 
 /// All zero, with `struct_size` set: ready for multicast_queue_get_stats().
-///
 /// @since 1.0
 #define MULTICAST_QUEUE_STATS_INIT \
   {sizeof(multicast_queue_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
 /// All zero, with `struct_size` set: ready for multicast_queue_get_stats().
-///
 /// @return The statistics, by value.
-///
-/// Cost:      O(1); inline.
-/// Real time: yes.
 /// @since 1.0
 static inline multicast_queue_stats multicast_queue_stats_default(void) {
   multicast_queue_stats stats = MULTICAST_QUEUE_STATS_INIT;
@@ -1498,13 +1231,8 @@ static inline multicast_queue_stats multicast_queue_stats_default(void) {
 
 /// Reads all statistics of the queue, at one moment.
 ///
-/// @param queue  The queue.
-/// @param out    Receives the numbers. The caller sets `struct_size`, for instance with
-///               multicast_queue_stats_default().
-/// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_INVALID_ARGUMENT: NULL or
-///         a wrong `struct_size`; nothing written.
-///
-/// Cost:      O(1).
+/// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_INVALID_ARGUMENT: `out` is
+///         NULL or has a wrong `struct_size`.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_queue_get_stats(multicast_queue queue,
                                                          multicast_queue_stats *out);
@@ -1520,46 +1248,35 @@ MULTICAST_API multicast_status multicast_queue_get_stats(multicast_queue queue,
 /// `unfinished`. If no thread has run the queue yet, or that thread has ended, the invocation waits
 /// until another thread runs the queue; but not if a thread that might run the queue waits for this
 /// thread.
-///
 /// @since 1.1
 #define MULTICAST_WAIT 0x1u
 
-/// How a multicast is invoked: multicast_invoke_with(). Zero is the default of every field but the
-/// first: then it is the same as multicast_invoke().
+/// How a multicast is invoked: multicast_invoke_with(). The defaults do the same as
+/// multicast_invoke().
 ///
 /// To hand the payload over, set `release` alone. Nothing is copied: direct and queued calls get
 /// `payload` itself. For a payload that is not plain bytes, or that has owners of its own, set
 /// `copy` and `release`: direct calls get `payload`, queued calls share what `copy` returned.
-///
-/// Fill it with multicast_invocation_default() or
-/// MULTICAST_INVOCATION_INIT.
-///
 /// @since 1.1
 typedef struct multicast_invocation {
-  /// sizeof(multicast_invocation) in the caller's header. Not 0.
-  uint32_t struct_size;
-  /// MULTICAST_WAIT (default: 0).
-  uint32_t flags;
-  /// As in multicast_invoke().
-  uint32_t event;
-  /// Must be 0.
-  uint32_t reserved;
-  /// As in multicast_invoke(). With `copy` or `release` it may be anything, NULL too, whatever
-  /// `size` is. A transport of the broadcaster reads `size` bytes of it.
+  uint32_t struct_size;  ///< sizeof(multicast_invocation).
+  uint32_t flags;        ///< MULTICAST_WAIT, or 0.
+  uint32_t event;        ///< As in multicast_invoke().
+  uint32_t reserved;     ///< Must be 0.
+  /// As in multicast_invoke(). With `copy` or `release` any value is valid, also NULL,
+  /// whatever `size` is. A transport of the broadcaster reads `size` bytes of it.
   const void *payload;
-  /// Bytes at `payload`. With `copy` or `release` it is only passed on.
-  size_t size;
-  /// Makes what queued calls and replays get. Called at most once, on the invoking thread: when the
-  /// first call is to be queued, or at once if the multicast replays. These calls get what it
-  /// returned, and `size`. NULL as its result means that there is no memory: the calls that would
-  /// be queued are refused; if the multicast replays, the invocation fails. It must return: no
-  /// longjmp, no exception. (default: NULL)
+  size_t size;  ///< Bytes at `payload`. With `copy` or `release` it is only passed on.
+  /// Makes the payload of queued calls and of replays. Called at most once, on the invoking thread:
+  /// when the first call is to be queued, or at once if the multicast replays. These calls get what
+  /// it returned, and `size`. NULL as its result means that there is no memory: the calls that
+  /// would be queued are refused; if the multicast replays, the invocation fails.
   const void *(*copy)(const void *payload, size_t size);
   /// With `copy`: called exactly once with what `copy` has returned. Without: called exactly once
   /// with `payload`, which is the library's from here on. It runs when the last call that shares
   /// the payload has returned or is given up, and no replay can need it, on the thread on which
   /// that happens; if no call was queued, before the invocation returns; also if the invocation
-  /// fails. (default: NULL)
+  /// fails.
   void (*release)(const void *payload, size_t size);
   /// With MULTICAST_WAIT: nanoseconds on the monotonic clock, from the beginning of the invocation
   /// (default: 0, no limit; functions with a `timeout_ns` do not wait at all if it is 0). It does
@@ -1568,17 +1285,12 @@ typedef struct multicast_invocation {
 } multicast_invocation;
 
 /// All defaults, to initialize a static or local struct.
-///
 /// @since 1.1
 #define MULTICAST_INVOCATION_INIT \
   {sizeof(multicast_invocation), 0, 0, 0, NULL, 0, NULL, NULL, 0}
 
 /// All defaults, with `struct_size` set.
-///
 /// @return The struct, by value.
-///
-/// Cost:      O(1); inline.
-/// Real time: yes.
 /// @since 1.1
 static inline multicast_invocation multicast_invocation_default(void) {
   multicast_invocation invocation = MULTICAST_INVOCATION_INIT;
@@ -1586,17 +1298,12 @@ static inline multicast_invocation multicast_invocation_default(void) {
 }
 
 /// The outcome of an invocation's calls.
-///
 /// @since 1.1
 typedef struct multicast_outcome {
-  /// sizeof(multicast_outcome) in the caller's header. Not 0.
-  uint32_t struct_size;
-  /// 0.
-  uint32_t flags;
-  /// Delegates that were called on the invoking thread.
-  uint64_t called;
-  /// Calls that were queued.
-  uint64_t queued;
+  uint32_t struct_size;  ///< sizeof(multicast_outcome).
+  uint32_t flags;        ///< 0.
+  uint64_t called;       ///< Delegates that were called on the invoking thread.
+  uint64_t queued;       ///< Calls that were queued.
   /// Calls that were not queued: the queue refused them, or there was no memory for the payload.
   /// Not counted: a delegate that is removed before its call is queued, and a delegate with
   /// MULTICAST_ONCE that has a call in the queue.
@@ -1610,42 +1317,33 @@ typedef struct multicast_outcome {
 } multicast_outcome;
 
 /// All zero, with `struct_size` set: ready for multicast_invoke_with().
-///
 /// @since 1.1
 #define MULTICAST_OUTCOME_INIT {sizeof(multicast_outcome), 0, 0, 0, 0, 0, 0}
 
 /// All zero, with `struct_size` set: ready for multicast_invoke_with().
-///
 /// @return The struct, by value.
-///
-/// Cost:      O(1); inline.
-/// Real time: yes.
 /// @since 1.1
 static inline multicast_outcome multicast_outcome_default(void) {
   multicast_outcome outcome = MULTICAST_OUTCOME_INIT;
   return outcome;
 }
 
-/// Invokes a multicast as multicast_invoke() does, and besides hands the payload over, waits for
-/// the queued calls, or reports what became of the calls.
+/// Invokes a multicast as multicast_invoke() does, and can also hand the payload over, wait for the
+/// queued calls, and report what became of the calls.
 ///
-/// @param target  The multicast.
-/// @param how     How; not NULL.
-/// @param out     Receives the outcome, all zero if the invocation fails. The caller sets
-///                `struct_size`, for instance with multicast_outcome_default(). May be NULL. Not
-///                written after MULTICAST_ERROR_INVALID_ARGUMENT.
+/// @param how  How; not NULL.
+/// @param out  Receives the outcome, all zero if the invocation fails. May be NULL. Not written
+///             after MULTICAST_ERROR_INVALID_ARGUMENT.
 /// @return As multicast_invoke(). MULTICAST_ERROR_INVALID_ARGUMENT: `how` or `out` cannot be read,
 ///         or `size` without any of `payload`, `copy` and `release`. MULTICAST_ERROR_OUT_OF_MEMORY,
 ///         also if there is no memory to take over the payload: no delegate was called.
 ///         MULTICAST_ERROR_TIMEOUT: the time of MULTICAST_WAIT is up; all delegates were called or
 ///         queued, and the calls that are left stay queued: `unfinished`.
-///
 /// Ownership: see `release`. If `how` cannot be read (NULL, bad `struct_size`, non-zero tail,
 ///            unknown flag, `reserved` not 0), `release` does not run and the payload stays yours.
 ///            After every other failure it has run.
-/// Threads:   delegates run on the calling thread, or on the threads that run their queues. With
-///            MULTICAST_WAIT: waits for those threads. Do not hold a lock that a delegate takes. A
-///            thread that ends inside a delegate gives the payload back.
+/// Threads:   with MULTICAST_WAIT it waits for the threads that run the queues: do not hold a lock
+///            that a delegate takes. A thread that ends inside a delegate gives the payload back.
 /// Reentry:   inside a call that a queue executes, a call of the same queue is `unfinished`.
 /// Cost:      as multicast_invoke(). One small allocation for a payload that is handed over or
 ///            copied by `copy`; with MULTICAST_WAIT, one for each row of calls for the same queue.
@@ -1663,15 +1361,13 @@ MULTICAST_API int64_t multicast_invoke_with(multicast target, const multicast_in
 /// of these. A call that a queue executes is not an outer call: the invocation that queued the call
 /// is over. Visits, enumerations and calls of one token are always made at once. The policy comes
 /// before the limit of 256 levels: a refused or deferred invocation needs no level.
-///
 /// @since 1.1
 typedef uint32_t multicast_reentry;
 
 /// The values of multicast_reentry.
-///
 /// @since 1.1
 enum multicast_reentry_code {
-  /// It is made at once, inside the other (default).
+  /// The invocation is made at once, inside the other (default).
   MULTICAST_REENTRY_RECURSE = 0,
   /// The invocation fails with MULTICAST_ERROR_STATE and calls nothing. multicast_call_stack()
   /// shows the outer calls.
@@ -1686,36 +1382,27 @@ enum multicast_reentry_code {
   /// are deferred: the next invocation fails with MULTICAST_ERROR_LIMIT. An invocation that cannot
   /// be deferred for lack of memory fails with MULTICAST_ERROR_OUT_OF_MEMORY.
   MULTICAST_REENTRY_DEFER = 2,
-  /// As MULTICAST_REENTRY_DEFER, but only the newest is made.
-  MULTICAST_REENTRY_LATEST = 3
+  MULTICAST_REENTRY_LATEST = 3  ///< Like MULTICAST_REENTRY_DEFER, but only the newest is made.
 };
 
 /// `flags`: the contexts are not for multicast_function, but for visitors.
 /// multicast_invoke(), multicast_invoke_with() and multicast_token_invoke() fail with
 /// MULTICAST_ERROR_STATE.
-///
 /// @since 1.1
 #define MULTICAST_VISIT_ONLY 0x1u
 
-/// How a multicast is created. Zero is the default of every field but the first: then it is the
-/// same as by multicast_create().
-///
-/// Fill it with multicast_create_options_default() or
-/// MULTICAST_CREATE_OPTIONS_INIT.
-///
+/// How a multicast is created. The defaults do the same as multicast_create().
 /// @since 1.1
 typedef struct multicast_create_options {
-  /// sizeof(multicast_create_options) in the caller's header. Not 0.
-  uint32_t struct_size;
+  uint32_t struct_size;  ///< sizeof(multicast_create_options).
   /// The treatment of an invocation inside a call of the same multicast (default:
   /// MULTICAST_REENTRY_RECURSE).
   multicast_reentry reentry;
-  /// A name for people. Copied; the first 63 bytes are kept (default: NULL).
-  const char *label;
-  /// How many of the last invocations a delegate gets when it is added. multicast_invoke() and
-  /// multicast_invoke_with() count. Whatever other threads add and invoke meanwhile: a delegate
-  /// gets each invocation once, as a replay or as it happens, and the replays first, in the order
-  /// in which the invocations began. (default: 0, none)
+  const char *label;  ///< A name for people. The first 63 bytes are kept.
+  /// The number of past invocations that a delegate gets when it is added, from multicast_invoke()
+  /// and multicast_invoke_with(). A delegate gets each invocation once, as a replay or as it
+  /// happens, whatever other threads add and invoke meanwhile. It gets the replays first, in the
+  /// order in which the invocations began. (default: 0, none)
   ///
   /// Replays are calls like any other, on the thread that adds, before the add returns; a delegate
   /// with a queue gets them there. A removal of the delegate ends its replays. Invocations that
@@ -1728,50 +1415,43 @@ typedef struct multicast_create_options {
   /// until newer invocations take its place or the multicast is destroyed. While a delegate is
   /// added, the invocations that it has not got yet are kept, too. When these are 64 more than
   /// `replay`, an invocation waits until the delegate has got them or is removed; but not inside a
-  /// replay, nor if the add waits for this thread. So a replay must not wait by means of its own, a
-  /// semaphore for instance, for a thread that invokes. An invocation fails with
+  /// replay, nor if the add waits for this thread. So a replay must not wait for a thread that
+  /// invokes, on a semaphore for instance. An invocation fails with
   /// MULTICAST_ERROR_OUT_OF_MEMORY if it cannot be kept.
   uint32_t replay;
-  /// MULTICAST_VISIT_ONLY (default: 0).
-  uint32_t flags;
-  /// Passed to `listeners_changed` and `release` (default: NULL).
-  void *context;
+  uint32_t flags;  ///< MULTICAST_VISIT_ONLY, or 0.
+  void *context;   ///< Passed to `listeners_changed` and `release`.
   /// Called when the first delegate has been added (`has_listeners` is true), and when the last one
   /// has been removed, in whatever way: for a source that runs only while it has listeners. Called
-  /// on the thread that made the change, under no lock; a removal calls it before it waits. Never
-  /// runs on two threads at once. `has_listeners` alternates, beginning with true, and the last
-  /// call has the current state. If two threads make changes at the same time, one of them may
-  /// report both changes, or neither if they cancel each other out. Replacing the only delegate by
+  /// on the thread that made the change; a removal calls it before it waits. Never runs on two
+  /// threads at once. `has_listeners` alternates, beginning with true, and the last call has the
+  /// current state. If two threads make changes at the same time, one of them may report both
+  /// changes, or neither if they cancel each other out. Replacing the only delegate by
   /// MULTICAST_UNIQUE is not a change. The function may add and remove delegates; the library then
-  /// calls it again after it has returned. (default: NULL)
+  /// calls it again after it has returned.
   void (*listeners_changed)(void *context, multicast target, bool has_listeners);
   /// Called exactly once, after multicast_destroy(), when no call of `listeners_changed` runs. Not
-  /// called if the creation fails. (default: NULL)
+  /// called if the creation fails.
   void (*release)(void *context);
   /// The `lock` and `unlock` of every delegate whose options have none: where all contexts are of
   /// one kind, as in the binding of a language. Such a delegate takes no more memory than a plain
-  /// one. Set both or neither. (default: NULL)
+  /// one. Set both or neither.
   void *(*lock_context)(void *context);
   void (*unlock_context)(void *strong);  ///< See `lock_context`.
   /// The `release` of every delegate whose options have none. Unlike `release` of the options, it
   /// does not run for a delegate that was not added: after a failed add the context stays the
-  /// caller's. (default: NULL)
+  /// caller's.
   void (*release_context)(void *context);
 } multicast_create_options;
 
 /// All defaults, to initialize a static or local struct.
-///
 /// @since 1.1
 #define MULTICAST_CREATE_OPTIONS_INIT                                                            \
   {sizeof(multicast_create_options), MULTICAST_REENTRY_RECURSE, NULL, 0, 0, NULL, NULL, \
    NULL, NULL, NULL, NULL}
 
 /// All defaults, with `struct_size` set.
-///
 /// @return The options, by value.
-///
-/// Cost:      O(1); inline.
-/// Real time: yes.
 /// @since 1.1
 static inline multicast_create_options multicast_create_options_default(void) {
   multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;
@@ -1780,10 +1460,7 @@ static inline multicast_create_options multicast_create_options_default(void) {
 
 /// Creates an empty multicast with policies. Every function takes it as any other multicast.
 ///
-/// @param options  How, or NULL for the defaults.
 /// @return Its handle. Zero: invalid options, or as multicast_create().
-///
-/// Ownership: the caller owns it until multicast_destroy().
 /// Cost:      O(1); memory is taken for many at a time. Multicasts without policies do not become
 ///            slower. An invocation takes a few nanoseconds more; with `replay` a lock, and an
 ///            allocation or two. With `replay` an add takes an allocation and O(replay).
@@ -1794,41 +1471,29 @@ multicast_create_with(const multicast_create_options *options);
 /* ---- 11. Broadcasters ------------------------------------------------------------------------ */
 
 /// A broadcaster: multicasts by name, for observers and notifiers that share only the name.
-///
 /// @since 1.0
 typedef struct multicast_broadcaster {
   uint64_t id;  ///< Opaque; 0 is none.
 } multicast_broadcaster;
 
-/// How a broadcaster is created. Zero is the default of every field but the first.
-///
-/// Fill it with multicast_broadcaster_options_default() or
-/// MULTICAST_BROADCASTER_OPTIONS_INIT.
-///
+/// How a broadcaster is created.
 /// @since 1.0
 typedef struct multicast_broadcaster_options {
-  /// sizeof(multicast_broadcaster_options) in the caller's header. Not 0.
-  uint32_t struct_size;
-  /// Must be 0.
-  uint32_t flags;
-  /// For observers whose options have no queue; usually that of the program's main loop. It stays
-  /// the caller's. After it is destroyed such observers cannot register. (default: none, they are
-  /// called on the thread that notifies)
+  uint32_t struct_size;  ///< sizeof(multicast_broadcaster_options).
+  uint32_t flags;        ///< Must be 0.
+  /// The queue of observers whose options have none; usually that of the program's main loop. It
+  /// stays the caller's. After it is destroyed such observers cannot register. (default: none, they
+  /// are called on the thread that notifies)
   multicast_queue queue;
 } multicast_broadcaster_options;
 
 /// All defaults, to initialize a static or local struct.
-///
 /// @since 1.0
 #define MULTICAST_BROADCASTER_OPTIONS_INIT \
   {sizeof(multicast_broadcaster_options), 0, {0}}
 
 /// All defaults, with `struct_size` set.
-///
 /// @return The options, by value.
-///
-/// Cost:      O(1); inline.
-/// Real time: yes.
 /// @since 1.0
 static inline multicast_broadcaster_options multicast_broadcaster_options_default(void) {
   multicast_broadcaster_options options = MULTICAST_BROADCASTER_OPTIONS_INIT;
@@ -1841,45 +1506,27 @@ static inline multicast_broadcaster_options multicast_broadcaster_options_defaul
 /// different names are independent. Names are compared byte by byte. They stay until the
 /// broadcaster is destroyed.
 ///
-/// @param options  How, or NULL for the defaults.
-/// @return Its handle. Zero: invalid options, out of memory, no thread key left in the system, or
-///         2^26 exist.
-///
-/// Ownership: the caller owns it until multicast_broadcaster_destroy().
-/// Cost:      O(1).
+/// @return Its handle. Zero: the call failed, out of memory for instance.
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD multicast_broadcaster
 multicast_broadcaster_create(const multicast_broadcaster_options *options);
 
 /// Destroys a broadcaster and all its multicasts, each as multicast_destroy() does.
 ///
-/// @param broadcaster  The broadcaster.
-/// @return MULTICAST_OK: no observer of it runs on another thread; MULTICAST_PENDING: a call of one
-///         runs, and waiting for it was not possible; MULTICAST_ERROR_INVALID_HANDLE, after waiting
-///         if another thread is destroying it; MULTICAST_ERROR_STATE: it is
-///         multicast_broadcaster_default(), which stays; MULTICAST_ERROR_SYSTEM.
-///
-/// Ownership: `release` runs for each observer that has one. Other contexts may be freed after
-///            MULTICAST_OK.
-/// Threads:   waits for running calls of its observers on other threads.
-/// Reentry:   inside a call of one of its observers: MULTICAST_PENDING.
+/// @return MULTICAST_OK: no observer of it runs on another thread; MULTICAST_PENDING;
+///         MULTICAST_ERROR_INVALID_HANDLE, after waiting if another thread is destroying it;
+///         MULTICAST_ERROR_STATE: it is multicast_broadcaster_default(), which stays;
+///         MULTICAST_ERROR_SYSTEM.
 /// Cost:      O(names and observers).
 /// @since 1.0
 MULTICAST_API multicast_status multicast_broadcaster_destroy(multicast_broadcaster broadcaster);
 
-/// As multicast_broadcaster_destroy(), and waits at most for a given time.
+/// Like multicast_broadcaster_destroy(), but waits at most for a given time.
 ///
-/// @param broadcaster  The broadcaster.
-/// @param timeout_ns   Nanoseconds on the monotonic clock; 0: no waiting.
 /// @return As multicast_broadcaster_destroy(). MULTICAST_ERROR_TIMEOUT: destroyed, but a call of an
-///         observer still runs on another thread; `release` runs when it has returned. Called again
-///         after this call has returned, it does not wait: MULTICAST_ERROR_INVALID_HANDLE.
-///
-/// Ownership: as multicast_broadcaster_destroy().
-/// Threads:   waits for running calls of its observers on other threads. Waits for look-ups of
-///            names on other threads, which are short, without a limit.
-/// Reentry:   as multicast_broadcaster_destroy().
-/// Cost:      as multicast_broadcaster_destroy().
+///         observer still runs on another thread. Called again after this call has returned, it
+///         does not wait: MULTICAST_ERROR_INVALID_HANDLE.
+/// Threads:   waits without a limit for other threads that are looking up names, which is short.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_broadcaster_destroy_within(
     multicast_broadcaster broadcaster, uint64_t timeout_ns);
@@ -1888,8 +1535,6 @@ MULTICAST_API multicast_status multicast_broadcaster_destroy_within(
 ///
 /// @param broadcaster  The broadcaster, or any other value.
 /// @return true while it exists.
-///
-/// Cost:      O(1), no lock.
 /// Real time: yes.
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD bool multicast_broadcaster_is_valid(
@@ -1899,9 +1544,7 @@ MULTICAST_API MULTICAST_NODISCARD bool multicast_broadcaster_is_valid(
 /// never destroyed.
 ///
 /// @return Its handle, the same each time. Zero: out of memory at its first use.
-///
 /// Ownership: the library's.
-/// Cost:      O(1).
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD multicast_broadcaster multicast_broadcaster_default(void);
 
@@ -1909,19 +1552,17 @@ MULTICAST_API MULTICAST_NODISCARD multicast_broadcaster multicast_broadcaster_de
 ///
 /// An observer that registers twice is notified twice, unless it uses MULTICAST_UNIQUE.
 ///
-/// @param broadcaster  The broadcaster.
-/// @param name         The name: 1 to 255 bytes and a NUL, in any encoding. It is copied.
-/// @param observer     What to call; `function` must not be NULL.
-/// @param options      How, or NULL for the defaults, as in multicast_add(). If `queue` is none,
-///                     the broadcaster's queue is used.
-/// @param out          Receives the token; zero if the call fails. May be NULL.
+/// @param name      1 to 255 bytes and a NUL, in any encoding.
+/// @param observer  What to call; `function` must not be NULL.
+/// @param options   How, or NULL for the defaults, as in multicast_add(). If `queue` is none,
+///                  the broadcaster's queue is used.
+/// @param out       Receives the token; zero if the call fails. May be NULL.
 /// @return As multicast_add(). MULTICAST_ERROR_INVALID_ARGUMENT also for a name that is NULL, empty
 ///         or too long; MULTICAST_ERROR_INVALID_HANDLE also if the broadcaster's queue was
 ///         destroyed; MULTICAST_ERROR_LIMIT also if 14,680,064 names exist in this broadcaster.
-///
 /// Ownership: as multicast_add(): with `release` the library owns the context from this call on,
 ///            also if the call fails.
-/// Cost:      that of looking up the name and of multicast_add(); a new name takes a lock.
+/// Cost:      a look-up of the name, and multicast_add(); a new name takes a lock.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_broadcaster_register(multicast_broadcaster broadcaster,
                                                               const char *name,
@@ -1931,16 +1572,13 @@ MULTICAST_API multicast_status multicast_broadcaster_register(multicast_broadcas
 
 /// Registers several observers of a name, as multicast_add_many() does: all of them, or none.
 ///
-/// @param broadcaster  The broadcaster.
-/// @param name         The name, as in multicast_broadcaster_register().
-/// @param observers    `count` delegates; may be NULL if `count` is 0.
-/// @param count        How many; at most 2^26.
-/// @param options      As in multicast_broadcaster_register().
-/// @param out          As in multicast_add_many().
+/// @param observers  `count` delegates; may be NULL if `count` is 0.
+/// @param count      How many; at most 2^26.
+/// @param options    As in multicast_broadcaster_register().
+/// @param out        As in multicast_add_many().
 /// @return As multicast_add_many() and multicast_broadcaster_register().
-///
 /// Ownership: as multicast_add_many().
-/// Cost:      that of looking up the name and of multicast_add_many(); a new name takes a lock.
+/// Cost:      a look-up of the name, and multicast_add_many(); a new name takes a lock.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_broadcaster_register_many(
     multicast_broadcaster broadcaster, const char *name, const multicast_delegate *observers,
@@ -1948,16 +1586,10 @@ MULTICAST_API multicast_status multicast_broadcaster_register_many(
 
 /// Unregisters an observer of a name, as multicast_remove() does.
 ///
-/// @param broadcaster  The broadcaster.
-/// @param name         The name, as in multicast_broadcaster_register().
-/// @param observer     Function and context, as they were registered.
+/// @param observer  Function and context, as they were registered.
 /// @return As multicast_remove(). MULTICAST_ERROR_NOT_FOUND also if the name was never registered;
 ///         MULTICAST_ERROR_INVALID_ARGUMENT: not a name.
-///
-/// Ownership: gives the context back, by MULTICAST_OK or by `release`.
-/// Threads:   waits for running calls of it on other threads.
-/// Reentry:   inside a call of it: MULTICAST_PENDING.
-/// Cost:      that of looking up the name and of multicast_remove().
+/// Cost:      a look-up of the name, and multicast_remove().
 /// @since 1.0
 MULTICAST_API multicast_status multicast_broadcaster_unregister(multicast_broadcaster broadcaster,
                                                                 const char *name,
@@ -1965,15 +1597,10 @@ MULTICAST_API multicast_status multicast_broadcaster_unregister(multicast_broadc
 
 /// Unregisters all observers of a name, as multicast_remove_all() does.
 ///
-/// @param broadcaster  The broadcaster.
-/// @param name         The name, as in multicast_broadcaster_register().
 /// @return How many were removed (>= 0), 0 if the name was never registered;
 ///         MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_INVALID_ARGUMENT: not a name;
 ///         MULTICAST_ERROR_SYSTEM.
-///
-/// Ownership: as multicast_remove_all().
-/// Threads:   waits as multicast_remove().
-/// Cost:      that of looking up the name and of multicast_remove_all().
+/// Cost:      a look-up of the name, and multicast_remove_all().
 /// @since 1.0
 MULTICAST_API int64_t multicast_broadcaster_unregister_all(multicast_broadcaster broadcaster,
                                                            const char *name);
@@ -1981,54 +1608,41 @@ MULTICAST_API int64_t multicast_broadcaster_unregister_all(multicast_broadcaster
 /// Unregisters all observers of a name that have this context, as multicast_remove_context()
 /// does.
 ///
-/// @param broadcaster  The broadcaster.
-/// @param name         The name, as in multicast_broadcaster_register().
-/// @param context      The context; may be NULL.
-/// @return How many were removed (>= 0), 0 if the name was never registered;
-///         MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_INVALID_ARGUMENT: not a name;
-///         MULTICAST_ERROR_SYSTEM.
-///
-/// Ownership: as multicast_remove_context().
-/// Threads:   waits as multicast_remove().
-/// Cost:      that of looking up the name and of multicast_remove_context().
+/// @param context  The context; may be NULL.
+/// @return As multicast_broadcaster_unregister_all().
+/// Cost:      a look-up of the name, and multicast_remove_context().
 /// @since 1.0
 MULTICAST_API int64_t multicast_broadcaster_unregister_context(multicast_broadcaster broadcaster,
                                                                const char *name,
                                                                void *context);
 
 /// Notifies the observers of a name: multicast_invoke() of its multicast. If the broadcaster has a
-/// transport, that then publishes it.
+/// transport, the transport publishes the notification then.
 ///
-/// @param broadcaster  The broadcaster.
-/// @param name         The name, as in multicast_broadcaster_register().
-/// @param event        As in multicast_invoke().
-/// @param payload      As in multicast_invoke().
-/// @param size         As in multicast_invoke().
+/// @param event    As in multicast_invoke().
+/// @param payload  As in multicast_invoke().
+/// @param size     As in multicast_invoke().
 /// @return As multicast_invoke(), 0 if the name was never registered.
-///         MULTICAST_ERROR_INVALID_ARGUMENT also: not a name. If `publish` returned a negative
-///         status, that: the observers of this process were notified. After another error nothing
-///         is published.
-///
+///         MULTICAST_ERROR_INVALID_ARGUMENT also if `name` is not a name. If `publish` returned a
+///         negative status, that status: the observers of this process were notified. After another
+///         error nothing is published.
 /// Threads:   as multicast_invoke().
-/// Cost:      that of looking up the name, which takes no lock, and of multicast_invoke(). With a
-///            transport also one call of `publish`; if there are no observers, only that.
-/// Real time: prepared; as multicast_invoke(). Not with a transport.
+/// Cost:      a look-up of the name, which takes no lock, and multicast_invoke(). With a transport
+///            also one call of `publish`; if there are no observers, only that.
+/// Real time: prepared, as multicast_invoke(). Not with a transport.
 /// @since 1.0
 MULTICAST_API int64_t multicast_broadcaster_notify(multicast_broadcaster broadcaster,
                                                    const char *name, uint32_t event,
                                                    const void *payload, size_t size);
 
-/// As multicast_broadcaster_notify(), and besides hands the payload over, waits for the queued
-/// calls, or reports what became of the calls: see multicast_invoke_with().
+/// Notifies as multicast_broadcaster_notify() does, and can also hand the payload over, wait for
+/// the queued calls, and report what became of the calls: see multicast_invoke_with().
 ///
-/// @param broadcaster  The broadcaster.
-/// @param name         The name, 1 to 255 bytes.
-/// @param how          How; not NULL.
-/// @param out          As in multicast_invoke_with().
+/// @param how  How; not NULL.
+/// @param out  As in multicast_invoke_with().
 /// @return As multicast_broadcaster_notify() and multicast_invoke_with(). After
 ///         MULTICAST_ERROR_TIMEOUT it was published, too. A failure of `publish` does not change
 ///         the outcome.
-///
 /// Ownership: as multicast_invoke_with(). If the name has no observers, the payload is released. A
 ///            transport publishes it before.
 /// Threads:   as multicast_invoke_with().
@@ -2043,11 +1657,8 @@ MULTICAST_API int64_t multicast_broadcaster_notify_with(multicast_broadcaster br
 /// invoke it. An add to it does not use the broadcaster's queue. An invocation of it calls the
 /// observers of this process only: a transport does not publish it.
 ///
-/// @param broadcaster  The broadcaster.
-/// @param name         The name, as in multicast_broadcaster_register().
 /// @return Its handle, the same each time. Zero: not a broadcaster, not a name, out of memory, or
 ///         14,680,064 names exist in this broadcaster, or 2^26 multicasts.
-///
 /// Ownership: the broadcaster's. If a caller destroys it nevertheless, this function returns the
 ///            stale handle until the next registration under the name. That registration makes a
 ///            new multicast, even if the registration itself fails for lack of memory.
@@ -2060,66 +1671,52 @@ MULTICAST_API MULTICAST_NODISCARD multicast multicast_broadcaster_multicast(
 
 /// The functions that connect the names of a broadcaster with other processes and machines:
 /// functions of a program, or of a library for a message broker. The library itself has no network
-/// code. A whole one is in examples-c/14_transport.c.
+/// code. examples-c/14_transport.c is a complete transport.
 ///
 /// multicast_broadcaster_notify() calls the observers of this process, then `publish`. The
 /// transport hands notifications from elsewhere to multicast_broadcaster_deliver(). A transport
-/// that receives its own notifications must not deliver them. What comes from elsewhere may be
-/// anything: check that `size` bytes are there, and that the name ends.
+/// that receives its own notifications must not deliver them. Data from elsewhere may be anything:
+/// check that `size` bytes are there, and that the name ends.
 ///
 /// Each function may be called on any thread, and several at once; but for one name only one of
-/// `subscribe` and `unsubscribe` at a time. They are called under no lock, as delegates are. But
-/// multicast_token_current() and multicast_call_stack() leave these calls out: they return the same
-/// inside such a call as around it. The functions must return: no longjmp, no exception.
-///
-/// Fill it with multicast_transport_default() or
-/// MULTICAST_TRANSPORT_INIT.
-///
+/// `subscribe` and `unsubscribe` at a time. multicast_token_current() and multicast_call_stack()
+/// leave these calls out: they return the same inside such a call as around it.
 /// @since 1.1
 typedef struct multicast_transport {
-  /// sizeof(multicast_transport) in the caller's header. Not 0.
-  uint32_t struct_size;
-  /// Must be 0.
-  uint32_t flags;
-  /// Passed to all functions (default: NULL).
-  void *context;
+  uint32_t struct_size;  ///< sizeof(multicast_transport).
+  uint32_t flags;        ///< Must be 0.
+  void *context;         ///< Passed to all functions.
   /// Sends one notification. `name` and `payload` are borrowed for the call; `payload` is the
   /// notifier's, NULL only if `size` is 0. Called on the thread that notifies.
   /// multicast_broadcaster_notify() returns a negative status of this function. Not NULL.
   multicast_status (*publish)(void *context, const char *name, uint32_t event,
                               const void *payload, size_t size);
-  /// The first observer of a name has come. Called on the thread that registers the observer,
-  /// before the registration returns; or on a thread that calls `subscribe` or `unsubscribe` for
-  /// the same name. Of two changes at once, one thread may notify of both, or, if they cancel each
-  /// other out, of none. The last call has the current state. After a negative status the name is
-  /// not subscribed: `subscribe` is called again, at the latest when another observer of the name
-  /// comes or goes, and the name has an observer. The same holds where `subscribe` could not be
-  /// called: 256 calls are nested, or the thread has no memory for its first call. (default: NULL,
-  /// nothing is called)
+  /// Called when a name gets its first observer, on the thread that registers the observer, before
+  /// the registration returns; or on a thread that calls `subscribe` or `unsubscribe` for the same
+  /// name. If two changes happen at the same time, one thread may report both, or neither if they
+  /// cancel each other out. The last call reports the current state. After a negative status the
+  /// name is not subscribed: `subscribe` is called again, at the latest when another observer of
+  /// the name comes or goes, and the name has an observer. The same happens if `subscribe` could
+  /// not be called, because 256 calls are nested or the thread has no memory for its first call.
   multicast_status (*subscribe)(void *context, const char *name);
-  /// The last observer of a name that was subscribed has gone, in whatever way: unregistered, its
-  /// lifetime or queue has ended, its context is dead. Called as `subscribe` is; a removal calls
-  /// `unsubscribe` before it waits. Not called when the transport is detached: `release` ends all.
-  /// (default: NULL, nothing is called)
+  /// Called when the last observer of a subscribed name is gone, for whatever reason: it was
+  /// unregistered, its lifetime or queue has ended, or its context is dead. Called on the same
+  /// threads as `subscribe`; a removal calls `unsubscribe` before it waits. Not called when the
+  /// transport is detached: `release` ends all subscriptions.
   void (*unsubscribe)(void *context, const char *name);
-  /// Called exactly once, when the transport is detached and none of its functions is called any
-  /// more, on the thread that detached it or on the one whose call was the last to return. After it
-  /// none is called. (default: NULL)
+  /// Called exactly once, when the transport is detached and none of its functions runs any more,
+  /// on the thread that detached it or on the one whose call was the last to return. No function of
+  /// the transport is called after it.
   void (*release)(void *context);
 } multicast_transport;
 
 /// No functions, to initialize a static or local struct.
-///
 /// @since 1.1
 #define MULTICAST_TRANSPORT_INIT \
   {sizeof(multicast_transport), 0, NULL, NULL, NULL, NULL, NULL}
 
 /// No functions, with `struct_size` set.
-///
 /// @return The transport, by value.
-///
-/// Cost:      O(1); inline.
-/// Real time: yes.
 /// @since 1.1
 static inline multicast_transport multicast_transport_default(void) {
   multicast_transport transport = MULTICAST_TRANSPORT_INIT;
@@ -2137,14 +1734,13 @@ static inline multicast_transport multicast_transport_default(void) {
 /// one transport stays.
 ///
 /// @param broadcaster  The broadcaster; also multicast_broadcaster_default().
-/// @param transport    Copied. NULL: detaches the transport, if there is one.
+/// @param transport    NULL: detaches the transport, if there is one.
 /// @return MULTICAST_OK; MULTICAST_PENDING: done, but a call of the earlier transport runs, and
 ///         waiting for it was not possible; MULTICAST_ERROR_INVALID_HANDLE;
 ///         MULTICAST_ERROR_INVALID_ARGUMENT: the transport cannot be read, or has no `publish`;
 ///         MULTICAST_ERROR_OUT_OF_MEMORY; MULTICAST_ERROR_LIMIT: 2^26 multicasts exist;
 ///         MULTICAST_ERROR_SYSTEM: done, but it is unknown whether calls of the earlier transport
 ///         still run, and its `release` never runs.
-///
 /// Ownership: with `release` the library owns `context` from this call on, also if the call fails:
 ///            then `release` has run. If the transport cannot be read (bad `struct_size`, non-zero
 ///            tail, unknown flag), it does not run and the context stays yours.
@@ -2152,27 +1748,24 @@ static inline multicast_transport multicast_transport_default(void) {
 ///            that its functions take.
 /// Reentry:   inside a function of the earlier transport: MULTICAST_PENDING, and its `release` runs
 ///            when that function has returned.
-/// Cost:      O(names), with some 250 bytes for each name from the first transport on, and one
-///            memory barrier for a removal of an observer; notifications without a transport cost
-///            what they did. To detach: one memory barrier.
+/// Cost:      O(names). From the first transport on, each name takes some 250 bytes more, and the
+///            removal of an observer makes one memory barrier; notifications without a transport
+///            cost the same as before. Detaching makes one memory barrier.
 /// @since 1.1
 MULTICAST_API multicast_status multicast_broadcaster_attach(multicast_broadcaster broadcaster,
                                                             const multicast_transport *transport);
 
 /// Notifies the observers of this process, as multicast_broadcaster_notify() does without a
-/// transport: for what a transport gets from elsewhere.
+/// transport: for notifications that a transport receives.
 ///
-/// @param broadcaster  The broadcaster.
-/// @param name         The name, as in multicast_broadcaster_register().
-/// @param event        As in multicast_invoke().
-/// @param payload      As in multicast_invoke().
-/// @param size         As in multicast_invoke().
+/// @param event    As in multicast_invoke().
+/// @param payload  As in multicast_invoke().
+/// @param size     As in multicast_invoke().
 /// @return As multicast_invoke(), 0 if the name was never registered.
-///         MULTICAST_ERROR_INVALID_ARGUMENT also: not a name.
-///
+///         MULTICAST_ERROR_INVALID_ARGUMENT also if `name` is not a name.
 /// Threads:   as multicast_invoke().
 /// Cost:      as multicast_broadcaster_notify() without a transport.
-/// Real time: prepared; as multicast_invoke().
+/// Real time: prepared, as multicast_invoke().
 /// @since 1.1
 MULTICAST_API int64_t multicast_broadcaster_deliver(multicast_broadcaster broadcaster,
                                                     const char *name, uint32_t event,
@@ -2181,15 +1774,12 @@ MULTICAST_API int64_t multicast_broadcaster_deliver(multicast_broadcaster broadc
 /* ---- 13. Seeing what goes on ----------------------------------------------------------------- */
 
 /// The function that receives the text of multicast_dump() and multicast_describe(): one line in
-/// each call, with the line feed at its end. It must return: no longjmp, no exception.
+/// each call, with the line feed at its end.
 ///
 /// @param context  As it was given to the function.
 /// @param text     The line, not ended by a NUL. Valid until this call returns.
 /// @param size     Bytes at `text`.
 /// @return true to continue, false to stop.
-///
-/// Threads:   called on the calling thread.
-/// Cost:      as many calls as there are lines.
 /// @since 1.1
 typedef bool (*multicast_writer)(void *context, const char *text, size_t size);
 
@@ -2201,79 +1791,68 @@ typedef bool (*multicast_writer)(void *context, const char *text, size_t size);
 /// its calls, from the outermost, and a line for its wait. A value follows its name; a value that
 /// does not apply is left out. Later versions may add values at the end of a line, and lines.
 ///
-/// It never hangs: it waits for no other thread, not even for a thread that is stopped inside the
-/// library. The objects that such a thread is changing are reported as not readable, after two
-/// seconds at most. So the function can be called in a debugger that has stopped the process, `call
-/// (int)multicast_dump(0, 0)`, and by a thread that watches others.
+/// The function never hangs: it waits for no other thread, not even for a thread that is stopped
+/// inside the library. The objects that such a thread is changing are reported as not readable,
+/// after two seconds at most. So the function can be called in a debugger that has stopped the
+/// process, `call (int)multicast_dump(0, 0)`, and by a thread that watches others.
 ///
 /// A multicast has its label, or the first 63 bytes of the name that a broadcaster has for it; a
 /// queue has its label, and a thread the name that the system has for it.
 ///
-/// A function is shown as library(symbol+offset); `program` is the executable. A static function,
-/// or another one that is not exported, is library(+offset): addr2line finds its name, file and
-/// line, see examples-c/DUMP.md. It is an address where it is in no library, and in the child of a
-/// fork: there the list of libraries may be locked by a thread that does not exist.
-/// A delegate that was removed and is still called has its label, or its function.
+/// A function is shown as library(symbol+offset); `program` is the executable. A function that is
+/// not exported, such as a static one, is shown as library(+offset): addr2line finds its name, file
+/// and line, see examples-c/DUMP.md. It is shown as an address if it is in no library, and in the
+/// child of a fork: there the list of libraries may be locked by a thread that does not exist.
+/// A delegate that was removed and is still called is shown by its label, or its function.
 ///
-/// @param writer   Where the text goes. NULL: to a descriptor.
+/// @param writer   Receives the text. NULL: the text goes to a descriptor.
 /// @param context  Passed to `writer`. Without a writer: the address of an int with the descriptor;
 ///                 NULL: standard error.
 /// @return MULTICAST_OK, also if the writer has stopped.
-///
 /// Threads:   while other threads change things, each line is right at its own moment. A delegate
 ///            that is added or removed meanwhile may be left out.
-/// Cost:      O(what there is); a short lock for each thing, none while the writer runs. No
-///            allocation, and about 2 KB of stack. O(names) for each multicast without a label.
+/// Cost:      O(objects); a short lock for each, none while the writer runs. No allocation, and
+///            about 2 KB of stack. O(names) for each multicast without a label.
 /// @since 1.1
 MULTICAST_API multicast_status multicast_dump(multicast_writer writer, void *context);
 
-/// Writes what there is to know about one multicast, as multicast_dump() does: its delegates, and
-/// the threads that are in calls of them, or wait for such calls.
+/// Writes a report of one multicast, as multicast_dump() does: its delegates, and the threads that
+/// are in calls of them, or wait for such calls.
 ///
-/// @param target   The multicast.
 /// @param writer   As in multicast_dump().
 /// @param context  As in multicast_dump().
 /// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE: nothing was written.
-///
 /// Threads:   as multicast_dump().
 /// Cost:      as multicast_dump(): O(delegates + threads).
 /// @since 1.1
 MULTICAST_API multicast_status multicast_describe(multicast target, multicast_writer writer,
                                                   void *context);
 
-/// Functions that watch a multicast, or all multicasts. Zero is the default of every field but the
-/// first. A watch without functions only counts: see multicast_token_get_stats().
+/// Functions that watch a multicast, or all multicasts. A watch without functions only counts: see
+/// multicast_token_get_stats().
 ///
 /// A call is a call of a delegate or visitor, by an invocation, by a visit, or by the run of a
 /// queue. `slow` and `called` run on the thread of the call, when it has returned and before a
-/// removal can complete that waits for it. Functions of a watch must return: no longjmp, no
-/// exception. They may use the library. Their own calls are counted, but not watched. So is a call
-/// at the 256th level of nesting. A thread that gets no memory for its record calls no function of
-/// a watch. A watch of all multicasts also watches the calls of transports. Their tokens are the
-/// library's own: do not pause or remove them.
-///
-/// Fill it with multicast_watch_default() or MULTICAST_WATCH_INIT, then
-/// change fields.
-///
+/// removal can complete that waits for it. Calls that the functions themselves make are counted,
+/// but not watched, and so are calls at the 256th level of nesting. A thread that gets no memory
+/// for its record calls no function of a watch. A watch of all multicasts also watches the calls of
+/// transports. Their tokens are the library's own: do not pause or remove them.
 /// @since 1.1
 typedef struct multicast_watch {
-  /// sizeof(multicast_watch) in the caller's header. Not 0.
-  uint32_t struct_size;
-  /// Must be 0.
-  uint32_t reserved;
+  uint32_t struct_size;  ///< sizeof(multicast_watch).
+  uint32_t reserved;     ///< Must be 0.
   /// Passed to the functions. Keep it valid until multicast_set_watch() has taken the watch away.
   void *context;
   /// The time from which a call is slow, and a wait is stuck (default: 0, never).
   uint64_t slow_ns;
   /// A call took at least `slow_ns`. `label` is that of the registration, or NULL; it is valid
-  /// until this returns (default: NULL).
+  /// until this returns.
   void (*slow)(void *context, multicast_token token, const char *label, uint64_t elapsed_ns);
   /// A removal, or an invocation with MULTICAST_WAIT, has waited for `slow_ns`, and waits on.
   /// Called once, on the thread that waits. `token` names a call for which the thread waits; none
-  /// if the call is still in the queue. (default: NULL)
+  /// if the call is still in the queue.
   void (*stuck)(void *context, multicast_token token, const char *label, uint64_t elapsed_ns);
-  /// A call has returned, after `elapsed_ns`. `event` is that of the invocation; 0 for a visit
-  /// (default: NULL).
+  /// A call has returned, after `elapsed_ns`. `event` is that of the invocation; 0 for a visit.
   void (*called)(void *context, multicast_token token, uint32_t event, uint64_t elapsed_ns);
   /// The number of delegates of one multicast at which `listener_warning` is called (default: 0,
   /// never; 1 is taken as 2).
@@ -2288,24 +1867,18 @@ typedef struct multicast_watch {
   /// `count` is the number of its delegates. Either `label` is the most frequent label, or
   /// `function` is the most frequent function of delegates without a label; the other is NULL.
   /// `most` is the number of delegates that have it. If no label or function belongs to more than
-  /// one delegate in nine, both are NULL, and `most` is 0. `label` is valid until this returns
-  /// (default: NULL).
+  /// one delegate in nine, both are NULL, and `most` is 0. `label` is valid until this returns.
   void (*listener_warning)(void *context, multicast target, uint64_t count, const char *label,
                            multicast_function function, uint64_t most);
 } multicast_watch;
 
 /// All defaults, to initialize a static or local struct.
-///
 /// @since 1.1
 #define MULTICAST_WATCH_INIT \
   {sizeof(multicast_watch), 0, NULL, 0, NULL, NULL, NULL, 0, NULL}
 
 /// All defaults, with `struct_size` set.
-///
 /// @return The watch, by value.
-///
-/// Cost:      O(1); inline.
-/// Real time: yes.
 /// @since 1.1
 static inline multicast_watch multicast_watch_default(void) {
   multicast_watch watch = MULTICAST_WATCH_INIT;
@@ -2321,69 +1894,51 @@ static inline multicast_watch multicast_watch_default(void) {
 /// probes, tools such as bpftrace see watched calls, too.
 ///
 /// @param target  The multicast; zero: all.
-/// @param watch   Copied. NULL: no watch from now on.
+/// @param watch   NULL: no watch from now on.
 /// @return MULTICAST_OK: no function of the last watch runs, and none ever will. MULTICAST_PENDING:
 ///         replaced, but an old function still runs on this thread, or on a thread that waits for
 ///         this thread. MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_INVALID_ARGUMENT: a wrong
 ///         `struct_size`, or `reserved` is not 0; MULTICAST_ERROR_OUT_OF_MEMORY, for the watch of
 ///         one multicast only.
-///
 /// Threads:   waits for functions of the last watch that run on other threads.
 /// Cost:      O(1) for one multicast, O(multicasts) for all. While it is set, each call takes one
 ///            lock of the process and reads the clock twice. 1,024 multicasts with watches of their
 ///            own are as fast as one; more are searched in lists. A call of `listener_warning`
 ///            costs O(delegates), and adds to other multicasts may wait for it; other adds cost
-///            what they did, except for one in so many.
+///            the same as before, apart from a rare one.
 /// @since 1.1
 MULTICAST_API multicast_status multicast_set_watch(multicast target, const multicast_watch *watch);
 
 /// The statistics of a registration, counted while a watch is set.
-///
 /// @since 1.1
 typedef struct multicast_token_stats {
-  /// sizeof(multicast_token_stats) in the caller's header. Not 0.
-  uint32_t struct_size;
-  /// 0.
-  uint32_t reserved;
-  /// Calls that have returned.
-  uint64_t calls;
-  /// The time of all these calls.
-  uint64_t total_ns;
-  /// The time of the longest call.
-  uint64_t longest_ns;
-  /// Calls that were put into its queue.
-  uint64_t queued;
+  uint32_t struct_size;  ///< sizeof(multicast_token_stats).
+  uint32_t reserved;     ///< 0.
+  uint64_t calls;        ///< Calls that have returned.
+  uint64_t total_ns;     ///< The time of all these calls.
+  uint64_t longest_ns;   ///< The time of the longest call.
+  uint64_t queued;       ///< Calls that were put into its queue.
   /// Calls that its queue refused, or dropped for newer calls of any delegate.
   uint64_t dropped;
 } multicast_token_stats;
 
 /// All zero, with `struct_size` set: ready for multicast_token_get_stats().
-///
 /// @since 1.1
 #define MULTICAST_TOKEN_STATS_INIT {sizeof(multicast_token_stats), 0, 0, 0, 0, 0, 0}
 
 /// All zero, with `struct_size` set: ready for multicast_token_get_stats().
-///
 /// @return The statistics, by value.
-///
-/// Cost:      O(1); inline.
-/// Real time: yes.
 /// @since 1.1
 static inline multicast_token_stats multicast_token_stats_default(void) {
   multicast_token_stats stats = MULTICAST_TOKEN_STATS_INIT;
   return stats;
 }
 
-/// Reads what was counted of a registration while a watch was set: all zero if there was none.
-/// A call that finds no memory for its first count is not counted.
+/// Reads the statistics of a registration, counted while a watch was set: all zero if there was
+/// none. A call that finds no memory for its first count is not counted.
 ///
-/// @param token  The registration.
-/// @param out    Receives the numbers. The caller sets `struct_size`, for instance with
-///               multicast_token_stats_default().
-/// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_INVALID_ARGUMENT: NULL or
-///         a wrong `struct_size`; nothing written.
-///
-/// Cost:      O(1).
+/// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_INVALID_ARGUMENT: `out` is
+///         NULL or has a wrong `struct_size`.
 /// @since 1.1
 MULTICAST_API multicast_status multicast_token_get_stats(multicast_token token,
                                                           multicast_token_stats *out);
@@ -2406,14 +1961,11 @@ MULTICAST_API multicast_status multicast_token_get_stats(multicast_token token,
 /// The version of the library that is loaded, in the form of MULTICAST_VERSION.
 ///
 /// @return 0x00MMmmpp: major, minor, patch.
-///
-/// Cost:      O(1).
 /// Real time: yes.
 /// @since 1.0
 MULTICAST_API uint32_t multicast_version(void);
 
 /// Every status with its number and its text: `X(name, number, message)`.
-///
 /// @since 1.0
 #define MULTICAST_STATUS_MAP(X)                                                                  \
   X(MULTICAST_OK, 0, "done")                                                                     \
@@ -2431,10 +1983,7 @@ MULTICAST_API uint32_t multicast_version(void);
 /// The identifier of a status, such as "MULTICAST_ERROR_TIMEOUT".
 ///
 /// @param status  Any number: a status, or the negative result of a function that counts.
-/// @return A text, never NULL; "MULTICAST_UNKNOWN_STATUS" for an unknown number.
-///
-/// Ownership: the text is static.
-/// Cost:      O(1).
+/// @return A static text, never NULL; "MULTICAST_UNKNOWN_STATUS" for an unknown number.
 /// Real time: yes.
 /// @since 1.0
 MULTICAST_API const char *multicast_status_name(int64_t status);
@@ -2442,106 +1991,84 @@ MULTICAST_API const char *multicast_status_name(int64_t status);
 /// The message of a status, in English, without a full stop.
 ///
 /// @param status  Any number: a status, or the negative result of a function that counts.
-/// @return A text, never NULL; "not a status of this library" for an unknown number.
-///
-/// Ownership: the text is static.
-/// Cost:      O(1).
+/// @return A static text, never NULL; "not a status of this library" for an unknown number.
 /// Real time: yes.
 /// @since 1.0
 MULTICAST_API const char *multicast_status_message(int64_t status);
 
-/// Where the library gets its memory from.
-///
-/// Fill it with multicast_allocator_default(), then set the
-/// functions.
-///
+/// The functions that the library allocates its memory with. They may be called on any thread, also
+/// while the library holds locks, and must not call the library.
 /// @since 1.0
 typedef struct multicast_allocator {
-  /// sizeof(multicast_allocator) in the caller's header. Not 0.
-  uint32_t struct_size;
-  /// Must be 0.
-  uint32_t flags;
-  /// Passed to both functions (default: NULL).
-  void *context;
-  /// Returns `size` bytes (> 0) aligned to `alignment` (a power of two, at most 128), or NULL. It
-  /// is called on any thread, also while the library holds locks. It must not call the library.
+  uint32_t struct_size;  ///< sizeof(multicast_allocator).
+  uint32_t flags;        ///< Must be 0.
+  void *context;         ///< Passed to both functions.
+  /// Returns `size` bytes (> 0) aligned to `alignment` (a power of two, at most 128), or NULL.
   void *(*allocate)(void *context, size_t size, size_t alignment);
-  /// Takes back a block, with the size and alignment that were requested. Called as `allocate` is,
-  /// and must not call the library either.
+  /// Takes back a block, with the size and alignment that were requested.
   void (*deallocate)(void *context, void *block, size_t size, size_t alignment);
 } multicast_allocator;
 
 /// No functions, to initialize a static or local struct.
-///
 /// @since 1.0
 #define MULTICAST_ALLOCATOR_INIT {sizeof(multicast_allocator), 0, NULL, NULL, NULL}
 
 /// No functions, with `struct_size` set.
-///
 /// @return The allocator, by value.
-///
-/// Cost:      O(1); inline.
-/// Real time: yes.
 /// @since 1.0
 static inline multicast_allocator multicast_allocator_default(void) {
   multicast_allocator allocator = MULTICAST_ALLOCATOR_INIT;
   return allocator;
 }
 
-/// Sets the functions that the library gets its memory from. Call it before anything is created.
+/// Sets the allocator of the library. Call it before anything is created.
 ///
-/// @param allocator  Copied. Both functions must be set.
+/// @param allocator  Both functions must be set.
 /// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_ARGUMENT: NULL, a function missing, or a wrong
 ///         `struct_size`; MULTICAST_ERROR_STATE: memory has been taken already.
-///
 /// Ownership: `context` must stay valid for the rest of the process.
-/// Cost:      O(1).
 /// @since 1.0
 MULTICAST_API multicast_status multicast_set_allocator(const multicast_allocator *allocator);
 
-/// Does what the first invocation of this thread would do: for a thread that has deadlines.
+/// Does the work of the first invocation of this thread in advance, for a thread with deadlines.
 ///
 /// That is a lock, memory and a system call. The first invocation of each multicast by this thread
-/// takes a lock, too: make one before, with an event that no delegate wants, for instance.
+/// takes a lock, too: make one before, with an event that no delegate wants, for instance. The
+/// thread stays prepared until it ends. Inside a delegate there is nothing left to do.
 ///
 /// @return MULTICAST_OK; MULTICAST_ERROR_OUT_OF_MEMORY.
-///
-/// Threads:   prepares the calling thread, until that ends.
-/// Reentry:   nothing is left to do inside a delegate.
 /// Cost:      O(1); a lock and a system call; memory for several threads at once.
 /// @since 1.1
 MULTICAST_API multicast_status multicast_thread_prepare(void);
 
-/// Gives memory that the library does not use to the system: after a burst of very many objects.
+/// Returns memory that the library does not use to the system, after a burst of very many objects.
 /// Nothing else changes.
 ///
-/// Deallocated memory goes to libc. So this function calls malloc_trim(0) too, where libc has it.
+/// Deallocated memory goes to libc, so this function also calls malloc_trim(0), where libc has it.
 /// The slots of multicasts (64 bytes), registrations (32) and lifetimes (40) stay mapped, so that
-/// stale handles are safe. The pages of up to 1024 neighbours are given back when all of these are
-/// vacant; until then, a vacant slot of registrations is for one in 32 multicasts. So are the pages
-/// of 64 neighbouring threads that have all ended. Some 2 MB, 1 % of the slots, and the slots of
-/// queues and broadcasters stay. libc's memory for ended threads stays, too: glibc keeps some of
-/// their stacks. With a caller's allocator all of this stays, for new objects.
+/// stale handles are safe. The pages of up to 1024 neighbours are returned when all of these are
+/// vacant; until then, only one in 32 multicasts can reuse a vacant slot of a registration. The
+/// pages of 64 neighbouring threads are returned when all of these have ended. Some 2 MB, 1 % of
+/// the slots, and the slots of queues and broadcasters stay. libc's memory for ended threads stays,
+/// too: glibc keeps some of their stacks. With a caller's allocator all of this stays, for new
+/// objects.
 ///
-/// @return Bytes of it that were given back (>= 0).
-///
+/// @return Bytes of it that were returned (>= 0).
 /// Cost:      O(slots that are vacant + the most threads at once), and that of malloc_trim().
 ///            Additions, removals and creations wait meanwhile; invocations do not.
 /// @since 1.1
 MULTICAST_API int64_t multicast_trim(void);
 
 /// Memory that all modules of a process share. It is for the headers of other languages, which are
-/// compiled into the program and into each of its plug-ins: what there may be only one of is here,
-/// so that no plug-in has to stay for it. Programs need not call this function.
+/// compiled into the program and into each of its plug-ins: data that must exist only once in the
+/// process is here, so that no plug-in has to stay for it. Programs need not call this function.
 ///
 /// @param index  0 to 3: the C++ headers, with exceptions and without, for libstdc++ and libc++.
 ///               4 to 7: free, for headers to come.
 /// @param size   How many bytes are needed, at most 8192.
 /// @return The same address for the same index, aligned to 64 bytes; the memory is zero at first,
 ///         and stays for the rest of the process. NULL: `index` or `size` is too large.
-///
 /// Ownership: the memory belongs to those that use this index.
-/// Cost:      O(1).
 /// Real time: yes.
 /// @since 1.1
 MULTICAST_API void *multicast_process_memory(uint32_t index, size_t size);

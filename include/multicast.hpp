@@ -11,7 +11,7 @@
  *
  * The parts, in multicast/, in the order of use; each can be included alone:
  *
- *     signal.hpp        signal<void(...)>
+ *     signal.hpp        signal<void(...)>; signal/ has the members that all signals have
  *     results.hpp       signal<R(...)>, whose delegates return something
  *     result_range.hpp  its results one by one: signal<R(...)>::results()
  *     registration.hpp  registration, scoped_registration, current()
@@ -24,6 +24,7 @@
  *     observer.hpp      observer, a base class of objects with delegates
  *     tracked.hpp       tracked(), to_weak()
  *     pause.hpp         scoped_pause
+ *     handle.hpp        handle() of lifetimes, queues and registrations
  *     listener_flag.hpp listener_flag: are there listeners?
  *     connectable.hpp   connectable, a view of a signal
  *     reports.hpp       dump()
@@ -45,7 +46,7 @@
  * They need no <functional> and no <memory>: programs that use std::ref(), std::shared_ptr, or a
  * signal<R &(...)>, whose results are kept as std::reference_wrapper, include those themselves.
  *
- * The names of mcast::detail, and the files of multicast/detail/, are private.
+ * The names of mcast::detail are private, and so are the files of multicast/detail/.
  *
  * Errors       A function that fails throws mcast::error or, if out of memory, std::bad_alloc.
  *              Removals return their status instead, so that the caller can check for
@@ -73,6 +74,7 @@
 #include "multicast/connectable.hpp"
 #include "multicast/connection.hpp"
 #include "multicast/error.hpp"
+#include "multicast/handle.hpp"
 #include "multicast/listener_flag.hpp"
 #include "multicast/lifetime.hpp"
 #include "multicast/observer.hpp"

@@ -26,93 +26,93 @@ extern "C" {
  *
  * The rules of multicast.h hold. In addition:
  *
- * Groups       A group is a folder with a socket for each peer. It is made by the first peer and
- *              removed by the last one. Each two peers have one connection.
- * Rings        Each peer has a ring of memory that only it writes. It publishes there, and the
- *              others read it. A system call is made only to wake a peer that sleeps.
- * Order        What one transport publishes arrives in this order at each other transport, over all
- *              names. Two transports have no order between them.
- * Losses       A notification arrives once at each peer that has observers of its name. It is in
- *              memory that the others have when `publish` returns: it arrives even if the process
- *              ends at once, in whatever way. If a ring is full, `overflow` says what happens.
- *              Where something is lost, both sides can know: see multicast_local_stats.
+ * Groups       A group is a folder with a socket for each peer. The first peer creates it, and the
+ *              last one removes it. Each pair of peers shares one connection.
+ * Rings        Each peer has a ring buffer in shared memory, which only this peer writes. It
+ *              publishes there, and the others read. The only system calls are those that wake a
+ *              sleeping peer.
+ * Order        The publications of one transport arrive at each other transport in the order in
+ *              which they were published, over all names. There is no order between the
+ *              publications of two transports.
+ * Losses       A notification arrives once at each peer that has observers of its name. When
+ *              `publish` returns, the notification is in memory that the others have mapped: it
+ *              arrives even if the process ends at once, in whatever way. If a ring is full,
+ *              `overflow` says what happens. Both sides can find out that something was lost: see
+ *              multicast_local_stats.
  * Unknown peers
  *              A peer whose thread is in an observer, or stopped, cannot tell its names to a
- *              transport that joins. Until it does, everything that transport publishes stays in
- *              its ring for that peer, which then takes the notifications of its names. So nothing
- *              is lost; if the ring is full meanwhile, `overflow` says what happens. In the other
- *              direction, notifications of such a peer begin to arrive when it has heard of the
+ *              transport that joins. Until it does, all publications of that transport stay in its
+ *              ring for that peer, which then takes the notifications of its names. So nothing is
+ *              lost; if the ring is full meanwhile, `overflow` says what happens. In the other
+ *              direction, notifications of such a peer begin to arrive when it has learned of the
  *              transport that joins: multicast_local_flush() waits for that.
- * Last values  What `retains` selects is kept by the publishing transport, and given once to each
- *              peer whose first observer of the name comes later. In the publishing process the
- *              first observer of the name gets it, too, before its registration returns; one that
- *              another thread publishes meanwhile may be missed there, or come twice. It ends with
- *              its publisher.
- * Questions    A question is asked of all peers that answer its name. The answer of each, its end
- *              or its silence is told: multicast_local_ask(). Questions and answers are in the
+ * Last values  The publishing transport keeps the publications that `retains` selects, and gives
+ *              each of them once to each peer whose first observer of the name comes later. In the
+ *              publishing process the first observer of the name gets it, too, before its
+ *              registration returns; a publication that another thread makes meanwhile may be
+ *              missed there, or arrive twice. A value that was kept ends with its publisher.
+ * Questions    A question goes to all peers that answer its name. multicast_local_ask() reports for
+ *              each of them the answer, its end or its silence. Questions and answers are in the
  *              rings, too: Order, Losses and `overflow` are as above. With
  *              MULTICAST_OVERFLOW_DROP_OLDEST a question or an answer that is overwritten is
- *              silence: the question ends with its time, and without a limit it does not end while
- *              that peer is there. A transport does not get its own questions.
- * Ends         The end of a process, in whatever way, is told to all others by the system, without
- *              a timeout: within 10 ms, unless the machine is busy or what it has published takes
- *              longer. They deliver that, then tell MULTICAST_LOCAL_GONE.
- * Security     Only processes of the same user take part: the folder's rights and the system's
- *              word for who connects say so. What a peer writes is checked before it is used: a
- *              peer that breaks the rules is cut off. Observers check payloads. Losses that a
- *              peer tells are counted up to what its ring had room for.
- * Threads      A transport has one thread. It calls `changed`, and the observers and those that
- *              answer if there is no `queue`. While such a call runs, nothing is received. After a
- *              notification it looks 50 us for the next one before it sleeps, and yields to others.
- * fork         The child does not use the group: publishing says MULTICAST_ERROR_STATE, and
- *              nothing arrives. Inside fork() the child closes the connections of the parent, so it
- *              does not matter to the others how long it lives. A child that was made without the
- *              handlers of pthread_atfork(), as by _Fork(), keeps them until it ends or calls exec:
- *              until then the others do not notice that the parent was killed, and wait for it when
- *              they join.
+ *              silence: the question ends when its time is up, and without a limit it does not end
+ *              while that peer is there. A transport does not get its own questions.
+ * Ends         When a process ends, in whatever way, the system notifies all others, without a
+ *              timeout: within 10 ms, unless the machine is busy or the last publications of the
+ *              process take longer. The others deliver these publications, and then report
+ *              MULTICAST_LOCAL_GONE.
+ * Security     Only processes of the same user take part: the permissions of the folder ensure it,
+ *              and the credentials that the system reports for each connection. The library checks
+ *              the data of a peer before it uses them: a peer that breaks the rules is cut off.
+ *              Observers check payloads. Losses that a peer reports are counted up to the room that
+ *              its ring had.
+ * Threads      A transport has one thread. It calls `changed` and, if there is no `queue`, the
+ *              observers and the functions that answer. While such a call runs, nothing is
+ *              received. After a notification the thread looks for the next one for 50 us before it
+ *              sleeps, and yields to others.
+ * fork         The child does not use the group: `publish` returns MULTICAST_ERROR_STATE, and
+ *              nothing arrives. Inside fork() the child closes the connections of the parent, so
+ *              the others do not depend on how long the child lives. A child that was created
+ *              without the handlers of pthread_atfork(), as by _Fork(), keeps the connections until
+ *              it ends or calls exec: until then the others do not notice that the parent was
+ *              killed, and wait for it when they join.
  *              If an observer or `changed` forks on the transport's thread and returns in the
- *              child, that thread ends there; the child ends with status 0 if it has started no
- *              other one.
+ *              child, that thread ends there; the child exits with status 0 if it has started no
+ *              other thread.
  *
- * It needs Linux 5.1, and /proc. A group has 129 peers at most. A transport has observers of, and
- * answers, 65,536 names at most: subscribing or answering another one says MULTICAST_ERROR_LIMIT. A
- * process that connects to a group and says nothing for a second is cut off.
+ * The library needs Linux 5.1, and /proc. A group has at most 129 peers. A transport has observers
+ * of, and answers, at most 65,536 names: subscribing to another one, or answering it, returns
+ * MULTICAST_ERROR_LIMIT. A process that connects to a group and sends nothing for a second is cut
+ * off.
  */
 
 /* ---- 1. Options ------------------------------------------------------------------------------ */
 
 /// A change of the group, or of one of its peers.
-///
 /// @since 1.1
 typedef uint32_t multicast_local_state;
 
 /// The values of multicast_local_state.
-///
 /// @since 1.1
 enum multicast_local_state_code {
   /// This transport is in the group, and knows the names of the peers that were there before; a
   /// peer that does not tell them within a second is not waited for. See "Unknown peers".
   MULTICAST_LOCAL_CONNECTED = 1,
-  MULTICAST_LOCAL_REFUSED = 2,    ///< It could not join. Another try follows.
+  MULTICAST_LOCAL_REFUSED = 2,    ///< This transport could not join. It tries again.
   MULTICAST_LOCAL_JOINED = 3,     ///< A peer has come, or was there before.
   MULTICAST_LOCAL_GONE = 4,       ///< A peer has gone: it has detached, or its process has ended.
   MULTICAST_LOCAL_EXPELLED = 5,   ///< A peer has broken the rules and was cut off.
-  /// Notifications of a peer were lost: this one was too slow. At least one call follows each loss,
-  /// as soon as the loss is known; `overwritten` of multicast_local_stats has the number.
+  /// Notifications of a peer were lost, because this transport was too slow. At least one call
+  /// follows each loss, as soon as the loss is known; `overwritten` of multicast_local_stats has
+  /// the number.
   MULTICAST_LOCAL_LOST = 6
 };
 
-/// How to join a group. Zero is the default of every field but the first and `broadcaster`.
-///
-/// Fill it with multicast_local_options_default() or
-/// MULTICAST_LOCAL_OPTIONS_INIT. Texts are copied.
-///
+/// How to join a group. `broadcaster` must be set. Texts are copied.
 /// @since 1.1
 typedef struct multicast_local_options {
-  /// sizeof(multicast_local_options) in the caller's header. Not 0.
-  uint32_t struct_size;
-  /// Must be 0.
-  uint32_t flags;
+  uint32_t struct_size;  ///< sizeof(multicast_local_options).
+  uint32_t flags;        ///< Must be 0.
   /// The broadcaster that notifications are delivered to. Not none.
   multicast_broadcaster broadcaster;
   /// The group: 1 to 100 letters, digits, dots, underscores and hyphens, no dot at the beginning
@@ -127,19 +127,19 @@ typedef struct multicast_local_options {
   /// The name of this peer for the others, in `changed`: UTF-8, of which the characters in the
   /// first 63 bytes are used (default: NULL, the name of the program).
   const char *name;
-  /// The size of the ring, 2^16 to 2^30 bytes, rounded up to a power of two. What is not used takes
-  /// no memory. A notification takes its name, its payload and some 40 bytes (default: 0, which
-  /// means 2^23).
+  /// The size of the ring, 2^16 to 2^30 bytes, rounded up to a power of two. Unused parts take no
+  /// memory. A notification takes its name, its payload and some 40 bytes (default: 0, which means
+  /// 2^23).
   uint64_t ring_bytes;
   /// The largest payload that this transport publishes, in bytes, up to half of the ring less 1024;
   /// larger ones are refused (default: 0, which means that).
   uint32_t max_payload;
-  /// The fate of a publication if a peer that has observers of its name has so much left to
-  /// read that the ring has no room: MULTICAST_OVERFLOW_REFUSE, with MULTICAST_ERROR_QUEUE_FULL;
-  /// MULTICAST_OVERFLOW_DROP_OLDEST, that peer loses the oldest sixteenth of the ring;
-  /// MULTICAST_OVERFLOW_BLOCK, `publish` waits for room (default: refuse). So a peer that is
-  /// stopped, or whose observers do not return, holds up the others, but with drop oldest. To
-  /// detach the transport is to wait for such a `publish`.
+  /// The treatment of a publication if the ring has no room, because a peer that has observers of
+  /// its name has not read enough of it: MULTICAST_OVERFLOW_REFUSE, with
+  /// MULTICAST_ERROR_QUEUE_FULL; MULTICAST_OVERFLOW_DROP_OLDEST, that peer loses the oldest
+  /// sixteenth of the ring; MULTICAST_OVERFLOW_BLOCK, `publish` waits for room (default: refuse).
+  /// So, except with drop oldest, a peer that is stopped, or whose observers do not return, holds
+  /// up the others. Detaching the transport waits for such a `publish`.
   multicast_overflow overflow;
   /// How long `publish` may wait for room, with MULTICAST_OVERFLOW_BLOCK; then it refuses. It waits
   /// for no peer that has ended (default: 0, which means 1 s). MULTICAST_FOREVER: no limit; two
@@ -152,28 +152,27 @@ typedef struct multicast_local_options {
   uint64_t reconnect_min_ns;
   /// The most to wait between two tries, up to 2^62 (default: 0, which means 30 s).
   uint64_t reconnect_max_ns;
-  /// Where what arrives is queued; observers that have no queue of their own run on the thread that
-  /// runs it. It stays the caller's. If it has MULTICAST_OVERFLOW_BLOCK, a full queue holds up the
-  /// transport (default: none, observers run on the transport's thread).
+  /// The queue for notifications that arrive; observers that have no queue of their own run on the
+  /// thread that runs it. It stays the caller's. If it has MULTICAST_OVERFLOW_BLOCK, a full queue
+  /// holds up the transport (default: none, observers run on the transport's thread).
   multicast_queue queue;
   /// Whether to keep this publication: the last one of each name and event is given to each peer
   /// whose first observer of the name comes later, this process included. All that are kept of one
   /// name have to fit into half of the ring: else MULTICAST_ERROR_LIMIT. Called on the publishing
-  /// thread, under no lock. (default: NULL, nothing is kept)
+  /// thread. (default: NULL, nothing is kept)
   bool (*retains)(void *context, const char *name, uint32_t event);
-  /// Told of each change, on the transport's thread and under no lock. Of a peer, `pid` is its
-  /// process, and `text` its name. Of this transport, `pid` is an errno or 0, and `text` says why,
-  /// in English. `text` is valid until return. (default: NULL)
+  /// Called for each change, on the transport's thread. Of a peer, `pid` is its process, and `text`
+  /// its name. Of this transport, `pid` is an errno or 0, and `text` says why, in English. `text`
+  /// is valid until return.
   void (*changed)(void *context, multicast_local_state state, int32_t pid, const char *text);
-  /// Passed to the two functions above and to `release` (default: NULL).
+  /// Passed to the two functions above and to `release`.
   void *context;
   /// Runs once, on any thread, when `context` is not used any more; also if
-  /// multicast_local_connect() fails, unless the options cannot be read (default: NULL).
+  /// multicast_local_connect() fails, unless the options cannot be read.
   void (*release)(void *context);
 } multicast_local_options;
 
 /// All defaults, to initialize a static or local struct. `broadcaster` is still none.
-///
 /// @since 1.1
 #define MULTICAST_LOCAL_OPTIONS_INIT \
   {sizeof(multicast_local_options), 0, {0}, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, {0}, \
@@ -182,8 +181,6 @@ typedef struct multicast_local_options {
 /// All defaults, with `struct_size` set. `broadcaster` is still none.
 ///
 /// @return The options, by value.
-///
-/// Cost:      O(1); inline.
 /// @since 1.1
 static inline multicast_local_options multicast_local_options_default(void) {
   multicast_local_options options = MULTICAST_LOCAL_OPTIONS_INIT;
@@ -192,12 +189,12 @@ static inline multicast_local_options multicast_local_options_default(void) {
 
 /* ---- 2. The transport ------------------------------------------------------------------------ */
 
-/// Makes a transport for multicast_broadcaster_attach(). It joins the group on a thread of its own,
-/// and tries again if it cannot.
+/// Creates a transport for multicast_broadcaster_attach(). It joins the group on a thread of its
+/// own, and tries again if that fails.
 ///
-/// Publications of this transport itself are not delivered to it.
+/// A transport does not receive its own publications.
 ///
-/// `publish` of the transport copies into the ring, on the calling thread. It says
+/// `publish` of the transport copies into the ring, on the calling thread. It returns
 /// MULTICAST_ERROR_QUEUE_FULL if there is no room, see `overflow`; MULTICAST_ERROR_LIMIT for a
 /// payload above `max_payload`, or for too much that is kept of a name; MULTICAST_ERROR_STATE in
 /// the child of a fork, or if the transport is being released; MULTICAST_ERROR_OUT_OF_MEMORY. If no
@@ -212,14 +209,13 @@ static inline multicast_local_options multicast_local_options_default(void) {
 ///         MULTICAST_ERROR_LIMIT: 65,535 transports of this library are not released;
 ///         MULTICAST_ERROR_OUT_OF_MEMORY; MULTICAST_ERROR_SYSTEM: no thread, no descriptor, or no
 ///         memory that others can be given.
-///
-/// Ownership: multicast_broadcaster_attach() takes the transport over: `release` is called once. So
-///            it is attached once, to one broadcaster: after `release` it must not be used. If
-///            it is never attached, call `release` with `context` yourself. It leaves the group.
-/// Threads:   any. `release` waits for the transport's thread, unless that is in `changed`, or
-///            delivers what has arrived: then it leaves the group later, before `release` of the
-///            options runs. A process that ends earlier is like one that was killed: if it is the
-///            last one, the folder of the group stays until the next peer comes and leaves.
+/// Ownership: multicast_broadcaster_attach() takes the transport over, and calls `release` once. So
+///            attach it once, to one broadcaster, and do not use it after `release`. If you do not
+///            attach it, call `release` with `context` yourself. `release` leaves the group.
+/// Threads:   `release` waits for the transport's thread, unless that is in `changed`, or delivers
+///            what has arrived: then it leaves the group later, before `release` of the options
+///            runs. A process that ends earlier is like one that was killed: if it is the last one,
+///            the folder of the group stays until the next peer comes and leaves.
 /// Cost:      a thread, and four descriptors; one more for each peer. Address space: twice the
 ///            ring, and twice that of each peer.
 /// @since 1.1
@@ -227,20 +223,19 @@ MULTICAST_API multicast_status multicast_local_connect(const multicast_local_opt
                                                        multicast_transport *out);
 
 /// Waits until this transport is in its group, knows the names of all peers that are there, each of
-/// them knows its names, and all have read what it had published before this call.
+/// them knows its names, and all have read the publications of this transport before this call.
 ///
-/// Call it after attaching, if the first publications matter and MULTICAST_LOCAL_CONNECTED is not
-/// waited for, and after registering, if it matters when an observer begins to be notified. Before
-/// a process ends it is not needed. A peer that is stopped, or whose observers do not return, is
-/// waited for, and so is one that cannot be reached yet.
+/// Call it after attaching, if the first publications matter and the program does not wait for
+/// MULTICAST_LOCAL_CONNECTED, and after registering, if it matters when an observer begins to be
+/// notified. It is not needed before a process ends. The function also waits for peers that are
+/// stopped, whose observers do not return, or that cannot be reached yet.
 ///
 /// @param transport   As multicast_local_connect() made it.
-/// @param timeout_ns  Nanoseconds on the monotonic clock; 0: no waiting;
-///                    MULTICAST_FOREVER: no limit.
+/// @param timeout_ns  Nanoseconds on the monotonic clock; 0: no waiting; MULTICAST_FOREVER: no
+///                    limit.
 /// @return MULTICAST_OK; MULTICAST_ERROR_TIMEOUT; MULTICAST_ERROR_INVALID_HANDLE: not a transport
-///         of this library, or it has been released, also meanwhile; MULTICAST_ERROR_STATE: on the
-///         transport's thread, or in the child of a fork.
-///
+///         of this library, or it has been released, perhaps during the call;
+///         MULTICAST_ERROR_STATE: on the transport's thread, or in the child of a fork.
 /// Threads:   several may wait. A `queue` that the waiting thread runs is not run meanwhile.
 /// Cost:      O(peers) each millisecond until then.
 /// @since 1.1
@@ -251,38 +246,35 @@ MULTICAST_API multicast_status multicast_local_flush(const multicast_transport *
 
 /// Where an answer goes.
 ///
-/// May be copied, and kept as long as one likes: nothing is to be released.
-/// The fields are the library's.
-///
+/// Copy it, and keep it as long as you like: there is nothing to release. The fields are private.
 /// @since 1.1
 typedef struct multicast_local_question {
-  uint64_t transport;  ///< Of the one that answers. Zero: no question.
-  uint64_t peer;       ///< The one that asks.
-  uint64_t number;     ///< Which of its questions it is.
+  uint64_t transport;  ///< The transport that answers. Zero: no question.
+  uint64_t peer;       ///< The peer that asks.
+  uint64_t number;     ///< The number of the question among those of the peer.
 } multicast_local_question;
 
-/// From now on this transport answers the questions that peers ask of a name.
+/// Sets the function that answers the questions of peers about a name.
 ///
-/// The names whose questions are answered are told to the peers, as those
-/// with observers are; multicast_local_flush() waits until they know.
+/// The transport tells its peers which names it answers, as it tells them which names have
+/// observers; multicast_local_flush() waits until they know.
 ///
 /// @param transport  As multicast_local_connect() made it.
-/// @param name       1 to 255 bytes. Names of questions and of notifications are different ones.
+/// @param name       1 to 255 bytes. The names of questions are not those of notifications.
 /// @param function   Called for each question, where observers are called; it may answer with
 ///                   multicast_local_reply(), or keep a copy of the question and answer later.
 ///                   `question` and `payload` are valid until it returns. It replaces an earlier
 ///                   function of the name. NULL: questions are not answered any more.
-/// @param context    Passed to the two functions.
+/// @param context    Passed to `function` and `release`.
 /// @param release    Runs once, on any thread, when `context` is not used any more: after the
 ///                   function was replaced and its calls have returned, or after the transport's
-///                   release; also if this fails. Not in the child of a fork. May be NULL; not
-///                   used if `function` is NULL.
+///                   release; also if this fails. Not in the child of a fork. May be NULL; not used
+///                   if `function` is NULL.
 /// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE: not a transport of this library, or it has
 ///         been released; MULTICAST_ERROR_INVALID_ARGUMENT: not a name; MULTICAST_ERROR_NOT_FOUND:
 ///         no function, and none to replace; MULTICAST_ERROR_STATE: in the child of a fork;
 ///         MULTICAST_ERROR_OUT_OF_MEMORY.
-///
-/// Threads:   any. It does not wait: a call of an earlier function may go on.
+/// Threads:   does not wait: a call of an earlier function may go on.
 /// Reentry:   the function may call this, and reply, but not ask with this transport, unless that
 ///            has a `queue`.
 /// Cost:      O(1), and a message to each peer.
@@ -293,21 +285,19 @@ MULTICAST_API multicast_status multicast_local_answer(
                      const void *payload, size_t size),
     void *context, void (*release)(void *context));
 
-/// Answers a question: its asker is told MULTICAST_OK and gets the payload.
+/// Answers a question: the asker gets MULTICAST_OK and the payload.
 ///
-/// A question that nobody replies to ends with the asker's time. Of several
-/// replies the asker gets the first one.
+/// A question without a reply ends when the asker's time is up. If there are several replies to a
+/// question, the asker gets the first one.
 ///
-/// @param question  As the function got it, or a copy.
+/// @param question  The question that the function received, or a copy of it.
 /// @param payload   The answer; may be NULL if there are no bytes.
 /// @param size      Bytes at `payload`, up to `max_payload`.
-/// @return MULTICAST_OK: it is in memory that the asker has, who may not wait for it any more;
+/// @return MULTICAST_OK: it is in memory that the asker has, which may not wait for it any more;
 ///         MULTICAST_ERROR_NOT_FOUND: the asker has gone; MULTICAST_ERROR_QUEUE_FULL: there is no
 ///         room, see `overflow`, try again; MULTICAST_ERROR_LIMIT: larger than `max_payload`;
 ///         MULTICAST_ERROR_INVALID_HANDLE: not a question, or its transport has been released;
 ///         MULTICAST_ERROR_INVALID_ARGUMENT: NULL; MULTICAST_ERROR_STATE: in the child of a fork.
-///
-/// Threads:   any.
 /// Cost:      O(peers), and a copy.
 /// @since 1.1
 MULTICAST_API multicast_status multicast_local_reply(const multicast_local_question *question,
@@ -315,8 +305,8 @@ MULTICAST_API multicast_status multicast_local_reply(const multicast_local_quest
 
 /// Asks all peers that answer a name, and waits for their answers.
 ///
-/// `visit` is called once for each peer that was asked, in the order in
-/// which that is known, with its process, its name, and
+/// `visit` is called once for each peer that was asked, as soon as its result is known, with the
+/// process and the name of the peer, and
 ///   - MULTICAST_OK: it has answered, with the payload;
 ///   - MULTICAST_ERROR_NOT_FOUND: it has ended, or detached, without an answer;
 ///   - MULTICAST_ERROR_STATE: it does not answer the name any more;
@@ -324,11 +314,11 @@ MULTICAST_API multicast_status multicast_local_reply(const multicast_local_quest
 ///     for its answer;
 ///   - MULTICAST_ERROR_TIMEOUT: it has not answered in time. An answer that comes later is dropped
 ///     (`late` of multicast_local_stats).
-/// An unknown peer is asked, too. If it turns out that it does not answer the name, or it ends, or
-/// the time is over, it is not told of.
-/// `peer` and `payload` are valid until it returns; `payload` is NULL if there are no bytes. If it
-/// returns false, it is not called again, and this returns. For the first answer, return
-/// `status != MULTICAST_OK`; for all, return true.
+/// An unknown peer is asked, too. If it turns out that it does not answer the name, or if it ends
+/// or the time is up, `visit` is not called for it. `peer` and `payload` are valid until `visit`
+/// returns; `payload` is NULL if there are no bytes. If `visit` returns false, it is not called
+/// again, and this function returns. For the first answer, return `status != MULTICAST_OK`; for
+/// all, return true.
 ///
 /// @param transport   As multicast_local_connect() made it.
 /// @param name        As it is answered.
@@ -339,18 +329,17 @@ MULTICAST_API multicast_status multicast_local_reply(const multicast_local_quest
 ///                    MULTICAST_FOREVER: no limit.
 /// @param visit       Not NULL. It must not end the thread.
 /// @param context     Passed to `visit`.
-/// @return MULTICAST_OK: all peers were told of, or `visit` has returned false;
+/// @return MULTICAST_OK: `visit` was called for all peers, or has returned false;
 ///         MULTICAST_ERROR_TIMEOUT: the same, and some have not answered in time;
 ///         MULTICAST_ERROR_NOT_FOUND: nobody answers the name; at once, unless there are unknown
-///         peers; see multicast_local_flush();
-///         MULTICAST_ERROR_QUEUE_FULL: there is no room, see `overflow`; MULTICAST_ERROR_LIMIT:
-///         larger than `max_payload`; MULTICAST_ERROR_INVALID_ARGUMENT: not a name, or NULL;
-///         MULTICAST_ERROR_INVALID_HANDLE: not a transport of this library, or it has been
-///         released, also meanwhile: the others are not told of; MULTICAST_ERROR_STATE: on the
-///         transport's thread, or in the child of a fork; MULTICAST_ERROR_OUT_OF_MEMORY.
-///
-/// Threads:   any, several at once, but not the transport's. `visit` runs on this one, under no
-///            lock. A `queue` that this thread runs is not run meanwhile.
+///         peers; see multicast_local_flush(); MULTICAST_ERROR_QUEUE_FULL: there is no room, see
+///         `overflow`; MULTICAST_ERROR_LIMIT: larger than `max_payload`;
+///         MULTICAST_ERROR_INVALID_ARGUMENT: not a name, or NULL; MULTICAST_ERROR_INVALID_HANDLE:
+///         not a transport of this library, or it has been released, perhaps during the call:
+///         `visit` is not called for the rest; MULTICAST_ERROR_STATE: on the transport's thread, or
+///         in the child of a fork; MULTICAST_ERROR_OUT_OF_MEMORY.
+/// Threads:   any but the transport's, several at once. `visit` runs on the calling thread. A
+///            `queue` that this thread runs is not run meanwhile.
 /// Reentry:   observers and functions that answer may ask if the transport has a `queue`, and with
 ///            another transport. `visit` may call anything.
 /// Cost:      O(peers), a copy, and some 100 bytes for each peer.
@@ -369,40 +358,26 @@ MULTICAST_API multicast_status multicast_local_ask(
 /// A question counts as a publication, and where it arrives as a notification; an answer does not,
 /// but in `overwritten`.
 ///
-/// At every moment `published` is `sent` and `unwanted` together, and `received` is `delivered`,
-/// what is being delivered or waits in `queue`, and what is lost for another reason than the
-/// overflow of a ring.
-///
+/// At every moment `published` is the sum of `sent` and `unwanted`. `received` is the sum of
+/// `delivered`, the notifications that are being delivered or wait in `queue`, and those that were
+/// lost for another reason than the overflow of a ring.
 /// @since 1.1
 typedef struct multicast_local_stats {
-  /// sizeof(multicast_local_stats) in the caller's header. Not 0.
-  uint32_t struct_size;
-  /// 0.
-  uint32_t flags;
-  /// 1: it is in its group; 0: it is not.
-  uint32_t connected;
-  /// How many names have observers here.
-  uint32_t names;
-  /// How many peers there are, but for this one.
-  uint32_t peers;
-  /// 0.
-  uint32_t reserved;
-  /// The largest payload that is published, in bytes.
-  uint64_t max_payload;
-  /// How many peers have come.
-  uint64_t joined;
-  /// How many peers have gone, those that were cut off included.
-  uint64_t gone;
-  /// How many peers were cut off.
-  uint64_t expelled;
-  /// Publications that were accepted.
-  uint64_t published;
-  /// Publications that were written to the ring.
-  uint64_t sent;
+  uint32_t struct_size;  ///< sizeof(multicast_local_stats).
+  uint32_t flags;        ///< 0.
+  uint32_t connected;    ///< 1: it is in its group; 0: it is not.
+  uint32_t names;        ///< How many names have observers here.
+  uint32_t peers;        ///< How many peers there are, but for this one.
+  uint32_t reserved;     ///< 0.
+  uint64_t max_payload;  ///< The largest payload that is published, in bytes.
+  uint64_t joined;       ///< How many peers have come.
+  uint64_t gone;         ///< How many peers have gone, those that were cut off included.
+  uint64_t expelled;     ///< How many peers were cut off.
+  uint64_t published;    ///< Publications that were accepted.
+  uint64_t sent;         ///< Publications that were written to the ring.
   /// Publications for which no peer had observers, as far as was known.
   uint64_t unwanted;
-  /// Publications that were not accepted.
-  uint64_t refused;
+  uint64_t refused;  ///< Publications that were not accepted.
   /// Notifications of peers that were read, for observers of this process.
   uint64_t received;
   /// Notifications that were delivered to the broadcaster. With `queue`: when that is run.
@@ -419,7 +394,6 @@ typedef struct multicast_local_stats {
 } multicast_local_stats;
 
 /// All zero, with `struct_size` set: ready for multicast_local_get_stats().
-///
 /// @since 1.1
 #define MULTICAST_LOCAL_STATS_INIT \
   {sizeof(multicast_local_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
@@ -428,8 +402,6 @@ typedef struct multicast_local_stats {
 /// All zero, with `struct_size` set: ready for multicast_local_get_stats().
 ///
 /// @return The statistics, by value.
-///
-/// Cost:      O(1); inline.
 /// @since 1.1
 static inline multicast_local_stats multicast_local_stats_default(void) {
   multicast_local_stats stats = MULTICAST_LOCAL_STATS_INIT;
@@ -443,8 +415,6 @@ static inline multicast_local_stats multicast_local_stats_default(void) {
 /// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE: not a transport of this library, or it has
 ///         been released; MULTICAST_ERROR_INVALID_ARGUMENT: NULL or a wrong `struct_size`, nothing
 ///         written; MULTICAST_ERROR_STATE: in the child of a fork.
-///
-/// Cost:      O(1).
 /// @since 1.1
 MULTICAST_API multicast_status multicast_local_get_stats(const multicast_transport *transport,
                                                          multicast_local_stats *out);

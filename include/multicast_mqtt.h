@@ -26,104 +26,94 @@ extern "C" {
  * The rules of multicast.h hold. In addition:
  *
  * Topics       The event E of the name N is published as PREFIX/N/E, where E is a decimal number.
- *              Bytes of the name outside of 0x20 to 0x7E, and `+ # / $ %`, are written as `%XX`.
- *              So each name and event has one topic, and each such topic one name and event.
+ *              Bytes of the name outside of 0x20 to 0x7E, and `+ # / $ %`, are written as `%XX`. So
+ *              each name and event has one topic, and each such topic one name and event.
  * Messages     A message is 16 bytes, then the payload: 93 4D 43, the version 01, four bytes 0, and
- *              eight bytes that tell the sender. A message that does not begin with 93 4D 43 is the
- *              payload itself: so other programs can publish, too. PREFIX/N without an event is
- *              event 0. Anything else is dropped and counted.
- * Order        What one process publishes arrives in this order at each other process.
+ *              eight bytes that identify the sender. A message that does not begin with 93 4D 43 is
+ *              the payload itself, so other programs can publish, too. PREFIX/N without an event is
+ *              event 0. Any other message is dropped and counted.
+ * Order        The publications of one process arrive in order at each other process.
  * Losses       With `qos` 0 a notification arrives at most once. With 1 it arrives at least once if
- *              the broker keeps what it has acknowledged, if `session_expiry_s` is longer than an
- *              interruption of the connection, and if neither process ends: after an interruption
- *              the last ones come again, in order. With 2 it arrives exactly once while the
- *              connections last; of what was on its way when one ended, libmosquitto 2.0 may lose,
- *              repeat or delay some. It has arrived when this library has received it.
- *              Publications and queues have limits: what they lose is counted.
+ *              the broker keeps the messages that it has acknowledged, if `session_expiry_s` is
+ *              longer than an interruption of the connection, and if neither process ends: after an
+ *              interruption the last notifications arrive again, in order. With 2 a notification
+ *              arrives exactly once while the connections last; of those that were under way when a
+ *              connection ended, libmosquitto 2.0 may lose, repeat or delay some. A notification
+ *              has arrived when this library has received it. Publications and queues have limits:
+ *              notifications that are lost there are counted.
  * Late observers
  *              The broker keeps the last publication of each name and event that `retains` selects.
- *              It gives it to each transport that subscribes later, for the first observer of a
- *              name. A further observer at the same broadcaster is not notified of it, nor are
- *              those of the publishing transport, but with MULTICAST_MQTT_PLAIN they are.
- * Questions    The question E of the name N is published as PREFIX/%?N/E, with QoS 1: so the broker
- *              may say that nobody gets it. Its response topic is PREFIX/%=ID, and its correlation
- *              data NUMBER: 16 hexadecimal digits each. Answers are published there, as `qos` says,
- *              with the same data. Both are messages as above, and are never retained. So other
- *              programs can answer, and ask if they have such a topic. It needs MQTT 5.
- * Security     A client that the broker lets publish notifies; one that it lets subscribe reads.
- *              The broker's access control and TLS are the boundary. Observers check payloads. A
- *              hostile broker can end the process: libmosquitto 2.0 calls abort() for a property of
- *              MQTT 5 that it does not know. With `protocol` 4 there are no properties.
- * Threads      A transport has one thread. It calls `changed`, and the observers if there is no
- *              `queue`. While such a call runs, nothing is sent or received.
- * fork         The child does not use the connection: publishing says MULTICAST_ERROR_STATE, and
+ *              It gives the publication to each transport that subscribes later, for the first
+ *              observer of a name. A further observer at the same broadcaster is not notified of
+ *              it. Observers of the publishing transport are notified of it with
+ *              MULTICAST_MQTT_PLAIN only.
+ * Questions    The question E of the name N is published as PREFIX/%?N/E, with QoS 1, so that the
+ *              broker may say that nobody gets it. Its response topic is PREFIX/%=ID, and its
+ *              correlation data NUMBER: 16 hexadecimal digits each. Answers are published there,
+ *              with the quality of service `qos` and the same data. Questions and answers are
+ *              messages as above, and are never retained. So other programs can answer, and ask if
+ *              they have such a topic. Questions need MQTT 5.
+ * Security     A client may notify if the broker lets it publish, and read if the broker lets it
+ *              subscribe. The broker's access control and TLS are the boundary. Observers check
+ *              payloads. A hostile broker can end the process: libmosquitto 2.0 calls abort() for a
+ *              property of MQTT 5 that it does not know. With `protocol` 4 there are no properties.
+ * Threads      A transport has one thread. It calls `changed` and, if there is no `queue`, the
+ *              observers. While such a call runs, nothing is sent or received.
+ * fork         The child does not use the connection: `publish` returns MULTICAST_ERROR_STATE, and
  *              nothing arrives. The connection's descriptor is closed on exec.
  *              If an observer or `changed` forks on the transport's thread and returns in the
- *              child, that thread ends there; the child ends with status 0 if it has started no
- *              other one.
+ *              child, that thread ends there; the child exits with status 0 if it has started no
+ *              other thread.
  */
 
 /* ---- 1. Options ------------------------------------------------------------------------------ */
 
 /// `flags` of multicast_mqtt_options: use TLS, and trust the certificates that the system trusts.
 /// It is implied by `ca_file` and `ca_path`, which say what to trust instead.
-///
 /// @since 1.1
 #define MULTICAST_MQTT_TLS 0x1u
 
 /// `flags` of multicast_mqtt_options: with TLS, do not compare the name in the broker's certificate
 /// with `host`. Any certificate of the same authority will do then.
-///
 /// @since 1.1
 #define MULTICAST_MQTT_TLS_ANY_HOST 0x2u
 
 /// `flags` of multicast_mqtt_options: while there is no connection, publishing is refused with
 /// MULTICAST_ERROR_STATE. Without it publications wait for the connection: see `capacity`.
-///
 /// @since 1.1
 #define MULTICAST_MQTT_REFUSE_OFFLINE 0x4u
 
 /// `flags` of multicast_mqtt_options: messages are the payloads alone, for subscribers that do not
-/// use this library. A payload that looks like a message of this library is published as one.
-/// With MQTT 3.1.1 own publications come back then.
-///
+/// use this library. A payload that looks like a message of this library is published as one. With
+/// MQTT 3.1.1 a transport then receives its own publications.
 /// @since 1.1
 #define MULTICAST_MQTT_PLAIN 0x8u
 
-/// `flags` of multicast_mqtt_options: what the broker has retained is not delivered.
-///
+/// `flags` of multicast_mqtt_options: messages that the broker has retained are not delivered.
 /// @since 1.1
 #define MULTICAST_MQTT_NO_RETAINED 0x10u
 
 /// A change of the connection, or of the messages that were sent on it.
-///
 /// @since 1.1
 typedef uint32_t multicast_mqtt_state;
 
 /// The values of multicast_mqtt_state.
-///
 /// @since 1.1
 enum multicast_mqtt_state_code {
   MULTICAST_MQTT_CONNECTED = 1,             ///< The broker has accepted the connection.
-  MULTICAST_MQTT_LOST = 2,                  ///< The connection has ended. Another try follows.
-  MULTICAST_MQTT_REFUSED = 3,               ///< No connection. Another try follows.
-  /// By the broker. Tried again at the next connection. One call for each refusal.
+  MULTICAST_MQTT_LOST = 2,                  ///< The connection has ended. It is tried again.
+  MULTICAST_MQTT_REFUSED = 3,               ///< There is no connection. It is tried again.
+  /// The broker refused a subscription. It is tried again at the next connection. One call each.
   MULTICAST_MQTT_SUBSCRIPTION_REFUSED = 4,
-  /// By the broker. It is not sent again. One call for each refusal.
+  /// The broker refused a publication. It is not sent again. One call each.
   MULTICAST_MQTT_PUBLICATION_REFUSED = 5
 };
 
-/// How to connect. Zero is the default of every field but the first two.
-///
-/// Fill it with multicast_mqtt_options_default() or
-/// MULTICAST_MQTT_OPTIONS_INIT. Texts are copied.
-///
+/// How to connect. `broadcaster` must be set. Texts are copied.
 /// @since 1.1
 typedef struct multicast_mqtt_options {
-  /// sizeof(multicast_mqtt_options) in the caller's header. Not 0.
-  uint32_t struct_size;
-  /// The flags above, combined (default: 0).
-  uint32_t flags;
+  uint32_t struct_size;  ///< sizeof(multicast_mqtt_options).
+  uint32_t flags;        ///< The flags above, combined.
   /// The broadcaster that notifications are delivered to. Not none.
   multicast_broadcaster broadcaster;
   /// The broker's name or address (default: NULL, localhost).
@@ -134,40 +124,41 @@ typedef struct multicast_mqtt_options {
   uint32_t protocol;
   /// The broker's name for this client; no two connections may share it (default: NULL, random).
   const char *client_id;
-  /// The beginning of all topics: UTF-8, up to 200 bytes, 198 of them `/` at most, without `+`,
-  /// `#` and a leading `$` (default: NULL, "multicast").
+  /// The beginning of all topics: UTF-8, up to 200 bytes, 198 of them `/` at most, without `+`, `#`
+  /// and a leading `$` (default: NULL, "multicast").
   const char *topic_prefix;
-  /// For the broker (default: NULL, none).
+  /// The user name for the broker (default: NULL, none).
   const char *user;
-  /// For the broker; needs `user` (default: NULL, none).
+  /// The password for the broker; needs `user` (default: NULL, none).
   const char *password;
-  /// The certificates of the authorities to trust, a PEM file (default: NULL).
+  /// The certificates of the authorities to trust, a PEM file.
   const char *ca_file;
-  /// The same, as a directory that `openssl rehash` has been run for (default: NULL).
+  /// The same certificates, as a directory that `openssl rehash` has been run for.
   const char *ca_path;
-  /// The certificate of this client, a PEM file; needs TLS and `key_file` (default: NULL).
+  /// The certificate of this client, a PEM file; needs TLS and `key_file`.
   const char *cert_file;
-  /// The key of `cert_file`, a PEM file (default: NULL).
+  /// The key of `cert_file`, a PEM file.
   const char *key_file;
-  /// For an encrypted `key_file` (default: NULL).
+  /// The password of an encrypted `key_file`.
   const char *key_password;
   /// The quality of service of publications and subscriptions: 0, 1 or 2. See "Losses".
   uint32_t qos;
   /// Seconds after which a silent connection is checked, 5 to 65535 (default: 0, which means 60).
   uint32_t keep_alive_s;
-  /// For how many seconds the broker collects messages for this client while there is no
-  /// connection (default: 0, it collects none). With `client_id`, also for the next process with
-  /// that identifier: what it has collected waits here for observers of its name, until a second
+  /// For how many seconds the broker collects messages for this client while there is no connection
+  /// (default: 0, it collects none). With `client_id`, also for the next process with that
+  /// identifier: the collected messages wait here for observers of their names, until a second
   /// after the transport was first used, by attaching it to a broadcaster with observers or
-  /// otherwise. What nobody observes then is ignored. MQTT 3.1.1 has no number: the broker decides.
+  /// otherwise. Messages without observers are ignored then. MQTT 3.1.1 has no such number: the
+  /// broker decides.
   uint32_t session_expiry_s;
   /// How many publications may wait to be sent, 1 to 2^24 (default: 0, which means 8192).
   uint32_t capacity;
-  /// The fate of a publication if so many wait: MULTICAST_OVERFLOW_REFUSE, with
+  /// The treatment of a publication if `capacity` of them wait: MULTICAST_OVERFLOW_REFUSE, with
   /// MULTICAST_ERROR_QUEUE_FULL, or MULTICAST_OVERFLOW_DROP_OLDEST (default: refuse).
   multicast_overflow overflow;
-  /// The largest payload, in bytes, up to 2^28 - 1024: larger ones are refused or dropped
-  /// (default: 0, which means 16 MiB).
+  /// The largest payload, in bytes, up to 2^28 - 1024: larger ones are refused or dropped (default:
+  /// 0, which means 16 MiB).
   uint32_t max_payload;
   /// How long to wait before the second try to connect; doubled with each further one, and up to a
   /// quarter less at random. At most `reconnect_max_ns`, also if that is the default; a larger time
@@ -178,26 +169,24 @@ typedef struct multicast_mqtt_options {
   /// How long the broker may take to answer when the system has connected, up to 2^62 (default: 0,
   /// which means 10 s). Larger times are invalid, MULTICAST_FOREVER as well.
   uint64_t connect_timeout_ns;
-  /// Where what arrives is queued; observers that have no queue of their own run on the thread that
-  /// runs it. It stays the caller's. If it has MULTICAST_OVERFLOW_BLOCK, a full queue holds up the
-  /// connection (default: none, observers run on the transport's thread).
+  /// The queue for notifications that arrive; observers that have no queue of their own run on the
+  /// thread that runs it. It stays the caller's. If it has MULTICAST_OVERFLOW_BLOCK, a full queue
+  /// holds up the connection (default: none, observers run on the transport's thread).
   multicast_queue queue;
   /// Whether the broker is to retain this publication. See "Late observers". Called on the
-  /// publishing thread, under no lock. (default: NULL, nothing is retained)
+  /// publishing thread. (default: NULL, nothing is retained)
   bool (*retains)(void *context, const char *name, uint32_t event);
-  /// Told of each change, on the transport's thread and under no lock. `code` is MQTT's reason
-  /// code, or -1 if it is not from the broker. `reason` says why, in English; it is valid until
-  /// return. (default: NULL)
+  /// Called for each change, on the transport's thread. `code` is MQTT's reason code, or -1 if it
+  /// is not from the broker. `reason` says why, in English; it is valid until return.
   void (*changed)(void *context, multicast_mqtt_state state, int32_t code, const char *reason);
-  /// Passed to the two functions above and to `release` (default: NULL).
+  /// Passed to the two functions above and to `release`.
   void *context;
   /// Runs once, when `context` is not used any more; also if multicast_mqtt_connect() fails, unless
-  /// the options cannot be read (default: NULL).
+  /// the options cannot be read.
   void (*release)(void *context);
 } multicast_mqtt_options;
 
 /// All defaults, to initialize a static or local struct. `broadcaster` is still none.
-///
 /// @since 1.1
 #define MULTICAST_MQTT_OPTIONS_INIT \
   {sizeof(multicast_mqtt_options), 0, {0}, NULL, 0, 0, NULL, NULL, NULL, NULL, NULL, \
@@ -206,8 +195,6 @@ typedef struct multicast_mqtt_options {
 /// All defaults, with `struct_size` set. `broadcaster` is still none.
 ///
 /// @return The options, by value.
-///
-/// Cost:      O(1); inline.
 /// @since 1.1
 static inline multicast_mqtt_options multicast_mqtt_options_default(void) {
   multicast_mqtt_options options = MULTICAST_MQTT_OPTIONS_INIT;
@@ -216,13 +203,13 @@ static inline multicast_mqtt_options multicast_mqtt_options_default(void) {
 
 /* ---- 2. The transport ------------------------------------------------------------------------ */
 
-/// Makes a transport for multicast_broadcaster_attach(). It connects on a thread of its own, now
-/// and again whenever the connection is lost.
+/// Creates a transport for multicast_broadcaster_attach(). It connects on a thread of its own, now
+/// and whenever the connection is lost.
 ///
-/// Names that have observers are subscribed at the broker. Publications of this transport
-/// itself are not delivered to it.
+/// Names that have observers are subscribed at the broker. A transport does not receive its own
+/// publications.
 ///
-/// `publish` of the transport says MULTICAST_ERROR_QUEUE_FULL if `capacity` publications wait;
+/// `publish` of the transport returns MULTICAST_ERROR_QUEUE_FULL if `capacity` publications wait;
 /// MULTICAST_ERROR_LIMIT for a payload above `max_payload`; MULTICAST_ERROR_STATE in the child of a
 /// fork, and as MULTICAST_MQTT_REFUSE_OFFLINE says; MULTICAST_ERROR_OUT_OF_MEMORY.
 ///
@@ -235,33 +222,31 @@ static inline multicast_mqtt_options multicast_mqtt_options_default(void) {
 ///         MULTICAST_ERROR_LIMIT: 65,535 transports of this library are not released;
 ///         MULTICAST_ERROR_OUT_OF_MEMORY; MULTICAST_ERROR_SYSTEM: no thread or descriptor, or a
 ///         file of the TLS options cannot be used.
-///
-/// Ownership: multicast_broadcaster_attach() takes the transport over: `release` is called once. So
-///            it is attached once, to one broadcaster: after `release` it must not be used. If
-///            it is never attached, call `release` with `context` yourself. It disconnects; what
-///            waits to be sent then is dropped: see multicast_mqtt_flush().
-/// Threads:   any. `release` waits for the transport's thread, unless that is in `changed`,
-///            delivers what has arrived, or looks up the broker's address.
+/// Ownership: multicast_broadcaster_attach() takes the transport over, and calls `release` once. So
+///            attach it once, to one broadcaster, and do not use it after `release`. If you do not
+///            attach it, call `release` with `context` yourself. `release` disconnects, and drops
+///            the publications that still wait to be sent: see multicast_mqtt_flush().
+/// Threads:   `release` waits for the transport's thread, unless that is in `changed`, delivers
+///            what has arrived, or looks up the broker's address.
 /// Cost:      a thread and three descriptors.
 /// @since 1.1
 MULTICAST_API multicast_status multicast_mqtt_connect(const multicast_mqtt_options *options,
                                                       multicast_transport *out);
 
-/// Waits until the broker has all that was published, subscribed and unsubscribed before this call:
+/// Waits until the broker has all publications and subscriptions that were made before this call:
 /// with `qos` 0 until publications were sent, else until they were acknowledged.
 ///
 /// Call it before a process ends, and after registering, if it matters when an observer begins to
 /// be notified.
 ///
 /// @param transport   As multicast_mqtt_connect() made it.
-/// @param timeout_ns  Nanoseconds on the monotonic clock; 0: no waiting;
-///                    MULTICAST_FOREVER: no limit.
+/// @param timeout_ns  Nanoseconds on the monotonic clock; 0: no waiting; MULTICAST_FOREVER: no
+///                    limit.
 /// @return MULTICAST_OK, also if the broker has refused some of it; MULTICAST_ERROR_TIMEOUT;
 ///         MULTICAST_ERROR_INVALID_HANDLE: not a transport of this library, or it has been
-///         released, also meanwhile; MULTICAST_ERROR_STATE: some of it was dropped meanwhile, for
-///         newer publications or because the connection was lost, and the rest is over; or on the
-///         transport's thread, or in the child of a fork.
-///
+///         released, perhaps during the call; MULTICAST_ERROR_STATE: some of it was dropped
+///         meanwhile, for newer publications or because the connection was lost, and the rest is
+///         over; or on the transport's thread, or in the child of a fork.
 /// Threads:   several may wait. A `queue` that the waiting thread runs is not run meanwhile.
 /// Cost:      O(names); no polling.
 /// @since 1.1
@@ -272,39 +257,36 @@ MULTICAST_API multicast_status multicast_mqtt_flush(const multicast_transport *t
 
 /// Where an answer goes.
 ///
-/// May be copied, and kept as long as one likes: nothing is to be released.
-/// The fields are the library's.
-///
+/// Copy it, and keep it as long as you like: there is nothing to release. The fields are private.
 /// @since 1.1
 typedef struct multicast_mqtt_question {
-  uint64_t transport;  ///< Of the one that answers. Zero: no question.
-  uint64_t peer;       ///< The one that asks.
-  uint64_t number;     ///< Which of its questions it is.
+  uint64_t transport;  ///< The transport that answers. Zero: no question.
+  uint64_t peer;       ///< The peer that asks.
+  uint64_t number;     ///< The number of the question among those of the peer.
 } multicast_mqtt_question;
 
-/// From now on this transport answers the questions that others ask of a name.
+/// Sets the function that answers the questions of others about a name.
 ///
 /// The name is subscribed at the broker; multicast_mqtt_flush() waits for that. Several transports
-/// may answer a name: each gets each question. This transport does not get its own ones. A question
-/// that has no place for answers that this library knows is dropped and counted (`ignored`).
+/// may answer a name: each gets each question. A transport does not get its own questions. A
+/// question whose place for answers this library does not know is dropped and counted (`ignored`).
 ///
 /// @param transport  As multicast_mqtt_connect() made it.
-/// @param name       1 to 255 bytes. Names of questions and of notifications are different ones.
+/// @param name       1 to 255 bytes. The names of questions are not those of notifications.
 /// @param function   Called for each question, where observers are called; it may answer with
 ///                   multicast_mqtt_reply(), or keep a copy of the question and answer later.
 ///                   `question` and `payload` are valid until it returns. It replaces an earlier
 ///                   function of the name. NULL: questions are not answered any more.
-/// @param context    Passed to the two functions.
+/// @param context    Passed to `function` and `release`.
 /// @param release    Runs once, on any thread, when `context` is not used any more: after the
 ///                   function was replaced and its calls have returned, or after the transport's
-///                   release; also if this fails. Not in the child of a fork. May be NULL; not
-///                   used if `function` is NULL.
+///                   release; also if this fails. Not in the child of a fork. May be NULL; not used
+///                   if `function` is NULL.
 /// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE: not a transport of this library, or it has
 ///         been released; MULTICAST_ERROR_INVALID_ARGUMENT: not a name; MULTICAST_ERROR_NOT_FOUND:
 ///         no function, and none to replace; MULTICAST_ERROR_STATE: in the child of a fork;
 ///         MULTICAST_ERROR_OUT_OF_MEMORY.
-///
-/// Threads:   any. It does not wait: a call of an earlier function may go on.
+/// Threads:   does not wait: a call of an earlier function may go on.
 /// Reentry:   the function may call this, and reply, but not ask with this transport, unless that
 ///            has a `queue`.
 /// Cost:      O(1), and a subscription.
@@ -315,12 +297,12 @@ MULTICAST_API multicast_status multicast_mqtt_answer(
                      const void *payload, size_t size),
     void *context, void (*release)(void *context));
 
-/// Answers a question: its asker is told MULTICAST_OK and gets the payload.
+/// Answers a question: the asker gets MULTICAST_OK and the payload.
 ///
-/// A question that nobody replies to ends with the asker's time. An asker that
-/// waits for more than one answer gets each reply, also several to one question.
+/// A question without a reply ends when the asker's time is up. An asker that waits for more than
+/// one answer gets each reply, even several to one question.
 ///
-/// @param question  As the function got it, or a copy.
+/// @param question  The question that the function received, or a copy of it.
 /// @param payload   The answer; may be NULL if there are no bytes.
 /// @param size      Bytes at `payload`, up to `max_payload`.
 /// @return MULTICAST_OK: it is published, as a notification is; the broker does not say whether the
@@ -329,25 +311,23 @@ MULTICAST_API multicast_status multicast_mqtt_answer(
 ///         MULTICAST_ERROR_INVALID_HANDLE: not a question, or its transport has been released;
 ///         MULTICAST_ERROR_INVALID_ARGUMENT: NULL; MULTICAST_ERROR_STATE: in the child of a fork,
 ///         and as MULTICAST_MQTT_REFUSE_OFFLINE says; MULTICAST_ERROR_OUT_OF_MEMORY.
-///
-/// Threads:   any.
 /// Cost:      as publishing.
 /// @since 1.1
 MULTICAST_API multicast_status multicast_mqtt_reply(const multicast_mqtt_question *question,
                                                     const void *payload, size_t size);
 
-/// Asks all that answer a name, and waits for their answers.
+/// Asks all transports and programs that answer a name, and waits for their answers.
 ///
 /// `visit` is called once for each answer, in the order in which they arrive, with MULTICAST_OK and
 /// the payload, which is valid until it returns, and NULL if there are no bytes. The broker does
 /// not say who answers, nor how many there are, nor that one has ended without an answer: `pid` is
-/// 0, and `peer` is empty. `visit` is what multicast_local_ask() takes, which knows these. If it
-/// returns false, it is not called again, and this returns. For the first answer, return
-/// `status != MULTICAST_OK`; for all that come within the time, return true. Later answers are
-/// dropped and counted (`ignored`).
+/// 0, and `peer` is empty. `visit` has the type that multicast_local_ask() takes, which knows
+/// these. If `visit` returns false, it is not called again, and this function returns. For the
+/// first answer, return `status != MULTICAST_OK`; for all that come within the time, return true.
+/// Later answers are dropped and counted (`ignored`).
 ///
-/// Without a connection it waits for one, if there is room for the question. An answer may be lost
-/// as a notification may.
+/// Without a connection the function waits for one, if there is room for the question. An answer
+/// may be lost like a notification.
 ///
 /// @param transport   As multicast_mqtt_connect() made it.
 /// @param name        As it is answered.
@@ -368,14 +348,12 @@ MULTICAST_API multicast_status multicast_mqtt_reply(const multicast_mqtt_questio
 ///         questions; there is none, and MULTICAST_MQTT_REFUSE_OFFLINE is set; on the transport's
 ///         thread; in the child of a fork; MULTICAST_ERROR_QUEUE_FULL: `capacity` publications
 ///         wait, or the question was dropped for newer ones, or so many answers wait for `visit`,
-///         and one is lost;
-///         MULTICAST_ERROR_LIMIT: larger than `max_payload`;
+///         and one is lost; MULTICAST_ERROR_LIMIT: larger than `max_payload`;
 ///         MULTICAST_ERROR_INVALID_ARGUMENT: not a name, or NULL; MULTICAST_ERROR_INVALID_HANDLE:
-///         not a transport of this library, or it has been released, also meanwhile;
+///         not a transport of this library, or it has been released, perhaps during the call;
 ///         MULTICAST_ERROR_OUT_OF_MEMORY, also for an answer, which is lost.
-///
-/// Threads:   any, several at once, but not the transport's. `visit` runs on this one, under no
-///            lock. A `queue` that this thread runs is not run meanwhile.
+/// Threads:   any but the transport's, several at once. `visit` runs on the calling thread. A
+///            `queue` that this thread runs is not run meanwhile.
 /// Reentry:   observers and functions that answer may ask if the transport has a `queue`, and with
 ///            another transport. `visit` may call anything.
 /// Cost:      as publishing, and a copy of each answer. The first question of a transport also
@@ -392,43 +370,31 @@ MULTICAST_API multicast_status multicast_mqtt_ask(
 
 /// Counts of a transport since it was made.
 ///
-/// At every moment `published` is `waiting`, `sending`, `sent`, `dropped` and `rejected` together.
-/// Questions and answers are publications, and messages, too. A question that arrives counts as a
-/// notification; an answer that arrives in time is `received` only.
-///
+/// At every moment `published` is the sum of `waiting`, `sending`, `sent`, `dropped` and
+/// `rejected`. Questions and answers are publications, and messages, too. A question that arrives
+/// counts as a notification; an answer that arrives in time is `received` only.
 /// @since 1.1
 typedef struct multicast_mqtt_stats {
-  /// sizeof(multicast_mqtt_stats) in the caller's header. Not 0.
-  uint32_t struct_size;
-  /// 0.
-  uint32_t flags;
+  uint32_t struct_size;  ///< sizeof(multicast_mqtt_stats).
+  uint32_t flags;        ///< 0.
   /// The version of MQTT of the connection, 5 or 4; 0: there is no connection.
   uint32_t protocol;
-  /// How many names are subscribed, or will be at the next connection.
-  uint32_t names;
-  /// How often the broker has accepted a connection.
-  uint64_t connections;
-  /// Publications that were accepted.
-  uint64_t published;
-  /// Publications that wait to be sent now.
-  uint64_t waiting;
+  uint32_t names;        ///< How many names are subscribed, or will be at the next connection.
+  uint64_t connections;  ///< How often the broker has accepted a connection.
+  uint64_t published;    ///< Publications that were accepted.
+  uint64_t waiting;      ///< Publications that wait to be sent now.
   /// Publications that are on their way now: not yet written, or not yet acknowledged.
   uint64_t sending;
-  /// Publications that were written, with `qos` 0, or acknowledged.
-  uint64_t sent;
+  uint64_t sent;  ///< Publications that were written, with `qos` 0, or acknowledged.
   /// Publications that were dropped: for newer ones, because the connection was lost, because
   /// nobody waits for the answer any more, for lack of memory, or at `release`.
   uint64_t dropped;
-  /// Publications that the broker has refused.
-  uint64_t rejected;
-  /// Publications that were not accepted.
-  uint64_t refused;
-  /// Messages that came, of all kinds.
-  uint64_t received;
+  uint64_t rejected;  ///< Publications that the broker has refused.
+  uint64_t refused;   ///< Publications that were not accepted.
+  uint64_t received;  ///< Messages that came, of all kinds.
   /// Messages that were delivered to the broadcaster. With `queue`: when that is run.
   uint64_t delivered;
-  /// Messages that came back from the broker and were not delivered.
-  uint64_t echoes;
+  uint64_t echoes;  ///< Messages that came back from the broker and were not delivered.
   /// Messages that were not delivered: not a topic or a version of this library, a name without
   /// observers, too large, or an answer that nobody waits for.
   uint64_t ignored;
@@ -438,7 +404,6 @@ typedef struct multicast_mqtt_stats {
 } multicast_mqtt_stats;
 
 /// All zero, with `struct_size` set: ready for multicast_mqtt_get_stats().
-///
 /// @since 1.1
 #define MULTICAST_MQTT_STATS_INIT \
   {sizeof(multicast_mqtt_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
@@ -446,8 +411,6 @@ typedef struct multicast_mqtt_stats {
 /// All zero, with `struct_size` set: ready for multicast_mqtt_get_stats().
 ///
 /// @return The statistics, by value.
-///
-/// Cost:      O(1); inline.
 /// @since 1.1
 static inline multicast_mqtt_stats multicast_mqtt_stats_default(void) {
   multicast_mqtt_stats stats = MULTICAST_MQTT_STATS_INIT;
@@ -461,8 +424,6 @@ static inline multicast_mqtt_stats multicast_mqtt_stats_default(void) {
 /// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE: not a transport of this library, or it has
 ///         been released; MULTICAST_ERROR_INVALID_ARGUMENT: NULL or a wrong `struct_size`, nothing
 ///         written; MULTICAST_ERROR_STATE: in the child of a fork.
-///
-/// Cost:      O(1).
 /// @since 1.1
 MULTICAST_API multicast_status multicast_mqtt_get_stats(const multicast_transport *transport,
                                                         multicast_mqtt_stats *out);

@@ -28,81 +28,72 @@ extern "C" {
  * Subjects     The event E of the name N is published as PREFIX.N.E, where E is a decimal number.
  *              Bytes of the name outside of 0x21 to 0x7E, and `. * > %`, are written as `%XX`. So
  *              each name and event has one subject, and each such subject one name and event.
- * Messages     A message is the payload itself. Any NATS client can publish and subscribe. What
- *              comes with another subject is dropped and counted.
- * Order        What one transport publishes arrives in this order at each other transport, while
- *              its connection lasts and afterwards. If the program has called libnats's
+ * Messages     A message is the payload itself. Any NATS client can publish and subscribe. Messages
+ *              with other subjects are dropped and counted.
+ * Order        The publications of one transport arrive in order at each other transport, while its
+ *              connection lasts and afterwards. If the program has called libnats's
  *              nats_SetMessageDeliveryPoolSize() with more than 1, this holds for each name.
- * Losses       A notification arrives at most once. It is lost if it is on its way when a
- *              connection ends, and if the receiver has no connection at that time. The server ends
- *              the connection of a receiver that is too slow for too long. Publications of this
- *              process wait while it has no connection, see `capacity`.
+ * Losses       A notification arrives at most once. It is lost if it is under way when a connection
+ *              ends, or if the receiver has no connection at that time. The server ends the
+ *              connection of a receiver that is too slow for too long. Publications of this process
+ *              wait while it has no connection, see `capacity`.
  * Late observers
- *              The server keeps no value. An observer that registers later is not notified of what
- *              was before, in the publishing process and elsewhere.
+ *              The server keeps no value. An observer that registers later is not notified of
+ *              earlier publications, neither in the publishing process nor elsewhere.
  * Questions    The question E of the name N is published as PREFIX.%?N.E, with the reply subject
  *              _INBOX.ID.NUMBER: 16 hexadecimal digits each. Answers are published there. So other
  *              programs can answer, and ask if they have such a subject.
- * Security     A client that the server lets publish notifies; one that it lets subscribe reads.
- *              The server's permissions and TLS are the boundary. Observers check payloads.
- * Threads      A transport has one thread. It calls `changed`, and the observers if there is no
- *              `queue`. While such a call runs, nothing is sent or received. libnats has up to
- *              four threads more for all transports of a process; they run no observers.
- * fork         The child does not use the connection: publishing says MULTICAST_ERROR_STATE, and
+ * Security     A client may notify if the server lets it publish, and read if the server lets it
+ *              subscribe. The server's permissions and TLS are the boundary. Observers check
+ *              payloads.
+ * Threads      A transport has one thread. It calls `changed` and, if there is no `queue`, the
+ *              observers. While such a call runs, nothing is sent or received. libnats has up to
+ *              four more threads for all transports of a process; they run no observers.
+ * fork         The child does not use the connection: `publish` returns MULTICAST_ERROR_STATE, and
  *              nothing arrives. The connection's descriptor is closed on exec.
  *              If an observer or `changed` forks on the transport's thread and returns in the
- *              child, that thread ends there; the child ends with status 0 if it has started no
- *              other one.
+ *              child, that thread ends there; the child exits with status 0 if it has started no
+ *              other thread.
  *              The child has the socket, too: if the parent detaches, the server keeps the
- *              connection and its subscriptions until the child ends or calls exec.
- *              libnats's threads do not exist in the child of a program that has used libnats: such
- *              a child must not make transports of its own before it calls exec.
+ *              connection and its subscriptions until the child ends or calls exec. libnats's
+ *              threads do not exist in the child of a program that has used libnats: such a child
+ *              must not make transports of its own before it calls exec.
  */
 
 /* ---- 1. Options ------------------------------------------------------------------------------ */
 
 /// `flags` of multicast_nats_options: connect to servers with TLS only. It is implied by `ca_file`
-/// and `cert_file`, and by an address that begins with `tls://`. A server that wants TLS gets it
-/// in any case.
-///
+/// and `cert_file`, and by an address that begins with `tls://`. A server that wants TLS gets it in
+/// any case.
 /// @since 1.1
 #define MULTICAST_NATS_TLS 0x1u
 
 /// `flags` of multicast_nats_options: while there is no connection, publishing is refused with
 /// MULTICAST_ERROR_STATE. Without it publications wait for the connection: see `capacity`.
-///
 /// @since 1.1
 #define MULTICAST_NATS_REFUSE_OFFLINE 0x2u
 
 /// A change of the connection, or of the messages that were sent on it.
-///
 /// @since 1.1
 typedef uint32_t multicast_nats_state;
 
 /// The values of multicast_nats_state.
-///
 /// @since 1.1
 enum multicast_nats_state_code {
   MULTICAST_NATS_CONNECTED = 1,             ///< A server has accepted the connection.
-  MULTICAST_NATS_LOST = 2,                  ///< The connection has ended. Another try follows.
-  MULTICAST_NATS_REFUSED = 3,               ///< No connection. Another try follows.
-  /// By the server. Tried again at the next connection. One call for each refusal.
+  MULTICAST_NATS_LOST = 2,                  ///< The connection has ended. It is tried again.
+  MULTICAST_NATS_REFUSED = 3,               ///< There is no connection. It is tried again.
+  /// The server refused a subscription. It is tried again at the next connection. One call each.
   MULTICAST_NATS_SUBSCRIPTION_REFUSED = 4,
-  /// By the server. It is not sent again. One call for each refusal.
+  /// The server refused a publication. It is not sent again. One call each.
   MULTICAST_NATS_PUBLICATION_REFUSED = 5
 };
 
-/// How to connect. Zero is the default of every field but the first and `broadcaster`.
-///
-/// Fill it with multicast_nats_options_default() or
-/// MULTICAST_NATS_OPTIONS_INIT. Texts are copied.
-///
+/// How to connect. `broadcaster` must be set. Texts are copied.
 /// @since 1.1
 typedef struct multicast_nats_options {
-  /// sizeof(multicast_nats_options) in the caller's header. Not 0.
-  uint32_t struct_size;
-  /// The flags above, combined (default: 0).
-  uint32_t flags;
+  uint32_t struct_size;  ///< sizeof(multicast_nats_options).
+  uint32_t flags;        ///< The flags above, combined.
   /// The broadcaster that notifications are delivered to. Not none.
   multicast_broadcaster broadcaster;
   /// The servers to try, in this order: addresses like `nats://host:4222` or `tls://host`, with a
@@ -114,18 +105,19 @@ typedef struct multicast_nats_options {
   /// The beginning of all subjects: up to 200 bytes, printable ASCII without spaces; one token or
   /// more with dots between them, none empty, no wildcard (default: NULL, "multicast").
   const char *subject_prefix;
-  /// For the server, UTF-8; needs `password` (default: NULL, none, or that of the address).
+  /// The user name for the server, UTF-8; needs `password` (default: NULL, none, or that of the
+  /// address).
   const char *user;
-  /// For the server, UTF-8; needs `user` (default: NULL).
+  /// The password for the server, UTF-8; needs `user`.
   const char *password;
-  /// For a server that wants a token; not together with `user` (default: NULL, none).
+  /// The token for a server that wants one; not together with `user` (default: NULL, none).
   const char *token;
-  /// Certificates of authorities to trust, a PEM file; the system's are trusted, too (default:
-  /// NULL, these alone).
+  /// Certificates of authorities to trust, a PEM file; those of the system are trusted, too
+  /// (default: NULL, these alone).
   const char *ca_file;
-  /// The certificate of this client, a PEM file; needs `key_file` (default: NULL).
+  /// The certificate of this client, a PEM file; needs `key_file`.
   const char *cert_file;
-  /// The key of `cert_file`, a PEM file that is not encrypted (default: NULL).
+  /// The key of `cert_file`, a PEM file that is not encrypted.
   const char *key_file;
   /// The name that the server's certificate must have (default: NULL, the host of the address).
   const char *tls_name;
@@ -134,7 +126,7 @@ typedef struct multicast_nats_options {
   uint32_t ping_interval_s;
   /// How many publications may wait to be sent, 1 to 2^24 (default: 0, which means 8192).
   uint32_t capacity;
-  /// The fate of a publication if so many wait: MULTICAST_OVERFLOW_REFUSE, with
+  /// The treatment of a publication if `capacity` of them wait: MULTICAST_OVERFLOW_REFUSE, with
   /// MULTICAST_ERROR_QUEUE_FULL, or MULTICAST_OVERFLOW_DROP_OLDEST (default: refuse).
   multicast_overflow overflow;
   /// The largest payload, in bytes, up to 2^28: larger ones are refused or dropped. A server has a
@@ -150,28 +142,26 @@ typedef struct multicast_nats_options {
   uint64_t reconnect_min_ns;
   /// The most to wait between two tries, up to 2^62 (default: 0, which means 30 s).
   uint64_t reconnect_max_ns;
-  /// How long one server may take to accept the connection, up to 2^62 (default: 0, which means
-  /// 10 s). Larger times are invalid, MULTICAST_FOREVER as well. libnats before 3.8 does not keep
-  /// to it when the server has greeted and says nothing more: it takes processor time and memory
-  /// until the server ends the connection.
+  /// How long one server may take to accept the connection, up to 2^62 (default: 0, which means 10
+  /// s). Larger times are invalid, MULTICAST_FOREVER as well. libnats before 3.8 does not keep to
+  /// it when the server has greeted and says nothing more: it takes processor time and memory until
+  /// the server ends the connection.
   uint64_t connect_timeout_ns;
-  /// Where what arrives is queued; observers that have no queue of their own run on the thread that
-  /// runs it. It stays the caller's. If it has MULTICAST_OVERFLOW_BLOCK, a full queue holds up the
-  /// transport (default: none, observers run on the transport's thread).
+  /// The queue for notifications that arrive; observers that have no queue of their own run on the
+  /// thread that runs it. It stays the caller's. If it has MULTICAST_OVERFLOW_BLOCK, a full queue
+  /// holds up the transport (default: none, observers run on the transport's thread).
   multicast_queue queue;
-  /// Told of each change, on the transport's thread and under no lock. `code` is libnats's
-  /// natsStatus, or 0 if it has none. `reason` says why, in English; it is valid until return.
-  /// (default: NULL)
+  /// Called for each change, on the transport's thread. `code` is libnats's natsStatus, or 0 if it
+  /// has none. `reason` says why, in English; it is valid until return.
   void (*changed)(void *context, multicast_nats_state state, int32_t code, const char *reason);
-  /// Passed to `changed` and to `release` (default: NULL).
+  /// Passed to `changed` and to `release`.
   void *context;
   /// Runs once, on any thread but libnats's, when `context` is not used any more; also if
-  /// multicast_nats_connect() fails, unless the options cannot be read (default: NULL).
+  /// multicast_nats_connect() fails, unless the options cannot be read.
   void (*release)(void *context);
 } multicast_nats_options;
 
 /// All defaults, to initialize a static or local struct. `broadcaster` is still none.
-///
 /// @since 1.1
 #define MULTICAST_NATS_OPTIONS_INIT \
   {sizeof(multicast_nats_options), 0, {0}, NULL, NULL, NULL, NULL, NULL, NULL, NULL, \
@@ -180,8 +170,6 @@ typedef struct multicast_nats_options {
 /// All defaults, with `struct_size` set. `broadcaster` is still none.
 ///
 /// @return The options, by value.
-///
-/// Cost:      O(1); inline.
 /// @since 1.1
 static inline multicast_nats_options multicast_nats_options_default(void) {
   multicast_nats_options options = MULTICAST_NATS_OPTIONS_INIT;
@@ -190,13 +178,13 @@ static inline multicast_nats_options multicast_nats_options_default(void) {
 
 /* ---- 2. The transport ------------------------------------------------------------------------ */
 
-/// Makes a transport for multicast_broadcaster_attach(). It connects on a thread of its own, now
-/// and again whenever the connection is lost.
+/// Creates a transport for multicast_broadcaster_attach(). It connects on a thread of its own, now
+/// and whenever the connection is lost.
 ///
-/// Names that have observers are subscribed at the server. Publications of this transport
-/// itself are not delivered to it.
+/// Names that have observers are subscribed at the server. A transport does not receive its own
+/// publications.
 ///
-/// `publish` of the transport says MULTICAST_ERROR_QUEUE_FULL if `capacity` publications wait;
+/// `publish` of the transport returns MULTICAST_ERROR_QUEUE_FULL if `capacity` publications wait;
 /// MULTICAST_ERROR_LIMIT for a payload above `max_payload`, or above the limit of the server of the
 /// last connection; MULTICAST_ERROR_STATE in the child of a fork, and as
 /// MULTICAST_NATS_REFUSE_OFFLINE says; MULTICAST_ERROR_OUT_OF_MEMORY.
@@ -210,32 +198,31 @@ static inline multicast_nats_options multicast_nats_options_default(void) {
 ///         MULTICAST_ERROR_LIMIT: 65,535 transports of this library are not released;
 ///         MULTICAST_ERROR_OUT_OF_MEMORY; MULTICAST_ERROR_SYSTEM: no thread or descriptor, or a
 ///         file of the TLS options cannot be used.
-///
-/// Ownership: multicast_broadcaster_attach() takes the transport over: `release` is called once. So
-///            it is attached once, to one broadcaster: after `release` it must not be used. If
-///            it is never attached, call `release` with `context` yourself. It disconnects; what
-///            waits to be sent then is dropped: see multicast_nats_flush().
-/// Threads:   any. `release` waits for the transport's thread, unless that is in `changed`,
-///            delivers what has arrived, or connects.
+/// Ownership: multicast_broadcaster_attach() takes the transport over, and calls `release` once. So
+///            attach it once, to one broadcaster, and do not use it after `release`. If you do not
+///            attach it, call `release` with `context` yourself. `release` disconnects, and drops
+///            the publications that still wait to be sent: see multicast_nats_flush().
+/// Threads:   `release` waits for the transport's thread, unless that is in `changed`, delivers
+///            what has arrived, or connects.
 /// Cost:      a thread and two descriptors; with the first one, up to four threads of libnats.
 /// @since 1.1
 MULTICAST_API multicast_status multicast_nats_connect(const multicast_nats_options *options,
                                                       multicast_transport *out);
 
-/// Waits until a server has answered after all that was published and subscribed before this call.
+/// Waits until a server has confirmed all publications and subscriptions before this call.
 ///
 /// Call it before a process ends, and after registering, if it matters when an observer begins to
-/// be notified. What a server has not yet handled when its connection ends is lost nevertheless.
+/// be notified. Messages that a server has not yet handled when its connection ends are lost
+/// nevertheless.
 ///
 /// @param transport   As multicast_nats_connect() made it.
-/// @param timeout_ns  Nanoseconds on the monotonic clock; 0: no waiting;
-///                    MULTICAST_FOREVER: no limit.
+/// @param timeout_ns  Nanoseconds on the monotonic clock; 0: no waiting; MULTICAST_FOREVER: no
+///                    limit.
 /// @return MULTICAST_OK, also if the server has refused some of it; MULTICAST_ERROR_TIMEOUT;
 ///         MULTICAST_ERROR_INVALID_HANDLE: not a transport of this library, or it has been
-///         released, also meanwhile; MULTICAST_ERROR_STATE: some of it was dropped meanwhile, for
-///         newer publications or because a connection was lost, and the rest is over; or on the
-///         transport's thread, or in the child of a fork.
-///
+///         released, perhaps during the call; MULTICAST_ERROR_STATE: some of it was dropped
+///         meanwhile, for newer publications or because a connection was lost, and the rest is
+///         over; or on the transport's thread, or in the child of a fork.
 /// Threads:   several may wait. A `queue` that the waiting thread runs is not run meanwhile.
 /// Cost:      a round trip to the server, if anything was published or subscribed since the last,
 ///            and a thread that waits for it.
@@ -247,29 +234,27 @@ MULTICAST_API multicast_status multicast_nats_flush(const multicast_transport *t
 
 /// Where an answer goes.
 ///
-/// May be copied, and kept as long as one likes: nothing is to be released.
-/// The fields are the library's.
-///
+/// Copy it, and keep it as long as you like: there is nothing to release. The fields are private.
 /// @since 1.1
 typedef struct multicast_nats_question {
-  uint64_t transport;  ///< Of the one that answers. Zero: no question.
-  uint64_t peer;       ///< The one that asks.
-  uint64_t number;     ///< Which of its questions it is.
+  uint64_t transport;  ///< The transport that answers. Zero: no question.
+  uint64_t peer;       ///< The peer that asks.
+  uint64_t number;     ///< The number of the question among those of the peer.
 } multicast_nats_question;
 
-/// From now on this transport answers the questions that others ask of a name.
+/// Sets the function that answers the questions of others about a name.
 ///
 /// The name is subscribed at the server; multicast_nats_flush() waits for that. Several transports
-/// may answer a name: each gets each question. This transport does not get its own ones. A question
-/// that has no place for answers that this library knows is dropped and counted (`ignored`).
+/// may answer a name: each gets each question. A transport does not get its own questions. A
+/// question whose place for answers this library does not know is dropped and counted (`ignored`).
 ///
 /// @param transport  As multicast_nats_connect() made it.
-/// @param name       1 to 255 bytes. Names of questions and of notifications are different ones.
+/// @param name       1 to 255 bytes. The names of questions are not those of notifications.
 /// @param function   Called for each question, where observers are called; it may answer with
 ///                   multicast_nats_reply(), or keep a copy of the question and answer later.
 ///                   `question` and `payload` are valid until it returns. It replaces an earlier
 ///                   function of the name. NULL: questions are not answered any more.
-/// @param context    Passed to the two functions.
+/// @param context    Passed to `function` and `release`.
 /// @param release    Runs once, on any thread but libnats's, when `context` is not used any more:
 ///                   after the function was replaced and its calls have returned, or after the
 ///                   transport's release; also if this fails. Not in the child of a fork. May be
@@ -278,8 +263,7 @@ typedef struct multicast_nats_question {
 ///         been released; MULTICAST_ERROR_INVALID_ARGUMENT: not a name; MULTICAST_ERROR_NOT_FOUND:
 ///         no function, and none to replace; MULTICAST_ERROR_STATE: in the child of a fork;
 ///         MULTICAST_ERROR_OUT_OF_MEMORY.
-///
-/// Threads:   any. It does not wait: a call of an earlier function may go on.
+/// Threads:   does not wait: a call of an earlier function may go on.
 /// Reentry:   the function may call this, and reply, but not ask with this transport, unless that
 ///            has a `queue`.
 /// Cost:      O(1), and a subscription.
@@ -290,40 +274,37 @@ MULTICAST_API multicast_status multicast_nats_answer(
                      const void *payload, size_t size),
     void *context, void (*release)(void *context));
 
-/// Answers a question: its asker is told MULTICAST_OK and gets the payload.
+/// Answers a question: the asker gets MULTICAST_OK and the payload.
 ///
-/// A question that nobody replies to ends with the asker's time. An asker that
-/// waits for more than one answer gets each reply, also several to one question.
+/// A question without a reply ends when the asker's time is up. An asker that waits for more than
+/// one answer gets each reply, even several to one question.
 ///
-/// @param question  As the function got it, or a copy.
+/// @param question  The question that the function received, or a copy of it.
 /// @param payload   The answer; may be NULL if there are no bytes.
 /// @param size      Bytes at `payload`, up to `max_payload`.
 /// @return MULTICAST_OK: it is published, as a notification is; the server does not say whether the
 ///         asker is there, and waits for it; MULTICAST_ERROR_QUEUE_FULL: `capacity` publications
 ///         wait, try again; MULTICAST_ERROR_LIMIT: larger than `max_payload`, or than the server
-///         takes;
-///         MULTICAST_ERROR_INVALID_HANDLE: not a question, or its transport has been released;
-///         MULTICAST_ERROR_INVALID_ARGUMENT: NULL; MULTICAST_ERROR_STATE: in the child of a fork,
-///         and as MULTICAST_NATS_REFUSE_OFFLINE says; MULTICAST_ERROR_OUT_OF_MEMORY.
-///
-/// Threads:   any.
+///         takes; MULTICAST_ERROR_INVALID_HANDLE: not a question, or its transport has been
+///         released; MULTICAST_ERROR_INVALID_ARGUMENT: NULL; MULTICAST_ERROR_STATE: in the child of
+///         a fork, and as MULTICAST_NATS_REFUSE_OFFLINE says; MULTICAST_ERROR_OUT_OF_MEMORY.
 /// Cost:      as publishing.
 /// @since 1.1
 MULTICAST_API multicast_status multicast_nats_reply(const multicast_nats_question *question,
                                                     const void *payload, size_t size);
 
-/// Asks all that answer a name, and waits for their answers.
+/// Asks all transports and programs that answer a name, and waits for their answers.
 ///
 /// `visit` is called once for each answer, in the order in which they arrive, with MULTICAST_OK and
 /// the payload, which is valid until it returns, and NULL if there are no bytes. The server does
 /// not say who answers, nor how many there are, nor that one has ended without an answer: `pid` is
-/// 0, and `peer` is empty. `visit` is what multicast_local_ask() takes, which knows these. If it
-/// returns false, it is not called again, and this returns. For the first answer, return
-/// `status != MULTICAST_OK`; for all that come within the time, return true. Later answers are
-/// dropped and counted (`ignored`).
+/// 0, and `peer` is empty. `visit` has the type that multicast_local_ask() takes, which knows
+/// these. If `visit` returns false, it is not called again, and this function returns. For the
+/// first answer, return `status != MULTICAST_OK`; for all that come within the time, return true.
+/// Later answers are dropped and counted (`ignored`).
 ///
-/// Without a connection it waits for one, if there is room for the question. An answer may be lost
-/// as a notification may.
+/// Without a connection the function waits for one, if there is room for the question. An answer
+/// may be lost like a notification.
 ///
 /// @param transport   As multicast_nats_connect() made it.
 /// @param name        As it is answered.
@@ -338,19 +319,17 @@ MULTICAST_API multicast_status multicast_nats_reply(const multicast_nats_questio
 /// @return MULTICAST_OK: `visit` has returned false, or the time is over and there were answers;
 ///         MULTICAST_ERROR_TIMEOUT: the time is over, and there was none;
 ///         MULTICAST_ERROR_NOT_FOUND, at once: nobody answers the name. Servers before 2.2 do not
-///         say so: then there is the timeout;
-///         MULTICAST_ERROR_STATE: the connection was lost meanwhile, and somebody may have got the
-///         question; there is none, and MULTICAST_NATS_REFUSE_OFFLINE is set; on the transport's
-///         thread; in the child of a fork; MULTICAST_ERROR_QUEUE_FULL: `capacity` publications
-///         wait, or the question was dropped for newer ones, or so many answers wait for `visit`,
-///         and one is lost;
+///         say so: then there is the timeout; MULTICAST_ERROR_STATE: the connection was lost
+///         meanwhile, and somebody may have got the question; there is none, and
+///         MULTICAST_NATS_REFUSE_OFFLINE is set; on the transport's thread; in the child of a fork;
+///         MULTICAST_ERROR_QUEUE_FULL: `capacity` publications wait, or the question was dropped
+///         for newer ones, or so many answers wait for `visit`, and one is lost;
 ///         MULTICAST_ERROR_LIMIT: larger than `max_payload`, or than the server takes;
 ///         MULTICAST_ERROR_INVALID_ARGUMENT: not a name, or NULL; MULTICAST_ERROR_INVALID_HANDLE:
-///         not a transport of this library, or it has been released, also meanwhile;
+///         not a transport of this library, or it has been released, perhaps during the call;
 ///         MULTICAST_ERROR_OUT_OF_MEMORY, also for an answer, which is lost.
-///
-/// Threads:   any, several at once, but not the transport's. `visit` runs on this one, under no
-///            lock. A `queue` that this thread runs is not run meanwhile.
+/// Threads:   any but the transport's, several at once. `visit` runs on the calling thread. A
+///            `queue` that this thread runs is not run meanwhile.
 /// Reentry:   observers and functions that answer may ask if the transport has a `queue`, and with
 ///            another transport. `visit` may call anything.
 /// Cost:      as publishing, and a copy of each answer. The first question of a transport also
@@ -367,43 +346,31 @@ MULTICAST_API multicast_status multicast_nats_ask(
 
 /// Counts of a transport since it was made.
 ///
-/// At every moment `published` is `waiting`, `sending`, `sent` and `dropped` together.
-/// Questions and answers are publications, and messages, too. A question that arrives counts as a
+/// At every moment `published` is the sum of `waiting`, `sending`, `sent` and `dropped`. Questions
+/// and answers are publications, and messages, too. A question that arrives counts as a
 /// notification; an answer that arrives in time is `received` only, as is the server's word that
 /// nobody answers.
-///
 /// @since 1.1
 typedef struct multicast_nats_stats {
-  /// sizeof(multicast_nats_stats) in the caller's header. Not 0.
-  uint32_t struct_size;
-  /// 0.
-  uint32_t flags;
-  /// 1: there is a connection; 0: none.
-  uint32_t connected;
-  /// How many names are subscribed, or will be at the next connection.
-  uint32_t names;
+  uint32_t struct_size;  ///< sizeof(multicast_nats_stats).
+  uint32_t flags;        ///< 0.
+  uint32_t connected;    ///< 1: there is a connection; 0: none.
+  uint32_t names;        ///< How many names are subscribed, or will be at the next connection.
   /// The largest payload of the server of the last connection, in bytes; 0: there was none.
   uint64_t max_payload;
-  /// How often a server has accepted a connection.
-  uint64_t connections;
-  /// Publications that were accepted.
-  uint64_t published;
-  /// Publications that wait to be sent now.
-  uint64_t waiting;
-  /// Publications that are being written now.
-  uint64_t sending;
-  /// Publications that were written to a connection.
-  uint64_t sent;
+  uint64_t connections;  ///< How often a server has accepted a connection.
+  uint64_t published;    ///< Publications that were accepted.
+  uint64_t waiting;      ///< Publications that wait to be sent now.
+  uint64_t sending;      ///< Publications that are being written now.
+  uint64_t sent;         ///< Publications that were written to a connection.
   /// Publications that were dropped: for newer ones; too large for the server; because the
   /// connection ended while they were being written, so that the server may have some; because
   /// nobody waits for the answer any more; for lack of memory; or at `release`.
   uint64_t dropped;
   /// How often the server has said that this client may not publish. These count as `sent`, too.
   uint64_t rejected;
-  /// Publications that were not accepted.
-  uint64_t refused;
-  /// Messages that came.
-  uint64_t received;
+  uint64_t refused;   ///< Publications that were not accepted.
+  uint64_t received;  ///< Messages that came.
   /// Messages that were delivered to the broadcaster. With `queue`: when that is run.
   uint64_t delivered;
   /// Messages that were not delivered: not a subject of this library, too large, or an answer that
@@ -415,7 +382,6 @@ typedef struct multicast_nats_stats {
 } multicast_nats_stats;
 
 /// All zero, with `struct_size` set: ready for multicast_nats_get_stats().
-///
 /// @since 1.1
 #define MULTICAST_NATS_STATS_INIT \
   {sizeof(multicast_nats_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
@@ -423,8 +389,6 @@ typedef struct multicast_nats_stats {
 /// All zero, with `struct_size` set: ready for multicast_nats_get_stats().
 ///
 /// @return The statistics, by value.
-///
-/// Cost:      O(1); inline.
 /// @since 1.1
 static inline multicast_nats_stats multicast_nats_stats_default(void) {
   multicast_nats_stats stats = MULTICAST_NATS_STATS_INIT;
@@ -438,8 +402,6 @@ static inline multicast_nats_stats multicast_nats_stats_default(void) {
 /// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE: not a transport of this library, or it has
 ///         been released; MULTICAST_ERROR_INVALID_ARGUMENT: NULL or a wrong `struct_size`, nothing
 ///         written; MULTICAST_ERROR_STATE: in the child of a fork.
-///
-/// Cost:      O(1).
 /// @since 1.1
 MULTICAST_API multicast_status multicast_nats_get_stats(const multicast_transport *transport,
                                                         multicast_nats_stats *out);

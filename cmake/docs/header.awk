@@ -1,13 +1,78 @@
 # Rewrites a header for Doxygen: the head as the main page, the sections as groups that it
 # links, and the labelled lines of comment blocks ("Cost: ...") as paragraphs with a title.
 
-# The sections, for heads that do not list them.
+# The sections, for heads that do not list them; and the parameters and results that a comment leaves
+# out, by the rules that the head of multicast.h states.
 BEGIN {
   while ((getline < ARGV[1]) > 0) {
+    ++at
     if (/^\/\* ---- [0-9]+[.] /) titles[$3 + 0] = section_title()
+    if (/^ \* +- `[a-z_]+`[^:]*: /) read_usual_meaning()
+    if (/^\/\/\//) read_comment()
+    else {
+      if (/^(MULTICAST_API|static inline) / || is_declared) read_declaration()
+      if (!is_declared) forget_comment()
+    }
   }
   close(ARGV[1])
 }
+
+# ---- What a comment leaves out -------------------------------------------------------------------
+
+# "- `queue`, `lifetime`: the object;"
+function read_usual_meaning(  meaning, names, count, i) {
+  meaning = $0
+  sub(/^[^:]*: /, "", meaning)
+  sub(/[;.]$/, "", meaning)
+  count = split(substr($0, 1, index($0, ": ")), names, "`")
+  for (i = 2; i <= count; i += 2) usual[names[i]] = capital(meaning) "."
+}
+# Collects the `@param` and `@return` paragraphs of a comment, with their places.
+function read_comment(  tag) {
+  if (match($0, /^\/\/\/ Like multicast_[a-z_]+\(\)/)) like = substr($3, 1, index($3, "(") - 1)
+  if (/^\/\/\/ @param /) tag = $3
+  else if (/^\/\/\/ @return /) tag = "@return"
+  else if (paragraph != "" && /^\/\/\/   /) tag = paragraph
+  paragraph = tag
+  if (tag != "" || /^\/\/\/ (@since |[A-Z][a-z]+( time)?:   *)/) if (!place) place = at
+  if (tag == "") return
+  said[tag] = said[tag] (said[tag] == "" ? "" : "\n") $0
+  said_lines[at]
+}
+function read_declaration(  name, names, count, i, text, is_complete) {
+  declaration = declaration " " $0
+  is_declared = !/[;{]/
+  if (is_declared) return
+  sub(/ *\).*/, "", declaration)
+  name = substr(declaration, 1, index(declaration, "(") - 1)
+  sub(/.*[ *]/, "", name)
+  count = split(substr(declaration, index(declaration, "(") + 1), names, ",")
+  is_complete = 1
+  for (i = 1; i <= count + 1; ++i) {
+    sub(/.*[ *]/, "", names[i])
+    if (i > count) names[i] = "@return"
+    if (names[i] == "void" || names[i] == "") continue
+    text = (names[i] in said) ? said[names[i]] : ""
+    if (text == "" && (like, names[i]) in known) text = known[like, names[i]]
+    if (text == "" && names[i] in usual) text = "/// @param " names[i] "  " usual[names[i]]
+    if (text != "" && !(names[i] in said)) is_complete = 0
+    known[name, names[i]] = text
+    if (text != "") added[place] = added[place] text "\n"
+    delete said[names[i]]
+  }
+  for (i in said) added[place] = added[place] said[i] "\n"
+  if (is_complete) delete added[place]
+  else for (i in said_lines) replaced[i]
+}
+function forget_comment() {
+  split("", said)
+  split("", said_lines)
+  place = 0
+  like = paragraph = declaration = ""
+}
+
+# ---- Texts ---------------------------------------------------------------------------------------
+
 function section_title(  title) {
   title = $0
   sub(/^\/\* ---- [0-9]+[.] /, "", title)
@@ -31,6 +96,12 @@ FNR == 1 {
   sub(/[.]h$/, "", own)
   names = toupper(own) "_[A-Z_]*[A-Z]|" own "_[a-z_]+\\(\\)"
 }
+
+FNR in added {
+  count = split(added[FNR], paragraphs, "\n")
+  for (i = 1; i < count; ++i) print linked(paragraphs[i])
+}
+FNR in replaced { next }
 
 # ---- The head ------------------------------------------------------------------------------------
 
@@ -123,19 +194,20 @@ is_head && / \*\/$/ {
   $0 = substr($0, 1, RSTART - 1) "@topic{" label "} " capital(text)
 }
 
+{ print linked($0) }
+
+END { if (sections) print "/** @} */" }
+
 # Doxygen links the names of this header, and warns where there is no such name.
-!is_cpp && (/^ *\/\/\/|\/\/\/</ || (is_head && !/^ \*     /)) {
-  start = index($0, "///")
-  code = substr($0, 1, start - (start > 0))
-  text = substr($0, length(code) + 1)
+function linked(line,  start, code, text) {
+  if (is_cpp || !(line ~ /^ *\/\/\/|\/\/\/</ || (is_head && line !~ /^ \*     /))) return line
+  start = index(line, "///")
+  code = substr(line, 1, start - (start > 0))
+  text = substr(line, length(code) + 1)
   gsub(names, "#&", text)
   gsub(/#MULTICAST_INTERNAL_CHECKS/, "MULTICAST_INTERNAL_CHECKS", text)
   gsub(/"#/, "\"", text)
   while (match(text, /`[^`#]*#[^`]*`/))
     text = substr(text, 1, RSTART - 1) unlinked(substr(text, RSTART, RLENGTH)) substr(text, RSTART + RLENGTH)
-  $0 = code text
+  return code text
 }
-
-{ print }
-
-END { if (sections) print "/** @} */" }

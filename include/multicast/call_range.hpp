@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "detail/arguments.hpp"
-#include "detail/failures.hpp"
 #include "detail/frame.hpp"
+#include "error.hpp"
 
 namespace MULTICAST_HPP_NAMESPACE {
 
@@ -39,7 +39,7 @@ class call_range<void(Args...), Given...> {
   static_assert(sizeof...(Args) == sizeof...(Given), "these are not the arguments of the signal");
 
  public:
-  /// An input iterator. All that are at the end are equal.
+  /// An input iterator. All iterators at the end are equal.
   /// @since 1.1
   class iterator {
    public:
@@ -54,7 +54,7 @@ class call_range<void(Args...), Given...> {
     /// Cost:      O(1), no call.
     /// @since 1.1
     iterator() noexcept = default;
-    /// Calls the delegate. The second time nothing.
+    /// Calls the delegate. A second use does nothing.
     ///
     /// @return No result.
     ///
@@ -65,7 +65,7 @@ class call_range<void(Args...), Given...> {
       range_->call_next();
       return {};
     }
-    /// Goes to the next delegate. If this one was not called, it is not.
+    /// Goes to the next delegate. If this one was not called yet, it is skipped.
     ///
     /// @return This iterator.
     ///
@@ -75,7 +75,7 @@ class call_range<void(Args...), Given...> {
       range_->pass();
       return *this;
     }
-    /// As `++` in front.
+    /// Like the prefix `++`.
     ///
     /// Cost:      O(1), no call.
     /// @since 1.1

@@ -26,7 +26,7 @@ class connectable {
   /// Cost:      O(1), no call.
   /// @since 1.1
   explicit connectable(signal<Signature> &target) noexcept : target_(&target) {}
-  /// The same as signal::add(). Options are given as on(), priority() and so on.
+  /// Like signal::add(). Options are given as on(), priority() and so on.
   ///
   /// @param given  As signal::add().
   /// @return As signal::add().
@@ -38,7 +38,7 @@ class connectable {
     return target_->add(std::forward<Given>(given)...);
   }
   detail::use_static_cast_to_name_one_overloaded_function add(...) const = delete;
-  /// The same as signal::add<method>().
+  /// Like signal::add<method>().
   ///
   /// @param given  As signal::add<method>().
   /// @return As signal::add<method>().
@@ -49,7 +49,7 @@ class connectable {
   registration add(Given &&...given) const {
     return target_->template add<method>(std::forward<Given>(given)...);
   }
-  /// The same as signal::add_extended().
+  /// Like signal::add_extended().
   ///
   /// @param given  As signal::add_extended().
   /// @return As signal::add_extended().
@@ -60,7 +60,7 @@ class connectable {
   registration add_extended(Given &&...given) const {
     return target_->add_extended(std::forward<Given>(given)...);
   }
-  /// The same as signal::remove().
+  /// Like signal::remove().
   ///
   /// @param given  As signal::remove().
   /// @return As signal::remove().
@@ -71,7 +71,7 @@ class connectable {
   removal remove(Given &&...given) const {
     return target_->remove(std::forward<Given>(given)...);
   }
-  /// The same as signal::remove<method>().
+  /// Like signal::remove<method>().
   ///
   /// @param object  As signal::remove<method>().
   /// @return As signal::remove<method>().
@@ -82,7 +82,7 @@ class connectable {
   removal remove(Object &&object) const {
     return target_->template remove<method>(std::forward<Object>(object));
   }
-  /// The same as signal::remove_object().
+  /// Like signal::remove_object().
   ///
   /// @param object  As signal::remove_object().
   /// @return As signal::remove_object().

@@ -22,20 +22,19 @@ namespace MULTICAST_HPP_NAMESPACE {
 ///     events("opened", e);
 ///     events["opened"].add(window, &Window::open, mcast::on(loop));
 ///
-/// A key with its signal stays until the dispatcher is destroyed. So keys that strangers choose
-/// take more and more memory.
+/// A key with its signal stays until the dispatcher is destroyed. So keys that
+/// strangers choose take more and more memory.
 ///
 /// A dispatcher that was moved from is empty. The signals stay where they are, with their
 /// delegates.
 ///
-/// Threads:   any.
 /// Reentry:   delegates may do anything, also destroy this object.
 /// @since 1.1
 template <typename Key, typename Signature, typename Hash = std::hash<Key>,
           typename Equal = std::equal_to<Key>>
 class dispatcher {
  public:
-  /// The signal of a key; it is made if it is not there yet.
+  /// The signal of a key; it is created if it is not there yet.
   ///
   /// @param key  The key; copied.
   /// @return The signal, which stays where it is. Do not move from it.
@@ -52,7 +51,7 @@ class dispatcher {
   /// Cost:      O(log keys), no lock.
   /// @since 1.1
   signal<Signature> *find(const Key &key) const { return signals_.find(key); }
-  /// The same as `(*this)[key].add(...)`. Options are given as on(), priority() and so on.
+  /// Calls `(*this)[key].add(...)`. Options are given as on(), priority() and so on.
   ///
   /// @param key    The key.
   /// @param given  As signal::add().
@@ -65,7 +64,7 @@ class dispatcher {
   registration add(const Key &key, Given &&...given) {
     return (*this)[key].add(std::forward<Given>(given)...);
   }
-  /// The same as `(*this)[key].remove(...)`, but makes no signal.
+  /// Calls `(*this)[key].remove(...)`, but creates no signal.
   ///
   /// @param key    The key.
   /// @param given  As signal::remove().
@@ -101,7 +100,7 @@ class dispatcher {
       return found == nullptr ? result() : (*found)(std::forward<Given>(arguments)...);
     }
   }
-  /// The same as operator(), and counts.
+  /// Like operator(), but returns the number of calls.
   ///
   /// @param key        The key.
   /// @param arguments  Those of the signal, which has no results.

@@ -4,14 +4,12 @@
 #ifndef MULTICAST_ERROR_HPP
 #define MULTICAST_ERROR_HPP
 
-#include <atomic>
 #include <cstdint>
 #include <exception>
 #include <new>
 #include <stdexcept>
 
-#include "detail/config.hpp"
-#include "detail/process_data.hpp"
+#include "detail/failures.hpp"
 
 namespace MULTICAST_HPP_NAMESPACE {
 
@@ -39,7 +37,8 @@ class MULTICAST_API error : public std::runtime_error {
   multicast_status status_;
 };
 
-/// Called with each exception that cannot be passed to an invoker, on the thread of the call.
+/// The type of the function that gets each exception that has no invoker to reach. It is called on
+/// the thread of the call.
 /// @since 1.0
 using exception_handler = void (*)(std::exception_ptr) noexcept;
 
@@ -69,8 +68,8 @@ namespace MULTICAST_HPP_NAMESPACE {
 /// @param handler  Called on the thread of that call; nullptr: std::terminate, the default.
 /// @return The previous handler.
 ///
-/// Threads:   any. There is one handler in the process. A plug-in that has set one of its own sets
-///            another before it is closed.
+/// Threads:   any. There is one handler in the process. A plug-in that has set one of its own
+///            must set another one before it is closed.
 /// Cost:      O(1), no lock.
 /// @since 1.0
 inline exception_handler set_exception_handler(exception_handler handler) noexcept {

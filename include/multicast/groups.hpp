@@ -29,7 +29,7 @@ class members final : public group {
     }
     tokens_.push_back(token);
   }
-  /// Those that are live.
+  /// The registrations that are live.
   std::vector<multicast_token> live() {
     const process_lock lock(guarded::members);
     drop_dead();
@@ -56,10 +56,10 @@ namespace MULTICAST_HPP_NAMESPACE {
 /// Groups of delegates, by keys of any ordered type: they are called in the order of their keys,
 /// and can be removed and paused together. `s.add(f, ui.in("menu") | mcast::on(loop))`
 ///
-/// One object may serve several signals. What was added stays when it is destroyed, which must not
-/// happen during an add with it. Delegates without a group have priority 0: groups of numbers above
-/// 0 are called after these. As in Boost.Signals2 they are called after all groups if they are
-/// added with mcast::at_back, and before with mcast::at_front.
+/// One object may serve several signals. Delegates stay registered when it is destroyed, which must
+/// not happen during an add with it. Delegates without a group have priority 0: groups of numbers
+/// above 0 are called after these. As in Boost.Signals2 they are called after all groups if they
+/// are added with mcast::at_back, and before with mcast::at_front.
 ///
 /// Threads:   any. One lock of the process is held while keys are compared and copied.
 /// Reentry:   comparing or copying a key must not use groups.

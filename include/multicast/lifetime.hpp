@@ -6,8 +6,8 @@
 
 #include <cstddef>
 
-#include "detail/failures.hpp"
-#include "detail/handles.hpp"
+#include "error.hpp"
+#include "handle.hpp"
 
 namespace MULTICAST_HPP_NAMESPACE {
 
@@ -18,7 +18,7 @@ namespace MULTICAST_HPP_NAMESPACE {
 /// @since 1.0
 class lifetime : public detail::owner<multicast_lifetime, multicast_lifetime_end> {
  public:
-  /// Creates one, as multicast_lifetime_create() does.
+  /// Creates a lifetime, as multicast_lifetime_create() does.
   ///
   /// Cost:      O(1); memory is taken for many at a time.
   /// @since 1.0

@@ -17,12 +17,10 @@ namespace MULTICAST_HPP_NAMESPACE {
 ///     if (has_listeners) changed(describe(document));                      // each time
 ///
 /// It may outlive the signal. From then on its value means nothing.
-///
-/// Threads:   any.
 /// @since 1.1
 class listener_flag {
  public:
-  /// The same as signal::listener_flag().
+  /// Like signal::listener_flag().
   ///
   /// @param target  A multicast; zero: a flag that is never set.
   ///

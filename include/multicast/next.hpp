@@ -49,7 +49,7 @@ class [[nodiscard]] next_invocation {
   /// @since 1.1
   using arguments = detail::kept_arguments<Args...>;
 
-  /// See next().
+  /// Waits for the next invocation; see next().
   ///
   /// @param target  A signal or a connectable.
   /// @param how     As for next().
@@ -80,7 +80,7 @@ class [[nodiscard]] next_invocation {
   ///
   /// @return Its arguments, once; nothing: there will be none, or they were returned before.
   ///
-  /// Errors:    what the copy of an argument threw.
+  /// Errors:    exceptions of the copy of an argument.
   /// Threads:   sleeps. Do not hold a lock that the invoker needs.
   /// Cost:      a wait.
   /// @since 1.1
@@ -91,7 +91,7 @@ class [[nodiscard]] next_invocation {
   /// @return Its arguments, once; nothing: the time has passed, or there will be none. After the
   ///         time has passed this may be called again.
   ///
-  /// Errors:    what the copy of an argument threw.
+  /// Errors:    exceptions of the copy of an argument.
   /// Threads:   sleeps.
   /// Cost:      a wait.
   /// @since 1.1
@@ -181,7 +181,7 @@ next_invocation<Args...> next(const connectable<void(Args...)> &s, const options
 /// @param timeout  On the monotonic clock.
 /// @return The arguments; nothing: the time has passed, or the signal was destroyed.
 ///
-/// Errors:    those of signal::add(); what the copy of an argument threw.
+/// Errors:    those of signal::add(); exceptions of the copy of an argument.
 /// Threads:   sleeps: another thread has to invoke.
 /// Cost:      as next() and a wait.
 /// @since 1.1

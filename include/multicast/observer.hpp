@@ -8,8 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "detail/failures.hpp"
 #include "detail/kept_token.hpp"
+#include "error.hpp"
 
 namespace MULTICAST_HPP_NAMESPACE {
 
@@ -78,7 +78,7 @@ class observer {
     if (id_.load(std::memory_order_acquire) != 0) {
       static_cast<void>(multicast_lifetime_end({id_.exchange(0)}));
     }
-    // Also a token that is stale: its calls may still run.
+    // Even if the token is stale: its calls may still run.
     const multicast_token kept = kept_.get();
     if (kept.id != 0) static_cast<void>(multicast_token_remove(kept));
   }

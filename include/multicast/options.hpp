@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "detail/failures.hpp"
+#include "error.hpp"
 #include "lifetime.hpp"
 #include "queue.hpp"
 
@@ -16,16 +16,16 @@ namespace MULTICAST_HPP_NAMESPACE {
 /// The queue of a delegate: an mcast::queue or a handle.
 /// @since 1.1
 struct queue_reference {
-  /// That of the handle.
+  /// The value of the handle.
   uint64_t id;
-  /// A handle; by default none.
+  /// Refers to a handle; by default to none.
   ///
   /// @param given  The handle.
   ///
   /// Cost:      O(1), no call.
   /// @since 1.1
   constexpr queue_reference(multicast_queue given = {0}) noexcept : id(given.id) {}
-  /// The handle of an object, which must live as long as the delegate.
+  /// Refers to an object, which must live as long as the delegate.
   ///
   /// @param given  The object.
   ///
@@ -44,16 +44,16 @@ struct queue_reference {
 /// The lifetime of a delegate: an mcast::lifetime or a handle.
 /// @since 1.1
 struct lifetime_reference {
-  /// That of the handle.
+  /// The value of the handle.
   uint64_t id;
-  /// A handle; by default none.
+  /// Refers to a handle; by default to none.
   ///
   /// @param given  The handle.
   ///
   /// Cost:      O(1), no call.
   /// @since 1.1
   constexpr lifetime_reference(multicast_lifetime given = {0}) noexcept : id(given.id) {}
-  /// The handle of an object.
+  /// Refers to an object.
   ///
   /// @param given  The object.
   ///
@@ -73,7 +73,7 @@ struct lifetime_reference {
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// Those that are added in a group of mcast::groups.
+/// The delegates of a group of mcast::groups.
 class group {
  public:
   virtual void add(multicast_token token) = 0;
@@ -101,9 +101,9 @@ struct basic_options {
   /// small as a pointer are equal if all their parts are (default: false).
   /// @since 1.1
   bool unique = false;
-  /// Before all delegates that are there, whatever `priority` is. Each of these has a priority of
-  /// its own, above that of the first delegate: MULTICAST_ERROR_LIMIT after 2^30 of them, if there
-  /// was one at any time (default: false).
+  /// The delegate is put before all others that are there, whatever `priority` is. Each such
+  /// delegate has a priority of its own, above that of the first delegate: MULTICAST_ERROR_LIMIT
+  /// after 2^30 of them, if there was one at any time (default: false).
   /// @since 1.1
   bool at_front = false;
   /// Higher is invoked first; below 2^30 (default: 0).
@@ -115,17 +115,18 @@ struct basic_options {
   /// Calls wait in this queue; see signal::is_queueable (default: none).
   /// @since 1.0
   Queue queue = {};
-  /// For people: in dump() and describe(). Copied, up to 63 bytes (default: nullptr, none).
+  /// A name for people, which dump() and describe() write. Copied, up to 63 bytes (default:
+  /// nullptr, none).
   /// @since 1.1
   const char *label = nullptr;
-  /// Gets no replay; see policies::replay (default: false).
+  /// The delegate gets no replay; see policies::replay (default: false).
   /// @since 1.1
   bool no_replay = false;
   /// Given by groups::in() (default: none).
   /// @since 1.1
   detail::group *group = nullptr;
 
-  /// The same options for C, without `at_front` and `group`.
+  /// These options for C, without `at_front` and `group`.
   ///
   /// @return For multicast_add().
   ///
@@ -142,7 +143,8 @@ struct basic_options {
     return result;
   }
 };
-/// How a delegate is added to a signal that can be queued, and what on() and the others make.
+/// How a delegate is added to a signal that can be queued; the type that on() and the others
+/// return.
 /// @since 1.0
 using options = basic_options<queue_reference>;
 
@@ -150,7 +152,7 @@ using options = basic_options<queue_reference>;
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// In the options of a signal that cannot be queued.
+/// Stands for the queue in the options of a signal that cannot be queued.
 struct no_queue {
   constexpr no_queue() noexcept = default;
   template <typename Queue>
@@ -162,7 +164,7 @@ struct no_queue {
   operator multicast_queue() const noexcept { return {0}; }
 };
 
-/// Options of which is known that there is a queue.
+/// Options that are known to have a queue.
 struct queued_options : options {};
 
 inline void merge(options &into, const options &more) noexcept {
@@ -189,8 +191,8 @@ struct is_options<queued_options> : std::true_type {};
 
 namespace MULTICAST_HPP_NAMESPACE {
 
-/// The options of both. Where both have a queue, a lifetime, a priority, a label or a group: that
-/// of `right`.
+/// Combines options. Where both have a queue, a lifetime, a priority, a label or a group, that of
+/// `right` counts.
 ///
 /// @param left   Options.
 /// @param right  Options.
@@ -276,7 +278,7 @@ inline options priority(int32_t priority) noexcept {
 inline options label(const char *label) noexcept {
   return detail::changed([&](options &how) { how.label = label; });
 }
-/// Called at most once: `add(f, mcast::once | mcast::on(loop))`.
+/// Calls the delegate at most once: `add(f, mcast::once | mcast::on(loop))`.
 /// @since 1.1
 MULTICAST_HPP_LOCAL inline constexpr options once =
     detail::changed([](options &how) { how.once = true; });
@@ -288,16 +290,16 @@ MULTICAST_HPP_LOCAL inline constexpr options latest =
 /// @since 1.1
 MULTICAST_HPP_LOCAL inline constexpr options unique =
     detail::changed([](options &how) { how.unique = true; });
-/// Before all delegates that are there.
+/// Puts the delegate before all others that are there.
 /// @since 1.1
 MULTICAST_HPP_LOCAL inline constexpr options at_front =
     detail::changed([](options &how) { how.at_front = true; });
-/// After all delegates with another priority, groups included, as delegates without a group are in
-/// Boost.Signals2; then by order of addition.
+/// Puts the delegate after all others with another priority, groups included, like delegates
+/// without a group in Boost.Signals2; then by order of addition.
 /// @since 1.1
 MULTICAST_HPP_LOCAL inline constexpr options at_back =
     detail::changed([](options &how) { how.priority = INT32_MIN; });
-/// Gets no replay; see policies::replay.
+/// The delegate gets no replay; see policies::replay.
 /// @since 1.1
 MULTICAST_HPP_LOCAL inline constexpr options no_replay =
     detail::changed([](options &how) { how.no_replay = true; });

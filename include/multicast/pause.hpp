@@ -13,8 +13,9 @@
 namespace MULTICAST_HPP_NAMESPACE {
 
 /// A pause until the end of a scope: of a registration, or of a whole signal, whose invocations
-/// then call and queue nothing. Counted: two pauses of one thing end with the second. What was
-/// paused by registration::pause() before stays paused.
+/// then call and queue nothing. Pauses are counted: two pauses of one target end with the second
+/// one. A delegate that registration::pause() has paused before
+/// stays paused.
 ///
 /// Threads:   any. As multicast_token_pause(): does not wait for running calls.
 /// @since 1.1

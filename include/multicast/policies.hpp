@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Policies: the behaviour of a signal beside calling its delegates.
+// Policies: the behaviour of a signal apart from calling its delegates.
 #ifndef MULTICAST_POLICIES_HPP
 #define MULTICAST_POLICIES_HPP
 
@@ -29,12 +29,12 @@ enum class reentry : multicast_reentry {
 /// @since 1.1
 class listeners_changed_function {
  public:
-  /// None.
+  /// Holds no function.
   ///
   /// Cost:      O(1), no call.
   /// @since 1.1
   listeners_changed_function(std::nullptr_t = nullptr) noexcept {}
-  /// A callable; none, if it is null.
+  /// Holds a callable; holds none if it is null.
   ///
   /// @param function  Copied or moved from.
   ///
@@ -58,14 +58,14 @@ class listeners_changed_function {
   }
   ~listeners_changed_function() { delete told_; }
 
-  /// Whether there is one.
+  /// Whether there is a function.
   ///
   /// @return false: none.
   ///
   /// Cost:      O(1), no call.
   /// @since 1.1
   explicit operator bool() const noexcept { return told_ != nullptr; }
-  /// Calls it. There must be one.
+  /// Calls the function. There must be one.
   ///
   /// @param has_listeners  The argument.
   ///
@@ -97,9 +97,9 @@ class listeners_changed_function {
 /// @since 1.1
 struct policies {
   /// The effect of an invocation inside a call of the same signal (default: recurse). `defer` and
-  /// `defer_latest` keep a copy of the arguments, and so need a signal that is_queueable; what a
-  /// delegate throws then goes to the handler of set_exception_handler(). Signals with results
-  /// recurse.
+  /// `defer_latest` keep a copy of the arguments, and so need a signal that is_queueable;
+  /// exceptions of delegates then go to the handler of set_exception_handler(). Signals with
+  /// results recurse.
   /// @since 1.1
   mcast::reentry reentry = mcast::reentry::recurse;
   /// A name for dump() and describe(). Copied, up to 63 bytes (default: nullptr, none).
@@ -107,12 +107,13 @@ struct policies {
   const char *label = nullptr;
   /// How many of the last invocations a delegate gets when it is added: before add() returns, or in
   /// its queue. Whatever other threads invoke meanwhile, it gets each invocation once; see
-  /// multicast_create_options. One that is added with mcast::no_replay gets none (default: 0).
+  /// multicast_create_options. A delegate that is added with mcast::no_replay gets none (default:
+  /// 0).
   ///
   /// Each invocation keeps a copy of its arguments, as for a queue, until newer ones take its place
   /// or the signal is destroyed. So replays need a signal that is_queueable; mcast::replay() checks
-  /// that at compile time. If the copy of an argument throws, no delegate is called. What is thrown
-  /// in a replay goes to the handler of set_exception_handler(). While a scoped_pause pauses the
+  /// that at compile time. If the copy of an argument throws, no delegate is called. Exceptions
+  /// of replays go to the handler of set_exception_handler(). While a scoped_pause pauses the
   /// signal, nothing is kept.
   /// @since 1.1
   uint32_t replay = 0;
@@ -127,7 +128,7 @@ struct policies {
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// Policies of which is known that there are replays.
+/// Policies that are known to replay.
 struct replaying_policies : policies {
   explicit replaying_policies(uint32_t count) noexcept { replay = count; }
 };

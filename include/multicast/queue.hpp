@@ -12,14 +12,15 @@
 #include <utility>
 
 #include "detail/answer.hpp"
-#include "detail/failures.hpp"
-#include "detail/handles.hpp"
+#include "detail/lazy_multicast.hpp"
 #include "detail/owners.hpp"
 #include "detail/tasks.hpp"
+#include "error.hpp"
+#include "handle.hpp"
 
 namespace MULTICAST_HPP_NAMESPACE {
 
-/// The fate of a call if its queue is full; see multicast_overflow.
+/// The treatment of a call if its queue is full; see multicast_overflow.
 /// @since 1.1
 enum class overflow : multicast_overflow {
   refuse = MULTICAST_OVERFLOW_REFUSE,            ///< The queue refuses it.
@@ -36,7 +37,7 @@ enum class overflow : multicast_overflow {
 /// @since 1.0
 class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
  public:
-  /// Creates one.
+  /// Creates a queue.
   ///
   /// @param capacity  How many calls fit, at most 2^24; 0 means 1024.
   /// @param overflow  What happens to a call if the queue is full.
@@ -46,7 +47,7 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
   /// @since 1.0
   explicit queue(uint32_t capacity = 0, mcast::overflow overflow = mcast::overflow::refuse)
       : owner(create(capacity, overflow)) {}
-  /// Creates one with all options of C, such as `wake` for a program's loop.
+  /// Creates a queue with all options of C, such as `wake` for a program's loop.
   ///
   /// @param how  See multicast_queue_options.
   ///
@@ -61,8 +62,8 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
   /// @return How many calls were made.
   ///
   /// Errors:    those of multicast_queue_run().
-  /// Threads:   the delegates run on this thread. What they throw reaches the handler of
-  ///            set_exception_handler(), or the one that waits.
+  /// Threads:   the delegates run on this thread. Their exceptions reach the handler of
+  ///            set_exception_handler(), or the thread that waits for the call.
   /// Reentry:   a delegate may run the queue.
   /// Cost:      as multicast_queue_run().
   /// @since 1.0
@@ -77,7 +78,7 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
   ///                   that are left wait on. With a time, for instance, or a counter.
   /// @return How many calls were made; 0, too, if none waits.
   ///
-  /// Errors:    those of multicast_queue_run(); what the condition throws.
+  /// Errors:    those of multicast_queue_run(); exceptions of the condition.
   /// Threads:   as run().
   /// Reentry:   a delegate may run the queue.
   /// Cost:      as multicast_queue_run() for each call.
@@ -116,7 +117,7 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
   /// @return Whether it was queued; false: the queue is full and refused it.
   ///
   /// Errors:    those of multicast_invoke_with().
-  /// Threads:   any. What it throws reaches the handler of set_exception_handler().
+  /// Threads:   exceptions of the callable reach the handler of set_exception_handler().
   /// Cost:      as an invocation with one queued call, and one allocation.
   /// @since 1.1
   template <typename F>
@@ -214,7 +215,7 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
   /// @since 1.0
   multicast_status stop() noexcept { return multicast_queue_stop(handle_); }
 
-  /// Counts of the calls by their outcome: all numbers at one moment.
+  /// The numbers of calls by their outcome, all at one moment.
   ///
   /// @return As multicast_queue_get_stats() fills it.
   ///

@@ -14,9 +14,9 @@
 #include <compare>
 #endif
 
-#include "detail/failures.hpp"
-#include "detail/handles.hpp"
 #include "detail/mortals.hpp"
+#include "error.hpp"
+#include "handle.hpp"
 #include "statistics.hpp"
 
 namespace MULTICAST_HPP_NAMESPACE {
@@ -24,12 +24,10 @@ namespace MULTICAST_HPP_NAMESPACE {
 /// One delegate in one signal, from its add to the end of its removal. It is a value: copies mean
 /// the same registration, and are stale after its removal. Each function does what the
 /// multicast_token_...() function of that name does.
-///
-/// Threads:   any.
 /// @since 1.0
 class registration {
  public:
-  /// Of no registration, or of a token.
+  /// Refers to the registration of a token; by default to none.
   ///
   /// @param token  Such as that of multicast_token_current().
   ///
@@ -45,14 +43,14 @@ class registration {
   /// Cost:      as multicast_token_remove().
   /// @since 1.0
   multicast_status remove() const noexcept { return multicast_token_remove(token_); }
-  /// The same as remove().
+  /// Another name of remove().
   ///
   /// @return As remove().
   ///
   /// Cost:      as remove().
   /// @since 1.1
   auto disconnect() const noexcept { return remove(); }
-  /// The same as is_valid().
+  /// Another name of is_valid().
   ///
   /// @return is_valid().
   ///
@@ -116,14 +114,14 @@ class registration {
     if (!multicast_token_is_valid(token_)) return false;
     return !detail::may_be_mortal(token_) || detail::is_alive(token_);
   }
-  /// The same as is_valid().
+  /// Another name of is_valid().
   ///
   /// @return is_valid().
   ///
   /// Cost:      as is_valid().
   /// @since 1.1
   explicit operator bool() const noexcept { return is_valid(); }
-  /// The counts of its calls while they were watched; see mcast::watch.
+  /// The statistics of its calls while they were watched; see mcast::watch.
   ///
   /// @return The numbers; all zero if there was no watch.
   ///
@@ -231,7 +229,7 @@ class [[nodiscard]] scoped_registration
   /// Cost:      as registration::remove().
   /// @since 1.1
   multicast_status remove() const noexcept { return get().remove(); }
-  /// The same as remove().
+  /// Another name of remove().
   ///
   /// @return As remove().
   ///
@@ -245,14 +243,14 @@ class [[nodiscard]] scoped_registration
   /// Cost:      as registration::is_valid().
   /// @since 1.1
   bool is_valid() const noexcept { return get().is_valid(); }
-  /// The same as is_valid().
+  /// Another name of is_valid().
   ///
   /// @return is_valid().
   ///
   /// Cost:      as is_valid().
   /// @since 1.1
   bool connected() const noexcept { return is_valid(); }
-  /// The same as is_valid().
+  /// Another name of is_valid().
   ///
   /// @return is_valid().
   ///
@@ -277,7 +275,7 @@ struct std::hash<MULTICAST_HPP_NAMESPACE::registration> {
   /// The hash.
   ///
   /// @param r  The registration.
-  /// @return The same for equal registrations.
+  /// @return Equal for equal registrations.
   ///
   /// Cost:      O(1), no call.
   /// @since 1.1

@@ -50,7 +50,7 @@ class removal {
   /// Cost:      O(1), no call.
   /// @since 1.1
   constexpr explicit operator bool() const noexcept { return count_ != 0; }
-  /// The same as count(). Not to other types of numbers: a status is none.
+  /// Like count(). It does not convert to other types of numbers, because a status is not a number.
   ///
   /// @return count().
   ///

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "detail/callbacks.hpp"
+#include "error.hpp"
 
 namespace MULTICAST_HPP_NAMESPACE {
 

@@ -14,9 +14,9 @@
 
 #include "detail/answer.hpp"
 #include "detail/arguments.hpp"
-#include "detail/failures.hpp"
 #include "detail/frame.hpp"
 #include "detail/invoke.hpp"
+#include "error.hpp"
 
 namespace MULTICAST_HPP_NAMESPACE {
 
@@ -71,14 +71,14 @@ class result_range<R(Args...), Given...> {
     ///
     /// @return A reference that is valid as long as the range.
     ///
-    /// Errors:    what the delegate throws; then the iterator is before the next one.
+    /// Errors:    exceptions of the delegate; then the iterator is before the next one.
     /// Cost:      the call of the delegate, if it has not been called.
     /// @since 1.1
     reference operator*() const {
       static_cast<void>(range_->has_result(at_));
       return range_->all_[at_].made.look();
     }
-    /// The same as `*`.
+    /// Like `*`.
     ///
     /// @return A pointer that is valid as long as the range.
     ///

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "detail/basic_signal.hpp"
+#include "signal/basic_signal.hpp"
 #include "detail/invoke.hpp"
 #include "result_range.hpp"
 
@@ -120,7 +120,7 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
   /// @param arguments  Nothing is copied.
   /// @return That result; nothing if there is none.
   ///
-  /// Errors:    what a delegate throws; the others are not called.
+  /// Errors:    exceptions of a delegate; the others are not called.
   /// Cost:      as multicast_visit().
   /// @since 1.1
   std::optional<result> first_of(detail::passed<Args>... arguments) const {
@@ -140,7 +140,7 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
   /// @param arguments  Nothing is copied.
   /// @return true also if there is no delegate.
   ///
-  /// Errors:    what a delegate throws; the others are not called.
+  /// Errors:    exceptions of a delegate; the others are not called.
   /// Cost:      as multicast_visit().
   /// @since 1.1
   bool all(detail::passed<Args>... arguments) const {
@@ -157,7 +157,7 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
   /// @param arguments  Nothing is copied.
   /// @return false also if there is no delegate.
   ///
-  /// Errors:    what a delegate throws; the others are not called.
+  /// Errors:    exceptions of a delegate; the others are not called.
   /// Cost:      as multicast_visit().
   /// @since 1.1
   bool any(detail::passed<Args>... arguments) const {
@@ -214,7 +214,7 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
   /// @param arguments  Nothing is copied.
   /// @return How many results there were.
   ///
-  /// Errors:    what a delegate or the function throws; the others are not called.
+  /// Errors:    exceptions of a delegate or of the function; the others are not called.
   /// Cost:      as multicast_visit().
   /// @since 1.1
   template <typename F>
@@ -239,7 +239,7 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
   /// @param arguments  Nothing is copied.
   /// @return The value.
   ///
-  /// Errors:    what a delegate or the function throws; the others are not called.
+  /// Errors:    exceptions of a delegate or of the function; the others are not called.
   /// Cost:      as multicast_visit().
   /// @since 1.1
   template <typename T, typename F>
@@ -262,8 +262,8 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
   ///                   copied or moved from, once.
   /// @return An input range; see result_range. The delegates are those that are there now.
   ///
-  /// Errors:    what a delegate throws, where its result is asked for. The iteration may go on with
-  ///            the next one then.
+  /// Errors:    exceptions of a delegate, where its result is asked for. The iteration may go on
+  ///            with the next one then.
   /// Threads:   the delegates run on the thread that iterates. Between them, no call is running: a
   ///            removal does not wait.
   /// Cost:      O(delegates), one allocation; for each result as multicast_token_visit().
@@ -280,7 +280,7 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
   /// @return What the combiner returns. The results end with this call: a reference becomes a
   ///         value, unless the results are references.
   ///
-  /// Errors:    as results(); what the combiner throws.
+  /// Errors:    as results(); exceptions of the combiner.
   /// Cost:      as results().
   /// @since 1.1
   template <typename Combiner, typename... Given>

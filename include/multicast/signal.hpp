@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "call_range.hpp"
-#include "detail/basic_signal.hpp"
 #include "results.hpp"
+#include "signal/basic_signal.hpp"
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
@@ -39,7 +39,7 @@ constexpr bool is_converted_number() {
   return is_number<from> && std::is_same_v<Given, from &> && !std::is_same_v<Arg, Given>;
 }
 
-/// Whether some of what can be moved is given away, and some is not.
+/// Whether some of the movable arguments are given away, and some are not.
 template <typename Sequence, typename... Args>
 struct is_mixed;
 template <typename... Given, typename... Args>
@@ -67,7 +67,6 @@ namespace MULTICAST_HPP_NAMESPACE {
 ///
 /// A signal that was moved from is empty.
 ///
-/// Threads:   any.
 /// Reentry:   delegates may do anything, also destroy this object.
 /// @since 1.0
 template <typename Signature>
@@ -99,7 +98,7 @@ class signal<void(Args...)> : public detail::basic_signal<void, Args...>,
   /// Calls every delegate, by priority, then by order of addition, as multicast_invoke() does.
   ///
   /// If delegates throw, the others are still called. Then the first exception of a call that was
-  /// made on this thread is rethrown. What the copy of an argument throws counts likewise: the
+  /// made on this thread is rethrown. An exception of the copy of an argument counts likewise: the
   /// calls that would have been queued are refused; if the signal replays, no delegate is called.
   ///
   /// @param arguments  Nothing is copied for delegates without a queue. A value that is given away
@@ -129,7 +128,7 @@ class signal<void(Args...)> : public detail::basic_signal<void, Args...>,
                                                     std::forward<Given>(arguments)...);
   }
 
-  /// The same as invoke(), without a result.
+  /// Like invoke(), without a result.
   ///
   /// @param arguments  As for invoke().
   ///
@@ -158,8 +157,8 @@ class signal<void(Args...)> : public detail::basic_signal<void, Args...>,
   ///                   copied or moved from, once.
   /// @return What the combiner returns; a value.
   ///
-  /// Errors:    MULTICAST_ERROR_STATE: a delegate has a queue. What a delegate throws, by `*`; what
-  ///            the combiner throws.
+  /// Errors:    MULTICAST_ERROR_STATE: a delegate has a queue. Exceptions of a delegate, by `*`;
+  ///            exceptions of the combiner.
   /// Threads:   the delegates run on this thread. Nothing is kept for a replay.
   /// Cost:      O(delegates), some allocations; for each call as multicast_token_visit().
   /// @since 1.1
@@ -169,12 +168,12 @@ class signal<void(Args...)> : public detail::basic_signal<void, Args...>,
     return std::forward<Combiner>(combiner)(range.begin(), range.end());
   }
 
-  /// The same as invoke(), and waits until the queued calls were made or given up, as
+  /// Like invoke(), but also waits until the queued calls were made or given up, as
   /// MULTICAST_WAIT does. The first exception is rethrown, of the delegates on this thread first,
   /// then of the queued calls.
   ///
   /// @param arguments  As for invoke().
-  /// @return What became of the calls.
+  /// @return The outcome of the calls.
   ///
   /// Threads:   waits for the threads that run the queues. Do not hold a lock that a delegate
   ///            takes.
@@ -184,12 +183,12 @@ class signal<void(Args...)> : public detail::basic_signal<void, Args...>,
   multicast_outcome invoke_and_wait(detail::passed<Args>... arguments) const {
     return wait(0, static_cast<detail::passed<Args>>(arguments)...);
   }
-  /// The same as invoke_and_wait(), and waits at most for a given time. What is left is
-  /// `unfinished`, and its exceptions are lost. Those of later replays go to the handler.
+  /// Like invoke_and_wait(), but waits at most for a given time. The remaining calls are
+  /// `unfinished`, and their exceptions are lost. Exceptions of later replays go to the handler.
   ///
   /// @param timeout    On the monotonic clock.
   /// @param arguments  As for invoke().
-  /// @return What became of the calls.
+  /// @return The outcome of the calls.
   ///
   /// Threads:   waits for the threads that run the queues.
   /// Cost:      as invoke_and_wait(). If calls are `unfinished`: O(delegates), some allocations.
@@ -207,7 +206,7 @@ class signal<void(Args...)> : public detail::basic_signal<void, Args...>,
     const multicast_outcome *outcome;
     detail::shared<detail::shared_failure> failure{new detail::shared_failure()};
 
-    /// What is replayed later is not waited for. What is unfinished had its time.
+    /// Later replays are not waited for. The time of unfinished calls is up.
     std::exception_ptr end() const noexcept {
       if (failure->is_over) return nullptr;  // only this thread changes it
       queued late;

@@ -44,8 +44,6 @@ struct spied_call {
 ///
 /// Its delegate is removed when it is destroyed. The signal may be destroyed before. A replay is
 /// recorded, too.
-///
-/// Threads:   any.
 /// @since 1.1
 template <typename Signal>
 class spy {
@@ -89,9 +87,9 @@ class spy<signal<void(Args...)>> {
     const std::lock_guard<std::mutex> lock(mutex_);
     return calls_;
   }
-  /// The same as calls() and clear(), at one moment.
+  /// Does calls() and clear() at one moment.
   ///
-  /// @return What was recorded.
+  /// @return The calls that were recorded.
   ///
   /// Cost:      O(1), a lock.
   /// @since 1.1
@@ -118,7 +116,7 @@ class spy<signal<void(Args...)>> {
   /// Cost:      as size().
   /// @since 1.1
   bool empty() const { return size() == 0; }
-  /// Forgets what was recorded.
+  /// Forgets the recorded calls.
   ///
   /// Cost:      O(calls), a lock.
   /// @since 1.1

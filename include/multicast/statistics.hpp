@@ -19,7 +19,7 @@ struct call_statistics {
   uint64_t calls = 0;
   /// The time of all these calls.
   std::chrono::nanoseconds total{0};
-  /// That of the longest.
+  /// The time of the longest call.
   std::chrono::nanoseconds longest{0};
   /// Calls that were put into its queue.
   uint64_t queued = 0;

@@ -4,39 +4,11 @@
 #ifndef MULTICAST_TIMES_HPP
 #define MULTICAST_TIMES_HPP
 
-#include <atomic>
 #include <cstdint>
 #include <type_traits>
 #include <utility>
 
-#include "detail/config.hpp"
-
-namespace MULTICAST_HPP_NAMESPACE::detail {
-
-/// A callable that is called so many times at most, also by several threads at once.
-template <typename F>
-struct limited {
-  F function;
-  std::atomic<int64_t> left;
-
-  limited(F given, int64_t count) : function(std::move(given)), left(count) {}
-  limited(limited &&other) noexcept(std::is_nothrow_move_constructible_v<F>)
-      : function(std::move(other.function)), left(other.left.load()) {}
-  limited(const limited &other) : function(other.function), left(other.left.load()) {}
-  bool is_dead() const noexcept { return function.is_dead(); }
-  /// Whether this call is one of them. The last one removes the delegate.
-  bool take() noexcept {
-    const int64_t count = left.fetch_sub(1);
-    if (count <= 1) static_cast<void>(multicast_token_remove_nowait(multicast_token_current()));
-    return count >= 1;
-  }
-};
-template <typename F>
-inline constexpr bool is_limited = false;
-template <typename F>
-inline constexpr bool is_limited<limited<F>> = true;
-
-}  // namespace mcast::detail
+#include "detail/limited.hpp"
 
 namespace MULTICAST_HPP_NAMESPACE {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// How long calls take, what waits for them, and what grows.
+// How long calls take, which threads wait for them, and which signals grow.
 #ifndef MULTICAST_WATCH_HPP
 #define MULTICAST_WATCH_HPP
 
@@ -17,8 +17,8 @@ namespace MULTICAST_HPP_NAMESPACE {
 
 /// The functions of a watch. Without functions it only counts: see registration::statistics().
 ///
-/// The functions may run on several threads at once. They may use this library; what they do there
-/// is not notified. What they throw goes to the handler of set_exception_handler().
+/// The functions may run on several threads at once. They may use this library; their own calls
+/// are not watched. Their exceptions go to the handler of set_exception_handler().
 /// @since 1.1
 struct watch_options {
   /// The time from which a call is slow, and a wait is stuck (default: zero, never).

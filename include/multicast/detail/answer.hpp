@@ -52,7 +52,7 @@ struct answer<void> {
   void get() {}
 };
 
-/// The question to a delegate of a signal with results.
+/// A request to a delegate for its result, of a signal with results.
 template <typename R>
 struct question {
   multicast target;
@@ -65,13 +65,13 @@ struct invoked {
 };
 template <typename F>
 struct invoked<F, std::enable_if_t<std::is_invocable_v<F &>>> : std::invoke_result<F &> {};
-/// The kept result of a callable. It need not be one: that is an error elsewhere.
+/// The type in which the result of a callable is kept. If it cannot be called, another check fails.
 template <typename F>
 using kept_result = typename std::conditional_t<
     std::is_lvalue_reference_v<typename invoked<F>::type>, invoked<F>,
     std::decay<typename invoked<F>::type>>::type;
 
-/// A callable whose result is waited for. The one that asks may give up before it is called.
+/// A callable whose result is waited for. The thread that waits may give up before the call.
 template <typename F>
 struct asked : counted_owners {
   static_assert(std::is_invocable_v<F &>,

@@ -15,7 +15,8 @@
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// An argument as delegates get it. All delegates share one value, so they get it as const.
+/// The type of an argument as delegates get it. All delegates share one value, so they get it as
+/// const.
 template <typename Arg>
 using passed = std::conditional_t<std::is_reference_v<Arg>, Arg, const Arg &>;
 template <typename Arg>
@@ -54,8 +55,8 @@ struct taking {
   bool is_copied;
 };
 
-/// Whether it is a value or a reference to const, so that a copy can take its place. Does not need
-/// the type, which may be incomplete.
+/// Whether an argument is a value or a reference to const, so that a copy can take its place. The
+/// type may be incomplete.
 template <typename Arg>
 inline constexpr bool is_replaceable =
     std::is_same_v<passed<Arg>, const value<Arg> &> && std::is_object_v<value<Arg>>;
@@ -65,15 +66,15 @@ struct is_complete : std::false_type {};
 template <typename T>
 struct is_complete<T, std::void_t<decltype(sizeof(T))>> : std::true_type {};
 
-/// Whether a queued call can have it.
+/// Whether a queued call can have such an argument.
 template <typename Arg>
 constexpr bool is_queueable() {
   if constexpr (is_replaceable<Arg>) return std::is_copy_constructible_v<value<Arg>>;
   return false;
 }
 
-/// Whether its bytes can stand beside those of other arguments: numbers, enumerations, pointers.
-/// For the alignment see original_frame.
+/// Whether its bytes can be stored beside those of other arguments: numbers, enumerations,
+/// pointers. For the alignment see original_frame.
 template <typename Arg>
 constexpr bool is_small() {
   if constexpr (!std::is_reference_v<Arg> && std::is_scalar_v<Arg>) {
@@ -82,7 +83,7 @@ constexpr bool is_small() {
   return false;
 }
 
-/// Whether it is worth moving.
+/// Whether moving the argument is cheaper than copying it.
 template <typename Arg>
 constexpr bool is_movable() {
   if constexpr (std::is_class_v<Arg> && !std::is_const_v<Arg> && is_complete<Arg>::value) {
@@ -90,19 +91,19 @@ constexpr bool is_movable() {
   }
   return false;
 }
-/// Moves where possible: the caller's value is given away, and it is worth it.
+/// Whether this argument is moved: the caller gives its value away, and moving is cheaper.
 template <typename Arg, typename Given>
 constexpr bool is_moved() {
   if constexpr (std::is_same_v<Arg, Given>) return is_movable<Arg>();
   return false;
 }
 
-/// Whether it is moved or copied without an exception.
+/// Whether the argument is moved or copied without an exception.
 template <typename T, bool is_moved>
 inline constexpr bool is_safe =
     is_moved ? std::is_nothrow_move_constructible_v<T> : std::is_nothrow_copy_constructible_v<T>;
 
-/// How it is held: as a value of its own; with what that value was made of, which it may look at,
+/// How an argument is held: as a value; as a value together with its source, to which it may refer,
 /// as a std::string_view does; or as the address of the caller's variable.
 enum class holding { own, converted, variable };
 
@@ -132,7 +133,7 @@ struct held {
 };
 template <typename Arg, typename Given>
 struct held<Arg, Given, holding::converted> {
-  // Refers to `source`, if that is derived from what is asked for; or takes it, as a pointer does.
+  // Refers to `source`, if its type is derived from the requested one; or copies it, as a pointer.
   static constexpr bool is_looked_at = std::is_convertible_v<Given &, passed<Arg>>;
   using made = std::conditional_t<is_looked_at, held<Arg, Given &>, held<Arg, Given, holding::own>>;
   Given source;
@@ -167,7 +168,7 @@ struct stored<std::basic_string_view<Char, Traits>> {
   stored &operator=(const stored &) = delete;
   const std::basic_string_view<Char, Traits> *address() const { return &view; }
 };
-/// The characters of a text that ends with zero.
+/// The characters of a zero-terminated text.
 template <typename Char>
 struct stored_text {
   std::basic_string<Char> text;

@@ -16,8 +16,8 @@
 
 #include "arguments.hpp"
 #include "failures.hpp"
-#include "handles.hpp"
 #include "kept_arguments.hpp"
+#include "lazy_multicast.hpp"
 #include "process.hpp"
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
@@ -31,8 +31,8 @@ struct continuation {
   void operator()() const { resume(address); }
 };
 
-/// Something that comes once, or never. It is over when the delegate has been called, or has been
-/// destroyed without a call.
+/// The wait for one invocation. It is over when the delegate has been called, or has been destroyed
+/// without a call.
 ///
 /// With a queue a coroutine is resumed there, by a call of its own: it stays in `waiting_` until
 /// that call begins, so that it can be destroyed before on the thread that runs the queue.
@@ -65,23 +65,24 @@ class arrival : public std::enable_shared_from_this<arrival> {
     changed_.wait(lock, is_over);
     return true;
   }
-  /// A coroutine waits. False: it is over, the coroutine goes on at once.
+  /// Suspends a coroutine. Returns false if the wait is over, so that the coroutine goes on at
+  /// once.
   bool suspend(continuation waiting) {
     std::unique_lock<std::mutex> lock(mutex_);
     if (is_over_ && !has_queue()) return false;
     waiting_ = waiting;
     if (!is_over_) return true;
     lock.unlock();
-    const auto self = shared_from_this();  // `waiting` may end, with all that it has
+    const auto self = shared_from_this();  // keeps this alive if `waiting` ends
     self->post();
     return true;
   }
-  /// The coroutine is destroyed, or does not wait any more.
+  /// Called when the coroutine is destroyed, or does not wait any more.
   void forget() noexcept {
     const std::lock_guard<std::mutex> lock(mutex_);
     waiting_ = {};
   }
-  /// No call will come. Does nothing if it is over.
+  /// Ends the wait without a call. Does nothing if it is over.
   void end() noexcept {
     // The threads that may have the lock, and those that wait, are in the parent.
     if (process_lock::is_inside_fork()) return;
@@ -106,7 +107,7 @@ class arrival : public std::enable_shared_from_this<arrival> {
     }
     go_on(next);
   }
-  /// The arguments are lost.
+  /// Ends the wait with the exception of a copy: the arguments are lost.
   virtual void drop() noexcept = 0;
 
   /// Of keep(). Only the one that waits looks at it, when it is over.
@@ -193,7 +194,7 @@ class arrived_arguments final : public arrival {
   std::optional<kept_arguments<Args...>> made_;
 };
 
-/// The delegate. Its end is that of the wait.
+/// The delegate. Its destruction ends the wait.
 template <typename... Args>
 class arriving {
  public:

@@ -9,13 +9,18 @@
 #include <type_traits>
 #include <utility>
 
-#include "../registration.hpp"
-#include "../times.hpp"
-#include "../tracked.hpp"
 #include "answer.hpp"
 #include "forwarding.hpp"
 #include "frame.hpp"
 #include "invoke.hpp"
+#include "limited.hpp"
+#include "weak.hpp"
+
+namespace MULTICAST_HPP_NAMESPACE {
+
+class registration;
+
+}  // namespace mcast
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
@@ -53,6 +58,13 @@ struct weak_bound {
   bool is_dead() const noexcept { return detail::is_dead(object); }
 };
 
+/// The first argument of an extended callable. Depends on a type, so that registration may be
+/// declared only.
+template <typename>
+struct first_of_extended {
+  using type = registration;
+};
+
 template <typename F>
 inline constexpr bool is_tracked = false;
 template <typename F, typename... Weak>
@@ -80,7 +92,7 @@ inline constexpr bool is_mortal<extended<F>> = is_mortal<F>;
 template <typename F>
 inline constexpr bool is_mortal<limited<F>> = is_mortal<F>;
 
-/// Counts a delegate that may die, when its signal is known.
+/// Counts a delegate with tracked objects, when its signal is known.
 template <typename F>
 void begin_mortal(F &function, multicast target) noexcept {
   static_cast<void>(function), static_cast<void>(target);
@@ -91,14 +103,14 @@ void begin_mortal(F &function, multicast target) noexcept {
   }
 }
 
-/// Whether it is a pointer to an object, or a std::ref().
+/// Whether a type is a pointer to an object, or a std::ref().
 template <typename T>
 inline constexpr bool is_reference = std::is_pointer_v<T>;
 template <typename T>
 inline constexpr bool is_reference<std::reference_wrapper<T>> = true;
 
-/// Whether a call makes the result of a signal. A reference refers to what the call returns, not to
-/// something that was converted.
+/// Whether a call returns the result of a signal. A reference must refer to the returned object
+/// itself, not to a converted one.
 template <typename R, typename F, typename... Args>
 struct makes : std::is_invocable_r<R, F, Args...> {};
 template <typename R, typename F, typename... Args>
@@ -117,7 +129,7 @@ struct makes<R &, F, Args...> {
 template <typename...>
 struct leading {};
 
-/// Whether a call makes the result, with other types of arguments.
+/// Whether a callable, a method or another signal returns the result, with these arguments.
 template <typename R, typename F, typename... Args>
 struct makes_of : makes<R, F &, Args...> {};
 template <typename R, typename T, typename Method, typename Class, typename... Args>
@@ -125,7 +137,7 @@ struct makes_of<R, bound<T *, Method Class::*>, Args...>
     : std::conjunction<std::is_convertible<T *, const volatile Class *>,
                        makes<R, const bound<T *, Method Class::*> &, Args...>> {};
 
-/// A signal makes results that can be converted; if it has no delegate, none.
+/// A signal returns results that can be converted; if it has no delegate, none.
 template <typename R, typename Made, typename... Given, typename... Args>
 struct makes_of<R, forwarding<Made(Given...)>, Args...>
     : std::conjunction<std::is_invocable<const signal<Made(Given...)> &, Args...>,
@@ -166,7 +178,7 @@ template <typename R, typename Weak, typename Method, typename Leading, typename
 struct takes<R, weak_bound<Weak, Method>, Leading, Args...>
     : takes<R, bound<decltype(std::declval<const Weak &>().lock()), Method>, Leading, Args...> {};
 
-/// Whether it can be called with arguments of a signal.
+/// Whether a callable can be called with the arguments of a signal.
 template <typename R, typename F, typename... Args>
 struct is_delegate : std::bool_constant<takes<R, F, leading<>, Args...>::value.is_possible> {};
 
@@ -223,7 +235,8 @@ void perform(F &function, const frame_of<std::index_sequence<Index...>, Args...>
   } else if constexpr (is_forwarding<F>) {
     forward<R>(function, arguments, deliver);
   } else if constexpr (is_extended<F>) {
-    perform<R>(function.function, arguments, current());
+    using registered = typename first_of_extended<F>::type;
+    perform<R>(function.function, arguments, registered(multicast_token_current()));
   } else {
     deliver([&]() -> decltype(auto) {
       return arguments.template apply<how.count, how.is_copied>(function,

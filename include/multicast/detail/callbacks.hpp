@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// C functions that call a function of the user's: a writer, an enumerator, those of policies.
+// C functions that call a function of the user's: a writer, an enumerator.
 #ifndef MULTICAST_DETAIL_CALLBACKS_HPP
 #define MULTICAST_DETAIL_CALLBACKS_HPP
 
@@ -10,9 +10,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "../policies.hpp"
 #include "failures.hpp"
-#include "frame.hpp"
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
@@ -54,36 +52,6 @@ struct enumeration {
     return goes_on && !self.thrown;
   }
 };
-
-/// Creates the multicast of a signal with policies. Without exceptions zero, if the signal cannot
-/// have them.
-template <typename R, bool is_queueable, typename... Args>
-multicast create_with_policies(const policies &how) {
-  const bool is_recursive = how.reentry == reentry::recurse;
-  const bool is_kept = how.replay != 0 || !(is_recursive || how.reentry == reentry::refuse);
-  if ((is_kept && !is_queueable) || !(is_recursive || std::is_void_v<R>)) {
-    detail::fail(MULTICAST_ERROR_INVALID_ARGUMENT);
-    return {0};
-  }
-  if constexpr (is_queueable) copier<Args...>::set();
-  multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;
-  options.reentry = static_cast<multicast_reentry>(how.reentry);
-  options.label = how.label;
-  options.replay = how.replay;
-  if (how.listeners_changed) {
-    options.context = ::new listeners_changed_function(how.listeners_changed);
-    options.listeners_changed = [](void *told, multicast, bool has_listeners) {
-      detail::guard({}, [&] { (*static_cast<listeners_changed_function *>(told))(has_listeners); });
-    };
-    options.release = [](void *told) { ::delete static_cast<listeners_changed_function *>(told); };
-  }
-  const multicast made = multicast_create_with(&options);
-  if (made.id == 0) {
-    ::delete static_cast<listeners_changed_function *>(options.context);
-    detail::fail(multicast_create_error());
-  }
-  return made;
-}
 
 }  // namespace mcast::detail
 

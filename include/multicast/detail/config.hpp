@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// How the program is compiled.
+// Macros that depend on how the program is compiled.
 #ifndef MULTICAST_DETAIL_CONFIG_HPP
 #define MULTICAST_DETAIL_CONFIG_HPP
 

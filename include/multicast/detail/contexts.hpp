@@ -28,7 +28,7 @@ template <size_t size>
 struct bytes {
   unsigned char all[size];
 };
-/// A byte of an object whose bytes are zero: no constant if it is padding.
+/// A byte of an object whose bytes are zero. It is no constant expression if the byte is padding.
 template <typename T>
 constexpr unsigned char byte_of_zero(size_t i) {
   return __builtin_bit_cast(bytes<sizeof(T)>, __builtin_bit_cast(T, bytes<sizeof(T)>{})).all[i];
@@ -42,7 +42,7 @@ constexpr bool has_value(long) {
   return false;
 }
 /// With bit-fields, or without a constructor for constants, no byte is known: then none is cleared.
-/// Something small that has a pointer has no padding.
+/// A small object that contains a pointer has no padding.
 template <typename T, size_t... i>
 void clear_padding(unsigned char object[], std::index_sequence<i...>) noexcept {
   if constexpr ((has_value<T, i>(0) || ...)) {
@@ -51,7 +51,7 @@ void clear_padding(unsigned char object[], std::index_sequence<i...>) noexcept {
 }
 #endif
 
-/// Sets the bytes of an object to zero that have no value.
+/// Sets the padding bytes of an object to zero.
 template <typename T>
 void clear_padding(unsigned char (&object)[sizeof(T)]) noexcept {
   static_cast<void>(object);
@@ -119,7 +119,7 @@ struct in_context {
   }
 };
 
-/// One that gets its registration first: only the callable itself takes room.
+/// An extended callable: only the callable itself takes room.
 template <typename F>
 struct in_context<extended<F>> {
   using function = extended<F>;

@@ -10,12 +10,18 @@
 #include <exception>
 #include <utility>
 
-#include "../error.hpp"
 #include "owners.hpp"
 #include "process.hpp"
 #include "table.hpp"
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
+
+// Defined in error.hpp, which all public headers that need this include.
+#if MULTICAST_HPP_EXCEPTIONS
+[[noreturn]] inline void fail(int64_t status);
+#else
+inline void fail(int64_t status) noexcept;
+#endif
 
 template <typename>
 inline constexpr bool never = false;
@@ -24,7 +30,8 @@ inline int64_t ensure(int64_t result) {
   if (result < 0) fail(result);
   return result;
 }
-/// Of an invocation. The signal may have been destroyed just now, if another signal invokes it.
+/// Checks the result of an invocation. If another signal invokes it, the signal may just have been
+/// destroyed, which is no error.
 inline int64_t check_invoked(int64_t result) {
   return result == MULTICAST_ERROR_INVALID_HANDLE ? 0 : ensure(result);
 }
@@ -38,30 +45,30 @@ inline std::chrono::nanoseconds duration(uint64_t nanoseconds) noexcept {
   return std::chrono::nanoseconds(static_cast<std::chrono::nanoseconds::rep>(nanoseconds));
 }
 
-/// The first exception of several threads, for one that waits. guarded::failures.
+/// The first exception of several threads, for a thread that waits. Protected by guarded::failures.
 struct shared_failure : counted_owners {
   std::exception_ptr first;
-  bool is_over = false;  // nothing is waited for any more: the handler gets what comes
-  numbers late;          // but not of these registrations, whose calls were unfinished
+  bool is_over = false;  // the wait has ended: the handler gets further exceptions
+  numbers late;          // except those of these registrations, whose calls were unfinished
 
   bool is_late(multicast_token token) const noexcept {
     return late.find(token.id) != nullptr;
   }
 };
 
-/// Where the exceptions of a call go: to the invocation, to the one that waits, or, if there is
-/// neither, to the handler.
+/// The destination of the exceptions of a call: the invocation, the thread that waits, or, if there
+/// is neither, the handler.
 struct failures {
   std::exception_ptr *thrown = nullptr;
   shared_failure *waiting = nullptr;
 
 #if MULTICAST_HPP_EXCEPTIONS
-  /// Inside a catch clause.
+  /// Stores the current exception. Called inside a catch clause.
   void keep() const noexcept {
     if (thrown != nullptr) {
       if (!*thrown) *thrown = std::current_exception();
     } else if (waiting == nullptr || !keep_for(*waiting)) {
-      const exception_handler handle = process().handler.load();
+      const auto handle = process().handler.load();
       if (handle == nullptr) std::terminate();
       handle(std::current_exception());
     }
@@ -79,14 +86,14 @@ struct failures {
 #endif
 };
 
-/// Runs code of the user's, and keeps what it throws. The end of a thread passes.
+/// Runs user code, and stores its exception. Lets the end of a thread pass.
 template <typename Body>
 void guard(const failures &where, Body &&body) {
 #if MULTICAST_HPP_EXCEPTIONS
   try {
     body();
   } catch (...) {
-    // The end of a thread comes by as something that is no exception of C++.
+    // glibc unwinds an ending thread with an exception that is not one of C++.
     if (std::current_exception() == nullptr) throw;
     where.keep();
   }

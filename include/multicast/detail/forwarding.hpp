@@ -9,8 +9,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "../tracked.hpp"
-#include "config.hpp"
+#include "process_data.hpp"
 
 namespace MULTICAST_HPP_NAMESPACE {
 
@@ -44,7 +43,8 @@ inline constexpr bool is_forwarding = false;
 template <typename Signature>
 inline constexpr bool is_forwarding<forwarding<Signature>> = true;
 
-/// The signature of what forwarding is asked for: a variable, or a std::ref() of it. void: nothing.
+/// The signature of the signal to forward to, a variable or a std::ref() of it; void for other
+/// types.
 template <typename Given>
 struct forwarded {
   using type = void;
@@ -68,7 +68,7 @@ struct forwarded<const std::reference_wrapper<T> &> : forwarded<T &> {};
 template <typename Signature>
 struct of_signal {
   using function = forwarding<Signature>;
-  static constexpr bool is_owned = true;  // for `lock`, and for the count of what may die
+  static constexpr bool is_owned = true;  // for `lock`, and because it is counted
   static void *pack(multicast target) noexcept {
     static_assert(sizeof(void *) == sizeof target.id, "the handle is the context");
     return reinterpret_cast<void *>(target.id);

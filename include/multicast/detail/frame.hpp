@@ -112,7 +112,7 @@ struct alignas(copy_alignment) original_frame {
   }
 };
 
-/// Whether a payload is a copy of a frame: then what `where` points to may not be there any more.
+/// Whether a payload is a copy of a frame: then the target of `where` may not exist any more.
 inline bool is_copy(const void *payload) noexcept {
   return reinterpret_cast<uintptr_t>(payload) % copy_alignment == 0;
 }

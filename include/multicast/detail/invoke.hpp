@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Calls anything that can be called. Not std::invoke(): <functional> takes longer to compile than
-// all headers in multicast/.
+// Calls any callable. Not std::invoke(), because <functional> takes longer to compile than all
+// headers in multicast/.
 #ifndef MULTICAST_DETAIL_INVOKE_HPP
 #define MULTICAST_DETAIL_INVOKE_HPP
 
@@ -40,7 +40,7 @@ constexpr decltype(auto) invoke_member(Member Class::*member, Object &&object,
     return (object_of<Class>(std::forward<Object>(object)).*member);
   }
 }
-/// As std::invoke().
+/// Like std::invoke().
 template <typename F, typename... Args>
 constexpr decltype(auto) invoke(F &&function, Args &&...arguments) {
   if constexpr (std::is_member_pointer_v<std::decay_t<F>>) {
@@ -50,18 +50,18 @@ constexpr decltype(auto) invoke(F &&function, Args &&...arguments) {
   }
 }
 
-/// As std::addressof().
+/// Like std::addressof().
 template <typename T>
 constexpr T *address(T &object) noexcept {
   return __builtin_addressof(object);
 }
 
-/// Only a null pointer can be made of it: not an object that has a constructor from a pointer.
+/// Converts to null pointers only, and not to objects that have a constructor from a pointer.
 struct null {
   constexpr operator std::nullptr_t() const noexcept { return nullptr; }
 };
-/// Whether it can be null: a pointer, or an object as std::function, which can be made of nullptr
-/// and be compared with it.
+/// Whether a type can be null: a pointer, or a class like std::function, whose objects can be
+/// created from nullptr and be compared with it.
 template <typename F, typename = void>
 struct is_nullable : std::bool_constant<std::is_pointer_v<F> || std::is_member_pointer_v<F>> {};
 template <typename F>

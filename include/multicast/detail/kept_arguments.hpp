@@ -13,7 +13,7 @@
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// The kept form of an argument: its value; for a view of a text, the characters.
+/// The stored form of an argument: its value; for a view of a text, the characters.
 template <typename T>
 struct keeping {
   using type = T;

@@ -23,7 +23,7 @@ class kept_token {
   kept_token() noexcept = default;
   kept_token(const kept_token &) = delete;
   kept_token &operator=(const kept_token &) = delete;
-  /// The end of an add that goes on will not touch the observer.
+  /// Detaches a running add, whose end will then not touch the observer.
   ~kept_token() {
     if (!is_adding_.load(std::memory_order_acquire)) return;
     const process_lock lock = locked(index_of(this));
@@ -46,7 +46,7 @@ class kept_token {
     }
     add.token = {0};
     add.is_orphan = false;
-    // Whoever destroys the observer in a call sees this: the library publishes the delegate later.
+    // A call that destroys the observer sees this: the library publishes the delegate later.
     is_adding_.store(true, std::memory_order_release);
     return true;
   }

@@ -15,8 +15,8 @@
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
 /// A tree of keys and values, in which each level takes two bits of the hash. Nodes stay where they
-/// are until the tree is destroyed: so any thread may search while others insert, and a fork finds
-/// it complete.
+/// are until the tree is destroyed: so any thread may search while others insert, and the tree is
+/// complete in the child of a fork.
 template <typename Key, typename Value, typename Hash, typename Equal>
 class key_tree {
  public:
@@ -58,7 +58,7 @@ class key_tree {
       node *here = place.load(std::memory_order_acquire);
       if (here == nullptr) {
         if (!made) made = std::make_unique<node>(key);
-        // Of two threads with one key one is first: the other finds its node here.
+        // If two threads insert the same key, the second one finds the node of the first here.
         if (place.compare_exchange_strong(here, made.get(), std::memory_order_acq_rel)) {
           return made.release()->value;
         }
@@ -76,7 +76,7 @@ class key_tree {
     node *next = nullptr;  // only while the tree is destroyed
     explicit node(const Key &k) : key(k) {}
   };
-  /// The way of a key through the tree.
+  /// The path of a key through the tree.
   class path {
    public:
     // Numbers often are their own hash: the multiplication puts all of their bits on top.

@@ -18,8 +18,8 @@
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// The key that contexts of equal delegates share. `content`: the bytes of a callable whose
-/// bytes are all that it is.
+/// The key that contexts of equal delegates share. `content` has the bytes of a callable that is
+/// compared by its bytes.
 struct key {
   const void *object;
   uint64_t target;
@@ -47,13 +47,13 @@ struct keyed {
   virtual ~keyed() = default;
   /// Destroys the callable. Returns the alignment of the memory, which then is all that is left.
   virtual size_t end() noexcept = 0;
-  /// The kind is the same.
+  /// Called for contexts of the same kind only.
   virtual bool is_equal(const keyed &) const = 0;
   /// Whether it is this method of any object; `type` is its name_of().
   virtual bool has_method(const char *type, const void *method) const = 0;
 };
 
-/// All of these contexts, in parts. Equal ones are one.
+/// All keyed contexts, in parts. Equal delegates share one.
 class alignas(64) keyed_contexts {
  public:
   static keyed *add(owned<keyed> made) {
@@ -96,7 +96,7 @@ class alignas(64) keyed_contexts {
       ::operator delete(static_cast<void *>(context));
     }
   }
-  /// The caller holds the result.
+  /// The caller owns a reference to the result.
   static keyed *retain(const keyed &wanted) {
     const uint64_t hash = hash_of(wanted.of.object);
     const process_lock lock(guarded::keyed, part_of(hash));
@@ -104,8 +104,8 @@ class alignas(64) keyed_contexts {
     if (there != nullptr) ++there->holders;
     return there;
   }
-  /// Those of an object in a signal. The caller calls let_go() for each that is in `found`, also if
-  /// this throws.
+  /// Finds the contexts of an object in a signal. The caller calls let_go() for each that is in
+  /// `found`, also if this throws.
   template <typename Found>
   static void retain(const void *of, multicast target, Found &found) {
     const uint64_t hash = hash_of(of);
@@ -117,7 +117,7 @@ class alignas(64) keyed_contexts {
       });
     }
   }
-  /// Those of a method in a signal, of any object.
+  /// Finds the contexts of a method in a signal, of any object.
   template <typename Found>
   static void retain(const char *type, const void *method, multicast target, Found &found) {
     for (size_t number = 0; number < parts; ++number) {
@@ -165,7 +165,7 @@ class alignas(64) keyed_contexts {
   }
   static size_t part_of(uint64_t hash) noexcept { return hash >> 62; }
   bucket &bucket_of(uint64_t hash) const noexcept { return buckets_[(hash >> 24) & (size_ - 1)]; }
-  /// That of equal ones.
+  /// The list of equal contexts.
   static uint64_t hash_of(const key &given) noexcept {
     return hash_of(given.object) + hash_of(given.content) / 2;
   }
@@ -210,14 +210,14 @@ class alignas(64) keyed_contexts {
 };
 static_assert(parts == 4, "see part_of()");
 
-/// The name of a type, which is the same in all modules that one compiler has made.
+/// The name of a type, which is the same in all modules of one compiler.
 template <typename Type>
 const char *name_of() noexcept {
   return __PRETTY_FUNCTION__;
 }
 
-/// Delegates with objects are equal if their methods and objects are; callables whose bytes
-/// are all that they are (`is_plain`), if these are.
+/// Delegates with objects are equal if their methods and objects are equal; callables that are
+/// compared by their bytes (`is_plain`), if these are equal.
 template <bool is_plain>
 struct equality {
   template <typename Pointer, typename Method>
@@ -278,7 +278,7 @@ struct keyed_callable final : keyed {
   }
 
  private:
-  /// Of what is not a callable itself, such as a tracked one, nothing: then all are in one list.
+  /// No bytes of a wrapper of a callable, such as a tracked one: then all are in one list.
   static key with_content(key given, const F &callable) noexcept {
     static_cast<void>(callable);
     if constexpr (is_plain && !is_mortal<F> && !is_extended<F>) {

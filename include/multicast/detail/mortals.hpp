@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// How many delegates there are that die with objects.
+// Counts of the delegates that die with tracked objects.
 #ifndef MULTICAST_DETAIL_MORTALS_HPP
 #define MULTICAST_DETAIL_MORTALS_HPP
 
@@ -19,18 +19,18 @@ inline std::atomic<size_t> &mortals_like(uint64_t target) noexcept {
 inline uint64_t hash_of(multicast_token token) noexcept {
   return (token.id * 0x9e3779b97f4a7c15) >> 52;
 }
-/// Called when a delegate that may die was added.
+/// Called when a delegate with tracked objects was added.
 inline void note_mortal(multicast_token token) noexcept {
   const uint64_t hash = hash_of(token);
   process().mortal_tokens[hash / 64].fetch_or(uint64_t{1} << hash % 64);
 }
-/// Whether a registration may be one of them.
+/// Whether a registration may have tracked objects.
 inline bool may_be_mortal(multicast_token token) noexcept {
   if (counts().mortals.load(std::memory_order_relaxed) == 0) return false;
   const uint64_t hash = hash_of(token);
   return (process().mortal_tokens[hash / 64].load(std::memory_order_relaxed) >> hash % 64 & 1) != 0;
 }
-/// Whether a signal may have delegates that may die.
+/// Whether a signal may have delegates with tracked objects.
 inline bool has_mortals(multicast target) noexcept {
   return counts().mortals.load(std::memory_order_relaxed) != 0 &&
          (process().mortal_signals.load(std::memory_order_relaxed) != 0 ||
@@ -41,7 +41,7 @@ inline void prune(multicast target) noexcept {
   if (has_mortals(target)) static_cast<void>(multicast_prune(target));
 }
 
-/// Counts a delegate that may die, from the moment when its signal is known. Copies are others.
+/// Counts a delegate with tracked objects, once its signal is known. Copies are counted separately.
 class mortal {
  public:
   mortal() noexcept = default;
@@ -62,7 +62,7 @@ class mortal {
   uint64_t target_ = 0;
 };
 
-/// Whether the objects of a live registration live. If not, removes it.
+/// Whether the tracked objects of a live registration live. If not, removes it.
 inline bool is_alive(multicast_token token) noexcept {
   multicast_registration all = MULTICAST_REGISTRATION_INIT;
   if (multicast_token_get_registration(token, &all) != MULTICAST_OK) return false;

@@ -31,7 +31,7 @@ class owned {
   T *object_;
 };
 
-/// How many owners an object has: a base class of what is shared.
+/// Counts the owners of an object: a base class of shared objects.
 struct counted_owners {
   std::atomic<size_t> owners{0};
 };
@@ -45,7 +45,7 @@ class shared {
   shared(const shared &other) noexcept : shared(other.object_) {}
   shared &operator=(const shared &) = delete;
   ~shared() {
-    // The last owner sees what the others did to the object before they let it go.
+    // The last owner sees all changes that the others made to the object.
     if (object_ != nullptr && object_->owners.fetch_sub(1) == 1) delete object_;
   }
 

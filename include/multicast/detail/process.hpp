@@ -70,7 +70,7 @@ class process_lock {
   pthread_mutex_t &mutex_;
 };
 
-/// An object of the process: made when it is needed first, and never destroyed, because static
+/// An object of the process: created at its first use, and never destroyed, because static
 /// objects may use it. Not a static variable of a function: the child of a fork would wait for the
 /// thread that was making it.
 template <typename T>
@@ -83,7 +83,7 @@ T &lasting(std::atomic<T *> &place) {
   return *there;
 }
 
-/// Pauses that are counted, by the handle of a registration or signal. guarded::pauses.
+/// Counts of pauses, by the handle of a registration or signal. Protected by guarded::pauses.
 struct pauses {
   struct entry {
     size_t count = 0;

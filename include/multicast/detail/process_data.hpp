@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What there is only one of in a process, whatever modules these headers are compiled into.
+// Data that exist only once in a process, whatever modules these headers are compiled into.
 #ifndef MULTICAST_DETAIL_PROCESS_DATA_HPP
 #define MULTICAST_DETAIL_PROCESS_DATA_HPP
 
@@ -20,13 +20,13 @@ class watched;
 class keyed_contexts;
 
 /// The tables, each with a lock. A thread that holds one may take those below it. The last one has
-/// parts, so that threads seldom wait for each other. Few: with the locks of the library, no more
-/// than the thread sanitizer can track in one thread.
+/// parts, so that threads seldom wait for each other. There are few, because the thread sanitizer
+/// can track only so many locks in one thread, those of the library included.
 enum class guarded : size_t { groups, members, pauses, watches, failures, keyed };
 inline constexpr size_t parts = 4;
 
-/// One lock for each of them. All are held during a fork, so that its child finds them free, and
-/// what they guard complete.
+/// One lock for each table. All are held during a fork, so that its child finds the locks free and
+/// the tables complete.
 struct process_locks {
   struct alignas(64) line {  // of the cache
     pthread_mutex_t mutex;
@@ -45,10 +45,10 @@ struct alignas(64) kept_add {
   bool is_orphan;  // the observer is gone; guarded::keyed
 };
 
-/// What invocations look at: while these are zero, there is nothing to find.
+/// The counts that each invocation reads: while they are zero, it need not look further.
 struct process_counts {
   std::atomic<size_t> paused_signals;  // how many signals are paused
-  std::atomic<size_t> mortals;         // how many delegates may die, of all signals
+  std::atomic<size_t> mortals;         // how many delegates have tracked objects, of all signals
 };
 
 /// The memory is the library's, and zero at first: that is the initial state of all members.
@@ -60,7 +60,7 @@ struct process_data : process_counts {
   std::atomic<uint64_t> thread_key;  // the key of their numbers, plus 1
   std::atomic<uint64_t> spied;       // how many calls were recorded by all spies
 
-  /// Each is made when it is needed first, and never destroyed.
+  /// Each is created at its first use, and never destroyed.
   std::atomic<pauses *> scoped_pauses;
   std::atomic<watched *> watches;
   std::atomic<keyed_contexts *> keyed[parts];
@@ -68,8 +68,8 @@ struct process_data : process_counts {
   /// How many signals are paused, of those whose handles have these bits: so that the invocations
   /// of most other signals take no lock.
   std::atomic<size_t> paused_alike[64];
-  /// How many delegates may die, of the signals whose handles have these bits: so that most other
-  /// signals look for no dead ones.
+  /// How many delegates have tracked objects, of the signals whose handles have these bits: so that
+  /// most other signals do not look for dead objects.
   std::atomic<size_t> mortals_alike[256];
   /// How many of them are signals: for these the signal that they are added to is not known here.
   std::atomic<size_t> mortal_signals;
@@ -84,7 +84,7 @@ static_assert(sizeof(process_data) <= 8192 && alignof(process_data) <= 64 &&
                   std::is_trivially_destructible_v<process_data>,
               "see multicast_process_memory()");
 
-/// Until this module knows where the data is: there may be something to find.
+/// The counts until this module knows where the data is: an invocation has to look further.
 MULTICAST_HPP_LOCAL inline process_counts unknown_counts{{1}, {1}};
 /// Where the data is. Relaxed: all threads find the same address, of memory that is always there.
 MULTICAST_HPP_LOCAL inline std::atomic<process_counts *> counts_place{&unknown_counts};

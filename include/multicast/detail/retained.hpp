@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The contexts of an object in a signal, which stay while they are looked at.
+// The contexts of an object in a signal, held while they are in use.
 #ifndef MULTICAST_DETAIL_RETAINED_HPP
 #define MULTICAST_DETAIL_RETAINED_HPP
 
@@ -15,8 +15,8 @@
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// Contexts of an object or a method in a signal, which stay while they are looked at. A template,
-/// so that only programs that use it compile it.
+/// The contexts of an object or a method in a signal, held while they are in use. This is a
+/// template so that only programs that use it compile it.
 template <typename Context = keyed>
 class retained {
  public:

@@ -12,7 +12,7 @@
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// Values by numbers that are not 0. An entry that is not there has the number 0.
+/// Values by numbers that are not 0. A free entry has the number 0.
 template <typename Value>
 class table {
  public:
@@ -22,7 +22,7 @@ class table {
   ~table() { delete[] entries_; }
 
   size_t size() const noexcept { return count_; }
-  /// nullptr: not there.
+  /// Returns nullptr if the number is not there.
   Value *find(uint64_t number) const noexcept {
     if (count_ == 0) return nullptr;
     entry &found = at(number);
@@ -42,7 +42,7 @@ class table {
     entry *hole = &at(number);
     *hole = entry();
     --count_;
-    // Those that follow find their places again.
+    // Insert the entries that follow again.
     for (size_t i = index(hole); entries_[i = next(i)].number != 0;) {
       const entry moved = std::exchange(entries_[i], entry());
       at(moved.number) = moved;
@@ -68,7 +68,7 @@ class table {
 
   size_t next(size_t i) const noexcept { return (i + 1) & (size_ - 1); }
   size_t index(const entry *of) const noexcept { return static_cast<size_t>(of - entries_); }
-  /// That of the number, or the free one where it belongs. There is always a free one.
+  /// The entry of the number, or the free entry where it belongs. There is always a free entry.
   entry &at(uint64_t number) const noexcept {
     size_t i = ((number * 0x9e3779b97f4a7c15) >> 32) & (size_ - 1);
     while (entries_[i].number != 0 && entries_[i].number != number) i = next(i);
@@ -90,7 +90,7 @@ class table {
   size_t count_ = 0;
 };
 
-/// Numbers that are there or not.
+/// A set of numbers.
 struct nothing_more {};
 using numbers = table<nothing_more>;
 

@@ -38,8 +38,8 @@ struct posted final : task {
   void run() override { static_cast<void>(detail::invoke(function)); }
 };
 
-/// A number that tells this thread apart from all others that ever were: an address of its own
-/// would be used again after its end. 0: the system has no room for it.
+/// A number that no other thread has ever had: the address of a thread-local variable would be used
+/// again after the end of the thread. 0 if the system has no room for it.
 inline uint64_t this_thread() noexcept {
   std::atomic<uint64_t> &place = process().thread_key;
   uint64_t known = place.load(std::memory_order_acquire);
@@ -61,8 +61,8 @@ inline uint64_t this_thread() noexcept {
   return reinterpret_cast<uintptr_t>(number);
 }
 
-/// The thread that has run a queue last; 0: perhaps the queue's own, which the library knows, or
-/// one without a number.
+/// The thread that has run a queue last. 0: perhaps the queue's own thread, which the library
+/// knows, or a thread without a number.
 class runner {
  public:
   runner() noexcept = default;

@@ -21,14 +21,14 @@ struct watch_options;
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// The functions of each watch, by a number of its own, which C gets as the context. So a call that
-/// ends the watch finds no functions when it returns, and not those of the next watch either. And
-/// functions are not destroyed while they run.
+/// The functions of each watch, by a unique number, which C gets as the context. So a call that
+/// ends the watch finds no functions when it returns, nor those of the next watch, and functions
+/// are not destroyed while they run.
 class watched {
  public:
   using functions = std::shared_ptr<const watch_options>;
 
-  /// Adds the watch of a handle; 0: that of all. Returns its number; 0: there is one already.
+  /// Adds the watch of a handle; 0 is the watch of all. Returns its number, or 0 if there is one.
   uintptr_t add(uint64_t target, functions told) {
     const process_lock lock(guarded::watches);
     if (numbers_.find(target + 1) != nullptr) return 0;
@@ -52,7 +52,7 @@ class watched {
   }
 
  private:
-  uintptr_t last_ = 0;  // never used again: calls of a watch that has ended may go on
+  uintptr_t last_ = 0;  // numbers are not reused: calls of a watch that has ended may go on
   table<uintptr_t> numbers_;  // by the handle, plus 1
   table<functions> all_;
 };

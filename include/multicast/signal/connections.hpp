@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // The functions of a signal under the names that other libraries have.
-#ifndef MULTICAST_DETAIL_SIGNAL_CONNECTIONS_HPP
-#define MULTICAST_DETAIL_SIGNAL_CONNECTIONS_HPP
+#ifndef MULTICAST_SIGNAL_CONNECTIONS_HPP
+#define MULTICAST_SIGNAL_CONNECTIONS_HPP
 
 #include <utility>
 
@@ -16,7 +16,7 @@ class connections : public contents<R, Args...> {
   using base = contents<R, Args...>;
 
  public:
-  /// The same as add(). Options are given as on(), priority() and so on.
+  /// Another name of add(). Options are given as on(), priority() and so on.
   ///
   /// @param given  As add().
   /// @return As add().
@@ -32,7 +32,7 @@ class connections : public contents<R, Args...> {
   registration connect(Given &&...given) {
     return base::template add<method>(std::forward<Given>(given)...);
   }
-  /// The same as remove().
+  /// Another name of remove().
   ///
   /// @param first  As remove().
   /// @param more   As remove().

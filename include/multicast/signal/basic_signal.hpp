@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT
 //
 // The common base of signals with and without results.
-#ifndef MULTICAST_DETAIL_BASIC_SIGNAL_HPP
-#define MULTICAST_DETAIL_BASIC_SIGNAL_HPP
+#ifndef MULTICAST_SIGNAL_BASIC_SIGNAL_HPP
+#define MULTICAST_SIGNAL_BASIC_SIGNAL_HPP
 
 #include <cstddef>
 
+#include "../detail/frame.hpp"
+#include "../detail/process.hpp"
+#include "../error.hpp"
 #include "../policies.hpp"
-#include "callbacks.hpp"
-#include "process.hpp"
-#include "signal/connections.hpp"
+#include "connections.hpp"
 
 namespace MULTICAST_HPP_NAMESPACE {
 
@@ -39,6 +40,36 @@ struct refused_arguments<false> {
   these_are_not_the_arguments_of_the_signal operator()(const refused_arguments *) const = delete;
   these_are_not_the_arguments_of_the_signal invoke(const refused_arguments *) const = delete;
 };
+
+/// Creates the multicast of a signal with policies. Without exceptions zero, if the signal cannot
+/// have them.
+template <typename R, bool is_queueable, typename... Args>
+multicast create_with_policies(const policies &how) {
+  const bool is_recursive = how.reentry == reentry::recurse;
+  const bool is_kept = how.replay != 0 || !(is_recursive || how.reentry == reentry::refuse);
+  if ((is_kept && !is_queueable) || !(is_recursive || std::is_void_v<R>)) {
+    detail::fail(MULTICAST_ERROR_INVALID_ARGUMENT);
+    return {0};
+  }
+  if constexpr (is_queueable) copier<Args...>::set();
+  multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;
+  options.reentry = static_cast<multicast_reentry>(how.reentry);
+  options.label = how.label;
+  options.replay = how.replay;
+  if (how.listeners_changed) {
+    options.context = ::new listeners_changed_function(how.listeners_changed);
+    options.listeners_changed = [](void *told, multicast, bool has_listeners) {
+      detail::guard({}, [&] { (*static_cast<listeners_changed_function *>(told))(has_listeners); });
+    };
+    options.release = [](void *told) { ::delete static_cast<listeners_changed_function *>(told); };
+  }
+  const multicast made = multicast_create_with(&options);
+  if (made.id == 0) {
+    ::delete static_cast<listeners_changed_function *>(options.context);
+    detail::fail(multicast_create_error());
+  }
+  return made;
+}
 
 /// The common base of signals with and without results.
 template <typename R, typename... Args>
@@ -90,7 +121,7 @@ class basic_signal : public connections<R, Args...> {
   bool is_paused() const noexcept { return detail::is_paused(target_.get()); }
 
  protected:
-  /// Of another one, which is not changed.
+  /// A signal of the multicast of another one, which is not changed.
   basic_signal(multicast target, std::nullptr_t) noexcept : base(target) {}
   friend class mcast::scoped_pause;
   friend class mcast::watch;

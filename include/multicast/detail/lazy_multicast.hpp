@@ -1,50 +1,17 @@
 // SPDX-License-Identifier: MIT
 //
-// Handles of the C interface that end with their owner.
-#ifndef MULTICAST_DETAIL_HANDLES_HPP
-#define MULTICAST_DETAIL_HANDLES_HPP
+// The multicast of a signal.
+#ifndef MULTICAST_DETAIL_LAZY_MULTICAST_HPP
+#define MULTICAST_DETAIL_LAZY_MULTICAST_HPP
 
 #include <atomic>
 #include <cstdint>
-#include <utility>
 
-#include "../error.hpp"
+#include "failures.hpp"
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// Owns a handle and passes it to a function at the end.
-template <typename Handle, multicast_status (*end)(Handle)>
-class owner {
- public:
-  /// For the functions of multicast.h.
-  ///
-  /// @return The handle; zero after a move.
-  ///
-  /// Cost:      O(1), no call.
-  /// @since 1.0
-  Handle handle() const noexcept { return handle_; }
-
- protected:
-  owner() noexcept = default;
-  explicit owner(Handle made) : handle_(made) {
-    if (made.id == 0) fail(multicast_create_error());
-  }
-  owner(owner &&other) noexcept : handle_(std::exchange(other.handle_, Handle{})) {}
-  owner &operator=(owner &&other) noexcept {
-    finish(std::exchange(handle_, std::exchange(other.handle_, Handle{})));
-    return *this;
-  }
-  ~owner() { finish(handle_); }
-
-  Handle handle_ = {0};
-
- private:
-  static void finish(Handle handle) noexcept {
-    if (handle.id != 0) static_cast<void>(end(handle));
-  }
-};
-
-/// A multicast that is made when it is needed first.
+/// A multicast that is created at its first use.
 class lazy_multicast {
  public:
   constexpr lazy_multicast() noexcept = default;
@@ -58,11 +25,11 @@ class lazy_multicast {
 
   multicast get() const noexcept { return {id_.load(std::memory_order_acquire)}; }
 
-  /// Leaves it to its owner.
+  /// Leaves the multicast to its owner.
   void release() noexcept { id_.store(0, std::memory_order_relaxed); }
 
-  /// `prepare(multicast)` is called before others see it, and returns a status. Returns none if
-  /// there is no memory or if that fails.
+  /// Calls `prepare(multicast)`, which returns a status, before others see the multicast. Returns
+  /// none if there is no memory or if that fails.
   template <typename Prepare>
   multicast make(Prepare &&prepare) {
     uint64_t id = id_.load(std::memory_order_acquire);

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT
 //
 // The functions of a signal that remove delegates.
-#ifndef MULTICAST_DETAIL_SIGNAL_REMOVALS_HPP
-#define MULTICAST_DETAIL_SIGNAL_REMOVALS_HPP
+#ifndef MULTICAST_SIGNAL_REMOVALS_HPP
+#define MULTICAST_SIGNAL_REMOVALS_HPP
 
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
 #include <utility>
 
-#include "../../removal.hpp"
-#include "../callable.hpp"
-#include "../contexts.hpp"
-#include "../failures.hpp"
-#include "../keyed_contexts.hpp"
-#include "../object.hpp"
-#include "../retained.hpp"
+#include "../detail/callable.hpp"
+#include "../detail/contexts.hpp"
+#include "../detail/keyed_contexts.hpp"
+#include "../detail/object.hpp"
+#include "../detail/retained.hpp"
+#include "../error.hpp"
+#include "../removal.hpp"
 #include "equals.hpp"
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
@@ -33,7 +33,7 @@ class removals : public equals<R, Args...> {
   /// @param delegate  As it was added, by add() or add_extended().
   /// @return How many, and as multicast_remove_every().
   ///
-  /// Errors:    what `==` throws.
+  /// Errors:    exceptions of `==`.
   /// Threads:   waits for running calls of them on other threads. Calls may run while `==` compares
   ///            their object.
   /// Reentry:   inside a call of one: MULTICAST_PENDING.
@@ -125,7 +125,7 @@ class removals : public equals<R, Args...> {
           access::pack(pointer), [this](auto &equal) { return this->remove_all(equal); });
     }
   }
-  /// Removes what was added with an object: its methods, and the callables that belong to it.
+  /// Removes all delegates of an object: its methods, and the callables that belong to it.
   ///
   /// @param object  The object or pointer, of the same type as it was added with.
   /// @return How many were removed.

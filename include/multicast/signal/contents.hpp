@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // The contents of a signal.
-#ifndef MULTICAST_DETAIL_SIGNAL_CONTENTS_HPP
-#define MULTICAST_DETAIL_SIGNAL_CONTENTS_HPP
+#ifndef MULTICAST_SIGNAL_CONTENTS_HPP
+#define MULTICAST_SIGNAL_CONTENTS_HPP
 
 #include <cstddef>
 #include <cstdint>
@@ -10,16 +10,16 @@
 #include <type_traits>
 #include <utility>
 
-#include "../../listener_flag.hpp"
-#include "../callbacks.hpp"
-#include "../failures.hpp"
-#include "../invoke.hpp"
-#include "../mortals.hpp"
+#include "../detail/callbacks.hpp"
+#include "../detail/invoke.hpp"
+#include "../detail/mortals.hpp"
+#include "../error.hpp"
+#include "../listener_flag.hpp"
 #include "removals.hpp"
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// The functions of a signal that say what it has.
+/// The functions of a signal that report its contents.
 template <typename R, typename... Args>
 class contents : public removals<R, Args...> {
   using base = removals<R, Args...>;
@@ -86,13 +86,13 @@ class contents : public removals<R, Args...> {
     return base::with_equal(object, delegate, [this](auto &equal) { return this->found(equal); })
                .count() != 0;
   }
-  /// Passes what there is to know about each registration, in the order of invocation; see
+  /// Passes the properties of each registration, in the order of invocation; see
   /// multicast_enumerate().
   ///
   /// @param function  Gets a const multicast_registration &. If it returns bool, false stops.
   /// @return How many were passed.
   ///
-  /// Errors:    what the function throws, which stops.
+  /// Errors:    exceptions of the function, which end the enumeration.
   /// Reentry:   the function may call anything, and destroy this object.
   /// Cost:      as multicast_enumerate().
   /// @since 1.1

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: MIT
 //
 // The functions of a signal that add delegates.
-#ifndef MULTICAST_DETAIL_SIGNAL_ADDITIONS_HPP
-#define MULTICAST_DETAIL_SIGNAL_ADDITIONS_HPP
+#ifndef MULTICAST_SIGNAL_ADDITIONS_HPP
+#define MULTICAST_SIGNAL_ADDITIONS_HPP
 
 #include <type_traits>
 #include <utility>
 
-#include "../../options.hpp"
-#include "../../registration.hpp"
-#include "../../tracked.hpp"
-#include "../callable.hpp"
-#include "../contexts.hpp"
-#include "../failures.hpp"
-#include "../keyed_contexts.hpp"
-#include "../object.hpp"
+#include "../detail/callable.hpp"
+#include "../detail/contexts.hpp"
+#include "../detail/keyed_contexts.hpp"
+#include "../detail/object.hpp"
+#include "../error.hpp"
+#include "../observer.hpp"
+#include "../options.hpp"
+#include "../registration.hpp"
+#include "../tracked.hpp"
 #include "insertion.hpp"
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
@@ -35,6 +36,26 @@ constexpr bool is_no_option() {
   static_assert(!is_option,
                 "give options as mcast::on(queue), mcast::under(lifetime), mcast::priority(1)");
   return !is_option;
+}
+
+/// Checks a pointer, and uses the lifetime of an observer.
+template <typename T>
+bool prepare_object(T *object, const options *&how, options &changed) {
+  bool is_good = object != nullptr;
+  if constexpr (std::is_base_of_v<observer, T>) {
+    constexpr bool is_public = std::is_convertible_v<T *, const observer *>;
+    static_assert(is_public,
+                  "mcast::observer must be a public base class, once, and no object volatile");
+    if (how != nullptr) changed = *how;
+    is_good = is_good && changed.lifetime.id == 0;
+    if constexpr (is_public) {
+      if (is_good) changed.lifetime = object->observing();
+      if (is_good && changed.lifetime.id == 0) return false;  // without exceptions
+    }
+    how = &changed;
+  }
+  if (!is_good) detail::fail(MULTICAST_ERROR_INVALID_ARGUMENT);
+  return is_good;
 }
 
 // Its name is in the first line of the compiler's message where no other function fits.
@@ -87,7 +108,7 @@ class additions : public insertion<R, Args...> {
     return add_callable<is_queueable>(std::forward<F>(delegate), &given);
   }
 
-  // What cannot be deduced, such as an overloaded function.
+  // Takes arguments whose type cannot be deduced, such as an overloaded function.
   use_static_cast_to_name_one_overloaded_function add(...) = delete;
 
   /// Adds a callable that gets its registration first, and then the arguments of the signal.
@@ -207,7 +228,7 @@ class additions : public insertion<R, Args...> {
   using base::base;
 
  private:
-  /// A signal: its invocations, until it is destroyed.
+  /// Adds a signal, which is invoked until it is destroyed.
   template <bool may_queue, typename Made, typename... Given>
   registration add_signal(const insertion<Made, Given...> &target, const options *how) {
     using access = detail::of_signal<Made(Given...)>;
@@ -284,7 +305,7 @@ class additions : public insertion<R, Args...> {
       const void *const address = detail::address_of(weak);
       if constexpr (is_method) {
         if (address == nullptr && !detail::is_dead(weak)) {
-          // It owns something, and points to nothing.
+          // A std::shared_ptr that owns an object, and points to none.
           detail::fail(MULTICAST_ERROR_INVALID_ARGUMENT);
           return registration();
         }

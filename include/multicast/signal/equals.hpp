@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT
 //
 // Which delegates of a signal are equal.
-#ifndef MULTICAST_DETAIL_SIGNAL_EQUALS_HPP
-#define MULTICAST_DETAIL_SIGNAL_EQUALS_HPP
+#ifndef MULTICAST_SIGNAL_EQUALS_HPP
+#define MULTICAST_SIGNAL_EQUALS_HPP
 
 #include <type_traits>
 #include <utility>
 #include <vector>
 
-#include "../../removal.hpp"
-#include "../callable.hpp"
-#include "../callbacks.hpp"
-#include "../contexts.hpp"
-#include "../forwarding.hpp"
-#include "../keyed_contexts.hpp"
-#include "../object.hpp"
+#include "../detail/callable.hpp"
+#include "../detail/callbacks.hpp"
+#include "../detail/contexts.hpp"
+#include "../detail/forwarding.hpp"
+#include "../detail/keyed_contexts.hpp"
+#include "../detail/object.hpp"
+#include "../removal.hpp"
 #include "additions.hpp"
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
@@ -29,8 +29,8 @@ inline constexpr bool has_equality<
                                                            std::declval<const F &>()),
                                                   bool>>> = true;
 
-/// Finds the delegates that may be registered for a callable, and does something with them. `act`
-/// gets an array of delegates, each twice, and returns a removal: how many there were.
+/// Finds the delegates that may be registered for a callable, and passes them to `act`, each twice.
+/// `act` returns a removal: how many there were.
 template <typename R, typename... Args>
 class equals : public additions<R, Args...> {
   using base = additions<R, Args...>;

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
 //
 // How the library calls the delegates of a signal.
-#ifndef MULTICAST_DETAIL_SIGNAL_CALLS_HPP
-#define MULTICAST_DETAIL_SIGNAL_CALLS_HPP
+#ifndef MULTICAST_SIGNAL_CALLS_HPP
+#define MULTICAST_SIGNAL_CALLS_HPP
 
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
 
-#include "../callable.hpp"
-#include "../failures.hpp"
-#include "../frame.hpp"
+#include "../detail/callable.hpp"
+#include "../detail/frame.hpp"
+#include "../error.hpp"
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT
 //
 // The multicast of a signal, and how delegates get into it.
-#ifndef MULTICAST_DETAIL_SIGNAL_INSERTION_HPP
-#define MULTICAST_DETAIL_SIGNAL_INSERTION_HPP
+#ifndef MULTICAST_SIGNAL_INSERTION_HPP
+#define MULTICAST_SIGNAL_INSERTION_HPP
 
 #include <cstdint>
 #include <type_traits>
 #include <utility>
 
-#include "../../options.hpp"
-#include "../../registration.hpp"
-#include "../contexts.hpp"
-#include "../failures.hpp"
-#include "../frame.hpp"
-#include "../handles.hpp"
-#include "../kept_token.hpp"
-#include "../process.hpp"
+#include "../detail/contexts.hpp"
+#include "../detail/frame.hpp"
+#include "../detail/kept_token.hpp"
+#include "../detail/lazy_multicast.hpp"
+#include "../detail/process.hpp"
+#include "../error.hpp"
+#include "../options.hpp"
+#include "../registration.hpp"
 #include "calls.hpp"
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
@@ -121,7 +121,7 @@ class insertion : public calls<R, Args...> {
     return registration(token);
   }
 
-  /// The same without options, for an observer that keeps the token.
+  /// Adds without options, for an observer that keeps the token.
   template <typename Access>
   static registration insert_kept(multicast target, void *context, kept_token &kept) {
     static_assert(!Access::is_owned);
@@ -137,7 +137,7 @@ class insertion : public calls<R, Args...> {
 
  private:
   /// A priority above that of the first delegate. Two adds at once may find the same one: then they
-  /// are in the order in which they were added, and both in front of what was there.
+  /// are in the order in which they were added, and both in front of the others.
   static bool find_priority_in_front(multicast target, int32_t &found) {
     found = (1 << 30) - 1;
     const auto first = [](void *context, const multicast_registration *each) {

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+//
+// Handles of the C interface that end with their owner.
+#ifndef MULTICAST_HANDLE_HPP
+#define MULTICAST_HANDLE_HPP
+
+#include <utility>
+
+#include "error.hpp"
+
+namespace MULTICAST_HPP_NAMESPACE::detail {
+
+/// Owns a handle and passes it to a function at the end.
+template <typename Handle, multicast_status (*end)(Handle)>
+class owner {
+ public:
+  /// The handle, for the functions of multicast.h.
+  ///
+  /// @return Zero after a move.
+  ///
+  /// Cost:      O(1), no call.
+  /// @since 1.0
+  Handle handle() const noexcept { return handle_; }
+
+ protected:
+  owner() noexcept = default;
+  explicit owner(Handle made) : handle_(made) {
+    if (made.id == 0) fail(multicast_create_error());
+  }
+  owner(owner &&other) noexcept : handle_(std::exchange(other.handle_, Handle{})) {}
+  owner &operator=(owner &&other) noexcept {
+    finish(std::exchange(handle_, std::exchange(other.handle_, Handle{})));
+    return *this;
+  }
+  ~owner() { finish(handle_); }
+
+  Handle handle_ = {0};
+
+ private:
+  static void finish(Handle handle) noexcept {
+    if (handle.id != 0) static_cast<void>(end(handle));
+  }
+};
+
+}  // namespace mcast::detail
+
+#endif
