@@ -1,5 +1,5 @@
-# Compiles a whole Swift module as Embedded Swift into one object, under any generator: CMake's own
-# Swift support knows Ninja and Xcode only, and wants the ordinary runtime.
+# Compiles a whole Swift module as Embedded Swift into one object, with any generator. CMake's own
+# Swift support works only with Ninja and Xcode, and needs the ordinary runtime.
 
 set(multicast_cmake_dir ${CMAKE_CURRENT_LIST_DIR})
 find_program(MULTICAST_SWIFTC swiftc NO_CMAKE_FIND_ROOT_PATH DOC "The Swift compiler, 6.3 or newer")
@@ -17,7 +17,7 @@ mark_as_advanced(MULTICAST_SWIFT_TARGET)
 set(multicast_swift_target ${MULTICAST_SWIFT_TARGET})
 if(CMAKE_CROSSCOMPILING AND NOT multicast_swift_target AND NOT multicast_assembly)
   if(CMAKE_C_COMPILER_TARGET)
-    # Swift's libraries have no vendor in their names.
+    # The names of Swift's libraries contain no vendor.
     string(REPLACE "-pc-linux" "-unknown-linux" multicast_swift_target "${CMAKE_C_COMPILER_TARGET}")
   elseif(CMAKE_SYSTEM_NAME STREQUAL "Linux" AND CMAKE_SYSTEM_PROCESSOR)
     set(multicast_swift_target ${CMAKE_SYSTEM_PROCESSOR}-unknown-linux-gnu)
@@ -29,7 +29,7 @@ if(CMAKE_CROSSCOMPILING AND NOT multicast_swift_target AND NOT multicast_assembl
   endif()
 endif()
 
-# Ends with a message unless swiftc can compile for `target`; `flags` are those it needs for that.
+# Fails with a message unless swiftc can compile for `target` with `flags`.
 function(multicast_check_swift_target target flags)
   set(probe ${PROJECT_BINARY_DIR}/CMakeFiles/multicast-probe)
   file(WRITE ${probe}.swift "import Synchronization\n")
@@ -73,11 +73,11 @@ set(multicast_swift_target_flags)
 if(multicast_swift_target AND NOT multicast_assembly)
   set(multicast_swift_target_flags -target ${multicast_swift_target})
   if(multicast_swift_target MATCHES "^riscv64-none-")
-    # What Linux has there: floating-point registers, and arguments in them.
+    # The ABI of Linux passes arguments in floating-point registers.
     list(APPEND multicast_swift_target_flags -Xcc -march=rv64gc -Xcc -mabi=lp64d)
   endif()
   multicast_check_swift_target(${multicast_swift_target} "${multicast_swift_target_flags}")
-  # The C headers that the C compiler uses, except its own.
+  # Use the C headers of the C compiler, except its built-in ones.
   foreach(directory IN LISTS CMAKE_C_IMPLICIT_INCLUDE_DIRECTORIES)
     if(NOT directory MATCHES "/(gcc|gcc-cross|clang)/")
       list(APPEND multicast_swift_target_flags -Xcc -idirafter -Xcc ${directory})
@@ -87,8 +87,8 @@ endif()
 
 # ---- Compiling ------------------------------------------------------------------------------------
 
-# swiftc writes assembly, which the C compiler assembles: assembly.awk says what is changed between
-# the two.
+# swiftc writes assembly, which the C compiler assembles. assembly.awk changes the assembly in
+# between.
 #
 # multicast_add_embedded_swift_object(OBJECT MODULE name SOURCES ... INCLUDES ... DEPENDS ...
 #                                     SANITIZE name COVERAGE bool DEFINES ... ALIGNED ... JUMPING ...
@@ -127,17 +127,19 @@ function(multicast_add_embedded_swift_object object)
       -Xllvm -instrprof-atomic-counter-update-all
       -Xcc -fprofile-instr-generate -Xcc -fcoverage-mapping)
   endif()
-  # As in C: bpftrace and perf --call-graph fp follow frame pointers only.
+  # Keep frame pointers if C does, because bpftrace and perf --call-graph fp follow only frame
+  # pointers.
   set(frame_pointers)
   string(TOUPPER "${CMAKE_BUILD_TYPE}" config)
   if("${CMAKE_C_FLAGS} ${CMAKE_C_FLAGS_${config}}" MATCHES "-fno-omit-frame-pointer")
     set(frame_pointers -Xcc -fno-omit-frame-pointer)
   endif()
   list(TRANSFORM arg_DEFINES PREPEND -D OUTPUT_VARIABLE defines)
-  # Small code, but for functions with the attribute @_optimize(speed): the ones that programs call
-  # often. Those of ALIGNED begin on cache lines: the position of a loop can double its time. Those
-  # of JUMPING jump to others where a call would take longer. That of PLACED begins so many bytes
-  # behind the begin of a cache line, so that its loop has a good position.
+  # The code is optimized for size, except functions with the attribute @_optimize(speed), which
+  # programs call often. Functions in ALIGNED begin on cache lines, because the position of a loop
+  # can double its time. Functions in JUMPING jump to other functions where a call would take
+  # longer. The function in PLACED begins the given number of bytes after the begin of a cache line,
+  # so that its loop has a good position.
   list(JOIN arg_ALIGNED "|" aligned)
   list(JOIN arg_JUMPING "|" jumping)
   list(POP_FRONT arg_PLACED placed begin)
@@ -154,9 +156,9 @@ function(multicast_add_embedded_swift_object object)
       -S -wmo -parse-as-library -swift-version 6
       -module-name ${arg_MODULE} -enable-experimental-feature Embedded
       -enforce-exclusivity=unchecked -Xfrontend -function-sections
-      # As in C, where it is off: the code writes no more than it has reserved.
+      # Off, as in C: the code never writes beyond the stack memory that it has reserved.
       -Xfrontend -disable-stack-protector
-      # On RISC-V the outliner takes code out of prologues, and their descriptions are wrong then.
+      # On RISC-V the outliner moves code out of prologues, which makes the unwinding tables wrong.
       -Xllvm -enable-machine-outliner=never
       $<IF:$<CONFIG:Debug>,-Onone,-Osize> $<IF:${is_debug},-g,-gline-tables-only>
       "$<$<BOOL:${PROJECT_IS_TOP_LEVEL}>:-warnings-as-errors>"

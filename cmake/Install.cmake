@@ -11,7 +11,8 @@ foreach(library ${multicast_shared} multicast_static)
   target_include_directories(${library} INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 endforeach()
 
-# Which folders are not there yet, for the target `uninstall`. Before all else that is installed.
+# Records which folders do not exist yet, for the target `uninstall`. This must come before all
+# other installation rules.
 install(CODE "
   foreach(folder \"${CMAKE_INSTALL_BINDIR}\" \"${CMAKE_INSTALL_LIBDIR}/multicast\"
       \"${CMAKE_INSTALL_LIBDIR}/pkgconfig\" \"${multicast_config_dir}\"
@@ -34,7 +35,8 @@ if(PROJECT_IS_TOP_LEVEL)
     VERBATIM)
 endif()
 
-# An export for each kind: an installation can leave one of them out, as distributions do.
+# There is a separate export for each kind of library, because an installation may leave one out, as
+# distributions do.
 install(TARGETS ${multicast_shared} EXPORT multicastSharedTargets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
     COMPONENT multicast_runtime NAMELINK_COMPONENT multicast_development)
@@ -54,10 +56,11 @@ install(FILES include/multicast.h include/multicast.hpp include/multicast.cppm
 install(DIRECTORY include/multicast
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT multicast_development
   FILES_MATCHING PATTERN "*.hpp")
-# For race detectors: examples-c/DUMP.md.
+# Suppressions for race detectors: see examples-c/DUMP.md.
 install(FILES cmake/tsan.supp cmake/valgrind.supp
   DESTINATION ${CMAKE_INSTALL_DATADIR}/multicast COMPONENT multicast_development)
-# In a directory with the name of the module, Swift and clang find it beside modules of others.
+# In a directory with the module's name, Swift and clang find the module even if other modules are
+# installed beside it.
 install(DIRECTORY include/CMulticast
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT multicast_development)
 
@@ -72,9 +75,9 @@ install(FILES ${PROJECT_BINARY_DIR}/multicastConfig.cmake
 install(FILES cmake/Module.cmake RENAME multicastModule.cmake
   DESTINATION ${multicast_config_dir} COMPONENT multicast_development)
 
-# The pkg-config files find the other files relative to themselves. Exceptions are directories that
-# were given as absolute paths, and /usr: there pkg-config has to recognize the compiler's own
-# directories and leave them out, because /usr/include among the options breaks C++ compilers.
+# The pkg-config files use paths relative to their own location. Exceptions are directories given as
+# absolute paths, and /usr: there pkg-config has to recognize the compiler's own directories and
+# leave them out, because the option -I/usr/include breaks C++ compilers.
 foreach(directory LIBDIR INCLUDEDIR)
   set(multicast_pc_${directory} ${CMAKE_INSTALL_${directory}})
   if(NOT IS_ABSOLUTE "${CMAKE_INSTALL_${directory}}")
@@ -82,7 +85,7 @@ foreach(directory LIBDIR INCLUDEDIR)
   endif()
 endforeach()
 
-# multicast_install_pc(NAME COMPONENT): the file of cmake/NAME.pc.in.
+# multicast_install_pc(NAME COMPONENT): installs the file generated from cmake/NAME.pc.in.
 function(multicast_install_pc name component)
   set(multicast_pc_prefix /usr)
   configure_file(cmake/${name}.pc.in ${PROJECT_BINARY_DIR}/pkgconfig/usr/${name}.pc @ONLY)
@@ -106,7 +109,7 @@ function(multicast_install_pc name component)
 endfunction()
 multicast_install_pc(multicast multicast_development)
 
-# The transports are packages of their own.
+# Each transport is a separate package.
 function(multicast_install_transport name Name)
   target_include_directories(multicast_${name} INTERFACE
     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)

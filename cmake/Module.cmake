@@ -1,8 +1,8 @@
 # multicast::module, the library as a module of C++20: `import multicast;`
 #
-# To be included with multicast_module_dir, the directory of multicast.cppm. The module is compiled
-# with the flags of the project that uses it, once, if something links it. Where there can be none,
-# multicast_module_reason says why.
+# The including file sets multicast_module_dir, the directory of multicast.cppm. If a target links
+# the module, it is compiled once, with the flags of the project that uses it. If the module is not
+# possible, multicast_module_reason says why.
 
 unset(multicast_module_reason)
 get_property(_multicast_languages GLOBAL PROPERTY ENABLED_LANGUAGES)

@@ -5,18 +5,19 @@
 #   cmake --build build
 #   cpack --config build/CPackConfig.cmake -G DEB -B packages
 #
-# These are packages of binaries. There is no source package with a field Build-Depends, so what they are
-# built with is installed before: doxygen and python3 for the man pages, systemtap-sdt-dev for the probes.
+# These are binary packages. There is no source package with a field Build-Depends, so the tools
+# have to be installed before: doxygen and python3 for the man pages, systemtap-sdt-dev for the
+# probes.
 #
-# libmulticast1 is what programs run with, libmulticast-dev what they are built with. With MULTICAST_LOCAL
-# there are libmulticast-local1 and libmulticast-local-dev, too; with MULTICAST_MQTT and MULTICAST_NATS
-# the same for MQTT and NATS. Without MULTICAST_DOCS, libmulticast-dev has no man pages. For each package with machine code
-# there is one with its symbols, such as libmulticast1-dbgsym_1.1.0_amd64.ddeb, which dpkg and apt install as
-# any .deb. It has lines, too, if the build type has them.
+# Programs need libmulticast1 to run, and libmulticast-dev to be built. With MULTICAST_LOCAL there
+# are also libmulticast-local1 and libmulticast-local-dev, and likewise with MULTICAST_MQTT and
+# MULTICAST_NATS. Without MULTICAST_DOCS, libmulticast-dev has no man pages. For each package with
+# machine code there is a package with its symbols, such as libmulticast1-dbgsym_1.1.0_amd64.ddeb,
+# which dpkg and apt install like any .deb. It has line numbers if the build type has them.
 
 set(CPACK_PACKAGE_NAME multicast)
 set(CPACK_PACKAGE_VENDOR "The libmulticast authors")
-# Who makes the packages, as Debian's own tools find it.
+# The maintainer, found in the same way as by Debian's tools.
 set(multicast_maintainer "$ENV{DEBFULLNAME}")
 if(NOT multicast_maintainer)
   set(multicast_maintainer "libmulticast maintainers")
@@ -87,8 +88,8 @@ This package has the headers for C and C++, the static library, ${multicast_man_
 files for CMake and pkg-config, and multicast-trace, which traces programs.")
 
 set(multicast_packages RUNTIME DEVELOPMENT)
-# The packages of a transport: its name in capitals, what is between the observers, and how they get
-# notifications there.
+# Defines the packages of a transport. NAME is its name in capitals. BETWEEN and CARRIED are parts
+# of the description: between what the observers are, and how notifications reach them.
 macro(multicast_package_transport NAME BETWEEN CARRIED)
   string(TOLOWER ${NAME} multicast_name)
   list(APPEND multicast_packages ${NAME}_RUNTIME ${NAME}_DEVELOPMENT)
@@ -133,7 +134,8 @@ if(MULTICAST_NATS)
     "and on other machines: a NATS server carries\nthe notifications")
 endif()
 
-# Each package is a group: a component of the library and one of what Debian wants beside it.
+# Each package is a group of two components: one of the library, and one with the additional files
+# that Debian requires.
 configure_file(cmake/changelog.in debian/changelog @ONLY)
 if(MULTICAST_GZIP)
   execute_process(COMMAND ${MULTICAST_GZIP} -9nf ${PROJECT_BINARY_DIR}/debian/changelog)

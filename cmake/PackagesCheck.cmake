@@ -1,15 +1,15 @@
-# Read by cpack, once for each kind of package that it makes.
+# cpack reads this file once for each kind of package that it makes.
 
 if(CPACK_GENERATOR STREQUAL "DEB")
-  # Installed as for /usr, not moved there.
+  # Install the files as for /usr, instead of moving them there.
   set(CPACK_SET_DESTDIR ON)
-  # Whatever is stripped before has no symbols for the packages of symbols.
+  # Files that are stripped too early have no symbols for the packages of symbols.
   set(CPACK_STRIP_FILES OFF)
   if(NOT CPACK_PACKAGE_CONTACT MATCHES "^[^<>]+ <[^<>@ ]+@[^<>@ ]+>$")
     message(FATAL_ERROR
       "MULTICAST_MAINTAINER is '${CPACK_PACKAGE_CONTACT}': it has to be 'Name <address>'.")
   endif()
-  # It would be the first line of both descriptions, which have one of their own.
+  # Otherwise this would be the first line of all descriptions, which have their own first lines.
   unset(CPACK_PACKAGE_DESCRIPTION_SUMMARY)
   if(NOT CPACK_MULTICAST_INSTALL_PREFIX STREQUAL "/usr")
     message(FATAL_ERROR
@@ -19,7 +19,7 @@ if(CPACK_GENERATOR STREQUAL "DEB")
   if(NOT CPACK_MULTICAST_GZIP)
     message(FATAL_ERROR "A Debian package needs gzip: install it and configure again.")
   endif()
-  # Without dpkg-shlibdeps cpack would make packages that depend on no other.
+  # Without dpkg-shlibdeps, cpack would make packages without dependencies.
   foreach(program file dpkg-shlibdeps)
     unset(found)
     find_program(found ${program} NO_CACHE)

@@ -1,5 +1,5 @@
-# Run by cpack when the files are in place: everybody may enter the directories, whatever the umask, and
-# static libraries have no debug information, as Debian has them.
+# cpack runs this when the files are in place. It makes the directories accessible to everyone,
+# whatever the umask, and removes debug information from static libraries, as Debian does.
 
 file(GLOB_RECURSE entries LIST_DIRECTORIES true ${CPACK_TEMPORARY_DIRECTORY}/*)
 foreach(entry IN LISTS entries)

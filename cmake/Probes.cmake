@@ -1,19 +1,19 @@
-# multicast_has_probes: whether the library has USDT probes. They need a header when it is built, and
-# nothing when it runs.
+# multicast_has_probes: whether the library has USDT probes. They need a header at build time, and
+# nothing at run time.
 
 set(multicast_has_probes OFF)
 if(NOT MULTICAST_PROBES)
   message(STATUS "USDT probes: off, as MULTICAST_PROBES says")
   return()
 endif()
-# mold 1.10 aborts when it makes one object of those that have the weak symbol of the probes.
+# mold 1.10 aborts when it combines objects with the weak symbol of the probes into one object.
 if(NOT MULTICAST_GNU_LD AND CMAKE_LINKER MATCHES "mold")
   message(STATUS "USDT probes: off, as mold makes the static library; MULTICAST_GNU_LD=ON has them")
   return()
 endif()
 include(CheckCSourceCompiles)
 if(NOT multicast_has_sdt)
-  unset(multicast_has_sdt CACHE)  # the header may have come since
+  unset(multicast_has_sdt CACHE)  # the header may have been installed since
 endif()
 set(CMAKE_REQUIRED_QUIET ON)
 check_c_source_compiles("#include <sys/sdt.h>

@@ -1,5 +1,5 @@
-# multicast-trace, and the object that it puts into programs: beside each other here, and in bin and
-# lib/multicast where they are installed. They need libc alone, not the library.
+# multicast-trace, and the object that it loads into programs. In the build tree they are in one
+# folder; they are installed in bin and lib/multicast. They need only libc, not the library.
 
 set(multicast_trace_folder ../lib/multicast)
 if(MULTICAST_INSTALL)
@@ -11,7 +11,7 @@ endif()
 add_executable(multicast-trace Sources/MulticastTrace/multicast-trace.c)
 target_compile_definitions(multicast-trace PRIVATE
   MULTICAST_TRACE_FOLDER="${multicast_trace_folder}")
-# As for reports: where a function is, without the loader.
+# reports.c finds the names of functions without calling the loader.
 add_library(multicast-trace-object MODULE Sources/MulticastTrace/preload.c
   Sources/MulticastTrace/timeline.c Sources/MulticastShims/reports.c)
 add_dependencies(multicast-trace multicast-trace-object)
@@ -25,6 +25,6 @@ set_target_properties(multicast-trace-object PROPERTIES
   PREFIX "" OUTPUT_NAME libmulticast-trace SUFFIX .so
   LIBRARY_OUTPUT_DIRECTORY $<TARGET_FILE_DIR:multicast-trace>)
 target_link_libraries(multicast-trace-object PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
-# It is entered from threads that may end after the program's destructors.
+# Threads may call into the object until after the program's destructors have run.
 target_link_options(multicast-trace-object PRIVATE
   LINKER:-z,now LINKER:-z,nodelete ${multicast_no_undefined} LINKER:--gc-sections)

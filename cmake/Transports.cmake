@@ -1,16 +1,18 @@
-# libmulticast-local, but with -DMULTICAST_LOCAL=OFF; libmulticast-mqtt, with -DMULTICAST_MQTT=ON, and
-# libmulticast-nats, with -DMULTICAST_NATS=ON: the transports of broadcasters between processes, and
-# over MQTT and NATS. Each is a shared library of its own, which uses libmulticast.so, and the client
-# library that Debian has, if it needs one.
+# The transports of broadcasters: libmulticast-local (between processes, built unless
+# MULTICAST_LOCAL is OFF), libmulticast-mqtt (built if MULTICAST_MQTT is ON) and libmulticast-nats
+# (built if MULTICAST_NATS is ON). Each is a separate shared library, which uses libmulticast.so
+# and, if it needs one, the client library that Debian packages.
 
-# Nothing may be missing. But a parent's sanitizer leaves its functions to the program, with clang.
+# No symbol may be undefined. This is checked in this project only, because with clang the functions
+# of a parent project's sanitizer are defined in the program.
 set(multicast_no_undefined)
 if(MULTICAST_BUILD_TESTS)
   set(multicast_no_undefined LINKER:-z,defs)
 endif()
 
-# The files are small: much of the cost of a message is in calls from one to another. A linker that
-# was chosen by a flag may not understand what the compiler writes, and CMake does not ask that one.
+# Link-time optimization helps because much of the cost of a message is in calls between the small
+# files. A linker that was chosen by a flag may not support it, and CMake's check does not try that
+# linker.
 set(multicast_has_ipo OFF)
 if((MULTICAST_LOCAL OR MULTICAST_MQTT OR MULTICAST_NATS)
     AND NOT CMAKE_SHARED_LINKER_FLAGS MATCHES "-fuse-ld")
@@ -19,8 +21,9 @@ if((MULTICAST_LOCAL OR MULTICAST_MQTT OR MULTICAST_NATS)
 endif()
 
 # multicast_find_engine(NAME ENGINE HEADER LIBRARY VERSION PACKAGE)
-# ENGINE: the library that has HEADER. The cache variables MULTICAST_<ENGINE>_INCLUDE and
-# MULTICAST_<ENGINE>_LIBRARY say where it is. PACKAGE: Debian's.
+# ENGINE is the client library with the header HEADER. The cache variables
+# MULTICAST_<ENGINE>_INCLUDE and MULTICAST_<ENGINE>_LIBRARY contain its place. PACKAGE is the Debian
+# package.
 function(multicast_find_engine NAME ENGINE HEADER LIBRARY VERSION PACKAGE)
   set(include MULTICAST_${ENGINE}_INCLUDE)
   set(library MULTICAST_${ENGINE}_LIBRARY)
@@ -33,8 +36,8 @@ function(multicast_find_engine NAME ENGINE HEADER LIBRARY VERSION PACKAGE)
   endif()
 endfunction()
 
-# FOLDER: that of the transport in Sources/Transports. ENGINE: what multicast_find_engine() has
-# found, or nothing.
+# FOLDER is the folder of the transport in Sources/Transports. ENGINE is a library found by
+# multicast_find_engine(), or empty.
 function(multicast_add_transport FOLDER ENGINE)
   string(TOLOWER ${FOLDER} name)
   set(target multicast_${name})
@@ -57,10 +60,12 @@ function(multicast_add_transport FOLDER ENGINE)
   target_include_directories(${target} INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>)
   target_compile_options(${target} PRIVATE
     ${multicast_optimized} -Wall -Wextra ${multicast_sanitize_flags})
-  # Whichever kind the program itself links: the handles are those of the shared library.
+  # The transport always uses the shared library, whichever kind the program links, because its
+  # handles belong to the shared library.
   target_link_libraries(${target} PUBLIC ${multicast_shared} PRIVATE Threads::Threads)
   target_link_options(${target} PRIVATE LINKER:--version-script=${map}
-    # Its thread may be the last to use it, and fork() calls it.
+    # The library must stay mapped: its thread may be the last to use it, and fork() calls its
+    # handlers.
     LINKER:-z,nodelete LINKER:-z,now ${multicast_no_undefined} ${multicast_sanitize_flags})
 endfunction()
 

@@ -1,4 +1,5 @@
-# Removes what `cmake --install` has written, and the folders that it has made: the target `uninstall`.
+# The target `uninstall`: removes the files that `cmake --install` has written and the folders that
+# it has created.
 #
 #   cmake -DBUILD=folder -P Uninstall.cmake
 
@@ -25,7 +26,7 @@ if(EXISTS ${BUILD}/install_folders.txt)
   file(STRINGS ${BUILD}/install_folders.txt folders)
 endif()
 list(REMOVE_DUPLICATES folders)
-list(SORT folders ORDER DESCENDING)  # those inside of others first
+list(SORT folders ORDER DESCENDING)  # nested folders come first
 foreach(folder ${folders})
   file(GLOB inside LIST_DIRECTORIES true "${folder}/*" "${folder}/.*")
   if(IS_DIRECTORY "${folder}" AND NOT inside)

@@ -1,9 +1,9 @@
-# The package for Python, with the library and an extension for the stable ABI in it:
+# The wheel for Python, which contains the library and an extension for the stable ABI:
 #
 #   cmake --build build --target wheel && pip install build/multicast-*.whl
 #
-# The target is there in any case; without Python or its headers it fails and says what to install. A
-# build for another processor or libc makes the wheel for that one.
+# The target always exists; without Python or its headers it fails and says what to install. A build
+# for another processor or libc makes the wheel for that platform.
 
 find_program(MULTICAST_PYTHON NAMES python3 NO_CMAKE_FIND_ROOT_PATH)
 mark_as_advanced(MULTICAST_PYTHON)
@@ -18,7 +18,7 @@ if(MULTICAST_PYTHON)
   endif()
 endif()
 if(NOT EXISTS "${multicast_python_headers}/Python.h")
-  # The next build looks for them again.
+  # Makes the next build look for the headers again.
   file(TOUCH ${PROJECT_BINARY_DIR}/without-python)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS
     ${PROJECT_BINARY_DIR}/without-python)
@@ -32,8 +32,8 @@ if(NOT EXISTS "${multicast_python_headers}/Python.h")
 endif()
 
 set(multicast_wheel ${PROJECT_BINARY_DIR}/wheel)
-# Debian's headers choose the configuration of the processor, which is not installed for others. What
-# the stable ABI needs of it is the same for all: the sizes of C's types.
+# Debian's headers include a configuration file for each processor, which is not installed for other
+# processors. The stable ABI needs only the sizes of C types from it, which are the same for all.
 get_filename_component(multicast_python_version ${multicast_python_headers} NAME)
 foreach(processor x86_64 aarch64 riscv64)
   configure_file(${multicast_python_config}
@@ -49,10 +49,11 @@ target_link_libraries(multicast_python PRIVATE multicast)
 set_target_properties(multicast_python PROPERTIES
   PREFIX "" OUTPUT_NAME _core SUFFIX .abi3.so LIBRARY_OUTPUT_DIRECTORY ${multicast_wheel}
   C_STANDARD 11 C_EXTENSIONS ON C_VISIBILITY_PRESET hidden
-  # The library is beside it.
+  # The library is in the same folder.
   BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN")
 
-# The oldest glibc that the library runs with: OldGlibc.cmake. Otherwise musl, or whatever is here.
+# The platform names the oldest glibc that the library supports (see OldGlibc.cmake), or otherwise
+# musl or the libc of this machine.
 include(CheckCSourceCompiles)
 set(CMAKE_REQUIRED_QUIET ON)
 check_c_source_compiles("#include <features.h>

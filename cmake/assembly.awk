@@ -1,25 +1,26 @@
-# Makes of the assembly that swiftc writes the one that is built: awk -f assembly.awk IN IN >OUT
+# Changes the assembly that swiftc writes before it is assembled: awk -f assembly.awk IN IN >OUT
 #
 #   -v aligned=PATTERN  sections of functions that begin on cache lines
-#   -v placed=PATTERN   the function whose inner loop is to have a certain position, on x86-64
-#   -v begin=N          so many bytes behind the begin of a cache line it begins
+#   -v placed=PATTERN   the function whose inner loop needs a certain position, on x86-64
+#   -v begin=N          that function begins N bytes after the begin of a cache line
 #   -v jumping=PATTERN  exported functions that jump to others instead of calling them
 #   -v debug=1          keep the debug information
-#   -v demangle=PATH    swift-demangle, for names that people can read
+#   -v demangle=PATH    swift-demangle, for readable names
 #
-# IN is read twice, for its names first.
+# IN is read twice: the first pass reads the names.
 #
-# Debug information is there for its side effect: with it, swiftc describes the frame of every
-# function, so that debuggers and profilers see the callers of the library.
+# swiftc is asked for debug information because of its side effect: swiftc then describes the frame
+# of every function, so that debuggers and profilers see the callers of the library.
 
 BEGIN { print "\t.hidden\tshims_personality" }
 
 # ---- Names -----------------------------------------------------------------------------------------
 
-# Stacks have the names of the interface, and readable ones of all other functions.
+# Stacks show the names of the interface, and readable names of all other functions.
 #
-# An exported function is a thunk that jumps to its implementation, so that it is on no stack. The
-# names are exchanged: the implementation is exported, and the linker leaves the thunk out.
+# swiftc makes an exported function a thunk that jumps to its implementation, so that the exported
+# name is on no stack. This script exchanges the two names: the implementation is exported, and the
+# linker leaves the thunk out.
 NR == FNR && /^multicast_[a-z_]+:/ { thunk = $1; sub(/:.*/, "", thunk); length_of_thunk = 0; next }
 NR == FNR && thunk != "" && /^\t[a-z]/ {
   ++length_of_thunk
@@ -59,14 +60,14 @@ FNR == 1 && demangle != "" {
     sub(/^((specialized|merged|static|partial apply for|@objc|@nonobjc|outlined) )+/, "", readable)
     if (!match(readable, /^[A-Za-z_][A-Za-z_0-9.]*/)) continue
     readable = "Multicast." substr(readable, 1, RLENGTH) closure
-    # Functions of one name, such as those that take other arguments.
+    # Functions with the same name, such as overloads, are numbered.
     number = ++uses[readable]
     name_of[functions[i]] = number == 1 ? readable : readable "." number
   }
   close(list)
   system("rm -f '" list "'")
 }
-# In the block of a thunk, which is not exported any more.
+# In the section of a thunk, which is no longer exported.
 /^\t\.section\t/ {
   hidden = $2
   gsub(/^"?\.text\.|"?,.*/, "", hidden)
@@ -74,7 +75,7 @@ FNR == 1 && demangle != "" {
 }
 hidden != "" && /^\t\.(protected|globl|hidden)\t/ { next }
 hidden != "" && !/^\t[a-z]/ && index($0, hidden) { gsub(hidden, thunk_of[hidden]) }
-# The implementation may be one that was only for this module.
+# The implementation may have been internal to the module.
 /^\t\.(hidden|weak)\t\$[es][0-9]/ && $2 in is_exported {
   sub(/hidden/, "protected")
   sub(/weak/, "globl")
@@ -90,11 +91,11 @@ hidden != "" && !/^\t[a-z]/ && index($0, hidden) { gsub(hidden, thunk_of[hidden]
   $0 = $0 rest
 }
 
-# On x86-64 an exported function calls where it would jump, so that its name is on the stack of what
-# it has called. To multicast_invoke_listed, which has its
-# name, it jumps. Those of `jumping` jump, because a call would take longer: there, what they jump to
-# has a name that says as much. Nothing is passed on the stack: no exported function has more than six
-# arguments.
+# On x86-64 tail calls of an exported function are changed from jumps to calls, so that its name is
+# on the stacks of the called functions. A jump to multicast_invoke_listed stays a jump, because
+# that name is as good. Functions in `jumping` keep their jumps, because calls would take longer;
+# the names of their targets are as good, too. No exported function has more than six arguments, so
+# nothing is passed on the stack.
 /^(multicast_[a-z_]+|Multicast.multicast_invoke_listed):/ { is_interface = $1 !~ ("^(" jumping "):"); stub_count = 0 }
 is_interface && !/multicast_invoke_listed/ && /^\tjmpq?\t.*# TAILCALL/ {
   $0 = call_of($0)
@@ -104,7 +105,7 @@ is_interface && !/multicast_invoke_listed/ && /^\tj[a-z]+\t.*# TAILCALL/ {
   $0 = "\t" $1 "\t.Lcalled_" ++called
 }
 is_interface && /^\.Lfunc_end[0-9]+:/ {
-  # In the state of the function's beginning.
+  # The stubs have the unwinding state of the function's beginning.
   for (i = 1; i <= stub_count; ++i) {
     print ".Lcalled_" (called - stub_count + i) ":"
     if (i == 1) print "\t.cfi_restore_state"
@@ -112,8 +113,9 @@ is_interface && /^\.Lfunc_end[0-9]+:/ {
   }
   is_interface = 0
 }
-# The function has restored the registers of its caller, and what it has called overwrites the stack
-# from which it did: an unwinder must not look for them there. With frame pointers it has a frame.
+# The function has already restored the registers of its caller, and the called function overwrites
+# the stack slots from which they were restored. An unwinder must not look for them there. With
+# frame pointers, the stub has a frame.
 function call_of(jump) {
   sub(/^\tj[a-z]+\t/, "", jump)
   sub(/[ \t]*# TAILCALL.*/, "", jump)
@@ -125,42 +127,44 @@ function call_of(jump) {
     (has_frames ? "\n\tpopq\t%rbp" : "\n\taddq\t$8, %rsp") "\n\t.cfi_restore_state\n\tretq"
 }
 
-# ---- What GNU's assembler takes --------------------------------------------------------------------
+# ---- Differences between assemblers ----------------------------------------------------------------
 
-
-# Other assemblers warn of a type of sections that LLVM alone has. There is nothing in it.
+# Other assemblers warn about a section type that only LLVM has. These sections are empty.
 /^\t\.section\t"?\.linker-options/ { next }
-# .debug_names never: it names nothing of the shims, and gdb takes it for all that there is.
+# .debug_names is always dropped: it contains no names of the shims, but gdb treats it as a complete
+# index.
 /^\t\.(section|text|data|bss)/ { dropping = /^\t\.section\t"?\.debug_/ && (!debug || /names/) }
 /^\t\.(weak|hidden)\t/ { print; next }
 dropping { next }
 !debug && /^\t\.(file|loc)\t/ { next }
-# GNU's assembler takes a folder and a name only together.
+# GNU's assembler accepts a folder and a file name only as one string.
 /^\t\.file\t[0-9]+ "[^"]*" "/ {
   split($0, part, "\"")
   $0 = part[1] "\"" (part[4] ~ /^\// ? "" : part[2] "/") part[4] "\""
 }
-# Nor does it take the name of a symbol there, which only says what may be left out together, and
-# which may have newlines.
+# It does not accept the name of a symbol in this directive, either. The name only says which
+# sections may be left out together, and it may contain newlines.
 /^\t\.section\tasan_globals,/ {
   while (!/"awo",@progbits,("([^"\\]|\\.)*"|[^",]+)/ && (getline more) > 0) $0 = $0 "\n" more
   sub(/"awo",@progbits,("([^"\\]|\\.)*"|[^",]+)/, "\"aw\",@progbits")
 }
 
-# The names of constants are texts, some with newlines, of which GNU's assembler warns.
+# Names of constants are made from texts, some of which contain newlines. GNU's assembler warns
+# about them.
 /\\n/ && !/^\t\.asci[iz]/ { gsub(/\\n/, "|") }
 
-# The extensions of a RISC-V processor, some of which older assemblers do not know by name. They take
-# those that the C compiler is for.
+# Drops the list of RISC-V extensions, some of which older assemblers do not know. They then use the
+# extensions for which the C compiler is configured.
 /^\t\.attribute\t5,/ { riscv = 1; next }
-# clang calls no symbol there that begins with a dollar sign. Demanglers know both forms.
+# On RISC-V, clang cannot call symbols that begin with a dollar sign. Demanglers accept both forms.
 riscv && !/^\t\.asci[iz]/ { gsub(/\$[es]/, "_&") }
-# In .eh_frame, which is loaded, not in the debug information, for processors without a system, too.
+# Unwinding tables must be in .eh_frame, which is loaded, even for targets without an operating
+# system, where swiftc puts them into the debug information.
 /^\t\.cfi_sections/ { next }
 
-# The time of a loop depends on where it begins within a cache line. The function begins where that
-# is right, and the loop follows without padding, which would take time. Tests/Benchmarks/placement
-# says which positions are right.
+# The time of a loop depends on where it begins within a cache line. The begin of the function is
+# placed so that the loop has a good position without padding before it, which would take time.
+# Tests/Benchmarks/placement says which positions are good.
 /^\t\.section\t"?\.text\./ { is_placed = placed != "" && is_x86 && $0 ~ placed; has_begun = 0 }
 is_placed && !has_begun && /^[^\t .#][^\t ]*:/ { print "\t.skip\t" begin ", 0x90"; has_begun = 1 }
 padding != "" {
@@ -171,6 +175,6 @@ is_placed && has_begun && /^\t\.p2align\t/ { padding = $0; next }
 
 { print }
 /^\t\.section\t"?\.text\./ && aligned != "" && $0 ~ aligned { print "\t.p2align\t6" }
-# No exception passes through the library: see unwind.c. 0x1b: the distance, in 4 bytes.
+# No exception may pass through the library: see unwind.c. 0x1b means a relative address of 4 bytes.
 /^\t\.cfi_startproc/ { print "\t.cfi_personality\t0x1b, shims_personality" }
 is_interface && /^\t\.cfi_startproc/ { print "\t.cfi_remember_state" }

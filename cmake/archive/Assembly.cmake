@@ -1,5 +1,5 @@
-# Without swiftc: the core as assembly, which the archive of a release has for each processor. Sets
-# multicast_assembly to the file, or ends with a message.
+# Used without swiftc: the archive of a release contains the core as assembly for each processor.
+# Sets multicast_assembly to the file, or fails with a message.
 
 set(multicast_assembly_dir ${PROJECT_SOURCE_DIR}/assembly)
 if(NOT EXISTS ${multicast_assembly_dir})

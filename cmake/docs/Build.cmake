@@ -1,9 +1,10 @@
-# Makes the reference of a header in C, or that of C++. Run by the target docs, as a script:
+# Generates the reference of a C header, or of the C++ headers. The target `docs` runs this script:
 #
 #   cmake -DHEADER=multicast.h -DVERSION=1.1.0 -DOUTPUT=build/docs -P Build.cmake
 #
-# OUTPUT/html is the HTML, OUTPUT/man what belongs into share/man, for C. Fails where Doxygen warns.
-# That of multicast.h has the examples, and links to ../cpp/html, and to local, mqtt and nats.
+# OUTPUT/html contains the HTML. For C headers, OUTPUT/man contains the files for share/man. Fails
+# if Doxygen warns. The reference of multicast.h has the examples, and links to ../cpp/html and to
+# local, mqtt and nats.
 
 cmake_minimum_required(VERSION 3.22)
 
@@ -23,7 +24,7 @@ foreach(tool DOXYGEN:doxygen AWK:awk PYTHON:python3)
   endif()
 endforeach()
 
-# Runs a command; what it prints is shown, and is nothing where all is well.
+# Runs a command. Its output is shown; a successful command prints nothing.
 function(run)
   execute_process(COMMAND ${ARGN} RESULT_VARIABLE status)
   if(NOT status EQUAL 0)
@@ -42,7 +43,7 @@ if(EXTENSION STREQUAL .hpp)
   get_filename_component(folder ${HEADER} DIRECTORY)
   string(APPEND INPUT " \"${folder}/multicast\" \"${folder}/multicast/signal\"")
 elseif(name STREQUAL multicast.h)
-  # A page for each example, with the first sentence of its head.
+  # Adds a page for each example, with the first sentence of the example's first comment.
   file(GLOB examples ${EXAMPLES}/*.c)
   set(pages)
   foreach(example IN LISTS examples)

@@ -1,4 +1,4 @@
-# C, in the order of the header.
+# Settings for C headers, in the order of the header.
 FULL_PATH_NAMES = NO
 OPTIMIZE_OUTPUT_FOR_C = YES
 TYPEDEF_HIDES_STRUCT = YES

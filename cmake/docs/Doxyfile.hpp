@@ -1,4 +1,5 @@
-# C++. A signal's functions are those of its private bases, where some are documented together.
+# Settings for C++ headers. The functions of a signal are inherited from private base classes, some
+# of which document several functions together.
 FILE_PATTERNS = *.hpp
 FULL_PATH_NAMES = NO
 INLINE_INHERITED_MEMB = YES

@@ -1,5 +1,6 @@
-# Rewrites a header for Doxygen: the head as the main page, the sections as groups that it
-# links, and the labelled lines of comment blocks ("Cost: ...") as paragraphs with a title.
+# Rewrites a header for Doxygen: the first comment becomes the main page, the sections become groups
+# to which that page links, and labelled lines of comment blocks ("Cost: ...") become paragraphs
+# with titles.
 
 # The sections, for heads that do not list them; and the parameters and results that a comment leaves
 # out, by the rules that the head of multicast.h states.
@@ -117,14 +118,15 @@ FNR in replaced { next }
   is_head = 1
   next
 }
-# In C++ the licence comes first; the other headers begin with a line that says what they are.
+# multicast.hpp begins with the license. The other C++ headers begin with a line that describes
+# them.
 FNR == 1 && is_cpp && /^\/\*/ {
   print "/** @mainpage libmulticast for C++"
   is_head = 1
   next
 }
 FNR == 1 && is_cpp { print "/// @file"; is_head_of_part = 1; next }
-# Doxygen does not find the class that this is a specialization of.
+# Skips specializations of std classes, which Doxygen cannot find.
 is_cpp && /^\/\/\/ For std::unordered_/, is_cpp && /^};/ { next }
 is_head_of_part && /^\/\// { $0 = "/" $0 }
 !/^\/\// { is_head_of_part = 0 }
@@ -153,9 +155,9 @@ is_head && is_listed == 1 && file == "multicast.h" {
   print " * <a href=\"../nats/html/index.html\">NATS</a>.</p> @endhtmlonly"
   is_listed = 2
 }
-# To Doxygen, a % before a word is a mark.
+# Doxygen interprets a % before a word.
 is_head { gsub(/%XX/, "%%XX") }
-# A label with its text, which is indented.
+# A label, followed by its indented text.
 is_head && /^ \* [A-Za-z][a-z]+( [a-z]+)?   +[^ ]/ {
   match($0, /   +/)
   $0 = " * @topic{" substr($0, 4, RSTART - 4) "} " substr($0, RSTART + RLENGTH)

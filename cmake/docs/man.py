@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes man pages from the XML that Doxygen makes of a header: one for each function, struct,
-integer type with its values and callback, and one for the header as a whole; compressed as by
-gzip -9n."""
+"""Writes man pages from the XML that Doxygen generates from a header: one page for each function,
+struct, callback and integer type with its values, and one for the whole header. The pages are
+compressed as by gzip -9n."""
 
 import argparse
 import gzip
@@ -23,7 +23,7 @@ def escaped(text):
 
 
 def line(text):
-    """A line of text, not to be taken for a request."""
+    """Returns a line of text, protected from being read as a roff request."""
     return f"\\&{text}" if text[:1] in (".", "'") else text
 
 
@@ -32,7 +32,7 @@ def bold(text):
 
 
 def name_section(names, item):
-    """The names and the summary, as whatis and apropos show them."""
+    """Returns the section with the names and the summary that whatis and apropos show."""
     text = " ".join("".join(item.find("briefdescription").itertext()).split()).rstrip(".")
     return [".SH NAME", f"{escaped(names)} \\- {escaped(text[:1].lower() + text[1:])}"]
 
@@ -40,7 +40,7 @@ def name_section(names, item):
 # ---- Doxygen's descriptions ----------------------------------------------------------------------
 
 def inline(element):
-    """What stands in a paragraph, as roff; blocks in it are an error."""
+    """Returns the content of a paragraph as roff. Blocks inside it are an error."""
     pieces = [escaped(element.text or "")]
     for child in element:
         if child.tag == "computeroutput":
@@ -63,7 +63,7 @@ BLOCKS = ("simplesect", "parameterlist", "itemizedlist", "orderedlist", "verbati
 
 
 class Description:
-    """A detailed description: the text, the parameters, the result, and what has a title."""
+    """A detailed description: the text, the parameters, the result, and the titled paragraphs."""
 
     def __init__(self, element, topics_in_text=False):
         self.text, self.parameters, self.result, self.topics, self.since = [], [], [], [], None
@@ -137,14 +137,14 @@ class Description:
 def brief(element):
     text = "".join(inline(para) for para in element.findall("briefdescription/para"))
     if not text.strip():
-        # Doxygen says nothing of values.
+        # Doxygen does not warn about undocumented values.
         name = element.findtext("name") or element.findtext("compoundname")
         sys.exit(f"{name} is not documented")
     return " ".join(text.split())
 
 
 def described(element):
-    """The paragraphs of a page: the summary, then the rest."""
+    """Returns the paragraphs of a page: the summary, then the rest."""
     rest = Description(element.find("detaileddescription"))
     return [".PP\n" + line(brief(element)), *rest.text], rest
 
@@ -154,7 +154,7 @@ def paragraph_text(block):
 
 
 def item_text(element):
-    """The paragraphs of an item of a list: the summary begins the first."""
+    """Returns the paragraphs of a list item. The first one begins with the summary."""
     summary, *rest = described(element)[0]
     if rest and rest[0].startswith(".PP\n"):
         summary = f"{summary} {paragraph_text(rest.pop(0))}"
@@ -162,7 +162,7 @@ def item_text(element):
 
 
 def tagged(name, blocks):
-    """An item of a list; what follows its first paragraph is indented like that."""
+    """Returns a list item. Its later paragraphs are indented like the first one."""
     first, *rest = blocks
     rest = [".RS", *rest, ".RE"] if rest else []
     return "\n".join([".TP", name, paragraph_text(first), *rest])
@@ -179,7 +179,7 @@ def joined(kind, name):
 
 
 def declaration(member):
-    """A field or typedef of this type, which may be a pointer to a function."""
+    """Returns the declaration of a field or typedef, whose type may be a function pointer."""
     kind = re.sub(r"(?<![* ])\(\*$", " (*", text_of(member.find("type")).replace("* (*", "*(*"))
     text = joined(kind, member.findtext("name"))
     parameters = member.findtext("argsstring") or ""
@@ -211,7 +211,7 @@ class Reference:
         self.xml = Path(xml)
         self.header = header
         self.groups = []
-        # Of each group the members in the order of the header.
+        # Collects the members of each group in the order of the header.
         for path in self.xml.glob("group__section*.xml"):
             group = self.compound(path.stem)
             number = int(re.search(r"\d+", group.findtext("compoundname")).group())
@@ -271,7 +271,7 @@ class Reference:
             lines += [".SH HISTORY", f"Since libmulticast {rest.since}."]
         return lines + self.see_also(item, name)
 
-    # What stands in the synopsis, and what is listed, for each kind of item.
+    # For each kind of item: the lines of the synopsis, and the list of parts.
 
     @staticmethod
     def function(item):
@@ -307,7 +307,8 @@ class Reference:
         return [*synopsis, bold("};")], listed
 
     def overview(self):
-        """The page of the header: its head, what there is of each section, and the macros."""
+        """Returns the page of the header: its first comment, the items of each section, the
+        macros."""
         text = Description(self.index.find("detaileddescription"), topics_in_text=True)
         lines = self.head(self.header)
         names = f"{CORE}, multicast" if self.header == CORE else self.header
@@ -341,7 +342,9 @@ class Reference:
                      for item in items if item.get("kind") not in ("define", "enum"))
         links = {}
         if self.header == CORE:
-            # The type is described with the header, which is what one looks for under its name.
+            # The type `multicast` is described on the page of the header, because readers who look
+            # up
+            # that name want the overview.
             del pages["multicast"]
             links["multicast"] = CORE
         links.update((name, name.removesuffix("_code")) for name in self.values)

@@ -1,4 +1,4 @@
-// Delegates that take less than the signal gives, or something else.
+// Delegates that take fewer arguments than the signal passes, or different ones.
 #include "test.hpp"
 
 namespace adaptations_tests {

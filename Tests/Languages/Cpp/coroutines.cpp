@@ -1,4 +1,4 @@
-// The next invocation: waited for by coroutines.
+// Coroutines that wait for the next invocation.
 #include "test.hpp"
 
 #if defined(__cpp_impl_coroutine)
@@ -15,7 +15,7 @@
 
 namespace coroutines_tests {
 
-// A coroutine that starts at once, and belongs to its caller.
+// A coroutine that starts at once and is owned by its caller.
 class task {
  public:
   struct promise_type {
@@ -45,7 +45,7 @@ class task {
   std::coroutine_handle<promise_type> handle_;
 };
 
-// One that destroys itself.
+// A coroutine that destroys itself.
 struct detached {
   struct promise_type {
     detached get_return_object() { return {}; }
@@ -76,7 +76,7 @@ TEST_CASE("a coroutine gets the next invocation, and the one after it") {
   const task t = listen(s, heard, 2);
   CHECK(s.size() == 1);
   s(1, "a");
-  CHECK(s.size() == 1);  // it waits again; not for this invocation
+  CHECK(s.size() == 1);  // it waits again, for a later invocation
   CHECK(heard == "1a");
   s(2, std::string("b"));
   CHECK(s.empty());
@@ -211,7 +211,7 @@ TEST_CASE("a coroutine may destroy its signal, and itself") {
     s.reset();
   };
   body();
-  s->add([&](int n) { sum += n; });  // not called: the signal is destroyed before
+  s->add([&](int n) { sum += n; });  // not called, because the signal is destroyed first
   (*s)(1);
   CHECK(sum == 1);
   CHECK(s == nullptr);
@@ -230,7 +230,7 @@ TEST_CASE("a coroutine gets what a copy throws") {
   CHECK_THROWS_WITH(t.check(), "copy");
 }
 
-// One whose exceptions leave resume(). It is at its end then.
+// A coroutine whose exceptions leave resume(). It has then ended.
 class open_task {
  public:
   struct promise_type {

@@ -1,4 +1,4 @@
-// Static objects are destroyed by exit(), while another thread is in a call and never returns.
+// exit() destroys static objects while another thread is in a call that never returns.
 
 #include "test.hpp"
 
@@ -13,7 +13,7 @@
 
 namespace exit_tests {
 
-// Runs a body in a child, which must end by exit(0) within 20 s.
+// Runs a body in a child process, which must end with exit(0) within 20 s.
 template <typename Body>
 void ends(Body body) {
   int status = 0;

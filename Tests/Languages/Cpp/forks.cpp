@@ -1,4 +1,4 @@
-// fork: the child can use at once what the header keeps for the process.
+// fork: the child can immediately use the data that the header keeps per process.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,7 +17,7 @@ struct listener {
   void hear(int) { ++calls; }
 };
 
-// A signal that threads use, and what they do with it.
+// A signal that several threads use, and the operations that they perform.
 struct used {
   mcast::signal<void(int)> s, paused;  // the child keeps the pauses of all threads
   mcast::groups<int> groups;
@@ -28,7 +28,7 @@ struct used {
   used() {
     how.called = [this](auto...) { ++told; };
   }
-  // Returns whether all is right.
+  // Returns whether all checks succeed.
   bool use() {
     const mcast::registration r = s.add(object, &listener::hear);
     const mcast::registration grouped = s.add([](int) {}, groups.in(1));
@@ -39,7 +39,7 @@ struct used {
     groups.count(1);
     return are_removed;
   }
-  // What the child does beside, where no other thread is.
+  // Further operations of the child, which has no other thread.
   bool use_alone() {
     const int before = told;
     mcast::signal<void()> mine;
@@ -53,8 +53,8 @@ struct used {
   }
 };
 
-// Runs a body in a child, and returns whether it returned true before the alarm. Sixty seconds are
-// no limit for a child that makes progress.
+// Runs a body in a child process, and returns whether it returned true before the alarm. The limit
+// of sixty seconds only ends a child that hangs.
 template <typename Body>
 bool succeeds_in_child(Body &&body) {
   const pid_t child = fork();
@@ -92,7 +92,8 @@ TEST_CASE("the child of a fork can use what other threads were using") {
 }
 
 TEST_CASE("an observer that was being added ends in the child of a fork") {
-  // Not in the observer: in the child a thread that does not exist still waits for one.
+  // The gates are not in the observer, because in the child a thread that no longer exists still
+  // waits for one of them.
   struct gates {
     gate entered, let_go;
   } both;
@@ -117,7 +118,7 @@ TEST_CASE("an observer that was being added ends in the child of a fork") {
   CHECK(succeeds_in_child([&] {
     const size_t before = w->count();
     w.reset();
-    std::vector<plain> all(100);  // at any place
+    std::vector<plain> all(100);  // at various addresses
     for (plain &each : all) other.add<&plain::hear>(each);
     const size_t between = other.size();
     all.clear();
@@ -130,7 +131,7 @@ TEST_CASE("an observer that was being added ends in the child of a fork") {
   CHECK(s.empty());
 }
 
-// A thread that is in one of the locks most of the time.
+// Another thread holds one of the locks most of the time.
 TEST_CASE("no lock of the process is held in the child of a fork") {
   using mcast::detail::guarded;
   const guarded each[] = {guarded::groups,  guarded::members,  guarded::pauses,
@@ -157,7 +158,7 @@ TEST_CASE("no lock of the process is held in the child of a fork") {
   }
 }
 
-// The child gets its release inside fork(), while all locks are held.
+// In the child, the release runs inside fork(), while all locks are held.
 TEST_CASE("a delegate removed in its call is released in the child") {
   struct releasing {
     gate *entered, *let_go;
@@ -196,7 +197,7 @@ struct detached {
   };
 };
 
-// Its delegate, which another thread was calling, is released there.
+// The child releases the delegate of the coroutine, which another thread was calling during fork.
 TEST_CASE("no coroutine goes on inside fork") {
   struct slow {
     gate *entered, *let_go;

@@ -1,4 +1,5 @@
-// The tables of the guide, include/multicast/README.md: idioms of other libraries, and ours.
+// The tables of the guide, include/multicast/README.md: idioms of other libraries, and their
+// equivalents.
 #include "test.hpp"
 
 #include <array>
@@ -39,7 +40,7 @@ void close() { is_closed = true; }
 
 TEST_CASE("the example of the guide") {
   const auto window = std::make_shared<Window>();
-#include "example.inc"  // tests.cpp's directory has it, made of the guide
+#include "example.inc"  // generated from the guide, in the directory of tests.cpp
   CHECK(window->title == "Ada");
   CHECK(redrawn == 1);
   loop.run();
@@ -230,7 +231,7 @@ TEST_CASE_FIXTURE(fixture, "libsigc++: mem_fun, ptr_fun, bind, emit, trackable, 
 }
 
 TEST_CASE("Boost: a combiner") {
-  struct product {  // as it is written for Boost.Signals2
+  struct product {  // written as for Boost.Signals2
     int operator()(mcast::result_range<int()>::iterator i,
                    mcast::result_range<int()>::iterator end) const {
       int result = 1;

@@ -11,7 +11,7 @@ static_assert(std::ranges::forward_range<mcast::result_range<int(int), int> &>);
 
 namespace iteration_tests {
 
-// Delegates that return 0, 1, 2 and count their calls.
+// A signal with delegates that return 0, 1, 2 and count their calls.
 struct numbers {
   mcast::signal<int(int)> s;
   int calls = 0;
@@ -27,7 +27,7 @@ struct numbers {
   }
 };
 
-// As it is written for Boost.Signals2.
+// A combiner, written as for Boost.Signals2.
 struct maximum {
   using result_type = int;
   template <typename Iterator>
@@ -59,11 +59,11 @@ TEST_CASE("results come one by one, and nothing unasked is called") {
   CHECK(n.calls == 1);
   CHECK(*i++ == 1);
   CHECK(n.calls == 2);
-  ++i;  // passes over the last one
+  ++i;  // skips the last result
   CHECK(n.calls == 3);
   CHECK(i == range.end());
   CHECK(range.begin() != i);
-  CHECK(*range.begin() == 0);  // kept
+  CHECK(*range.begin() == 0);  // the stored result
   CHECK(n.calls == 3);
   n.s.clear();
   for (const int each : n.s.results(0)) CHECK(each == -1);
@@ -133,7 +133,7 @@ TEST_CASE("an exception comes in place of the result") {
   CHECK(*i == 3);
   ++i;
   CHECK(i == range.end());
-  CHECK(std::vector<int>(range.begin(), range.end()) == std::vector<int>{1, 3});  // not again
+  CHECK(std::vector<int>(range.begin(), range.end()) == std::vector<int>{1, 3});  // no second call
 }
 
 TEST_CASE("changes and the end of the signal during an iteration") {
@@ -145,7 +145,7 @@ TEST_CASE("changes and the end of the signal during an iteration") {
   n->all[1].remove();
   n->s.add([](int) { return 9; });
   ++i;
-  CHECK(i == range.end());  // the third was paused, the fourth has come later
+  CHECK(i == range.end());  // the third was paused, the fourth was added later
   n->all[2].resume();
   auto last = n->s.results(0);
   i = last.begin();
@@ -182,14 +182,14 @@ TEST_CASE("once means once, by whatever function it is called") {
   s.add(one, mcast::once | mcast::unique);
   s.add(one, mcast::once | mcast::unique);
   CHECK(s.size() == 2);
-  const auto unused = s.results();  // binds, and calls nothing
+  const auto unused = s.results();  // only binds the arguments
   CHECK(s.size() == 2);
   CHECK(s.collect() == std::vector<int>{2, 3});
   CHECK(s.empty());
   s.add(one, mcast::once);
   CHECK(s.remove(one) == MULTICAST_OK);
   CHECK(s.empty());
-  // An invocation inside the call does not call it again.
+  // An invocation inside the call does not call the delegate again.
   s.add([&s] { return static_cast<int>(s.collect().size()); }, mcast::once);
   CHECK(s.collect() == std::vector<int>{0});
 }

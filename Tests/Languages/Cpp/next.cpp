@@ -1,4 +1,4 @@
-// The next invocation: waited for by threads.
+// Threads that wait for the next invocation.
 #include "test.hpp"
 
 #include <chrono>

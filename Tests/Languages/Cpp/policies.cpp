@@ -1,4 +1,4 @@
-// Policies of signals, visits of all or none, and what there is to know about delegates.
+// Policies of signals, visits of all delegates or none, and descriptions of delegates.
 #include <stdexcept>
 
 #include "test.hpp"
@@ -155,12 +155,12 @@ TEST_CASE("a listeners_changed function is copied with its policies") {
   how.listeners_changed = nullptr;
   CHECK(!how.listeners_changed);
   const mcast::policies moved = std::move(copy);
-  CHECK(!copy.listeners_changed);  // NOLINT(bugprone-use-after-move): that is what is tested
+  CHECK(!copy.listeners_changed);  // NOLINT(bugprone-use-after-move): this is the test
   mcast::signal<void()> first{moved}, second{moved};
   for (auto *const s : {&first, &second}) {
     const mcast::scoped_registration r = s->add([] {});
   }
-  CHECK(told == "aBaB");  // each signal has its own
+  CHECK(told == "aBaB");  // each signal has its own copy
   moved.listeners_changed(true);
   CHECK(told == "aBaBa");
 }

@@ -1,4 +1,4 @@
-// queue::post, queue::post_and_wait, signal::invoke_and_wait.
+// Tests of queue::post, queue::post_and_wait and signal::invoke_and_wait.
 #include "test.hpp"
 
 TEST_CASE("what is posted is called once, in order, and destroyed") {
@@ -26,7 +26,7 @@ TEST_CASE("a queue runs while a condition holds") {
   q.post([&] { q.post([&] { ++called; }); });
   CHECK(q.run_while([] { return true; }) == 4);
   CHECK(called == 6);
-  // On this thread it is run, so a call that waits for another one makes it.
+  // This thread runs the queue, so a call that waits for another call makes that call itself.
   q.post([&] { called = q.post_and_wait([] { return 100; }); });
   CHECK(q.run_while([] { return true; }) >= 1);
   CHECK(called == 100);
@@ -144,7 +144,7 @@ TEST_CASE("of two queues that wait for each other, one gives up") {
   });
   CHECK(b.stop() == MULTICAST_OK);  // may still wait for a
   CHECK(a.stop() == MULTICAST_OK);
-  // The one that waits last closes the cycle.
+  // The last wait closes the cycle.
   CHECK(std::min(outer.load(), inner.load()) == MULTICAST_ERROR_STATE);
   CHECK(std::max(outer.load(), inner.load()) == MULTICAST_OK);
 }
@@ -186,7 +186,7 @@ TEST_CASE("an invocation waits no longer than it may") {
   s.add([](const std::string &) { throw 1; }, mcast::on(q));
   const multicast_outcome outcome = s.invoke_and_wait_for(std::chrono::milliseconds(1), "text");
   CHECK(outcome.unfinished == 1);
-  q.run();  // what it throws now is lost
+  q.run();  // an exception is now lost
   CHECK(handled::count() == 0);
 }
 
@@ -232,7 +232,7 @@ TEST_CASE("another thread has begun a run: it is called there, once") {
   mcast::queue q;
   gate entered;
   std::atomic<int> calls{0};
-  q.run();  // so far it is this thread's
+  q.run();  // until then this thread runs the queue
   q.post([&] {
     entered.open();
     while (q.statistics().pending < 2) std::this_thread::yield();

@@ -1,4 +1,5 @@
-// What a signal contains, calls that are counted, and combiners of signals without results.
+// The contents of a signal, delegates for a number of calls, and combiners of signals without
+// results.
 #include "test.hpp"
 
 namespace questions_tests {
@@ -103,7 +104,7 @@ TEST_CASE("threads call a delegate so many times, all together") {
   CHECK(s.empty());
 }
 
-// A combiner of Boost's.
+// A combiner, written as for Boost.Signals2.
 struct count {
   int limit = 1000;
   template <typename Iterator>

@@ -322,7 +322,7 @@ TEST_CASE("a function that removes itself is told that it runs") {
   CHECK(q.run() == 0);
 }
 
-// With bytes that have no value.
+// A struct with padding bytes.
 template <typename Number>
 struct padded {
   char name;
@@ -377,7 +377,7 @@ TEST_CASE("a method may come before its object") {
   CHECK(text == "o");
 }
 
-// Their size does not decide what they do.
+// Callables of various sizes that behave alike.
 template <size_t more>
 struct stateful {
   char data[more] = {};

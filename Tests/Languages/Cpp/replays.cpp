@@ -1,4 +1,4 @@
-// Signals that replay: the arguments that they keep, and each invocation once.
+// Signals that replay: the arguments that they buffer, and each invocation once.
 #include <pthread.h>
 #include <sys/mman.h>
 
@@ -16,7 +16,7 @@ void invoke_replayed(const mcast::signal<void(const replayed &)> &s, const repla
 
 namespace replay_tests {
 
-// Runs a body on a thread whose stack cannot be read or written afterwards.
+// Runs a body on a thread whose stack cannot be accessed afterwards.
 class lost_stack {
  public:
   template <typename Body>
@@ -46,7 +46,7 @@ class lost_stack {
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
 };
 
-// The payload of a call, as the library passes it on.
+// Properties of the payload of a call, as the library passes it.
 struct seen {
   uintptr_t remainder = 1;
   size_t size = 0;
@@ -188,7 +188,7 @@ TEST_CASE("views and texts are kept as strings") {
   CHECK(got == "a view that is long enough for the heaptext3");
 }
 
-// ---- What the frame of an invocation has, and a copy has not --------------------------------
+// ---- Data in the frame of an invocation that a copy does not have ---------------------------
 
 TEST_CASE("a replay does not look at the stack of its invocation") {
   const handled exceptions;
@@ -242,7 +242,7 @@ TEST_CASE("a copy is known by its address, not by what its bytes say") {
   CHECK(handled::count() == 1);
   multicast_delegate delegate = {nullptr, nullptr};
   s.enumerate([&](const multicast_registration &each) { delegate = each.delegate; });
-  // A copy where the stack of the invocation was: all that it points to is itself.
+  // A copy in place of the stack of the invocation. All its pointers point to itself.
   alignas(16) std::array<void *, 16> bytes;
   bytes.fill(bytes.data());
   REQUIRE(late.size > 0);
@@ -285,7 +285,7 @@ TEST_CASE("what was waited for is not waited for when it is replayed") {
   owning.add([](const std::string &) { throw std::runtime_error("queued"); }, mcast::on(q));
   CHECK(q.run() == 2);
   CHECK(handled::count() == 4);
-  // Also after one that has thrown.
+  // This also works after an invocation that has thrown.
   owning.clear();
   owning.add([](const std::string &) { throw std::runtime_error("direct"); }, mcast::no_replay);
   CHECK_THROWS_AS(owning.invoke_and_wait("more"), std::runtime_error);
@@ -365,7 +365,7 @@ TEST_CASE("a signal that cannot keep its arguments has no replays") {
   CHECK(failure([&] { const mcast::signal<void(int)> s{how}; }) == MULTICAST_OK);
 }
 
-// ---- What is kept ---------------------------------------------------------------------------
+// ---- Buffered invocations -------------------------------------------------------------------
 
 TEST_CASE("each invocation makes one copy, which is destroyed once") {
   counted::reset();
@@ -399,7 +399,7 @@ TEST_CASE("each invocation makes one copy, which is destroyed once") {
     CHECK(counted::alive == 5);  // 2 and 3 are in the queue
     CHECK(q.run() == 6);
     CHECK(counted::alive == 3);
-    // What is replaced while it is replayed lives as long as the call.
+    // An invocation that is dropped while it is replayed lives as long as the call.
     got.clear();
     s.add([&](const counted &c, int depth) {
       if (got.empty()) {
@@ -471,7 +471,7 @@ TEST_CASE("each delegate gets each invocation once, beside threads") {
   };
   const auto add = [&](size_t first) {
     for (size_t i = first; i < delegates; i += 2) {
-      // Some before, some after, most meanwhile.
+      // Adds some delegates before all invocations, some after them, and most in between.
       while (invoked < i * invokers * each / delegates) std::this_thread::yield();
       plain.add([&mine = of_plain[i]](size_t n) { ++mine.all.at(n); });
       owning.add([&mine = of_owning[i]](const std::string &text) {

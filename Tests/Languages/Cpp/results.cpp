@@ -1,4 +1,4 @@
-// Signals whose delegates return something.
+// Signals whose delegates return results.
 #include "test.hpp"
 
 TEST_CASE("results are collected, folded and searched in order") {
@@ -76,7 +76,7 @@ TEST_CASE("results may be references, optionals, and movable only") {
   CHECK(*owners.collect().at(0) == 4);
   CHECK(**owners() == 4);
 
-  mcast::signal<std::vector<int>()> lists;  // no condition: the first one
+  mcast::signal<std::vector<int>()> lists;  // not a condition: takes the first result
   lists.add([] { return std::vector<int>{1}; });
   CHECK(lists.first_of()->size() == 1);
 }

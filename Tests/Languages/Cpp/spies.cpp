@@ -1,4 +1,4 @@
-// Spies: what a signal was invoked with.
+// Spies, which record the arguments of invocations.
 #include "test.hpp"
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// What the tests of the C++ header share.
+// Helpers for the tests of the C++ header.
 #ifndef TESTS_CPP_TEST_HPP
 #define TESTS_CPP_TEST_HPP
 
@@ -14,7 +14,7 @@
 
 #include <multicast.hpp>
 
-// Something that happens once. Threads can wait for it.
+// A gate that is opened once. Threads can wait for that.
 class gate {
  public:
   void open() { opening_.set_value(); }
@@ -25,7 +25,7 @@ class gate {
   std::shared_future<void> opened_ = opening_.get_future().share();
 };
 
-// Counts what becomes of its values.
+// A value that counts its copies, its moves and the living objects.
 struct counted {
   static inline std::atomic<int> alive{0}, copies{0}, moves{0};
   int number;
@@ -38,7 +38,7 @@ struct counted {
   static void reset() { copies = moves = 0; }
 };
 
-// The status that a body throws; MULTICAST_OK if it throws nothing.
+// Returns the status that a body throws, or MULTICAST_OK if it throws nothing.
 template <typename Body>
 multicast_status failure(Body &&body) {
   try {
@@ -49,7 +49,7 @@ multicast_status failure(Body &&body) {
   return MULTICAST_OK;
 }
 
-// Exceptions of queued calls, where a test expects them.
+// Collects the exceptions of queued calls in a test that expects them.
 class handled {
  public:
   handled() {

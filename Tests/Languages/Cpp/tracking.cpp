@@ -1,4 +1,4 @@
-// Delegates that end with their objects.
+// Delegates that are removed when their objects are destroyed.
 #include <cstdlib>
 #include <new>
 
@@ -21,7 +21,7 @@ void operator delete(void *object, size_t) noexcept { std::free(object); }
 void operator delete(void *object, const std::nothrow_t &) noexcept { std::free(object); }
 
 namespace elsewhere {
-// A pointer of another library.
+// A smart pointer of another library.
 struct owner {
   std::shared_ptr<int> shared;
 };
@@ -120,7 +120,7 @@ TEST_CASE("is_valid() finds what is dead, paused, and called once") {
   SUBCASE("paused") { CHECK_FALSE(paused.is_valid()); }
   SUBCASE("once") { CHECK_FALSE(once.is_valid()); }
   CHECK(lives.is_valid());
-  CHECK(s.invoke() == 1);  // a look does not use it up
+  CHECK(s.invoke() == 1);  // is_valid() does not count as a call
 }
 
 TEST_CASE("what owns something lives, and may point to nothing") {
@@ -364,7 +364,8 @@ TEST_CASE("an observer is added by two threads, and stops meanwhile") {
   for (int round = 0; round < 200; ++round) {
     stopper w;
     std::thread adds([&] { s.add<&watcher::hear>(w); });
-    // An add under a lifetime that ends meanwhile fails: so one add at a time, or no end.
+    // An add fails if the lifetime ends meanwhile. So the observer either ends beside a single add,
+    // or does not end.
     if (round % 2 == 0) {
       w.stop_observing();
     } else {

@@ -1,4 +1,4 @@
-// Watches: what they tell, and when they end; what is counted meanwhile.
+// Watches: their reports, their ends, and the statistics.
 #include <chrono>
 #include <optional>
 #include <stdexcept>
@@ -12,7 +12,7 @@ namespace watch_tests {
 using namespace std::chrono_literals;
 using std::chrono::nanoseconds;
 
-// So that a call takes a time that can be measured.
+// Makes a call take a measurable time.
 void pass_a_moment() {
   const auto begin = std::chrono::steady_clock::now();
   while (std::chrono::steady_clock::now() < begin + 1ms) std::this_thread::yield();
@@ -149,7 +149,7 @@ TEST_CASE("a signal that grows is told, with what was added most") {
   CHECK(told == "2-2 4-3 8leak5 ");
 }
 
-// ---- What is watched ------------------------------------------------------------------------
+// ---- Watched signals ------------------------------------------------------------------------
 
 TEST_CASE("all signals are watched, one with an own watch by that") {
   mcast::signal<void()> early, own;
@@ -190,7 +190,7 @@ TEST_CASE("a signal without a multicast is watched, and may be moved") {
   s();
   CHECK(told == 1);
   mcast::watch other(s, tell([&] { told += 10; }));
-  outer = std::move(other);  // the end of the first
+  outer = std::move(other);  // ends the first watch
   (*moved)();
   CHECK(told == 1);
   CHECK(outer.end() == MULTICAST_OK);
@@ -231,7 +231,7 @@ TEST_CASE("a signal has one watch, and so has the process") {
         MULTICAST_ERROR_STATE);
 }
 
-// ---- The end --------------------------------------------------------------------------------
+// ---- The end of a watch ---------------------------------------------------------------------
 
 TEST_CASE("the end of a watch waits for its functions and destroys them") {
   mcast::signal<void()> s;
@@ -264,7 +264,7 @@ TEST_CASE("a watch may end in one of its functions") {
   here = mcast::watch(s, tell([&, kept] {
     status = here.end();
     ++told;
-    CHECK(kept.use_count() == 2);  // this is not destroyed yet
+    CHECK(kept.use_count() == 2);  // this function is not destroyed yet
   }));
   s();
   CHECK(status == MULTICAST_PENDING);

@@ -1,5 +1,5 @@
-// The C++ header with -fno-exceptions and -fno-rtti: errors are statuses. Returns how many checks
-// failed.
+// The C++ header with -fno-exceptions and -fno-rtti: errors are statuses. The exit status is the
+// number of failed checks.
 #include <multicast.hpp>
 #include <multicast/dispatcher.hpp>
 #include <multicast/groups.hpp>
@@ -49,7 +49,7 @@ void check_without_memory() {
   CHECK(!fails_once);
   CHECK(s.add([](const std::string &) {}).is_valid());
   {
-    object o;  // its lifetime cannot be made: it must not be called later
+    object o;  // its lifetime cannot be created, so it must not be called later
     fails_once = true;
     CHECK(!s.add(o, &object::hear));
     CHECK(mcast::last_error() == MULTICAST_ERROR_OUT_OF_MEMORY);

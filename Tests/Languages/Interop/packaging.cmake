@@ -1,14 +1,14 @@
-# The library as others get it: by CMake, by pkg-config, as Debian packages. Tests that lack a tool
-# which they cannot install are skipped, and say so.
+# Tests of the ways in which users get the library: CMake, pkg-config, Debian packages. A test is
+# skipped with a message if a tool is missing and cannot be installed.
 
 set(packages_dir ${PROJECT_SOURCE_DIR}/Tests/Languages/Interop/packages)
 set(consumers ${PROJECT_SOURCE_DIR}/Tests/Languages/Interop/cmake/check)
 
-# One installation for all tests that need no more than that; to look at how it is used, not made.
+# One installation that all tests share if they only use an installation.
 set(installed_prefix "${PROJECT_BINARY_DIR}/interop-packages/the prefix")
 
 # add_packaging_test(name [COST seconds] [INSTALLED] [PACKAGES package ...] COMMAND ...)
-#   INSTALLED: uses the installation.
+#   INSTALLED: the test uses the shared installation.
 function(add_packaging_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "INSTALLED" "COST;SETUP" "PACKAGES;COMMAND")
   if(NOT arg_COST)
@@ -41,7 +41,7 @@ foreach(generator "Unix Makefiles" Ninja)
     COMMAND ${consumers} fetch-content ${generator})
   add_packaging_test(interop_cmake_find_package_${name} INSTALLED PACKAGES ${packages}
     COMMAND ${consumers} find-package ${generator} ${installed_prefix})
-  # CMake has no Swift under Makefiles: there the project calls swiftc.
+  # With Makefiles CMake does not support Swift, so the project calls swiftc.
   add_packaging_test(interop_cmake_swift_${name} COST 10 INSTALLED PACKAGES ${packages}
     COMMAND ${consumers} swift ${generator} ${installed_prefix})
 endforeach()
@@ -81,8 +81,8 @@ add_archive_check(spdx 20 NEEDS archive PACKAGES python3-venv)
 add_archive_check(conan 30 NEEDS archive PACKAGES python3-venv)
 add_archive_check(vcpkg 10 NEEDS archive PACKAGES python3)
 
-# Other processors and libcs: CONTRIBUTING.md says how to run more there. They have the library that is
-# built from the archive; musl also the one of Swift's.
+# Other processors and libcs. These tests use the library that is built from the archive; on musl
+# another test uses the library built from Swift. CONTRIBUTING.md says how to run more tests there.
 set(elsewhere ${PROJECT_SOURCE_DIR}/Tests/Languages/Interop/elsewhere)
 add_check(interop_glibc_versions LABELS interop everyday
   COMMAND ${elsewhere}/glibc-versions $<TARGET_FILE:multicast>)
@@ -98,7 +98,7 @@ function(add_place name place cost)
   add_check(interop_${name} LABELS interop TIMEOUT 1800 COST ${cost} NEEDS ${fixture} PACKAGES ${ARGN}
     COMMAND ${source}/Tests/Languages/Interop/elsewhere/run ${place} ${PROJECT_BINARY_DIR}/interop-${name}
     ENVIRONMENT SWIFTC=${swiftc})
-  # It runs its tests on two processors.
+  # The script runs its tests on two processors.
   set_tests_properties(interop_${name} PROPERTIES PROCESSORS 2)
 endfunction()
 add_place(musl musl 60 musl-tools linux-libc-dev)
@@ -111,5 +111,5 @@ add_packaging_test(interop_pkg_config INSTALLED PACKAGES pkgconf
 add_packaging_test(interop_debian_package COST 60 PACKAGES dpkg-dev lintian file doxygen python3 man-db
     systemtap-sdt-dev gdb libmosquitto-dev libnats-dev
   COMMAND ${packages_dir}/debian)
-# It changes what compilers and CMake find on this machine.
+# The test changes which files compilers and CMake find on this machine.
 set_tests_properties(interop_debian_package PROPERTIES RUN_SERIAL TRUE)

@@ -1,5 +1,5 @@
-/* Groups, where the tests of all transports have brokers: the folder of a group, in which peers can
- * meet while the broker is there. Its process does nothing. */
+/* The tests of all transports use brokers. Here a broker is the folder of a group, in which peers
+ * can meet while the broker exists. Its process does nothing. */
 
 #include "groups.h"
 
@@ -14,7 +14,7 @@
 
 /* ---- The folder ------------------------------------------------------------------------------ */
 
-/* Of a port: there may be no such folder. */
+/* Writes the path of the folder for a port. The folder need not exist. */
 static void write_folder(char *folder, size_t size, int port) {
   snprintf(folder, size, "/tmp/multicast-local-%d", port);
 }
@@ -35,7 +35,7 @@ void broker_start_again(broker *b) {
 void broker_prepare(broker *b, const char *lines) {
   int made;
   memset(b, 0, sizeof *b);
-  do { /* a test that has failed may have left one behind */
+  do { /* a failed test may have left a folder behind */
     b->port = free_port();
     write_folder(b->folder, sizeof b->folder, b->port);
     made = mkdir(b->folder, 0700);
@@ -56,7 +56,7 @@ void broker_end(broker *b, int signal) {
   b->process = 0;
 }
 
-/* The last peer removes its group: nothing is left. */
+/* The last peer removes its group, so nothing may be left over. */
 void broker_delete(broker *b) {
   int tries = 0;
   broker_end(b, SIGKILL);
@@ -70,7 +70,7 @@ void peer_set_address(peer *p, int port, transport_options *options) {
   write_folder(p->address, sizeof p->address, port);
   options->group = "tests";
   options->directory = p->address;
-  /* Else there would be one with the first peer. */
+  /* Otherwise the first peer would create the folder. */
   if (access(p->address, F_OK) != 0) options->directory = "/missing/folder";
 }
 
@@ -97,7 +97,7 @@ bool note_peer(peer *p, transport_state state, int32_t pid, const char *name) {
   }
 }
 
-/* ---- Others ---------------------------------------------------------------------------------- */
+/* ---- Other processes ------------------------------------------------------------------------- */
 
 FUNCTION(count_arrived, int *arrived) { ADD(*arrived, 1); }
 

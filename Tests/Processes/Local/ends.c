@@ -1,4 +1,4 @@
-/* Peers that come and go, in whatever way. */
+/* Peers that join and leave in various ways. */
 
 #include "groups.h"
 
@@ -32,7 +32,7 @@ TEST_OF_BROKER(peers_are_told_by_name, NULL) {
   CHECK_EQ(peer_stats(&here).gone, 1);
   CHECK_EQ(peer_stats(&here).expelled, 0);
   CHECK_EQ(waitpid(r.pid, NULL, 0), r.pid);
-  /* Its socket was removed, too: joining finds none that refuses. */
+  /* Its socket was removed, too, so that a joining peer finds no socket that refuses. */
   snprintf(path, sizeof path, "%s/tests", b->folder);
   DIR *folder = opendir(path);
   int sockets = 0;
@@ -52,7 +52,7 @@ TEST_OF_BROKER(long_name_is_cut, NULL) {
   CHECK_EQ(strncmp(here.joined_name, name, 63), 0);
 }
 
-/* Before a character, however long that is and wherever the 63 bytes end in it. */
+/* The name is cut before a character, whatever its length and wherever the 63 bytes end in it. */
 TEST_OF_BROKER(long_name_is_cut_between_characters, NULL) {
   static const char *const characters[] = {"\xc3\xa4", "\xe2\x82\xac", "\xf0\x9f\x98\x80"};
   for (size_t i = 0; i < 3; ++i) {
@@ -74,8 +74,9 @@ TEST_OF_BROKER(long_name_is_cut_between_characters, NULL) {
   }
 }
 
-/* The best of some: the machine may be busy. The others have just heard of the new name, and sleep
- * again: a timeout would begin here, and no try would be faster. */
+/* The fastest of some rounds counts, because the machine may be busy. The other peers have just
+ * learned of the new name and sleep again. If the kill were noticed by a timeout only, no round
+ * would be fast. */
 TEST_OF_BROKER(kill_is_told_within_10_ms, NULL) {
   enum { COUNT = 10 };
   SCOPED peer here;
@@ -113,8 +114,8 @@ TEST_OF_BROKER(peer_that_detaches_is_told, NULL) {
 
 /* ---- Publishers that are killed -------------------------------------------------------------- */
 
-/* Publishes numbers until it is killed. Writes each to memory that both have: before, and after it
- * was accepted. */
+/* Publishes numbers until it is killed. Writes each number to shared memory, before publishing and
+ * after it was accepted. */
 typedef struct numbers {
   int may_begin, begun, accepted;
 } numbers;
@@ -131,10 +132,11 @@ static void publish_until_killed(int port, numbers *n, multicast_overflow overfl
   }
 }
 
-/* Two observe: each has all that was accepted, and one more if that was on its way. */
+/* Two peers observe. Each must receive all accepted numbers, and may receive one more that was
+ * being published. */
 TEST(what_a_killed_process_has_published_arrives) {
 #ifdef IS_WITHOUT_THREADS_IN_CHILDREN
-  static const int rounds = 1; /* the next child would be one of a process that has had threads */
+  static const int rounds = 1; /* later children would be forked by a process with threads */
 #else
   static const int rounds = 30;
 #endif
@@ -166,7 +168,7 @@ TEST(what_a_killed_process_has_published_arrives) {
     CHECK_EQ(LOAD(to_there.next), last);
     CHECK_EQ(LOAD(to_here.wrong) + LOAD(to_here.repeated), 0);
     CHECK_EQ(LOAD(to_there.wrong) + LOAD(to_there.repeated), 0);
-    /* Both go on. */
+    /* Both peers continue. */
     CHECK_OK(peer_publish(&here, "n", 1, &last, sizeof last));
     EVENTUALLY(LOAD(to_there.next) == last + 1);
     peer_release(&here);
@@ -208,7 +210,7 @@ TEST_OF_BROKER(groups_do_not_meet, NULL) {
   CHECK_EQ(calls, 0);
 }
 
-/* What is left when all are killed does not disturb who comes then. */
+/* Files that are left over when all peers were killed do not disturb later peers. */
 TEST_OF_BROKER(group_of_killed_peers_can_be_joined, NULL) {
   SCOPED peer here;
   remote all[5];
@@ -236,7 +238,7 @@ TEST_OF_BROKER(folder_that_others_can_use_is_refused, NULL) {
     peer_release(&p);
   }
   CHECK_EQ(chmod(b->folder, 0700), 0);
-  /* Nor one that is a link. */
+  /* A folder that is a link is refused, too. */
   SCOPED peer p;
   char path[64];
   snprintf(path, sizeof path, "%s/tests", b->folder);
@@ -244,12 +246,12 @@ TEST_OF_BROKER(folder_that_others_can_use_is_refused, NULL) {
   peer_begin(&p, b->port, NULL);
   EVENTUALLY(LOAD(p.refused) >= 1);
   CHECK_EQ(unlink(path), 0);
-  /* It tries again. */
+  /* The peer tries again. */
   EVENTUALLY(LOAD(p.connected) == 1);
 }
 
 TEST_OF_BROKER(folder_of_another_user_is_refused, NULL) {
-  if (geteuid() != 0) return; /* nobody else can make one */
+  if (geteuid() != 0) return; /* only root can create one */
   SCOPED peer p;
   CHECK_EQ(chown(b->folder, 12345, 12345), 0);
   peer_begin(&p, b->port, NULL);
@@ -271,14 +273,14 @@ static void expect_folder(const char *runtime, const char *group, const char *fo
   CHECK(rmdir(folder) == 0 || group != NULL); /* others may have groups there */
 }
 
-/* What is no folder of this user is as if it was not set. */
+/* A setting that is not a folder of this user is ignored. */
 TEST(default_folders) {
   char runtime[] = "/tmp/multicast-runtime-XXXXXX", group[32], folder[96], of_user[64];
   CHECK(mkdtemp(runtime) != NULL);
   snprintf(folder, sizeof folder, "%s/multicast", runtime);
   expect_folder(runtime, NULL, folder);
   snprintf(group, sizeof group, "test-%d", (int)getpid());
-  /* Where systemd has made it. */
+  /* Uses the folder that systemd creates. */
   snprintf(of_user, sizeof of_user, "/run/user/%u", (unsigned)geteuid());
   const bool is_made = geteuid() == 0 && access(of_user, F_OK) != 0;
   if (is_made) {
@@ -304,8 +306,8 @@ TEST(default_folders) {
 
 #ifndef IS_WITHOUT_THREADS_IN_CHILDREN
 
-/* As a user whose rights are looked at: two peers, and a third one that finds what a killed process
- * has left. */
+/* Runs as a user without special rights: two peers meet, and a third peer finds the files of a
+ * killed process. */
 static void meet_with_umask(void *mask) {
   char folder[] = "/tmp/multicast-umask-XXXXXX", path[96];
   peer here, there;
@@ -315,7 +317,7 @@ static void meet_with_umask(void *mask) {
   const mode_t before = umask((mode_t)(uintptr_t)mask);
   for (int round = 0; round < 2; ++round) {
     transport_options options = peer_options(&here, 1);
-    /* The first one makes the folder. */
+    /* The first peer creates the folder. */
     snprintf(path, sizeof path, "%s/made", folder);
     options.directory = path;
     options.name = "here";
@@ -342,7 +344,7 @@ TEST(umask_locks_nobody_out) {
 
 #endif
 
-/* The path of a socket is longer than the system takes. */
+/* The path of the socket is longer than the system allows. */
 TEST_OF_BROKER(long_folders_can_be_used, NULL) {
   char folder[200], group[101];
   SCOPED peer here, there;
@@ -361,7 +363,7 @@ TEST_OF_BROKER(long_folders_can_be_used, NULL) {
   CHECK_EQ(rmdir(folder), 0);
 }
 
-/* A process that has stopped while it joined keeps others from joining; they say so. */
+/* A process that was stopped while it joined keeps others from joining. They report that. */
 TEST_OF_BROKER(group_that_is_locked_is_told_and_tried_again, NULL) {
   SCOPED peer first, p;
   char path[64];
@@ -404,7 +406,8 @@ TEST(options_that_are_wrong_are_refused) {
 
 /* ---- Children -------------------------------------------------------------------------------- */
 
-/* Whoever has ended is not heard of again, though a child has the socket: the thread sleeps. */
+/* A peer has ended, but a child still has its socket. No further messages arrive, so the thread
+ * must sleep. */
 TEST_OF_BROKER(peer_ends_while_a_child_has_its_socket, NULL) {
   SCOPED peer here, there;
   peer_connect_to(&here, b);
@@ -434,7 +437,7 @@ static void wait_in_joined(void *context, multicast_local_state state, int32_t p
   if (state == MULTICAST_LOCAL_JOINED) gate_wait(&greeting);
 }
 
-/* It has said hello, and has not heard that of one of the others yet. */
+/* The late peer has said hello, and has not yet received the hello of one of the others. */
 TEST_OF_BROKER(peer_that_hears_late_is_not_cut_off, NULL) {
   SCOPED peer first, second, late;
   int calls = 0;
@@ -458,7 +461,8 @@ TEST_OF_BROKER(peer_that_hears_late_is_not_cut_off, NULL) {
 
 static int listening_takes_ms;
 
-/* In place of that of libc: a socket has a name for a while before it can be connected to. */
+/* Replaces libc's function, so that a socket has a name for a while before it accepts
+ * connections. */
 int listen(int s, int backlog) {
   pause_ms(LOAD(listening_takes_ms));
   return (int)syscall(SYS_listen, s, backlog);
@@ -472,7 +476,7 @@ TEST_OF_BROKER(socket_of_one_that_joins_is_not_removed, NULL) {
   STORE(listening_takes_ms, 300);
   peer_begin(&new, b->port, NULL);
   pause_ms(100);
-  peer_release(&old); /* of the same process */
+  peer_release(&old); /* in the same process */
   EVENTUALLY(LOAD(new.connected) == 1);
   STORE(listening_takes_ms, 0);
   peer_connect_to(&last, b);
@@ -490,8 +494,8 @@ static void wait_in_changed(void *context, multicast_local_state state, int32_t 
   gate_wait(&telling);
 }
 
-/* `release` of the transport does not wait for a thread that is in `changed`. That of the options
- * runs when nothing is left. */
+/* `release` of the transport does not wait for a thread that is in `changed`. `release` of the
+ * options runs when nothing is left. */
 TEST_OF_BROKER(last_one_has_left_before_options_are_released, NULL) {
   peer p;
   char path[64];
@@ -511,7 +515,7 @@ TEST_OF_BROKER(last_one_has_left_before_options_are_released, NULL) {
 
 /* ---- Limits ---------------------------------------------------------------------------------- */
 
-/* The system would send SIGXFSZ. */
+/* Without a check the system would send SIGXFSZ. */
 TEST(ring_that_is_larger_than_files_may_be_is_refused) {
   struct rlimit most;
   peer p;

@@ -1,4 +1,4 @@
-/* Groups, and peers of them, in this process and in others. */
+/* Groups and their peers, in this process and in others. */
 
 #ifndef GROUPS_H
 #define GROUPS_H
@@ -7,14 +7,14 @@
 
 #include <time.h>
 
-/* A process with a peer, which has observers of some names and does no more. To be started before
- * this process has threads. */
+/* A process with a peer that only has observers of some names. It must be started before this
+ * process has threads. */
 typedef struct remote {
   pid_t pid;
-  int *arrived; /* in memory that both have: how many notifications have come there */
+  int *arrived; /* in shared memory: how many notifications have arrived there */
 } remote;
 
-/* It joins the group of the port when that is there. `name`: the peer's. */
+/* The process joins the group of the port when that exists. `name` is the name of the peer. */
 remote remote_start(int port, const char *name, const char *const *names);
 void remote_end(remote *r, int signal);
 

@@ -1,5 +1,5 @@
-/* Peers that break the rules: they are cut off, nothing is read outside of what they show, and the
- * transport goes on. */
+/* Peers that break the rules. They must be cut off, nothing may be read outside their memory, and
+ * the transport must continue. */
 
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -22,11 +22,11 @@ static void expect_expelled(scene *c) {
 
 /* ---- Messages -------------------------------------------------------------------------------- */
 
-/* What is sent instead of a hello, or after it. */
+/* A packet that is sent instead of a hello or after it. */
 typedef struct packet {
   bool has_hello;
   uint32_t kind, place;
-  size_t size; /* of text; SIZE_MAX: the packet is shorter than a message */
+  size_t size; /* of text; SIZE_MAX sends a packet that is shorter than a message */
   const char *text;
   int files;
 } packet;
@@ -110,14 +110,14 @@ TEST_OF_SCENE(memory_that_is_none_ends_the_connection) {
   files[count++] = memory_file(before, ALL_SEALS);
   files[count++] = memory_file(before + STRANGER_RING / 2, ALL_SEALS);
   files[count++] = memory_file(before + STRANGER_RING + 4096, ALL_SEALS);
-  files[count++] = memory_file(before + STRANGER_RING, ALL_SEALS); /* without the number */
+  files[count++] = memory_file(before + STRANGER_RING, ALL_SEALS); /* without the magic number */
   for (int i = 0; i < count; ++i) {
     stranger_connect(&c->s, &c->b);
     CHECK_EQ(message_send(c->s.socket, MESSAGE_HELLO, 0, 0, "stranger", files[i]), 0);
     close(files[i]);
     expect_expelled(c);
   }
-  /* A ring of another size than the file. */
+  /* A ring whose size differs from the size of the file. */
   stranger_connect(&c->s, &c->b);
   c->s.own.board->ring_size = (uint64_t)STRANGER_RING * 2;
   stranger_greet(&c->s);
@@ -126,7 +126,7 @@ TEST_OF_SCENE(memory_that_is_none_ends_the_connection) {
 
 /* ---- Rings ----------------------------------------------------------------------------------- */
 
-/* A entry, and what is changed in it. */
+/* An entry with wrong fields. */
 typedef struct spoiled {
   uint32_t size, name_size, payload_size;
   const char *name;
@@ -163,7 +163,8 @@ TEST_OF_SCENE(entries_that_are_none_end_the_connection) {
   row = -1;
 }
 
-/* Heads that are before what was read, much further than the ring is long, and in an entry. */
+/* Invalid heads: before the position that was read, beyond the end of the ring, and inside an
+ * entry. */
 TEST_OF_SCENE(heads_that_are_none_end_the_connection) {
   static const uint64_t heads[] = {8, UINT64_MAX, UINT64_MAX / 2, 39, 1, 48};
   for (size_t i = 0; i < sizeof heads / sizeof *heads; ++i) {
@@ -176,7 +177,7 @@ TEST_OF_SCENE(heads_that_are_none_end_the_connection) {
     stranger_say(&c->s, MESSAGE_WAKE, 0, NULL);
     expect_expelled(c);
   }
-  /* A beginning behind the head. */
+  /* The beginning is after the head. */
   stranger_connect(&c->s, &c->b);
   c->s.own.board->slots[VICTIM_PLACE].begin = 80;
   c->s.own.board->head = 40;
@@ -189,7 +190,7 @@ static multicast_status publish(scene *c, const char *name) {
   return peer_publish(&c->victim, name, 1, payload, sizeof payload);
 }
 
-/* A stranger that has read all, and then reads no more: until the victim's ring is full. */
+/* The stranger has read everything and then stops reading, until the victim's ring is full. */
 static void hold_up(scene *c) {
   stranger_connect(&c->s, &c->b);
   STORE(c->s.own.board->slots[VICTIM_PLACE].tail, c->s.its.board->head);
@@ -200,7 +201,7 @@ static void hold_up(scene *c) {
   }
 }
 
-/* It says that it has read more than there is, or less than before. */
+/* The stranger claims to have read more than there is, or less than before. */
 TEST_OF_SCENE(tails_that_are_none_end_the_connection) {
   static const uint64_t tails[] = {UINT64_MAX, 1 << 20, 1};
   for (size_t i = 0; i < sizeof tails / sizeof *tails; ++i) {
@@ -211,14 +212,14 @@ TEST_OF_SCENE(tails_that_are_none_end_the_connection) {
     STORE(*tail, tails[i]);
     for (int k = 0; k < 200; ++k) publish(c, "mine");
     expect_expelled(c);
-    /* Nobody is left who holds it up. */
+    /* No peer holds up the ring any longer. */
     CHECK_OK(publish(c, "mine"));
   }
 }
 
-/* ---- Anything -------------------------------------------------------------------------------- */
+/* ---- Random writes --------------------------------------------------------------------------- */
 
-/* Writes into the ring while it is read. */
+/* Writes into the ring while the victim reads it. */
 typedef struct scribbler {
   stranger *s;
   int has_to_end;
@@ -237,7 +238,7 @@ THREAD(scribble, scribbler *w) {
   }
 }
 
-/* Whatever it writes, and whenever: the victim reads no byte outside, and goes on. */
+/* Whatever it writes, and whenever: the victim reads no byte outside the memory, and continues. */
 TEST_OF_SCENE(peer_that_writes_anything_does_no_harm) {
   for (unsigned round = 0; round < 30; ++round) {
     scribbler w = {&c->s, 0, round};
@@ -261,7 +262,7 @@ TEST_OF_SCENE(peer_that_writes_anything_does_no_harm) {
 
 /* ---- Other sockets --------------------------------------------------------------------------- */
 
-/* Who comes then finds the first peer nevertheless. */
+/* A later peer must find the first peer nevertheless. */
 static void expect_no_peer(const broker *b, const char *name, int kind) {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
   SCOPED peer first, second;
@@ -277,16 +278,16 @@ static void expect_no_peer(const broker *b, const char *name, int kind) {
 }
 
 TEST_OF_BROKER(sockets_of_others_are_no_peers, NULL) {
-  char long_name[64]; /* longer than those that peers have */
+  char long_name[64]; /* longer than the names of peers */
   snprintf(long_name, sizeof long_name, "%060d-1", 1);
   expect_no_peer(b, long_name, SOCK_SEQPACKET);
   expect_no_peer(b, "1-1", SOCK_STREAM);
   expect_no_peer(b, "1-1", SOCK_DGRAM);
 }
 
-/* ---- Rings without an end -------------------------------------------------------------------- */
+/* ---- Heads that are too far away ------------------------------------------------------------- */
 
-/* All its entries are for others, and the head is further away than the ring is long. */
+/* All entries are for other peers, and the head is further away than the length of the ring. */
 TEST_OF_SCENE(head_that_is_further_than_the_ring_ends_the_connection) {
   stranger_connect(&c->s, &c->b);
   for (uint64_t at = 0; at < STRANGER_RING; at += 64) {
@@ -298,7 +299,7 @@ TEST_OF_SCENE(head_that_is_further_than_the_ring_ends_the_connection) {
   expect_expelled(c);
 }
 
-/* Writes so many entries for the victim, before it is greeted. Their size. */
+/* Writes `count` entries for the victim before greeting it. Returns the size of an entry. */
 static uint64_t write_entries(scene *c, uint64_t count) {
   const entry r = entry_for_victim(1, 31);
   stranger_connect(&c->s, &c->b);
@@ -310,10 +311,10 @@ static uint64_t write_entries(scene *c, uint64_t count) {
   return r.size;
 }
 
-/* ---- Rings that are written ------------------------------------------------------------------ */
+/* ---- Rings that are being written ------------------------------------------------------------ */
 
-/* It drops the oldest, and is interrupted there; what it writes then is for others. So nothing
- * wakes this one. */
+/* The stranger is interrupted while it drops the oldest entry; the entry that it then writes is for
+ * others. So nothing wakes the victim. */
 TEST_OF_SCENE(what_is_left_when_others_had_the_oldest_dropped_arrives_soon) {
   const uint64_t size = write_entries(c, 2);
   board *its = c->s.own.board;
@@ -331,9 +332,10 @@ TEST_OF_SCENE(what_is_left_when_others_had_the_oldest_dropped_arrives_soon) {
   EVENTUALLY(peer_stats(&c->victim).gone == 1);
 }
 
-/* ---- What rings have lost -------------------------------------------------------------------- */
+/* ---- Lost entries ---------------------------------------------------------------------------- */
 
-/* So many entries for the victim, of which the first was dropped. The size of one. */
+/* Writes `count` entries for the victim, of which the first was dropped. Returns the size of an
+ * entry. */
 static uint64_t fill_ring(scene *c, uint64_t count) {
   const uint64_t size = write_entries(c, count);
   board *its = c->s.own.board;
@@ -343,8 +345,8 @@ static uint64_t fill_ring(scene *c, uint64_t count) {
   return size;
 }
 
-/* It was killed while it dropped the second: that is there yet, and not counted, whatever is
- * written of the new count. */
+/* The stranger was killed while it dropped the second entry. That entry is still there and not
+ * counted as lost, whatever is in the new count. */
 TEST_OF_SCENE(what_was_being_dropped_at_a_kill_arrives) {
   const uint64_t size = fill_ring(c, 3);
   c->s.own.board->slots[VICTIM_PLACE].dropped[0] = 2;
@@ -357,7 +359,7 @@ TEST_OF_SCENE(what_was_being_dropped_at_a_kill_arrives) {
   CHECK_EQ(peer_stats(&c->victim).expelled, 0);
 }
 
-/* It says that more was lost than there can have been. */
+/* The stranger claims to have lost more than is possible. */
 TEST_OF_SCENE(losses_that_are_too_many_end_the_connection) {
   for (uint64_t dropped = 2; dropped != 0; dropped *= 1 << 21) {
     fill_ring(c, 2);
@@ -368,7 +370,8 @@ TEST_OF_SCENE(losses_that_are_too_many_end_the_connection) {
   }
 }
 
-/* It was killed while it dropped the second, and says that it had lost more than there was. */
+/* The stranger was killed while it dropped the second entry, and claims to have lost more than
+ * there was. */
 TEST_OF_SCENE(losses_that_are_too_many_at_a_kill_are_not_counted) {
   const uint64_t size = fill_ring(c, 3);
   c->s.own.board->slots[VICTIM_PLACE].dropped[1] = 1000;
@@ -382,8 +385,8 @@ TEST_OF_SCENE(losses_that_are_too_many_at_a_kill_are_not_counted) {
 
 /* ---- Names that wait for room ---------------------------------------------------------------- */
 
-/* A peer that wants a name of which something is kept, while it holds up the ring. What it says
- * then is not heard before there is room. */
+/* A peer wants a name with a stored value while it holds up the ring. Its further messages are not
+ * handled before there is room. */
 static void wait_for_room(scene *c) {
   CHECK_OK(publish(c, "kept"));
   hold_up(c);
@@ -409,7 +412,7 @@ TEST_OF_SCENE(peer_that_breaks_the_rules_while_it_waits_is_cut_off_then) {
 
 /* ---- Limits ---------------------------------------------------------------------------------- */
 
-/* No descriptor is left for the memory of a peer. */
+/* No descriptor is free for the memory of a peer. */
 TEST_OF_SCENE(peer_whose_memory_finds_no_descriptor_breaks_no_rule) {
   struct rlimit most;
   message m;
@@ -425,7 +428,7 @@ TEST_OF_SCENE(peer_whose_memory_finds_no_descriptor_breaks_no_rule) {
   stranger_end(&c->s);
 }
 
-/* A group has 129 peers at most. */
+/* A group has at most 129 peers. */
 TEST_OF_SCENE(one_peer_too_many_is_not_taken) {
   static stranger all[PEERS_MAX];
   message m;

@@ -1,4 +1,4 @@
-/* The last values of names, for those who come late. */
+/* The last values of names, which late observers receive. */
 
 #include "groups.h"
 
@@ -19,7 +19,7 @@ static void text_publish(peer *p, uint32_t event, const char *text) {
   CHECK_OK(peer_publish(p, "kept", event, text, strlen(text)));
 }
 
-/* Writes what comes as "event:payload ". */
+/* Records notifications as "event:payload ". */
 typedef struct log {
   pthread_mutex_t mutex;
   char text[1000];
@@ -69,7 +69,7 @@ TEST_OF_BROKER(who_comes_late_gets_the_last_value_of_each_event_once, NULL) {
   text_publish(&here, 2, "newer");
   text_publish(&here, 1, "one");
   expect_log(&l, "4:four 2:new 2:newer 1:one ");
-  /* The next first observer is late, too. */
+  /* After all observers were removed, the next observer is a late one, too. */
   pthread_mutex_lock(&l.mutex);
   l.text[0] = '\0';
   pthread_mutex_unlock(&l.mutex);
@@ -126,7 +126,7 @@ TEST_OF_BROKER(more_than_half_a_ring_is_not_kept_of_a_name, NULL) {
   peer_connect_with(&here, b->port, &options);
   CHECK_OK(peer_publish(&here, "kept", 2, payload, sizeof payload));
   CHECK_ERROR(peer_publish(&here, "kept", 4, payload, sizeof payload), LIMIT);
-  CHECK_OK(peer_publish(&here, "kept", 2, payload, sizeof payload)); /* in place of the first one */
+  CHECK_OK(peer_publish(&here, "kept", 2, payload, sizeof payload)); /* replaces the first value */
   CHECK_OK(peer_publish(&here, "k", 4, payload, sizeof payload));
   CHECK_OK(peer_publish(&here, "kept", 4, payload, 1000));
   CHECK_EQ(peer_stats(&here).refused, 1);
@@ -137,7 +137,7 @@ TEST_OF_BROKER(more_than_half_a_ring_is_not_kept_of_a_name, NULL) {
 
 FUNCTION(wait_for_gate, gate *g) { gate_wait(g); }
 
-/* Somebody else holds up the ring: the value waits for room, as does what is published later. */
+/* Another peer holds up the ring, so the value waits for room, and so do later publications. */
 TEST_OF_BROKER(value_waits_for_room, NULL) {
   static char payload[1000];
   SCOPED peer here, there, slow;
@@ -165,8 +165,8 @@ TEST_OF_BROKER(value_waits_for_room, NULL) {
   expect_log(&l, "2:value 1:next ");
 }
 
-/* Two peers go. When it is told of the first one, the observer is removed; and it is added again
- * when it is told of the second one. */
+/* Two peers leave. When the first one is reported, the observer is removed; it is added again when
+ * the second one is reported. */
 typedef struct leaver {
   peer p;
   gate first_is_gone, may_go_on;

@@ -1,12 +1,12 @@
-/* Peers that break the rules of questions and answers: what is no entry ends the connection, and
- * answers that nobody waits for are dropped. */
+/* Peers that break the rules of requests and answers. An invalid entry ends the connection, and
+ * answers that nothing waits for are dropped. */
 
 #include "groups.h"
 #include "strangers.h"
 
 static const uint64_t a_while = 50000000, ten_seconds = 10000000000u;
 
-/* The name `q` is answered by this one. */
+/* Tells the victim that this stranger answers the name `q`. */
 static void say_answers(const stranger *s) {
   CHECK_EQ(message_send(s->socket, MESSAGE_WANT, 1, 0, "q", -1), 0);
 }
@@ -26,10 +26,10 @@ static void send_answer(stranger *s, uint64_t number, char text) {
   stranger_write(s, &r, behind, sizeof behind);
 }
 
-/* Answers each question of the victim that comes into its ring. */
+/* Answers each request that the victim writes into its ring. */
 typedef struct liar {
   scene *c;
-  uint64_t at; /* so far it has read that */
+  uint64_t at; /* the position up to which it has read */
   int has_to_end;
   void (*lie)(scene *c, uint64_t number);
 } liar;
@@ -61,11 +61,11 @@ static void answer_twice(scene *c, uint64_t number) {
 static void let_another_answer(scene *c, uint64_t number) { send_answer(&c->other, number, 'a'); }
 static void say_nothing(scene *c, uint64_t number) {}
 
-/* Asks once; the stranger answers so. */
+/* Sends one request, which the stranger answers with `lie`. */
 static multicast_status ask_liar(scene *c, told *t, void (*lie)(scene *c, uint64_t number)) {
   liar l = {c, LOAD(c->s.its.board->head), 0, lie};
   pthread_t thread = start_thread(be_a_liar, &l);
-  /* All but this one let the time be over. */
+  /* With all other lies, the request times out. */
   const uint64_t time = lie == answer_twice ? ten_seconds : a_while;
   multicast_status status;
   EVENTUALLY((status = ask(&c->victim, t, "q", "", time)) != MULTICAST_ERROR_NOT_FOUND);
@@ -106,7 +106,7 @@ TEST_OF_SCENE(answers_that_nobody_waits_for_are_dropped) {
   CHECK_ERROR(ask(&c->victim, &t, "q", "", a_while), NOT_FOUND);
 }
 
-/* Its place is another one's now. */
+/* The place of the requested peer now belongs to another peer. */
 TEST_OF_SCENE(who_takes_the_place_of_one_that_was_asked_is_not_awaited) {
   told t = {0};
   scene_meet(c, &c->s);
@@ -120,9 +120,9 @@ TEST_OF_SCENE(who_takes_the_place_of_one_that_was_asked_is_not_awaited) {
   stranger_end(&c->s);
 }
 
-/* ---- What is no entry ------------------------------------------------------------------------ */
+/* ---- Invalid entries ------------------------------------------------------------------------- */
 
-/* An answer to the victim, and what is changed in it. */
+/* Answers to the victim with wrong fields. */
 static const struct {
   uint32_t size, name_size, payload_size, kind;
   multicast_status status;
@@ -156,7 +156,8 @@ TEST_OF_SCENE(questions_and_answers_that_are_none_end_the_connection) {
   row = -1;
 }
 
-/* Who breaks the rules while it is awaited is told as one that has ended. */
+/* A peer that breaks the rules while its answer is awaited is reported like a peer that has
+ * ended. */
 THREAD(break_rules, scene *c) {
   static const char behind[16] = "";
   entry r = answer_to_victim(1, MULTICAST_OK);
@@ -180,7 +181,7 @@ TEST_OF_SCENE(peer_that_is_cut_off_does_not_answer) {
   stranger_end(&c->s);
 }
 
-/* ---- Strange questions ----------------------------------------------------------------------- */
+/* ---- Strange requests ------------------------------------------------------------------------ */
 
 static void send_question(stranger *s, uint64_t number) {
   char behind[9] = "q";
@@ -191,7 +192,7 @@ static void send_question(stranger *s, uint64_t number) {
   stranger_write(s, &r, behind, sizeof behind);
 }
 
-/* The last one in the victim's ring. */
+/* Expects that the last entry in the victim's ring is this answer. */
 static void expect_answer(const scene *c, uint64_t *at, uint64_t number, multicast_status status) {
   entry r;
   uint64_t got;
@@ -205,8 +206,8 @@ static void expect_answer(const scene *c, uint64_t *at, uint64_t number, multica
   *at += r.size;
 }
 
-/* Any number, also twice; a name that nobody answers; and more questions than answers fit into the
- * ring, of which none is read. */
+/* Requests with any number, also used twice; requests for a name without an answer; and more
+ * requests than answers fit into the ring, of which none is read. */
 TEST_OF_SCENE(strange_questions_do_no_harm) {
   responder r = {"r", 0, 0};
   uint64_t at = 0;

@@ -1,5 +1,5 @@
-/* How long the thread of a transport looks for more before it sleeps. The machine may be too busy
- * for one round, but not for all of them. */
+/* How long the thread of a transport polls before it sleeps. The machine may be too busy in one
+ * round, but not in all rounds. */
 
 #include "groups.h"
 
@@ -9,22 +9,23 @@
 
 enum { ROUNDS = 50, COUNT = 200 };
 
-/* How often the calling thread has slept. To yield the processor is not to sleep. */
+/* Returns how often the calling thread has slept. Yielding the processor does not count as
+ * sleeping. */
 static long sleeps_now(void) {
   struct rusage used;
   CHECK_EQ(getrusage(RUSAGE_THREAD, &used), 0);
   return used.ru_nvcsw;
 }
 
-/* What a peer gets, it may send on. */
+/* A peer that may forward what it receives. */
 typedef struct stop {
   peer p;
-  const char *to; /* NULL: nowhere */
+  const char *to; /* NULL if it does not forward */
   int arrived;
   long sleeps_before, sleeps;
 } stop;
 
-/* Both threads are on one processor, after their transports have counted more of them. */
+/* Puts all threads on one processor, after the transports have counted several processors. */
 static void stay_on_first_processor(void) {
   cpu_set_t all, first;
   int processor = 0;
@@ -77,7 +78,7 @@ TEST_OF_BROKER(thread_sleeps_where_nothing_comes_soon, NULL) {
     CHECK(++round <= ROUNDS);
     for (i = 0; i < COUNT; ++i) {
       CHECK_OK(peer_publish(&here, "b", 1, NULL, 0));
-      usleep(2000 * (unsigned)round); /* on a busy machine several come at once */
+      usleep(2000 * (unsigned)round); /* if the machine is busy, several arrive at once */
     }
     EVENTUALLY(LOAD(there.arrived) == round * COUNT);
   } while (there.sleeps < COUNT / 2);

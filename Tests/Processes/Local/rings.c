@@ -1,4 +1,4 @@
-/* A ring that is full: the policies. */
+/* The policies for a full ring. */
 
 #include "groups.h"
 
@@ -6,7 +6,7 @@
 
 enum { RING = 1 << 16 };
 
-/* An observer that waits, and then expects numbers that grow. */
+/* An observer that waits at a gate, and then expects increasing numbers. */
 typedef struct reader {
   gate g;
   int count, last, wrong;
@@ -23,7 +23,7 @@ FUNCTION(read_number, reader *r) {
 
 static const reader no_reader = {GATE_INIT, 0, -1, 0};
 
-/* Two peers: `here` has such a ring and policy, `there` the observer. */
+/* Two peers: `here` has a small ring and the given policy, `there` has the observer. */
 static void pair_start(broker *b, peer *here, peer *there, reader *r,
                        const transport_options *more) {
   broker_start(b, NULL);
@@ -79,13 +79,13 @@ TEST(full_ring_drops_the_oldest_and_counts_them) {
   CHECK_EQ(r.wrong, 0);
   CHECK_EQ(r.count, (int)peer_stats(&there).delivered);
   CHECK(r.count >= RING / 160);
-  EVENTUALLY(LOAD(there.lost) >= 1); /* it was told */
+  EVENTUALLY(LOAD(there.lost) >= 1); /* the loss was reported */
   CHECK_EQ(peer_stats(&here).sent, MANY);
   CHECK_EQ(peer_stats(&here).refused, 0);
   pair_end(&b, &here, &there);
 }
 
-/* The reader goes on while it is overtaken again and again. What is for another name is not counted
+/* The reader continues while it is overtaken again and again. Entries for another name do not count
  * as lost. */
 TEST(losses_are_counted_exactly_while_it_goes_on) {
   enum { MANY = 400000 };
@@ -197,7 +197,7 @@ TEST(peer_without_observers_of_the_name_holds_up_nothing) {
   CHECK_EQ(kill(stopped.pid, SIGSTOP), 0);
   for (int i = 0; i < 10000; ++i) CHECK_OK(publish_number(&here, i));
   EVENTUALLY(LOAD(r.count) == 10000);
-  /* It has missed many rings, and none of them was for it. */
+  /* It has missed the contents of many rings, but nothing was for it. */
   CHECK_OK(peer_publish(&here, "other", 1, "x", 1));
   CHECK_EQ(kill(stopped.pid, SIGCONT), 0);
   EVENTUALLY(LOAD(*stopped.arrived) == before + 1);

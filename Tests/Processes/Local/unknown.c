@@ -1,4 +1,5 @@
-/* Peers that are there, and have yet to tell their names: their threads are in observers. */
+/* Peers that have joined but have not told their names yet, because their threads are in
+ * observers. */
 
 #include "groups.h"
 #include "strangers.h"
@@ -11,7 +12,7 @@
 
 static const uint64_t a_while = 50000000, ten_seconds = 10000000000u;
 
-/* What an observer was notified of, in order: "name:event:payload;". */
+/* The notifications of an observer, in order: "name:event:payload;". */
 typedef struct log {
   int count;
   char text[1000];
@@ -30,7 +31,7 @@ FUNCTION(write_log, named_log *n) {
   ADD(l->count, 1);
 }
 
-/* `busy` is in an observer until the gate is open; `asker` had notified it. */
+/* The peer `busy` is in an observer until the gate opens. The peer `asker` has notified it. */
 typedef struct stage {
   broker b;
   peer busy, asker;
@@ -44,7 +45,7 @@ FUNCTION(wait_for_gate, stage *s) {
   gate_wait(&s->may_leave);
 }
 
-/* `busy` observes `n` and `k`, too. */
+/* Starts the peers. `busy` also observes `n` and `k`. */
 static void stage_begin(stage *s) {
   *s = (stage){.entered = GATE_INIT, .may_leave = GATE_INIT};
   s->n = (named_log){&s->arrived, "n"};
@@ -94,12 +95,12 @@ TEST_OF_STAGE(what_is_published_for_a_peer_in_an_observer_arrives) {
   char expected[200] = "";
   const uint64_t before = time_now();
   peer_connect_to(&late, &s->b);
-  /* It does not wait for the observer. */
+  /* The connect did not wait for the observer. */
   CHECK(time_now() - before > 900000000 && time_now() - before < 3000000000u);
   CHECK_ERROR(multicast_local_flush(&late.transport, a_while), TIMEOUT);
   for (uint32_t i = 0; i < 10; ++i) {
     publish_text(&late, "n", i, "x");
-    publish_text(&late, "other", i, "x"); /* nobody observes this */
+    publish_text(&late, "other", i, "x"); /* has no observer */
     snprintf(expected + strlen(expected), sizeof expected - strlen(expected), "n:%u:x;", i);
   }
   CHECK_EQ(peer_stats(&late).unwanted, 0);
@@ -110,12 +111,12 @@ TEST_OF_STAGE(what_is_published_for_a_peer_in_an_observer_arrives) {
   EVENTUALLY(LOAD(s->arrived.count) == 10);
   CHECK_TEXT(s->arrived.text, expected);
   CHECK_EQ(peer_stats(&s->busy).received, received + 10);
-  /* From now on its names are known. */
+  /* The names of `busy` are known now. */
   publish_text(&late, "other", 1, "x");
   CHECK_EQ(peer_stats(&late).unwanted, 1);
 }
 
-/* Also from one that has gone before the others could know of it. */
+/* The publisher leaves before the others can know of it. */
 TEST_OF_STAGE(peer_in_an_observer_gets_what_one_that_has_gone_published) {
   peer late;
   peer_connect_to(&late, &s->b);
@@ -144,7 +145,7 @@ TEST_OF_STAGE(ring_that_is_full_for_a_peer_in_an_observer_refuses) {
 
 /* ---- Last values ----------------------------------------------------------------------------- */
 
-/* One that joins with values, and publishes others before it knows who observes them. */
+/* Connects a peer that joins with values, and publishes others before it knows their observers. */
 static void connect_with_values(peer *late, const broker *b) {
   CHECK_EQ(chmod(b->folder, 0770), 0);
   peer_begin(late, b->port, &OPTIONS(.retains = retains_k));
@@ -179,8 +180,8 @@ TEST_OF_STAGE(values_come_before_what_is_published_later) {
   CHECK_TEXT(s->arrived.text, "k:2:two;k:1:one;k:3:three;k:2:new;k:4:four;");
 }
 
-/* Its observer comes when the peer knows it: the values that were published before are given, and
- * nothing else. */
+/* The observer is added when the peers know each other. It receives the values that were published
+ * before, and nothing else. */
 TEST_OF_STAGE(values_are_given_once_to_an_observer_that_comes_later) {
   SCOPED peer late;
   static named_log later;
@@ -210,7 +211,7 @@ FUNCTION(observe_k2, registrar *r) {
   CHECK_OK(r->p->transport.subscribe(r->p->transport.context, "k2"));
 }
 
-/* It comes after the names were told, and before the value is read. */
+/* The observer is added after the names were told and before the value is read. */
 TEST_OF_STAGE(value_is_given_once_though_its_observer_comes_meanwhile) {
   SCOPED peer late;
   static registrar r;
@@ -230,7 +231,7 @@ TEST_OF_STAGE(value_is_given_once_though_its_observer_comes_meanwhile) {
 
 static bool retains_all(void *context, const char *protocol, uint32_t event) { return true; }
 
-/* They are given when it has read others. */
+/* The values are delivered when the peer has read other entries. */
 TEST_OF_STAGE(values_for_which_there_is_no_room_wait) {
   enum { COUNT = 8, SIZE = 20000 };
   static char large[SIZE];
@@ -307,7 +308,7 @@ THREAD(flush_until_released, flushing *f) {
   f->result = multicast_local_flush(&f->p->transport, MULTICAST_FOREVER);
 }
 
-/* OK would say that the other one has read all. */
+/* OK would mean that the other peer has read everything. */
 TEST(flush_of_a_transport_that_is_released_meanwhile_says_so) {
   enum { COUNT = 20 };
   static stage s;
@@ -331,7 +332,7 @@ TEST(flush_of_a_transport_that_is_released_meanwhile_says_so) {
     CHECK_OK(multicast_broadcaster_destroy(p->broadcaster));
   }
   gate_open(&s.may_leave);
-  EVENTUALLY(LOAD(s.arrived.count) == COUNT); /* from all of them, though they have gone */
+  EVENTUALLY(LOAD(s.arrived.count) == COUNT); /* from all of them, although they have left */
   stage_end(&s);
 }
 
@@ -339,7 +340,7 @@ THREAD(flush_a_while, peer *p) {
   CHECK_ERROR(multicast_local_flush(&p->transport, a_while), TIMEOUT);
 }
 
-/* The one that has begun first ends first. */
+/* The flush that began first ends first. */
 TEST_OF_STAGE(several_may_flush) {
   pthread_t thread = start_thread(flush_a_while, &s->asker);
   publish_text(&s->asker, "n", 1, "x");
@@ -371,7 +372,7 @@ TEST_OF_BROKER(silent_connections_hold_no_place, NULL) {
   }
 }
 
-/* What is published before a place is vacant is kept for the peer. */
+/* Notifications that are published before a place becomes vacant are buffered for the peer. */
 TEST_OF_BROKER(peer_that_has_no_place_yet_gets_what_is_published_meanwhile, NULL) {
   enum { COUNT = 128 };
   static stranger silent[COUNT];
@@ -398,8 +399,8 @@ static void note_loss(void *context, multicast_local_state state, int32_t pid, c
   if (state == MULTICAST_LOCAL_LOST) ADD(losses, 1);
 }
 
-/* A publisher that drops the oldest has dropped all that there was. It wakes the reader if that
- * sleeps: most often it looks for more then. */
+/* A publisher that drops the oldest entries has dropped all entries. It wakes the reader in case it
+ * sleeps; mostly the reader is still polling. */
 static void drop_all(stranger *s, uint64_t count) {
   board *b = s->own.board;
   const uint64_t head = b->head + 1024, which = ~b->counted & COUNT_BIT;
@@ -439,7 +440,7 @@ TEST_OF_BROKER(loss_is_told_at_once, NULL) {
 
 /* ---- Children of forks ----------------------------------------------------------------------- */
 
-/* Joins, and makes a child that lives on. */
+/* Joins, and creates a child that outlives it. */
 static void be_parent_of_child(int port, int *child) {
   peer p;
   peer_connect_with(&p, port, &OPTIONS(.name = "parent"));
@@ -449,7 +450,7 @@ static void be_parent_of_child(int port, int *child) {
   for (;;) pause();
 }
 
-/* The others are told that the parent was killed, and who comes later does not wait for it. */
+/* The other peers are told that the parent was killed, and later peers do not wait for it. */
 TEST(child_that_lives_on_holds_up_nobody) {
   int *child = mmap(NULL, sizeof *child, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   broker b;

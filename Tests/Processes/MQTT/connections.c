@@ -1,4 +1,4 @@
-/* Brokers that come, go, refuse, are slow or full. */
+/* Brokers that start, end, refuse, are slow or full. */
 
 #include "../Transports/Harness/asking.h"
 
@@ -9,11 +9,11 @@
 
 static const uint64_t ns_of_second = 1000000000u;
 
-/* ---- Brokers that come again ----------------------------------------------------------------- */
+/* ---- Brokers that restart -------------------------------------------------------------------- */
 
 enum { MANY = 100000 };
 
-/* Publishes all numbers, and waits where the outbox is full. */
+/* Publishes all numbers, and waits while the outbox is full. */
 THREAD(publish_many, peer *here) {
   for (int i = 0; i < MANY; ++i) {
     multicast_status status;
@@ -87,7 +87,8 @@ TEST_OF_BROKER(session_collects_what_is_published_meanwhile, NULL) {
   CHECK_EQ(peer_stats(&there).ignored, GONE);
 }
 
-/* Its sessions are gone: nobody has subscribed when the publisher comes again before the others. */
+/* The broker has lost its sessions. If the publisher reconnects before the others, there are no
+ * subscriptions yet. */
 TEST_OF_BROKER(broker_that_is_killed_forgets_who_has_subscribed, NULL) {
   SCOPED peer here, there;
   sequence s = {0, 0, 0};
@@ -109,7 +110,7 @@ TEST_OF_BROKER(broker_that_is_killed_forgets_who_has_subscribed, NULL) {
   CHECK_EQ(peer_stats(&here).sent, 11);
   EVENTUALLY(LOAD(there.connected) == 2);
   peer_flush(&there);
-  i = 1; /* what is next */
+  i = 1; /* the next number */
   CHECK_OK(peer_publish(&here, "n", 1, &i, sizeof i));
   EVENTUALLY(LOAD(s.next) == 2);
   CHECK_EQ(s.wrong + s.repeated, 0);
@@ -154,7 +155,7 @@ TEST_OF_BROKER(wrong_password_is_refused, "allow_anonymous false") {
 TEST_OF_BROKER(full_broker_is_tried_again, "allow_anonymous true\nmax_connections 1") {
   SCOPED peer third;
   peer first, second;
-  /* mosquitto 2.0 lets one more connect. */
+  /* mosquitto 2.0 accepts one more connection than its limit. */
   peer_connect_to(&first, b);
   peer_connect_to(&second, b);
   peer_begin(&third, b->port, NULL);
@@ -202,13 +203,13 @@ TEST(flush_ends_when_what_it_waits_for_was_dropped) {
   CHECK_OK(transport_connect(&options, &p.transport));
   CHECK_OK(peer_publish(&p, "n", 1, NULL, 0));
   pthread_t thread = start_thread(flush_what_is_dropped, &p);
-  pause_ms(100); /* it waits then, or finds nothing to wait for */
+  pause_ms(100); /* by then it waits, or has nothing to wait for */
   for (int i = 0; i < 3; ++i) CHECK_OK(peer_publish(&p, "n", 1, NULL, 0));
   join_thread(thread);
   CHECK_EQ(peer_stats(&p).dropped, 1);
 }
 
-/* How often the thread of the transport has waited. */
+/* Counts how often the thread of the transport has waited. */
 static long count_waits(void) {
   char path[64], line[256];
   long count = -1;
@@ -232,8 +233,8 @@ static long count_waits(void) {
   return count;
 }
 
-/* Neither while so many are on their way that one has to be acknowledged first, nor without a
- * connection. */
+/* The thread must not wake while so many publications are unacknowledged that no further one may be
+ * sent, nor while there is no connection. */
 TEST_OF_BROKER(publications_that_cannot_be_sent_do_not_wake_the_thread, NULL) {
   enum { PUBLICATIONS = 200, FEW = 50 };
   SCOPED peer p;
@@ -301,7 +302,7 @@ THREAD(flush_what_is_lost, peer *p) {
   CHECK_ERROR(multicast_mqtt_flush(&p->transport, 20 * ns_of_second), STATE);
 }
 
-/* With `qos` 0, what was being written when the connection ended is lost. */
+/* With `qos` 0, a publication that was being written when the connection ended is lost. */
 TEST_OF_BROKER(flush_says_that_a_publication_was_lost_with_the_connection, NULL) {
   static char large[4 << 20];
   SCOPED peer p;
@@ -320,7 +321,7 @@ TEST_OF_BROKER(flush_says_that_a_publication_was_lost_with_the_connection, NULL)
 
 THREAD(flush_first, peer *p) { CHECK_OK(multicast_mqtt_flush(&p->transport, 20 * ns_of_second)); }
 
-/* The broker is stopped. What is on its way is not dropped, but what is published later is. */
+/* The broker is stopped. The publication that is being sent is not dropped, but a later one is. */
 TEST_OF_BROKER(flush_does_not_care_for_what_is_dropped_later, NULL) {
   SCOPED peer p;
   peer_connect_with(&p, b->port, &OPTIONS(.qos = 1, .capacity = 1,
@@ -336,7 +337,7 @@ TEST_OF_BROKER(flush_does_not_care_for_what_is_dropped_later, NULL) {
   CHECK(peer_stats(&p).dropped > 0);
 }
 
-/* Each of them, however many there are at once, and across the ends of connections. */
+/* Each refusal is reported, however many there are at once, also across the ends of connections. */
 TEST_OF_BROKER(each_refusal_is_told, NULL) {
   enum { COUNT = 100 };
   SCOPED peer p;
@@ -394,7 +395,8 @@ TEST_OF_BROKER(two_clients_with_one_identifier_do_not_fight, NULL) {
 
 /* ---- TLS ------------------------------------------------------------------------------------- */
 
-/* A broker that has run before, with a certificate and the authority `ours`, and lines more. */
+/* Restarts a broker with a certificate, the authority `ours`, and further lines of
+ * configuration. */
 static void start_with_tls(broker *b, const char *lines) {
   char whole[512];
   broker_start(b, NULL);
@@ -480,7 +482,7 @@ TEST(tls_certificate_of_the_client) {
   options.key_file = broker_path(&b, "locked.key");
   options.key_password = "wrong";
   expect_refusal(&options, &p, "");
-  /* Longer than OpenSSL can take. */
+  /* The password is too long for OpenSSL. */
   memset(long_password, 'a', sizeof long_password - 1);
   options = tls_options(&p, &b, "ours.crt");
   options.cert_file = broker_path(&b, "client.crt");

@@ -1,4 +1,4 @@
-/* libmulticast-mqtt, by the names that the tests of all transports use. */
+/* libmulticast-mqtt, with the names that the tests of all transports use. */
 
 #ifndef LIBRARY_H
 #define LIBRARY_H
@@ -9,20 +9,20 @@
 #define TRANSPORT_CODE(NAME) MULTICAST_MQTT_##NAME
 #include "../Transports/Harness/names.h"
 
-/* How names are written, in the library's sources. */
+/* The coding of names, from the library's sources. */
 #define transport_coding topic_coding
 
-#define TRANSPORT_FLAGS 0x1fu /* all that there are */
+#define TRANSPORT_FLAGS 0x1fu /* all existing flags */
 #define TRANSPORT_PREFIX topic_prefix
 /* Whether a flush with nothing to wait for waits for the first connection. */
 #define TRANSPORT_FLUSH_CONNECTS false
-/* Answers that nobody waited for; brokers count them with others. */
+/* Answers that nothing waited for. Transports with brokers count them together with others. */
 #define TRANSPORT_LATE(stats) ((stats).ignored)
 #define TRANSPORT_DROPPED(stats) ((stats).dropped)
 #define TRANSPORT_HAS_SENT(stats, count) ((stats).sent == (count))
 #define TRANSPORT_IS_CONNECTED(stats) ((stats).protocol != 0)
 
-/* What `published` is. */
+/* The sum that `published` must equal. */
 #define TRANSPORT_STATS_SUM(stats) \
   ((stats).waiting + (stats).sending + (stats).sent + (stats).dropped + (stats).rejected)
 

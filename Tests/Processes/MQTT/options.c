@@ -50,7 +50,7 @@ TEST(host_is_this_machine_if_none_is_given) {
 }
 
 TEST(host_that_is_none_is_refused) {
-  static char host[71]; /* a part of a name has 63 bytes at most */
+  static char host[71]; /* a part of a host name has at most 63 bytes */
   peer p;
   multicast_mqtt_options options = peer_options(&p, 1);
   memset(host, 'a', sizeof host - 1);
@@ -59,7 +59,7 @@ TEST(host_that_is_none_is_refused) {
   CHECK(p.reason[0] != '\0');
 }
 
-/* ---- Any options ----------------------------------------------------------------------------- */
+/* ---- Random options -------------------------------------------------------------------------- */
 
 static uint64_t random_state = 1;
 
@@ -70,7 +70,7 @@ static uint32_t draw(uint32_t below) {
 
 static char long_text[70000];
 
-/* A text of any kind; most are good. */
+/* Draws a text. Most texts are good. */
 static const char *draw_text(const char *good) {
   static const char *const texts[] = {NULL, "", "a", "\xff", "a/+", "#", "$share", "\x01",
                                       "/dev/null"};
@@ -79,7 +79,7 @@ static const char *draw_text(const char *good) {
   return which < sizeof texts / sizeof *texts ? texts[which] : good;
 }
 
-/* A number of any kind; most are 0, which is the default. */
+/* Draws a number. Most numbers are 0, which is the default. */
 static uint32_t draw_number(void) {
   static const uint32_t numbers[] = {1, 2, 4, 5, 255, 65535, 65536, 1u << 24, 1u << 28, UINT32_MAX};
   uint32_t which = draw(60);
@@ -100,7 +100,7 @@ TEST(any_options_are_used_or_refused) {
   for (round = 0; round < ROUNDS; ++round) {
     peer p;
     multicast_mqtt_options o = peer_options(&p, port);
-    /* No name that somebody has to be asked about. */
+    /* Uses no host name that would have to be resolved. */
     if (draw(30) == 0) o.host = "";
     if (draw(30) == 0) o.port = draw_number();
     if (draw(30) == 0) o.broadcaster.id = draw(2);

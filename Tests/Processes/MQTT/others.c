@@ -1,4 +1,4 @@
-/* Programs that do not use this library, retained messages, and what is not to be understood. */
+/* Programs that do not use this library, retained messages, and invalid messages. */
 
 #include "../Transports/Harness/asking.h"
 #include "../Transports/Harness/servers.h"
@@ -108,7 +108,7 @@ static void expect_retained(uint32_t protocol) {
   broker_delete(&b);
 }
 
-/* Its own late observers are notified only if messages do not tell the sender. */
+/* Late observers in the same process are notified only if messages do not identify the sender. */
 static void expect_retained_of_own(uint32_t protocol, uint32_t flags, int calls) {
   broker b;
   peer here, there;
@@ -137,7 +137,7 @@ TEST(retained_value_is_not_given_to_its_publisher) {
   expect_retained_of_own(4, MULTICAST_MQTT_PLAIN, 1);
 }
 
-/* The broker is told of a name by its first observer. */
+/* The first observer of a name subscribes it at the broker. */
 TEST_OF_BROKER(retained_value_is_given_to_the_first_observer_of_a_name, NULL) {
   SCOPED peer here, there;
   int first = 0, second = 0, again = 0;
@@ -154,7 +154,7 @@ TEST_OF_BROKER(retained_value_is_given_to_the_first_observer_of_a_name, NULL) {
   }
   pause_ms(A_WHILE_MS);
   CHECK_EQ(LOAD(second), 0);
-  /* When all have gone, the next one is the first. */
+  /* After all observers were removed, the next one counts as the first. */
   CHECK_EQ(multicast_broadcaster_unregister_all(there.broadcaster, "state"), 2);
   peer_flush(&there);
   CHECK_OK(multicast_broadcaster_register(there.broadcaster, "state", observers[2], NULL, NULL));
@@ -177,7 +177,7 @@ TEST(child_that_returns_from_retains_publishes_nothing) {
   options.retains = fork_in_retains;
   options.changed = NULL;
   CHECK_OK(multicast_mqtt_connect(&options, &p.transport));
-  pause_ms(A_WHILE_MS); /* for threads to be at rest */
+  pause_ms(A_WHILE_MS); /* until threads are idle */
   multicast_status status = peer_publish(&p, "n", 1, "x", 1);
   if (p.code == 0) _exit(status == MULTICAST_ERROR_STATE ? 0 : 1);
   CHECK_OK(status);
@@ -189,7 +189,7 @@ TEST(child_that_returns_from_retains_publishes_nothing) {
 TEST(retained_value_is_given_to_late_observers) { expect_retained(5); }
 TEST(retained_value_is_given_to_late_observers_by_mqtt_3_1_1) { expect_retained(4); }
 
-/* ---- What changes nothing -------------------------------------------------------------------- */
+/* ---- Ignored messages ------------------------------------------------------------------------ */
 
 TEST_OF_BROKER(messages_that_are_none_are_ignored, NULL) {
   static const char *const commands[] = {
@@ -222,9 +222,9 @@ TEST_OF_BROKER(messages_that_are_none_are_ignored, NULL) {
   CHECK_EQ(LOAD(p.lost), 0);
 }
 
-/* ---- Brokers that are none ------------------------------------------------------------------- */
+/* ---- Fake brokers ---------------------------------------------------------------------------- */
 
-/* Answers each connection with some bytes, and goes on from there. */
+/* Answers each connection with some bytes, and then ignores what it receives. */
 THREAD(serve, server *s) {
   while (!LOAD(s->has_to_end)) {
     char request[512];
@@ -253,8 +253,9 @@ TEST(broker_that_sends_noise_is_left) {
   expect_no_harm(BYTES("\x20\x03\0\0\0\x30\xff\xff\xff\xff\xff\x7f"), false);
 }
 
-/* It accepts, and then sends a message whose topic is longer than itself; an answer to nothing; a
- * topic that is no UTF-8; and one that ends in the middle. */
+/* The broker accepts, and then sends wrong packets: a message whose topic is longer than the
+ * message; an answer to no request; a topic that is not UTF-8; and a topic that ends in the
+ * middle. */
 TEST(broker_that_sends_wrong_packets_is_left) {
   expect_no_harm(BYTES("\x20\x03\0\0\0\x30\x05\x7f\xffmul\x30"), true);
   expect_no_harm(BYTES("\x20\x03\0\0\0\x90\x04\0\x63\0\x80\x40\x02\x12\x34"), true);
@@ -262,7 +263,7 @@ TEST(broker_that_sends_wrong_packets_is_left) {
   expect_no_harm(BYTES("\x20\x03\0\0\0\x30\x20\0\x0dmulticast/n/1\0"), true);
 }
 
-/* One that refuses version 5, and accepts version 3.1.1. */
+/* A broker that refuses version 5, and accepts version 3.1.1. */
 THREAD(serve_older, server *s) {
   while (!LOAD(s->has_to_end)) {
     char request[512];
@@ -301,7 +302,7 @@ static void expect_older(bool closes) {
 TEST(broker_that_has_3_1_1_gets_it) { expect_older(false); }
 TEST(broker_that_closes_at_5_gets_3_1_1) { expect_older(true); }
 
-/* One that accepts the connection, and no subscription: its answer is `bytes`. */
+/* A broker that accepts the connection, and answers each subscription with `bytes`. */
 THREAD(serve_refusals, server *s) {
   while (!LOAD(s->has_to_end)) {
     char request[512], answer[16];
@@ -340,12 +341,12 @@ static void expect_refused_name(const char *answer, size_t size, const char *rea
 TEST(refused_names_are_told) {
   expect_refused_name(BYTES("\x90\x04\0\0\0\x87"), "weather: Not authorized", 0x87);
 }
-/* For two names, while there was one. */
+/* The broker answers for two names, although only one was subscribed. */
 TEST(names_with_two_answers_are_refused) {
   expect_refused_name(BYTES("\x90\x05\0\0\0\0\0"), "weather: refused", -1);
 }
 
-/* One that does not answer to a subscription before the name is cancelled. */
+/* A broker that answers a subscription only after the name was cancelled. */
 static gate may_answer = GATE_INIT;
 
 THREAD(serve_late, void *context) {
@@ -383,7 +384,7 @@ TEST(name_that_is_cancelled_before_the_answer_is_forgotten) {
   server_end(&s);
 }
 
-/* With MQTT 5 libmosquitto would end the process: the page says so. */
+/* With MQTT 5 libmosquitto would end the process, as the page says. */
 THREAD(send_unknown_property, server *s) {
   int c;
   while ((c = accept(s->listener, NULL, NULL)) >= 0) {
@@ -405,7 +406,7 @@ TEST(property_that_is_unknown_does_no_harm_with_mqtt_3) {
   server_end(&s);
 }
 
-/* One that refuses all subscriptions at one go. */
+/* A broker that refuses all subscriptions in one packet. */
 enum { REFUSED = 50 };
 
 THREAD(refuse_at_one_go, server *s) {
@@ -444,7 +445,7 @@ TEST(each_refused_subscription_is_told) {
   server_end(&s);
 }
 
-/* One that acknowledges the second publication before the first. */
+/* A broker that acknowledges the second publication before the first. */
 THREAD(serve_backwards, server *s) {
   char request[512];
   ssize_t size = 0, more;
@@ -499,11 +500,11 @@ TEST(reason_of_the_broker_is_told) {
   server_end(&s);
 }
 
-/* ---- How much is sent at once ---------------------------------------------------------------- */
+/* ---- Combining packets ----------------------------------------------------------------------- */
 
 enum { BURST = 20, PUBLISH = 3, PUBACK = 4 };
 
-/* How many packets of a kind there are; none is longer than 129 bytes. */
+/* Counts the packets of a kind. No packet is longer than 129 bytes. */
 static int count_packets(const unsigned char *bytes, size_t size, int kind) {
   size_t at = 0;
   int count = 0;
@@ -514,7 +515,8 @@ static int count_packets(const unsigned char *bytes, size_t size, int kind) {
   return count;
 }
 
-/* Receives a burst, and returns how many segments with data have come on the connection so far. */
+/* Receives a burst, and returns how many segments with data have arrived on the connection so
+ * far. */
 static int receive_burst(int c, int kind) {
   unsigned char bytes[8192];
   struct tcp_info info;
@@ -533,7 +535,8 @@ static int receive_burst(int c, int kind) {
 static gate may_accept = GATE_INIT;
 static int segments_of_publications, segments_of_answers;
 
-/* It accepts, takes publications, and publishes as many in one segment. */
+/* A broker that accepts, receives publications, and publishes the same number of messages in one
+ * segment. */
 THREAD(serve_bursts, void *context) {
   static const char message[] = "\x32\x13\0\x0dmulticast/n/1\0\1\0x";
   server *s = context;
@@ -554,7 +557,7 @@ THREAD(serve_bursts, void *context) {
   server_drain(c);
 }
 
-/* A segment for each packet takes most of the time of a message. */
+/* If each packet had its own segment, the segments would take most of the time of a message. */
 TEST(packets_go_out_together) {
   server s;
   peer p;
@@ -568,9 +571,9 @@ TEST(packets_go_out_together) {
   EVENTUALLY(LOAD(calls) == BURST);
   peer_release(&p);
   server_end(&s);
-  /* Usually 3 and 2: the requests to connect and to subscribe, and the publications; the first
-   * answer, which goes at once, and the others. The system sends after 200 ms what is held back: on
-   * a machine that is too busy there are some more. */
+  /* Usually there are 3 and 2 segments: the requests to connect and to subscribe, and the
+   * publications; the first answer, which is sent at once, and the other answers. After 200 ms the
+   * system sends data that was held back, so there are some more segments on a busy machine. */
   if (segments_of_publications > BURST / 2) CHECK_EQ(segments_of_publications, 3);
   if (segments_of_answers > BURST / 2) CHECK_EQ(segments_of_answers, 2);
 }
@@ -583,7 +586,7 @@ static const uint64_t a_while = 200000000u, ten_seconds = 10000000000u;
 #define RESPONSE "-D publish response-topic "
 #define NUMBER "-D publish correlation-data "
 
-/* mosquitto_sub takes the question, and mosquitto_pub answers it. */
+/* mosquitto_sub receives the request, and mosquitto_pub answers it. */
 TEST_OF_BROKER(other_programs_answer, NULL) {
   SCOPED peer p;
   asking a = {&p, 1, {.enough = 1}, 0};
@@ -623,7 +626,7 @@ TEST_OF_BROKER(questions_that_are_none_are_ignored, NULL) {
   enum { COUNT = sizeof commands / sizeof *commands };
   SCOPED peer p;
   responder r = {"r", 0, 0};
-  /* One that the broker has retained is not sent at all. */
+  /* A retained request is not delivered at all. */
   broker_run(b, PUB RESPONSE "multicast/%=00000000000000FF -t 'multicast/%?q/7' -m old -r");
   peer_connect_with(&p, b->port, &OPTIONS(.qos = 1));
   peer_answer(&p, "q", &r);
@@ -708,7 +711,7 @@ TEST_OF_BROKER(refused_questions_are_told, "allow_anonymous true") {
   CHECK_EQ(peer_stats(&p).rejected, 1);
 }
 
-/* Accepts, refuses subscriptions, and closes at the first question. */
+/* Accepts, refuses subscriptions, and closes the connection at the first request. */
 THREAD(serve_no_question, server *s) {
   while (!LOAD(s->has_to_end)) {
     char request[512];
@@ -727,7 +730,7 @@ THREAD(serve_no_question, server *s) {
   }
 }
 
-/* libmosquitto sends it again: it is counted when the broker has taken it. */
+/* libmosquitto sends the request again. It is counted when the broker has accepted it. */
 TEST(question_that_was_not_taken_ends_with_the_connection) {
   server s;
   peer p;
@@ -758,7 +761,7 @@ TEST_OF_BROKER(question_of_an_earlier_session_is_taken_back, NULL) {
       CHECK_OK(multicast_mqtt_answer(&there.transport, "q", keep_question, &arrived, NULL));
       peer_flush(&there);
       peer_release(&there);
-      CHECK_ERROR(ask(&here, &t, "q", "", a_while), TIMEOUT); /* the broker collects it */
+      CHECK_ERROR(ask(&here, &t, "q", "", a_while), TIMEOUT); /* the broker stores it */
       continue;
     }
     CHECK_OK(there.transport.subscribe(there.transport.context, "another"));
@@ -767,7 +770,7 @@ TEST_OF_BROKER(question_of_an_earlier_session_is_taken_back, NULL) {
   }
 }
 
-/* Where answers come is another topic in each process: the session does not keep them all. */
+/* Each process uses another topic for its answers. The session must not keep all these topics. */
 TEST_OF_BROKER(session_does_not_keep_where_answers_come, "allow_anonymous true\nsys_interval 1") {
   for (int i = 0; i < 3; ++i) {
     SCOPED peer p;
@@ -775,7 +778,7 @@ TEST_OF_BROKER(session_does_not_keep_where_answers_come, "allow_anonymous true\n
     peer_connect_with(&p, b->port, &OPTIONS(.client_id = "asker", .session_expiry_s = 60));
     CHECK_ERROR(ask(&p, &t, "q", "", ten_seconds), NOT_FOUND);
   }
-  pause_ms(2500); /* until the broker has counted */
+  pause_ms(2500); /* until the broker has updated its counts */
   broker_run(b, "test \"$(mosquitto_sub -h 127.0.0.1 -p $PORT -C 1 "
                 "-t '$SYS/broker/subscriptions/count')\" -le 1");
 }

@@ -1,14 +1,15 @@
-/* What a kept session brings before somebody observes it. */
+/* Messages of a kept session that arrive before their names have observers. */
 
 #include "../Transports/Harness/asking.h"
 
 #include <unistd.h>
 
-/* Options of a client whose session the broker keeps. */
+/* The options of a client whose session the broker keeps. */
 #define COLLECTOR(...) \
   &OPTIONS(.qos = 1, .client_id = "collector", .session_expiry_s = 60, __VA_ARGS__)
 
-/* An earlier process has observed `n` and answered `q`; since then these were published. */
+/* An earlier process has observed `n` and answered `q`. The broker has collected the messages that
+ * were published since then. */
 static void collect(broker *b, peer *here, int count) {
   peer earlier;
   int calls = 0;
@@ -19,7 +20,7 @@ static void collect(broker *b, peer *here, int count) {
   peer_observe(&earlier, "n", counter(&calls));
   peer_release(&earlier);
   for (int i = 0; i < count; ++i) CHECK_OK(peer_publish(here, "n", 1, &i, sizeof i));
-  CHECK_ERROR(ask(here, &t, "q", "x", 100000000), TIMEOUT); /* the broker collects it */
+  CHECK_ERROR(ask(here, &t, "q", "x", 100000000), TIMEOUT); /* the broker stores it */
   peer_flush(here);
 }
 
@@ -30,7 +31,7 @@ static void expect_all(const sequence *s, const peer *p, int count) {
   CHECK_EQ(peer_stats(p).ignored, 0);
 }
 
-/* However long it takes to attach it. */
+/* The messages wait until the transport is attached, however long that takes. */
 TEST_OF_BROKER(what_a_session_has_collected_waits_until_it_is_attached, NULL) {
   static const int pauses_ms[] = {0, 20, 1500};
   SCOPED peer here;
@@ -52,7 +53,8 @@ TEST_OF_BROKER(what_a_session_has_collected_waits_until_it_is_attached, NULL) {
   }
 }
 
-/* As programs do that register when they are attached; what comes meanwhile stays behind. */
+/* Like a program that registers observers after attaching. Messages that arrive meanwhile must come
+ * after the collected ones. */
 TEST_OF_BROKER(what_a_session_has_collected_waits_for_observers, NULL) {
   SCOPED peer here, there;
   sequence s = {0, 0, 0};
@@ -69,7 +71,8 @@ TEST_OF_BROKER(what_a_session_has_collected_waits_for_observers, NULL) {
   expect_all(&s, &there, 52);
 }
 
-/* With a queue, and more than is kept: it reads on when some are delivered. */
+/* With a queue, and with more messages than the transport buffers: it continues to read when some
+ * are delivered. */
 TEST_OF_BROKER(much_that_a_session_has_collected_waits,
                "allow_anonymous true\nmax_queued_messages 0") {
   enum { COUNT = 3000 };
@@ -100,13 +103,13 @@ TEST_OF_BROKER(what_nobody_observes_is_ignored_after_a_second, NULL) {
   peer_connect_reliably(&here, b->port);
   collect(b, &here, 5);
   peer_connect_with(&there, b->port, COLLECTOR(.flags = 0));
-  pause_ms(1200); /* it is not used */
+  pause_ms(1200); /* the transport is not used */
   CHECK_EQ(peer_stats(&there).received, 0);
   const uint64_t before = time_now();
   peer_observe(&there, "other", counter(&other));
   EVENTUALLY(peer_stats(&there).ignored == 6);
   CHECK(time_now() - before >= 900000000 && time_now() - before < 5000000000u);
-  /* The broker is told that nobody observes it. */
+  /* The broker is told that the name has no observers. */
   peer_flush(&there);
   int i = 0;
   CHECK_OK(peer_publish(&here, "n", 1, &i, sizeof i));

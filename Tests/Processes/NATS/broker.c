@@ -1,4 +1,4 @@
-/* nats-server, and clients of it. */
+/* nats-server and its clients. */
 
 #include "../Transports/Harness/broker.h"
 

@@ -1,4 +1,4 @@
-/* Servers that come, go, refuse, are slow or silent. */
+/* Servers that start, end, refuse, are slow or silent. */
 
 #include "../Transports/Harness/broker.h"
 
@@ -18,10 +18,10 @@ TEST_OF_BROKER(next_server_is_tried, NULL) {
   CHECK_EQ(LOAD(p.refused), 0);
 }
 
-/* ---- Servers that come again ----------------------------------------------------------------- */
+/* ---- Servers that restart -------------------------------------------------------------------- */
 
-/* Nothing is on its way when the server ends, so nothing is lost: what is published meanwhile
- * waits. */
+/* No message is being sent when the server ends, so nothing is lost: messages published meanwhile
+ * wait. */
 TEST_OF_BROKER(server_that_ends_is_connected_again, NULL) {
   enum { ENDS = 5, EACH = 200 };
   SCOPED peer here, there;
@@ -86,7 +86,7 @@ TEST_OF_BROKER(server_that_ends_meanwhile_loses_and_does_not_repeat, NULL) {
   CHECK(peer_stats(&there).received <= COUNT);
 }
 
-/* What the process has received is delivered, although the server is gone by then. */
+/* Messages that the process has received are delivered, although the server has ended by then. */
 TEST_OF_BROKER(what_has_come_is_delivered_after_the_end, NULL) {
   SCOPED peer here, there;
   blocker slow = BLOCKER_INIT;
@@ -119,7 +119,7 @@ TEST_OF_BROKER(wrong_password_is_refused, "authorization { user: anna, password:
   peer_connect_with(&p, b->port, &OPTIONS(.user = "anna", .password = "secret"));
   CHECK_EQ(LOAD(p.refused), 0);
   peer_release(&p);
-  /* What is in the address is not notified. */
+  /* The reason must not contain the password in the address. */
   transport_options options = peer_options(&p, b->port);
   snprintf(p.address, sizeof p.address, "nats://anna:secret@127.0.0.1:%d", b->port);
   peer_connect(&p, &options);
@@ -176,13 +176,14 @@ TEST(what_is_not_permitted_is_told) {
   EVENTUALLY(LOAD(here.publications_refused) == 1);
   CHECK(strcasestr(here.refusal, "multicast.closed.1") != NULL);
   CHECK_EQ(peer_stats(&here).rejected, 1);
-  /* The connection goes on. */
+  /* The connection lasts. */
   CHECK_OK(peer_publish(&here, "open", 2, "y", 1));
   record_wait(r, 1);
   CHECK(record_is(r, 2, "y", 1));
   CHECK_EQ(LOAD(here.lost) + LOAD(there.lost), 0);
   CHECK_EQ(LOAD(here.subscriptions_refused) + LOAD(there.publications_refused), 0);
-  /* Each of them, however many there are at once, and of the same text. */
+  /* Each refusal is reported, however many there are at once and although they have the same
+   * text. */
   for (int i = 0; i < 1000; ++i) CHECK_OK(peer_publish(&here, "closed", 1, "x", 1));
   peer_flush(&here);
   EVENTUALLY(LOAD(here.publications_refused) == 1001);
@@ -227,7 +228,7 @@ TEST_OF_BROKER(payload_that_is_too_large_is_refused, NULL) {
   peer_flush(&here);
   CHECK_EQ(peer_stats(&here).sent, 1);
   peer_release(&here);
-  /* The limit of the options, for what is published and what arrives. */
+  /* The limit in the options applies to published and to arriving messages. */
   peer_connect_with(&there, b->port, &OPTIONS(.max_payload = 100));
   CHECK_ERROR(peer_publish(&there, "n", 1, large, 101), LIMIT);
   CHECK_OK(peer_publish(&there, "n", 1, large, 100));
@@ -240,7 +241,7 @@ TEST_OF_BROKER(payload_that_is_too_large_is_refused, NULL) {
   CHECK_EQ(peer_stats(&there).ignored, 1);
 }
 
-/* It was accepted before the limit of the server was known. */
+/* The payload was accepted before the limit of the server was known. */
 TEST_OF_BROKER(payload_that_the_server_does_not_take_is_dropped, "max_payload: 1000") {
   static unsigned char large[2000];
   SCOPED peer here;
@@ -259,7 +260,7 @@ TEST_OF_BROKER(payload_that_the_server_does_not_take_is_dropped, "max_payload: 1
   CHECK_EQ(LOAD(here.lost), 0);
 }
 
-/* An observer that looks how many have come and were not delivered. */
+/* An observer that checks how many messages have arrived and were not delivered. */
 typedef struct backlog {
   blocker first;
   peer *p;
@@ -294,7 +295,8 @@ TEST_OF_BROKER(what_waits_for_observers_has_a_limit, NULL) {
 
 /* ---- Servers that are slow ------------------------------------------------------------------- */
 
-/* Publishes to a server that is stopped, until it takes no more. Returns how many were accepted. */
+/* Publishes to a stopped server until no more is accepted. Returns how many messages were
+ * accepted. */
 static int fill(peer *here) {
   static unsigned char large[65536];
   int accepted = 0;
@@ -345,7 +347,7 @@ TEST_OF_BROKER(what_is_being_written_when_the_server_ends_is_dropped, NULL) {
 TEST_OF_BROKER(silent_server_is_left, NULL) {
   SCOPED peer p;
   peer_connect_with(&p, b->port, &OPTIONS(.ping_interval_s = 1));
-  /* One that answers is not silent. */
+  /* A server that answers does not count as silent. */
   pause_ms(3500);
   CHECK_EQ(LOAD(p.lost), 0);
   CHECK_EQ(kill(b->process, SIGSTOP), 0);
@@ -380,7 +382,7 @@ TEST(tls_connects_and_refuses) {
   transport_options options = tls_options(&here, &b, "ours.crt");
   peer_connect(&here, &options);
   options = tls_options(&there, &b, "ours.crt");
-  /* By the flag, with another host and the name of the certificate. */
+  /* TLS requested by the flag, with another host and the name in the certificate. */
   snprintf(there.address, sizeof there.address, "127.0.0.1:%d", b.port);
   options.flags = MULTICAST_NATS_TLS;
   options.tls_name = "localhost";
@@ -406,7 +408,7 @@ TEST(tls_connects_and_refuses) {
   options = tls_options(&here, &b, "ours.crt");
   snprintf(here.address, sizeof here.address, "tls://127.1:%d", b.port);
   expect_refusal(&options, &here, "mismatch");
-  /* A server that wants TLS gets it, and is checked. */
+  /* If the server requires TLS, it is used, and the server is checked. */
   expect_refusal_of(&here, b.port, NULL, "unable to get local issuer certificate");
   options = tls_options(&here, &b, "missing.crt");
   CHECK_ERROR(multicast_nats_connect(&options, &here.transport), SYSTEM);
@@ -435,7 +437,7 @@ TEST(tls_certificate_of_the_client) {
   options.key_file = broker_path(&b, "client.key");
   peer_connect(&p, &options);
   peer_release(&p);
-  /* It would be asked for at the terminal. */
+  /* Without a check the password would be requested on the terminal. */
   options = tls_options(&p, &b, "ours.crt");
   options.cert_file = broker_path(&b, "client.crt");
   options.key_file = broker_path(&b, "locked.key");

@@ -1,4 +1,4 @@
-/* What is published arrives elsewhere as it was sent. */
+/* Published messages arrive unchanged at other peers. */
 
 #include "../Transports/Harness/broker.h"
 
@@ -33,7 +33,7 @@ TEST_OF_BROKER(late_observers_are_notified_of_nothing_before, NULL) {
   peer_flush(&here);
   peer_observe(&here, "n", recorder(own));
   peer_observe(&there, "n", recorder(other));
-  /* What comes later has passed all that was before. */
+  /* A later message proves that all earlier ones have been handled. */
   CHECK_OK(peer_publish(&here, "n", 2, "y", 1));
   record_wait(other, 1);
   CHECK(record_is(other, 2, "y", 1));
@@ -46,7 +46,7 @@ TEST_OF_BROKER(late_observers_are_notified_of_nothing_before, NULL) {
 
 enum { MANY = 100000 };
 
-/* Publishes all numbers, and waits where the outbox is full. */
+/* Publishes all numbers, and waits while the outbox is full. */
 THREAD(publish_many, void *context) {
   static const char *const names[] = {"a", "b", "c"};
   peer *here = context;

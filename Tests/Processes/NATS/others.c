@@ -1,4 +1,4 @@
-/* Programs that use libnats without this library, and servers that send what they should not. */
+/* Programs that use libnats without this library, and servers that send wrong messages. */
 
 #include "../Transports/Harness/asking.h"
 #include "../Transports/Harness/servers.h"
@@ -29,7 +29,7 @@ TEST_OF_BROKER(plain_client_notifies, NULL) {
   CHECK_EQ(natsConnection_Publish(plain, "multicast.weather.0", NULL, 0), NATS_OK);
   record_wait(r, 2);
   CHECK(record_is(r, 0, NULL, 0));
-  /* Headers and a subject for replies are left out. */
+  /* Headers and the subject for replies are ignored. */
   CHECK_EQ(natsMsg_Create(&message, "multicast.weather.8", "reply", "sun", 3), NATS_OK);
   CHECK_EQ(natsMsgHeader_Set(message, "Key", "Value"), NATS_OK);
   CHECK_EQ(natsConnection_PublishMsg(plain, message), NATS_OK);
@@ -89,7 +89,7 @@ TEST(client_has_the_name_of_the_options) {
   snprintf(configuration, sizeof configuration, "http: 127.0.0.1:%d", port);
   broker_start(&b, configuration);
   peer_connect_with(&p, b.port, &OPTIONS(.client_name = "the attic"));
-  /* The server's report, read by bash. */
+  /* Reads the server's report with bash. */
   snprintf(command, sizeof command,
            "bash -c 'exec 3<>/dev/tcp/127.0.0.1/%d; "
            "printf \"GET /connz HTTP/1.0\\r\\n\\r\\n\" >&3; grep -q \"the attic\" <&3'", port);
@@ -97,7 +97,7 @@ TEST(client_has_the_name_of_the_options) {
   broker_delete(&b);
 }
 
-/* ---- What changes nothing -------------------------------------------------------------------- */
+/* ---- Ignored messages ------------------------------------------------------------------------ */
 
 TEST_OF_BROKER(messages_that_are_none_are_ignored, NULL) {
   static const char *const subjects[] = {"multicast.n.01", "multicast.n.x", "multicast.n.-1",
@@ -125,9 +125,9 @@ TEST_OF_BROKER(messages_that_are_none_are_ignored, NULL) {
   natsConnection_Destroy(plain);
 }
 
-/* ---- Servers that are none ------------------------------------------------------------------- */
+/* ---- Fake servers ---------------------------------------------------------------------------- */
 
-/* Sends some bytes to each connection, and some more when it has been sent a PING. */
+/* Sends some bytes to each connection, and more bytes when it receives a PING. */
 THREAD(serve, server *s) {
   while (!LOAD(s->has_to_end)) {
     char request[4096];
@@ -181,8 +181,8 @@ FUNCTION(count_event, tally *t) {
   ADD(*(is_right ? &t->right : &t->wrong), 1);
 }
 
-/* The server says which subscription a message is for, and which subject it has. The client may
- * come more than once, and gets the messages each time. */
+/* A message from the server names the subscription and the subject. The client may connect more
+ * than once, and receives the messages each time. */
 TEST(messages_of_a_subject_without_subscription_are_ignored) {
   static const char *const subjects[] = {"multicast.m.1", "multicast.nn.1", "multicast.n",
                                          "multicast.n.", "multicast.n.01", "n"};
@@ -209,7 +209,7 @@ TEST(messages_of_a_subject_without_subscription_are_ignored) {
 
 static const uint64_t a_while = 200000000u, ten_seconds = 10000000000u;
 
-/* The server has said that it takes less than when it was connected. */
+/* The server has announced a lower limit than at the connect. */
 TEST(question_that_the_server_does_not_take_any_more_ends) {
   static char large[1000];
   server s = {.bytes = INFO, .more = "INFO {\"max_payload\":100}\r\n"};
@@ -218,7 +218,7 @@ TEST(question_that_the_server_does_not_take_any_more_ends) {
   int calls = 0;
   server_start(&s, serve);
   peer_connect_with(&p, s.port, NULL);
-  peer_observe(&p, "n", counter(&calls)); /* the server says it behind its PONG */
+  peer_observe(&p, "n", counter(&calls)); /* the server sends the limit after its PONG */
   pause_ms(A_WHILE_MS);
   CHECK_ERROR(multicast_nats_ask(&p.transport, "q", 1, large, sizeof large, ten_seconds, note_told,
                                  &t), LIMIT);
@@ -326,7 +326,8 @@ THREAD(flush_soon, peer *p) {
   peer_flush(p); /* the server answers, and sends `more` */
 }
 
-/* The first one says nothing, as servers before 2.2; then come answers to nothing. */
+/* The first server does not announce headers, like servers before 2.2. Then answers without a
+ * request arrive. */
 TEST(server_that_sends_wrong_answers_does_no_harm) {
   server s = {.bytes = INFO, .more = "MSG x 1 1\r\nx\r\n"
                                      "HMSG _INBOX.0 1 16 16\r\nNATS/1.0 503\r\n\r\n\r\n"

@@ -1,5 +1,6 @@
-// A program that does not know of the library: opener MODULE STORY opens a module that is linked
-// with it; opener LIBRARY --direct opens the library, and calls its functions by their names.
+// A program that is not linked with the library. `opener MODULE STORY` opens a module that is
+// linked with the library; `opener LIBRARY --direct` opens the library and looks up its functions
+// by name.
 
 #include <dlfcn.h>
 #include <multicast.h>

@@ -1,4 +1,5 @@
-// To be preloaded: the system refuses what the variable REFUSE says, in the traced program alone.
+// A library for LD_PRELOAD: makes the system refuse what the variable REFUSE names, in the traced
+// program only.
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -16,7 +17,7 @@ static int refuses(const char *what) {
   return refused != NULL && strcmp(refused, what) == 0;
 }
 
-// Memory that is shared with other processes.
+// Refuses memory that is shared with other processes.
 void *mmap(void *address, size_t size, int protection, int flags, int file, off_t offset) {
   // In multicast-trace itself the variable is not set.
   if ((flags & MAP_SHARED) != 0 && getenv("MULTICAST_TRACE") != NULL && refuses("mmap")) {
@@ -27,7 +28,7 @@ void *mmap(void *address, size_t size, int protection, int flags, int file, off_
   return (void *)block; // NOLINT
 }
 
-// Room on the disk.
+// Refuses room on the disk, and other system calls.
 long syscall(long number, ...) {
   static long (*real)(long, ...);
   long argument[6];
@@ -39,13 +40,13 @@ long syscall(long number, ...) {
     errno = ENOSPC;
     return -1;
   }
-  // A part of a file, on a file system that frees none.
+  // Acts like a file system that cannot free parts of a file.
   if (number == SYS_fallocate && refuses("fallocate")) {
     errno = EOPNOTSUPP;
     return -1;
   }
   if (real == NULL) *(void **)&real = dlsym(RTLD_NEXT, "syscall");
-  // The process is killed when a part was written.
+  // Kills the process after a part was written.
   if (number == SYS_write && argument[2] > 1000 && refuses("rest")) {
     real(number, argument[0], argument[1], 999L, 0L, 0L, 0L);
     kill(getpid(), SIGKILL);
@@ -54,7 +55,7 @@ long syscall(long number, ...) {
               argument[5]);
 }
 
-// Memory for a watch of the program.
+// Refuses the memory for a watch of the program.
 int refuses_malloc;
 void *malloc(size_t size) {
   static void *(*real)(size_t);

@@ -37,7 +37,7 @@ static void takes_30_ms(void *context, uint32_t event, const void *payload, size
   sleep_ms(30);
 }
 
-// Invokes the multicast at its context.
+// Invokes the multicast to which its context points.
 static void invokes(void *context, uint32_t event, const void *payload, size_t size) {
   multicast_invoke(*(multicast *)context, event, payload, size);
 }
@@ -66,7 +66,7 @@ static void invoke(multicast target, int count) {
   for (int i = 0; i < count; ++i) CHECK(multicast_invoke(target, (uint32_t)i, NULL, 0) >= 0);
 }
 
-// A multicast with one delegate.
+// Makes a multicast with one delegate.
 static multicast one(multicast_function function, const char *label) {
   const multicast target = multicast_create();
   add_to(target, function, NULL, label);
@@ -82,7 +82,7 @@ static void *invoke_outer(void *unused) {
   return unused;
 }
 
-// Each of 4 threads makes 2000 calls, with 2 calls inside of each.
+// Each of 4 threads makes 2000 calls, with 2 calls inside each.
 static void threads(void) {
   pthread_t thread[4];
   inner = one(quick, "inner");
@@ -102,7 +102,7 @@ static void *invoke_cancelled(void *unused) {
   return unused;
 }
 
-// The calls are made although the thread is to end: it is at no point of cancellation.
+// The calls are made although the thread was cancelled, because it reaches no cancellation point.
 static void cancelled(void) {
   pthread_t thread;
   void *result;
@@ -163,7 +163,7 @@ static void count_crowd(void *context, multicast target, uint64_t count, const c
   ++crowds;
 }
 
-// The program has a watch of all, as it would without the trace.
+// The program sets its own watch of all multicasts, and it works as without the trace.
 static void own_watch(void) {
   multicast_watch watch = multicast_watch_default();
   const multicast target = one(takes_30_ms, "watched"), crowd = one(quick, "one of two");
@@ -177,7 +177,7 @@ static void own_watch(void) {
   CHECK(multicast_add(crowd, second, NULL, NULL) == MULTICAST_OK);
   CHECK(crowds == 1);
   invoke(target, 2);
-  CHECK(called == 2 && slow == 0); // no time is slow
+  CHECK(called == 2 && slow == 0); // slow_ns is not set
   watch.slow_ns = 5000000;
   CHECK(multicast_set_watch(all, &watch) == MULTICAST_OK);
   invoke(target, 1);
@@ -200,7 +200,7 @@ static void own_watch_of_one(void) {
   CHECK(called == 3);
 }
 
-// Of the object that refuses memory, if that is there.
+// Defined in refuse.c, if that is preloaded.
 extern int refuses_malloc __attribute__((weak));
 
 static void watch_without_memory(void) {
@@ -216,7 +216,7 @@ static void watch_without_memory(void) {
   CHECK(called == 3);
 }
 
-// ---- What is left -------------------------------------------------------------------------------
+// ---- Leftovers ----------------------------------------------------------------------------------
 
 static multicast late;
 
@@ -285,7 +285,7 @@ static void forks(int count) {
   invoke(target, 5);
 }
 
-// A child goes on when this process has ended.
+// A child outlives this process.
 static void outlived(void) {
   const multicast target = one(quick, "called");
   invoke(target, 5);
@@ -305,7 +305,7 @@ static void closes_all(void) {
   invoke(target, 3000);
 }
 
-// What others would inherit.
+// Checks the environment that child programs would inherit.
 static void environment(void) {
   const char *preloaded = getenv("LD_PRELOAD"), *expected = getenv("EXPECTED_LD_PRELOAD");
   CHECK(getenv("MULTICAST_TRACE") == NULL);

@@ -1,9 +1,9 @@
-// What the programs do that are traced.
+// The actions of the traced programs.
 
 #ifndef STORIES_H
 #define STORIES_H
 
-// Does what `name` says. Returns the exit status of the program.
+// Performs the action with this name. Returns the exit status of the program.
 __attribute__((visibility("default"))) int tell(const char *name, char **arguments);
 
 #endif

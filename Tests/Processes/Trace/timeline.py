@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Prints what is in a timeline: `events N`, `processes N`, `threads N`, and how many events there are
-of each kind and name. Fails if it is not valid, or if the events of a thread do not nest."""
+"""Prints a summary of a timeline: `events N`, `processes N`, `threads N`, and the number of events
+of
+each kind and name. Fails if the timeline is invalid, or if the events of a thread do not nest."""
 
 import collections
 import json
@@ -8,9 +9,9 @@ import sys
 
 
 def overlaps(events):
-    """Returns how many events end after one that had begun before them."""
+    """Returns how many events overlap an earlier event without being nested in it."""
     found, open_ends = 0, []
-    # In nanoseconds, as they were written.
+    # Times in nanoseconds, as they were written.
     times = [(round(event["ts"] * 1000), round(event["dur"] * 1000)) for event in events]
     for begin, length in sorted(times, key=lambda time: (time[0], -time[1])):
         while open_ends and open_ends[-1] <= begin:

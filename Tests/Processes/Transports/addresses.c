@@ -1,4 +1,5 @@
-/* For each library: names and events as the broker's topics or subjects, without a broker. */
+/* For each library: the coding of names and events as topics or subjects of the broker. Needs no
+ * broker. */
 
 #include "../../Behaviour/Interface/harness.h"
 #include "../../../Sources/Transports/Common/Names/coding.h"
@@ -42,7 +43,7 @@ TEST(only_names_of_1_to_255_bytes_have_addresses) {
   CHECK_EQ(coding_read(&transport_coding, address, "p", name, &event), 0);
 }
 
-/* What can be read is written in the same way. */
+/* An address that can be decoded is encoded in the same way. */
 TEST(each_address_has_one_spelling) {
   char bytes[] = "p/%0123456789ABCDEFaf+#*>$ \x01\x7f\xc3/%p";
   char separator = transport_coding.separator;

@@ -1,4 +1,4 @@
-/* For each library: any argument gives an error, and no harm. */
+/* For each library: wrong arguments return errors and do no harm. */
 
 #include "Harness/broker.h"
 
@@ -6,7 +6,7 @@ static const uint64_t ns_of_second = 1000000000u;
 
 /* ---- Options --------------------------------------------------------------------------------- */
 
-/* The options cannot be read: nothing is released. */
+/* If the options cannot be read, nothing is released. */
 static void expect_unreadable(const transport_options *options, peer *p) {
   memset(&p->transport, 0xff, sizeof p->transport);
   CHECK_ERROR(transport_connect(options, &p->transport), INVALID_ARGUMENT);
@@ -154,7 +154,7 @@ TEST(names_and_payloads_that_are_none_are_refused) {
   CHECK_ERROR(peer_publish(&p, "n", 1, "x", 1001), LIMIT);
   CHECK_EQ(peer_stats(&p).published, 0);
   CHECK_EQ(peer_stats(&p).names, 0);
-  /* One that is not subscribed. */
+  /* A name that is not subscribed. */
   p.transport.unsubscribe(p.transport.context, "other");
   long_text[255] = '\0';
   CHECK_OK(peer_publish(&p, long_text, UINT32_MAX, NULL, 0));

@@ -1,10 +1,10 @@
-/* For each library: brokers that come, go and are slow. */
+/* For each library: brokers that start, end and are slow. */
 
 #include "Harness/broker.h"
 
 #include <signal.h>
 
-/* The session of `there` is gone with the broker's memory: it has to be there first. */
+/* The broker loses the session of `there` with its memory, so `there` has to reconnect first. */
 TEST_OF_BROKER(publications_wait_for_the_broker, NULL) {
   SCOPED peer here, there;
   sequence numbers = {0, 0, 0};
@@ -83,7 +83,7 @@ TEST_OF_BROKER(names_are_subscribed_again, NULL) {
     CHECK_OK(there.transport.subscribe(there.transport.context, name));
   }
   peer_flush(&there);
-  /* Half of them go while there is no connection. */
+  /* Half of the names are unsubscribed while there is no connection. */
   broker_end(b, SIGKILL);
   EVENTUALLY(LOAD(there.lost) == 1);
   for (int i = 0; i < NAMES; i += 2) {

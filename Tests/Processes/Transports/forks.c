@@ -1,6 +1,6 @@
-/* For each library: the process is forked at each instruction that the thread of a transport has in
- * the library while messages arrive, and what is kept for them is replaced. Each child destroys the
- * broadcaster. */
+/* For each library: the process forks at each instruction of the library that the thread of a
+ * transport executes while messages arrive and the memory for them is replaced. Each child destroys
+ * the broadcaster. */
 
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -22,7 +22,7 @@ static struct {
   pthread_t thread; /* of its transport */
   int is_connected, is_stepping;
   uintptr_t begin, end; /* of the library's instructions */
-  bool has_had[INSTRUCTIONS_MAX]; /* each address once */
+  bool has_had[INSTRUCTIONS_MAX]; /* the process forks once per address */
   int children, failures;
 } stepping;
 
@@ -35,8 +35,9 @@ static void note_thread(void *context, transport_state state, int32_t code, cons
 static void be_a_child(void) {
   signal(SIGALRM, SIG_DFL);
   alarm(10); /* instead of waiting without end */
-  /* Pending: where the test has the library in it, this may be in the observer. Not _exit(), which
-   * writes counts where coverage is measured: these are half changed. */
+  /* The result may be PENDING: if the library is linked into the test, this may be inside the
+   * observer. This calls _Exit(), because with coverage _exit() would write the counts, which may
+   * be half changed. */
   _Exit(multicast_broadcaster_destroy(stepping.p.broadcaster) >= 0 ? 0 : 1);
 }
 
@@ -62,7 +63,7 @@ static void on_trap(int signal, siginfo_t *info, void *context) {
   errno = kept;
 }
 
-/* Where the function is: the file's instructions. */
+/* Finds the range of instructions of the file that contains the function. */
 static void find_instructions(uintptr_t function) {
   FILE *maps = fopen("/proc/self/maps", "r");
   char line[512];
@@ -77,7 +78,7 @@ static void find_instructions(uintptr_t function) {
 }
 
 static void expect_children_to_end(multicast_queue queue) {
-  /* The first one before: so that there is something to be replaced. */
+  /* The first message arrives before the stepping, so that there is memory to be replaced. */
   static const size_t sizes[] = {1500, 200000, 100};
   static char payload[200000];
   const struct sigaction trap = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO};
@@ -102,7 +103,7 @@ static void expect_children_to_end(multicast_queue queue) {
     STORE(stepping.is_stepping, i > 0);
     if (i == 1) CHECK_EQ(pthread_kill(stepping.thread, SIGTRAP), 0);
     CHECK_OK(peer_publish(&here, "n", 1, payload, sizes[i]));
-    /* A process for each instruction: that takes seconds, on a busy machine more. */
+    /* There is one process per instruction, which takes seconds, and longer on a busy machine. */
     for (int waited = 0; LOAD(arrived) != i + 1; ++waited) {
       CHECK(waited < 100000);
       pause_ms(1);
@@ -130,7 +131,7 @@ TEST(child_may_destroy_it_at_each_instruction_with_a_queue) {
 
 #endif
 
-/* ---- Inside of an observer ------------------------------------------------------------------- */
+/* ---- Inside an observer ---------------------------------------------------------------------- */
 
 static bool is_filled(const unsigned char *payload, size_t size) {
   return payload[0] == 'x' && memcmp(payload, payload + 1, size - 1) == 0;
@@ -141,14 +142,14 @@ typedef struct forker {
   int status;
 } forker;
 
-/* The child destroys the broadcaster, and still has the payload. */
+/* The child destroys the broadcaster, and can still read the payload. */
 FUNCTION(fork_inside, forker *f) {
   static unsigned char *others[100];
   int status = -1;
   const pid_t child = fork();
   if (child == 0) {
     multicast_broadcaster_destroy(f->broadcaster);
-    /* Memory that was freed would be used again. */
+    /* If the payload had been freed, these allocations would reuse its memory. */
     for (size_t i = 0; i < sizeof others / sizeof *others; ++i) {
       others[i] = malloc(size);
       if (others[i] != NULL) memset(others[i], 'y', size);

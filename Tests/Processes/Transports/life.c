@@ -1,5 +1,5 @@
-/* For each library: transports that are attached, detached, released while something runs; queues;
- * fork; options. */
+/* For each library: transports that are attached, detached, or released during calls; queues; fork;
+ * options. */
 
 #include "Harness/broker.h"
 
@@ -44,13 +44,14 @@ TEST(attached_broadcasters_notify_each_other) {
   record_wait(own, 2);
   CHECK(record_is(own, 4, "back", 4));
   record_wait(r, 2);
-  /* A name without observers here: it is only published. */
+  /* A name without observers in this process is only published. */
   CHECK_OK(multicast_broadcaster_unregister(here.broadcaster, "n", recorder(own)));
   peer_flush(&here);
   CHECK_EQ(peer_stats(&here).names, 0);
   CHECK_EQ(multicast_broadcaster_notify(here.broadcaster, "n", 5, "again", 5), 0);
   record_wait(r, 3);
-  /* Unregistered: nothing is delivered, although the broker may still send. */
+  /* After the observer was unregistered, nothing is delivered, although the broker may still
+   * send. */
   CHECK_OK(multicast_broadcaster_unregister(there.broadcaster, "n", observer));
   peer_flush(&there);
   CHECK_EQ(multicast_broadcaster_notify(here.broadcaster, "n", 6, "lost", 4), 0);
@@ -77,9 +78,9 @@ TEST_OF_BROKER(attached_late_subscribes_what_is_there, NULL) {
   detach(&there);
 }
 
-/* ---- Inside of calls ------------------------------------------------------------------------- */
+/* ---- Inside calls ---------------------------------------------------------------------------- */
 
-/* An observer that does something to its peer, on the thread of the transport. */
+/* An observer that changes its peer, on the thread of the transport. */
 typedef struct actor {
   peer *p;
   void (*act)(struct actor *a);
@@ -164,7 +165,7 @@ TEST_OF_BROKER(observer_answers, NULL) {
 
 THREAD(flush_released, peer *p) {
   multicast_status status = transport_flush(&p->transport, MULTICAST_FOREVER);
-  /* A broker may have answered before. */
+  /* The broker may have answered before the release. */
   CHECK(status == MULTICAST_ERROR_INVALID_HANDLE || status == MULTICAST_OK);
 }
 
@@ -182,7 +183,7 @@ TEST_OF_BROKER(observer_detaches_and_waits_for_a_flush, NULL) {
   attach(&there, b);
   CHECK_OK(multicast_broadcaster_register(there.broadcaster, "n", acting(&a), NULL, NULL));
   peer_flush(&there);
-  /* What is sent, and the broker has not been asked for it. */
+  /* A publication that has been sent, without asking the broker whether it has arrived. */
   CHECK_OK(peer_publish(&there, "other", 1, "x", 1));
   EVENTUALLY(TRANSPORT_HAS_SENT(peer_stats(&there), 1));
   CHECK_EQ(multicast_broadcaster_notify(here.broadcaster, "n", 1, "x", 1), 0);
@@ -191,7 +192,7 @@ TEST_OF_BROKER(observer_detaches_and_waits_for_a_flush, NULL) {
   detach(&there);
 }
 
-/* `release` of one transport waits for a message to another one. */
+/* `release` of one transport waits for a message that another transport delivers. */
 typedef struct waiting_release {
   int has_begun, may_end, has_ended;
 } waiting_release;
@@ -221,14 +222,14 @@ TEST_OF_BROKER(release_may_wait_for_other_transports, NULL) {
   options.release = wait_in_release;
   options.context = &w;
   CHECK_OK(transport_connect(&options, &other.transport));
-  /* A library may need some time to forget them. */
+  /* Removing many names may take a library some time. */
   for (int i = 0; i < 500; ++i) {
     snprintf(name, sizeof name, "m%d", i);
     CHECK_OK(multicast_broadcaster_register(other.broadcaster, name, recorder(r), NULL, NULL));
   }
   CHECK_OK(multicast_broadcaster_attach(other.broadcaster, &other.transport));
   peer_flush(&other);
-  /* Some libraries run it here. */
+  /* Some libraries call `release` on this thread. */
   pthread_t thread = start_thread(destroy_broadcaster, &other);
   EVENTUALLY(LOAD(w.has_begun));
   CHECK_EQ(multicast_broadcaster_notify(here.broadcaster, "n", 1, "x", 1), 0);
@@ -324,7 +325,8 @@ TEST_OF_BROKER(released_inside_of_changed, NULL) {
   broker_end(b, SIGTERM);
   transport_options options = peer_options(&p, b->port);
   options.changed = release_inside;
-  /* Its first call comes when the broker answers; the transport is known by then. */
+  /* `changed` is first called when the broker answers. By then connect has returned the
+   * transport. */
   broker_start_again(b);
   CHECK_EQ(kill(b->process, SIGSTOP), 0);
   CHECK_OK(transport_connect(&options, &p.transport));
@@ -351,7 +353,7 @@ TEST_OF_BROKER(observers_run_where_the_queue_is_run, NULL) {
   CHECK(record_is(r, 3, "hello", 5));
   CHECK(pthread_equal(r->thread, pthread_self()));
   CHECK_EQ(peer_stats(&there).delivered, 1);
-  /* Without the queue what arrives is lost. */
+  /* Once the queue is destroyed, arriving messages are lost. */
   CHECK_OK(multicast_queue_destroy(queue));
   CHECK_OK(peer_publish(&here, "n", 3, "hello", 5));
   EVENTUALLY(peer_stats(&there).lost == 1);
@@ -415,7 +417,7 @@ static void expect_losses(multicast_overflow overflow) {
   record_wait(r, 2);
   CHECK_EQ(peer_stats(&there).delivered, 2);
   CHECK_EQ(peer_stats(&there).received, 5);
-  /* What is in the queue when that is destroyed is lost, too. */
+  /* Messages in the queue are lost, too, when it is destroyed. */
   CHECK_OK(peer_publish(&here, "n", 3, &i, sizeof i));
   EVENTUALLY(peer_stats(&there).received == 6);
   EVENTUALLY(pending_of(queue) == 1);
@@ -434,8 +436,8 @@ TEST(queue_that_drops_the_oldest_loses_and_counts) {
 
 /* ---- fork ------------------------------------------------------------------------------------ */
 
-/* A fork does not take the locks of ThreadSanitizer's malloc: with it, all threads are to be at
- * rest then. Without it, they are to do whatever they do. */
+/* A fork does not take the locks of ThreadSanitizer's malloc, so with ThreadSanitizer all threads
+ * must be idle during a fork. Otherwise the threads may be busy. */
 #ifdef __SANITIZE_THREAD__
 enum { THREADS_REST_AT_FORKS = 1 };
 #else
@@ -493,7 +495,8 @@ TEST_OF_BROKER(child_of_a_fork_does_not_use_the_connection, NULL) {
   CHECK_OK(multicast_queue_destroy(queue));
 }
 
-/* An observer whose child returns from it, on the transport's thread, or on that of a queue. */
+/* An observer that forks, on the transport's thread or on the thread of a queue. The child returns
+ * from the observer. */
 typedef struct forker {
   peer *p;
   pid_t child;
@@ -501,7 +504,8 @@ typedef struct forker {
   bool detaches;
 } forker;
 
-/* What the transport has in the child stays there: a leak, which sanitizers would report. */
+/* Ends the child without freeing the memory of the transport. The sanitizers would report that as a
+ * leak. */
 static void leave(void) { _exit(0); }
 
 FUNCTION(fork_inside, forker *f) {
@@ -532,7 +536,7 @@ static void expect_end_of_child(bool detaches) {
   EVENTUALLY(LOAD(f.child) != 0);
   for (uint32_t event = 2; event <= 50; ++event)
     CHECK_EQ(multicast_broadcaster_notify(here.broadcaster, "n", event, "x", 1), 0);
-  /* Its thread was the only one. It has taken nothing from the connection. */
+  /* The child had only this thread, and has read nothing from the connection. */
   CHECK_EQ(waitpid(f.child, &status, 0), f.child);
   CHECK_EQ(status, 0);
   EVENTUALLY(LOAD(f.calls) == 50);
@@ -616,7 +620,7 @@ TEST(child_releases_while_the_parent_flushes) {
   CHECK_OK(multicast_broadcaster_attach(p.broadcaster, &p.transport));
   CHECK_OK(peer_publish(&p, "n", 1, "x", 1));
   pthread_t thread = start_thread(flush_for_long, &p);
-  /* At first the thread may not have come so far. */
+  /* In the first rounds the thread may not be in the flush yet. */
   for (int round = 0; round < 5; ++round) {
     pause_ms(A_WHILE_MS);
     in_child(release_in_child, &p);
@@ -637,7 +641,7 @@ TEST(released_transport_is_not_taken_for_a_newer_one) {
   CHECK_OK(transport_connect(&options, &old));
   old.release(old.context);
   EVENTUALLY(LOAD(p.releases) == 1);
-  /* One of these has the memory of the first one. */
+  /* One of these transports reuses the memory of the first one. */
   for (int i = 0; i < 20; ++i) {
     p.releases = 0;
     CHECK_OK(transport_connect(&options, &p.transport));
@@ -664,7 +668,7 @@ THREAD(connect_with_others, int *ready) {
   peer_release(&p);
 }
 
-/* This is for the thread sanitizer: the first ones of a process make the library ready. */
+/* A test for the thread sanitizer: the first transports of a process initialize the library. */
 TEST(first_transports_may_be_made_at_once) {
   pthread_t threads[4];
   int ready = 0;
@@ -672,7 +676,7 @@ TEST(first_transports_may_be_made_at_once) {
   for (int i = 0; i < 4; ++i) join_thread(threads[i]);
 }
 
-/* Releases when the other threads do, too. */
+/* Releases a transport at the same time as other threads do. */
 typedef struct releaser {
   const multicast_transport *transport;
   int *ready;
@@ -699,7 +703,7 @@ TEST(released_by_two_threads_ends_once) {
     join_thread(thread);
     EVENTUALLY(LOAD(p.releases) == 1);
   }
-  /* None of these takes the place of another one. */
+  /* No transport takes the place of another one. */
   p.releases = 0;
   CHECK_OK(transport_connect(&options, &p.transport));
   CHECK_OK(transport_connect(&others, &other.transport));
@@ -756,7 +760,7 @@ TEST(transports_that_are_none_are_refused) {
   if (!TRANSPORT_FLUSH_CONNECTS) CHECK_OK(transport_flush(&p.transport, MULTICAST_FOREVER));
   CHECK_OK(peer_publish(&p, "n", 1, "x", 1));
   CHECK_ERROR(transport_flush(&p.transport, 0), TIMEOUT);
-  /* One of another library, or of the program, whose context is the same number. */
+  /* A transport of another library, or of the program, whose context is the same number. */
   other.context = p.transport.context;
   CHECK_ERROR(transport_flush(&other, 0), INVALID_HANDLE);
   CHECK_ERROR(transport_get_stats(&other, &stats), INVALID_HANDLE);

@@ -1,8 +1,8 @@
-/* For each library: what is published arrives elsewhere as it was sent. */
+/* For each library: published messages arrive unchanged at other peers. */
 
 #include "Harness/broker.h"
 
-/* A broker and two clients of it. */
+/* A broker and two clients. */
 typedef struct pair {
   broker b;
   peer here, there;
@@ -28,7 +28,7 @@ TEST(own_publications_do_not_come_back) {
   peer_observe(&p.there, "n", recorder(other));
   CHECK_OK(peer_publish(&p.here, "n", 1, "x", 1));
   record_wait(other, 1);
-  /* What comes after it has passed it. */
+  /* A later message proves that the first one has been handled. */
   CHECK_OK(peer_publish(&p.there, "n", 2, "y", 1));
   record_wait(own, 1);
   CHECK(record_is(own, 2, "y", 1));
@@ -53,7 +53,8 @@ TEST(payloads_of_0_to_1_mib_arrive) {
   pair_end(&p);
 }
 
-/* A name of so many bytes, which begins with any of the 255. */
+/* Writes a name of `size` bytes, which cycles through the 255 possible bytes, beginning
+ * anywhere. */
 static void write_name(char *name, int size, int first) {
   for (int i = 0; i < size; ++i) name[i] = (char)(1 + (first + i) % 255);
   name[size] = '\0';

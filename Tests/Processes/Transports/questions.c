@@ -1,4 +1,4 @@
-/* For each library: questions, and what their askers are told. */
+/* For each library: requests to peers, and the results that the requesters get. */
 
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -21,7 +21,7 @@ TEST_OF_BROKER(questions_come_in_order_with_notifications, NULL) {
   int calls = 0;
   peer_connect_to(&here, b);
   peer_connect_to(&there, b);
-  peer_observe(&there, "q", counter(&calls)); /* another one than the question's name */
+  peer_observe(&there, "q", counter(&calls)); /* separate from the name of requests */
   peer_answer(&there, "q", &a);
   peer_meet(&here, 1);
   for (int i = 1; i <= 100; ++i) {
@@ -40,7 +40,7 @@ TEST_OF_BROKER(who_comes_late_knows_who_answers, NULL) {
   told t = {.enough = 1};
   peer_connect_to(&there, b);
   peer_answer(&there, "q", &a);
-  peer_connect_to(&here, b); /* is told that it has connected when it knows */
+  peer_connect_to(&here, b); /* reports the connection when it knows the names */
   CHECK_OK(ask(&here, &t, "q", "", ten_seconds));
   CHECK_EQ(t.answers, 1);
   peer_release(&here);
@@ -60,7 +60,7 @@ TEST(question_can_be_answered_later_and_once) {
   join_thread(thread);
   CHECK_EQ(r.result, MULTICAST_OK);
   CHECK_TEXT(t.each[0].payload, "later");
-  /* The second one is dropped. */
+  /* The second reply is dropped. */
   CHECK_OK(transport_reply(&r.question, "again", 5));
   EVENTUALLY(TRANSPORT_LATE(peer_stats(&here)) == 1);
   peer_release(&here);
@@ -86,7 +86,7 @@ TEST(nobody_answers_is_told_at_once) {
   CHECK_OK(ask(&here, &t, "q", "", ten_seconds));
   CHECK_OK(transport_answer(&there.transport, "q", NULL, NULL, NULL));
   EVENTUALLY(LOAD(a.releases) == 1);
-  peer_flush(&there); /* a broker may be told a moment later */
+  peer_flush(&there); /* the broker may be told a moment later */
   EVENTUALLY(ask(&here, &t, "q", "", a_while) == MULTICAST_ERROR_NOT_FOUND);
   CHECK_EQ(t.count, 0);
 #ifdef TRANSPORT_HAS_PEERS
@@ -101,7 +101,7 @@ TEST(nobody_answers_is_told_at_once) {
   broker_delete(&b);
 }
 
-/* ---- Where one may ask ----------------------------------------------------------------------- */
+/* ---- Threads that may send requests ---------------------------------------------------------- */
 
 FUNCTION(ask_here, asking *a) {
   a->result = ask(a->p, &a->t, "q", "inside", ten_seconds);
@@ -124,7 +124,8 @@ TEST(thread_of_the_transport_may_not_ask) {
   broker_delete(&b);
 }
 
-/* Observers and those that answer run on the thread of the queue, and ask. */
+/* Observers and answering functions run on the thread of the queue, where they may send
+ * requests. */
 static void ask_on(void *context, const transport_question *question, uint32_t event,
                    const void *payload, size_t size) {
   asking *a = context;
@@ -159,7 +160,7 @@ TEST(peers_with_queues_ask_inside_and_answer_there) {
   broker_delete(&b);
 }
 
-/* ---- Several askers -------------------------------------------------------------------------- */
+/* ---- Several requesters ---------------------------------------------------------------------- */
 
 typedef struct many_asker {
   peer *p;
@@ -255,7 +256,7 @@ TEST(context_is_released_when_no_call_has_it) {
   CHECK_OK(ask(&here, &a.t, "q", "", ten_seconds));
   CHECK_TEXT(a.t.each[0].payload, "second:7:");
   CHECK_EQ(LOAD(second.releases), 0);
-  /* What fails releases, too. */
+  /* A call that fails also releases. */
   CHECK_ERROR(transport_answer(&there.transport, "", respond, &other, note_release_of_responder),
               INVALID_ARGUMENT);
   CHECK_EQ(LOAD(other.releases), 1);
@@ -263,7 +264,7 @@ TEST(context_is_released_when_no_call_has_it) {
               INVALID_HANDLE);
   CHECK_EQ(LOAD(other.releases), 2);
   CHECK_OK(transport_answer(&there.transport, "q", NULL, &other, note_release_of_responder));
-  EVENTUALLY(LOAD(second.releases) == 1); /* its call may not have returned yet */
+  EVENTUALLY(LOAD(second.releases) == 1); /* later, if its call has not returned yet */
   CHECK_EQ(LOAD(other.releases), 2);
   CHECK_ERROR(transport_answer(&there.transport, "q", NULL, NULL, NULL), NOT_FOUND);
   CHECK_ERROR(transport_answer(&there.transport, "none", NULL, NULL, NULL), NOT_FOUND);
@@ -384,10 +385,11 @@ TEST_OF_BROKER(child_of_a_fork_does_not_answer_what_its_queue_has, NULL) {
   CHECK_OK(multicast_queue_destroy(queue));
 }
 
-/* What the transport has in the child stays there: a leak, which sanitizers would report. */
+/* Ends the child without freeing the memory of the transport. The sanitizers would report that as a
+ * leak. */
 static void leave(void) { _exit(0); }
 
-/* A function that answers forks, and returns in the child, on the transport's thread. */
+/* An answering function that forks on the transport's thread. The child returns from it. */
 static void fork_and_answer(void *context, const transport_question *question, uint32_t event,
                             const void *payload, size_t size) {
   fflush(NULL);
@@ -424,7 +426,7 @@ TEST(function_that_answers_may_fork) {
 
 enum { ASKERS = 100, LEFT = 20 /* are not answered */ };
 
-/* The questions of all, until the last one has come. */
+/* Stores the requests of all requesters until the last one has arrived. */
 typedef struct pending {
   transport_question all[ASKERS];
   int count;
@@ -463,8 +465,8 @@ static int answered_of(asker *askers) {
   return count;
 }
 
-/* Each answer wakes the one that it is for: to wake all would be to wake each as often as there are
- * answers. */
+/* Each answer wakes only its requester. If each answer woke all requesters, each would wake once
+ * per answer. */
 TEST(answer_wakes_its_asker_alone) {
   static asker askers[ASKERS];
   static pending kept;
@@ -485,7 +487,7 @@ TEST(answer_wakes_its_asker_alone) {
     pause_ms(1);
   }
   EVENTUALLY(answered_of(askers) == ASKERS - LEFT);
-  peer_release(&here); /* wakes all */
+  peer_release(&here); /* wakes all requesters */
   for (int i = 0; i < ASKERS; ++i) {
     join_thread(threads[i]);
     if (askers[i].answers == 0) CHECK_ERROR(askers[i].result, INVALID_HANDLE);

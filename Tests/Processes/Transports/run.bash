@@ -1,8 +1,11 @@
-# Builds the library of a transport and its tests, and runs them. To be sourced by Tests/Processes/MQTT/run,
-# Tests/Processes/NATS/run and Tests/Processes/Local/run, which set `folder`, that of the transport, `server`, the program
-# that tests start, `clients`, options for the linker with the library that the transport has, `called`,
-# the files of the transport that tests call, too, and may set `common` and
-# `of_faults`, the files of Tests/Processes/Transports that they and those of faults have in them.
+# Builds the library of a transport and its tests, and runs the tests. Tests/Processes/MQTT/run,
+# Tests/Processes/NATS/run and Tests/Processes/Local/run source this file after they have set:
+#   folder     the folder of the transport
+#   server     the program that the tests start
+#   clients    linker options for the client library
+#   called     files of the transport that the tests also call directly
+#   common     optional: files of Tests/Processes/Transports that are part of the tests
+#   of_faults  optional: files of Tests/Processes/Transports that are part of the fault tests
 # shellcheck shell=bash disable=SC2154
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
@@ -28,8 +31,8 @@ and exits with 77.
 END
 }
 
-# read_arguments ARGUMENT ...: sets `library`, `build`, `sanitizer`, `counts`, and `tests`, their
-# names.
+# read_arguments ARGUMENT ...: sets `library`, `build`, `sanitizer`, `counts`, and `tests` (the
+# names of tests to run).
 read_arguments() {
   case ${1-} in -h | --help) usage; exit 0 ;; esac
   if [ $# -lt 2 ]; then
@@ -56,7 +59,7 @@ read_arguments() {
   flags+=(-Wall -Wextra -Wpedantic -Werror -pthread -I"$root/include")
 }
 
-# What Sources/Transports/$folder and Tests/Processes/$folder make.
+# Builds Sources/Transports/$folder and Tests/Processes/$folder.
 build_tests() {
   mkdir -p "$build"
   build=$(realpath "$build")
@@ -66,7 +69,7 @@ build_tests() {
   fi
   build_library
   build_library_tests
-  rm -rf "$build/faults" # it may have objects of sources that are gone
+  rm -rf "$build/faults" # may contain objects of deleted sources
   build_objects "$build/faults" "$folder" "$folder"
   build_objects "$build/faults" Transports Common
   build_fault_tests "$build"/faults/*.o
@@ -80,7 +83,7 @@ build_library() {
     -Wl,-soname,"libmulticast-$name.so.1" -o "$build/libmulticast-$name.so.1"
 }
 
-# The tests that have the library as programs have it.
+# Builds the tests that use the shared library, as programs do.
 build_library_tests() {
   gcc -std=gnu11 "${flags[@]}" -Wno-unused-parameter -I"$root/Tests/Processes/$folder" \
     "$root/Tests/Processes/$folder"/*.c "${common[@]}" "$root"/Tests/Behaviour/Interface/{harness,main}.c \
@@ -88,15 +91,15 @@ build_library_tests() {
     "$build/libmulticast-$name.so.1" "$library" "${clients[@]}" \
     "-Wl,-rpath,$build:$(dirname "$library")" -o "$build/${name}_tests"
 
-  # The library exports what the header declares, and nothing else.
+  # The library must export exactly the functions that the header declares.
   diff <(sed -nE "s/^MULTICAST_API .*(multicast_${name}_[a-z_]+)\(.*/\1/p" \
     "$root/include/multicast_$name.h" | LC_ALL=C sort) \
     <(nm -D --defined-only "$build/libmulticast-$name.so.1" |
       awk '$2 == "T" { sub(/@.*/, "", $3); print $3 }' | LC_ALL=C sort)
 }
 
-# build_objects DIR REPLACED SOURCES [FLAG ...]: objects of Sources/Transports/SOURCES, with their
-# requests replaced by those of Tests/Processes/REPLACED/Faults.
+# build_objects DIR REPLACED SOURCES [FLAG ...]: compiles Sources/Transports/SOURCES, with requests
+# redirected to Tests/Processes/REPLACED/Faults.
 build_objects() {
   local dir=$1 replaced=$2 sources
   mapfile -t sources < <(find "$root/Sources/Transports/$3" -name '*.c')
@@ -106,7 +109,7 @@ build_objects() {
     -c "${sources[@]}")
 }
 
-# build_fault_tests OBJECT ...: the tests that have the library's objects in them.
+# build_fault_tests OBJECT ...: builds the tests that are linked with the library's objects.
 build_fault_tests() {
   gcc -std=gnu11 "${flags[@]}" -Wno-unused-parameter -I"$root/Tests/Processes/$folder" \
     "$root/Tests/Processes/$folder"/{Faults/*,broker}.c "${of_faults[@]}" \
@@ -114,13 +117,13 @@ build_fault_tests() {
     "-Wl,-rpath,$(dirname "$library")" -o "$build/${name}_fault_tests"
 }
 
-# All tests, with the same objects, which count in the folder `counts`. Objects that are there count
-# on. Those that all transports have are built once.
+# Builds all tests with the same objects, which count in the folder `counts`. Existing objects
+# continue their counts. Objects that all transports share are built once.
 build_counting() {
   local of_all=$counts/Transports of_one=$counts/$folder count=(--coverage -fprofile-update=atomic)
   mkdir -p "$counts"
   {
-    flock 9 # for one of them
+    flock 9 # only one transport builds the shared objects
     [ -d "$of_all" ] || build_objects "$of_all" Transports Common "${count[@]}"
   } 9>"$counts/lock"
   [ -d "$of_one" ] || build_objects "$of_one" "$folder" "$folder" "${count[@]}"
@@ -134,11 +137,11 @@ build_counting() {
     "$library" "${clients[@]}" "-Wl,-rpath,$(dirname "$library")" -o "$build/${name}_tests"
 }
 
-# The programs that build_tests has built.
+# Runs the programs that build_tests has built.
 run_tests() {
   local program found="" status=0
   for program in "$build/${name}_tests" "$build/${name}_fault_tests"; do
-    # Where only some of the tests are to run, a program may have none of them.
+    # If only some tests are to be run, a program may have none of them.
     if [ ${#tests[@]} -gt 0 ] &&
       ! "$program" --list | grep -F -- "$(printf '%s\n' "${tests[@]}")" >/dev/null; then
       continue
@@ -153,14 +156,14 @@ run_tests() {
   [ $status -eq 0 ] || exit 1
 }
 
-# block KIND: the first one of the transport's page.
+# block KIND: prints the first block of this kind from the transport's page.
 block() {
   awk -v kind="\`\`\`$1" '$0 == kind && !n { inside = n = 1; next } /^```$/ { inside = 0 } inside' \
     "$root/Sources/Transports/$folder/README.md"
 }
 
-# run_page ADDRESS HERE: the program on the transport's page, compiled and run by the commands
-# there, with the address HERE in the place of that ADDRESS, prints what the page says.
+# run_page ADDRESS HERE: compiles and runs the program on the transport's page with the commands of
+# the page, with the address HERE instead of ADDRESS, and compares the output with the page.
 run_page() {
   local page=$build/page
   mkdir -p "$page"

@@ -1,11 +1,12 @@
-# libmulticast-local; libmulticast-mqtt and libmulticast-nats, with brokers of their own.
+# Tests of libmulticast-local, libmulticast-mqtt and libmulticast-nats. The latter two start their
+# own brokers.
 
 set(local_packages)
 set(mqtt_packages libmosquitto-dev mosquitto mosquitto-clients)
 set(nats_packages libnats-dev nats-server)
 set(transport_packages gcc openssl abigail-tools ${mqtt_packages} ${nats_packages})
 
-# add_transport(NAME COST LABEL ...): the tests that Tests/Processes/NAME/run runs.
+# add_transport(NAME COST LABEL ...) adds the tests that Tests/Processes/NAME/run runs.
 function(add_transport folder cost)
   string(TOLOWER ${folder} name)
   set(packages gcc openssl abigail-tools ${${name}_packages})
@@ -31,12 +32,12 @@ add_check(transports_bridge LABELS mqtt nats TIMEOUT 300 COST 20
   COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/Processes/Transports/check-bridge
     $<TARGET_FILE:multicast> ${PROJECT_BINARY_DIR}/transports-bridge)
 
-# `--seconds 600 --step 1` has all moments.
+# With `--seconds 600 --step 1` this test tries all moments.
 add_check(local_kill LABELS local everyday TIMEOUT 300 COST 20 PACKAGES gcc
   COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/Processes/Local/Kill/run $<TARGET_FILE:multicast>
     ${PROJECT_BINARY_DIR}/local-kill)
 
-# It still runs; what it measures means nothing.
+# Checks only that the benchmark still runs. The measured figures mean nothing.
 add_check(local_benchmark LABELS local bench TIMEOUT 300 COST 20
   PACKAGES ${mqtt_packages} ${nats_packages} gcc libzmq3-dev python3-matplotlib
   COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/Processes/Local/Benchmark/run $<TARGET_FILE:multicast>

@@ -8,7 +8,8 @@ from pathlib import Path
 import expected
 import regions
 
-# A count that is a difference of two others wraps below zero if a process is killed between them.
+# A count that is a difference of two others wraps below zero if a process is killed between the
+# two.
 IMPOSSIBLE = 1 << 62
 
 
@@ -42,7 +43,7 @@ def percent(some):
 
 
 def complaints(found, listed, least):
-    """Yields the text of each difference."""
+    """Yields a text for each difference between the found and the listed regions."""
     keys = {}
     for region in found:
         keys.setdefault(region.key, []).append(region)
@@ -58,7 +59,7 @@ def complaints(found, listed, least):
     for key, one in listed.items():
         if key not in keys:
             yield f"{one.line}: there is no such region: remove it from the list"
-    # Regions that depend on the timing of threads do not count.
+    # Regions that depend on the timing of threads do not count for the percentage.
     steady = [one for one in found if one.key not in listed or listed[one.key].how == "never"]
     if percent(steady) < least:
         yield (f"{percent(steady):.2f} % of the regions are reached, not counting the seldom ones:"

@@ -1,5 +1,6 @@
-/* For programs in which the compiler is notified that _exit is this function: their processes, such
- * as children of tests, end without the functions of atexit(). So the counts are written here. */
+/* Replaces _exit in programs that are compiled with -D_exit=end_with_counts. Processes that call
+ * _exit, such as children of tests, do not run the functions of atexit(), so this function writes
+ * the counts of gcov. */
 
 #include <gcov.h>
 #include <unistd.h>

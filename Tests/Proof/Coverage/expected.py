@@ -1,4 +1,5 @@
-"""Reads `unreached`, the list of regions that the tests do not reach; its head has the format."""
+"""Reads `unreached`, the list of regions that the tests do not reach. The comment at its top
+describes the format."""
 
 from pathlib import Path
 

@@ -17,7 +17,7 @@ class Line:
         self.number = number
         self.key = (place, function, "»" + text)
         self.is_executed = False
-        self.is_whole = False  # each part of it is executed
+        self.is_whole = False  # each part of the line is executed
 
 
 def arguments():
@@ -30,7 +30,7 @@ def arguments():
 
 
 def read(counts, root, folders):
-    """Returns the lines of the sources of which there are objects, in order."""
+    """Returns the lines of the sources that were compiled for gcov, in order."""
     objects = sorted(Path(counts).rglob("*.gcno"))
     if not objects:
         raise SystemExit(f"{counts}: no *.gcno")
@@ -69,7 +69,7 @@ def table(lines):
 
 
 def complaints(lines, listed):
-    """Yields the text of each difference."""
+    """Yields a text for each difference between the found and the listed lines."""
     keys = {}
     for line in lines:
         keys.setdefault(line.key, []).append(line)

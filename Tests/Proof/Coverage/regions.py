@@ -4,7 +4,7 @@ import json
 import subprocess
 from pathlib import Path
 
-CODE = 0  # the kind of regions that are code
+CODE = 0  # the kind of region that contains code
 
 
 class Region:
@@ -21,13 +21,13 @@ class Region:
 
     @property
     def key(self):
-        """Identifies the region; stays the same if lines are added above it."""
+        """Identifies the region. The key stays the same if lines are added above the region."""
         return (self.place, self.function, self.text)
 
 
 def read(export, root, folders, swift_demangle):
-    """Returns all regions of the files in some directories of `root`, in order. A generic or inline
-    function has several instances, and a macro several uses: the largest count is taken."""
+    """Returns all regions of the files in some directories of `root`, in order. If a generic or
+    inline function has several instances, or a macro several uses, the largest count is used."""
     regions = {}
     sources = {}
     functions = json.loads(Path(export).read_text())["data"][0]["functions"]
@@ -40,7 +40,7 @@ def read(export, root, folders, swift_demangle):
             if kind != CODE or not any(path.is_relative_to(root / folder) for folder in folders):
                 continue
             if (line, column) == (last_line, last_column):
-                continue  # a macro that is a single token
+                continue  # a macro that expands to a single token
             place = str(path.relative_to(root))
             lines = sources.setdefault(place, path.read_text().split("\n"))
             found = regions.setdefault((place, line, column), Region(place, line, column))

@@ -1,4 +1,5 @@
-# The references that Doxygen makes of the headers: HTML, and man pages of those in C.
+# The references that Doxygen generates from the headers: HTML for all, and man pages for the C
+# headers.
 
 add_test(NAME docs
   COMMAND ${CMAKE_CURRENT_LIST_DIR}/check --build ${PROJECT_BINARY_DIR}/docs-check

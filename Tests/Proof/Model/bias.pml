@@ -1,27 +1,28 @@
-/* Bias: a multicast that changes often is fenced. Its invocations make full fences, and its
- * removals no heavy ones.
+/* Bias: a multicast that changes often is fenced. Its invocations execute full fences, so its
+ * removals need no heavy fences.
  *
- * The word of the invokers tells the mode. An invocation reads it after it has published its frame.
- * It is biased, and makes light fences; or fenced: then it tags its frame, and makes a full fence
- * after that and one for each delegate. A writer finds out under the lock of the multicast which
- * fence it needs. The mode changes under the same lock. The mode is settled when a heavy fence has
- * been made that began after the change, and no untagged frame is left. From then on a writer makes
- * a full fence, and scans the hazards under the lock.
+ * The word of the invokers contains the mode. An invocation reads the word after it has published
+ * its frame. A biased invocation executes light fences. A fenced invocation tags its frame and
+ * executes a full fence after the tag and one for each delegate. A writer decides under the lock of
+ * the multicast which fence it needs, and the mode changes under the same lock. The mode is settled
+ * when a heavy fence that began after the change has ended and no untagged frame is left. From then
+ * on a writer executes a full fence and scans the hazards under the lock.
  *
- *   begin_fencing, end_fencing   the two changes of the mode; core.pml has the other steps
+ *   begin_fencing, end_fencing   change the mode; core.pml has the other steps
  *
- * Proved: no delegate is called after its release, no list is read after it was freed, a removal
- * that sleeps is woken, and nothing that was retired or deferred is left over, in both modes and
- * while the mode changes; also beside an invocation by a stale handle, whose frame is untagged.
+ * Proved, in both modes and while the mode changes: no delegate is called after its release, no
+ * list is read after it has been freed, a sleeping removal is woken, and no retired list and no
+ * deferred release is left over. This also holds beside an invocation with a stale handle, whose
+ * frame is untagged.
  *
- * Threads: A and B invoke. B may look for the fence that it needs inside the call of delegate 1, as
- * a removal there would. W removes the last delegate, or grows the list. S changes the mode, and
- * makes a heavy fence in between, as the removal of another delegate would.
+ * Threads: A and B invoke. B may decide which fence it needs inside the call of delegate 1, as a
+ * removal there would. W removes the last delegate, or grows the list. S changes the mode, and
+ * executes a heavy fence in between, as the removal of another delegate would.
  *
- * Variants: HAS_A=1, A_IS_STALE (its handle is), HAS_B=0 (2: see above), MODE=0 (at the start; 1:
- * fenced and settled), BEGINS=0, FENCES=0, ENDS=0 (what S does; a BEGINS of 2: it begins again at
- * the end), DELEGATES=1 (1 or 2), ALL=0 (W removes both), DEFERS=0 (W does not wait), GROWS=0 (W
- * grows the list instead), WRITERS_BUFFERED.
+ * Variants: HAS_A=1, A_IS_STALE (A has a stale handle), HAS_B=0 (2: B decides which fence it needs,
+ * see above), MODE=0 (the initial mode; 1: fenced and settled), BEGINS=0, FENCES=0, ENDS=0 (the
+ * steps of S; if BEGINS is 2, S begins fencing again at the end), DELEGATES=1 (1 or 2), ALL=0 (W
+ * removes both), DEFERS=0 (W does not wait), GROWS=0 (W grows the list instead), WRITERS_BUFFERED.
  */
 
 #define FRAMES EITHER(HAS_B, 2, 1)
@@ -30,7 +31,7 @@
 #define LISTS EITHER(GROWS, 2, 1)
 #define HAS_LISTS 1
 #define THREADS 4
-/* A is thread 0. W is thread 1, or 2 beside B. S is the last. */
+/* A is thread 0. W is thread 1, or thread 2 if there is B. S is the last thread. */
 #define W_NUMBER FRAMES
 #define S_NUMBER (FRAMES + 1)
 #define BUFFERED EITHER(WRITERS_BUFFERED, (FRAMES + 2), FRAMES)

@@ -1,22 +1,23 @@
 /* Look-ups of names without a lock, while the broadcaster is destroyed and its slot is reused.
  *
  * A look-up publishes a frame whose target is the broadcaster, executes the light fence, reads the
- * table of names, searches it, and then compares the handle of the slot with its own. To destroy
- * is to clear the handle and the table under the lock of names, to execute the heavy fence, to
- * wait until no frame has the broadcaster as its target, and only then to free the tables and the
- * slot. A table that was replaced by a larger one is freed together with it.
+ * table of names, searches it, and then compares the handle of the slot with its own. Destroying a
+ * broadcaster clears the handle and the table under the lock of names, executes the heavy fence,
+ * and waits until no frame has the broadcaster as its target. Only then are the tables and the slot
+ * freed. A table that was replaced by a larger one is freed together with the larger table.
  *
  *   find       a look-up
  *   add        replaces the table by a larger one
- *   destroy    as above; the wait for look-ups is a loop, as in the implementation
+ *   destroy    destroys the broadcaster; waits for look-ups in a loop, as the implementation does
  *
- * Proved: no table is read after it was freed, and no look-up by the handle of one occupant finds
- * a name of another.
+ * Proved: no table is read after it has been freed, and no look-up with the handle of one
+ * broadcaster finds a name of another.
  *
- * Occupant 1 of the slot has table 1, which `add` replaces by table 2. Occupant 2 has table 3.
+ * Broadcasters 1 and 2 use the same slot, one after the other. Broadcaster 1 has table 1, which
+ * `add` replaces by table 2. Broadcaster 2 has table 3.
  *
- * Threads: A looks up by handle 1, B by handle 2. D destroys occupant 1. C creates occupant 2 as
- * soon as the slot is vacant, and destroys it. G adds a name to occupant 1.
+ * Threads: A looks up with handle 1, B with handle 2. D destroys broadcaster 1. C creates
+ * broadcaster 2 as soon as the slot is vacant, and destroys it. G adds a name to broadcaster 1.
  *
  * Variants: A_LOOKS_UP_TWICE=0, IN_INVOCATION=0 (the look-ups of A are inside an invocation),
  * HAS_B=0, HAS_C=0, HAS_G=0, WRITERS_BUFFERED.
@@ -25,7 +26,7 @@
 #define FRAMES_OF_A (1 + IN_INVOCATION)
 #define FRAMES (FRAMES_OF_A + 1)
 #define TARGET(f) (f)
-#define HANDLE FRAMES /* of the occupant of the slot; 0: vacant */
+#define HANDLE FRAMES /* of the broadcaster in the slot; 0: vacant */
 #define TABLE (HANDLE + 1)
 #define NAMES_LOCK (HANDLE + 2)
 #define WORDS (HANDLE + 3)
@@ -51,7 +52,7 @@ inline find(me, frame, handle) {
                          IF(HANDLE_READ_BEFORE_TABLE, load(me, HANDLE, x);)
                          load(me, TABLE, table));
   IF(FRAME_CLEARED_TOO_EARLY, store(me, TARGET(frame), 0);)
-  assert(!is_free[table]); /* its names are read, whichever occupant it belongs to */
+  assert(!is_free[table]); /* it is read, whichever broadcaster owns it */
   assert(!is_free[table]);
   UNLESS(HANDLE_READ_BEFORE_TABLE, load(me, HANDLE, x);)
   IF(HANDLE_NOT_READ, x = handle;)
@@ -60,7 +61,7 @@ inline find(me, frame, handle) {
     if
     :: x == handle && table ->
        printf("thread %d by handle %d finds a name in table %d\n", me, handle, table);
-       assert(OWNER(table) == handle) /* no name of another occupant */
+       assert(OWNER(table) == handle) /* no name of another broadcaster */
     :: else
     fi;
     x = 0;
@@ -113,7 +114,7 @@ inline destroy(me, handle) {
     printf("thread %d frees table %d\n", me, table);
     is_free[table] = 1;
     if
-    :: table == 2 -> is_free[1] = 1 /* which it has replaced */
+    :: table == 2 -> is_free[1] = 1 /* table 2 has replaced table 1 */
     :: else
     fi;
     table = 0

@@ -3,28 +3,29 @@
  * Invocations
  *   enter              publishes the frame with the list, is admitted, reads the list again and
  *                      compares the handle
- *   admit              finds this thread registered as an invoker, or registers it; reads the mode
+ *   admit              registers this thread as an invoker unless it is registered; reads the mode
  *   visit              the loop over the list: sets the hazard, compares the id, calls
  *   leave              withdraws the frame, and reclaims lists if its own was replaced
  *   call_did_return    wakes the removers that sleep; completes a deferred removal
  *
  * Writers
- *   find_need          under the lock: no fence, a full one, or a heavy one?
- *   fence              a heavy fence, counted when it begins and when it has ended
- *   remove             retires, fences, completes the removal
+ *   find_need          under the lock: finds out which fence the change needs, if any
+ *   fence              executes a heavy fence, and counts its beginning and its end
+ *   remove             retires the registration, fences, completes the removal
  *   complete           while a frame has the token as its hazard: sleeps, or defers the release
- *   put_back           makes the slot vacant; its next occupant has another generation
+ *   put_back           makes the slot vacant; the next registration has another generation
  *   add                takes a vacant slot, and appends it to the list or replaces the list
  *   replace_list       copies the live entries, publishes the new list and retires the old one
  *   reclaim            frees the retired lists that no frame names
  *
  * A token consists of a generation and the number of a slot. The id of a slot is its token plus a
- * kind: live and plain is 0. Lists are numbered from 1. A list, like a slot, is reused as soon as
- * it is free.
+ * kind, which is 0 for a live and plain registration. Lists are numbered from 1. Lists and slots
+ * are reused as soon as they are free.
  *
- * A scenario defines before it includes this file:
- *   FRAMES, NEXT_THREAD(f)   the frames; the first frame of the thread after that of frame f
- *   SLOTS, LISTS             their numbers; with LISTS 1 the list never changes
+ * Before it includes this file, a scenario defines:
+ *   FRAMES                   the number of frames
+ *   NEXT_THREAD(f)           the first frame of the thread that follows the owner of frame f
+ *   SLOTS, LISTS             the numbers of slots and lists; if LISTS is 1, the list never changes
  *   THREADS, BUFFERED        see memory.pml
  */
 
@@ -35,9 +36,9 @@
 #define HAZARD(f) (HAZARDS + (f))
 #define ID(t) (3 * FRAMES - 1 + SLOT_OF(t))
 #define FUNCTION(t) (3 * FRAMES + SLOTS - 1 + SLOT_OF(t))
-#define HANDLE (3 * FRAMES + 2 * SLOTS) /* of the occupant of the multicast's slot; 0: none */
+#define HANDLE (3 * FRAMES + 2 * SLOTS) /* of the multicast in the slot; 0: none */
 #define LIST (HANDLE + 1)
-#define WORD (HANDLE + 2) /* of the invokers: of the handle, a number, and FENCED */
+#define WORD (HANDLE + 2) /* of the invokers: part of the handle, a number, FENCED */
 #define STRIPE_LOCK (HANDLE + 3)
 #define WAITS_LOCK (HANDLE + 4)
 #define ENTRY(l, i) (HANDLE + 5 + ((l) - 1) * PLACES + (i))
@@ -46,7 +47,8 @@
 
 #include "memory.pml"
 
-/* A critical section that changes one word which others read without the lock is one step. */
+/* Without lists, a critical section changes only one word that is read without the lock. The
+ * section is then modelled as one step. */
 #if HAS_LISTS
 #define SECTION
 #else
@@ -61,8 +63,8 @@
 #define IS_LIVE(id, t) ((id) == (t) || (id) == (t) + SPECIAL)
 #define TOKENS 8 /* two generations */
 
-#define UNTAGGED 1 /* targets of frames: this multicast */
-#define TAGGED 2   /* the invocation makes full fences */
+#define UNTAGGED 1 /* targets of frames: this multicast; light fences */
+#define TAGGED 2   /* this multicast; full fences */
 #define ELSEWHERE 3 /* another multicast */
 
 #define WORD_OF(h) ((h) * 16)
@@ -80,12 +82,12 @@ bit is_retired[LISTS + 1], needs_fence[LISTS + 1], is_free[LISTS + 1];
 bit is_vacant[SLOTS + 1];
 byte unsettled_since;
 bit is_settled;
-/* Under the lock of waits: a token for each slot. */
+/* Guarded by WAITS_LOCK: for each slot, the token whose release is deferred. */
 byte deferred[SLOTS + 1];
-/* For the assertions. */
-byte readers[LISTS + 1]; /* admitted invocations between the check of the pointer and the end */
+/* Used by the assertions only. */
+byte readers[LISTS + 1]; /* admitted invocations that read the list */
 bit released[TOKENS];    /* its release has run */
-bit returned_ok[TOKENS]; /* a removal that waits has returned MULTICAST_OK */
+bit returned_ok[TOKENS]; /* a waiting removal returned MULTICAST_OK */
 byte owner_of[TOKENS];   /* the handle of its multicast */
 
 /* An invocation. */
@@ -102,8 +104,8 @@ typedef Invocation {
 
 /* ---- Frames --------------------------------------------------------------------------------- */
 
-/* Whether a frame has the value in its field; for a list, a frame of this multicast. Reads the
- * frames of each thread from the outermost one to the first that is not in use. */
+/* Sets `seen` if some frame has the value in its field. A list counts only in a frame of this
+ * multicast. Reads the frames of each thread from the outermost frame to the first unused frame. */
 inline scan(me, field, value, seen) {
   seen = 0;
   f = 0;
@@ -128,7 +130,7 @@ inline scan(me, field, value, seen) {
   x = 0
 }
 
-/* Whether an untagged frame of another thread exists, or an own one. */
+/* Sets `seen` if another thread has an untagged frame, and `is_own` if this thread has one. */
 inline scan_untagged(me, seen, is_own) {
   f = 0;
   do
@@ -162,7 +164,7 @@ inline fence(me) {
   skip
 }
 
-/* Under the lock. Which fence a change needs, before the frames are scanned. */
+/* Under the lock: sets `need` to the fence that the change needs before it scans the frames. */
 inline find_need(me) {
 #if !HAS_LISTS
   need = HEAVY
@@ -210,7 +212,7 @@ inline free_list(me, list) {
 #define FENCE_WAS_MADE(l) EITHER(RECLAIMED_WITHOUT_FENCE, true, \
                                  fences_done EITHER(FENCE_BEFORE_COUNTS, >=, >) stamp[l])
 
-/* Under the lock: `only` this list, or, if that is 0, all. */
+/* Under the lock: frees the list `only`, or all retired lists if `only` is 0. */
 inline reclaim(me, only) {
   l = 0;
   do
@@ -240,8 +242,9 @@ inline lock_and_reclaim(me, only) {
   unlock(me, STRIPE_LOCK)
 }
 
-/* Under the lock. The list `old` was replaced, and a full fence made: a heavy fence that begins now
- * passes other threads before this one, and these must not find the old list any more. */
+/* Under the lock, after the list `old` was replaced and a full fence was executed. The full fence
+ * is needed because a heavy fence that begins now may pass other threads before it passes this one.
+ * Those threads must already find the new list. */
 inline retire_list(me) {
   d_step {
     is_retired[old] = 1;
@@ -251,7 +254,7 @@ inline retire_list(me) {
   }
 }
 
-/* Under the lock: replaces `old` by `new`, which is 0 if the multicast ends. */
+/* Under the lock: replaces `old` by `new`, which is 0 if the multicast is being destroyed. */
 inline set_list(me) {
   IF(STAMPED_BEFORE_STORE, when(old && !IS_QUIET, retire_list(me));)
   printf("thread %d replaces list %d by %d\n", me, old, new);
@@ -268,7 +271,7 @@ inline set_list(me) {
   new = 0
 }
 
-/* In a d_step: copies the live entries of `old` to `new`; no other thread can read that one yet. */
+/* In a d_step: copies the live entries of `old` to `new`, which no other thread can read yet. */
 inline copy_live(me) {
   l = 0;
   f = 0;
@@ -285,8 +288,9 @@ inline copy_live(me) {
   l = 0
 }
 
-/* Under the lock: a copy with the registration `added`, which is 0 if there is none. A list whose
- * multicast nobody invokes may be changed in place instead. */
+/* Under the lock: replaces the list by a copy that also has the registration `added`, unless
+ * `added` is 0. If no thread is invoking the multicast, the list may be changed in place
+ * instead. */
 inline replace_list(me, added, in_place) {
   load(me, LIST, old);
   d_step {
@@ -312,7 +316,7 @@ inline fence_and_reclaim(me) {
   UNLESS(NOT_RECLAIMED_BY_WRITER, when(retired, lock_and_reclaim(me, retired)))
 }
 
-/* The last steps of a change that removes nothing. */
+/* The last steps of a change that removes no registration. */
 inline fence_and_unlock(me) {
   if
   :: retired && need == HEAVY ->
@@ -334,7 +338,7 @@ inline fence_and_unlock(me) {
 inline put_back(me, d) {
   store(me, ID(d), d + VACANT);
   d_step {
-    assert(!is_vacant[SLOT_OF(d)]); /* once */
+    assert(!is_vacant[SLOT_OF(d)]); /* exactly once */
     is_vacant[SLOT_OF(d)] = 1
   }
 }
@@ -371,7 +375,7 @@ inline take(me) {
   store(me, ID(t), t)
 }
 
-/* Under the lock; unlocks. */
+/* Begins under the lock and releases it. */
 inline add_locked(me, grows) {
   find_need(me);
   take(me);
@@ -425,7 +429,7 @@ inline complete(me, d, waits) {
   found = 0
 }
 
-/* Another thread has retired it, and may not have made its fence yet. */
+/* Another thread has retired the registration, and may not have executed its fence yet. */
 inline wait_for_prior(me, d) {
   UNLESS(WAIT_FOR_PRIOR_WITHOUT_FENCE, fence(me);)
   scan(me, HAZARDS, d, found);
@@ -444,8 +448,8 @@ inline wait_for_prior(me, d) {
   fi
 }
 
-/* `waits`: until no call runs. Otherwise the last call releases it. `compacts`: replaces the list,
- * or with 2, changes it in place. */
+/* If `waits` is set, waits until no call of the delegate runs; otherwise the last call runs the
+ * release. `compacts` is 1 to replace the list, and 2 to change the list in place. */
 inline remove(me, d, waits, compacts) {
   SECTION {
     IF(NEED_FOUND_BEFORE_LOCK, find_need(me);)
@@ -469,7 +473,7 @@ inline remove(me, d, waits, compacts) {
      IF(RETIRED_AFTER_FENCE, store(me, ID(d), d + RETIRED);)
      complete(me, d, waits)
   :: need == PRIOR ->
-     when(depth == 0, wait_for_prior(me, d)) /* in its own call: PENDING, see cycles.pml */
+     when(depth == 0, wait_for_prior(me, d)) /* inside a call it is PENDING: see cycles.pml */
   :: else ->
      UNLESS(NO_FULL_FENCE_OF_WRITER, when(need == FULL, full_fence(me));)
      when(retired, reclaim(me, retired));
@@ -488,7 +492,7 @@ inline remove(me, d, waits, compacts) {
 
 /* ---- Invokers ------------------------------------------------------------------------------- */
 
-/* Whether the handle is current in `found`. */
+/* Sets `found` if the handle is current, and then registers the thread as an invoker. */
 inline add_invoker(me, h) {
   UNLESS(REGISTERED_WITHOUT_LOCK, lock(me, STRIPE_LOCK);)
   load(me, HANDLE, x);
@@ -509,8 +513,8 @@ inline add_invoker(me, h) {
   UNLESS(REGISTERED_WITHOUT_LOCK, unlock(me, STRIPE_LOCK))
 }
 
-/* The first invoker, without the lock: by a locked instruction, which is a full fence. A writer
- * that takes the lock later finds the invoker. */
+/* Registers the first invoker without the lock, by a locked instruction, which is a full fence. A
+ * writer that takes the lock later finds the invoker. */
 inline become_first(me, h, inv) {
   d_step {
     BUFFER_IS_EMPTY(me) ->
@@ -525,10 +529,11 @@ inline become_first(me, h, inv) {
 }
 
 #if !defined(FIRST)
-#define FIRST 0 /* the threads that may be the first without the lock: 1 is thread 0, 2 thread 1 */
+#define FIRST 0 /* threads that may register without the lock, as bits: 1 is thread 0 */
 #endif
 
-/* Word read: is the thread registered for this handle? */
+/* Tests of the word read: may any thread invoke with this handle, or is this thread the single
+ * invoker? */
 #define IS_OPEN(word, h) EITHER(RANGE_NOT_COMPARED, ((word) - WORD_OF(h) + 256) % 256 >= SEVERAL, \
                                 (word) - (word) % 16 == WORD_OF(h) && NUMBER_IN(word) == SEVERAL)
 #define IS_SINGLE(word, h, me) ((word) % 16 % 8 == NUMBER(me) && (word) - (word) % 16 == WORD_OF(h))
@@ -569,7 +574,7 @@ inline store_fence_load(me, inv, address, value, from, result) {
   load(me, from, result)
 }
 
-/* A mutation. Without a light fence the compiler may exchange the two. */
+/* A mutation: without the light fence the compiler may exchange the store and the load. */
 inline store_load(me, inv, address, value, from, result) {
   if
   :: EITHER(SYMMETRIC, true, inv.is_fenced) -> store(me, address, value); load(me, from, result)
@@ -630,7 +635,7 @@ inline enter(me, frame, h, inv) {
         d_step { old = inv.list; inv.list = x; x = 0 };
         UNLESS(LIST_NOT_PUBLISHED_AGAIN, store(me, FRAME_LIST(frame), inv.list);)
         UNLESS(NO_FENCE_OF_LIST, mode_fence(me, inv);)
-        UNLESS(DIFFERENCE_FORGOTTEN, lock_and_reclaim(me, old);) /* a writer may have kept it */
+        UNLESS(DIFFERENCE_FORGOTTEN, lock_and_reclaim(me, old);) /* not yet freed by its writer */
         old = 0 IF(ANOTHER_LIST_NOT_READ_AGAIN, ; break)
      fi
   :: else -> break
@@ -679,15 +684,16 @@ inline leave(me, frame, inv) {
 
 inline check_call(me, inv) {
   load_here(me, FUNCTION(inv.token), x);
-  assert(x == inv.token);               /* the function of this registration */
-  assert(!returned_ok[inv.token / 4]);  /* no call after a removal that waits has returned OK */
-  assert(!released[inv.token / 4]);     /* nor with a released context */
-  assert(owner_of[inv.token / 4] == inv.handle); /* nor of another multicast */
+  assert(x == inv.token);               /* the function belongs to this registration */
+  assert(!returned_ok[inv.token / 4]);  /* no call after a waiting removal has returned OK */
+  assert(!released[inv.token / 4]);     /* no call with a released context */
+  assert(owner_of[inv.token / 4] == inv.handle); /* no call for another multicast */
   x = 0
 }
 
-/* Fenced: the full fence for the next hazard is the one after the call of `last`, too. Functions of
- * the caller may run in `call_did_return`: nothing may wait for this thread meanwhile. */
+/* In a fenced invocation, one full fence serves both as the fence of the next hazard and as the
+ * fence after the call of `last`. `call_did_return` may run functions of the library's user, so
+ * this thread clears its hazard first: otherwise a removal could wait for it. */
 inline look_at_last(me, frame, inv) {
   load(me, ID(inv.last), y);
   if
@@ -695,7 +701,7 @@ inline look_at_last(me, frame, inv) {
      y = 0;
      UNLESS(NEXT_HAZARD_KEPT, store(me, HAZARD(frame), 0);)
      load(me, HAZARD(frame), x);
-     assert(x == 0); /* no hazard while it releases */
+     assert(x == 0); /* no hazard during the release */
      call_did_return(me, inv.last);
      store(me, HAZARD(frame), inv.token);
      UNLESS(NO_FULL_FENCE_OF_NEXT_HAZARD, full_fence(me);)
@@ -705,7 +711,8 @@ inline look_at_last(me, frame, inv) {
   inv.last = 0
 }
 
-/* Ends the call of `last`, or what looked like one: a remover may have seen the hazard. */
+/* Ends a call. Also used for a registration that was skipped: a remover may have seen its hazard
+ * and may be waiting for it. */
 inline end_call(me, frame, inv, called) {
   EITHER(NO_FENCE_AFTER_CALL, store_load, store_fence_load)
   (me, inv, HAZARD(frame), 0, ID(called), x);
@@ -715,8 +722,8 @@ inline end_call(me, frame, inv, called) {
   fi
 }
 
-/* `body`, of the scenario, is what a delegate does. Biased: two light fences for each delegate.
- * Fenced: one full fence for each. */
+/* Each scenario defines `body`, which is what a delegate does. A biased invocation executes two
+ * light fences per delegate, a fenced one executes one full fence per delegate. */
 inline visit(me, frame, inv) {
   do
   :: inv.is_valid && inv.list && inv.place < PLACES ->
@@ -760,7 +767,7 @@ inline invoke(me, frame, h) {
 }
 
 #if NESTED
-/* Inside a call: invokes again, and calls the first delegate. */
+/* Inside a call: invokes the multicast again, but calls only the first delegate. */
 inline invoke_inner(me, frame, h) {
   enter(me, frame, h, inner);
   if
@@ -781,9 +788,9 @@ inline invoke_inner(me, frame, h) {
 }
 #endif
 
-/* ---- The beginning and the end -------------------------------------------------------------- */
+/* ---- Initial state and final checks ---------------------------------------------------------- */
 
-/* List 1 has the delegates 1 ... DELEGATES, and the multicast the handle 1. */
+/* At first list 1 has the delegates 1 ... DELEGATES, and the multicast has handle 1. */
 inline begin(word) {
   d_step {
     mem[HANDLE] = 1;
@@ -810,7 +817,7 @@ inline check_end() {
     assert(is_free[k] == (k != mem[LIST]))
   };
   for (k : 1 .. SLOTS) {
-    assert(!deferred[k]); /* nor a deferred release */
+    assert(!deferred[k]); /* no deferred release is left over */
     t = mem[ID(4 * k)];
     assert(t % 4 == 0 || t % 4 == SPECIAL || t % 4 == VACANT);
     assert(is_vacant[k] == (t % 4 == VACANT));

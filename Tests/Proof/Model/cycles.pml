@@ -1,30 +1,34 @@
-/* Cycles of waits: removals inside calls never deadlock, and return PENDING only if they would.
+/* Cycles of waits: a removal inside a call never deadlocks, and returns PENDING only if waiting
+ * would deadlock.
  *
  * A removal waits for the calls of its delegate on other threads. Before it sleeps it searches the
  * wait graph, under the lock of calls: which threads are in a call of the delegate, which delegates
- * do these wait for, which threads are in calls of those, and so on. If the search reaches the
- * removing thread itself, to wait would close a cycle of waits: the removal returns PENDING and its
- * release is deferred. Otherwise the thread publishes what it waits for, and sleeps. A thread that
- * sleeps cannot change the calls that it is in, and a thread that goes to sleep later searches for
- * itself. A thread that was woken, and has not run again, is not followed: what it has waited for
- * may be so. If a search has passed it over, it searches again before it goes back to sleep;
- * otherwise its wait has been followed by all later searches, and it need not.
+ * those threads wait for, which threads are in calls of those delegates, and so on. If the search
+ * reaches the removing thread itself, waiting would close a cycle: the removal returns PENDING and
+ * its release is deferred. Otherwise the thread publishes which delegate it waits for, and sleeps.
+ * A sleeping thread cannot change the calls that it is in, and a thread that goes to sleep later
+ * performs its own search.
+ *
+ * The search does not follow a thread that was woken and has not run again, because the calls that
+ * it waited for may have ended. If a search has passed over such a thread, the thread searches
+ * again before it goes back to sleep. Otherwise every later search has followed its wait, and it
+ * need not search again.
  *
  *   call_some, end_call    a call of a delegate that the thread chooses
  *   remove_some            a removal; if the delegate is removed already, waits for its calls
  *   closes_cycle, reach    the search in the published waits
- *   is_cycle               the specification: the same question, answered from what threads in
- *                          fact sleep for
+ *   is_cycle               the specification: whether there is a cycle, judged by the delegates for
+ *                          which threads really sleep
  *
- * Proved: no deadlock. PENDING is returned only where the wait could not end. MULTICAST_OK is
+ * Proved: there is no deadlock. PENDING is returned only if the wait could not end. MULTICAST_OK is
  * returned only when no thread calls the delegate. Each delegate is released once.
  *
- * Each thread calls one delegate, with NESTED a second one inside it, and then removes one. All
- * choices are free. With OUTSIDE the last thread is in no call.
+ * Each thread calls a delegate (with NESTED, another one inside that call), and then removes a
+ * delegate. Spin tries every choice of delegates. With OUTSIDE, the last thread is in no call.
  *
- * Hazards and marks are visible at once here, and a critical section is one step: invoke_remove.pml
- * proves that the two sides cannot miss each other. The search is one step too: of a thread that is
- * awake it reads only which delegates the thread calls at that moment.
+ * Hazards and removals are visible at once here, and a critical section is one step, because
+ * invoke_remove.pml proves that the two sides cannot miss each other. The search is one step too:
+ * from a thread that is awake it reads only which delegates the thread is calling.
  *
  * Variants: THREADS=3, DELEGATES=3, NESTED=0, OUTSIDE=0, TWO_REMOVALS=0 (each thread removes
  * twice), HAS_TIMEOUT (any removal may time out).
@@ -37,9 +41,9 @@
 #define BIT(d) (1 << ((d) - 1))
 
 byte calls[THREADS];     /* a bit for each delegate whose call the thread is in */
-byte waits_for[THREADS];   /* the delegate that it has published to wait for; 0: none */
-bit is_woken[THREADS];       /* and has not run again yet */
-bit is_passed_over[THREADS]; /* a search has passed it over because of that */
+byte waits_for[THREADS];   /* the published wait: a delegate, or 0 */
+bit is_woken[THREADS];       /* was woken, and has not run again */
+bit is_passed_over[THREADS]; /* a search has not followed it, being woken */
 byte innermost[THREADS];
 byte removed, deferred, released; /* a bit for each delegate */
 
@@ -94,8 +98,9 @@ inline closes_cycle(me, d) {
   next = 0
 }
 
-/* In a d_step, the specification: collects in rounds all threads that have to go on before no
- * thread calls `d`, from what they in fact sleep for. Is this thread one of them? */
+/* In a d_step, the specification: collects, round by round, all threads that have to make progress
+ * before no thread calls `d`. It follows the delegates for which threads really sleep. Sets
+ * `closed` if this thread is one of the collected threads. */
 inline is_cycle(me, d) {
   blockers = 0;
   next = 0;
@@ -114,7 +119,7 @@ inline is_cycle(me, d) {
   i = 0
 }
 
-byte sleeps_for[THREADS]; /* what a thread in fact sleeps for, until it runs again */
+byte sleeps_for[THREADS]; /* the delegate for which a thread really sleeps */
 hidden byte j;
 
 inline add_callers_of(d) {
@@ -156,7 +161,7 @@ inline call_some(me) {
   fi
 }
 
-/* In a d_step: those that sleep for calls of this delegate. */
+/* In a d_step: wakes the threads that sleep until calls of this delegate end. */
 inline wake_sleepers(it) {
   for (k : 0 .. THREADS - 1) {
     when(sleeps_for[k] == it, asleep[k] = 0; sleeps_for[k] = 0; is_woken[k] = 1)
@@ -197,7 +202,7 @@ inline choose(x) {
   fi
 }
 
-/* outcome: 1 OK, 2 PENDING, 3 TIMEOUT, 0 to sleep */
+/* Sets `outcome`: 1 OK, 2 PENDING, 3 TIMEOUT, 0 go to sleep. */
 inline decide(me) {
   count_callers(r);
   if

@@ -1,28 +1,30 @@
-/* Destroying a multicast and reusing its slot, while threads invoke by stale handles, and while
+/* Destroying a multicast and reusing its slot, while threads invoke with stale handles, and while
  * another thread removes a delegate.
  *
- * Slots are reused at once: the next occupant takes the slot while invocations of the previous one
- * still run. To destroy is, under the lock, to clear the handle, to retire the registrations that
- * are live, to clear the list and retire it. The retired lists stay with the slot. An invocation
- * reads the list first and compares the handle of the slot with its own afterwards: if they are
- * equal, the list is that of its own occupant. The target of a frame is the slot, not its occupant,
- * so an invocation by a stale handle keeps lists of the next occupant, and reclaims them.
+ * Slots are reused at once: the next multicast takes the slot while invocations of the previous one
+ * still run. Destroying a multicast means, under the lock: clear the handle, retire the live
+ * registrations, clear the list and retire it. The retired lists stay with the slot. An invocation
+ * reads the list first, and compares the handle of the slot with its own afterwards: if they are
+ * equal, the list belongs to its own multicast. The target of a frame is the slot, not the
+ * multicast in it. So an invocation with a stale handle keeps lists of the next multicast from
+ * being freed, and reclaims them when it ends.
  *
- *   destroy   as above; then as a removal: fence, wait, put back what it has retired itself
- *   create    resets the word of the invokers, sets the handle, then a first add sets the list
+ *   destroy   does the steps above; then, like a removal: fences, waits, and frees the slots of the
+ *             registrations that it has retired itself
+ *   create    resets the word of the invokers and sets the handle; the first add sets the list
  *
- * Proved: an invocation by a handle calls no delegate of another occupant, no list is read after
- * it was freed, each delegate is released once, each slot becomes vacant once, and nothing that was
- * retired is left over. core.pml has the steps.
+ * Proved: an invocation with a handle calls no delegate of another multicast, no list is read after
+ * it has been freed, each delegate is released once, each slot becomes vacant once, and no retired
+ * list is left over. core.pml has the steps.
  *
- * Threads: A invokes by handle 1, B by handle 2 as soon as it exists. D destroys occupant 1. R
- * removes its delegate. C creates occupant 2 as soon as the slot is vacant, and adds a delegate,
- * which takes the slot of the delegate before if that is vacant.
+ * Threads: A invokes with handle 1, and B with handle 2 as soon as multicast 2 exists. D destroys
+ * multicast 1. R removes its delegate. C creates multicast 2 as soon as the slot is vacant, and
+ * adds a delegate, which reuses the slot of the first delegate if that slot is vacant.
  *
- * Variants: HAS_A=1, HAS_B=0, HAS_R=0, GUESSED (B invokes by handle 2 before it exists),
- * A_INVOKES_TWICE=0, SEVERAL_INVOKERS=0 (several threads are registered for occupant 1; otherwise
- * none), DESTROYED_AGAIN=0 (C destroys occupant 2), DESTROYED_IN_CALL=0 (A, not D, destroys
- * occupant 1, inside the call of delegate 1), WRITERS_BUFFERED.
+ * Variants: HAS_A=1, HAS_B=0, HAS_R=0, GUESSED (B invokes with handle 2 before multicast 2 exists),
+ * A_INVOKES_TWICE=0, SEVERAL_INVOKERS=0 (several threads are registered as invokers of multicast 1;
+ * otherwise none), DESTROYED_AGAIN=0 (C destroys multicast 2), DESTROYED_IN_CALL=0 (A, instead of
+ * D, destroys multicast 1, inside the call of delegate 1), WRITERS_BUFFERED.
  */
 
 #define FRAMES 2
@@ -37,9 +39,9 @@
 
 #include "core.pml"
 
-bit is_slot_vacant, is_created; /* the multicast's slot; occupant 2 */
+bit is_slot_vacant, is_created; /* the slot of the multicasts; multicast 2 */
 
-/* Neither list has more than one entry. */
+/* No list has more than one entry. */
 inline destroy(me, h) {
   lock(me, STRIPE_LOCK);
   printf("thread %d destroys occupant %d\n", me, h);

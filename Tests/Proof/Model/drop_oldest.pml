@@ -1,19 +1,20 @@
-/* A ring of libmulticast-local whose publisher drops the oldest.
+/* A ring of libmulticast-local whose publisher drops the oldest entries when the ring is full.
  *
  *   publish       ring_make_room, show_oldest, ring_write, ring_show in
  *                 Sources/Transports/Local/ring.c
  *   read_ring     reader_read, read_one, catch_up in reader.c
  *
- * The publisher stores how far it will overwrite (OLDEST), then how much of that was for the
- * reader, then which count is whole (COUNTED); then it overwrites. The reader copies an entry, and
- * looks at OLDEST afterwards. If the publisher was killed, the reader believes COUNTED instead:
- * nothing behind it is overwritten yet.
+ * Before it overwrites entries, the publisher stores three values: up to which position it will
+ * overwrite (OLDEST), how many of those entries were for the reader (DROPPED), and which of the two
+ * counts is complete (COUNTED). The reader copies an entry and reads OLDEST afterwards. If the
+ * publisher was killed, the reader uses the position in COUNTED instead: no entry after that
+ * position has been overwritten.
  *
- * Proved: nothing that is torn is delivered; each number is delivered, or is counted as lost, once;
- * so also if the publisher is killed after any step.
+ * Proved: no torn entry is delivered; each number is either delivered once or counted once as lost.
+ * This also holds if the publisher is killed after any step.
  *
- * Threads: the publisher, P, which publishes NUMBERS entries to a ring with room for SIZE. An entry
- * is two words, both its number. The reader, R, has no stores but those of its own variables.
+ * Threads: the publisher P publishes NUMBERS entries to a ring with room for SIZE entries. An entry
+ * is two words, which both contain its number. The reader R stores to its own variables only.
  *
  * Variants: NUMBERS=4, SIZE=2, KILLED=0 (1: at any moment).
  */
@@ -30,7 +31,7 @@
 
 #define HEAD 0
 #define OLDEST 1
-#define COUNTED 2         /* twice the position; and which count */
+#define COUNTED 2         /* 2 * position + index of the complete count */
 #define DROPPED(which) (3 + (which))
 #define ENTRY(position) (5 + (position) % SIZE * 2)
 #define WORDS (5 + SIZE * 2)
@@ -43,7 +44,7 @@
 
 bool is_over; /* the process of the publisher has ended */
 
-/* Where it may be killed. What is in its store buffer comes to memory all the same. */
+/* A point at which the publisher may be killed. Its buffered stores still reach memory. */
 #define MOMENT EITHER(KILLED, if :: goto killed :: skip fi, skip)
 
 inline step(address, value) {
@@ -56,7 +57,7 @@ inline show_oldest(position) {
   UNLESS(OLDEST_AFTER_BYTES, step(OLDEST, position);)
   EITHER(COUNTED_BEFORE_COUNT, step(COUNTED, position * 2 + which);
                                step(DROPPED(which), position),
-                               step(DROPPED(which), position); /* all were for the reader */
+                               step(DROPPED(which), position); /* all are for R */
                                step(COUNTED, position * 2 + which))
 }
 
@@ -85,7 +86,8 @@ inline look_at_oldest() {
                            fi)
 }
 
-/* READ_OVERWRITTEN, if the publisher is writing: then it is tried again. */
+/* Skips the overwritten entries. If the publisher is just overwriting entries, this changes nothing
+ * (READ_OVERWRITTEN in the sources), and the reader tries again. */
 inline catch_up() {
   load(R, COUNTED, counted);
   load(R, DROPPED(counted % 2), dropped);
@@ -98,7 +100,7 @@ inline catch_up() {
      assert(dropped >= seen);
      lost = lost + dropped - seen;
      seen = dropped
-  :: else -> assert(!is_killed) /* else it is tried for ever */
+  :: else -> assert(!is_killed) /* or it would retry forever */
   fi;
   counted = 0;
   dropped = 0
@@ -116,7 +118,7 @@ inline read_one() {
   :: oldest > position -> catch_up()
   :: else ->
      printf("thread R: reads %d %d\n", first, second);
-     assert(first == position + 1 && second == position + 1); /* nothing is torn */
+     assert(first == position + 1 && second == position + 1); /* not torn */
      position++;
      seen++;
      count++
@@ -139,7 +141,7 @@ active proctype Reader() {
      od;
      when(is_killed, load(R, HEAD, head); if :: position == head -> break :: else fi)
   od;
-  assert(count + lost == head); /* each is delivered, or counted */
+  assert(count + lost == head); /* delivered or counted as lost */
   done++
 }
 

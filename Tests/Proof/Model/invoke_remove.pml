@@ -1,26 +1,27 @@
-/* Invocation against removal: hazards, the asymmetric fence, deferred releases, reused slots.
+/* Invocation versus removal: hazards, the asymmetric fence, deferred releases, reused slots.
  *
  * The invoker sets its hazard, executes the light fence, compares the id of the slot with the
- * token, and calls the delegate. When the call has returned it clears the hazard, executes the
- * light fence and compares again. The remover changes the id, executes the heavy fence and scans
- * the hazards of all frames. So the remover finds the hazard, or the invoker finds another id:
- * before the call, and skips it; or after the call, and runs call_did_return. The slot is then free
- * for a registration with the next generation. core.pml has the steps; `claim` is here: a delegate
- * with MULTICAST_ONCE is removed by its call.
+ * token, and calls the delegate. When the call has returned, the invoker clears the hazard,
+ * executes the light fence and compares again. The remover changes the id, executes the heavy fence
+ * and scans the hazards of all frames. So either the remover finds the hazard, or the invoker finds
+ * the changed id: before the call, and then it skips the delegate; or after the call, and then it
+ * runs call_did_return. After the removal the slot is free for a registration with the next
+ * generation. core.pml has these steps. `claim`, in this file, removes a delegate with
+ * MULTICAST_ONCE when it is called.
  *
- * Proved: no call begins or runs after a removal that waits has returned MULTICAST_OK. `release`
- * runs exactly once, when no call runs, also if no thread invokes again. No wake-up is lost. A
- * delegate with MULTICAST_ONCE is called at most once. A slot becomes vacant once. A stale entry of
- * a list leads to no delegate of the next occupant of its slot.
+ * Proved: no call begins or runs after a waiting removal has returned MULTICAST_OK. `release` runs
+ * exactly once, while no call runs, even if no thread invokes again. No wake-up is lost. A delegate
+ * with MULTICAST_ONCE is called at most once. A slot becomes vacant once. A stale list entry never
+ * leads to a later registration in the same slot.
  *
  * Threads: A and B invoke. W removes delegate 1 and waits. N removes the last delegate without
- * waiting. S removes delegate 1 as W does: the second of the two waits for the prior removal. P
+ * waiting. S removes delegate 1 as W does: the second of the two waits for the first removal. P
  * pauses delegate 1: its id becomes special, and no invocation calls it.
  *
  * Variants: NESTED=0 (A invokes again inside the call of the last delegate), B_INVOKES_TWICE=0,
  * REMOVED_IN_CALL (A removes delegate 1 inside its call), ONCE (delegate 1 has MULTICAST_ONCE),
- * DELEGATES=1 (their number), HAS_B=0, HAS_W=0, HAS_N=0, HAS_S=0, HAS_P=0, REUSED (W adds another
- * delegate to the list in the end), WRITERS_BUFFERED.
+ * DELEGATES=1 (their number), HAS_B=0, HAS_W=0, HAS_N=0, HAS_S=0, HAS_P=0, REUSED (W finally adds
+ * another delegate to the list), WRITERS_BUFFERED.
  */
 
 #define FRAMES_OF_A (1 + NESTED)
@@ -36,7 +37,7 @@
 
 bit once_called;
 
-/* The hazard is set: a remover that comes later defers the release to this call. */
+/* The invoker's hazard is already set, so a later remover defers the release to this call. */
 inline claim(me, d) {
   atomic {
     lock(me, STRIPE_LOCK);

@@ -1,29 +1,31 @@
 /* Ending a lifetime: all its members are removed, and all their releases have returned.
  *
- * `unfinished` counts 1 for each member whose release has not returned, and 1 for the thread that
- * ends the lifetime. That thread removes the members one by one, waits for their calls, releases
- * them, and sleeps until `unfinished` is 1: members that other threads have removed are released by
- * those threads. Then it counts down itself. At 0 the slot becomes free for reuse.
+ * `unfinished` counts each member whose release has not returned, and the thread that ends the
+ * lifetime. That thread removes the members one by one, waits for their calls and releases them.
+ * Members that other threads have removed are released by those threads, so the ending thread
+ * sleeps until `unfinished` is 1. Then it decrements the count itself. At 0 the slot of the
+ * lifetime becomes free for reuse.
  *
- *   end           as above
- *   second end    finds that another thread ends the lifetime: counts itself as a waiter, helps to
- *                 remove the members, and sleeps until the slot is free
- *   finish_one    counts down; wakes the thread that ends it; or frees the slot, and wakes waiters
+ *   end           ends the lifetime as described above
+ *   second end    an end that finds another thread ending the lifetime: it counts itself as a
+ *                 waiter, helps to remove the members, and sleeps until the slot is free
+ *   finish_one    decrements the count; wakes the ending thread, or frees the slot and wakes
+ *                 waiters
  *   join          an add with this lifetime, under the lock of the lifetime
  *   remove        a removal of member 1 that does not wait
- *   release       runs `release` of a member, then counts down
+ *   release       runs `release` of a member, then decrements the count
  *   call          a call of member 1, and call_did_return
  *
- * Proved: when an end returns, the first with MULTICAST_OK or a second one, the releases of all
- * members have returned, on whichever thread. The slot becomes free exactly once, and not before
- * the end has returned. No registration of another lifetime is removed. No deadlock.
+ * Proved: when the first end returns MULTICAST_OK, or a second end returns, the releases of all
+ * members have returned on all threads. The slot becomes free exactly once, and only after the end
+ * is over. No registration of another lifetime is removed. There is no deadlock.
  *
- * Hazards and marks are visible at once: invoke_remove.pml proves that the two sides cannot miss
- * each other. A critical section of any of the locks is one step. A read without a lock is a step
- * of its own.
+ * Hazards and removals are visible at once, because invoke_remove.pml proves that the two sides
+ * cannot miss each other. A critical section under any lock is one step. A read without a lock is a
+ * separate step.
  *
  * Threads: E ends the lifetime. F ends it too. N removes member 1 without waiting; then its slot is
- * reused by a registration that is no member. J adds member 2. I calls member 1.
+ * reused by a registration that is not a member. J adds member 2. I calls member 1.
  *
  * Variants: HAS_F=0, HAS_N=0, HAS_J=0, HAS_I=0.
  */
@@ -39,17 +41,17 @@
 
 /* The lifetime. */
 byte id = LIVE;
-byte unfinished = 1;  /* see above; changed by read-modify-writes */
+byte unfinished = 1;  /* changed by atomic read-modify-writes */
 byte members = 2;     /* a bit for each live member */
-byte waiters;         /* second ends that wait for the slot to be free */
+byte waiters;         /* second ends that wait until the slot is free */
 
 /* The registrations 1 and 2. */
 byte state[3];
-bit is_member[3];     /* in its registration details, which the release frees */
+bit is_member[3];     /* stored in the details that the release frees */
 byte calls[3];
 bit is_deferred[3];
-byte releases[3];     /* have begun */
-byte released[3];     /* have returned */
+byte releases[3];     /* releases that have begun */
+byte released[3];     /* releases that have returned */
 
 byte slot_reclaims;      /* how often the slot of the lifetime became free */
 bit was_added;
@@ -75,7 +77,7 @@ inline finish_one(me) {
           id = VACANT;
           slot_reclaims++;
           assert(slot_reclaims == 1);
-          assert(!enders) /* not before the end is over */
+          assert(!enders) /* only after the end */
         };
         UNLESS(SECOND_END_NOT_WOKEN, when(waiters > 0, d_step { wake_all() }))
      :: else
@@ -102,7 +104,7 @@ inline release(me, m) {
     assert(calls[m] == 0)
   };
   IF(COUNTED_BEFORE_RELEASE, finish_one(me);)
-  released[m]++; /* a step of its own: the release takes time */
+  released[m]++; /* a separate step, because the release takes time */
 #if defined(COUNTED_BEFORE_RELEASE) || defined(NOT_COUNTED)
   skip
 #else
@@ -196,7 +198,7 @@ inline end(me) {
           if
           EITHER(MEMBERSHIP_NOT_COMPARED, :: state[m] == LIVE ->,
                                           :: state[m] == LIVE && is_member[m] ->)
-             assert(is_member[m]); /* no registration without this lifetime */
+             assert(is_member[m]); /* only members of this lifetime */
              unlink(m);
              own_members = own_members | (1 << m)
           :: else
@@ -218,7 +220,8 @@ inline end(me) {
         m++
      :: else -> break
      od;
-     /* Waits for the other releases. The wait for prior removals before it is left out. */
+     /* Waits for the other releases. The library first waits for prior removals; this model leaves
+      * that wait out. */
      if
      :: is_second ->
         UNLESS(SECOND_END_DOES_NOT_WAIT, do

@@ -1,17 +1,17 @@
-/* Whether a multicast has delegates, reported to its `listeners_changed` function, which runs under
- * no lock.
+/* The `listeners_changed` function of a multicast, which is called without a lock when the first
+ * delegate is added and when the last delegate is removed.
  *
- *   change   under the lock: a delegate comes or goes. Then: notify
- *   notify   one thread at a time: looks under the lock, notifies, looks again, until the last
- *            notification matches the state. A thread that finds another one notifying leaves it
- *            to that one
- *   destroy  ends the multicast under the lock. The thread that notifies last gives the policies
- *            back
+ *   change   under the lock: adds or removes a delegate; notify follows
+ *   notify   only one thread at a time: reads the state under the lock, calls the function, and
+ *            reads the state again, until the last notification matches the state. A thread that
+ *            finds another one notifying leaves the notification to that thread
+ *   destroy  ends the multicast under the lock. The thread that notifies last releases the policies
  *
- * Proved: no two calls of the function at once; each call says something else than the one before;
- * the last word is true; the policies are given back once, after the last call.
+ * Proved: there are never two calls of the function at once; each call reports a change; the last
+ * report is true; the policies are released once, after the last call.
  *
- * Threads: two or three that change, inside a call of the function too, and one that destroys.
+ * Threads: two or three threads make changes, also inside a call of the function. One thread
+ * destroys the multicast.
  *
  * Variants: CHANGERS=2.
  */
@@ -21,14 +21,14 @@
 #define CHANGES 2
 
 bit locked;
-byte live;         /* delegates */
-bit notified;      /* the last notification */
+byte live;         /* the number of delegates */
+bit notified;      /* the state that was reported last */
 bit is_under_way;
 bit is_ended;
 bit is_given_back;
 
 byte notifying;    /* threads inside the function */
-bit last_word;     /* its last argument */
+bit last_word;     /* the last argument of the function */
 byte finished;
 
 inline lock() { atomic { !locked -> locked = 1 } }
@@ -46,7 +46,7 @@ inline change() {
 
 #define IS_WANTED (!is_ended && live > 0)
 
-/* Policies.notify: the lock is held, and released. */
+/* Policies.notify. Begins under the lock and releases it. */
 inline notify_locked(changes_inside) {
   do
   :: notified != IS_WANTED ->
@@ -120,7 +120,7 @@ init {
                     all++)
   }
   finished == all ->
-  /* The last word is true. */
+  /* The last report is true. */
   assert(last_word == IS_WANTED);
   assert(notified == last_word);
   assert(is_given_back == is_ended)

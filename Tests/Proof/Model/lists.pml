@@ -2,17 +2,18 @@
  *
  * An invocation publishes the pointer to the list in its frame, executes the light fence and reads
  * the pointer of the multicast again, until both are equal. A writer replaces the list under the
- * lock, makes a full fence, and stamps the old list with the number of heavy fences that have
- * begun. A retired list is freed when a later fence has ended, and no frame names it. Its writer
- * looks after its own fence; each invocation that has named it looks when it names another one, or
- * ends. The invocation makes no fence for that: it leaves a list whose writer has not made its own
- * yet.
+ * lock, executes a full fence, and stamps the old list with the number of heavy fences that have
+ * begun. A retired list is freed when a later heavy fence has ended and no frame names the list.
+ * The writer tries to free the list after its own heavy fence. Each invocation that has named the
+ * list tries to free it when it names another list or ends. An invocation executes no heavy fence
+ * for that: if the writer's fence is still missing, it leaves the list to the writer.
  *
- * Proved: no list is read after it was freed, and each replaced list is freed, also if no thread
- * comes back. No delegate is called after its removal has returned. core.pml has the steps.
+ * Proved: no list is read after it has been freed, and each replaced list is freed, even if no
+ * thread uses the multicast again. No delegate is called after its removal has returned. core.pml
+ * has the steps.
  *
- * Threads: A and B invoke. G grows the list. R removes delegate 1. F makes a heavy fence, for
- * another multicast, and then reclaims, as an invocation that ends does.
+ * Threads: A and B invoke. G grows the list. R removes delegate 1. F executes a heavy fence for
+ * another multicast and then reclaims, as an ending invocation does.
  *
  * Variants: HAS_B=0, B_IS_ELSEWHERE (B invokes another multicast), A_INVOKES_TWICE=0, NESTED=0 (A
  * invokes again inside the call of delegate 1), HAS_G=0 (how often the list grows), HAS_F=0,
@@ -44,7 +45,8 @@ THREAD(A, LOCALS,
        :: else -> break
        od)
 
-/* What B does if its list of another multicast was freed, and list 1 has its address now. */
+/* B names list 1 in a frame of another multicast: B's list was freed, and list 1 has its
+ * address. */
 inline invoke_elsewhere(me, frame) {
   store(me, FRAME_LIST(frame), 1);
   store(me, TARGET(frame), ELSEWHERE);

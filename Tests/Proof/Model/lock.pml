@@ -1,21 +1,21 @@
-/* Lock: one word, 0 (free), 1 (held), or 2 (held, and threads may sleep).
+/* The lock is one word: 0 (free), 1 (held), or 2 (held, and threads may sleep).
  *
- * A thread takes the lock by a compare and swap of 0 by 1. If it finds the lock held, it tries
- * again for a moment, and then exchanges the word by 2 until it finds 0, and sleeps in between, as
- * long as the word is 2. To unlock, a thread exchanges the word by 0, and wakes one thread if it
- * finds 2. The kernel compares the word and lets the thread sleep in one step.
+ * A thread takes the lock by a compare-and-swap from 0 to 1. If the lock is held, the thread
+ * retries for a moment. It then repeats an exchange with 2 until the old value is 0, and sleeps in
+ * between while the word is 2. To unlock, a thread exchanges the word with 0, and wakes one thread
+ * if the old value was 2. The kernel compares the word and puts the thread to sleep in one step.
  *
  *   lock_word, unlock_word   Lock.lock, Lock.unlock
  *   sleep_with_event         Lock.sleep(with:)
  *   wake_with_event          Lock.wakeAll
  *
- * Proved: one thread at a time has the lock, and finds what the threads before it have written. A
- * thread that sleeps for the lock, or for an event, is woken.
+ * Proved: one thread at a time holds the lock, and reads what earlier holders have written. A
+ * thread that sleeps until it gets the lock, or until an event, is woken.
  *
- * Threads: each of THREADS threads takes the lock ROUNDS times, and counts. With HAS_EVENT thread 0
- * sleeps until all others have counted.
+ * Threads: each of THREADS threads takes the lock ROUNDS times and increments a counter. With
+ * HAS_EVENT, thread 0 sleeps until all other threads have counted.
  *
- * Variants: THREADS=3, ROUNDS=2, SPINS=0 (1: it tries once more before it sleeps), HAS_EVENT=0.
+ * Variants: THREADS=3, ROUNDS=2, SPINS=0 (1: a thread retries once before it sleeps), HAS_EVENT=0.
  */
 
 #define WORD 0
@@ -28,9 +28,9 @@
 #include "memory.pml"
 
 bit sleeps_for_event[THREADS];
-byte inside; /* threads that have the lock */
+byte inside; /* threads that hold the lock */
 
-/* Locked instructions: full fences. */
+/* The two locked instructions. Both are full fences. */
 inline exchange(me, value, old) {
   d_step { BUFFER_IS_EMPTY(me) -> old = mem[WORD]; mem[WORD] = value }
 }
@@ -52,7 +52,7 @@ inline compare_and_swap(me, is_taken) {
 #endif
 }
 
-/* futex: the kernel compares, and lets the thread sleep, in one step. */
+/* FUTEX_WAIT: the kernel compares the word and puts the thread to sleep in one step. */
 inline futex_wait(me, address, value, is_event) {
   d_step {
     BUFFER_IS_EMPTY(me) ->
@@ -68,7 +68,7 @@ inline futex_wait(me, address, value, is_event) {
   !asleep[me]
 }
 
-/* Wakes one thread that sleeps for the lock: any. */
+/* FUTEX_WAKE: wakes any one thread that sleeps for the lock. */
 inline futex_wake_one() {
   atomic {
     if
@@ -126,7 +126,7 @@ inline sleep_with_event(me) {
   lock_word(me)
 }
 
-/* The word changes by a locked instruction. */
+/* The event word is changed by a locked instruction. */
 inline wake_with_event(me) {
   d_step {
     BUFFER_IS_EMPTY(me) ->
@@ -184,7 +184,7 @@ init {
   };
   d_step {
     done == THREADS && ALL_DRAINED ->
-    assert(mem[COUNT] == (THREADS - HAS_EVENT) * ROUNDS); /* nothing that was written is lost */
+    assert(mem[COUNT] == (THREADS - HAS_EVENT) * ROUNDS); /* no increment is lost */
     assert(mem[WORD] == 0)
   }
 }

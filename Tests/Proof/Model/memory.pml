@@ -1,29 +1,28 @@
-/* Memory with store buffers (x86-TSO), fences, locks and a condition variable: for all scenarios.
+/* Memory with store buffers (x86-TSO), fences, locks and a condition variable, for all scenarios.
  *
- * A scenario defines before it includes this file:
+ * Before it includes this file, a scenario defines:
  *   WORDS     the size of the shared memory in bytes; an address is a number below it
  *   THREADS   the number of threads; threads are numbered from 0
- *   BUFFERED  threads 0 ... BUFFERED - 1 have a store buffer; stores of the others are visible at
- *             once
+ *   BUFFERED  threads 0 ... BUFFERED - 1 have a store buffer; stores of the other threads are
+ *             visible at once
  *
- * Stores: a store buffer is a FIFO queue. Its thread reads its own buffered stores (forwarding).
- * The process `Memory` moves the oldest store of any buffer to memory at any moment. Each load and
- * each store is one step. Under this memory model a release store and an acquire load are plain
- * accesses.
+ * Stores: a store buffer is a FIFO queue. A thread reads its own buffered stores (forwarding). The
+ * process `Memory` moves the oldest store of any buffer to memory at any moment. Each load and each
+ * store is one step. In this memory model a release store and an acquire load are plain accesses.
  *
- * Asymmetric fence: `light_fence` is a compiler fence. The model executes in program order, so it
- * is an empty step here; a mutation that leaves it out swaps the two accesses, as a compiler may.
- * `heavy_fence` is membarrier: each thread executes a full fence at a moment of its own, in any
- * order. With SYMMETRIC (the fallback without membarrier) both are full fences.
+ * Asymmetric fence: `light_fence` is a compiler fence. The model executes in program order, so a
+ * compiler fence is an empty step here; a mutation that leaves it out exchanges the two accesses,
+ * as a compiler may. `heavy_fence` is membarrier: each thread executes a full fence, at its own
+ * moment and in any order. With SYMMETRIC (the fallback without membarrier) both are full fences.
  */
 
 #include "when.pml"
 
 #ifndef BUFFER
-#define BUFFER 4 /* capacity of a store buffer; a thread that finds its buffer full waits */
+#define BUFFER 4 /* capacity of a store buffer; a thread waits while its buffer is full */
 #endif
 
-/* X(q, its bit) for each buffer. */
+/* Expands to X(q, bit of q) for each buffer. */
 #if BUFFERED > 4
 #define EACH_BUFFER(X) X(0, 1) X(1, 2) X(2, 4) X(3, 8) X(4, 16)
 #elif BUFFERED > 3
@@ -86,7 +85,7 @@ end:
 }
 #endif
 
-/* In a d_step, if the buffer has room: stores. */
+/* In a d_step, only if the buffer has room: stores the value. */
 inline store_here(me, address, value) {
   if
   :: me >= BUFFERED -> mem[address] = value
@@ -97,7 +96,7 @@ inline store_here(me, address, value) {
   fi
 }
 
-/* In a d_step: loads. */
+/* In a d_step: loads the value. */
 inline load_here(me, address, result) {
   result = mem[address];
   if
@@ -131,7 +130,8 @@ inline full_fence(me) { BUFFER_IS_EMPTY(me) }
 #define FENCES_THREAD(q, one) \
   :: d_step { unfenced & one -> drain_all(q); unfenced = unfenced & ~one }
 
-/* `unfenced`, a variable of the caller, is the set of threads that have not executed the fence. */
+/* `unfenced`, a variable of the caller, is the set of threads that have not yet executed the
+ * fence. */
 inline heavy_fence(me, unfenced) {
   d_step { BUFFER_IS_EMPTY(me) -> unfenced = (1 << BUFFERED) - 1 };
   do
@@ -144,7 +144,7 @@ inline heavy_fence(me, unfenced) {
 
 /* ---- Locks ---------------------------------------------------------------------------------- */
 
-/* To lock is a locked instruction, which is a full fence; to unlock is a plain store. */
+/* Locking is a locked instruction, which is a full fence. Unlocking is a plain store. */
 #define CAN_LOCK(me, mutex) (BUFFER_IS_EMPTY(me) && mem[mutex] == 0)
 
 inline lock(me, mutex) {
@@ -157,15 +157,15 @@ inline unlock(me, mutex) { store(me, mutex, 0) }
 
 bit asleep[THREADS];
 
-/* pthread_cond_wait: unlocks and sleeps in one step. There are no spurious wake-ups: they would
- * hide lost wake-ups. The implementation's count of sleepers is left out: to wake no thread is
- * the same as not to call pthread_cond_broadcast. */
+/* Models pthread_cond_wait, which unlocks and sleeps in one step. There are no spurious wake-ups,
+ * because they would hide lost wake-ups. The implementation's count of sleepers is left out:
+ * skipping pthread_cond_broadcast when no thread sleeps makes no difference. */
 inline sleep(me, mutex) {
   d_step { BUFFER_IS_EMPTY(me) -> asleep[me] = 1; mem[mutex] = 0 };
   d_step { !asleep[me] && CAN_LOCK(me, mutex) -> mem[mutex] = 1 }
 }
 
-/* In a d_step: pthread_cond_broadcast. */
+/* In a d_step: models pthread_cond_broadcast. */
 inline wake_all() {
   for (k : 0 .. THREADS - 1) { asleep[k] = 0 };
   k = 0

@@ -1,17 +1,17 @@
-/* Sleep of a peer, in libmulticast-local: its thread sleeps while the rings of others are empty,
- * and whoever publishes wakes it by a packet, once for each sleep.
+/* Sleep of a peer in libmulticast-local: the peer's thread sleeps while the rings of the other
+ * peers are empty. A publisher wakes it with a packet, once per sleep.
  *
  *   go_to_sleep   go_to_sleep in Sources/Transports/Local/session.c
  *   publish       ring_write, ring_show in ring.c
  *
- * The reader says that it sleeps, by an odd number, makes a fence, and looks at the heads once
- * more. A publisher stores its head, makes a fence, and looks at the number. Packets stay in the
- * socket until they are read.
+ * The reader announces its sleep by storing an odd number in SLEEPS, executes a fence, and reads
+ * the heads once more. A publisher stores its head, executes a fence, and reads SLEEPS. Packets
+ * stay in the socket until they are received.
  *
- * Proved: the reader reads all that is published, without a timeout; no publisher sends two packets
- * for one sleep.
+ * Proved: the reader reads everything that is published, without a timeout; no publisher sends two
+ * packets for one sleep.
  *
- * Threads: the reader, R; PUBLISHERS publishers, each of which publishes NUMBERS times.
+ * Threads: the reader R, and PUBLISHERS publishers, each of which publishes NUMBERS times.
  *
  * Variants: PUBLISHERS=1, NUMBERS=2.
  */
@@ -34,10 +34,10 @@
 #include "memory.pml"
 
 byte packets;
-byte position[3]; /* of the reader in the rings */
+byte position[3]; /* of the reader, in each ring */
 bool is_new;
 
-/* Whether there was something. */
+/* Sets `is_new` if a ring had new entries. */
 inline read_all() {
   is_new = false;
   load(R, HEAD(1), head);
@@ -51,7 +51,7 @@ inline read_all() {
 
 #define ALL_READ (position[1] == NUMBERS && (PUBLISHERS == 1 || position[2] == NUMBERS))
 
-/* Of no more than one socket at a time. */
+/* Receives at most one packet. */
 inline go_to_sleep() {
   IF(LOOKS_BEFORE_IT_SAYS, read_all();)
   sleeps++;

@@ -1,17 +1,19 @@
 /* Queues: calls are queued, run and cancelled, while their delegate is removed or the queue is
  * cleared or destroyed.
  *
- * An invocation appends a call under the lock of the queue, if the registration is live and the
- * queue is still the one of the registration. The thread that runs the queue copies two calls under
- * that lock, sets the hazard of the first, takes it out, and opens the head of the ring. After the
- * call it sets the hazard of the second, and takes that out without the lock, by a compare and swap
- * that succeeds if the head is open where this thread left it. At the end of the run, or of the
- * batch, it clears the hazard and closes the head in the same way.
+ * An invocation appends a call under the lock of the queue, if the registration is live and its
+ * queue still exists. The thread that runs the queue copies two calls under that lock, sets the
+ * hazard of the first call, takes the call out, and opens the head of the ring. After the call it
+ * sets the hazard of the second call and takes that call out without the lock, by a
+ * compare-and-swap that succeeds only if the head is still open and where this thread left it. At
+ * the end of the run, or of the batch, the thread clears the hazard and closes the head by a
+ * compare-and-swap, too.
  *
- * A removal marks the registration dead, and then closes the head and retracts the queued calls,
- * under the same lock. So the head orders runs and removals, and no fence is needed between them:
- * after `cancel`, every call that was taken is a hazard; and a run that took out its call before
- * finds the head closed, and checks that the registration is live.
+ * A removal marks the registration dead. It then closes the head and retracts the queued calls,
+ * under the same lock. So the order of changes of the head decides between a run and a removal, and
+ * no fence is needed between them: after `cancel`, every call that was taken out is protected by a
+ * hazard. A run that took out a call earlier finds the head closed, and then checks whether the
+ * registration is live.
  *
  *   invoke, append         finds the delegate in the list, appends a call to its queue
  *   run_queue, make, take_next, close_head, look_after   runs queued calls
@@ -19,29 +21,30 @@
  *   remove                 marks, retracts, fences, completes the removal
  *   scan_hazards, complete_removal, call_did_return, release   as in invoke_remove.pml
  *
- * Proved: no queued call runs after a removal that waits has returned MULTICAST_OK, and none is
- * appended after the release. The queue of the next occupant of the slot gets no call and loses
- * none. Each payload is released, and so is each deferred release: each call is made, cancelled or
- * dropped, once. No wake-up is lost, neither of a removal nor of a thread that waits for its turn.
+ * Proved: no queued call runs after a waiting removal has returned MULTICAST_OK, and no call is
+ * appended after the release. If another queue takes the slot, it receives no call of the old queue
+ * and loses none of its own. Each call is made, cancelled or dropped, exactly once, and its payload
+ * is released. Each deferred release runs. No wake-up is lost, neither of a removal nor of a thread
+ * that waits for its turn.
  *
  * Delegate 1 is removed, delegate 2 is not. Each queued call holds a reference to its payload.
  *
- * Threads: A invokes. Q runs the queue. R removes the delegate. D, in other variants, destroys the
- * queue; the slot of the queue then has another occupant with a call of a delegate of its own,
- * 3. C clears the queue. W is the queue's own thread, which waits until Q does not run the queue.
+ * Threads: A invokes. Q runs the queue. R removes the delegate. In other variants D destroys the
+ * queue; the slot then gets another queue with a call of delegate 3. C clears the queue. W is the
+ * queue's own thread, which waits until Q no longer runs the queue.
  *
  * Variants: HAS_A=0 (how often A invokes), QUEUED=0 (calls of delegate 1 in the queue at the
- * start), OTHER=0 (calls of delegate 2 at the start: 1 before those, 2 behind them), HAS_R=0,
- * REMOVER_WAITS=0, SINGLE_INVOKER (R knows that no other thread invokes: no fence), HAS_D=0,
- * HAS_C=0, HAS_W=0, RUNS=2 (the limit of calls in one run), REMOVED_IN_CALL (Q removes the
- * delegate, inside its call), WRITERS_BUFFERED.
+ * start), OTHER=0 (a call of delegate 2 in the queue at the start: 1 before the calls of delegate
+ * 1, 2 after them), HAS_R=0, REMOVER_WAITS=0, SINGLE_INVOKER (R knows that no other thread invokes,
+ * and does not fence), HAS_D=0, HAS_C=0, HAS_W=0, RUNS=2 (the limit of calls in one run),
+ * REMOVED_IN_CALL (Q removes the delegate inside its call), WRITERS_BUFFERED.
  */
 
 #define FRAMES 2 /* A's and Q's */
 #define TARGET(f) (f)
 #define HAZARD(f) (FRAMES + (f))
 #define DEAD (2 * FRAMES)
-#define LIVE (DEAD + 1) /* of the registration: 1 while live */
+#define LIVE (DEAD + 1) /* 1 while the registration is live */
 #define STRIPE_LOCK (DEAD + 2)
 #define CALLS_LOCK (DEAD + 3)
 #define QUEUE_LOCK (DEAD + 4)
@@ -52,19 +55,19 @@
 #include "memory.pml"
 
 /* Under the queue's lock. */
-byte occupant = 1; /* of the slot; 0: vacant */
+byte occupant = 1; /* the queue in the slot; 0: vacant */
 #define PLACES 8
-byte ring[PLACES]; /* the delegates of the calls; 0: a gap */
+byte ring[PLACES]; /* the delegates of the calls; 0: a retracted call */
 byte tail;
-bit sleeps;        /* W */
+bit sleeps;        /* whether W sleeps */
 
-/* The word of the head: changed under the lock, or by a locked instruction of the thread that runs
- * the queue. */
+/* The word of the head. It is changed under the lock, or by a locked instruction of the thread that
+ * runs the queue. */
 byte head;
 bit is_open;
 
-byte payload_references; /* of calls of delegate 1 */
-byte others;             /* calls of delegate 2 that are queued */
+byte payload_references; /* held by calls of delegate 1 */
+byte others;             /* queued calls of delegate 2 */
 bit deferred; /* under the lock of calls */
 bit released, returned_ok;
 
@@ -138,7 +141,7 @@ inline complete_removal(me, waits) {
 
 hidden byte i;
 
-/* In a d_step, under the lock. The oldest call is not a gap. */
+/* In a d_step, under the lock: moves the head past retracted calls. */
 inline skip_gaps() {
   do
   :: head < tail && ring[head] == 0 -> head++
@@ -147,7 +150,7 @@ inline skip_gaps() {
   i = 0
 }
 
-/* In a d_step, under the lock: takes back the calls of delegate 1, or all. */
+/* In a d_step, under the lock: retracts the calls of delegate 1, or all calls. */
 inline take_back(all, from) {
   i = from;
   do
@@ -219,8 +222,8 @@ inline append(me) {
   EITHER(QUEUE_HANDLE_NOT_COMPARED, :: x ->, :: x && occupant == 1 ->)
      d_step {
        printf("thread %d appends a call of delegate 1\n", me);
-       assert(!released);          /* its registration details are read */
-       assert(occupant == 1); /* not the queue of the next occupant */
+       assert(!released);          /* the registration is read */
+       assert(occupant == 1); /* not the next queue in the slot */
        assert(tail < PLACES);
        ring[tail] = 1;
        tail++;
@@ -241,7 +244,7 @@ inline invoke(me, frame) {
      light_fence(me);
      load(me, DEAD, x);
      skip;
-     assert(x || !released); /* its registration details are read */
+     assert(x || !released); /* the registration is read */
      store(me, HAZARD(frame), 0);
      light_fence(me);
      when(!x, found = 1);
@@ -255,7 +258,7 @@ inline invoke(me, frame) {
 
 /* ---- Running -------------------------------------------------------------------------------- */
 
-/* A locked instruction: takes out the next call, if the head is open where it was left. */
+/* A locked instruction: takes out the next call, if the head is open and was not moved. */
 inline take_next(me) {
 #ifdef TAKEN_IN_TWO_STEPS
   taken = (is_open && head == position);
@@ -272,7 +275,7 @@ inline take_next(me) {
 #endif
 }
 
-/* A locked instruction: closes the head, if it is open where it was left. */
+/* A locked instruction: closes the head, if it is open and was not moved. */
 inline close_head(me) {
   d_step {
     BUFFER_IS_EMPTY(me) ->
@@ -320,12 +323,12 @@ inline look_after(me, d) {
 #define LOOK_AFTER_REFUSED(me) look_after(me, refused)
 #endif
 
-/* Under the lock: takes out the first call, and copies the next one. */
+/* Under the lock: takes out the first call and copies the next one. */
 inline take(me, frame) {
   d_step {
     is_open = 0;
     skip_gaps();
-    assert(occupant == handle); /* not a call of the next occupant */
+    assert(occupant == handle); /* not the next queue in the slot */
     current = ring[head];
     head++;
     position = head;
@@ -341,7 +344,7 @@ inline take(me, frame) {
                                   unlock(me, QUEUE_LOCK))
 }
 
-/* The second call of a batch. */
+/* Makes the second call of a batch. */
 inline go_on(me, frame) {
   EITHER(HAZARD_SET_AFTER_TAKE, take_next(me);
                                 store(me, HAZARD(frame), next),
@@ -431,7 +434,7 @@ THREAD(A, LOCALS,
        :: else -> break
        od)
 
-/* Runs the queue twice, so that calls are also queued while no thread runs it. */
+/* Runs the queue twice, so that calls may also be queued while no thread runs it. */
 proctype Q() {
   LOCALS;
   byte made, handle, times, current, next, refused, position;
@@ -444,7 +447,7 @@ proctype Q() {
   done++
 }
 
-/* The frame of Q tells whether Q runs the queue. */
+/* Q runs the queue while its frame is in use. */
 proctype W() {
   byte x;
   lock(3, QUEUE_LOCK);

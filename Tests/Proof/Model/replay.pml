@@ -1,20 +1,21 @@
-/* A multicast that replays the last invocations to a delegate that is added.
+/* A multicast that replays its last invocations to a newly added delegate.
  *
- *   invoke   under the lock: keeps the invocation, which gets the next number, and drops what is
- *            too old and needed by no replay. Then reads the list, and calls each delegate whose
- *            replays have ended before this number. If too much is kept, it waits first, until the
- *            replay that is the furthest behind is over; not for its own thread's
- *   add      under the lock: lists the delegate, and begins the replay with the oldest of the last
- *            MOST invocations. Then calls it with one after the other, each taken under the lock.
- *            If none is left, the replay ends under the same hold of the lock: from the next
- *            number on the delegate is called as it happens
+ *   invoke   under the lock: buffers the invocation, which gets the next number, and drops old
+ *            invocations that no replay needs. Then reads the list, and calls each delegate whose
+ *            replay has ended before this number. If the buffer is too full, the invocation first
+ *            waits until the slowest replay has ended, unless that replay runs on its own thread
+ *   add      under the lock: lists the delegate, and begins its replay with the oldest of the last
+ *            MOST invocations. Then calls the delegate with one invocation after the other, each
+ *            taken under the lock. If none is left, the replay ends in the same critical section.
+ *            From the next number on, invocations call the delegate themselves (a live call)
  *
- * Proved: a delegate gets each invocation once, from the oldest that was to be replayed to the last
- * one; the replays come first and in order; those of each thread come in order; what is replayed is
- * still kept; no more than MOST + LEAD are kept, but for invocations inside a replay; no deadlock.
+ * Proved: a delegate receives each invocation once, from the oldest invocation that is replayed to
+ * the last one. The replays come first and in order. The invocations of each thread come in order.
+ * An invocation is still buffered when it is replayed. At most MOST + LEAD invocations are
+ * buffered, apart from those inside a replay. There is no deadlock.
  *
- * Threads: INVOKERS that invoke TIMES each; ADDERS that add a delegate each. IS_NESTED: the first
- * replay of each delegate invokes.
+ * Threads: INVOKERS threads invoke TIMES times each; ADDERS threads add one delegate each. With
+ * IS_NESTED, the first replay of each delegate invokes the multicast.
  *
  * Variants: INVOKERS=2, TIMES=2, ADDERS=1.
  */
@@ -29,21 +30,21 @@
 #define NUMBERS (INVOKERS * TIMES + ADDERS * NESTED + 2)
 
 bit locked;
-byte first = 1;          /* the oldest that is kept */
+byte first = 1;          /* the number of the oldest buffered invocation */
 byte newest;             /* the number of the newest */
-byte by[NUMBERS];        /* the thread of each */
+byte by[NUMBERS];        /* the thread of each invocation */
 bit is_listed[ADDERS];
-byte replayed[ADDERS];   /* the first number that is called as it happens */
-byte next[ADDERS];       /* of the replay */
-bit runs[ADDERS];        /* the replay */
+byte replayed[ADDERS];   /* the number of the first live call */
+byte next[ADDERS];       /* the next number to be replayed */
+bit runs[ADDERS];        /* whether the replay runs */
 
-byte start[ADDERS];      /* what the delegate has to get first */
-byte received[ADDERS];   /* how many */
+byte start[ADDERS];      /* the number that the delegate has to receive first */
+byte received[ADDERS];   /* how many invocations it has received */
 bit has[ADDERS * NUMBERS];
 byte last_of[ADDERS * THREADS];
 bit is_replaying[ADDERS];
-bit is_called[ADDERS];   /* as it happens */
-byte inside;             /* invocations inside replays */
+bit is_called[ADDERS];   /* whether it has had a live call */
+byte inside;             /* the number of invocations inside replays */
 byte finished;
 
 inline lock() { atomic { !locked -> locked = 1 } }
@@ -51,7 +52,7 @@ inline unlock() { locked = 0 }
 
 #define IS_TOO_MUCH (newest - first + 1 >= MOST + LEAD)
 
-/* A replay that has come to the oldest; ADDERS if there is none. The lock is held. */
+/* Under the lock: sets `slow` to a replay that still needs the oldest invocation, or to ADDERS. */
 inline find_slowest() {
   d_step {
     slow = 0;
@@ -81,7 +82,7 @@ inline receive(d, n) {
   }
 }
 
-/* `own`: the replay that this is inside of, or ADDERS. */
+/* `own` is the replay inside which this invocation runs, or ADDERS. */
 inline invoke(thread, own) {
   d = 0;
 #ifdef KEPT_AFTER_LIST

@@ -1,39 +1,44 @@
 /* Waiting for room in a full queue (MULTICAST_OVERFLOW_BLOCK), and cycles of waits through it.
  *
- * A producer that finds the queue full checks for room again under the lock of calls, and, if
- * there is none, notes under the lock of the queue that room is awaited. It searches the wait
- * graph and sleeps. It waits for the consumer: the thread that ran the queue last. If that thread
- * waits, directly or through others, for the producer, the call is refused. A producer that is
- * woken in vain goes to sleep again without a search: its wait has been published all the time. A
- * removal that retracts calls has made room under the lock of the queue; if room is awaited, it
- * takes the note away and wakes all producers. A consumer has made one place, and wakes one
- * producer, while room is awaited; with the last one it takes the note away, under both locks. A
- * call that returns wakes the threads that wait for calls of that delegate, and no producer.
+ * A producer that finds the queue full checks for room again under the lock of calls. If there is
+ * still none, it sets the flag `is_awaited` under the lock of the queue, searches the wait graph
+ * and sleeps. It waits for the consumer, which is the thread that ran the queue last. If the
+ * consumer waits for the producer, directly or through other threads, the call is refused. A
+ * producer that is woken but finds no room goes back to sleep without a search, because its wait
+ * has stayed published.
  *
- * A consumer also takes out calls without the lock. The producer closes the head before it checks
- * for room, so that the next call is taken out under the lock: see queue.pml.
+ * A removal that retracts calls makes room under the lock of the queue; if `is_awaited` is set, it
+ * clears the flag and wakes all producers. A consumer makes room for one call, and wakes one
+ * producer if `is_awaited` is set; when no other producer sleeps, it clears the flag under both
+ * locks. A call that returns wakes the threads that wait for calls of its delegate, but no
+ * producer.
  *
- * If no thread has run the queue yet, its consumer is unknown. A removal that would wait, through
- * other threads, for such a queue returns PENDING: the removing thread might have to run it.
- * Threads in no call take part in the wait graph too while any thread waits for room.
+ * The library's consumer also takes out calls without the lock (see queue.pml). A producer
+ * therefore closes the head before it checks for room, so that the next call is taken out under the
+ * lock.
+ *
+ * Until a thread has run the queue, its consumer is unknown. A removal that would wait for such a
+ * queue, through other threads, returns PENDING, because the removing thread itself might have to
+ * run the queue. While any thread waits for room, threads in no call also take part in the wait
+ * graph.
  *
  *   append, wait_for_room  the producer
- *   run_one                the consumer: takes a call, wakes producers, calls
- *   remove                 retracts, wakes producers, waits for calls or returns PENDING
+ *   run_one                the consumer: takes a call, wakes producers, makes the call
+ *   remove                 retracts calls, wakes producers, waits for calls or returns PENDING
  *   closes_cycle, reach    the search, as in cycles.pml, with waits for room
  *
- * Proved: no deadlock, no lost wake-up and no lost call: each call that was queued is run or
+ * Proved: there is no deadlock, no lost wake-up and no lost call: each queued call is run or
  * cancelled. Each delegate is released once.
  *
  * The queue has room for one call, and is full at the start. Hazards are visible at once, and the
  * search is one step under the lock of calls: see cycles.pml. The lock of the queue is taken inside
  * the lock of calls, as in the implementation.
  *
- * Threads: B is in a call of delegate 1, queues a call of delegate 2, and blocks. S does the same
- * in no call. Q runs the queue. R removes delegate 2.
+ * Threads: B, inside a call of delegate 1, queues a call of delegate 2 and blocks. S does the same
+ * outside any call. Q runs the queue. R removes delegate 2.
  *
- * Variants: HAS_S=0, HAS_R=0, REMOVES=0 (Q removes delegate 1 and waits; 1: before it runs the
- * queue, 2: inside the call that it runs), CONSUMER_KNOWN=0 (Q has run the queue before),
+ * Variants: HAS_S=0, HAS_R=0, REMOVES=0 (1: Q removes delegate 1 and waits, before it runs the
+ * queue; 2: inside the call that it runs), CONSUMER_KNOWN=0 (Q has run the queue before),
  * CONSUMER_QUEUES=0 (Q queues two more calls, inside the first one that it runs).
  */
 
@@ -45,8 +50,8 @@
 #include "memory.pml"
 
 byte queued = 1;       /* calls in the queue; under its lock */
-bit is_awaited;        /* room; under the lock of the queue */
-byte consumer = CONSUMER_KNOWN * 2; /* thread + 1, or 0: unknown; read without a lock */
+bit is_awaited;        /* a producer awaits room; under the queue's lock */
+byte consumer = CONSUMER_KNOWN * 2; /* thread + 1, or 0 if unknown; read without a lock */
 
 byte removed, deferred, released;
 
@@ -58,7 +63,7 @@ byte calls_made, calls_queued, calls_cancelled;
 #define IS_WAITED_FOR(t, wait) \
   ((wait) == FOR_QUEUE -> consumer == (t) + 1 : (calls[t] & BIT(wait)) != 0)
 
-/* A thread in no call closes a cycle only if some thread waits for room. */
+/* A thread outside any call closes a cycle only if some thread waits for room. */
 #define ANY_WAIT_FOR_ROOM \
   (waits_for[0] == FOR_QUEUE || waits_for[1] == FOR_QUEUE || \
    waits_for[2] == FOR_QUEUE || waits_for[3] == FOR_QUEUE)
@@ -77,7 +82,7 @@ byte calls_made, calls_queued, calls_cancelled;
   (SLEEPS_FOR(0, FOR_QUEUE) || SLEEPS_FOR(1, FOR_QUEUE) || \
    SLEEPS_FOR(2, FOR_QUEUE) || SLEEPS_FOR(3, FOR_QUEUE))
 
-/* In a d_step. */
+/* In a d_step: wakes the threads that sleep for `it`, a delegate or the queue. */
 inline wake_sleepers(it) {
   for (i : 0 .. THREADS - 1) { when(SLEEPS_FOR(i, it), asleep[i] = 0) };
   i = 0
@@ -92,7 +97,7 @@ inline wake_producers(me) {
                              unlock(me, CALLS_LOCK))
 }
 
-/* Any one of them: the order does not matter here. */
+/* Wakes any one sleeping producer: the order does not matter here. */
 inline wake_one_producer(me) {
   UNLESS(WOKEN_WITHOUT_LOCK, lock(me, CALLS_LOCK);)
   if
@@ -279,7 +284,7 @@ active proctype B() {
 
 #define OTHERS (1 + HAS_S + HAS_R)
 
-/* Runs calls until no other thread is left. Its wait for calls in between is not modelled. */
+/* Runs calls until all other threads have ended. How Q waits for new calls is not modelled. */
 active proctype Q() {
   LOCALS;
 #if REMOVES == 1

@@ -1,20 +1,20 @@
-/* The search in the published waits, as in cycles.pml, with waits for a queue: for its calls, or
- * for room in it.
+/* The search for a cycle among the published waits, as in cycles.pml, extended by waits for a
+ * queue: for its calls to end, or for room in it.
  *
  * A scenario includes this file after memory.pml, and defines:
  *   CALLS_LOCK                 the lock under which waits are published
- *   CONSUMER_IS_UNKNOWN(wait)  a wait for the queue, and no thread is known to run it
+ *   CONSUMER_IS_UNKNOWN(wait)  the wait is for the queue, and no thread is known to run the queue
  *   IS_WAITED_FOR(t, wait)     the thread `t` can end the wait
  *   MAY_CLOSE(me, it)          the wait `it` of the thread `me` may close a cycle
  */
 
 #define BIT(d) (1 << ((d) - 1))
 
-byte calls[THREADS]; /* a bit for each delegate whose call the thread is in */
-byte depth[THREADS]; /* frames in use: invocations and runs */
+byte calls[THREADS]; /* a bit for each delegate that the thread is calling */
+byte depth[THREADS]; /* frames in use: invocations and runs of queues */
 
-/* The wait that a thread has published, under the lock of calls: 0 none, 1 and 2 for calls of a
- * delegate, or for the queue. */
+/* The wait that a thread has published, under the lock of calls: 0 is none, 1 and 2 are waits for
+ * the calls of a delegate, and FOR_QUEUE is a wait for the queue. */
 #define FOR_QUEUE 3
 byte waits_for[THREADS];
 

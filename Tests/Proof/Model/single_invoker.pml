@@ -1,32 +1,33 @@
-/* Single invoker: while only one thread has ever invoked a multicast, that thread changes it
- * without a fence.
+/* Single invoker: as long as only one thread has ever invoked a multicast, that thread changes the
+ * multicast without a fence.
  *
- * An invocation publishes its frame with the list, then registers the thread as an invoker, as the
- * single one or as one of several, and then reads the list again. A writer reads the word of the
- * invokers under the lock of the multicast. If no thread is registered, or only the writer itself,
- * then no other thread reads a list: an invoker that registers later sees what the writer has
- * changed. So the writer frees the old list at once, or changes it in place, and reuses the slot of
- * a registration at once, unless it is inside an invocation itself. A second invoker ends this mode
- * for the rest of the multicast's life.
+ * An invocation publishes its frame with the list, then registers its thread as the single invoker
+ * or as one of several, and then reads the list again. A writer reads the word of the invokers
+ * under the lock of the multicast. If no thread is registered, or only the writer itself, then no
+ * other thread reads a list: an invoker that registers later sees the changes of the writer. So the
+ * writer frees the old list at once, or changes it in place, and reuses the slot of a registration
+ * at once, unless the writer is itself inside an invocation. A second invoker ends this mode for
+ * the rest of the multicast's life.
  *
- * The first invoker registers by a compare and swap, then looks at the lock and reads the word once
- * more. If the lock is free, a writer that takes it later finds the invoker; and of the writers
- * before, the invoker sees all, also that one of them has stored the word anew. If the lock is
- * taken, the invoker registers once more, under the lock. So does every other invoker.
+ * The first invoker registers by a compare-and-swap, then reads the lock and reads the word once
+ * more. If the lock is free, every later writer finds the invoker registered. The invoker in turn
+ * sees the changes of all earlier writers, including one that has stored the word again. If the
+ * lock is taken, the invoker registers once more, under the lock. Every other invoker registers
+ * under the lock, too.
  *
- * Proved: no list is read after it was freed, or while it is changed in place; the delegate is not
- * called after its release; no stale entry leads to the next registration in its slot; nothing that
- * was retired or deferred is left over. core.pml has the steps.
+ * Proved: no list is read after it has been freed, or while it is changed in place; the delegate is
+ * not called after its release; no stale list entry leads to the next registration in its slot; no
+ * retired list and no deferred release is left over. core.pml has the steps.
  *
- * The writer grows the list, removes delegate 1 and adds another one. It is A after its
- * invocation, A inside the call of delegate 1, or W, which does not invoke.
+ * The writer grows the list, removes delegate 1 and adds another delegate. The writer is thread A
+ * after its invocation, thread A inside the call of delegate 1, or W, which does not invoke.
  *
  * Threads: A, B and C invoke. W writes.
  *
- * Variants: FIRST=0 (who registers without the lock, if it is the first: 1 is A, 2 is B, 3 is
- * both), HAS_B=0, HAS_C=0, WRITER=0 (0: W; 1: A after its invocation; 2: A inside the call),
- * A_IS_REGISTERED=0 (A is the single invoker at the start), B_IS_STALE (its handle is),
- * WRITERS_BUFFERED.
+ * Variants: FIRST=0 (which threads may register without the lock if they come first: 1 is A, 2 is
+ * B, 3 is both), HAS_B=0, HAS_C=0, WRITER=0 (0: W; 1: A after its invocation; 2: A inside the
+ * call), A_IS_REGISTERED=0 (A is the single invoker at the start), B_IS_STALE (B has a stale
+ * handle), WRITERS_BUFFERED.
  */
 
 #define FRAMES 3

@@ -1,17 +1,18 @@
-/* A slot that goes from one stripe to another while it is vacant, and a thread with a token.
+/* A vacant slot that moves from one stripe to another, while a thread looks up a token in it.
  *
- *   stripe   under its lock: gives the slot to an occupant, ends the occupant, frees the slot, or
- *            takes the free slot
- *   trim     the page of the free slot becomes zero; the newest generation is kept beside it
- *   token    locks the stripe that the owner tells, reads the handle, the owner, and the handle
+ *   stripe   under its lock: puts an object into the slot, ends the object, gives the vacant slot
+ *            back to the slab, or takes the slot from the slab
+ *   trim     zeroes the page of the free slot; the newest generation is stored elsewhere
+ *   token    locks the stripe of the slot's owner, then reads the handle, the owner, and the handle
+ *            again
  *
- * Proved: where the token is found in the slot, the lock that is held guards the occupant: it
- * stays. No handle is given to two occupants.
+ * Proved: if the token is found in the slot, the held lock guards the object, which therefore stays
+ * in the slot. No handle is given to two objects.
  *
- * The token may be forged: of an occupant that is still to come. The lock of the slabs is held in
- * each step that changes what is free.
+ * The token may be forged, that is, belong to an object that does not exist yet. Every step that
+ * changes whether the slot is free happens under the lock of the slabs.
  *
- * Threads: two stripes, a trim, and a thread with a token of any generation.
+ * Threads: two stripes, one trim, and one thread with a token of any generation.
  */
 
 #include "when.pml"
@@ -22,12 +23,12 @@
 #define LIVE(generation) (2 * (generation) + 1)
 
 bit locked[2];
-byte owner;          /* a multicast of this stripe */
-byte id;             /* of generation 0 at first, and vacant */
-byte newest_known;   /* the floor of the slab */
-byte vacant_in = 0;  /* the stripe in whose pool it is, or NONE */
+byte owner;          /* the stripe whose multicast owns the slot */
+byte id;             /* initially vacant, with generation 0 */
+byte newest_known;   /* the newest generation, stored in the slab */
+byte vacant_in = 0;  /* the stripe that has the vacant slot in its pool, or NONE */
 bit is_free;
-byte given;          /* the newest generation that an occupant had */
+byte given;          /* the newest generation of any object so far */
 
 inline lock(s) { atomic { !locked[s] -> locked[s] = 1 } }
 inline unlock(s) { locked[s] = 0 }

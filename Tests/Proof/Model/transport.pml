@@ -1,29 +1,30 @@
-/* Transports of a broadcaster: each notification is published by one of those that replace each
- * other, and each transport subscribes the names that have observers.
+/* Transports of a broadcaster: while transports replace each other, each notification is published
+ * by exactly one of them. The attached transport is subscribed to the names that have observers.
  *
- * A transport is the only delegate of a multicast, so its calls and its end are those of
- * `invoke_remove`: here each is one step. To attach is to make the multicast of the name observed,
- * to exchange the transport, to subscribe, and to wait for the calls of the old transport.
+ * A transport is the only delegate of a multicast, so `invoke_remove` covers its calls and its end:
+ * here each is one step. Attaching a transport marks the multicast of the name as observed,
+ * exchanges the transport, updates the subscription, and waits for the calls of the old transport.
  *
- *   subscribe  under the stripe's lock it looks at the delegates and at the transport, leaves the
- *              lock to call `subscribe` or `unsubscribe`, and looks again, until the last
- *              call matches the state; a thread that finds another one doing so leaves it to that
- *   add        the fast path does not subscribe: not of an observed multicast. If the multicast was
- *              destroyed, the name gets the next one first
- *   remove     the fast path does not subscribe: not of an observed multicast
- *   destroy    ends the multicast of the name under the lock. The last subscription stays with the
- *              name, and the thread that subscribes goes on with the next multicast
- *   notify     publishes; if the transport is detached, it looks for another one
+ *   subscribe  reads the delegates and the transport under the stripe's lock, releases the lock to
+ *              call `subscribe` or `unsubscribe`, and reads again, until the last call matches the
+ *              state. A thread that finds another one doing so leaves the work to that thread
+ *   add        if the multicast was destroyed, first gives the name its next multicast. The fast
+ *              path never subscribes, and is not taken for an observed multicast
+ *   remove     like add, has a fast path that never subscribes
+ *   destroy    ends the multicast of the name under the lock. The name keeps the last subscription,
+ *              and the subscribing thread goes on with the next multicast
+ *   notify     publishes; if the transport has been detached, tries the next transport
  *
  * Proved: no function of a transport is called after its release; `subscribe` and `unsubscribe` are
- * called by turns, one at a time; the last call matches the state; while transports replace each
- * other, each notification is published exactly once.
+ * called alternately and one at a time; the last call matches the state; while transports replace
+ * each other, each notification is published exactly once.
  *
- * Threads: A adds a delegate and R removes one, if there is one. X destroys the multicast by its
- * handle. C attaches transport 2, and E transport 3. D detaches what there is. N notifies.
+ * Threads: A adds a delegate, and R removes a delegate if there is one. X destroys the multicast by
+ * its handle. C attaches transport 2, and E attaches transport 3. D detaches the current transport.
+ * N notifies.
  *
- * Variants: HAS_OLD=0 (transport 1 is attached at first), LIVE=0 (delegates at first), HAS_A=0,
- * HAS_R=0, HAS_X=0, HAS_E=0, HAS_D=0, HAS_N=0; HAS_C=1 (0 leaves C out).
+ * Variants: HAS_OLD=0 (transport 1 is attached at first), LIVE=0 (the number of delegates at
+ * first), HAS_A=0, HAS_R=0, HAS_X=0, HAS_E=0, HAS_D=0, HAS_N=0, HAS_C=1 (0 leaves C out).
  */
 
 #include "when.pml"
@@ -32,7 +33,7 @@
 
 byte current;              /* the transport of the broadcaster */
 bit is_detached[TRANSPORTS], is_released[TRANSPORTS], is_subscribed[TRANSPORTS];
-byte inside[TRANSPORTS];   /* threads in a call of it */
+byte inside[TRANSPORTS];   /* threads in a call of the transport */
 byte notified_at_once;         /* threads in `subscribe` or `unsubscribe` */
 byte published, done;
 
@@ -40,8 +41,8 @@ byte published, done;
 bit is_locked;
 byte live;                 /* delegates */
 bit is_observed, is_notifying;
-byte notified;             /* the transport that has subscribed, or 0 */
-bit is_ended;              /* the multicast was destroyed, and the name has no next one yet */
+byte notified;             /* the transport that is subscribed, or 0 */
+bit is_ended;              /* the multicast was destroyed and not yet replaced */
 byte generation;           /* of the multicast */
 
 bit was_attached;          /* the broadcaster has or had a transport */
@@ -49,7 +50,7 @@ bit was_attached;          /* the broadcaster has or had a transport */
 inline lock() { atomic { !is_locked -> is_locked = 1 } }
 inline unlock() { is_locked = 0 }
 
-/* The body is executed inside a call. `is_called`: the transport was not detached before. */
+/* Begins a call of the transport. Sets `is_called` unless the transport is detached. */
 inline begin_call(t, is_called) {
   d_step {
     is_called = (t != 0 && !is_detached[t]);
@@ -67,7 +68,7 @@ inline look() {
   }
 }
 
-/* `subscribe` or `unsubscribe`. */
+/* Calls `subscribe` or `unsubscribe`. */
 inline call_notifier(t, is_wanted, is_called) {
   begin_call(t, is_called);
   if
@@ -75,7 +76,7 @@ inline call_notifier(t, is_wanted, is_called) {
      d_step {
        notified_at_once++;
        assert(notified_at_once == 1); /* one at a time */
-       assert(is_subscribed[t] != is_wanted); /* by turns */
+       assert(is_subscribed[t] != is_wanted); /* alternately */
        is_subscribed[t] = is_wanted;
        printf("transport %d subscribes: %d\n", t, is_wanted)
      };
@@ -85,7 +86,7 @@ inline call_notifier(t, is_wanted, is_called) {
   fi
 }
 
-/* The lock is held, and released. */
+/* Begins under the lock and releases it. */
 inline notify_locked() {
   refusing = 255;
   look();
@@ -106,7 +107,7 @@ inline notify_locked() {
 #ifdef REFUSAL_KEPT
      :: else
 #else
-     :: else -> refusing = 255 /* of what was refused before, only the last counts */
+     :: else -> refusing = 255 /* only the last refusal counts */
 #endif
      fi;
      EITHER(NOT_LOOKED_AGAIN, break, look())
@@ -116,7 +117,7 @@ inline notify_locked() {
   unlock()
 }
 
-/* Of the multicast that this thread has found. */
+/* Updates the subscription, if the multicast that this thread has found still exists. */
 inline notify() {
   lock();
   if
@@ -129,7 +130,7 @@ inline notify() {
   fi
 }
 
-/* Unless the multicast that this thread has found was destroyed. */
+/* Marks the multicast as observed, if the multicast that this thread has found still exists. */
 inline observe() {
   lock();
   if
@@ -160,7 +161,7 @@ inline add() {
   when(is_slow, notify())
 }
 
-/* If the multicast is observed, the next one is, too. */
+/* If the multicast is observed, the next multicast of the name is observed, too. */
 inline destroy() {
   lock();
   d_step {
@@ -256,7 +257,7 @@ init {
   d_step {
     done == HAS_C + HAS_A + HAS_R + HAS_X + HAS_E + HAS_D + HAS_N ->
     assert(!is_notifying);
-    assert(current == 0 || is_subscribed[current] == (live > 0)); /* the last word is true */
+    assert(current == 0 || is_subscribed[current] == (live > 0)); /* the last call is right */
     assert(current == 1 || is_released[1] == HAS_OLD);
     assert(current == 2 || is_released[2] == HAS_C);
     assert(current == 3 || is_released[3] == HAS_E);

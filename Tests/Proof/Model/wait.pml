@@ -1,35 +1,35 @@
 /* Waiting for queued calls (MULTICAST_WAIT), and cycles of waits through it.
  *
- * All queued calls of an invocation for one queue share a receipt, which counts references: one for
- * each call, and one for the invocation. A call that was made, or taken out of the queue, releases
- * its reference. The waiter looks at the references under the lock of calls, searches the wait
- * graph and sleeps. If one reference is left after a release, the releasing thread wakes it. The
- * last release frees the receipt.
+ * All calls that one invocation appends to one queue share a receipt with a reference count: one
+ * reference per call, and one for the invocation. When a call has been made, or taken out of the
+ * queue, its reference is released. The waiter reads the count under the lock of calls, searches
+ * the wait graph and sleeps. A thread that releases the last reference but one wakes the waiter.
+ * The last release frees the receipt.
  *
- * A thread can end the wait if the receipt is in one of its frames: it runs such a call. Otherwise
- * the consumer of the queue is expected to run it. After the queue was destroyed its slot may have
- * another occupant: then only frames count. So the waiter looks again at whether the queue exists
- * each time that it goes to sleep.
+ * A thread whose frame contains the receipt is running such a call and can end the wait. Otherwise
+ * the consumer of the queue is expected to run the calls. After the queue is destroyed, another
+ * queue may take its slot; from then on only the frames count. So each time before it sleeps, the
+ * waiter checks again whether the queue exists.
  *
  *   wait_for_calls         the waiter
- *   run_one                the consumer: takes a call, calls, releases the receipt
+ *   run_one                the consumer: takes a call, makes it, releases the receipt
  *   destroy                takes all calls out, wakes the waiter, waits for the running call
- *   remove                 the removal of the delegate in whose call the waiter is
+ *   remove                 removes the delegate that is calling the waiter
  *   closes_cycle, reach    the search, as in cycles.pml, with waits for queued calls
  *
- * Proved: no deadlock and no lost wake-up. If the wait ends without a cycle, no call waits or runs.
- * The receipt is freed once, and not used afterwards.
+ * Proved: there is no deadlock and no lost wake-up. If the wait ends without a cycle, no call is
+ * queued or running. The receipt is freed once, and not used afterwards.
  *
  * The calls are in the queue at the start. Hazards and frames are visible at once, and the search
  * is one step under the lock of calls: see cycles.pml.
  *
- * Threads: W waits, inside a call of delegate W_IN. Q runs the queue; its calls are of delegate 2.
- * D destroys the queue. S runs the queue, too, when Q has ended.
+ * Threads: W waits, inside a call of delegate W_IN. Q runs the queue, which has calls of delegate
+ * 2. D destroys the queue. S runs the queue, too, after Q has ended.
  *
  * Variants: CALLS=2 (in the queue), CONSUMER_KNOWN=0 (Q has run the queue before), OUTSIDE=0 (W is
- * in no call), W_IN=1 (1; or 2: W visits the delegate of the queue), REMOVES=0 (Q removes delegate
- * 1 and waits; 1: before it runs the queue, 2: inside the call that it runs), ENDS=0 (Q ends as a
- * thread inside its first call), HAS_D=0.
+ * in no call), W_IN=1 (2: W is in a call of the queue's delegate), REMOVES=0 (1: Q removes delegate
+ * 1 and waits, before it runs the queue; 2: inside the call that it runs), ENDS=0 (the thread Q
+ * ends inside its first call), HAS_D=0.
  */
 
 #define CALLS_LOCK 0
@@ -43,7 +43,7 @@
 bit exists = 1;
 byte queued = CALLS;
 
-byte consumer = CONSUMER_KNOWN * 2; /* thread + 1, or 0: unknown; read without a lock */
+byte consumer = CONSUMER_KNOWN * 2; /* thread + 1, or 0 if unknown; read without a lock */
 
 byte references = CALLS + 1; /* to the receipt */
 bit freed;
@@ -51,7 +51,7 @@ bit retains[THREADS];        /* a frame of the thread has the receipt */
 
 bit removed, deferred, released, q_has_ended;
 
-bit has_queue; /* of the wait for queued calls: the queue existed when it was published */
+bit has_queue; /* the queue existed when W published its wait */
 
 /* ---- The search ----------------------------------------------------------------------------- */
 
@@ -78,7 +78,7 @@ inline wake(me) {
                              unlock(me, CALLS_LOCK))
 }
 
-/* Removes references. Afterwards x is 1 if the waiter is to be woken. */
+/* Releases references. Sets `x` to 1 if the waiter has to be woken. */
 inline count_down(count) {
   d_step {
     assert(!freed && references >= count);
@@ -92,7 +92,7 @@ inline count_down(count) {
 
 /* ---- Removal, and the end of the queue ------------------------------------------------------ */
 
-/* Waits until no thread calls a delegate; is_pending: waiting would close a cycle. */
+/* Waits until no thread calls the delegate. Sets `is_pending` if waiting would close a cycle. */
 inline wait_until_not_called(me, d) {
   lock(me, CALLS_LOCK);
   do
@@ -135,7 +135,7 @@ inline destroy(me) {
   lock(me, QUEUE_LOCK);
   d_step { exists = 0; taken = queued; queued = 0 };
   when(taken > 0, count_down(taken));
-  /* The next occupant of the slot: not run yet, or run by this thread. */
+  /* The next queue in the slot has not been run yet, or is run by this thread. */
   if
   :: consumer = 0
   :: consumer = me + 1
@@ -246,7 +246,7 @@ active proctype W() {
 
 #define OTHERS (1 + HAS_D + ENDS)
 
-/* Runs calls until no other thread is left. Its wait for calls in between is not modelled. */
+/* Runs calls until all other threads have ended. How Q waits for new calls is not modelled. */
 active proctype Q() {
   LOCALS;
 #if REMOVES == 1

@@ -1,8 +1,8 @@
-/* What many steps need: if the condition holds, the body; if not, nothing. */
+/* Executes the body if the condition holds, and otherwise nothing. */
 
 #define when(condition, body) if :: condition -> body :: else fi
 
-/* Code of a variant or a mutation. A name counts if it is defined, and not as 0. */
+/* Select the code of a variant or a mutation. A name is on if it is defined as anything but 0. */
 
 #define IF(name, ...) JOIN(IF_, IS_ON(name))(__VA_ARGS__)
 #define UNLESS(name, ...) JOIN(UNLESS_, IS_ON(name))(__VA_ARGS__)
@@ -23,5 +23,5 @@
 #define ON_2 0,
 #define ON_3 0,
 
-/* A thread: its locals, and what it does. `done` counts those that have ended. */
+/* A thread with its local variables and its code. `done` counts the threads that have ended. */
 #define THREAD(name, locals, ...) proctype name() { locals; __VA_ARGS__; done++ }

@@ -36,18 +36,19 @@ WITHOUT = {
 
 
 def known(database):
-    """Returns the entries of CMake; of a file in several programs, the first one."""
+    """Returns the entries of CMake. For a file in several programs, returns the first entry."""
     found = {}
     for entry in json.loads(Path(database).read_text()):
-        if Path(entry["file"]).is_file():  # not what a build has yet to make of the header
+        if Path(entry["file"]).is_file():  # skips files that a build would generate
             found.setdefault(entry["file"], entry)
     return found
 
 
 def plain(path, root):
     above = [folder for folder in path.parent.parents if folder != root and root in folder.parents]
-    # The folder's own first; what transports have in common takes the header of one, and Local has
-    # not all of the options.
+    # The file's own folders come first. The common files of the transports include a header that
+    # each
+    # transport has; Local comes last, because its header lacks some of the options.
     beside = sorted((folder for one in above for folder in one.iterdir() if folder.is_dir()),
                     key=lambda folder: (folder not in path.parents, folder.name == "Local", folder))
     folders = [root / "include", path.parent, path.parent / "include", *beside]

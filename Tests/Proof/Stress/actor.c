@@ -18,7 +18,8 @@ static uint64_t last_id, common_seed;
 static pthread_key_t key;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-/* The thread may have ended inside a call. Other threads remove what it had borrowed. */
+/* Runs when a thread ends, perhaps inside a call. Other threads remove the registrations of its
+ * borrowed contexts. */
 static void thread_ends(void *own) {
   actor *a = own;
   current = NULL;

@@ -1,4 +1,5 @@
-/* A thread that uses the library: what it is doing, for the watchdog, and its random numbers. */
+/* A thread that uses the library: its current operations, for the watchdog, and its random
+ * numbers. */
 
 #ifndef ACTOR_H
 #define ACTOR_H
@@ -8,7 +9,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* A running invocation or visit: its calls come in order of priority. */
+/* The order of a running invocation or visit, which makes its calls in order of priority. */
 typedef struct order {
   uint64_t number; /* of the invocation, counted per thread */
   int32_t priority;
@@ -19,31 +20,32 @@ enum { DEEPEST = 6, DOING_LIMIT = 48 };
 struct borrowed;
 
 typedef struct actor {
-  uint64_t id; /* 0: unused */
+  uint64_t id; /* 0 if unused */
   uint64_t random;
   const char *kind;
   const char *doing[DOING_LIMIT]; /* nested operations */
   uint64_t progress;
   uint64_t invocations;
-  order *order; /* of the innermost invocation; NULL: none, or a queue run is inside it */
+  order *order; /* of the innermost invocation; NULL if none, or inside a run */
   struct borrowed *borrowed;
   uint32_t doing_count;
   int calls;     /* calls that the thread is in */
   int weak_calls;
   int releases;  /* releases, copies and wakes that the thread is in */
-  int budget;    /* operations that its calls may still begin */
-  bool has_deferred; /* an invocation inside of these calls may be made at their end */
-  bool is_plain; /* its calls do nothing else: the thread must not block */
+  int budget;    /* how many operations its calls may still begin */
+  bool has_deferred; /* an invocation inside these calls may be deferred to their end */
+  bool is_plain; /* its calls perform no operations, because the thread must not block */
 } actor;
 
-/* The actor of the calling thread. The first use by a thread of the library makes it an actor. */
+/* The actor of the calling thread. A thread of the library becomes an actor when it first calls
+ * this. */
 actor *actor_current(void);
 void actor_start(uint64_t seed, const char *kind);
 
 /* The seed for threads of the library. */
 void actor_set_seed(uint64_t seed);
 
-/* Whether this process is the child of a fork: only one of the threads is there. */
+/* Whether this process is the child of a fork, where only one of the threads exists. */
 bool is_in_child(void);
 
 uint64_t random_number(void);
@@ -54,7 +56,7 @@ bool one_in(uint32_t times);
 void doing(const char *what);
 void doing_end(void);
 
-/* The same operation makes progress. */
+/* Tells the watchdog that the current operation makes progress. */
 void doing_more(void);
 
 void actor_print_current(void);
@@ -64,8 +66,8 @@ void actors_print(FILE *out);
 int actor_count(const char *kind);
 extern const char of_a_queue[];
 
-/* Returns the index of a thread that has made no progress in `limit` calls of this function, or
- * -1. `known` keeps what the previous call has found. */
+/* Returns the index of a thread that has made no progress during `limit` calls of this function, or
+ * -1. `known` stores the state between calls. */
 enum { ACTOR_LIMIT = 128 };
 typedef struct progress {
   uint64_t id[ACTOR_LIMIT];

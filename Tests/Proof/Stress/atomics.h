@@ -1,5 +1,5 @@
-/* All relaxed: the library has to order what threads do, and if it does not, the thread sanitizer
- * has to detect it. */
+/* Atomic accesses of the harness. All are relaxed, so that only the library orders the accesses of
+ * different threads: if it fails to, the thread sanitizer detects it. */
 
 #ifndef ATOMICS_H
 #define ATOMICS_H

@@ -18,7 +18,7 @@ enum { ALIVE = 0xCA441E4, ENDED = 0x0DEADCA4 };
 
 typedef struct carrier {
   uint32_t state;
-  uint32_t word; /* not atomic, for the thread sanitizer */
+  uint32_t word; /* not atomic, so that the thread sanitizer detects races */
   int32_t inside;
   pid_t process;
   int32_t notifying[NAME_COUNT];       /* threads in subscribe and unsubscribe */
@@ -61,8 +61,8 @@ static multicast_status publish(void *context, const char *name, uint32_t event,
   return MULTICAST_OK;
 }
 
-/* By turns, and one at a time. The child of a fork may be notified of what a thread of the parent
- * was just notifying. */
+/* Expects that subscribe and unsubscribe are called alternately and one at a time. The child of a
+ * fork may receive a notification that a thread of the parent was just making. */
 static void note(carrier *c, const char *name, uint32_t is_wanted) {
   int number = number_of_name(name);
   bool is_parent = c->process == getpid();

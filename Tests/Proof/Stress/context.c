@@ -47,7 +47,8 @@ const void *payload_of(uint32_t event, size_t size) {
 
 uint32_t random_event(void) { return random_below(EVENT_COUNT); }
 
-/* No payload, one that a queue stores in the call, and one that queued calls share. */
+/* Returns the size of no payload, of a payload that a queue stores in the call, or of one that
+ * queued calls share. */
 size_t random_size(void) {
   switch (random_below(3)) {
     case 0: return 0;
@@ -88,7 +89,8 @@ static void check_not_finished(const context *c, const char *when) {
        (unsigned long long)c->token.id);
 }
 
-/* Checks order and start of the innermost invocation of this thread. */
+/* Checks the order of the innermost invocation of this thread, and that it does not call delegates
+ * that were added after its start. */
 static void check_order(const context *c) {
   order *o = actor_current()->order;
   if (o == NULL || actor_current()->has_deferred || c->is_shared) return;
@@ -100,7 +102,7 @@ static void check_order(const context *c) {
        (unsigned long long)o->number, (unsigned long long)c->added);
 }
 
-/* The innermost call of the stack is the current one. */
+/* Expects that the innermost call of the stack is the current call. */
 static void check_stack(multicast_token token) {
   multicast_token stack[16];
   int64_t depth = multicast_call_stack(stack, 16);
@@ -161,7 +163,7 @@ static void call_plain(void *argument, uint32_t event, const void *payload, size
   call(argument, event, payload, size);
 }
 
-/* A second function, so that delegates also differ in their function. */
+/* A second function, so that some delegates differ in their function only. */
 static void call_other(void *argument, uint32_t event, const void *payload, size_t size) {
   call(argument, event, payload, size);
 }
@@ -191,7 +193,7 @@ static void on_unlock(void *argument) {
 
 static void on_release(void *argument) {
   context *c = argument;
-  if (is_in_child()) return; /* the calls of other threads have not ended there, but are gone */
+  if (is_in_child()) return; /* calls of other threads never end in a child */
   ++actor_current()->releases;
   ADD(releases, 1);
   check_alive(c, "at release");

@@ -8,7 +8,7 @@
 
 #include "multicast.h"
 
-/* What `lock` returns, and a delegate with `lock` gets. */
+/* The object that `lock` returns, and that a delegate with `lock` receives. */
 typedef struct strong {
   struct context *context;
 } strong;
@@ -16,55 +16,55 @@ typedef struct strong {
 typedef struct context {
   uint32_t state;
   int32_t calls;      /* running now */
-  int32_t begun;      /* calls that have begun, in all */
+  int32_t begun;      /* the total of calls that have begun */
   int32_t locked;     /* locks without unlock */
   int32_t released;   /* releases */
-  int32_t references; /* registrations that are not released, and threads that are adding some */
-  uint32_t word;      /* read by calls, written at the end: not atomic, for the thread sanitizer */
+  int32_t references; /* held by unreleased registrations and by threads that add one */
+  uint32_t word;      /* read by calls, written at the end; not atomic, to detect races */
   bool is_owned;      /* it has `release` */
-  bool is_shared;     /* by several registrations */
-  bool has_token;     /* `token` is that of its only registration */
+  bool is_shared;     /* several registrations use it */
+  bool has_token;     /* `token` is the token of its only registration */
   bool is_weak;
-  bool is_quiet;      /* its calls and its release do nothing else */
+  bool is_quiet;      /* its calls and its release perform no operations */
   multicast_add_options options;
   multicast_token token; /* written by the library before a call can begin */
-  uint64_t adder, added; /* the thread that adds it, and how many invocations that had begun */
+  uint64_t adder, added; /* the adding thread, and how many invocations it had begun */
   int32_t *group;        /* counts the contexts of a group; or NULL */
   strong part;
 } context;
 
-/* A context with random options, to which the caller has a reference. */
+/* Makes a context with random options. The caller has a reference to it. */
 context *context_make(void);
 
-/* A context without `release`. */
+/* Makes a context without `release`. */
 context *context_make_borrowed(void);
 
-/* A multicast whose delegates need no functions of their own: it locks and releases contexts. And a
- * context for it. */
+/* Makes a multicast with default functions that lock and release the contexts of its delegates, and
+ * a context for such a multicast. */
 multicast make_multicast_of_contexts(const multicast_create_options *more);
 context *context_make_shared(void);
 
 multicast_delegate context_delegate(context *c);
 
-/* Adds a reference, or drops one. The last one ends the context. */
+/* Adds or releases a reference. The last release ends the context. */
 void context_retain(context *c);
 void context_release(context *c);
 
-/* Frees the context: no call of it runs, and none will begin. */
+/* Frees the context. No call with it may be running or begin later. */
 void context_end(context *c);
 
-/* A removal that waits has returned MULTICAST_OK: no call of the token's registration runs, and
- * none will begin. */
+/* Called when a waiting removal has returned MULTICAST_OK: no call of the token's registration may
+ * be running or begin later. */
 void token_is_finished(multicast_token token);
 
 /* The number of contexts that have not ended. */
 int64_t context_count(void);
 
-/* The number of calls and of releases, in all. */
+/* The total numbers of calls and of releases. */
 uint64_t context_calls(void);
 uint64_t context_releases(void);
 
-/* What each call and release does; NULL for a release. */
+/* Sets a function that each call and release also calls. Its argument is NULL in a release. */
 void set_call_body(void (*body)(context *c));
 
 /* Payloads that calls can verify. */

@@ -20,7 +20,7 @@ void shipment_make(shipment *s, shipping how) {
   s->how = multicast_invocation_default();
   s->receipts = receipts_make();
   s->own = NULL;
-  /* Without bytes only the header of a parcel tells what it is. */
+  /* A payload without bytes can only be recognized by the header of its parcel. */
   if (how != PLAIN && (size == 0 || one_in(2))) event += PARCELS;
   s->how.event = event;
   s->how.size = size;
@@ -58,7 +58,7 @@ void shipment_check(const shipment *s, int64_t count, const multicast_outcome *o
     check_failure(s, o);
     return;
   }
-  /* One that is deferred returns 0. */
+  /* A deferred invocation returns 0. */
   if (count == 0 && o->called == 0 && o->queued == 1) return;
   MUST(count < 0 || (uint64_t)count == o->called + o->queued, "%lld, %llu called, %llu queued",
        (long long)count, (unsigned long long)o->called, (unsigned long long)o->queued);
@@ -71,7 +71,7 @@ void shipment_check(const shipment *s, int64_t count, const multicast_outcome *o
   if (o->queued > 0 && (!is_waiting || o->unfinished > 0)) return;
   MUST(LOAD(r->left) == 0, "payloads left after all calls: %d", r->left);
   if (s->how.event < PARCELS) return;
-  /* A thread that ends inside a call has made it, too. */
+  /* If a thread ends inside a call, the call counts as made, too. */
   MUST((uint64_t)LOAD(r->begun) == o->called + o->finished && LOAD(r->returned) <= LOAD(r->begun),
        "%d calls begun, %d returned, %llu called, %llu finished", r->begun, r->returned,
        (unsigned long long)o->called, (unsigned long long)o->finished);
@@ -93,7 +93,7 @@ int64_t shipment_send(shipment *s, multicast_outcome *o, int64_t (*send)(const s
 
 /* ---- Operations ------------------------------------------------------------------------------ */
 
-/* In a calm round no delegate waits for queued calls. */
+/* Decides whether to wait for queued calls. In a calm round, delegates must not. */
 static void choose_wait(shipment *s) {
   if (LOAD(world_is_calm) && !is_outside_of_calls()) return;
   if (one_in(2)) return;
@@ -115,7 +115,7 @@ static void send_any(int64_t (*send)(const shipment *s, multicast_outcome *o)) {
   shipment_make(&s, (shipping)random_below(3));
   choose_wait(&s);
   int64_t count = shipment_send(&s, &o, send);
-  /* One that would be deferred needs a copy, and `copy` may fail. */
+  /* A deferred invocation needs a copy of the payload, and `copy` may fail. */
   EXPECT_COUNT(count, OK | INVALID_HANDLE | TIMEOUT | STATE |
                           (s.how.copy != NULL ? OUT_OF_MEMORY : 0));
 }
@@ -133,7 +133,7 @@ OPERATION("multicast_token_invoke", 40) {
   actor_current()->order = outer;
 }
 
-/* What the visitor returns does not matter. */
+/* A visitor that calls the delegate. Its result does not matter. */
 static bool pass_on(void *context, const multicast_delegate *d) {
   d->function(d->context, VISITED, NULL, 0);
   return context != NULL;

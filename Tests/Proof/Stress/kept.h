@@ -1,4 +1,5 @@
-/* Blocks that have ended are kept for a while, so that a late use is detected. */
+/* A quarantine: freed blocks are poisoned and kept for a while, so that a use after free is
+ * detected. */
 
 #ifndef KEPT_H
 #define KEPT_H
@@ -8,7 +9,7 @@
 /* Frees the block, at once or later. */
 void keep_for_a_while(void *block, size_t size);
 
-/* Frees all that is kept. */
+/* Frees all blocks in the quarantine. */
 void kept_forget(void);
 
 #endif

@@ -25,7 +25,7 @@
 enum { MOST_THREADS = 8 };
 
 static uint64_t seed;
-static bool is_over; /* the round; accessed by the atomics of the harness */
+static bool is_over; /* the end of the round; accessed by the atomics of the harness */
 
 static void usage(FILE *out) {
   fprintf(out,
@@ -52,7 +52,7 @@ static double now_s(void) {
 
 /* ---- Threads --------------------------------------------------------------------------------- */
 
-/* The thread ends after some operations, or inside a call. */
+/* Performs some operations. The thread ends after them, or inside a call. */
 static void *run_operations(void *own_seed) {
   actor_start(*(uint64_t *)own_seed, "with random operations");
   for (uint32_t left = 50 + random_below(1500); left > 0 && !LOAD(is_over); --left) operate();
@@ -60,7 +60,8 @@ static void *run_operations(void *own_seed) {
   return NULL;
 }
 
-/* Invocations may wait for room in a full queue. This thread runs the queues and never waits. */
+/* Runs the queues, because invocations may wait for room in a full queue. This thread never
+ * waits. */
 static void *keep_queues_going(void *pump_is_over) {
   actor_start(seed, "with queue runs");
   actor_current()->is_plain = true;
@@ -107,7 +108,7 @@ static int open_descriptors(void) {
   return count;
 }
 
-/* The thread of a destroyed queue ends a moment later. */
+/* Waits for the threads of destroyed queues, which end a moment later. */
 static void wait_for_queue_threads(void) {
   double end = now_s() + 30;
   while (actor_count(of_a_queue) > 0) {
@@ -119,7 +120,8 @@ static void wait_for_queue_threads(void) {
   }
 }
 
-/* A thread that has ended inside a call may release its payload a moment later. */
+/* Waits for payloads: a thread that has ended inside a call may release its payload a moment
+ * later. */
 static void wait_for_parcels(void) {
   double end = now_s() + 30;
   while (parcel_count() > 0) {
@@ -147,7 +149,7 @@ static void run_round(bool is_calm, int threads, double end, uint64_t round_seed
   kept_forget();
 }
 
-/* What malloc has given to the process, the program's own memory included; 0: it does not say. */
+/* The memory that malloc has allocated, including the program's own; 0 if malloc does not say. */
 static size_t bytes_in_use(void) {
 #ifdef __GLIBC__
 #if __GLIBC_PREREQ(2, 33)
@@ -197,7 +199,7 @@ static void run(double seconds, int fixed_threads) {
   }
 }
 
-/* Parses the whole text; -1: no number, or out of range. */
+/* Parses the whole text. Returns -1 if it is not a number or out of range. */
 static double number_in(const char *text, double least, double most) {
   char *end;
   double number = strtod(text, &end);

@@ -15,7 +15,7 @@ OPENING, CLOSING = "([{", ")]}"
 
 
 class Wrong(Exception):
-    """The list, a marker or an operation is wrong."""
+    """Raised if the list, a marker or an operation is wrong."""
 
 
 # ---- The list ------------------------------------------------------------------------------------
@@ -51,12 +51,12 @@ def read_list(path):
 
 
 class Source:
-    """A file: its lines without markers, and the line that each marker is for."""
+    """A source file: its lines without markers, and the line that each marker refers to."""
 
     def __init__(self, path):
         self.path = path
         self.lines = []
-        self.numbers = []  # of these lines in the file
+        self.numbers = []  # the numbers of these lines in the file
         self.markers = []  # (name, index of the line)
         pending = []
         for number, line in enumerate(path.read_text().splitlines(), start=1):
@@ -66,7 +66,7 @@ class Source:
             code = line[: marker.start()] if marker else line
             names = marker[1].split() if marker else []
             if marker and not code.strip():
-                pending += names  # for the next line
+                pending += names  # the marker is for the next line
                 continue
             if pending and (not code.strip() or code.lstrip().startswith("//")):
                 raise Wrong(f"{path}:{number}: expected a statement below the marker")
@@ -110,7 +110,7 @@ def depth_after(code, depth=0):
 
 
 def end_of_statement(lines, first):
-    """Returns the number of the line behind the statement that begins in a line."""
+    """Returns the number of the line after the statement that begins in a line."""
     depth = 0
     for number in range(first, len(lines)):
         depth = depth_after(without_comment(lines[number]), depth)
@@ -133,7 +133,7 @@ def positions(text):
 
 
 def position_of(text, part, depth=0):
-    """Returns the first position of a part of a text where so many brackets are open."""
+    """Returns the first position of a part of a text at which `depth` brackets are open."""
     for position, open_brackets in positions(text):
         if open_brackets == depth and text.startswith(part, position):
             return position
@@ -141,8 +141,8 @@ def position_of(text, part, depth=0):
 
 
 def condition(text):
-    """Returns the first and last position of the condition of a statement: that of an if, a guard,
-    a while or a ternary operator, what is returned, or what the last braces contain."""
+    """Returns the first and last position of the condition of a statement: the condition of an if,
+    a guard, a while or a ternary operator, the returned value, or the text in the last braces."""
     keyword = re.match(r"\s*(if|while|guard|return) ", text)
     if keyword and keyword[1] == "return":
         return keyword.end(), len(text.rstrip())
@@ -178,7 +178,7 @@ def operand(text, begin, end, number):
 
 
 def substitute(lines, first, change):
-    """Replaces the statement that begins in a line by what `change` makes of its text."""
+    """Replaces the statement that begins in a line: `change` computes its new text."""
     end = end_of_statement(lines, first)
     return lines[:first] + change("\n".join(lines[first:end])).split("\n") + lines[end:]
 
@@ -218,7 +218,7 @@ def set_value(lines, first, value):
 
 
 def words(argument):
-    """Returns the two words of an argument, each perhaps in quotes."""
+    """Returns the two words of an argument. Each may be in quotes."""
     parts = shlex.split(argument)
     if len(parts) != 2:
         raise Wrong(f"expected OLD NEW: {argument}")
@@ -245,7 +245,7 @@ def hold(lines, first, lock):
     return insert(lines, first, f"Lock.{lock}.lock(); defer {{ Lock.{lock}.unlock() }}")
 
 
-# Each with the form of its argument.
+# Each operation, with a pattern that its argument must match.
 OPERATIONS = {
     "delete": (delete, ""),
     "twice": (twice, ""),
@@ -281,7 +281,7 @@ def apply(mutations, sources, name):
 
 
 def show(mutations, sources, name):
-    """Prints what the mutation changes."""
+    """Prints the change that the mutation makes."""
     mutation = next(m for m in mutations if m.name == name)
     source, line = find(sources, name)
     mutated = mutate(source, line, mutation).splitlines()

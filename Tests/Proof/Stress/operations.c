@@ -21,10 +21,10 @@
 #include "waker.h"
 #include "world.h"
 
-/* With more, invocations only get slower. */
+/* More contexts would only make invocations slower. */
 enum { MOST_CONTEXTS = 500 };
 
-/* Limit of nested operations in one operation, so that it ends. */
+/* The limit of nested operations in one operation, so that the operation ends. */
 enum { BUDGET = 30 };
 
 void remember(multicast_token token) {
@@ -128,7 +128,7 @@ OPERATION("multicast_describe", 8) {
   EXPECT(multicast_describe(random_multicast(), look_at_line, &left), OK | INVALID_HANDLE);
 }
 
-/* A watch that is set. It is freed when its functions are not called any more. */
+/* A watch. It is freed when its functions can no longer be called. */
 typedef struct watcher {
   bool is_set;
 } watcher;
@@ -181,7 +181,7 @@ OPERATION("multicast_set_watch", 20) {
   EXPECT(multicast_set_watch(m, one_in(2) ? NULL : &watch), OK | INVALID_HANDLE);
 }
 
-/* One thread at a time: it knows whose functions may still run. */
+/* Only one thread at a time performs this, so that it knows which functions may still run. */
 OPERATION("multicast_set_watch of all", 6) {
   static bool is_busy;
   multicast all = {0};
@@ -199,7 +199,7 @@ OPERATION("multicast_set_watch of all", 6) {
   STORE(is_busy, false);
 }
 
-/* Each delegate that is visited is undone, or stays visited. */
+/* Counts visited delegates. Each visited delegate is either undone or stays visited. */
 typedef struct trial {
   int left, visited, undone;
 } trial;
@@ -235,7 +235,8 @@ static void choose_place(context *c) {
   if (one_in(3)) c->options.lifetime = random_lifetime();
 }
 
-/* The library owns the context from the call on: it may be freed when the call returns. */
+/* From this call on, the library owns the context, which may already be freed when the call
+ * returns. */
 OPERATION("multicast_add", 100) {
   context *c = context_make();
   bool is_retained = one_in(2);
@@ -314,7 +315,8 @@ OPERATION("multicast_add of equal delegates", 10) {
   context_release(c);
 }
 
-/* Removals that follow each other closely. Invocations of this multicast make full fences then. */
+/* Many removals in short succession make the multicast fenced: its invocations execute full
+ * fences. */
 OPERATION("additions and removals in a row", 8) {
   multicast m = random_multicast();
   uint32_t i, count = 15 + random_below(15);
@@ -406,7 +408,8 @@ static void remove_listed(void) {
 }
 OPERATION("multicast_remove", 30) { remove_listed(); }
 
-/* Of all equal ones, or of several, with a time limit or without waiting. */
+/* Removals of all equal delegates, or of several delegates, with a time limit or without
+ * waiting. */
 OPERATION("removals with a time limit", 25) {
   multicast m = random_multicast();
   multicast_delegate listed[4];
@@ -519,7 +522,7 @@ OPERATION("multicast_destroy and create", 8) {
   EXPECT(multicast_destroy(old), OK | PENDING | INVALID_HANDLE);
 }
 
-/* The handle stays in the table, and is stale. */
+/* The stale handle stays in the table. */
 OPERATION("multicast_destroy", 2) {
   EXPECT(multicast_destroy(random_multicast()), OK | PENDING | INVALID_HANDLE);
 }
@@ -530,7 +533,8 @@ OPERATION("multicast_lifetime_end", 8) {
   EXPECT(multicast_lifetime_end(old), OK | PENDING | INVALID_HANDLE);
 }
 
-/* Another thread may be ending the same at the same time: both wait, or neither. */
+/* Another thread may be ending the same object at the same time: then both wait, or neither
+ * waits. */
 static uint64_t random_timeout(void) {
   return one_in(2) ? 0 : one_in(4) ? MULTICAST_FOREVER : random_below(100000);
 }
@@ -547,7 +551,7 @@ OPERATION("multicast_lifetime_end_within", 3) {
   MUST(!multicast_lifetime_is_valid(l), "a lifetime that has ended is valid");
 }
 
-/* Another thread may end any of them at any time. */
+/* Another thread may end any of these objects at any time. */
 OPERATION("multicast_ended_within", 10) {
   const uint64_t handles[] = {random_token().id, random_multicast().id, random_lifetime().id,
                               random_queue().id};
@@ -611,7 +615,7 @@ OPERATION("multicast_queue_wait", 10) {
   MUST(count != 0, "the wait ended without a queued call");
 }
 
-/* Not the first queue: only `run_queues` runs it. */
+/* Chooses any queue but the first, which only `run_queues` runs. */
 static multicast_queue random_other_queue(void) {
   return (multicast_queue){LOAD(world_queues[1 + random_below(QUEUE_COUNT - 1)])};
 }
@@ -620,7 +624,7 @@ OPERATION("multicast_queue_clear", 4) {
   EXPECT_COUNT(multicast_queue_clear(random_queue()), OK | INVALID_HANDLE);
 }
 
-/* Not the first queue. */
+/* Never destroys the first queue. */
 OPERATION("multicast_queue_destroy_within", 3) {
   multicast_queue q = random_other_queue();
   multicast_status status = multicast_queue_destroy_within(q, random_timeout());
@@ -684,7 +688,7 @@ void operate_inside_function(void) { operate_inside(NULL); }
 void operate_inside(context *c) {
   actor *a = actor_current();
   if (a->is_plain) return;
-  /* The thread of a queue, or one that has ended. */
+  /* This is the outermost call of the thread of a queue, or of a thread that is ending. */
   if (a->calls + a->releases == 1 && LOAD(a->doing_count) == 0) a->budget = BUDGET;
   if (c != NULL && one_in(100)) {
     if (one_in(2)) sched_yield(); else nap(random_below(50));

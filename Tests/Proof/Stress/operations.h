@@ -5,8 +5,8 @@
 
 #include "context.h"
 
-/* OPERATION(name, weight) { ... }: one of the random operations. The larger its weight, the more
- * often it is performed. */
+/* OPERATION(name, weight) { ... } defines a random operation. The larger its weight, the more often
+ * it is performed. */
 #define OPERATION(...) OPERATION_AT(__LINE__, __VA_ARGS__)
 #define OPERATION_AT(...) OPERATION_AS(__VA_ARGS__)
 #define OPERATION_AS(LINE, NAME, WEIGHT)                                       \
@@ -26,15 +26,16 @@ void operation_register(operation o);
 /* Performs one random operation. */
 void operate(void);
 
-/* Inside a call, or inside a release (NULL): performs operations, delays, ends the thread. */
+/* Called inside a call, or inside a release (NULL): may perform operations, delay, or end the
+ * thread. */
 void operate_inside(context *c);
 
-/* The same inside the release or copy of a payload, or inside a wake. */
+/* Like operate_inside, for the release or copy of a payload, and for a wake. */
 void operate_inside_function(void);
 
-/* Begins an invocation of this thread. Returns the outer one, for the end. */
+/* Begins an invocation of this thread. Returns the outer invocation, to be passed to order_ends. */
 struct order *order_begins(struct order *o);
-void order_ends(struct order *outer, int64_t count); /* 0 may be that of a deferred one */
+void order_ends(struct order *outer, int64_t count); /* 0 if it was deferred */
 
 /* Visits all delegates of a multicast, or the first ones. */
 void visit_one(multicast m);
@@ -42,7 +43,7 @@ void visit_one(multicast m);
 /* Stores a token for other threads. */
 void remember(multicast_token token);
 
-/* Runs all queues, so that invocations that wait for room can go on. */
+/* Runs all queues, so that invocations that wait for room can continue. */
 void run_queues(void);
 
 #endif

@@ -14,7 +14,7 @@ enum { ALIVE = 0x600DFACE, OWN = 0x600D0E0E, ENDED = 0x0DEADFAC };
 
 typedef struct parcel {
   uint32_t state;
-  uint32_t word; /* not atomic, for the thread sanitizer */
+  uint32_t word; /* not atomic, so that the thread sanitizer detects races */
   uint32_t event;
   size_t size;
   receipts *receipts;
@@ -55,7 +55,7 @@ static void *make(uint32_t state, uint32_t event, size_t size, receipts *r) {
   p->receipts = r;
   ADD(r->references, 1);
   memcpy(p->bytes, payload_of(event, size), size);
-  STORE(newest, p); /* gcc's analyzer takes a pointer into a block for its loss */
+  STORE(newest, p); /* or gcc's analyzer reports a leak */
   return p->bytes;
 }
 
@@ -88,7 +88,7 @@ void parcel_end_own(void *payload) {
   end(p);
 }
 
-/* Library code may run during the body: the thread must not end there. */
+/* Runs the body. The thread must not end in it, because library code may be running. */
 static void run_body(bool is_quiet) {
   if (is_quiet) return;
   ++actor_current()->releases;

@@ -17,9 +17,9 @@
 
 enum { KEPT = 8, MOST_THREADS = 128 };
 
-static uint64_t current; /* the multicast */
+static uint64_t current; /* the multicast that replays */
 
-/* What is passed on. */
+/* The payload: the multicast, the sending thread, and the number of the invocation. */
 typedef struct letter {
   uint64_t target;
   uint64_t thread;
@@ -30,10 +30,11 @@ typedef struct letter {
 static __thread letter sent;
 static uint64_t thread_count;
 
-/* A wake function may invoke again, before all listeners have the letter. */
+/* Set while this thread sends: a wake function could invoke again before all listeners have
+ * received the letter. */
 static __thread bool is_sending;
 
-/* The next number of each thread; 0: any. */
+/* The next expected number of a thread; 0 accepts any number. */
 typedef struct row {
   uint64_t thread, next;
 } row;
@@ -97,7 +98,7 @@ static multicast_delegate delegate_of(listener *l) {
 void replays_make(void) {
   multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;
   options.replay = KEPT;
-  options.reentry = random_below(MULTICAST_REENTRY_LATEST); /* that would leave letters out */
+  options.reentry = random_below(MULTICAST_REENTRY_LATEST); /* LATEST would skip letters */
   STORE(current, multicast_create_with(&options).id);
   MUST(LOAD(current) != 0, "a multicast");
 }
@@ -109,7 +110,8 @@ OPERATION("multicast_destroy of one that replays", 1) {
   EXPECT(multicast_destroy(old), OK | PENDING | INVALID_HANDLE);
 }
 
-/* In a calm round, a call must not wait for a replay on another thread. */
+/* Whether this thread may invoke: in a calm round, a call must not wait for a replay on another
+ * thread. */
 static bool may_wait(void) { return !LOAD(world_is_calm) || is_outside_of_calls(); }
 
 void replays_invoke(void) {
@@ -125,7 +127,7 @@ void replays_invoke(void) {
     ++sent.number;
     memcpy(bytes, &sent, sizeof sent);
     int64_t result = multicast_invoke(m, 0, bytes, one_in(2) ? sizeof sent : sizeof bytes);
-    /* STATE: inside of a replay, if the multicast refuses that. */
+    /* STATE is returned inside a replay if the multicast refuses nested invocations. */
     EXPECT_COUNT(result, OK | INVALID_HANDLE | STATE);
     if (result < 0) --sent.number;
   }
@@ -153,7 +155,7 @@ OPERATION("multicast_add with replays", 20) {
   leave_listener(l);
 }
 
-/* A listener that is added now gets the last ones. */
+/* Adds a last listener, and expects that it receives the newest letters as replays. */
 void replays_end(void) {
   multicast m = {LOAD(current)};
   multicast_add_options options;

@@ -6,7 +6,7 @@
 
 void replays_make(void);
 
-/* At the end of a round: no other thread invokes any more. */
+/* Called at the end of a round, when no other thread invokes. */
 void replays_end(void);
 
 #endif

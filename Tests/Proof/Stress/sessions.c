@@ -23,7 +23,7 @@ void ignore_call(void *context, uint32_t event, const void *payload, size_t size
 
 enum { MEMBERS = 6 };
 
-/* The added contexts, retained so that their tokens can be read. */
+/* The added contexts. The session has references to them, so that their tokens can be read. */
 typedef struct session {
   context *members[MEMBERS];
   uint32_t count;
@@ -39,20 +39,21 @@ static void add_members(session *s, multicast target, multicast_lifetime lifetim
     c->options.lifetime = lifetime;
     c->options.queue = queue.id != 0 || one_in(2) ? queue : random_queue();
     EXPECT(multicast_add(m, context_delegate(c), &c->options, &c->token), OK | INVALID_HANDLE);
-    /* What the multicast releases is released after an add that succeeds only. */
+    /* If the multicast's default function releases the context, it does so only if the add
+     * succeeds. */
     if (c->token.id == 0 && c->options.release == NULL) context_release(c);
     s->members[s->count] = c;
     STORE(world_tokens[random_below(TOKEN_COUNT)], c->token.id);
   }
 }
 
-/* Other threads invoke meanwhile. */
+/* Lets other threads invoke for a moment. */
 static void let_others_run(void) {
   uint32_t i, times = random_below(20);
   for (i = 0; i < times; ++i) sched_yield();
 }
 
-/* No call of a member runs, and none will begin. */
+/* Records that no call of a member may be running or begin later. */
 static void members_are_finished(session *s) {
   for (uint32_t i = 0; i < s->count; ++i) {
     context *c = s->members[i];
@@ -132,7 +133,8 @@ OPERATION("a session with a multicast", 6) {
   release_members(&s);
 }
 
-/* What a multicast has told of its delegates. Its context is freed by its release. */
+/* The state that the `listeners_changed` function of a multicast has reported. Freed by its
+ * release. */
 typedef struct listeners {
   int32_t is_wanted;
   int32_t is_notifying;
@@ -154,13 +156,14 @@ static void leave_listeners(void *context) {
 
 static void release_listeners(void *context) {
   listeners *l = context;
-  /* Inside fork, in the child, the thread that was notifying does not exist. */
+  /* In the child of a fork the thread that was notifying does not exist. */
   MUST(actor_current()->is_plain || (LOAD(l->is_notifying) == 0 && LOAD(l->is_wanted) == 0),
        "released while it is wanted");
   leave_listeners(l);
 }
 
-/* A multicast that locks the contexts. Others know its members only. */
+/* The multicast locks and releases the contexts. Other threads know only the tokens of its
+ * members. */
 OPERATION("a session with contexts of one kind", 8) {
   multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;
   listeners *heard = calloc(1, sizeof *heard);
@@ -193,8 +196,9 @@ OPERATION("a session with contexts of one kind", 8) {
 
 /* ---- Waiting for queued calls ---------------------------------------------------------------- */
 
-/* A multicast whose delegates do nothing, and the queue of its calls. Neither do the functions that
- * belong to its invocations: they could use the token of the current call. */
+/* A multicast and the queue of its calls. Its delegates do nothing, and neither do the copy,
+ * release and wake functions of its invocations, because operations in them could use the token of
+ * the current call. */
 typedef struct line {
   multicast target;
   multicast_queue queue;
@@ -220,7 +224,8 @@ static void make_line(line *l) {
   }
 }
 
-/* In a calm round no delegate waits for queued calls: removals of it might not wait then. */
+/* Whether this thread must not wait for queued calls: in a calm round a delegate that waits would
+ * keep its own removal from waiting. */
 static bool is_in_calm_call(void) { return LOAD(world_is_calm) && !is_outside_of_calls(); }
 
 static int64_t to_line(const shipment *s, multicast_outcome *o) {
@@ -243,7 +248,7 @@ static multicast_queue_stats stats_of(const line *l) {
   return s;
 }
 
-/* Here no other operation uses the queue: the outcome of each invocation is known. */
+/* No other operation uses this queue, so the outcome of each invocation is known. */
 OPERATION("a session that waits for the thread of a queue", 3) {
   line l;
   multicast_outcome o;
@@ -254,14 +259,14 @@ OPERATION("a session that waits for the thread of a queue", 3) {
     EXPECT_COUNT(send_to(&l, 0, &o), OK);
     MUST(o.unfinished == 0, "%llu unfinished", (unsigned long long)o.unfinished);
   }
-  /* The queue's thread may be in a release: that of a delegate that was called once. */
+  /* The queue's thread may still be in the release of a delegate with MULTICAST_ONCE. */
   multicast_status status = destroy_queue(l.queue);
   EXPECT(status, OK | PENDING);
   status = multicast_destroy(l.target);
   EXPECT(status, OK | PENDING);
 }
 
-/* This thread is expected to run the queue: it waits for nothing. */
+/* This thread is expected to run the queue, so its invocations must not wait. */
 OPERATION("a session that waits for itself", 6) {
   line l;
   multicast_outcome o;
@@ -270,7 +275,8 @@ OPERATION("a session that waits for itself", 6) {
   make_line(&l);
   int64_t count = send_to(&l, 1, &o);
   uint64_t pending = stats_of(&l).pending;
-  /* OK: a thread sleeps that might run the queue, and waits for this one or for releases. */
+  /* OK is returned if a thread that might run the queue is sleeping, for this thread or for
+   * releases. */
   EXPECT_COUNT(count, pending > 0 ? OK | TIMEOUT : OK);
   MUST(o.unfinished == pending && o.finished == 0, "%llu unfinished, %llu pending",
        (unsigned long long)o.unfinished, (unsigned long long)pending);
@@ -284,28 +290,28 @@ OPERATION("a session that waits for itself", 6) {
     wakes = stats_of(&l).pending > 0 ? 2 : 1;
     MUST(waker_calls(l.waker) == wakes, "wakes after a run: %d", waker_calls(l.waker));
     EXPECT_COUNT(multicast_queue_clear(l.queue), OK);
-    /* A run that took out no call, because all were cancelled, does not count. */
+    /* A run that took out no call, because all calls were cancelled, does not count. */
     if (count > 0) EXPECT_COUNT(send_to(&l, 0, &o), OK);
     else EXPECT_COUNT(send_to(&l, 1, &o), OK | TIMEOUT);
     pending = stats_of(&l).pending;
     MUST(o.unfinished == pending && o.finished == 0, "%llu unfinished, %llu pending",
          (unsigned long long)o.unfinished, (unsigned long long)pending);
-    if (pending > 0 && wakes == 1) ++wakes; /* otherwise it was not run since the last one */
+    if (pending > 0 && wakes == 1) ++wakes; /* else not run since then */
     MUST(waker_calls(l.waker) == wakes, "wakes at the end: %d", waker_calls(l.waker));
   }
   EXPECT(destroy_queue(l.queue), OK);
   EXPECT(multicast_destroy(l.target), OK);
 }
 
-/* Only the functions of the library: another thread may have held a lock of the test. */
+/* Calls only functions of the library, because another thread may have held a lock of the test. */
 static void work_in_child(const line *l) {
-  alarm(60); /* a child that hangs ends */
+  alarm(60); /* ends a child that hangs */
   EXPECT(multicast_queue_destroy(l->queue), OK);
   MUST(multicast_invoke(l->target, 0, NULL, 0) == 0, "a delegate of a destroyed queue");
   _exit(0);
 }
 
-/* Forks while calls wait. The child must not release the payloads of this process. */
+/* Forks while calls are queued. The child must not release the payloads of this process. */
 OPERATION("a session that forks", 1) {
   actor *a = actor_current();
   bool was_plain = a->is_plain;
@@ -326,10 +332,10 @@ OPERATION("a session that forks", 1) {
   EXPECT(multicast_destroy(l.target), OK);
 }
 
-/* The line of the session that waits, or 0. */
+/* The queue and multicast of the session that is waiting, or 0. */
 static uint64_t abandoned_queue, abandoned_target;
 
-/* Its queue is never run: `end_abandoned` ends its calls. */
+/* The queue of this session is never run: `end_abandoned` ends its calls. */
 OPERATION("a session that others end", 3) {
   static uint64_t is_taken;
   uint64_t no = 0;

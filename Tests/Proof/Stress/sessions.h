@@ -1,5 +1,6 @@
 /* Sessions: a thread creates an object, adds delegates that use it, lets all threads use it, and
- * destroys it. If that returns MULTICAST_OK outside all calls, no call of those delegates runs. */
+ * destroys it. If the destroy returns MULTICAST_OK outside all calls, no call of those delegates
+ * may be running. */
 
 #ifndef SESSIONS_H
 #define SESSIONS_H
@@ -7,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Ends the calls of sessions whose queue is never run, on another thread. */
+/* Ends the calls of a session of another thread whose queue is never run. */
 void end_abandoned(void);
 
 /* A delegate that is never called. */

@@ -1,4 +1,4 @@
-/* One invocation with options: what it passes, and what became of it. */
+/* One invocation with options: its arguments and its result. */
 
 #ifndef SHIPMENT_H
 #define SHIPMENT_H
@@ -9,7 +9,7 @@
 typedef enum shipping { PLAIN, HANDED_OVER, COPIED } shipping;
 
 typedef struct shipment {
-  multicast target; /* for `send`; perhaps not used */
+  multicast target; /* for `send`, which may ignore it */
   multicast_invocation how;
   receipts *receipts;
   void *own; /* the payload, if the queued calls get copies of it */
@@ -17,11 +17,11 @@ typedef struct shipment {
 
 void shipment_make(shipment *s, shipping how);
 
-/* Sends and checks it, and ends it. Returns what `send` returned. */
+/* Sends a shipment, checks the result, and ends the shipment. Returns the result of `send`. */
 int64_t shipment_send(shipment *s, multicast_outcome *o, int64_t (*send)(const shipment *s,
                                                                        multicast_outcome *o));
 
-/* Used by it: compares the outcome with the payloads, and gives up the references. */
+/* Used by shipment_send: compare the outcome with the payloads, and release the references. */
 void shipment_check(const shipment *s, int64_t count, const multicast_outcome *o);
 void shipment_end(void *ended);
 

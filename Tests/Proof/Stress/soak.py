@@ -15,7 +15,7 @@ import matplotlib
 matplotlib.use("svg")
 from matplotlib import pyplot
 
-SAMPLES = 600  # on the picture
+SAMPLES = 600  # in the picture
 COLUMNS = {
     "resident": "resident memory, MB",
     "threads": "threads",
@@ -26,7 +26,7 @@ COLUMNS = {
 
 
 class Run:
-    """The stress program, and what it says of its bytes."""
+    """A run of the stress program, with the numbers of bytes that it prints."""
 
     def __init__(self, program, seconds):
         self.allocated = self.held = None
@@ -45,7 +45,7 @@ class Run:
                 self.output.append(line)
 
     def sample(self):
-        """What the process takes now, or None if it has ended."""
+        """Returns the resources that the process uses now, or None if it has ended."""
         directory = Path(f"/proc/{self.process.pid}")
         try:
             status = (directory / "status").read_text()
@@ -77,7 +77,7 @@ def record(run, seconds):
 
 
 def mean(samples, name, quarter):
-    """Of the quarters 0 to 3 of the time."""
+    """Returns the mean of a column in one quarter of the time, numbered 0 to 3."""
     count = len(samples)
     return statistics.mean(
         sample[name] for sample in samples[count * quarter // 4:count * (quarter + 1) // 4])

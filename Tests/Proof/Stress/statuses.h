@@ -1,4 +1,4 @@
-/* Sets of statuses that a function may return. */
+/* Sets of statuses that a function may return, as bits. */
 
 #ifndef STATUSES_H
 #define STATUSES_H

@@ -1,7 +1,7 @@
-# Half a minute in all; hours with --seconds. Each run has another seed, which it prints.
+# The stress tests take half a minute in all. Each run prints its seed, which is random.
 
-# add_stress_test(name tree seconds options ...): with the library of another tree, and with the
-# program of that tree if it has a sanitizer. `tree` is empty for the library of this build.
+# add_stress_test(name tree seconds options ...) uses the library of the given build tree, and also
+# the program of that tree if it has a sanitizer. If `tree` is empty, the test uses this build.
 function(add_stress_test name tree seconds)
   set(labels stress)
   if(tree MATCHES "sanitize")
@@ -17,7 +17,7 @@ function(add_stress_test name tree seconds)
   if(tree MATCHES "sanitize")
     set(program ${PROJECT_BINARY_DIR}/${tree}/Tests/stress)
   endif()
-  # It has as many threads at work as there are processors.
+  # The program has as many busy threads as there are processors.
   add_check(stress_${name} LABELS ${labels} TIMEOUT 300 COST ${seconds} NEEDS ${fixture} SANITIZED
     ENVIRONMENT ${environment}
     COMMAND ${program} --seconds ${seconds} ${ARGN})
@@ -34,6 +34,6 @@ add_stress_test(sanitize_thread sanitize_thread 5)
 add_stress_test(sanitize_thread_without_membarrier sanitize_thread 4 --without-membarrier)
 add_stress_test(sanitize_address sanitize_address 4)
 
-# `mutate` takes an hour and is no test; that its mutations still fit the sources is one.
+# `mutate` takes an hour and is not a test, but this test checks that its mutations fit the sources.
 add_check(stress_mutations_apply LABELS stress TIMEOUT 60 PACKAGES python3
   COMMAND ${CMAKE_CURRENT_LIST_DIR}/mutate --check)

@@ -15,7 +15,7 @@ enum { ALIVE = 0x600D3A4E, ENDED = 0x0DEAD3A4 };
 
 struct waker {
   uint32_t state;
-  uint32_t word; /* not atomic, for the thread sanitizer */
+  uint32_t word; /* not atomic, so that the thread sanitizer detects races */
   int32_t running, calls;
   uint64_t queue;
   bool is_quiet;
@@ -76,7 +76,7 @@ static void end(waker *w) {
   keep_for_a_while(w, sizeof *w);
 }
 
-/* Takes one out of the list; with 0 any. */
+/* Takes the waker of a queue out of the list, or any waker if `queue` is 0. */
 static waker *take(uint64_t queue) {
   waker **place, *found = NULL;
   pthread_mutex_lock(&mutex);

@@ -19,13 +19,13 @@ enum {
 extern uint64_t world_multicasts[MULTICAST_COUNT];
 extern uint64_t world_tokens[TOKEN_COUNT];
 extern uint64_t world_lifetimes[LIFETIME_COUNT];
-/* The first is never destroyed during a round, and has no thread. */
+/* The first queue is never destroyed during a round, and has no thread. */
 extern uint64_t world_queues[QUEUE_COUNT];
 extern uint64_t world_broadcasters[BROADCASTER_COUNT];
 
-/* A random one of these, perhaps stale; sometimes a forged handle. */
+/* A random handle from these tables, which may be stale, or sometimes a forged handle. */
 multicast random_multicast(void);
-multicast make_multicast(void); /* with any policy, or none */
+multicast make_multicast(void); /* with random policies, or none */
 multicast_token random_token(void);
 multicast_lifetime random_lifetime(void);
 multicast_queue random_queue(void);
@@ -38,17 +38,19 @@ const char *name_of(int number);
 multicast_queue make_queue(void);
 multicast_status destroy_queue(multicast_queue q);
 
-/* In a calm round no delegate waits for a thread that may be outside all calls: neither for room in
- * a queue, nor for the thread of a queue to stop, nor for queued calls. Then every removal outside
- * all calls waits until no call runs, also if its result does not say so. In other rounds such a
- * removal may return before that: the removing thread may be the one that has to run the queue. */
+/* In a calm round no delegate waits for a thread that may be outside all calls: not for room in a
+ * queue, not for the thread of a queue to stop, and not for queued calls. So every removal outside
+ * all calls waits until no call runs, even if its result does not say so. In other rounds such a
+ * removal may return earlier, because the removing thread may be the one that has to run the
+ * queue. */
 extern bool world_is_calm;
 bool waits_for_certain(void);
 bool is_outside_of_calls(void);
 
 void world_make(bool is_calm);
 
-/* At the end of a round. Only the threads of queues and the thread that runs queues are left. */
+/* Called at the end of a round, when only the threads of queues and the thread that runs queues are
+ * left. */
 void world_destroy_queues(void);
 void world_destroy_rest(void);
 

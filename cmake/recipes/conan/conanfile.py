@@ -46,7 +46,8 @@ class MulticastConan(ConanFile):
     def package(self):
         CMake(self).install()
         copy(self, "LICENSE", self.source_folder, f"{self.package_folder}/licenses")
-        # Both kinds are installed; the files of CMake take the one that is there.
+        # Both kinds of library are installed. Removes the other kind; the CMake files use the one
+        # that is left.
         other, targets = "libmulticast.so*", "Shared"
         if self.options.shared:
             other, targets = "libmulticast.a", "Static"

@@ -1,4 +1,4 @@
-/* A process that is a group of its own. */
+/* A process that is alone in its group. */
 #include <multicast_local.h>
 #include <stdio.h>
 

@@ -1,4 +1,4 @@
-// Threads, queues, exceptions and removal, in a program of another project.
+// A program of another project, with threads, queues, exceptions and removal.
 #include <cstdio>
 #include <stdexcept>
 #include <thread>

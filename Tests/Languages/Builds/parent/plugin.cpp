@@ -1,4 +1,4 @@
-// The other half of main.cpp, in a file of its own.
+// A part of the program of main.cpp, in a separate file.
 #include <multicast.hpp>
 
 mcast::registration add_one(mcast::signal<void(int)> &to, int &sum, mcast::queue &loop);

@@ -1,4 +1,4 @@
-// What functions of the C++ header cost, at a given size: Costs/run counts the instructions between
+// Calls functions of the C++ header at a given size. Costs/run counts the instructions between
 // begin() and end().
 #include <cstdio>
 #include <cstdlib>
@@ -20,7 +20,7 @@ struct window {
 void begin() { CALLGRIND_TOGGLE_COLLECT; }
 void end() { CALLGRIND_TOGGLE_COLLECT; }
 
-// Each as large as three pointers.
+// A callable that is as large as three pointers.
 auto callable(window &w, size_t &number) {
   return [&w, &number, copy = &w] { w.calls += copy == &w && number == 0 ? 1 : 0; };
 }
@@ -29,7 +29,7 @@ void fill(signal &s, window &w, std::vector<mcast::registration> &all, std::vect
   for (size_t &each : data) all.push_back(s.add(w, callable(w, each)));
 }
 
-// add(object, callable) beside other callables of that object.
+// Costs of add(object, callable) if the object already has other callables.
 void add_with_object(size_t size) {
   signal s;
   window w;
@@ -43,7 +43,7 @@ void add_with_object(size_t size) {
     one.remove();
   }
 }
-// Its removal: the first ones, and the last ones.
+// Costs of removing callables of an object, the first ones and the last ones.
 void remove_with_object(size_t size) {
   signal s;
   window w;
@@ -55,7 +55,8 @@ void remove_with_object(size_t size) {
   for (size_t i = 0; i < 32; ++i) all[all.size() - 1 - i].remove();
   end();
 }
-// add(object, method) and remove(object, method), beside callables of that object elsewhere.
+// Costs of add(object, method) and remove(object, method) if the object has callables in another
+// signal.
 void method_of_object(size_t size) {
   signal s, elsewhere;
   window w;
@@ -69,7 +70,7 @@ void method_of_object(size_t size) {
   }
   end();
 }
-// remove_object(), for each callable.
+// Costs of remove_object() per callable.
 void remove_object(size_t size) {
   signal s;
   window w;
@@ -80,7 +81,8 @@ void remove_object(size_t size) {
   s.remove_object(w);
   end();
 }
-// is_valid() of a signal with many delegates, while another one, and then this one, tracks objects.
+// Costs of is_valid() in a signal with many delegates, while another signal, and then this one,
+// tracks objects.
 void is_valid(size_t size) {
   signal s, other;
   window w;
@@ -96,7 +98,7 @@ void is_valid(size_t size) {
   }
   end();
 }
-// size(), while another signal tracks objects.
+// Costs of size() while another signal tracks objects.
 void size_beside_tracked(size_t size) {
   signal s, other;
   window w;

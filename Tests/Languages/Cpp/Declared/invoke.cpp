@@ -1,4 +1,4 @@
-// Invokes signals whose arguments are only declared here: tests.cpp has the rest.
+// Invokes signals whose argument types are only declared in this file, and defined elsewhere.
 #include <multicast.hpp>
 
 struct declared;

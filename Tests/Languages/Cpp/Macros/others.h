@@ -1,5 +1,5 @@
-// Names that Apple's AssertMacros.h defines, and some of complex.h, Arduino, termios.h and others,
-// of which Debian has no header, or none that a test can include.
+// Macros of Apple's AssertMacros.h, and some of complex.h, Arduino, termios.h and others. Debian
+// has no such headers, or none that a test can include.
 #define check(x)
 #define check_noerr(x)
 #define check_string(x, y)

@@ -1,5 +1,6 @@
-// Every public header after the macros of others, whose file MACROS names. What it is made of is
-// found by a word of it in the messages of the compiler: MACRO_OF_ANOTHER.
+// Includes every public header after macros of other libraries, which are in the file that MACROS
+// names. Each macro expands to MACRO_OF_ANOTHER, so a macro that is used by mistake shows up in the
+// compiler's messages.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -47,7 +48,7 @@
 #include <multicast/spy.hpp>
 #include <multicast/watch.hpp>
 
-// What the macros of the headers make.
+// Uses the macros of the headers.
 multicast_add_options add_options = MULTICAST_ADD_OPTIONS_INIT;
 multicast_queue_options queue_options = MULTICAST_QUEUE_OPTIONS_INIT;
 const char *const here = MULTICAST_HERE;

@@ -1,4 +1,4 @@
-// What the module has: one use of each name.
+// Uses each name that the module exports.
 #include <cstdio>
 #include <exception>
 #include <memory>

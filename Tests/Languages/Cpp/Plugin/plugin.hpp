@@ -1,4 +1,4 @@
-// What a program and its plugin know of each other.
+// The interface between a program and its plugin.
 #ifndef TESTS_CPP_PLUGIN_PLUGIN_HPP
 #define TESTS_CPP_PLUGIN_PLUGIN_HPP
 

@@ -1,6 +1,6 @@
-// What the C++ header must not compile. Each part, from one `// error:` to the next, is a program
-// of `check-refused`: with the line that ends with `// refused` it fails with that error, a regular
-// expression; without that line it compiles.
+// Code that must not compile. `check-refused` makes a program of each part, from one `// error:` to
+// the next. With the line that ends with `// refused`, the program must fail with an error that
+// matches the regular expression; without that line, the program must compile.
 
 #include <multicast/next.hpp>
 #include <multicast/spy.hpp>

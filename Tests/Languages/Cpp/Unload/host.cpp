@@ -1,5 +1,5 @@
-// Loads two plug-ins beside each other, again and again, and checks that they go when they are
-// closed. After the first of them has gone, a build of another number comes under its name.
+// Loads two plug-ins at the same time, again and again, and checks that they are unloaded when they
+// are closed. After the first plug-in is unloaded, another build replaces it under the same name.
 #include "plugin.hpp"
 
 #include <cstdio>
@@ -49,7 +49,8 @@ class plugin {
   void *handle_;
 };
 
-/// The child of a fork takes a lock of the headers, which no thread may hold then.
+/// Checks that the child of a fork can take a lock of the headers, which no thread may hold during
+/// fork.
 bool fork_works(event &s) {
   const pid_t child = fork();
   if (child == 0) {

@@ -1,4 +1,5 @@
-// A plug-in that uses all of the headers, and is unloaded. BUILD_NUMBER tells its builds apart.
+// A plug-in that uses all of the headers, and is then unloaded. BUILD_NUMBER distinguishes its
+// builds.
 #include "plugin.hpp"
 
 #include <memory>
@@ -29,10 +30,10 @@ void check(bool is_so) { failures += is_so ? 0 : 1; }
 
 struct state {
   listener object;
-  std::shared_ptr<listener> shared{new listener};  // not std::make_shared(), which is unique, too
+  std::shared_ptr<listener> shared{new listener};  // std::make_shared() is unique, too
   mcast::groups<int> groups;
   mcast::scoped_registration own;
-  mcast::lifetime lifetime;  // of those that die with objects: they stay until somebody looks
+  mcast::lifetime lifetime;  // for tracked objects, which remain until a later look-up
 };
 state *all = nullptr;
 

@@ -1,4 +1,4 @@
-// What the program and its plug-ins know of each other.
+// The interface between the program and its plug-ins.
 #ifndef TESTS_CPP_UNLOAD_PLUGIN_HPP
 #define TESTS_CPP_UNLOAD_PLUGIN_HPP
 

@@ -1,5 +1,5 @@
-// A program of a project with strict warnings, whose headers are not in a system directory: neither
-// the headers nor their macros may cause a warning.
+// A program in a project with strict warnings, which includes the headers from an ordinary
+// directory. Neither the headers nor their macros may cause a warning.
 #include <memory>
 #include <string>
 #include <vector>
@@ -88,7 +88,7 @@ int use_the_rest(mcast::queue &loop) {
   return loop.post_and_wait([] { return 1; }) + static_cast<int>(groups.remove(1));
 }
 
-/// The macros of the headers in C.
+/// Uses the macros of the C header.
 int use_macros() {
   const multicast_add_options add = MULTICAST_ADD_OPTIONS_INIT;
   const multicast_registration registration = MULTICAST_REGISTRATION_INIT;

@@ -1,5 +1,6 @@
-# Runs the port of vcpkg with stand-ins for vcpkg's functions, which do what their reference says, for
-# the release alone. So the port is tried where vcpkg cannot be had; vcpkg itself may want more.
+# Runs the vcpkg port with replacements for vcpkg's functions, written from vcpkg's reference and
+# for release builds only. So the port can be tested without vcpkg. vcpkg itself may have further
+# requirements.
 #
 #   cmake -DPORT_FOLDER= -DVERSION= -DVCPKG_LIBRARY_LINKAGE= -DCURRENT_PACKAGES_DIR=
 #     -DCURRENT_BUILDTREES_DIR= -P vcpkg.cmake
@@ -37,7 +38,7 @@ function(vcpkg_cmake_install)
   run(${CMAKE_COMMAND} --build ${CURRENT_BUILDTREES_DIR}/build --target install)
 endfunction()
 
-# The files go to share/multicast, which is one folder less deep.
+# Moves the files to share/multicast, which is one folder less deep.
 function(vcpkg_cmake_config_fixup)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "CONFIG_PATH" "")
   file(GLOB files ${CURRENT_PACKAGES_DIR}/${arg_CONFIG_PATH}/*)

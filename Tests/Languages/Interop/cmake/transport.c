@@ -1,5 +1,5 @@
-/* Makes a transport for a broker, a server or a group that is not there. The macro LOCAL, MQTT or
- * NATS says which. */
+/* Creates a transport for a broker, a server or a group that does not exist. The macro LOCAL, MQTT
+ * or NATS selects the transport. */
 
 #if defined LOCAL
 #include <multicast_local.h>

@@ -40,7 +40,7 @@ struct Stats {
 }
 
 static class Library {
-  // An array of blittable structs is passed as a pointer to the first, and null as null.
+  // An array of blittable structs is passed as a pointer to its first element, and null as null.
   public delegate uint GetVersion();
   public delegate IntPtr GetName(long status);
   public delegate Multicast NewMulticast();

@@ -1,4 +1,4 @@
-/* What QEMU's user mode may be unable to run, without the library. */
+/* Two operations that QEMU's user mode may not support, without the library. */
 
 #include <pthread.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 
-/* A filter of system calls, which allows all of them. */
+/* Installs a filter of system calls that allows all of them. */
 static int set_filter(void) {
   struct sock_filter allow = {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW};
   struct sock_fprog program = {1, &allow};
@@ -25,7 +25,7 @@ static void *sleep_for_ever(void *unused) {
 
 static void *end_at_once(void *unused) { return unused; }
 
-/* The child of a fork of a process with two threads starts one. */
+/* Forks a process with two threads, and starts a thread in the child. */
 static int start_in_a_child(void) {
   pthread_t other;
   int status = 1;

@@ -60,7 +60,7 @@ static api api_of(void *library) {
 
 static api api_of_file(const char *path, int flags) { return api_of(open_library(path, flags)); }
 
-/* ---- Using it -------------------------------------------------------------------------------- */
+/* ---- Using a copy ---------------------------------------------------------------------------- */
 
 static void count_call(void *context, uint32_t event, const void *payload, size_t size) {
   (void)event, (void)payload, (void)size;

@@ -39,11 +39,11 @@ public class Interop {
     return ByteBuffer.allocateDirect(size).order(ByteOrder.nativeOrder()).putInt(0, size);
   }
 
-  // The offsets of the fields. The last ones of the options, lock and unlock, end at its size.
+  // The offsets of the fields. The options end with the fields lock and unlock.
   static final int PRIORITY = 8, LIFETIME = 24, QUEUE = 32, RELEASE = 40, SIZE_OF_OPTIONS = 64;
   static final int PENDING = 8, QUEUED = 16, DELIVERED = 24, HIGHEST = 64, SIZE_OF_STATS = 72;
 
-  /** A delegate: the bridge's function, and a reference to a listener that is kept until freed. */
+  /** A delegate: the bridge's function, and a reference that keeps a listener until it is freed. */
   record Delegate(long function, long context) {
     Delegate(Listener listener) { this(eventFunction(), reference(listener)); }
   }

@@ -1,4 +1,4 @@
-/* libmulticast for Java: calls functions by name, and is the C side of delegates in Java.
+/* libmulticast for Java: calls functions by name, and implements the C side of delegates in Java.
  *
  * Handles, statuses and addresses are all passed as 64-bit integers, in the registers where the
  * library expects them. A delegate by value is passed as its two addresses. */

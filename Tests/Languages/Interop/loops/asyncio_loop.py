@@ -56,7 +56,7 @@ for name, result, *arguments in [
 
 def send(multicast):
     """The worker's thread: sends numbers until the queue is destroyed. After each burst it waits
-    until all calls were made, so that the first call of the next one must wake the loop."""
+    until all calls were made, so that the first call of the next burst has to wake the loop."""
     number = c_uint32(0)
     how = Invocation(struct_size=sizeof(Invocation), payload=ctypes.pointer(number), size=4)
     while lib.multicast_invoke_with(multicast, byref(how), None) == 1:
@@ -97,7 +97,8 @@ async def receive(title, by_call):
 
     if not by_call:
         loop.remove_reader(descriptor)  # before the queue is destroyed, which closes it
-    # The worker still sends. This waits for a `wake` that runs; none begins afterwards. So the loop
+    # The worker still sends. This waits for a running `wake`, and none begins afterwards. So the
+    # loop
     # may be closed, and Python may collect `wake` and `on_number`.
     assert lib.multicast_queue_destroy(queue) == OK
     return title, worker, multicast, thread, arrived

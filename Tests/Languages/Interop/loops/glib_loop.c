@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * GLib, and with it GTK: a queue as a GSource. Any thread may call g_main_context_wakeup(), so it
- * is the queue's `wake`.
+ * GLib and GTK: a queue as a GSource. Any thread may call g_main_context_wakeup(), so the queue's
+ * `wake` calls it.
  *
- * A GSource is asked before and after each poll() whether it is ready. So the source asks the queue
- * whether calls wait, and has no state of its own that could be wrong. g_idle_add() in `wake` would
- * work too, but allocates each time.
+ * Before and after each poll(), GLib asks a GSource whether it is ready. The source then asks the
+ * queue whether calls are queued, so it needs no state of its own that could become wrong.
+ * g_idle_add() in `wake` would work, too, but allocates memory each time.
  */
 
 #include "worker.h"
@@ -18,7 +18,7 @@ typedef struct {
 } QueueSource;
 
 static gboolean queue_source_check(GSource *source) {
-  /* How many calls wait; with the time limit 0 it does not wait itself. */
+  /* Returns the number of queued calls. With the time limit 0 it does not wait. */
   return multicast_queue_wait(((QueueSource *)source)->queue, 0) > 0;
 }
 
@@ -28,7 +28,7 @@ static gboolean queue_source_prepare(GSource *source, gint *timeout) {
 }
 
 static gboolean queue_source_dispatch(GSource *source, GSourceFunc callback, gpointer data) {
-  /* Only as many calls as wait now, so that the loop's other sources have their turn. */
+  /* Makes only the calls that are queued now, so that the loop's other sources get their turn. */
   must(multicast_queue_run(((QueueSource *)source)->queue, 0) >= 0, "multicast_queue_run");
   return callback(data);
 }
@@ -39,7 +39,7 @@ static GSourceFuncs queue_source_functions = {
     .dispatch = queue_source_dispatch,
 };
 
-/* On the worker's thread; or on the loop's thread, if a run leaves calls in the queue. */
+/* Runs on the worker's thread, or on the loop's thread if a run leaves calls in the queue. */
 static void wake(void *context) {
   g_main_context_wakeup(context);
 }
@@ -49,7 +49,7 @@ struct program {
   GMainLoop *loop;
 };
 
-/* After each run of the queue. */
+/* Called after each run of the queue. */
 static gboolean calls_were_made(gpointer data) {
   struct program *program = data;
   if (worker_is_done(&program->worker)) g_main_loop_quit(program->loop);
@@ -58,7 +58,7 @@ static gboolean calls_were_made(gpointer data) {
 
 int main(void) {
   struct program program;
-  GMainContext *context = g_main_context_new(); /* NULL would be the one of the main thread. */
+  GMainContext *context = g_main_context_new(); /* NULL would be the main thread's. */
   program.loop = g_main_loop_new(context, FALSE);
 
   multicast_queue_options options = multicast_queue_options_default();
@@ -77,9 +77,9 @@ int main(void) {
 
   g_source_destroy(source);
   g_source_unref(source);
-  /* The worker still sends. This waits for a `wake` that runs; none begins afterwards. */
+  /* The worker still sends. This waits for a running `wake`, and none begins afterwards. */
   must(multicast_queue_destroy(queue) == MULTICAST_OK, "multicast_queue_destroy");
-  /* So what `wake` uses may be freed now. */
+  /* So the objects that `wake` uses may be freed now. */
   g_main_loop_unref(program.loop);
   g_main_context_unref(context);
   return worker_finish(&program.worker, "GLib");

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * libev: ev_async_send() is the only function of a loop that any thread may call, so it is the
- * queue's `wake`.
+ * libev: ev_async_send() is the only function of a loop that any thread may call, so the queue's
+ * `wake` calls it.
  *
- * libev makes one call of several ev_async_send(). That loses nothing: if a run leaves calls in the
- * queue, the queue calls `wake` again. So a few calls at a time are enough, and the loop's other
- * watchers have their turn in between.
+ * libev may combine several ev_async_send() into one callback. That loses nothing, because the
+ * queue calls `wake` again if a run leaves calls in the queue. So each callback makes only a few
+ * calls, and the loop's other watchers get their turn in between.
  */
 
 #include "worker.h"
@@ -21,13 +21,13 @@ struct program {
   ev_async async;
 };
 
-/* On the worker's thread; or on the loop's thread, if a run leaves calls in the queue. */
+/* Runs on the worker's thread, or on the loop's thread if a run leaves calls in the queue. */
 static void wake(void *context) {
   struct program *program = context;
   ev_async_send(program->loop, &program->async);
 }
 
-/* On the loop's thread. */
+/* Runs on the loop's thread. */
 static void on_wake(struct ev_loop *loop, ev_async *async, int events) {
   struct program *program = async->data;
   (void)events;
@@ -41,7 +41,7 @@ int main(void) {
   must(program.loop != NULL, "ev_loop_new");
   ev_async_init(&program.async, on_wake);
   program.async.data = &program;
-  /* Before the queue is created, whose first call may come at once. */
+  /* Started before the queue is created, because its first call may come at once. */
   ev_async_start(program.loop, &program.async);
 
   multicast_queue_options options = multicast_queue_options_default();
@@ -53,9 +53,9 @@ int main(void) {
   worker_start(&program.worker, program.queue);
   ev_run(program.loop, 0);
 
-  /* The worker still sends. This waits for a `wake` that runs; none begins afterwards. */
+  /* The worker still sends. This waits for a running `wake`, and none begins afterwards. */
   must(multicast_queue_destroy(program.queue) == MULTICAST_OK, "multicast_queue_destroy");
-  /* So what `wake` uses may be freed now. */
+  /* So the objects that `wake` uses may be freed now. */
   ev_async_stop(program.loop, &program.async);
   ev_loop_destroy(program.loop);
   return worker_finish(&program.worker, "libev");

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * libuv: uv_async_send() is the only function of a loop that any thread may call, so it is the
- * queue's `wake`.
+ * libuv: uv_async_send() is the only function of a loop that any thread may call, so the queue's
+ * `wake` calls it.
  *
- * libuv makes one call of several uv_async_send(). That loses nothing: if a run leaves calls in the
- * queue, the queue calls `wake` again. So a few calls at a time are enough, and the loop's timers
- * and sockets have their turn in between.
+ * libuv may combine several uv_async_send() into one callback. That loses nothing, because the
+ * queue calls `wake` again if a run leaves calls in the queue. So each callback makes only a few
+ * calls, and the loop's timers and sockets get their turn in between.
  */
 
 #include "worker.h"
@@ -20,20 +20,20 @@ struct program {
   uv_async_t async;
 };
 
-/* On the worker's thread; or on the loop's thread, if a run leaves calls in the queue. */
+/* Runs on the worker's thread, or on the loop's thread if a run leaves calls in the queue. */
 static void wake(void *context) {
   uv_async_send(context);
 }
 
-/* On the loop's thread. */
+/* Runs on the loop's thread. */
 static void on_wake(uv_async_t *async) {
   struct program *program = async->data;
   must(multicast_queue_run(program->queue, CALLS_AT_A_TIME) >= 0, "multicast_queue_run");
   if (!worker_is_done(&program->worker)) return;
 
-  /* The worker still sends. This waits for a `wake` that runs; none begins afterwards. */
+  /* The worker still sends. This waits for a running `wake`, and none begins afterwards. */
   must(multicast_queue_destroy(program->queue) == MULTICAST_OK, "multicast_queue_destroy");
-  /* So the handle may be closed now. It was the last one: uv_run() returns. */
+  /* So the handle may be closed now. It was the last handle, so uv_run() returns. */
   uv_close((uv_handle_t *)async, NULL);
 }
 
@@ -41,7 +41,7 @@ int main(void) {
   struct program program;
   uv_loop_t loop;
   must(uv_loop_init(&loop) == 0, "uv_loop_init");
-  /* Before the queue is created, whose first call may come at once. */
+  /* Initialized before the queue is created, because its first call may come at once. */
   must(uv_async_init(&loop, &program.async, on_wake) == 0, "uv_async_init");
   program.async.data = &program;
 

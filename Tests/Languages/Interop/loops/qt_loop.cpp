@@ -29,8 +29,9 @@ public:
   struct worker worker;
 };
 
-// On the worker's thread; or on the loop's thread, if a run leaves calls in the queue. The event is
-// posted, not handled at once, also on the loop's thread: the loop has other events in between.
+// Runs on the worker's thread, or on the loop's thread if a run leaves calls in the queue. Even on
+// the loop's thread the event is posted, not handled at once, so that the loop handles other events
+// in between.
 void wake(void *context) {
   Runner *runner = static_cast<Runner *>(context);
   QMetaObject::invokeMethod(runner, [runner] { runner->run(); }, Qt::QueuedConnection);
@@ -47,9 +48,9 @@ int runWokenByCalls() {
   worker_start(&runner.worker, runner.queue);
   QCoreApplication::exec();
 
-  // The worker still sends. This waits for a `wake` that runs; none begins afterwards.
+  // The worker still sends. This waits for a running `wake`, and none begins afterwards.
   must(multicast_queue_destroy(runner.queue) == MULTICAST_OK, "multicast_queue_destroy");
-  // So the object that `wake` uses may end now. Qt drops the events that are posted to it.
+  // So the object that `wake` uses may be destroyed now. Qt drops the events posted to it.
   return worker_finish(&runner.worker, "Qt, invokeMethod");
 }
 
@@ -66,7 +67,7 @@ int runWokenByDescriptor() {
     worker_start(&runner.worker, runner.queue);
     QCoreApplication::exec();
   }
-  // The notifier has ended before the queue is destroyed, which closes the descriptor.
+  // The notifier must end before the queue is destroyed, because that closes the descriptor.
   must(multicast_queue_destroy(runner.queue) == MULTICAST_OK, "multicast_queue_destroy");
   return worker_finish(&runner.worker, "Qt, QSocketNotifier");
 }

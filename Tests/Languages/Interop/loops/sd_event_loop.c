@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * sd-event, the loop of systemd: no function of a loop may be called by another thread, so nothing
- * could be the queue's `wake`. The loop watches the queue's descriptor instead.
+ * sd-event, the loop of systemd: other threads may call no function of a loop, so there is no
+ * function that `wake` could call. The loop watches the queue's descriptor instead.
  *
- * The descriptor is readable exactly while calls wait, and sd-event looks at it each time round. So
- * a run may leave calls in the queue.
+ * The descriptor is readable exactly while calls are queued, and sd-event checks it in each
+ * iteration. So a run may leave calls in the queue.
  */
 
 #include "worker.h"
@@ -43,9 +43,10 @@ int main(void) {
   worker_start(&program.worker, program.queue);
   must(sd_event_loop(loop) >= 0, "sd_event_loop");
 
-  /* Before the queue is destroyed, which closes the descriptor: another file may get its number. */
+  /* Must precede the destruction of the queue, which closes the descriptor: another file may then
+   * get its number. */
   sd_event_source_unref(source);
-  /* The worker still sends. It has nothing to do with the loop. */
+  /* The worker still sends, but it does not use the loop. */
   must(multicast_queue_destroy(program.queue) == MULTICAST_OK, "multicast_queue_destroy");
   sd_event_unref(loop);
   return worker_finish(&program.worker, "sd-event");

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the programs here have in common: a thread that sends numbers, and a delegate that gets them
- * on the thread of the loop. There is nothing in it about loops.
+ * The common part of the programs in this folder: a thread that sends numbers, and a delegate that
+ * receives them on the thread of the loop. It does not depend on the loop.
  *
- * The worker sends until the queue is destroyed, as a thread does that knows nothing of the loop.
- * So at the end of a program a `wake` may run while the queue is destroyed.
+ * The worker sends until the queue is destroyed, like any thread that does not know the loop. So a
+ * `wake` may run while the program destroys the queue at its end.
  */
 
 #ifndef WORKER_H
@@ -26,7 +26,7 @@ struct worker {
   pthread_t thread;
   pthread_t loop;   /* The thread that must make the calls. */
   uint32_t arrived; /* Read and written on the thread of the loop only. */
-  uint32_t wrong;   /* Of these: not in order, or on another thread. */
+  uint32_t wrong;   /* Those that arrived out of order or on another thread. */
 };
 
 static inline void must(bool is_done, const char *what) {
@@ -35,7 +35,7 @@ static inline void must(bool is_done, const char *what) {
   exit(EXIT_FAILURE);
 }
 
-/* The delegate. Numbers that are sent before the queue is destroyed may still arrive at the end. */
+/* The delegate. Ignores further numbers, which may arrive until the queue is destroyed. */
 static inline void worker_receive(void *context, uint32_t event, const void *payload, size_t size) {
   struct worker *worker = (struct worker *)context;
   (void)event, (void)size;
@@ -50,14 +50,14 @@ static inline bool worker_is_done(const struct worker *worker) {
 }
 
 /* The thread. After each burst it waits until all calls were made. So the queue is empty at the
- * first call of a burst, which must wake the loop; the other calls of the burst need not. */
+ * first call of each burst, which has to wake the loop; the other calls of the burst need not. */
 static inline void *worker_send(void *context) {
   const struct worker *worker = (const struct worker *)context;
   uint32_t number = 0;
   multicast_invocation how = multicast_invocation_default();
   how.payload = &number; /* The queue copies it. */
   how.size = sizeof number;
-  /* 0: the queue was destroyed, and the delegate was removed with it. */
+  /* The result is 0 once the queue is destroyed, because that removes the delegate. */
   while (multicast_invoke_with(worker->numbers, &how, NULL) == 1) {
     number += 1;
     how.flags = number % BURST == BURST - 1 ? MULTICAST_WAIT : 0;
@@ -74,7 +74,7 @@ static inline void worker_start(struct worker *worker, multicast_queue queue) {
   must(worker->numbers.id != 0, "multicast_create");
   multicast_delegate receiver = {worker_receive, worker};
   multicast_add_options options = multicast_add_options_default();
-  options.queue = queue; /* The calls wait there until the loop's thread runs the queue. */
+  options.queue = queue; /* Holds the calls until the loop's thread runs the queue. */
   must(multicast_add(worker->numbers, receiver, &options, NULL) == MULTICAST_OK, "multicast_add");
   must(pthread_create(&worker->thread, NULL, worker_send, worker) == 0, "pthread_create");
 }

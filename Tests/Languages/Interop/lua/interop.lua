@@ -1,7 +1,8 @@
 -- libmulticast from Lua, with LuaJIT's FFI. Argument: the path of libmulticast.so.
 local ffi = require "ffi"
 
--- LuaJIT cannot be called back from a compiled trace: what invokes or runs a queue is interpreted.
+-- LuaJIT cannot be called back from a compiled trace, so code that invokes or runs a queue must be
+-- interpreted.
 jit.off()
 
 -- ---- Declarations from multicast.h --------------------------------------------------------------

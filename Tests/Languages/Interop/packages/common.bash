@@ -1,7 +1,7 @@
-# For the scripts that check packages: what they all need. To be sourced.
-# shellcheck shell=bash disable=SC2034  # for those that source it
+# Common code of the scripts that check packages. The scripts source this file.
+# shellcheck shell=bash disable=SC2034  # the variables are for the scripts that source this file
 
-# What the environment says of other builds is not for these.
+# Settings of other builds in the environment must not affect these tests.
 unset CFLAGS CXXFLAGS CPPFLAGS LDFLAGS CPATH LIBRARY_PATH DESTDIR MAKEFLAGS MAKELEVEL NINJA_STATUS \
   CMAKE_GENERATOR CMAKE_BUILD_TYPE CMAKE_PREFIX_PATH CMAKE_TOOLCHAIN_FILE CMAKE_INSTALL_PREFIX \
   PKG_CONFIG_PATH PKG_CONFIG_LIBDIR PKG_CONFIG_SYSROOT_DIR
@@ -15,7 +15,7 @@ export CC=${CC:-cc} CXX=${CXX:-c++}
 checkout=$(cd -P -- "$(dirname -- "${BASH_SOURCE[0]}")/../../../.." && pwd -P)
 version=$("$checkout/cmake/version")
 
-# The library is compiled once by each command, where the environment has a folder for that.
+# If the environment names a cache folder, each compilation of the library is performed only once.
 if [[ -n ${MULTICAST_SWIFTC_CACHE-} ]]; then
   export MULTICAST_SWIFTC_CACHE MULTICAST_SWIFTC_REAL=$swiftc_for_the_library
   swiftc_for_the_library=$checkout/Tests/Languages/Interop/cmake/swiftc
@@ -24,7 +24,7 @@ fi
 # shellcheck source-path=SCRIPTDIR source=../../../packages.bash
 . "$checkout/Tests/packages.bash"
 
-# A directory of the script's own, gone when it ends.
+# A temporary directory, which is removed when the script ends.
 work=$(mktemp -d "${TMPDIR:-/tmp}/multicast-packages.XXXXXX")
 mkdir -- "$work/tmp"
 export TMPDIR=$work/tmp # swiftc and lintian leave files there
@@ -48,7 +48,7 @@ skip() {
 
 have() { command -v "$1" >/dev/null 2>&1; }
 
-# Runs a command, and shows what it prints only if it fails.
+# Runs a command, and shows its output only if it fails.
 quietly() {
   if ! "$@" >"$work/log" 2>&1; then
     cat -- "$work/log" >&2
@@ -56,7 +56,7 @@ quietly() {
   fi
 }
 
-# Runs a command that has to fail; what it prints is in $output.
+# Runs a command that has to fail. Its output is then in $output.
 refused() {
   if output=$("$@" 2>&1); then
     printf '%s\n' "$output" >&2
@@ -64,7 +64,7 @@ refused() {
   fi
 }
 
-# says TEXT ...: each of them is in $output, wherever its lines are broken.
+# says TEXT ...: checks that $output contains each text, ignoring line breaks.
 says() {
   local text flat
   flat=$(tr -s '[:space:]' ' ' <<<"$output")
@@ -75,7 +75,7 @@ $output"
   done
 }
 
-# prints EXPECTED PROGRAM [ARGUMENT ...]
+# prints EXPECTED PROGRAM [ARGUMENT ...]: checks the output of a program.
 prints() {
   local expected=$1 output
   shift
@@ -87,7 +87,7 @@ prints() {
 # Whether a program loads libmulticast.so.1 when it starts.
 is_shared() { readelf -d -- "$1" | grep -q 'NEEDED.*\[libmulticast\.so\.1\]'; }
 
-# links_as shared|static PROGRAM
+# links_as shared|static PROGRAM: checks how the program is linked with the library.
 links_as() {
   case $1 in
     shared) is_shared "$2" || fail "$2 does not need libmulticast.so.1" ;;

@@ -102,7 +102,7 @@ function taken(): array
     return $result;
 }
 
-/** A duplicate of the descriptor. PHP closes the duplicate. */
+/** Returns a stream with a duplicate of the descriptor. PHP closes the duplicate. */
 function watch(int $descriptor): mixed
 {
     return fopen("php://fd/$descriptor", 'r');

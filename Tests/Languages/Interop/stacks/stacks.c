@@ -1,5 +1,5 @@
-/* A program whose delegates do what tools report with a stack. The stack is `main`, `caller`,
- * functions of the library, `delegate`. */
+/* A program whose delegates cause reports with a stack. The stack consists of `main`, `caller`,
+ * functions of the library, and `delegate`. */
 
 #include <execinfo.h>
 #include <pthread.h>
@@ -19,7 +19,7 @@ static multicast_queue queue;
 static volatile int is_inside;
 static int is_over;
 
-/* Not static: backtrace_symbols_fd() knows what the program exports. */
+/* These are not static, because backtrace_symbols_fd() knows only exported names. */
 void delegate(void *context, uint32_t event, const void *payload, size_t size);
 void caller(void);
 
@@ -58,7 +58,7 @@ void delegate(void *context, uint32_t event, const void *payload, size_t size) {
   if (strcmp(what, "share") == 0 && context != NULL) {
     __atomic_store_n(&is_inside, *(int *)context, __ATOMIC_RELAXED);
   }
-  __asm__ __volatile__("" ::: "memory"); /* a call before the end stays a call */
+  __asm__ __volatile__("" ::: "memory"); /* prevents a tail call */
 }
 
 static void *invoke(void *unused) {
@@ -66,7 +66,8 @@ static void *invoke(void *unused) {
   return unused;
 }
 
-/* A removal that waits for a call which waits for the lock of the thread that removes. */
+/* A removal that waits for a call, which in turn waits for a lock that the removing thread
+ * holds. */
 static void hang(void) {
   const multicast_delegate d = {delegate, NULL};
   pthread_t thread;
@@ -82,7 +83,7 @@ static void *invoke_until_over(void *unused) {
   return unused;
 }
 
-/* The library alone orders what is done to the context before the add, in calls on another thread,
+/* Only the library orders the accesses to the context before the add, in calls on another thread,
  * and after the removal. */
 static void share(void) {
   pthread_t thread;

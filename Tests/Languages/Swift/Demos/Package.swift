@@ -1,7 +1,7 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-/// Programs in the way of the older classes, in the language mode of their time.
+/// Programs written for the older classes, in the language mode of their time.
 private let demos = ["CallNode", "DispatchSystem", "Emergencies", "SecurityCenter", "UpdateTitle"]
 
 let package = Package(

@@ -1,7 +1,7 @@
 import MulticastSwift
 import Testing
 
-/// What the types have of the core: labels, lifetimes, changes of the listeners, watches.
+/// Features of the core in the Swift types: labels, lifetimes, changes of the listeners, watches.
 @Suite struct CoreTests {
   let diary = Diary()
 

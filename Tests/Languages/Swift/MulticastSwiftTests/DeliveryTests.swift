@@ -5,8 +5,8 @@ import MulticastSwift
 import Synchronization
 import Testing
 
-/// What the core knows about the call from a queue that this thread is in. It may be nested in
-/// others.
+/// Returns the registration of the queued call that this thread is in. The call may be nested in
+/// other calls.
 private func queuedRegistration() -> Multicast.Registration {
   var tokens = [Multicast.Token](repeating: Multicast.Token(), count: 8)
   let count = Int(Multicast.Token.callStack(&tokens, capacity: tokens.count))
@@ -19,7 +19,7 @@ private func queuedRegistration() -> Multicast.Registration {
   return Multicast.Registration.default
 }
 
-/// Waits until it is so. False: not within ten seconds.
+/// Waits until the condition holds. Returns false if it does not within ten seconds.
 private func eventually(_ isSo: () -> Bool) -> Bool {
   for _ in 0..<100_000 {
     if isSo() { return true }
@@ -69,7 +69,7 @@ private func eventually(_ isSo: () -> Bool) -> Bool {
     signal.invoke(5)
     calls.clear()
     #expect(signal.lostCount == 4)
-    // Nobody misses what waits for a closure that was removed.
+    // A queued call of a removed closure does not count as lost.
     signal.invoke(6)
     registration.remove()
     calls.clear()
@@ -125,7 +125,7 @@ private func eventually(_ isSo: () -> Bool) -> Bool {
     #expect(poll(&watched, 1, 0) == 0)
   }
 
-  /// What waits is released, not called: the delegates of the signal are gone, too.
+  /// Queued calls are released without being made, and the delegates are removed from the signal.
   @Test func itsQueueEndsWithIt() {
     final class Event: Sendable {}
     nonisolated(unsafe) var registration = Multicast.Registration.default
@@ -149,7 +149,8 @@ private func eventually(_ isSo: () -> Bool) -> Bool {
     #expect(diary.read() == ["called"])
   }
 
-  /// The last reference goes while the thread of the delivery is in a call, which returns in peace.
+  /// The last reference is dropped while the thread of the delivery is in a call, which still
+  /// returns normally.
   @Test func itsThreadEndsWithIt() {
     nonisolated(unsafe) var registration = Multicast.Registration.default
     let (entered, mayLeave, left) = (Gate(), Gate(), Gate())
@@ -178,7 +179,7 @@ private func eventually(_ isSo: () -> Bool) -> Bool {
     #expect(diary.read() == ["0"])
   }
 
-  /// The references to a delivery: the place of the closure, and `calls`.
+  /// Two references keep the delivery: the closure's registration, and `calls`.
   @Test func aCallMayGiveUpTheDelivery() {
     let wakes = Atomic(0)
     nonisolated(unsafe) var calls: Delivery? = Delivery(wake: { _ in

@@ -1,23 +1,23 @@
 import Foundation
 import Synchronization
 
-/// What the tests call.
+/// The protocol of the delegates in the tests.
 protocol Listener: AnyObject, Sendable {
   func hear(_ text: String)
 }
 
-/// Not for classes only: its values are five words.
+/// A protocol that is not restricted to classes, so its existential values are five words.
 protocol OpenListener: Sendable {
   func hear(_ text: String)
 }
 
-/// Writes down what is heard, in order, with the name of the listener.
+/// Records the received texts in order, with the names of the listeners.
 final class Diary: Sendable {
   private let lines = Locked<[String]>([])
 
   func write(_ line: String) { lines.withLock { $0.append(line) } }
 
-  /// All lines; it forgets them.
+  /// Returns all lines and clears the diary.
   func read() -> [String] {
     lines.withLock { lines in
       defer { lines = [] }
@@ -52,7 +52,7 @@ struct Note: OpenListener {
   func hear(_ text: String) { diary.write("note \(text)") }
 }
 
-/// Closed until it is opened, once. Any number of threads wait.
+/// A gate that is closed until it is opened once. Any number of threads can wait.
 final class Gate: Sendable {
   private let isOpen = Atomic(false)
 
@@ -61,7 +61,7 @@ final class Gate: Sendable {
   func wait() { while !isOpen.load(ordering: .acquiring) { usleep(50) } }
 }
 
-/// A value that one thread at a time uses. (The thread sanitizer does not understand `Mutex`.)
+/// A value that only one thread uses at a time. (The thread sanitizer does not support `Mutex`.)
 final class Locked<Value>: @unchecked Sendable {
   private let lock = NSLock()
   private var value: Value
@@ -73,7 +73,7 @@ final class Locked<Value>: @unchecked Sendable {
   }
 }
 
-/// `Optional` conforms, too.
+/// A protocol to which `Optional` also conforms.
 protocol Named: Sendable {
   var name: String { get }
 }

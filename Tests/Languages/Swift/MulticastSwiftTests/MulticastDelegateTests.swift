@@ -42,7 +42,7 @@ import Testing
     #expect(multicast.isEmpty)
   }
 
-  /// The address of an object that has ended must not lead to another object.
+  /// The address of a destroyed object must not be mistaken for a new object at that address.
   @Test func newObjectsAreNotMistakenForOldOnes() {
     let multicast = MulticastDelegate<any Listener>()
     for _ in 0..<100 { multicast.add(ear("old")) }
@@ -109,7 +109,7 @@ import Testing
     #expect(message.contains("nested more than 256 deep"))
   }
 
-  /// Its value and the value of the object in it are the same word.
+  /// The optional and the object inside it are the same word in memory.
   @Test func anOptionalThatConformsIsADelegateOfItsOwn() {
     let named = NamedObject()
     for reference in [MulticastDelegate<any Named>.Reference.weak, .strong] {
@@ -142,7 +142,7 @@ import Testing
     withExtendedLifetime((a, b)) {}
   }
 
-  /// Nobody invokes.
+  /// Nothing invokes the multicast.
   @Test func endedDelegatesDoNotPileUp() {
     let multicast = MulticastDelegate<any Listener>()
     let kept = (0..<100).map { _ in ear("kept") }
@@ -333,7 +333,7 @@ import Testing
     #expect(!registration.isValid)
     #expect(multicast.invoke { _ in } == 0)
     #expect(multicast.isEmpty)
-    // One that was never added.
+    // An object that was never added.
     do { _ = Ear("b", diary, onDeinit: { #expect(!multicast.remove($0)) }) }
   }
 

@@ -46,7 +46,7 @@ import Testing
     withExtendedLifetime(a) {}
   }
 
-  /// On Linux the same queue has another object each time.
+  /// On Linux each access to the same dispatch queue returns a new object.
   @Test func anObserverIsRegisteredOnceWhateverItsPlace() {
     let broadcaster = Broadcaster()
     let a = Ear("a", diary)

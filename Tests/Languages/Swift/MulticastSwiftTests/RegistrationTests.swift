@@ -34,7 +34,7 @@ import Testing
     #expect(registration.remove(within: .seconds(-1)) == .timedOut)
     #expect(diary.read() == [])
     DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(20)) { mayReturn.open() }
-    // Waits, although it was removed before.
+    // The removal waits, although the delegate was removed before.
     #expect(registration.remove(within: .seconds(Int64.max)) == .notFound)
     #expect(diary.read() == ["returned"])
     hasReturned.wait()
@@ -64,7 +64,7 @@ import Testing
       hasReturned.open()
     }
     isInCall.wait()
-    // If it waited, this test would not end: the call returns later.
+    // If this waited, the test would not end, because the call returns later.
     scoped = nil
     #expect(signal.isEmpty && scoped == nil)
     mayReturn.open()

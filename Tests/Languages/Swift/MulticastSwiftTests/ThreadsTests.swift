@@ -4,10 +4,10 @@ import MulticastSwift
 import Synchronization
 import Testing
 
-/// Several threads at once. What is checked besides: that nothing crashes, hangs or leaks, and what
-/// the sanitizers say.
+/// Several threads at once. The tests also detect crashes, hangs, leaks, and reports of the
+/// sanitizers.
 @Suite(.serialized) struct ThreadsTests {
-  /// Knows whether it is called after its end, and how many there are.
+  /// Counts its living instances, and calls after its end.
   final class Canary: Sendable {
     static let living = Atomic(0)
     static let calledWhenDead = Atomic(0)
@@ -24,7 +24,7 @@ import Testing
     }
   }
 
-  /// Runs each of these on a thread of its own, all at the same time.
+  /// Runs each body on a separate thread, all at the same time.
   func together(_ bodies: [@Sendable () -> Void]) {
     let gate = Gate()
     let threads = bodies.map { body in
@@ -105,7 +105,7 @@ import Testing
             for canary in canaries { multicast.add(canary) }
             let before = calls.load(ordering: .relaxed)
             while calls.load(ordering: .relaxed) == before { sched_yield() }
-            // They end now, some of them in their calls.
+            // The canaries end now, some of them during their calls.
             withExtendedLifetime(canaries) {}
           }
           isDone.store(true, ordering: .relaxed)
@@ -178,7 +178,7 @@ import Testing
     #expect(Canary.calledWhenDead.load(ordering: .relaxed) == 0)
   }
 
-  /// Delegates come, move to other places and go, and their multicast is notified meanwhile.
+  /// Delegates are added, moved to other places and removed while their multicast is notified.
   @Test(arguments: [MulticastDelegate<Canary>.Reference.weak, .strong])
   func placesChangeWhileDelegatesAreNotified(_ reference: MulticastDelegate<Canary>.Reference) {
     let living = Canary.living.load(ordering: .relaxed)
@@ -227,7 +227,7 @@ import Testing
     #expect(Canary.calledWhenDead.load(ordering: .relaxed) == 0)
   }
 
-  /// Watches replace each other, that of one multicast and that of all, in the middle of calls.
+  /// Watches of one multicast and of all multicasts are replaced during calls.
   @Test func watchesChangeDuringCalls() {
     let living = Canary.living.load(ordering: .relaxed)
     let reports = Atomic(0)
@@ -291,7 +291,7 @@ final class Flag: Sendable {
   func set() { value.store(true, ordering: .releasing) }
 }
 
-/// A thread whose closure has been given up when `join` returns.
+/// A thread whose closure has been released when `join` returns.
 struct Thread {
   private final class Body: Sendable {
     let run: @Sendable () -> Void

@@ -1,5 +1,5 @@
-/* libmulticast-local, and what else takes messages from process to process without a server: pairs
- * of sockets, and ZeroMQ. */
+/* Clients of libmulticast-local, and of other ways to send messages between processes without a
+ * server: socket pairs and ZeroMQ. */
 
 #include "entrants.h"
 
@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <zmq.h>
 
-static bool is_publisher(const client *c) { return c->name[0] == 'b'; } /* it subscribes "back" */
+static bool is_publisher(const client *c) { return c->name[0] == 'b'; } /* subscribes to "back" */
 
 static void start(void *(*body)(void *), client *c) {
   pthread_t thread;
@@ -39,7 +39,7 @@ const entrant by_local = {.who = &local, .messages = 4000000, .large_messages = 
 
 /* ---- Sockets --------------------------------------------------------------------------------- */
 
-enum { PIECE = 1 << 16 }; /* a socket does not take 1 MB at once */
+enum { PIECE = 1 << 16 }; /* a socket does not accept 1 MB at once */
 
 static int pairs[SUBSCRIBERS_MAX][2];
 
@@ -89,9 +89,9 @@ const entrant by_sockets = {
 
 /* ---- ZeroMQ ---------------------------------------------------------------------------------- */
 
-/* Each is used by one thread at a time: what a process publishes, it publishes on one. */
+/* Each socket is used by one thread at a time, because a process publishes on one thread. */
 static void *publishing, *subscribing;
-static int subscribed; /* so many have subscribed */
+static int subscribed; /* the number of subscribers */
 
 static void *open_zeromq(void *context, int type, const char *name, const client *c, int number) {
   const int messages = 100000;
@@ -133,7 +133,7 @@ static void create_zeromq(client *c) {
   publishing = open_zeromq(context, ZMQ_XPUB, is_first ? "there" : "back", c,
                            is_first ? 0 : c->number);
   subscribing = open_zeromq(context, ZMQ_SUB, c->name, c, 0);
-  /* It waits for room, instead of dropping messages, and is told of each subscriber. */
+  /* The socket waits for room instead of dropping messages, and is notified of each subscriber. */
   if (zmq_setsockopt(publishing, ZMQ_XPUB_NODROP, &yes, sizeof yes) != 0 ||
       zmq_setsockopt(publishing, ZMQ_XPUB_VERBOSE, &yes, sizeof yes) != 0 ||
       zmq_setsockopt(subscribing, ZMQ_SUBSCRIBE, "", 0) != 0)

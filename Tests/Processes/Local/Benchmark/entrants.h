@@ -9,14 +9,14 @@ enum { SUBSCRIBERS_MAX = 16 };
 
 typedef struct entrant {
   const contender *who;
-  void (*prepare)(const client *publisher); /* before there are other processes; may be NULL */
-  int messages, large_messages; /* so many small ones to one subscriber, and of 1 MB */
-  int window, large_window;     /* at most so many are on their way; 0: no limit */
+  void (*prepare)(const client *publisher); /* called before other processes exist; may be NULL */
+  int messages, large_messages; /* numbers of small messages per subscriber, and of 1 MB */
+  int window, large_window;     /* limits of messages that are not yet received; 0: none */
 } entrant;
 
 extern const entrant by_local, by_sockets, by_zeromq;
 
-/* Those of Tests/Processes/MQTT/Benchmark and Tests/Processes/NATS/Benchmark. */
+/* The benchmarks of Tests/Processes/MQTT/Benchmark and Tests/Processes/NATS/Benchmark. */
 extern const benchmark mqtt_benchmark, nats_benchmark;
 
 #endif

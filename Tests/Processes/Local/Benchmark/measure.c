@@ -1,9 +1,9 @@
-/* What takes messages from process to process, on one machine.
+/* Measures ways to send messages between processes on one machine.
  *
  *   benchmark PORT_OF_MQTT PORT_OF_NATS ROUNDS SHARE
  *
- * Each round measures all, one after the other, and prints a line for each; with so many messages,
- * divided by SHARE. */
+ * Each round measures all entrants, one after the other, and prints a line for each. The numbers of
+ * messages are divided by SHARE. */
 
 #include "entrants.h"
 
@@ -20,13 +20,13 @@ enum { SECONDS_MAX = 60, RING = 1 << 23 };
 
 /* ---- Subscribers ----------------------------------------------------------------------------- */
 
-/* In memory that all processes have: how many messages have arrived at each. */
+/* In shared memory: how many messages have arrived at each process. */
 typedef struct counter {
   _Alignas(64) int count;
 } counter;
 static counter *counters;
 
-/* Each message comes once, in order. */
+/* Expects each message once and in order. */
 static void take(client *c, const void *payload, size_t size) {
   int *count = &counters[c->number].count, number;
   if (size != c->size) fail("a message of another size");
@@ -42,7 +42,7 @@ static void answer(client *c, const void *payload, size_t size) {
   c->publish(c, "back", back);
 }
 
-/* So many have arrived everywhere. */
+/* Returns how many messages have arrived at all processes. */
 static int least(const client *c) {
   int result = __atomic_load_n(&counters[0].count, __ATOMIC_ACQUIRE);
   for (int i = 1; i < c->subscribers; ++i) {
@@ -52,7 +52,7 @@ static int least(const client *c) {
   return result;
 }
 
-/* It has told why. */
+/* Ends when a child has failed, which has already printed the reason. */
 static void end_with_child(int signal) {
   (void)signal;
   _exit(1);
@@ -78,7 +78,7 @@ static _Noreturn void be_subscriber(client c, const entrant *e, int ready) {
   for (;;) pause();
 }
 
-/* Returns when all are subscribed. */
+/* Starts all subscribers, and returns when they have subscribed. */
 static void start_subscribers(client *c, const entrant *e, pid_t *children) {
   int pipes[2];
   char ready;
@@ -94,9 +94,9 @@ static void start_subscribers(client *c, const entrant *e, pid_t *children) {
     if (read(pipes[0], &ready, 1) != 1) fail("read");
 }
 
-/* ---- What is measured ------------------------------------------------------------------------ */
+/* ---- Measurements ---------------------------------------------------------------------------- */
 
-/* From the first message until all processes have the last one. In seconds. */
+/* Measures the time from the first message until all processes have the last one, in seconds. */
 static double measure_rate(client *c, int count, int window) {
   static char payload[LARGE_SIZE];
   const double begin = now();
@@ -131,7 +131,7 @@ static void measure(const entrant *e, client c, const figure *f, int share) {
   c.size = f->is_large ? LARGE_SIZE : SIZE;
   c.subscribers = f->subscribers;
   c.publishes_many = !f->is_latency;
-  if (c.port == 0) c.port = getpid(); /* without a server: a name that nobody else has */
+  if (c.port == 0) c.port = getpid(); /* without a server this makes names unique */
   if (e->prepare != NULL) e->prepare(&c);
   start_subscribers(&c, e, children);
   c.name = "back";
@@ -148,7 +148,7 @@ static void measure(const entrant *e, client c, const figure *f, int share) {
   for (int i = 0; i < c.subscribers; ++i) kill(children[i], SIGKILL);
 }
 
-/* In a process of its own, which ends with all that it has connected. */
+/* Measures in a separate process, which closes all its connections when it ends. */
 static void measure_in_child(const entrant *e, const client *c, const figure *f, int share) {
   int status = 0;
   const pid_t child = fork_child();
@@ -162,7 +162,7 @@ static void measure_in_child(const entrant *e, const client *c, const figure *f,
   if (status != 0) fail("not measured");
 }
 
-/* What publishing does at least: a copy into a ring. */
+/* Measures the least work of publishing: a copy into a ring. */
 static void measure_memcpy(int share) {
   static char from[LARGE_SIZE], ring[RING];
   const int count = at_least_one(8000 / share);

@@ -43,7 +43,7 @@ def main():
 
 
 def read(text):
-    """("", library) -> the rounds, each with its figures; in the order of the lines."""
+    """Maps ("", library) to the rounds, each with its figures, in the order of the lines."""
     rounds = {}
     for found in LINE.finditer(text):
         figures = {name: float(value) for name, value in found.groupdict().items()

@@ -1,4 +1,4 @@
-/* What libmulticast-local alone asks for. The tests of all transports are in
+/* Refused requests that only libmulticast-local makes. The tests for all transports are in
  * Tests/Processes/Transports/Faults. */
 
 #include "../strangers.h"
@@ -11,7 +11,8 @@
 transport_options all_options(peer *p, const broker *b) {
   transport_options options = peer_options(p, b->port);
   options.name = "name";
-  /* It does not join: what its thread asks for depends on when it is released. */
+  /* The transport does not join a group, because the requests of its thread would depend on when it
+   * is released. */
   options.directory = "/missing/folder";
   return options;
 }
@@ -35,7 +36,7 @@ TEST(value_without_memory_is_refused_and_counted) {
   transport_options options = peer_options(&p, free_port());
   options.retains = retains_all;
   CHECK_OK(transport_connect(&options, &p.transport));
-  /* The value, the table of names, the name, and what goes with it. */
+  /* The refused allocations: the value, the table of names, the name, and its details. */
   for (int which = 0; which < 4; ++which) {
     refuse_request(which == 0 ? MALLOC : CALLOC, which >= 2, OF_THE_TEST);
     CHECK_ERROR(peer_publish(&p, "n", 1, "x", 1), OUT_OF_MEMORY);
@@ -47,7 +48,7 @@ TEST(value_without_memory_is_refused_and_counted) {
   end_transport(&p, before);
 }
 
-/* Keeps how many have come, and the last one. */
+/* Stores the number of notifications and the last one. */
 typedef struct last {
   int calls;
   uint32_t event;
@@ -75,7 +76,8 @@ TEST_OF_BROKER(kept_value_without_memory_for_its_copy_is_left_out, NULL) {
 
 /* ---- On the thread of the transport ---------------------------------------------------------- */
 
-/* Each request in turn, of a transport that joins a group with a peer; the first tries may fail. */
+/* Refuses each request in turn while a transport joins a group with a peer. The first attempts to
+ * join may fail. */
 static void expect_to_go_on_without(int kind, int most) {
   bool was_made = true;
   int granted;
@@ -107,7 +109,8 @@ TEST(transport_goes_on_without_messages) {
   expect_to_go_on_without(EPOLL_WAITING, 4);
 }
 
-/* The second one has connected to the first one, and tries to do so again when that has gone. */
+/* The second peer has connected to the first peer, and tries to connect again when the first is
+ * gone. */
 TEST_OF_BROKER(peer_of_which_it_is_not_known_has_not_gone, NULL) {
   SCOPED peer first, second;
   requests_are_of_the_test();
@@ -122,7 +125,7 @@ TEST_OF_BROKER(peer_of_which_it_is_not_known_has_not_gone, NULL) {
   EVENTUALLY(LOAD(second.gone) == 1);
 }
 
-/* What goes with a name is made by the thread. */
+/* The thread of the transport allocates the details of a name. */
 TEST_OF_BROKER(name_is_told_though_memory_is_refused, NULL) {
   SCOPED peer here, there;
   int calls = 0;
@@ -157,7 +160,7 @@ TEST_OF_BROKER(peer_that_says_nothing_loses_its_place, NULL) {
     stranger_end(&silent[i]);
   }
   peer_connect_to(&next, b);
-  EVENTUALLY(peer_stats(&here).peers == 2); /* who has said hello, and says no more, too */
+  EVENTUALLY(peer_stats(&here).peers == 2); /* a peer that is silent after its hello counts, too */
   CHECK_EQ(LOAD(here.gone) + LOAD(here.expelled), 0);
   peer_release(&next);
   stranger_end(&s);
@@ -170,7 +173,7 @@ static void wait_in_joined(void *context, multicast_local_state state, int32_t p
   if (state == MULTICAST_LOCAL_JOINED) gate_wait(&greeting);
 }
 
-/* The names that it has to tell first decide what is for it: it does not read before. */
+/* A peer does not read before it has sent its names, which decide what is for it. */
 TEST_OF_BROKER(publication_for_a_peer_that_cannot_tell_its_names_arrives, NULL) {
   SCOPED peer here, late;
   int calls = 0;
@@ -190,7 +193,7 @@ TEST_OF_BROKER(publication_for_a_peer_that_cannot_tell_its_names_arrives, NULL) 
   peer_release(&here);
 }
 
-/* Its hello has come in time, and the transport's thread was in a function of the caller. */
+/* The hello arrives in time, while the transport's thread is in a function of the caller. */
 TEST_OF_BROKER(peer_that_is_heard_late_keeps_its_place, NULL) {
   SCOPED peer here;
   stranger first, second;
@@ -215,7 +218,7 @@ TEST_OF_BROKER(peer_that_is_heard_late_keeps_its_place, NULL) {
   stranger_end(&second);
 }
 
-/* As if a debugger had stopped it before. */
+/* The peer says hello late, as if a debugger had stopped it. */
 TEST_OF_BROKER(peer_that_says_hello_late_is_met, NULL) {
   SCOPED peer here, there;
   int calls = 0;

@@ -1,11 +1,12 @@
-/* What is kept of names: as long as somebody needs them, and not without end. */
+/* The memory of names is kept as long as a peer needs them, and is bounded. */
 
 #include "../strangers.h"
 #include "requests.h"
 
 #include "../../Transports/Faults/faults.h"
 
-/* Waits until the library has so many blocks: threads free some of them soon. */
+/* Waits until the library has this number of blocks, because threads free some blocks a moment
+ * later. */
 static void expect_blocks(int count) {
   EVENTUALLY(held_blocks() <= count);
   CHECK_EQ(held_blocks(), count);
@@ -15,11 +16,11 @@ static void say_names(const stranger *s, message_kind kind, uint32_t place, int 
   char name[16];
   for (int i = 0; i < count; ++i) {
     snprintf(name, sizeof name, "name %d", i);
-    EVENTUALLY(message_send(s->socket, kind, place, 0, name, -1) == 0); /* it may be full */
+    EVENTUALLY(message_send(s->socket, kind, place, 0, name, -1) == 0); /* the socket may be full */
   }
 }
 
-/* Says that there are no more, and waits until that is heard. */
+/* Tells the peer that there are no more names, and waits until the peer has received that. */
 static void expect_heard(const stranger *s) {
   message m;
   int file;
@@ -55,7 +56,7 @@ TEST_OF_BROKER(names_of_others_are_freed_when_nobody_needs_them, NULL) {
 
 static bool retains_all(void *context, const char *protocol, uint32_t event) { return true; }
 
-/* Also one that had a value to be given, and one that cannot keep any. */
+/* Includes a peer with a value that has to be delivered, and a peer that cannot keep any value. */
 TEST_OF_BROKER(names_that_are_kept_stay, NULL) {
   SCOPED peer here;
   stranger s;
@@ -86,7 +87,7 @@ static void observe(peer *p, int i, bool is_observed) {
   else p->transport.unsubscribe(p->transport.context, name);
 }
 
-/* In both processes, whatever a third one is told. */
+/* The names are freed in both processes, whatever a third process has to be told. */
 TEST_OF_BROKER(names_of_before_are_freed, NULL) {
   SCOPED peer here, there;
   stranger silent;
@@ -105,7 +106,7 @@ TEST_OF_BROKER(names_of_before_are_freed, NULL) {
   }
   peer_flush(&there);
   peer_flush(&here);
-  CHECK(held_blocks() <= before + 4); /* as many as are observed, and one */
+  CHECK(held_blocks() <= before + 4); /* the observed names and one more */
   stranger_end(&silent);
 }
 
@@ -121,7 +122,7 @@ TEST_OF_BROKER(too_many_names_are_refused, NULL) {
               LIMIT);
   CHECK_EQ(r.releases, 1);
   CHECK_EQ(peer_stats(&there).names, NAMES_THERE);
-  observe(&there, 0, true); /* that is none more */
+  observe(&there, 0, true); /* not an additional name */
   observe(&there, 0, false);
   CHECK_OK(transport_answer(&there.transport, "more", respond, &r, NULL));
   CHECK_ERROR(there.transport.subscribe(there.transport.context, "more"), LIMIT);
@@ -143,7 +144,7 @@ TEST_OF_BROKER(peer_with_too_many_names_is_cut_off, NULL) {
   const int before = held_blocks();
   stranger_connect(&s, b);
   stranger_greet(&s);
-  /* Those that are told twice are not more. */
+  /* Names that are told twice do not count twice. */
   for (int i = 0; i < 3; ++i) {
     say_names(&s, MESSAGE_WANT, 0, NAMES_THERE);
     say_names(&s, MESSAGE_WANT, 1, NAMES_THERE);

@@ -1,4 +1,5 @@
-/* Included before each source of libmulticast-local: the system may refuse its requests. */
+/* Included before each source of libmulticast-local, so that tests can refuse its requests to the
+ * system. */
 
 #ifndef REPLACE_H
 #define REPLACE_H
@@ -21,7 +22,7 @@
 #define HELLO_NS ((uint64_t)HELLO_MS * 1000000)
 #define NAMES_MAX NAMES_THERE
 
-/* The call, unless it is refused. */
+/* Makes the call unless it is refused. */
 #define UNLESS_REFUSED(kind, error, call) (is_refused(kind, false) ? refuse(error) : (call))
 
 #define memfd_create(...) UNLESS_REFUSED(MEMORY_FILE, EMFILE, memfd_create(__VA_ARGS__))

@@ -1,4 +1,4 @@
-/* What libmulticast-local asks the system for. */
+/* The requests of libmulticast-local to the system. */
 
 #ifndef REQUESTS_H
 #define REQUESTS_H
@@ -25,23 +25,24 @@ enum {
   CREDENTIALS,
   SENDING,
   RECEIVING_MESSAGE,
-  COPYING /* a memcpy of `disturbed_size` bytes: what is to be refused is disturbed instead */
+  COPYING /* a memcpy of `disturbed_size` bytes, which is disturbed instead of refused */
 };
 
-/* So long a peer may say nothing here. */
+/* How long a peer may be silent in these tests, in milliseconds. */
 #define HELLO_MS 1000
-/* So many names one may observe or answer here. */
+/* How many names a peer may observe or answer in these tests. */
 #define NAMES_THERE 600
 
 /* ---- For tests ------------------------------------------------------------------------------- */
 
-/* In such a copy this function is called when so many bytes are copied. To be set before. */
+/* A copy of `disturbed_size` bytes calls `disturb` after `disturbed_at` bytes. The variables must
+ * be set before the copy. */
 extern size_t disturbed_size, disturbed_at;
 extern void (*disturb)(void);
 
 /* ---- For the library: see replace.h ---------------------------------------------------------- */
 
-/* -1, with this errno. */
+/* Sets errno and returns -1. */
 int refuse(int error);
 
 void *copy_disturbed(void *to, const void *from, size_t size);

@@ -1,16 +1,16 @@
-/* A ring is overwritten while it is read: nothing that is torn is delivered. */
+/* A ring is overwritten while it is read. No torn entry may be delivered. */
 
 #include "../groups.h"
 #include "requests.h"
 
 enum { RING = 1 << 16, MANY = 200, SMALL = 1000, LARGE = 8000 };
-static const char name[] = "a torn one"; /* no other copy has its size */
+static const char name[] = "a torn one"; /* no other copy has this size */
 
 static peer here, there;
 static gate entered = GATE_INIT, let_go = GATE_INIT;
 static int next, wrong;
 
-/* Payloads are a number, again and again, and come in order. */
+/* Each payload consists of repetitions of one number, and the numbers come in order. */
 FUNCTION(check_whole, int *last) {
   const unsigned char *bytes = payload;
   for (size_t i = 1; i < size; ++i) ADD(wrong, bytes[i] != bytes[0]);
@@ -58,13 +58,14 @@ static void disturb_copy(size_t size, size_t at, asking_thread asking, void (*ca
   refuse_request(COPYING, 0, asking);
 }
 
-/* ---- By a publisher that is fast ------------------------------------------------------------- */
+/* ---- A fast publisher ------------------------------------------------------------------------ */
 
 static void overwrite_all(void) {
   while (next < MANY) publish_next(SMALL);
 }
 
-/* What is copied is that of later entries, from the beginning or the middle. */
+/* The reader copies bytes of later entries, from the beginning or from the middle of the copy
+ * on. */
 TEST(what_is_overwritten_while_it_is_copied_is_not_delivered) {
   static const size_t sizes[] = {32 /* an entry's header */, sizeof name - 1, SMALL};
   requests_are_of_the_test();
@@ -82,7 +83,7 @@ TEST(what_is_overwritten_while_it_is_copied_is_not_delivered) {
   row = -1;
 }
 
-/* ---- By one that is interrupted -------------------------------------------------------------- */
+/* ---- An interrupted publisher ---------------------------------------------------------------- */
 
 static void read_meanwhile(void) {
   const int before = next - 1;
@@ -90,8 +91,8 @@ static void read_meanwhile(void) {
   EVENTUALLY(are_counted(before));
 }
 
-/* It says what it overwrites before it does. The reader is in the call of the first entry; the
- * tenth one overwrites the header of the second. */
+/* A publisher announces which entries it overwrites before it does so. The reader is in the call of
+ * the first entry, while the tenth entry overwrites the header of the second. */
 TEST(what_is_being_overwritten_is_not_delivered) {
   broker b;
   int last;

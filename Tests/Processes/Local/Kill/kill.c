@@ -1,11 +1,12 @@
-/* Processes of a group are killed, again and again, and others follow. The others go on, and lose
- * nothing.
+/* Processes of a group are killed again and again, and new processes replace them. The other
+ * processes must continue and lose nothing.
  *
  *   kill DIRECTORY SECONDS STEP WITHIN_MS
  *
- * A third of the time is for each: kills at any moment, some while another one is stopped; at each
- * STEPth beginning and end of a system call of a life; at each (STEP * STEP)th instruction of a
- * publication, and twice as often while the publication drops what a subscriber has yet to read. */
+ * Each third of the time is for one kind of kill: at random moments, some while another process is
+ * stopped; at each STEPth beginning and end of a system call of a process; at each (STEP * STEP)th
+ * instruction of a publication, and twice as often while the publication drops entries that a
+ * subscriber has not read. */
 
 #include "world.h"
 
@@ -29,7 +30,7 @@ enum { PATIENCE_S = 60, LINE_MAX_SIZE = 512 };
 world *the_world;
 const char *directory;
 static uint64_t kills, lives, published, arrived, lost;
-static unsigned told, left; /* ends that others were told of, and sockets that were left then */
+static unsigned told, left; /* reported ends; sockets left over at a report */
 
 uint64_t time_now(void) {
   struct timespec now;
@@ -55,7 +56,7 @@ void fail(const char *format, ...) {
 
 /* ---- Waiting --------------------------------------------------------------------------------- */
 
-/* A process that has ended though nobody has killed it has said why. */
+/* A process that ends without being killed has already printed the reason. */
 static void look_for_failures(void) {
   for (int p = 0; p < PLACES; ++p) {
     const pid_t process = the_world->places[p].process;
@@ -125,8 +126,8 @@ static bool is_settled(void) {
   return true;
 }
 
-/* All that have met the one that was killed last, or one before in its place, know that they have
- * gone. */
+/* Whether all processes that have met the process killed last, or its predecessors in the same
+ * place, were told of their ends. */
 static int killed;
 
 static bool is_told(void) {
@@ -148,7 +149,8 @@ static bool do_publish(void) {
   return true;
 }
 
-/* Files of a folder whose names begin so, but for hidden ones; negative: there is no folder. */
+/* Counts the files of a folder whose names begin with `begin`, without hidden files. Returns a
+ * negative number if there is no folder. */
 static int count_files(const char *path, const char *begin) {
   DIR *all = opendir(path);
   const struct dirent *entry;
@@ -166,8 +168,8 @@ static int count_sockets(const char *begin) {
   return count_files(path, begin);
 }
 
-/* Who is told removes the socket before, unless the system has not closed it yet: then those who
- * join or leave remove it. */
+/* A process removes the socket of a killed process before it reports the end, unless the system has
+ * not closed the socket yet. In that case a later process that joins or leaves removes it. */
 static void count_socket_of(pid_t process) {
   const place *one = &the_world->places[killed];
   char begin[32];
@@ -179,7 +181,7 @@ static void count_socket_of(pid_t process) {
   left += is_told_of && count_sockets(begin) > 0;
 }
 
-/* After a kill. */
+/* Called after a kill: expects that the other processes continue. */
 static void expect_others_to_go_on(int p) {
   const pid_t process = the_world->places[p].process;
   killed = p;
@@ -193,7 +195,7 @@ static void expect_others_to_go_on(int p) {
   wait_for(do_publish, "the publishers go on");
 }
 
-/* `time`: 0, if it is not to be known how soon the others are told. */
+/* `time` is the time of the kill, or 0 if the delay until the others are told is not measured. */
 static void kill_now(int p, uint64_t time) {
   place *one = &the_world->places[p];
   STORE(one->lives[one->number % LIVES_KEPT].killed_at, time);
@@ -211,7 +213,7 @@ static void kill_for_good(int p) {
   expect_others_to_go_on(p);
 }
 
-/* ---- What is left ---------------------------------------------------------------------------- */
+/* ---- Leftovers ------------------------------------------------------------------------------- */
 
 static int count_descriptors(int p) {
   char path[64];
@@ -219,7 +221,7 @@ static int count_descriptors(int p) {
   return count_files(path, "");
 }
 
-/* Of memory of peers. */
+/* Counts the mappings of the memory of peers. */
 static int count_mappings(int p) {
   char line[LINE_MAX_SIZE];
   FILE *maps;
@@ -232,7 +234,8 @@ static int count_mappings(int p) {
   return count;
 }
 
-/* A folder or a connection may be open for a moment. The first time says what is right. */
+/* Whether no descriptor or mapping is left over. A folder or a connection may be open for a moment.
+ * The first count is taken as the right one. */
 static int right_descriptors;
 
 static bool has_nothing_left(void) {
@@ -262,7 +265,8 @@ static void expect_nothing_left(void) {
 
 static uint32_t random_below(uint32_t bound) { return (uint32_t)random() % bound; }
 
-/* Another one is stopped, and hears of some lives only when they are over. */
+/* Meanwhile another process is stopped, which learns of some processes only after they have
+ * ended. */
 static void kill_while_one_is_stopped(int p) {
   const int stopped = (p + 1 + (int)random_below(PLACES - 1)) % PLACES;
   const pid_t process = the_world->places[stopped].process;
@@ -283,7 +287,7 @@ static void kill_while_one_is_stopped(int p) {
 static void kill_at_any_moment(uint64_t until) {
   for (uint64_t i = 0; time_now() < until; ++i) {
     const int p = (int)random_below(PLACES);
-    /* From 4 us to 60 ms: so some have just begun. */
+    /* Waits from 4 us to 60 ms, so that some killed processes have only just begun. */
     pause_us((long)(4 * pow(15000, random_below(1000) / 1000.0)));
     look_for_failures();
     if (i % 4 == 3) kill_while_one_is_stopped(p);
@@ -298,7 +302,7 @@ static void kill_at_any_moment(uint64_t until) {
 
 enum { SYSTEM_CALL = SIGTRAP | 0x80 };
 
-/* Begins a life that stops at each system call of each thread. */
+/* Starts a process that stops at each system call of each thread. */
 static pid_t begin_traced(int p, task t) {
   int status;
   begin_life(p, t, true);
@@ -309,7 +313,7 @@ static pid_t begin_traced(int p, task t) {
   return process;
 }
 
-/* Waits for a stop. False: the process has ended. */
+/* Waits for a stop. Returns false if the process has ended. */
 static bool wait_for_stop(pid_t process, pid_t *thread, int *status) {
   for (;;) {
     *thread = waitpid(-1, status, __WALL);
@@ -328,13 +332,13 @@ static void wait_for_end(pid_t process) {
   while (wait_for_stop(process, &thread, &status)) ptrace(PTRACE_CONT, thread, 0, 0);
 }
 
-/* The signal that a stop is about and the thread is to get. */
+/* Returns the signal that has to be passed on to the stopped thread, or 0. */
 static int signal_of(int status) {
   const int signal = WSTOPSIG(status);
   return status >> 16 != 0 || signal == SYSTEM_CALL || signal == SIGSTOP ? 0 : signal;
 }
 
-/* False: so many stops there are not. */
+/* Kills the process at the stop with this number. Returns false if there are fewer stops. */
 static bool kill_at_stop(int p, int stop) {
   alarm(PATIENCE_S);
   const pid_t process = begin_traced(p, LEAVE_SOON);
@@ -355,7 +359,7 @@ static bool kill_at_stop(int p, int stop) {
 
 /* ---- At each instruction of a publication ---------------------------------------------------- */
 
-/* Goes to the signal that the publisher sends itself. */
+/* Continues until the publisher sends itself a signal. */
 static pid_t go_to_signal(pid_t process) {
   pid_t thread;
   int status;
@@ -368,7 +372,8 @@ static pid_t go_to_signal(pid_t process) {
   return 0;
 }
 
-/* False: the publication has returned before. */
+/* Kills the process at the instruction with this number. Returns false if the publication has
+ * returned before. */
 static bool kill_at_instruction(int p, int instruction) {
   alarm(PATIENCE_S);
   const pid_t process = begin_traced(p, STOP_IN_PUBLISH), publisher = go_to_signal(process);

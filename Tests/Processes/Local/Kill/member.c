@@ -1,5 +1,5 @@
-/* The processes: publishers publish numbers, subscribers check what arrives, and all check what
- * they are told of the others. */
+/* The processes of the group: publishers publish numbers, subscribers check the numbers that
+ * arrive, and all check the reports about other processes. */
 
 #include "world.h"
 
@@ -12,10 +12,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Where a ring is full, each publication of the largest size drops an older one. */
+/* If a ring is full, each publication of the largest size drops an older one. */
 enum { SIZE_MAX_SENT = 4200, BURST_MAX = 64, SHORT_LIFE = 40, BEFORE_STOP = 100 };
 
-static int here; /* the place */
+static int here; /* the place of this process */
 static place *me;
 static multicast_transport transport;
 static uint32_t random_state;
@@ -69,23 +69,24 @@ static void publish_numbers(multicast_broadcaster b) {
   }
 }
 
-/* ---- What arrives ---------------------------------------------------------------------------- */
+/* ---- Arriving numbers ------------------------------------------------------------------------ */
 
-/* What has come of a life. Only the transport's thread uses it. */
+/* The numbers that have arrived from one life. Only the transport's thread uses this. */
 typedef struct account {
   uint32_t life;
-  bool is_here; /* it has joined, and has not gone */
+  bool is_here; /* it has joined and has not ended */
   uint64_t first, next, count;
 } account;
 static account accounts[PLACES][LIVES_KEPT];
 
-/* What is published from then on must arrive: set when this process has flushed. */
+/* Set when this process has flushed: publications from then on must arrive. */
 static uint32_t life_then[PLACES];
 static uint64_t begun_then[PLACES];
 
 static account *account_of(int p, uint32_t number) { return &accounts[p][number % LIVES_KEPT]; }
 
-/* It returns when the publisher is killed that is to be stopped while it drops what is not read. */
+/* Holds up the ring of the publisher that drops entries, until that publisher is killed while it
+ * drops one. */
 static void wait_for_kill(const numbered *n) {
   const place *one = &the_world->places[DROPS];
   if (here != SLOW || n->place != DROPS || n->number > 0 || LOAD(one->number) != n->life ||
@@ -124,7 +125,7 @@ static void take(void *context, uint32_t event, const void *payload, size_t size
   if (here == SLOW && n.place == DROPS && n.number % 32 == 0) pause_us(300);
 }
 
-/* So many notifications were overwritten, by what the library says. */
+/* Returns how many notifications were overwritten, according to the library. */
 static uint64_t overwritten(void) {
   multicast_local_stats stats = multicast_local_stats_default();
   if (multicast_local_get_stats(&transport, &stats) != MULTICAST_OK) fail("%d: statistics", here);
@@ -132,9 +133,10 @@ static uint64_t overwritten(void) {
   return stats.overwritten;
 }
 
-/* What lives that have gone have dropped is what the library has counted. It counts those of all
- * lives, and several may be here, told of in any order: they are compared when the last one goes.
- * Where one had begun before this process was known, it is not known how many there were. */
+/* Compares the losses from ended lives with the library's count. The library has one count for all
+ * lives, and several lives may be present and end in any order, so the counts are compared when the
+ * last life ends. If a life began before it knew this process, the number of its losses is
+ * unknown. */
 static void check_lost(const account *a, bool is_exact) {
   static uint64_t before, missing;
   static bool is_known = true;
@@ -151,7 +153,8 @@ static void check_lost(const account *a, bool is_exact) {
   is_known = true;
 }
 
-/* When the broadcaster is being destroyed, not all arrives. A check ends before that begins. */
+/* While the broadcaster is being destroyed, some notifications do not arrive. A check must end
+ * before that begins. */
 static pthread_mutex_t checking = PTHREAD_MUTEX_INITIALIZER;
 static bool is_leaving;
 
@@ -161,7 +164,8 @@ static void begin_leaving(void) {
   pthread_mutex_unlock(&checking);
 }
 
-/* All that it had published is here: what `publish` has returned for, and perhaps one more. */
+/* Expects that everything a life had published is here: all notifications for which `publish` has
+ * returned, and perhaps one more. */
 static void check_all_arrived(int p, const account *a) {
   const life *l = life_of(p, a->life);
   const uint64_t begun = LOAD(l->begun), returned = LOAD(l->returned);
@@ -178,14 +182,14 @@ static void check_all_arrived(int p, const account *a) {
   if (p == DROPS) check_lost(a, is_bound && is_later);
 }
 
-/* ---- What is told ---------------------------------------------------------------------------- */
+/* ---- Reports about other processes ----------------------------------------------------------- */
 
 static void note_delay(uint64_t killed_at) {
   const unsigned index = __atomic_fetch_add(&the_world->delays, 1, __ATOMIC_SEQ_CST);
   if (index < DELAYS_MAX) the_world->delay_ms[index] = (float)(time_now() - killed_at) / 1e6f;
 }
 
-/* Lives that ended soon one after the other may be told in another order. */
+/* Lives that ended in short succession may be reported in a different order. */
 static void note_life(uint32_t *last, uint32_t number) {
   if (number > *last) STORE(*last, number);
 }
@@ -216,7 +220,7 @@ static void changed(void *context, multicast_local_state state, int32_t pid, con
   int p;
   uint32_t number;
   (void)context, (void)pid;
-  /* Who was killed, or is traced, may hold up those who join: then another try follows. */
+  /* A process that was killed or is traced may hold up those that join, which then try again. */
   if (state == MULTICAST_LOCAL_CONNECTED || state == MULTICAST_LOCAL_REFUSED) return;
   if (sscanf(text, "member %d.%u", &p, &number) != 2 || p < 0 || p >= PLACES)
     fail("%d: told of %s", here, text);
@@ -279,7 +283,8 @@ void live(int place) {
   while (!has_to_end(LOAD(me->arrived))) pause_us(1000);
   begin_leaving();
   if (multicast_broadcaster_destroy(b) != MULTICAST_OK) fail("%d: destroy", place);
-  /* That does not wait for a thread that delivers, or tells: its socket would stay. */
+  /* destroy does not wait for a thread that delivers or reports, and exiting now would leave the
+   * socket behind. */
   while (!LOAD(has_left)) pause_us(1000);
   _exit(0);
 }

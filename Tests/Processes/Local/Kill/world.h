@@ -1,5 +1,5 @@
-/* What the processes of this test share: a group has a place for each. Whoever is killed is
- * followed by another process, the next life of the place. */
+/* Memory that the processes of this test share. There is a place for each process of the group. A
+ * killed process is replaced by another one, which is the next life of the place. */
 
 #ifndef WORLD_H
 #define WORLD_H
@@ -11,7 +11,7 @@
 enum {
   PUBLISHERS = 3, /* the first places */
   PLACES = 6,
-  REFUSES = 0, /* the publishers, by their policy */
+  REFUSES = 0, /* the publishers are named after their policies */
   BLOCKS = 1,
   DROPS = 2,
   SLOW = 5, /* a subscriber */
@@ -19,23 +19,23 @@ enum {
   DELAYS_MAX = 1 << 20
 };
 
-/* A process. It writes `begun` and `returned`, the test the others. */
+/* One process. The process writes `begun` and `returned`, the test writes the other fields. */
 typedef struct life {
   uint64_t begun, returned; /* how many publications */
-  uint64_t killed_at;       /* in nanoseconds; 0: it was not */
+  uint64_t killed_at;       /* in nanoseconds; 0 if it was not killed */
 } life;
 
 typedef enum task { GO_ON, LEAVE_SOON, STOP_IN_PUBLISH } task;
 
 typedef struct place {
   _Alignas(64) pid_t process;
-  uint32_t number; /* of its life, from 1 */
+  uint32_t number; /* of the current life, from 1 */
   task task;
   life lives[LIVES_KEPT];
   /* The process writes these. */
   bool is_settled;                   /* it has flushed */
-  uint32_t met[PLACES], gone[PLACES]; /* the newest life that it was told of */
-  uint32_t here[PLACES]; /* so many lives have joined, and have not gone */
+  uint32_t met[PLACES], gone[PLACES]; /* the newest life reported to it */
+  uint32_t here[PLACES]; /* lives that have joined and have not ended */
   uint64_t arrived, lost, refusals;
 } place;
 
@@ -43,7 +43,7 @@ typedef struct world {
   place places[PLACES];
   bool has_to_end;
   unsigned delays;             /* how many */
-  float delay_ms[DELAYS_MAX]; /* from before kill() until a process was told */
+  float delay_ms[DELAYS_MAX]; /* from each kill to each report of it */
 } world;
 
 extern world *the_world;
@@ -54,10 +54,10 @@ extern const char *directory; /* of the group */
 
 uint64_t time_now(void);
 void pause_us(long us);
-/* Says what is wrong, and ends the process with 1. */
+/* Prints the failure and ends the process with status 1. */
 __attribute__((format(printf, 1, 2))) void fail(const char *format, ...);
 
-/* The life of a process, which does not return. */
+/* Runs the process. Does not return. */
 void live(int place);
 
 #endif

@@ -1,4 +1,4 @@
-/* What libmulticast-mqtt alone asks for. The tests of all transports are in
+/* Refused requests that only libmulticast-mqtt makes. The tests for all transports are in
  * Tests/Processes/Transports/Faults. */
 
 #include "requests.h"
@@ -48,7 +48,7 @@ TEST(transport_without_memory_for_packets_tries_again) {
   for (int granted = 0; granted < 8; ++granted) expect_to_go_on(READING, granted);
 }
 
-/* A name that the broker's session has, and the program has not. */
+/* The broker's session has a name that the program no longer has. */
 TEST_OF_BROKER(transport_without_memory_for_a_name_ignores_a_message, NULL) {
   peer here, there;
   multicast_mqtt_options options;
@@ -63,7 +63,7 @@ TEST_OF_BROKER(transport_without_memory_for_a_name_ignores_a_message, NULL) {
     options.session_expiry_s = 60;
     if (i == 1) refuse_request(CALLOC, 0, OF_A_TRANSPORT);
     CHECK_OK(multicast_mqtt_connect(&options, &there.transport));
-    if (i == 1) break; /* and is used: so messages do not wait for long */
+    if (i == 1) break; /* this transport is used, so messages do not wait for long */
     EVENTUALLY(LOAD(there.connected) == 1);
     peer_observe(&there, "gone", recorder(r));
     there.transport.release(there.transport.context);
@@ -83,7 +83,7 @@ TEST_OF_BROKER(transport_without_memory_for_a_name_ignores_a_message, NULL) {
   expect_same(before);
 }
 
-/* The first one is lost; the other one waits for its observer. */
+/* The first message is lost; the second one waits for its observer. */
 TEST_OF_BROKER(message_of_a_session_without_memory_is_lost, NULL) {
   SCOPED peer here, there;
   int calls = 0;
@@ -106,7 +106,8 @@ TEST_OF_BROKER(message_of_a_session_without_memory_is_lost, NULL) {
   CHECK_EQ(peer_stats(&there).lost, 1);
 }
 
-/* Without it the session would not be told to end: the connection is only closed. */
+/* Without the properties the broker is not told to end the session, and the connection is only
+ * closed. */
 TEST_OF_BROKER(release_without_memory_for_properties_closes_the_connection, NULL) {
   peer p;
   requests_are_of_the_test();

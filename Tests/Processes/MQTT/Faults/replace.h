@@ -1,4 +1,4 @@
-/* Included before each source of libmulticast-mqtt: its requests go to requests.c. */
+/* Included before each source of libmulticast-mqtt. Redirects its requests to requests.c. */
 
 #ifndef REPLACE_H
 #define REPLACE_H

@@ -1,4 +1,4 @@
-/* What libmulticast-mqtt asks libmosquitto for. */
+/* The requests of libmulticast-mqtt to libmosquitto. */
 
 #ifndef REQUESTS_H
 #define REQUESTS_H

@@ -1,4 +1,4 @@
-/* Clients of a NATS server for the benchmark: libmulticast-nats, and bare libnats with its own
+/* Clients of a NATS server for the benchmark: libmulticast-nats, and plain libnats with its own
  * threads. */
 
 #include "measure.h"
@@ -30,7 +30,7 @@ static void expect_ok(natsStatus status) {
   if (status != NATS_OK) fail(natsStatus_GetText(status));
 }
 
-/* On the thread that libnats has for the subscription. */
+/* Runs on the thread of the subscription, which libnats creates. */
 static void on_message(natsConnection *connection, natsSubscription *subscription, natsMsg *message,
                        void *closure) {
   client *c = closure;
@@ -39,7 +39,7 @@ static void on_message(natsConnection *connection, natsSubscription *subscriptio
   natsMsg_Destroy(message);
 }
 
-/* The subjects are those that libmulticast-nats has: the server does the same for both. */
+/* Uses the same subjects as libmulticast-nats, so that the server does the same work for both. */
 static void publish_bare(client *c, const char *name, const void *payload) {
   const char *subject = name[0] == 't' ? "multicast.there.1" : "multicast.back.1";
   expect_ok(natsConnection_Publish(c->connection, subject, payload, c->size));
@@ -55,8 +55,8 @@ static void create_bare(client *c) {
   expect_ok(natsOptions_Create(&how));
   expect_ok(natsOptions_SetURL(how, address_of(c)));
   expect_ok(natsOptions_SetNoEcho(how, true));
-  /* Otherwise a message waits up to a millisecond for others. That is for many: for these it is
-   * three times as fast. */
+  /* By default a message waits up to a millisecond for others. For many messages that is three
+   * times as fast. */
   expect_ok(natsOptions_SetSendAsap(how, !c->publishes_many));
   expect_ok(natsConnection_Connect(&connection, how));
   natsOptions_Destroy(how);

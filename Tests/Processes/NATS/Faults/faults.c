@@ -1,4 +1,4 @@
-/* What libmulticast-nats alone asks for. The tests of all transports are in
+/* Refused requests that only libmulticast-nats makes. The tests for all transports are in
  * Tests/Processes/Transports/Faults. */
 
 #include "requests.h"
@@ -91,7 +91,7 @@ TEST(transport_without_memory_for_subscriptions_tries_again) {
 TEST(transport_refused_the_end_of_subscriptions_tries_again) {
   CHECK_EQ(expect_to_go_on(COMPLETION, 0).connections_lost, 1);
 }
-/* Else messages beyond the limit of libnats would be lost and not counted. */
+/* Otherwise messages beyond the limit of libnats would be lost without being counted. */
 TEST(transport_that_is_refused_limits_tries_again) {
   CHECK_EQ(expect_to_go_on(LIMITS, 0).connections_lost, 1);
 }
@@ -103,7 +103,7 @@ TEST(transport_that_is_refused_counts_goes_on) {
 TEST(transport_that_is_refused_the_address_of_the_server_goes_on) { expect_to_go_on_twice(URL, 0); }
 TEST(transport_that_is_refused_questions_asks_again) { expect_to_go_on_twice(QUESTION, 0); }
 
-/* libnats may have a part of the first one. */
+/* libnats may already have a part of the first publication. */
 TEST(publications_behind_one_that_is_refused_are_dropped) {
   broker b;
   peer p;
@@ -141,7 +141,7 @@ TEST_OF_BROKER(transport_that_cannot_count_what_is_pending_goes_on, NULL) {
   end_transport(&p, before);
 }
 
-/* The server is asked later, and not taken for one that does not answer. */
+/* The server is asked later, and is not treated like a server that does not answer. */
 TEST_OF_BROKER(transport_that_cannot_ask_a_silent_server_asks_again, NULL) {
   peer p;
   requests_are_of_the_test();
@@ -155,8 +155,8 @@ TEST_OF_BROKER(transport_that_cannot_ask_a_silent_server_asks_again, NULL) {
   end_transport(&p, before);
 }
 
-/* libnats calls a function of the client when a subscription is over: until then, messages of it
- * may come. */
+/* libnats calls a function of the client when a subscription has ended. Until then, messages may
+ * arrive. */
 TEST_OF_BROKER(client_refused_the_end_of_subscriptions_gets_messages, NULL) {
   peer here, there;
   int calls = 0;
@@ -181,7 +181,8 @@ TEST_OF_BROKER(client_refused_the_end_of_subscriptions_gets_messages, NULL) {
   expect_same(before);
 }
 
-/* The last reference is one of libnats: its thread does without another one. */
+/* libnats has the last reference. If no other thread can be started for the release, the thread of
+ * libnats performs it. */
 static void expect_release(int kind) {
   broker b;
   peer here, there;
@@ -214,7 +215,7 @@ TEST(release_without_attributes_is_on_another_one) { expect_release(THREAD_ATTRI
 
 /* ---- Waiting --------------------------------------------------------------------------------- */
 
-/* A call that cannot ask the server asks again. */
+/* A call that cannot reach the server tries again. */
 static void expect_flush(int kind, int refused, asking_thread asking) {
   broker b;
   peer p;
@@ -240,7 +241,7 @@ TEST(flush_that_libnats_refuses_asks_again) {
   expect_flush(QUESTION, 3, OF_A_TRANSPORT);
 }
 
-/* The time is over meanwhile. */
+/* The flush ends when its time is over. */
 TEST_OF_BROKER(flush_without_memory_ends, NULL) {
   SCOPED peer p;
   requests_are_of_the_test();

@@ -1,4 +1,4 @@
-/* What libmulticast-nats asks libnats for. */
+/* The requests of libmulticast-nats to libnats. */
 
 #ifndef REQUESTS_H
 #define REQUESTS_H
@@ -9,7 +9,7 @@
 
 enum {
   OPTIONS = FIRST_OF_LIBRARY,
-  OPTION, /* one of them */
+  OPTION, /* setting one option */
   STATISTICS,
   CONNECTION,
   PUBLICATION,
@@ -25,11 +25,11 @@ enum {
 
 /* ---- For tests ------------------------------------------------------------------------------- */
 
-/* What libnats says from now on if it is to refuse a request; NATS_NO_MEMORY as long as this is not
- * called. */
+/* Sets the status with which libnats refuses requests from now on. The default is
+ * NATS_NO_MEMORY. */
 void refuse_with(natsStatus status);
 
-/* Has the library's function for messages wait at its beginning, on the thread of libnats. */
+/* Makes the library's function for messages wait at its beginning, on the thread of libnats. */
 void hold_messages(void);
 bool is_message_held(void);
 void let_messages_go(void);

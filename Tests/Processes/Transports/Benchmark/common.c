@@ -1,4 +1,4 @@
-/* What the benchmarks of transports share. */
+/* Common code of the benchmarks of transports. */
 
 #include "measure.h"
 
@@ -20,7 +20,7 @@ void fail(const char *what) {
   _exit(1);
 }
 
-/* ---- Clients of ours ------------------------------------------------------------------------- */
+/* ---- Clients of our libraries ---------------------------------------------------------------- */
 
 static void notified(void *context, uint32_t event, const void *payload, size_t size) {
   client *c = context;
@@ -51,7 +51,7 @@ void attach_ours(client *c, const multicast_transport *transport) {
 
 /* ---- Answers --------------------------------------------------------------------------------- */
 
-/* What the other process says, in the process that measures. */
+/* The answers of the other process, in the process that measures. */
 static int received;
 
 void be_answered(client *c, const void *payload, size_t size) {
@@ -69,7 +69,7 @@ static int compare(const void *a, const void *b) {
   return (left > right) - (left < right);
 }
 
-/* A message there, and one back. */
+/* Measures the time of a message to the other process and one back. */
 void measure_latency(client *c, int pings) {
   static double times[PINGS];
   char payload[SIZE] = "";

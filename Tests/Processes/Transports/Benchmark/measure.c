@@ -1,5 +1,5 @@
-/* Messages a second and latency between two processes over one server: a library of ours, and the
- * bare library that it uses.
+/* Measures messages per second and latency between two processes over one server, with one of our
+ * libraries and with the plain library that it uses.
  *
  *   benchmark PORT ROUNDS
  *
@@ -19,8 +19,8 @@ enum { SECONDS_MAX = 60 };
 
 /* ---- The two processes ----------------------------------------------------------------------- */
 
-/* The other process takes each message once, in order, and answers one in so many: with how many
- * have arrived. */
+/* The other process expects each message once and in order. It answers every `answer_every`th
+ * message with the number of messages that have arrived. */
 static int received_there, answer_every;
 
 static void answer(client *c, const void *payload, size_t size) {
@@ -34,13 +34,13 @@ static void answer(client *c, const void *payload, size_t size) {
   if (received_there % answer_every == 0) c->publish(c, "back", back);
 }
 
-/* It has told why. */
+/* Ends when the child has failed, which has already printed the reason. */
 static void end_with_child(int signal) {
   (void)signal;
   _exit(1);
 }
 
-/* Starts the other process, and returns when it is subscribed. */
+/* Starts the other process, and returns when it has subscribed. */
 static pid_t start_other(client there, const contender *who) {
   int pipes[2];
   char ready;
@@ -67,9 +67,9 @@ static void end_other(pid_t child) {
   waitpid(child, NULL, 0);
 }
 
-/* ---- What is measured ------------------------------------------------------------------------ */
+/* ---- Measurements ---------------------------------------------------------------------------- */
 
-/* From the first message until the other process has the last one. */
+/* Measures the time from the first message until the other process has the last one. */
 static void measure_rate(client *c, int count, int window) {
   char payload[SIZE] = "";
   const double begin = now();
@@ -99,7 +99,7 @@ static void measure(const contender *who, client here, bool is_rate) {
   end_other(child);
 }
 
-/* In a process of its own, which ends with all that it has connected. */
+/* Measures in a separate process, which closes all its connections when it ends. */
 static void measure_in_child(const contender *who, const client *c, bool is_rate) {
   int status = 0;
   fflush(stdout);

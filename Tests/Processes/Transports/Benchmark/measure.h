@@ -1,4 +1,4 @@
-/* What a transport's benchmark measures. clients.c in the transport's folder makes the clients. */
+/* The benchmark of a transport. clients.c in the transport's folder defines the clients. */
 
 #ifndef MEASURE_H
 #define MEASURE_H
@@ -10,7 +10,7 @@
 enum {
   SIZE = 64,            /* of a small payload */
   LARGE_SIZE = 1000000, /* of a large one */
-  PINGS = 2000          /* messages there and back, at most */
+  PINGS = 2000          /* the maximum of messages there and back */
 };
 
 /* A connection in one process. */
@@ -18,11 +18,11 @@ typedef struct client client;
 struct client {
   int port;
   size_t size;           /* of each payload that it publishes */
-  int number;            /* of those that subscribe the same name: 0, 1... */
-  int subscribers;       /* so many subscribe what it publishes */
+  int number;            /* among the subscribers of the same name: 0, 1... */
+  int subscribers;       /* how many clients subscribe to what it publishes */
   int kind;              /* the index in `kinds` of the benchmark */
-  bool publishes_many;   /* as many as go; otherwise one, and then it waits */
-  const char *name;      /* what it subscribes */
+  bool publishes_many;   /* as many as possible; otherwise it waits after each */
+  const char *name;      /* the name to which it subscribes */
   void (*arrived)(client *c, const void *payload, size_t size);
   /* `create` sets these. */
   void (*publish)(client *c, const char *name, const void *payload);
@@ -31,7 +31,7 @@ struct client {
   multicast_broadcaster broadcaster;
 };
 
-/* Connects and subscribes, and returns when the server has both. */
+/* `create` connects and subscribes, and returns when the server has done both. */
 typedef struct contender {
   const char *label;
   void (*create)(client *c);
@@ -39,9 +39,9 @@ typedef struct contender {
 
 typedef struct benchmark {
   contender bare, ours;
-  const char *kinds[3]; /* each measured, up to a NULL; printed before the label */
-  int messages;         /* for a rate */
-  int window;           /* at most so many are on their way; 0: no limit */
+  const char *kinds[3]; /* the measured kinds, up to a NULL; printed before the label */
+  int messages;         /* per measurement of a rate */
+  int window;           /* the limit of messages not yet received; 0: no limit */
 } benchmark;
 
 extern const benchmark the_benchmark;
@@ -49,11 +49,11 @@ extern const benchmark the_benchmark;
 void fail(const char *what);
 double now(void); /* in seconds */
 
-/* The answers: each has the number of messages that have arrived there. */
+/* Handles an answer, which contains the number of messages that have arrived there. */
 void be_answered(client *c, const void *payload, size_t size);
 int received_now(void); /* the last answer */
 
-/* So often a message "there", and an answer back. Prints the times. */
+/* Sends a message "there" and waits for the answer, `pings` times. Prints the times. */
 void measure_latency(client *c, int pings);
 
 /* The clients of our libraries differ only in how they connect. */

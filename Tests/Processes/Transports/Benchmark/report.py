@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes a table and a plot of what the benchmark has printed."""
+"""Makes a table and a plot from the output of the benchmark."""
 
 import argparse
 import os
@@ -49,7 +49,7 @@ def main():
 
 
 def read(text, names):
-    """(kind, OURS or BARE) -> the rounds, each with its figures."""
+    """Maps (kind, OURS or BARE) to the rounds, each with its figures."""
     rounds = {}
     which = {name: key for key, name in names.items()}
     for found in LINE.finditer(text):
@@ -67,7 +67,8 @@ def middle(rounds, kind, library, figure):
 
 
 def ratio(rounds, kind, figure):
-    """The two stand side by side in a round: the machine was as busy for one as for the other."""
+    """Compares the two libraries within each round, in which the machine was equally busy for
+    both."""
     pairs = zip(rounds[kind, OURS], rounds[kind, BARE])
     return statistics.median(ours[figure] / bare[figure] for ours, bare in pairs)
 
@@ -86,7 +87,7 @@ def table(rounds, names):
                                ("late", "there and back, 99 % within", "{:.0f} µs")):
         for kind in kinds(rounds):
             ours, bare = (middle(rounds, kind, library, figure) for library in (OURS, BARE))
-            # `qos` 0: the first word is an option.
+            # The first word is the name of an option: `qos` 0.
             row = re.sub(r"^(\w+) (.*)", r"`\1` \2: ", kind) + what
             lines.append(f"| {row} | {form.format(ours)} | {form.format(bare)} |"
                          f" {ratio(rounds, kind, figure):.2f} |")
@@ -134,7 +135,7 @@ def draw(rounds, names, path):
 
 
 def draw_panel(panel, rounds, names, figure, title, better):
-    """A row for each library: the median of its rounds, and small each round."""
+    """Draws a row for each library: the median of its rounds, and each round as a small mark."""
     rows = [(kind, library) for kind in kinds(rounds) for library in names][::-1]
     scale, unit = (1000, "k") if figure == "rate" else (1, " µs")
     for row, (kind, library) in enumerate(rows):

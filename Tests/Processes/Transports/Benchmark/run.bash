@@ -1,10 +1,10 @@
-# The benchmark of a transport, to be sourced by Tests/Processes/MQTT/Benchmark/run and Tests/Processes/NATS/Benchmark/run
-# with their arguments. Before that, they set:
-#   here, sources   their folder; where the library's sources and its README.md are
+# The benchmark of a transport. Tests/Processes/MQTT/Benchmark/run and
+# Tests/Processes/NATS/Benchmark/run source this file with their arguments, after they have set:
+#   here, sources   their folder; the folder of the library's sources and README.md
 #   ours            the library
-#   bare, link      the library that it uses; how to link with it
+#   bare, link      the plain library that it uses; the options to link with that
 #   default_rounds
-#   packages        NAME=PACKAGE of what the figures depend on, for the report
+#   packages        NAME=PACKAGE for each program that affects the figures, for the report
 #   server          mosquitto or nats
 # shellcheck shell=bash disable=SC2154
 
@@ -60,14 +60,14 @@ fi
 # shellcheck source=Tests/Processes/Transports/Benchmark/servers.bash
 . "$root/Tests/Processes/Transports/Benchmark/servers.bash"
 need_packages python3-matplotlib
-# Debian's matplotlib is for Debian's Python, which may not be the first one on the PATH.
+# Debian's matplotlib needs Debian's Python, which may not be the first one on the PATH.
 python=python3
 "$python" -c 'import matplotlib.pyplot' 2>/dev/null || python=/usr/bin/python3
 
 # ---- Measuring -----------------------------------------------------------------------------------
 
 if [ -z "$again" ]; then
-  # It builds the library, too.
+  # Runs one test, which also builds the library.
   if ! "$here/../run" "$library" "$build" addresses_are_read_back >"$build/log" 2>&1; then
     cat "$build/log"
     exit 1

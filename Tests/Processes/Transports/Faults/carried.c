@@ -1,4 +1,4 @@
-/* For libraries with a broker: questions, while what they need is refused. */
+/* For libraries with a broker: requests to peers, while the system refuses what they need. */
 
 #include "faults.h"
 
@@ -24,7 +24,7 @@ static multicast_status ask_with(const peer *p, size_t size, uint64_t timeout_ns
   return transport_ask(&p->transport, "q", 1, payload, size, timeout_ns, is_enough, NULL);
 }
 
-/* `there` answers `q`. */
+/* Starts two peers, of which `there` answers `q`. */
 static belongings start(broker *b, peer *here, peer *there, int *calls) {
   requests_are_of_the_test();
   broker_start(b, NULL);
@@ -45,7 +45,8 @@ static void end(broker *b, peer *here, peer *there, belongings before) {
   broker_delete(b);
 }
 
-/* The table of names, the name that has the answers, the question, and a large publication. */
+/* The refused allocations: the table of names, the name for the answers, the request, and a large
+ * publication. */
 TEST(questions_without_memory_are_refused_and_keep_nothing) {
   broker b;
   peer here, there;
@@ -77,7 +78,8 @@ TEST(answers_without_memory_are_refused_and_keep_nothing) {
   end(&b, &here, &there, before);
 }
 
-/* Where it is lost before it is answered, that is not told; where the asker has none, it is. */
+/* If the request is lost before it is answered, the requester is not told. If the requester itself
+ * lacks memory, it is told. */
 TEST(lack_of_memory_for_an_answer_is_told) {
   broker b;
   peer here, there;
@@ -113,7 +115,7 @@ void expect_question_lost(int kind, int granted) {
   end(&b, &here, &there, before);
 }
 
-/* Names that come and go without a connection. */
+/* Names that are subscribed and unsubscribed without a connection. */
 TEST(names_without_a_connection_are_freed) {
   peer p;
   belongings before = look();

@@ -1,4 +1,4 @@
-/* The same, for libraries with a broker. */
+/* Refused requests, for libraries with a broker. refusals.c has the tests for all libraries. */
 
 #include "faults.h"
 
@@ -28,7 +28,7 @@ TEST(publication_without_memory_is_refused_and_counted) {
   end_transport(&p, before);
 }
 
-/* What waits when a transport is released is freed with it. */
+/* Publications that wait when a transport is released are freed with it. */
 TEST(release_keeps_nothing) {
   peer p;
   belongings before = look();
@@ -47,12 +47,12 @@ TEST(release_keeps_nothing) {
 
 /* ---- On the threads of transports ------------------------------------------------------------ */
 
-/* What is granted is for the two subscriptions, where these need memory. */
+/* The two granted allocations are for the subscriptions, if these need memory. */
 TEST(transport_without_memory_for_messages_goes_on) {
   CHECK_EQ(expect_to_go_on(MALLOC, 2).lost, 1);
 }
 
-/* The first of them observes. */
+/* Connects two peers, of which the first one observes. */
 static void connect_two(broker *b, peer *here, peer *there, int *arrived) {
   broker_start(b, NULL);
   peer_connect_with(here, b->port, NULL);
@@ -60,7 +60,8 @@ static void connect_two(broker *b, peer *here, peer *there, int *arrived) {
   peer_observe(here, "to here", counter(arrived));
 }
 
-/* Has one arrive while no more memory is granted to the transports. Whether that needed none. */
+/* Makes one message arrive while the transports get no memory. Returns whether none was
+ * requested. */
 static bool needs_no_memory(peer *from, const int *arrived) {
   const int count = LOAD(*arrived);
   refuse_requests(MALLOC, 0, 1, OF_A_TRANSPORT);
@@ -90,7 +91,7 @@ TEST(memory_of_messages_is_kept_for_others_and_freed_in_a_pause) {
   broker_delete(&b);
 }
 
-/* Whether there are so few after one more message. */
+/* Whether at most `blocks` blocks are left after one more message. */
 static bool falls_to(int blocks, peer *p) {
   CHECK_OK(peer_publish(p, "n", 1, NULL, 0));
   return held_blocks() <= blocks;

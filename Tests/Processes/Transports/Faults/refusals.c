@@ -1,6 +1,6 @@
-/* Requests of the library of a transport to libc, its client library and libmulticast are refused:
- * memory, threads, descriptors. The call says so and keeps nothing, or the transport goes on. Here
- * is what holds for all libraries. */
+/* Requests of a transport's library to libc, its client library and libmulticast are refused:
+ * memory, threads, descriptors. The call must return an error and hold no resources, or the
+ * transport must continue. These tests are for all libraries. */
 
 #include "faults.h"
 
@@ -8,7 +8,7 @@
 #include <limits.h>
 #include <sys/mman.h>
 
-/* ---- What is kept ---------------------------------------------------------------------------- */
+/* ---- Held resources -------------------------------------------------------------------------- */
 
 static int count_descriptors(void) {
   DIR *all = opendir("/proc/self/fd");
@@ -54,7 +54,7 @@ void expect_no_connection(int refused) {
   broker_start(&b, NULL); /* for its folder */
   transport_options options = all_options(&p, &b);
   options.queue = multicast_queue_create(NULL);
-  /* What is made once, is made now. */
+  /* The first connect creates the objects that exist once per process. */
   CHECK_OK(transport_connect(&options, &p.transport));
   p.transport.release(p.transport.context);
   EVENTUALLY(LOAD(p.releases) == 1 && held_blocks() == 0);
@@ -95,7 +95,7 @@ TEST(one_transport_too_many_is_refused) {
   }
 }
 
-/* How many of the children had an allocation of libmulticast refused. */
+/* The number of children in which an allocation of libmulticast was refused. */
 static int *refusals;
 
 static void connect_in_child(void *context) {
@@ -198,7 +198,7 @@ outcome go_on(int kind, int granted, int refused, bool *was_made) {
   peer_observe(&here, "to here", counter(&to_here));
   here.transport.unsubscribe(here.transport.context, "away");
   for (int i = 0; i < 20000 && (LOAD(to_here) < 3 || LOAD(to_there) < 3); ++i) {
-    /* Small ones find memory that is kept. */
+    /* Small payloads use memory that is already allocated. */
     const size_t size = i % 2 == 0 ? sizeof payload : 0;
     CHECK(peer_publish(&here, "to there", 1, payload, size) != MULTICAST_ERROR_OUT_OF_MEMORY);
     CHECK(peer_publish(&there, "to here", 1, payload, size) != MULTICAST_ERROR_OUT_OF_MEMORY);
@@ -232,8 +232,8 @@ outcome expect_to_go_on(int kind, int granted) {
   return result;
 }
 
-/* Whatever it is: here the first requests of the threads of both are refused in turn, one or more
- * of them. How many there are depends on how the threads meet. */
+/* Refuses the first requests of the threads of both transports in turn, one or more of them,
+ * whatever they are. The number of requests depends on how the threads interleave. */
 static void expect_to_go_on_whatever_is_refused(int refused) {
   bool was_made = true;
   int granted;

@@ -1,4 +1,4 @@
-/* Included before each source of the library of a transport: its requests to libc go to
+/* Included before each source of a transport's library. Redirects its requests to libc to
  * requests.c. */
 
 #ifndef TRANSPORTS_REPLACE_H

@@ -11,17 +11,17 @@ static struct {
   pthread_mutex_t lock;
   int kind;
   asking_thread asking;
-  int granted, refused; /* so many more */
+  int granted, refused; /* how many more */
   bool has_refused, has_refused_memory;
   int blocks, objects;
 } plan = {PTHREAD_MUTEX_INITIALIZER, ANY_REQUEST, OF_THE_TEST, 0, 0, false, false, 0, 0};
 
 static _Thread_local bool is_of_the_test;
 
-/* A thread that is not in the child of a fork may have had the lock. A handler before the fork that
- * takes the lock would not do: a library that registers handlers at its first use runs them before
- * this one from then on, and before that after it. Two orders of locks are a deadlock to
- * ThreadSanitizer. */
+/* Renews the lock in the child of a fork, because a thread that is not in the child may have held
+ * it. Taking the lock in a handler before the fork would not work: a library that registers its
+ * handlers at its first use runs them after this handler at first, and before it from then on.
+ * ThreadSanitizer reports two orders of locks as a deadlock. */
 static void renew_lock(void) { pthread_mutex_init(&plan.lock, NULL); }
 __attribute__((constructor)) static void renew_lock_in_children(void) {
   pthread_atfork(NULL, NULL, renew_lock);

@@ -1,5 +1,5 @@
-/* What the library of a transport asks libc for. A test can have requests refused. The same for the
- * client libraries is in Tests/Processes/MQTT/Faults and Tests/Processes/NATS/Faults. */
+/* The requests of a transport's library to libc. Tests can make them fail. The requests to the
+ * client libraries are in Tests/Processes/MQTT/Faults and Tests/Processes/NATS/Faults. */
 
 #ifndef TRANSPORTS_REQUESTS_H
 #define TRANSPORTS_REQUESTS_H
@@ -32,31 +32,31 @@ enum {
   POLL,
   RECEIVING,
   LIBRARY_INIT,
-  FIRST_OF_LIBRARY /* the library's own */
+  FIRST_OF_LIBRARY /* kinds of requests that only one library makes */
 };
 
 typedef enum asking_thread {
-  OF_THE_TEST, /* that has called requests_are_of_the_test() */
+  OF_THE_TEST, /* the thread that has called requests_are_of_the_test() */
   OF_A_TRANSPORT,
 } asking_thread;
 
 void requests_are_of_the_test(void);
 
-/* From now on so many requests of this kind on such threads are granted, and then so many refused,
- * one after the other. */
+/* From now on, `granted` requests of this kind on such threads are granted, and the next `refused`
+ * ones are refused. */
 void refuse_requests(int kind, int granted, int refused, asking_thread asking);
 void refuse_request(int kind, int granted, asking_thread asking); /* one */
 
-/* Ends that. Whether one was refused. */
+/* Ends the refusals. Returns whether a request was refused. */
 bool refusal_was_made(void);
 
-/* Whether what was refused first was memory. */
+/* Whether the first refused request was for memory. */
 bool refusal_was_of_memory(void);
 
-/* How many transports there can be here. */
+/* The maximum of transports in these tests. */
 #define TRANSPORTS_MAX 24
 
-/* What the library has now: blocks of memory, and objects of its client library. */
+/* The resources that the library holds now: blocks of memory, and objects of its client library. */
 int held_blocks(void);
 int held_objects(void);
 

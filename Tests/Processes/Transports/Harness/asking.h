@@ -1,4 +1,4 @@
-/* Peers that ask, and what they are told. */
+/* Peers that send requests, and the results of their requests. */
 
 #ifndef ASKING_H
 #define ASKING_H
@@ -7,10 +7,10 @@
 
 enum { TOLD_MAX = 32 };
 
-/* All that a question was told, in order. */
+/* All results of a request, in order. */
 typedef struct told {
   int count;
-  int enough; /* after so many answers; 0: never */
+  int enough; /* ends the request after this number of answers; 0: never */
   int answers;
   struct {
     multicast_status status;
@@ -24,7 +24,7 @@ typedef struct told {
 bool note_told(void *context, multicast_status status, int32_t pid, const char *peer,
                const void *payload, size_t size);
 
-/* Asks with event 7 and a text. */
+/* Sends a request with event 7 and a text. */
 multicast_status ask(const peer *p, told *t, const char *name, const char *text,
                      uint64_t timeout_ns);
 
@@ -37,22 +37,22 @@ typedef struct responder {
 void respond(void *context, const transport_question *question, uint32_t event,
              const void *payload, size_t size);
 void note_release_of_responder(void *context);
-/* Keeps the question in the memory at `context`, which is zero before; and does not answer. */
+/* Stores the request in the memory at `context`, which was zero before, and does not answer. */
 void keep_question(void *context, const transport_question *question, uint32_t event,
                    const void *payload, size_t size);
 
-/* Has a peer answer a name, and waits until all that know it know that. */
+/* Makes a peer answer a name, and waits until all peers that know it have been told. */
 void peer_answer(peer *p, const char *name, responder *r);
 
-/* Waits until so many others are known, and they know the names of this one. */
+/* Waits until this number of other peers is known, and until they know the names of this peer. */
 void peer_meet(peer *p, int others);
 
-/* Two or three peers, which have met. */
+/* Starts two or three peers, and waits until they know each other. */
 void start_peers(broker *b, peer *here, peer *there, peer *third);
 
 /* ---- On other threads ------------------------------------------------------------------------ */
 
-/* An answer, as soon as there is a question. */
+/* A reply that is sent as soon as there is a request. */
 typedef struct late_reply {
   transport_question question;
   const char *text;
@@ -61,7 +61,7 @@ typedef struct late_reply {
 
 pthread_t start_reply(late_reply *r);
 
-/* A question of `q`, until it is answered. */
+/* Sends a request for `q` and waits until it is answered. */
 typedef struct asking {
   peer *p;
   multicast_status result;

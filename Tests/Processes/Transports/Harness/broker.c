@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* ---- Their life ------------------------------------------------------------------------------ */
+/* ---- Start and end --------------------------------------------------------------------------- */
 
 void broker_start_again(broker *b) {
   fflush(NULL);
@@ -48,7 +48,7 @@ void broker_end(broker *b, int signal) {
   pid_t ended;
   if (b->process == 0) return;
   CHECK_EQ(kill(b->process, signal), 0);
-  /* mosquitto listens a moment before it heeds signals. */
+  /* mosquitto listens a moment before it handles signals, so the signal is sent again. */
   while ((ended = waitpid(b->process, &status, WNOHANG)) == 0) {
     pause_ms(10);
     if (++waits % 100 == 0) CHECK_EQ(kill(b->process, signal), 0);
@@ -80,7 +80,7 @@ void broker_run(const broker *b, const char *command) {
   char whole[4096];
   snprintf(whole, sizeof whole, "export PORT=%d FOLDER=%s; cd $FOLDER && %s", b->port, b->folder,
            command);
-  CHECK_EQ(system(whole), 0); // NOLINT(cert-env33-c): a shell is what is wanted
+  CHECK_EQ(system(whole), 0); // NOLINT(cert-env33-c): the shell is intended
 }
 
 void broker_make_certificates(const broker *b) {

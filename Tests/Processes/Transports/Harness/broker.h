@@ -1,5 +1,5 @@
-/* Brokers on ports of the loopback device: mosquitto or nats-server, as broker.c of the transport's
- * folder says. */
+/* Brokers on ports of the loopback device. broker.c in the transport's folder selects mosquitto or
+ * nats-server. */
 
 #ifndef BROKER_H
 #define BROKER_H
@@ -12,25 +12,26 @@
 #include <sys/types.h>
 
 typedef struct broker {
-  char folder[32]; /* a new one, for its configuration and what it stores; it runs there */
+  char folder[32]; /* a new folder in which it runs, with its configuration and data */
   int port;
-  pid_t process; /* 0: it does not run */
+  pid_t process; /* 0 if it is not running */
 } broker;
 
-/* ---- What the transport's folder has --------------------------------------------------------- */
+/* ---- Defined in the transport's folder ------------------------------------------------------- */
 
 extern const char broker_program[];
 
-/* Writes the configuration, with these lines; NULL: everybody may connect. Whether it could. */
+/* Writes the configuration with these lines, or one that lets everyone connect if `lines` is NULL.
+ * Returns whether it succeeded. */
 bool broker_configure(const broker *b, const char *lines, FILE *file);
 
-/* ---- Their life ------------------------------------------------------------------------------ */
+/* ---- Start and end --------------------------------------------------------------------------- */
 
-/* Starts one with lines of its configuration, or NULL. */
+/* Starts a broker with lines of its configuration, or NULL. */
 void broker_start(broker *b, const char *lines);
-void broker_prepare(broker *b, const char *lines); /* the same, but does not run it yet */
+void broker_prepare(broker *b, const char *lines); /* like broker_start, without running it */
 void broker_start_again(broker *b);
-void broker_end(broker *b, int signal); /* SIGTERM: it stores what it has; SIGKILL: it does not */
+void broker_end(broker *b, int signal); /* with SIGTERM it stores its data, with SIGKILL not */
 void broker_delete(broker *b); /* ends it, and removes the folder */
 
 /* TEST_OF_BROKER(name, LINES) { ... }: a test with a broker `b`, started with these lines. */
@@ -46,15 +47,17 @@ void broker_delete(broker *b); /* ends it, and removes the folder */
 
 /* ---- The folder ------------------------------------------------------------------------------ */
 
-/* The path of a file in the folder, until three more are asked for. The configuration is `conf`. */
+/* Returns the path of a file in the folder, valid until the fourth next call. The configuration is
+ * `conf`. */
 char *broker_path(const broker *b, const char *file);
 
 /* Runs a shell command in the folder, with $PORT and $FOLDER, and expects it to succeed. */
 void broker_run(const broker *b, const char *command);
 
-/* Makes authorities `ours` and `theirs`, and certificates for `localhost` and `client`: NAME.crt
- * and NAME.key. `locked.key` is that of the client, with the password `secret`. Not every machine
- * knows localhost. 127.1 is another name of 127.0.0.1: the certificates do not have it. */
+/* Makes authorities `ours` and `theirs`, and certificates for `localhost` and `client`, as NAME.crt
+ * and NAME.key. `locked.key` is the key of the client with the password `secret`. Some machines do
+ * not resolve localhost. 127.1 is another name of 127.0.0.1, which the certificates do not
+ * contain. */
 void broker_make_certificates(const broker *b);
 
 /* ---- Clients --------------------------------------------------------------------------------- */

@@ -1,6 +1,6 @@
-/* The library of a transport, by the names that the tests of all transports use. Included by
- * library.h of the transport's folder, which defines TRANSPORT(name) and TRANSPORT_CODE(NAME): what
- * the library calls them. */
+/* The library of a transport, with the names that the tests of all transports use. library.h in the
+ * transport's folder includes this file, after it has defined TRANSPORT(name) and
+ * TRANSPORT_CODE(NAME), which give the library's own names. */
 
 #ifndef NAMES_H
 #define NAMES_H

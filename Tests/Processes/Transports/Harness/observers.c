@@ -1,7 +1,7 @@
 #include "observers.h"
 
 record *record_create(void) {
-  static record *records; /* until the process ends: observers may be called until then */
+  static record *records; /* never freed, because observers may be called until the process ends */
   record *r = calloc(1, sizeof *r);
   CHECK(r != NULL);
   r->next = records;

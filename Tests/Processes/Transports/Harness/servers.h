@@ -1,4 +1,4 @@
-/* Servers of the tests' own, which send what a broker should not. */
+/* Fake servers in the tests, which send wrong data. */
 
 #ifndef SERVERS_H
 #define SERVERS_H
@@ -6,7 +6,7 @@
 #include "peers.h"
 
 typedef struct server {
-  /* What the thread sends, as its function takes it. */
+  /* The data that the thread sends. Its function decides how to use them. */
   const char *bytes, *more;
   size_t size;
   bool closes;
@@ -17,17 +17,17 @@ typedef struct server {
   pthread_t thread;
 } server;
 
-/* Listens, and starts a thread. It accepts connections until that fails. */
+/* Listens, and starts a thread that accepts connections until that fails. */
 void server_start(server *s, void *(*serve)(void *));
 void server_end(server *s);
 
-/* Sends to a client, which may have gone. */
+/* Sends to a client, which may have closed the connection. */
 void server_send(int connection, const char *bytes, size_t size);
 
-/* Receives and forgets, until the client goes, and closes. */
+/* Receives and discards data until the client closes the connection, and closes it, too. */
 void server_drain(int connection);
 
-/* Connects to the server, expects that it does no harm, and that the client comes again. */
+/* Connects to the server, and expects that its data do no harm and that the client reconnects. */
 void expect_no_harm_of(server *s, void *(*serve)(void *));
 
 #endif

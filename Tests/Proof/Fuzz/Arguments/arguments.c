@@ -1,5 +1,5 @@
-/* The fuzz target `arguments`: whatever they are, the library does not crash, and results are ones
- * that the header allows. */
+/* The fuzz target `arguments`: the library must not crash for any arguments, and must return a
+ * result that the header allows. */
 
 #include "calls.h"
 #include "expect.h"
@@ -17,8 +17,8 @@ static size_t input_size;
 
 static void ignore(void *context, uint32_t event, const void *payload, size_t size) {}
 
-/* The default broadcaster outlives the input. The next one has to find it as this one did: without
- * observers and transport, and with a multicast for each name, which tells of its observers. */
+/* The default broadcaster outlives the input. Each input must find it in the same state: without
+ * observers and transport, and with a multicast for each name that reports its observers. */
 static multicast_status publish(void *context, const char *name, uint32_t event,
                                 const void *payload, size_t size) {
   return MULTICAST_OK;

@@ -10,7 +10,7 @@ enum { DEEPEST = 12 };
 
 static int depth;
 
-/* Does nothing on the thread of a queue: only the fuzzing thread reads the input. */
+/* Does nothing on the thread of a queue, because only the fuzzing thread reads the input. */
 void callee_call_on(void) {
   if (!is_fuzzing_thread() || depth >= DEEPEST || any_byte() < 128) return;
   ++depth;
@@ -20,7 +20,8 @@ void callee_call_on(void) {
 
 static void do_nothing(void *context, uint32_t event, const void *payload, size_t size) {}
 
-/* With a function that copies or releases it, a size may come without a payload. */
+/* The payload may be NULL although the size is not 0, if the invocation has a copy or release
+ * function. */
 static void read_payload(void *context, uint32_t event, const void *payload, size_t size) {
   const unsigned char *bytes = payload;
   volatile unsigned char sum = 0;
@@ -58,7 +59,7 @@ void callee_listeners_changed(void *context, multicast target, bool wanted) {
   callee_call_on();
 }
 
-/* One of the results of a notification that leave its outcome. */
+/* Returns a result of a notification that leaves its outcome unchanged. */
 static multicast_status any_status(void) {
   return is_fuzzing_thread() && any_byte() < 16 ? MULTICAST_ERROR_TIMEOUT : MULTICAST_OK;
 }
@@ -104,7 +105,7 @@ void callee_slow(void *context, multicast_token token, const char *label, uint64
 static bool is_of_transport(multicast_token token) {
   multicast_registration r = multicast_registration_default();
   int i;
-  /* It may be detached. */
+  /* The transport may be detached. */
   if (multicast_token_get_registration(token, &r) != MULTICAST_OK) return true;
   for (i = 0; i < CALLEES && callee_functions[i] != r.delegate.function;) ++i;
   return i == CALLEES;

@@ -25,7 +25,7 @@ void callee_listener_warning(void *context, multicast target, uint64_t count, co
 void callee_called(void *context, multicast_token token, uint32_t event, uint64_t elapsed_ns);
 bool callee_enumerate(void *context, const multicast_registration *registration);
 
-/* Calls the library, perhaps. */
+/* May call the library, depending on the input. */
 void callee_call_on(void);
 
 #endif

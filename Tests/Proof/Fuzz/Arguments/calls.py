@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Writes a call of each function of the header with any arguments, which expects a status that the
-header names. In the files expectations*.c there may be more by hand:
+"""Generates a call of each function of the header with any arguments. The call expects a status
+that the header names. The files expectations*.c may add two kinds of functions by hand:
 
-    void after_FUNCTION(...)   what else holds, given the arguments and the result
+    void after_FUNCTION(...)   further expectations, given the arguments and the result
     void call_FUNCTION(void)   instead of the call"""
 
 import re
@@ -41,12 +41,12 @@ BY_TYPE = {
     "const multicast_invocation *": "any_invocation()",
     "const multicast_transport *": "any_transport()", "const multicast_watch *": "any_watch()",
 }
-# A transport refuses with any status, this one here.
+# A transport may refuse with any status. The target's transport uses this one.
 MORE = {"multicast_broadcaster_notify": ["MULTICAST_ERROR_TIMEOUT"],
         "multicast_broadcaster_notify_with": ["MULTICAST_ERROR_TIMEOUT"]}
-# The system refuses nothing here but threads, of which multicast_queue_start tells by hand.
+# The system only ever refuses threads here, and call_multicast_queue_start expects that by hand.
 LESS = {"MULTICAST_ERROR_SYSTEM"}
-# These are called so many times as often as others.
+# How many times as often as other functions these are called.
 OFTEN = {"multicast_create": 2, "multicast_create_with": 2, "multicast_add": 3,
          "multicast_invoke": 3, "multicast_invoke_with": 2, "multicast_queue_create": 2,
          "multicast_queue_run": 2, "multicast_broadcaster_register": 2,
@@ -54,7 +54,7 @@ OFTEN = {"multicast_create": 2, "multicast_create_with": 2, "multicast_add": 3,
 
 
 def variable(known, function, parameter):
-    """The lines that declare an argument, in the order of evaluation."""
+    """Returns the lines that declare an argument, in the order of evaluation."""
     kind, name = parameter.type, parameter.name
     names = {one.name for one in function.parameters}
     declared = f"{kind}{'' if kind.endswith('*') else ' '}{name}"
@@ -90,7 +90,7 @@ def variable(known, function, parameter):
 def call_of(known, function, after):
     name, result = function.name, function.result
     lines = []
-    # `capacity` comes after the room that it is about.
+    # The buffer `out` is declared after its `capacity`.
     for one in sorted(function.parameters, key=lambda one: one.name == "out"):
         lines += variable(known, function, one)
     arguments = ", ".join(one.name for one in function.parameters)
@@ -138,7 +138,7 @@ def main():
     by_hand = "".join(path.read_text() for path in sorted(HERE.glob("expectations*.c")))
     after = re.findall(r"^void after_(\w+)\(", by_hand, re.MULTILINE)
     instead = re.findall(r"^void call_(\w+)\(void\)", by_hand, re.MULTILINE)
-    # Those of later versions at the end: inputs keep their meaning.
+    # Functions of later versions come last, so that existing inputs keep their meaning.
     functions = sorted(known.exported(), key=lambda one: one.comment.since)
     text, calls = [HEAD], []
     for name in instead:

@@ -1,4 +1,4 @@
-/* What holds after calls, besides the status; and calls that need more than any arguments. */
+/* Expectations besides the status, and calls that need more than arbitrary arguments. */
 
 #include <string.h>
 
@@ -31,7 +31,7 @@ void call_multicast_listener_flag(void) {
     EXPECT(!multicast_has_listeners(flag), "the flag of no multicast is set");
 }
 
-/* The status beside the count is that of the failure, or says whether a call still runs. */
+/* The status beside a count is the error that was returned, or says whether a call still runs. */
 static void expect_status_beside(int64_t count, const multicast_status *out) {
   if (out == NULL) return;
   if (count < 0) EXPECT_EQ(*out, count);
@@ -54,7 +54,7 @@ void after_multicast_remove_all_within(multicast target, uint64_t timeout_ns,
   expect_status_beside(result, out);
 }
 
-/* More delegates than can be: none of the arguments is used. */
+/* More delegates than can exist, so that the library uses none of the other arguments. */
 static size_t too_many(void) { return ((size_t)1 << 26) + 1 + any_size() / 2; }
 
 static void expect_tokens(const multicast_token *tokens, size_t count, multicast_status status) {
@@ -108,7 +108,7 @@ void call_multicast_broadcaster_register_many(void) {
   else expect_tokens(tokens, count, status);
 }
 
-/* A quarter of the watches are those of all multicasts. */
+/* A quarter of the watches are set for all multicasts. */
 void call_multicast_set_watch(void) {
   multicast m = {any_byte() < 64 ? 0 : any_handle()};
   multicast_watch *w = any_watch();
@@ -159,7 +159,7 @@ void after_multicast_lifetime_end(multicast_lifetime lifetime, multicast_status 
   EXPECT_EQ(multicast_lifetime_count(lifetime), MULTICAST_ERROR_INVALID_HANDLE);
 }
 
-/* Those of the default broadcaster are not destroyed: it keeps them. */
+/* Multicasts of the default broadcaster are not destroyed, because it keeps them. */
 void after_multicast_broadcaster_multicast(multicast_broadcaster broadcaster,
                                            const char *name, multicast result) {
   bool is_name = name != NULL && name[0] != '\0' && strlen(name) <= 255;
@@ -171,8 +171,8 @@ void after_multicast_broadcaster_multicast(multicast_broadcaster broadcaster,
 
 static void ignore_call(void *context, uint32_t event, const void *payload, size_t size) {}
 
-/* An invocation never blocks the thread that ran a call of the queue last. If this thread cannot
- * run one, it drops the queue. */
+/* Runs a call of the queue, because an invocation never blocks the thread that ran the queue last.
+ * If that fails, destroys the queue. */
 static void become_consumer(multicast_queue q) {
   multicast m = multicast_create();
   multicast_delegate d = {ignore_call, NULL};
@@ -214,7 +214,7 @@ void after_multicast_queue_destroy(multicast_queue queue, multicast_status resul
   EXPECT_EQ(multicast_queue_fd(queue), -1);
 }
 
-/* Up to 255 ns: no other thread would end a longer wait. */
+/* Waits up to 255 ns, because no other thread would end a longer wait. */
 void call_multicast_queue_wait(void) {
   multicast_queue q = {any_handle()};
   NOTE("multicast_queue_wait(%llx)", (long long)q.id);
@@ -236,7 +236,7 @@ void call_multicast_queue_start(void) {
 }
 
 void after_multicast_queue_stop(multicast_queue queue, multicast_status result) {
-  if (result >= 0) become_consumer(queue); /* as when it was created */
+  if (result >= 0) become_consumer(queue); /* as after its creation */
 }
 
 void after_multicast_queue_get_stats(multicast_queue queue, multicast_queue_stats *out,
@@ -258,7 +258,7 @@ void after_multicast_set_allocator(const multicast_allocator *allocator, multica
   EXPECT(result != MULTICAST_OK, "memory from elsewhere, once some is taken");
 }
 
-/* Memory fails at most until the next call outside all delegates. */
+/* Allocations fail at most until the next call outside all delegates. */
 void call_memory_fail(void) {
   int allocations = any_byte() % 8;
   NOTE("memory: %lld allocations, then no more", allocations);

@@ -1,6 +1,6 @@
 /* Arguments made from the bytes of the input: valid, stale and forged handles, structs of any size
  * and content, names, payloads. Pointers are valid: the memory has exactly as many bytes as the
- * header says are read. */
+ * library may read according to the header. */
 
 #ifndef VALUES_H
 #define VALUES_H
@@ -23,7 +23,7 @@ uint64_t any_timeout(void); /* in nanoseconds */
 
 /* ---- Handles --------------------------------------------------------------------------------- */
 
-/* Handles are kept, to be passed to any function and to be destroyed at the end. */
+/* Handles are collected, to be passed to any function and to be destroyed at the end. */
 void keep_handle(uint64_t id);
 int kept_handles(void);
 uint64_t kept_handle(int index);
@@ -37,16 +37,16 @@ void *any_bytes(size_t size);
 /* A struct that begins with its size; sometimes NULL. */
 void *any_struct(size_t known_size);
 
-/* The same, of one that was smaller in an older version: as large as it says from there on. */
+/* Like any_struct, for a struct that was smaller in an older version: any size from there on. */
 void *any_older_struct(size_t oldest_size, size_t known_size);
 
-/* A struct that the library fills; all but its size is not initialized. */
+/* A struct that the library fills. Only its size field is initialized. */
 void *any_output(size_t known_size);
 
-/* A name. For the default broadcaster one of a few, because it keeps its names. */
+/* A name. There are only a few for the default broadcaster, because it keeps its names. */
 const char *any_name(multicast_broadcaster of);
 
-const char *any_text(void); /* of any bytes, with a NUL */
+const char *any_text(void); /* any bytes, terminated by NUL */
 
 multicast_function any_function(void);
 void *any_context(void);
@@ -61,7 +61,7 @@ multicast_token any_token(void);
 multicast_broadcaster any_broadcaster(void);
 multicast_delegate any_delegate(void);
 
-/* `count` delegates, FEW at most; or NULL, and any count. */
+/* `count` delegates, at most FEW; or NULL with any count. */
 multicast_delegate *any_delegates(size_t *count);
 
 #endif

@@ -1,5 +1,5 @@
-/* Checks. A failed one prints the history, the value and the expected one, and aborts the program:
- * then libFuzzer keeps the input. */
+/* Checks. A failed check prints the history, the value and the expected value, and aborts the
+ * program, so that libFuzzer keeps the input. */
 
 #ifndef EXPECT_H
 #define EXPECT_H
@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The allowed results of a call: several, if several of its arguments are wrong. */
+/* The allowed results of a call. There are several if several of its arguments are wrong. */
 typedef struct outcomes {
   int64_t values[12];
   int count;

@@ -12,7 +12,7 @@ typedef struct line {
   int indent;
 } line;
 
-static line lines[LINES]; /* the newest: a ring */
+static line lines[LINES]; /* a ring of the newest lines */
 static int64_t noted;
 static int indent;
 

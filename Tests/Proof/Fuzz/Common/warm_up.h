@@ -1,8 +1,9 @@
 #ifndef WARM_UP_H
 #define WARM_UP_H
 
-/* Makes the library allocate what it never frees: a thread record, and slots for some hundreds of
- * multicasts with some delegates each. Memory that an input leaves after that may be a leak. */
+/* Makes the library allocate the memory that it never frees: a thread record, and slots for some
+ * hundreds of multicasts with some delegates each. Memory that an input leaves after that may be a
+ * leak. */
 void warm_up(void);
 
 #endif

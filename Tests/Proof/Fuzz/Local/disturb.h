@@ -1,4 +1,4 @@
-/* What the library calls in this target. */
+/* Functions that the library calls in this target instead of the system's. */
 
 #ifndef DISTURB_H
 #define DISTURB_H
@@ -7,21 +7,23 @@
 #include <stddef.h>
 #include <time.h>
 
-/* Between two steps of the library: the hostile peer writes. */
+/* Called between two steps of the library: lets the hostile peer write. */
 void disturb(void);
 
-/* The same before and in a memcpy, which has to stay in the memory that it reads. */
+/* Replaces memcpy: lets the hostile peer write before and during the copy, and expects that the
+ * copy stays inside the memory of the peer. */
 void *copy_disturbed(void *to, const void *from, size_t size);
 
-/* In place of pthread_create: the target does what the thread would do. */
+/* Replaces pthread_create: creates no thread. The target performs the steps of the thread
+ * itself. */
 int keep_thread(pthread_t *thread, const pthread_attr_t *attributes, void *(*body)(void *),
                 void *argument);
 
-/* In place of pthread_cond_timedwait: a question waits for answers. The target does what the thread
- * does meanwhile. */
+/* Replaces pthread_cond_timedwait, with which a request waits for answers: meanwhile the target
+ * performs the steps of the thread. */
 int work_instead(pthread_cond_t *changed, pthread_mutex_t *lock, const struct timespec *until);
 
-/* In place of clock_gettime: so many nanoseconds as there were waits. */
+/* Replaces clock_gettime: the time is one nanosecond per wait so far. */
 int tell_time(clockid_t clock, struct timespec *now);
 
 #endif

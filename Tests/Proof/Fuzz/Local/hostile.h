@@ -1,4 +1,4 @@
-/* A peer that keeps no rules. */
+/* A peer that breaks every rule. */
 
 #ifndef HOSTILE_H
 #define HOSTILE_H
@@ -6,7 +6,7 @@
 #include "../../../../Sources/Transports/Local/board.h"
 #include "../../../../Sources/Transports/Local/message.h"
 
-/* An input is a sequence of these. */
+/* An input is a sequence of steps. */
 typedef struct step {
   uint8_t what, where;
   uint16_t size;
@@ -15,12 +15,12 @@ typedef struct step {
 } step;
 
 enum {
-  SAY,        /* a packet */
-  SHOW,       /* a word of its board */
-  SCRIBBLE,   /* a word of its ring */
-  WRITE,      /* an entry at its head, right or nearly so */
-  LATER,      /* the next one is done in the midst of what the library does, so many steps later */
-  HEAR,       /* from here on what the victim does */
+  SAY,        /* sends a packet */
+  SHOW,       /* writes a word of its shared header */
+  SCRIBBLE,   /* writes a word of its ring */
+  WRITE,      /* writes an entry at its head that is right or nearly right */
+  LATER,      /* the next step is performed later, between two steps of the library */
+  HEAR,       /* this and all later kinds are steps of the victim */
   READ,
   TELL,
   PUBLISH,
@@ -28,7 +28,7 @@ enum {
   ASK,
   ANSWER,
   REPLY,
-  END_READING, /* as the connection ends */
+  END_READING, /* as when the connection ends */
   MEET_AGAIN,
   STEP_KINDS
 };
@@ -38,8 +38,8 @@ enum { HOSTILE_RING = RING_LEAST };
 
 extern memory hostile_memory;
 
-void hostile_create(void);        /* once */
-int hostile_connect(void);        /* begins anew; the victim's socket */
+void hostile_create(void);        /* called once */
+int hostile_connect(void);        /* begins again; returns the victim's socket */
 void hostile_do(const step *s);
 void hostile_disconnect(void);
 const char *hostile_name(unsigned number); /* one of a few */

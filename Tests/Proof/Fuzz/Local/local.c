@@ -1,5 +1,5 @@
-/* A transport of libmulticast-local and a hostile peer. What its thread would do is done here, one
- * step after the other; the peer writes between any two of them. */
+/* A transport of libmulticast-local and a hostile peer. This target performs the steps of the
+ * transport's thread one by one, and the peer writes between any two steps. */
 
 #include "../../../../Sources/Transports/Local/peer.h"
 #include "../../../../Sources/Transports/Local/question.h"
@@ -21,17 +21,17 @@ enum { LATER_MAX = 8, WAITS_MAX = 3 };
 static multicast_broadcaster broadcaster;
 static multicast_transport transport;
 static local_client *victim;
-static peer *other; /* NULL: it was cut off */
+static peer *other; /* NULL if it was cut off */
 static uint64_t now;
-static uint64_t asked; /* the number of the next question */
-static unsigned met;   /* so many peers */
-static multicast_local_question kept; /* one that is not answered yet */
+static uint64_t asked; /* the number of the next request */
+static unsigned met;   /* the number of peers so far */
+static multicast_local_question kept; /* a request that has not been answered */
 
-/* ---- In the midst of the library ------------------------------------------------------------- */
+/* ---- Between the steps of the library -------------------------------------------------------- */
 
 static struct {
   step what;
-  unsigned left; /* so many moments */
+  unsigned left; /* the calls of disturb() until then */
 } later[LATER_MAX];
 static unsigned later_count;
 
@@ -47,7 +47,7 @@ void disturb(void) {
   }
 }
 
-/* What begins in the memory of the other one ends there. */
+/* Expects that a range that begins in the memory of the peer ends there. */
 static void expect_inside(const void *from, size_t size) {
   const memory *m = other == NULL ? NULL : &other->memory;
   const unsigned char *at = from, *begin, *end;
@@ -75,7 +75,7 @@ int keep_thread(pthread_t *thread, const pthread_attr_t *attributes, void *(*bod
 
 /* ---- The victim ------------------------------------------------------------------------------ */
 
-/* The address sanitizer checks the copy. */
+/* Copies the payload, so that the address sanitizer checks it. */
 static void observe(void *context, uint32_t event, const void *payload, size_t size) {
   static unsigned char copy[HOSTILE_RING];
   EXPECT(size <= HOSTILE_RING / 2, "a payload is larger than half a ring");
@@ -83,7 +83,8 @@ static void observe(void *context, uint32_t event, const void *payload, size_t s
   if (size > 0) memcpy(copy, payload, size);
 }
 
-/* Every other one was there before the victim: all is for it until it has told its names. */
+/* Every second peer was there before the victim: it receives everything until it has sent its
+ * names. */
 static void meet(void) {
   other = peer_add(victim, hostile_connect(), ++met % 2 == 0 ? "1-0123456789abcdef" : "");
 }
@@ -98,7 +99,7 @@ static void cut_off(void) {
   hostile_disconnect();
 }
 
-/* Answers at once, or in a later step. */
+/* Answers a request at once, or stores it for a later step. */
 static void answer(void *context, const multicast_local_question *question, uint32_t event,
                    const void *payload, size_t size) {
   observe(context, event, payload, size);
@@ -123,7 +124,7 @@ static void start(void) {
     EXPECT_EQ(transport.subscribe(transport.context, hostile_name(i)), MULTICAST_OK);
   peers_note_names(victim);
   for (unsigned i = 0; i < 2; ++i) answer_name(i, answer);
-  victim->base.thread = 0; /* else this one may not ask */
+  victim->base.thread = 0; /* the transport's own thread may not send requests */
   later_count = 0;
   now = 0;
   asked = 1;
@@ -132,7 +133,7 @@ static void start(void) {
   meet();
 }
 
-/* The thread's end, and that of the transport. */
+/* Ends the thread and the transport. */
 static void end(void) {
   later_count = 0;
   cut_off();
@@ -189,8 +190,8 @@ static bool visit(void *context, multicast_status status, int32_t pid, const cha
   return s->where % 2 == 0;
 }
 
-/* `where`: how often the other one answers, right or not. What it has written is read when the
- * question waits. */
+/* `where` decides how often the peer answers, and whether the answers are right. The answers are
+ * read while the request waits. */
 static void ask(const step *s) {
   static const unsigned char payload[VICTIM_RING];
   const step answers = {WRITE, (uint8_t)(ENTRY_ANSWER * 8 + 64 + s->where / 16 % 2 * 32), s->size,
@@ -203,7 +204,7 @@ static void ask(const step *s) {
   asked += status == MULTICAST_OK || status == MULTICAST_ERROR_TIMEOUT;
 }
 
-/* A question that there was, or one that is made up. */
+/* Replies to a request that was received, or to a forged one. */
 static void reply(const step *s) {
   const multicast_local_question forged = {victim->base.handle, s->small % 4, s->large};
   multicast_local_reply(s->where % 2 == 0 ? &kept : &forged, &s->large, sizeof s->large);

@@ -1,5 +1,5 @@
-/* Included before each source of libmulticast-local: what it reads of others may change at each
- * step. See disturb.c. */
+/* Included before each source of libmulticast-local. Makes the memory of other peers change at each
+ * step: see disturb.h. */
 
 #ifndef REPLACE_H
 #define REPLACE_H

@@ -5,7 +5,7 @@
 #include "history.h"
 #include "operations.h"
 
-/* The contexts: the weak one, and the strong one that `lock` returns. */
+/* For each context, the weak context and the strong context that `lock` returns. */
 static struct {
   char weak, strong;
 } objects[CONTEXTS];
@@ -93,7 +93,7 @@ static void on_call(int function, void *context, uint32_t event, const void *pay
     history_outdent();
   }
   perform_inside();
-  expect_payload(f, payload, size); /* it is valid until the call returns */
+  expect_payload(f, payload, size); /* the payload is valid until the call returns */
   model_call_ends(f);
   NOTE("-> of r%lld", r - model.registrations);
   model_resume();
@@ -267,7 +267,7 @@ void release_payload(const void *payload, size_t size) {
 void wake_loop(void *context) {
   int queue = (int)(uintptr_t)context - 1;
   frame *f = model_top();
-  if (queue >= model.queue_count) return; /* it is being created */
+  if (queue >= model.queue_count) return; /* the queue is being created */
   NOTE("<- wake of q%lld", queue);
   EXPECT(f != NULL, "a wake outside all functions of the library");
   EXPECT_EQ(model_follow_wake(f), queue);

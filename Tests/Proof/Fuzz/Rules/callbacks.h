@@ -1,6 +1,6 @@
 /* The functions that the library calls: delegates, releases, locks, unlocks and a visitor. Each
  * asks the model whether it had to be called now, and performs the operations of the input that are
- * marked for it. */
+ * marked as inside it. */
 
 #ifndef CALLBACKS_H
 #define CALLBACKS_H
@@ -11,7 +11,7 @@ extern const multicast_function delegate_functions[FUNCTIONS];
 extern void (*const release_functions[RELEASES])(void *);
 void *lock_context(void *context);
 void unlock_context(void *strong);
-void wake_loop(void *context); /* the context is the number of the queue, and 1 */
+void wake_loop(void *context); /* the context is the queue's number + 1 */
 const void *copy_payload(const void *payload, size_t size);
 void release_payload(const void *payload, size_t size);
 bool visit_delegate(void *context, const multicast_delegate *delegate);

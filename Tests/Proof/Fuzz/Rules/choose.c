@@ -58,7 +58,7 @@ CHOOSE(choose_broadcaster, model.broadcasters, model.broadcaster_count, is_alive
 static CHOOSE(choose_any_registration, model.registrations, model.registration_count, is_live,
               token.id, a_multicast())
 
-/* A forged handle may by chance be that of the multicast of a transport. */
+/* A forged handle may happen to be the handle of a transport's multicast. */
 choice choose_multicast(uint8_t byte) {
   choice c = choose_any_multicast(byte);
   multicast m = {c.id};
@@ -66,7 +66,8 @@ choice choose_multicast(uint8_t byte) {
   return c;
 }
 
-/* A forged token may by chance be one that the model does not know yet, or that of a transport. */
+/* A forged token may happen to be valid: a token that the model does not know yet, or the token of
+ * a transport. */
 choice choose_registration(uint8_t byte) {
   choice c = choose_any_registration(byte);
   for (int i = 0; i < model.registration_count && c.index == NONE; ++i)

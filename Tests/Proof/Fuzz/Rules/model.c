@@ -124,7 +124,7 @@ outcomes model_removal_by_value(int index) {
   for (int i = 0; i < model.registration_count; ++i) {
     const registration *x = &model.registrations[i];
     if (x->target != r->target || x->function != r->function || x->context != r->context) continue;
-    /* A release that runs during the removal may remove it. */
+    /* A release that runs during the removal may remove this registration, too. */
     if (x->is_live && i != index && r->release == NONE && r->queue == NONE) continue;
     is_in_use = is_in_use || x->in_use > 0;
     if (x->is_live && i != index) continue;

@@ -1,5 +1,5 @@
 /* The model: the rules of the header, implemented with plain arrays and linear searches, for one
- * thread. It is written from the text of the header, not from the library.
+ * thread. It was written from the text of the header, not from the library.
  *
  * The model runs beside the library. An operation first changes the model, then calls the library.
  * Each function that the library calls asks the model whether this call had to come next. When the
@@ -18,7 +18,7 @@
 
 enum {
   NONE = -1,
-  MANY = 4, /* most delegates in one add_many or remove_many */
+  MANY = 4, /* maximum of delegates in one add_many or remove_many */
   NAMES = 3,
   FUNCTIONS = 3,
   RELEASES = 2,
@@ -29,7 +29,7 @@ enum {
   QUEUES = RECORDS,
   BROADCASTERS = RECORDS + 1,
   TRANSPORTS = RECORDS,
-  NESTING = 256, /* most nested invocations, visits and runs */
+  NESTING = 256, /* maximum of nested invocations, visits and runs */
   CARGOS = RECORDS,
   FRAMES = RECORDS + 2 * NESTING + 64,
   RECURSIONS = 300
@@ -40,7 +40,7 @@ enum {
 typedef struct model_multicast {
   multicast handle;
   bool is_alive;
-  int broadcaster; /* that it belongs to, or NONE */
+  int broadcaster; /* its broadcaster, or NONE */
   bool refuses, is_visit_only;
 } model_multicast;
 
@@ -49,14 +49,14 @@ typedef struct model_lifetime {
   bool is_alive;
 } model_lifetime;
 
-/* What the queued calls of an invocation with options share. */
+/* The state that all queued calls of an invocation with options share. */
 typedef struct model_cargo {
   void *payload; /* freed at the release */
-  bool has_payload; /* false: it is not the library's, or not copied yet */
+  bool has_payload; /* false if the library does not own it, or has not copied it yet */
   size_t size;
   bool is_waiting; /* MULTICAST_WAIT */
   int references;  /* the invocation, queued calls, and a call that a queue makes */
-  int queued;      /* calls that wait */
+  int queued;      /* calls that are queued */
   int made;        /* calls that have returned */
   int due;         /* the frame in which the release has to run, or NONE */
   bool is_released;
@@ -78,12 +78,12 @@ typedef struct model_queue {
   int capacity;
   multicast_overflow overflow;
   model_call *calls; /* oldest first; room for `capacity` */
-  int descriptor;    /* -1: never asked for */
+  int descriptor;    /* -1 if it was never requested */
   bool has_wake;
-  bool needs_wake;   /* the wake was not called since the queue was run */
-  bool was_run;      /* a call of it has begun: this thread is expected to run it */
-  int waking;        /* calls of its wake function on the stack */
-  bool has_reserve;  /* of memory for payloads */
+  bool needs_wake;   /* wake has not been called since the last run */
+  bool was_run;      /* a call has begun, so this thread is expected to run the queue */
+  int waking;        /* calls of the wake function on the stack */
+  bool has_reserve;  /* memory for payloads is reserved */
   multicast_queue_stats stats;
 } model_queue;
 
@@ -91,22 +91,22 @@ typedef struct model_broadcaster {
   multicast_broadcaster handle;
   bool is_alive;
   int queue;          /* or NONE */
-  int targets[NAMES]; /* NONE: the multicast of that name is not known yet */
+  int targets[NAMES]; /* the multicast of each name; NONE if it is not known yet */
   int transport;      /* or NONE */
 } model_broadcaster;
 
 /* One attachment. */
 typedef struct model_transport {
-  bool is_attached; /* false also if that has failed */
+  bool is_attached; /* false also if attaching has failed */
   bool is_released;
   bool is_notified[NAMES];
-  bool is_notified_late; /* calls were nested too deep: notified at its next change */
+  bool is_notified_late; /* calls were nested too deep; the next change notifies it */
   int64_t published;
 } model_transport;
 
-/* One delegate in one multicast. In order of addition; removed ones stay in the array. */
+/* One delegate in one multicast. The array is in order of addition and keeps removed delegates. */
 typedef struct registration {
-  multicast_token token; /* 0: not known yet */
+  multicast_token token; /* 0 if not known yet */
   int target, lifetime, queue; /* the last two may be NONE */
   int function, context;
   int release; /* its number, or NONE */
@@ -123,40 +123,40 @@ typedef struct registration {
 /* A release that has to run before the function of the library that caused it returns. */
 typedef struct due_release {
   int context, release;
-  int registration; /* NONE: of an add that failed */
+  int registration; /* NONE if the add failed */
   int frame;
 } due_release;
 
-/* An add. Its result is not known yet, because memory may run out. */
+/* An add whose result is not known yet, because memory may run out. */
 typedef struct addition {
-  int target;      /* NONE: the name has no multicast yet */
-  int broadcaster; /* NONE: not by multicast_broadcaster_register */
+  int target;      /* NONE if the name has no multicast yet */
+  int broadcaster; /* NONE unless added by multicast_broadcaster_register */
   int name;
   const char *name_text;
   int count;
-  registration like; /* all but the delegates */
+  registration like; /* everything but the delegates */
   int functions[MANY], contexts[MANY];
-  multicast_token *tokens; /* NULL: not wanted */
+  multicast_token *tokens; /* NULL if not wanted */
   bool is_decided, has_failed;
-  int first; /* registration, once it has succeeded */
+  int first; /* the first registration, once the add has succeeded */
 } addition;
 
 /* ---- Frames ---------------------------------------------------------------------------------- */
 
-/* Functions of the library that may call back; they nest. */
+/* A frame is a running function of the library that may call back. Frames nest. */
 typedef enum frame_kind { CHANGE, INVOKE, VISIT, RUN, PRUNE, ENUMERATE } frame_kind;
 
 typedef enum frame_phase {
-  BETWEEN,  /* calls of delegates */
+  BETWEEN,  /* between calls of delegates */
   LOCKING,  /* inside lock */
   LOCKED,   /* the call must follow */
   CALLING,  /* inside the delegate or visitor */
-  UNLOCK,   /* it must follow */
+  UNLOCK,   /* unlock must follow */
   UNLOCKING, /* inside unlock */
-  RELEASING /* the payload of a queued call that has returned */
+  RELEASING /* releasing the payload of a queued call that has returned */
 } frame_phase;
 
-/* What an invocation, visit or prune comes to next. */
+/* The next step of an invocation, visit or prune. */
 typedef enum next_step { UNKNOWN, TO_CALL, TO_QUEUE, AT_END } next_step;
 
 typedef enum payload_copy { NOT_COPIED, COPIED, NOT_COPYABLE } payload_copy;
@@ -166,27 +166,27 @@ typedef struct frame {
   frame_phase phase;
   int target;  /* all but CHANGE and RUN */
   int queue;   /* RUN */
-  int newest;        /* this registration and later ones were added after the frame had begun */
-  int current;       /* registration that is being called, or was last; or NONE */
+  int newest;        /* this and later registrations were added after the frame had begun */
+  int current;       /* the registration that is being called or was called last; or NONE */
   int only;          /* INVOKE, VISIT: the only registration that may be called; or NONE */
-  next_step next;    /* it is `current`; not for RUN */
+  next_step next;    /* the step that concerns `current`; not for RUN */
   bool is_over;      /* no call is left */
-  int64_t made;      /* calls, or what was pruned; the result */
+  int64_t made;      /* the number of calls or of pruned registrations; the result */
   int64_t budget;    /* RUN, VISIT, ENUMERATE: limit of calls */
   model_call call;   /* with the payload of the invoker or of the queue */
-  payload_copy copy; /* INVOKE: for the queues */
-  bool has_copier;   /* INVOKE: `copy` makes it */
+  payload_copy copy; /* INVOKE: the copy for the queues */
+  bool has_copier;   /* INVOKE: `copy` makes the copy */
   bool copy_fails;   /* INVOKE: `copy` returns NULL */
-  int cargo;         /* INVOKE with options: its own; or NONE */
-  int row;           /* INVOKE with MULTICAST_WAIT: the queue of the newest row of calls, or NONE */
+  int cargo;         /* INVOKE with options: its cargo; or NONE */
+  int row;           /* INVOKE with MULTICAST_WAIT: the queue of the latest calls, or NONE */
   int woken;         /* INVOKE: the queue whose wake has to be called now, or NONE */
-  bool has_woken;    /* RUN: the wake was called at its end */
+  bool has_woken;    /* RUN: the wake was called at the end of the run */
   bool is_inner;     /* RUN: inside a run of the same queue */
-  bool has_ended;    /* its result is known */
-  bool has_failed;   /* INVOKE with options: there is no memory for the payload */
+  bool has_ended;    /* the result is known */
+  bool has_failed;   /* INVOKE with options: there was no memory for the payload */
   int64_t queued, refused; /* INVOKE: calls */
   int64_t finished, unfinished; /* INVOKE with MULTICAST_WAIT, when it has ended */
-  bool is_timeout;   /* then: a call is left in a queue that no thread has run */
+  bool is_timeout;   /* MULTICAST_WAIT: a call is left in a queue that no thread has run */
   addition *adding;  /* CHANGE: an add; or NULL */
   int ending;        /* CHANGE: the broadcaster that is being destroyed, or NONE */
   int64_t failures;  /* failed allocations before it began */
@@ -208,11 +208,11 @@ typedef struct model_state {
   due_release due[REGISTRATIONS + MANY * RECORDS];
   int due_count;
   model_cargo cargos[CARGOS];
-  int releases_inside; /* those on the stack, of contexts and of payloads */
+  int releases_inside; /* releases of contexts and of payloads on the stack */
   int cargo_count;
   bool context_is_dead[CONTEXTS]; /* `lock` returns NULL */
-  int successes;                  /* allocations of the library that will succeed; -1: any */
-  int recursions;                 /* calls left that invoke their multicast again */
+  int successes;                  /* allocations that will succeed; -1: no limit */
+  int recursions;                 /* further calls that invoke their multicast again */
 } model_state;
 
 extern model_state model;
@@ -224,8 +224,8 @@ void model_end(void);
 
 int model_new_multicast(multicast handle, int broadcaster);
 
-/* Returns the live registration that follows `after` (or the first, for NONE) in the order of
- * invocation, among those below `newest`; or NONE. */
+/* Returns the live registration below `newest` that follows `after` in the order of invocation, or
+ * NONE. If `after` is NONE, returns the first one. */
 int model_next(int target, int after, int newest);
 int model_first_equal(int target, int function, int context);
 int model_count(int target);
@@ -235,22 +235,23 @@ void model_remove(int index);
 int model_remove_all(int target);
 void model_destroy(int target);
 
-/* The allowed results of a removal that was done just before. */
+/* The allowed results of the removal that was just performed. */
 outcomes model_removal_of(int index);
 
-/* The same for a removal of the first equal delegate: running calls of equal ones that were removed
- * before count too. */
+/* Like model_removal_of, for a removal of the first equal delegate: running calls of equal
+ * delegates that were removed earlier count, too. */
 outcomes model_removal_by_value(int index);
 
-/* Delegates of one multicast: those with a function and a context, where NONE stands for all. */
+/* Selects the delegates of one multicast by function and context. NONE selects any function or any
+ * context. */
 typedef struct selection {
   int target, function, context;
 } selection;
 
-int model_remove_selected(const selection *s); /* how many */
+int model_remove_selected(const selection *s); /* returns how many */
 
-/* Whether calls of selected delegates that are removed run, and so whether a removal is PENDING.
- * `may` without `must`: the header leaves that open. */
+/* Whether calls of removed selected delegates are running, so that a removal returns PENDING. If
+ * `may` is set without `must`, the header leaves that open. */
 typedef struct pending_calls {
   bool must, may;
 } pending_calls;
@@ -259,15 +260,15 @@ void allow_pending(outcomes *o, const pending_calls *before, const pending_calls
 
 /* ---- Adding: model_add.c --------------------------------------------------------------------- */
 
-/* Adds to the model, or fails, when the result is known. */
+/* Called when the result is known: adds the registrations to the model unless the add failed. */
 void model_finish_adding(addition *a, bool has_failed);
 
-/* At a callback during an add: if an allocation has failed, then the add has failed. */
+/* Called in a callback during an add: if an allocation has failed, the add has failed. */
 void model_follow_adding(frame *f);
 
 /* ---- Broadcasters: model_broadcaster.c ------------------------------------------------------- */
 
-/* A broadcaster destroys its multicasts in an order that the header leaves open. The model follows
+/* The header leaves open in which order a broadcaster destroys its multicasts. The model follows
  * the library. */
 void model_follow_ending(const frame *f);
 
@@ -278,7 +279,7 @@ frame *model_top(void);
 void model_leave(void);  /* checks that no call and no release is missing */
 void model_resume(void); /* a callback returns to the library */
 
-/* Finds frame->next. */
+/* Sets frame->next. */
 void model_find_next(frame *f);
 
 /* Sets frame->current to the next registration that has to be called or locked. Queues the calls of
@@ -290,7 +291,7 @@ void model_call_ends(frame *f);
 void model_use_ends(frame *f); /* after unlock, or after a lock that has returned NULL */
 
 void model_release_is_due(int context, int release, int registration);
-/* Removes the newest such release from the due ones; false: none is due. */
+/* Removes the newest matching release from the due releases. Returns false if none is due. */
 bool model_take_release(int context, int release, int *registration);
 
 /* Sets the registration of the innermost call, or NONE. Returns false inside a lock or unlock:
@@ -302,26 +303,27 @@ bool model_current(int *registration);
 int model_new_cargo(size_t size, bool is_waiting);
 void model_give_payload(int cargo, void *payload);
 
-/* One reference less. Returns whether its release is due now. */
+/* Releases one reference. Returns whether the payload's release is due now. */
 bool model_cargo_unref(int cargo);
 bool model_cargos_are_late(const frame *f); /* a release is due in this frame */
 
-/* At the release of a payload: follows the library up to where the release is due. */
+/* Called when a payload is released: advances the model to the point where the release is due. */
 void model_follow_cargo(frame *f, int cargo);
 
-/* At a wake: follows the library up to where a wake is due. Returns the queue. */
+/* Called in a wake function: advances the model to the point where a wake is due. Returns the
+ * queue. */
 int model_follow_wake(frame *f);
 
-/* At a copy: follows the library up to where it is made. Returns the cargo. */
+/* Called when a payload is copied: advances the model to that point. Returns the cargo. */
 int model_follow_copy(frame *f);
 
-/* Whether calls wait when a run ends, and a wake has to tell so. */
+/* Whether calls are still queued when a run ends, so that a wake has to follow. */
 bool model_wakes_at_end(const frame *f);
 
 /* The invocation has called and queued everything. */
 void model_end_invocation(frame *f);
 
-/* A release of a payload or the like is over: the call of the queue has ended. */
+/* Called after a release of a payload, for instance: the call of the queue has ended. */
 void model_settle(frame *f);
 
 /* Whether the next allocation of the library succeeds. */
@@ -331,7 +333,7 @@ bool model_take_memory(void);
 
 void model_queue_call(frame *f, int index);
 
-/* If the next step is to queue a call, does that. */
+/* If the next step is to queue a call, queues it. */
 bool model_queue_next(frame *f);
 bool model_queue_take(int queue, model_call *out);
 void model_queue_call_is_dead(int queue); /* a taken call whose context is dead */

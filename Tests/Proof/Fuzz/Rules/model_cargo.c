@@ -16,7 +16,7 @@ void model_give_payload(int cargo, void *payload) {
   ++c->references;
 }
 
-/* Without a payload there is nothing to release. */
+/* If there is no payload, no release is due. */
 bool model_cargo_unref(int cargo) {
   model_cargo *c = &model.cargos[cargo];
   if (--c->references > 0 || !c->has_payload) return false;
@@ -31,8 +31,8 @@ bool model_cargos_are_late(const frame *f) {
   return false;
 }
 
-/* A delegate that is called once is removed before its call. A call of it that waits gives its
- * payload back then. */
+/* A delegate with MULTICAST_ONCE is removed before its call. If it also has a queued call, the
+ * payload of that call is released then. */
 static void follow_removal(frame *f) {
   if (f->kind == VISIT && f->phase == BETWEEN && !f->is_over) model_find_next(f);
   else if (f->phase != LOCKED || f->kind == ENUMERATE) return;
@@ -90,7 +90,7 @@ int model_follow_copy(frame *f) {
     model_find_next(f);
     EXPECT(f->next == TO_QUEUE && f->copy == NOT_COPIED, "a copy too many");
     if (model_take_memory()) return f->cargo;
-    model_queue_next(f); /* it is refused */
+    model_queue_next(f); /* the call is refused */
   }
 }
 

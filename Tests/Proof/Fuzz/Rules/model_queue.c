@@ -2,7 +2,7 @@
 
 #include "model.h"
 
-enum { KEPT_IN_PLACE = 32 }; /* largest payload that needs no allocation */
+enum { KEPT_IN_PLACE = 32 }; /* the largest payload that needs no allocation */
 
 static int find_call(const model_queue *q, int index) {
   for (int i = 0; i < (int)q->stats.pending; ++i)
@@ -22,14 +22,14 @@ static void remove_call(model_queue *q, int position) {
   if (cargo != NONE) --model.cargos[cargo].queued;
 }
 
-/* The call gives its payload back. */
+/* Drops a call and releases its reference to the payload. */
 static void drop_call(model_queue *q, int position) {
   int cargo = q->calls[position].cargo;
   remove_call(q, position);
   if (cargo != NONE) (void)model_cargo_unref(cargo);
 }
 
-/* Whether there is memory for what the call needs. */
+/* Whether the library has the memory that the call needs. */
 static bool prepare(frame *f, int queue) {
   bool is_waiting = f->cargo != NONE && model.cargos[f->cargo].is_waiting;
   bool is_shared = is_waiting || f->has_copier || f->copy == COPIED || f->call.size > KEPT_IN_PLACE;
@@ -67,7 +67,7 @@ void model_queue_call(frame *f, int index) {
   if ((r->flags & MULTICAST_ONCE) && !(r->flags & MULTICAST_LATEST) && before != NONE) return;
   if (!is_prepared || (is_full && !((r->flags & MULTICAST_LATEST) && before != NONE) &&
                        q->overflow != MULTICAST_OVERFLOW_DROP_OLDEST)) {
-    ++q->stats.refused; /* also with MULTICAST_OVERFLOW_BLOCK: this thread ran the queue last */
+    ++q->stats.refused; /* even with MULTICAST_OVERFLOW_BLOCK: this thread ran the queue last */
     ++f->refused;
     return;
   }
@@ -109,7 +109,7 @@ bool model_queue_take(int queue, model_call *out) {
   *out = q->calls[0];
   remove_call(q, 0);
   q->was_run = true;
-  ++q->stats.delivered; /* counts from the lock of the call on */
+  ++q->stats.delivered; /* counted when the context is locked for the call */
   return true;
 }
 

@@ -1,5 +1,6 @@
-/* A custom mutator for libFuzzer that keeps records whole: the input does the same up to the
- * changed place, and mostly after it. One mutation in four is one of libFuzzer's own. */
+/* A custom mutator for libFuzzer that keeps records intact: the mutated input performs the same
+ * operations before the changed place, and mostly after it. One mutation in four is libFuzzer's
+ * own. */
 
 #include <string.h>
 

@@ -6,13 +6,13 @@
 #include "memory.h"
 #include "operations.h"
 
-/* Options of a caller that was compiled with a later header. */
+/* The options of a caller that was compiled with a later header. */
 typedef struct newer_options {
   multicast_add_options known;
   uint64_t unknown[4];
 } newer_options;
 
-/* Invalid options, and unusual ones that are valid. */
+/* Ways in which options are invalid, or valid but unusual. */
 typedef enum oddity {
   NOTHING_ODD,
   SIZE_ZERO,
@@ -68,7 +68,7 @@ static void make_odd(attempt *a, oddity what) {
   if (what != NEWER_CALLER) allow(&a->errors, MULTICAST_ERROR_INVALID_ARGUMENT);
 }
 
-/* Chooses `lifetime` and `queue`: mostly none. */
+/* Chooses `lifetime` and `queue`, mostly none. */
 static void refer(attempt *a, const record *r) {
   multicast_add_options *o = &a->options.known;
   outcomes unread = {{0}, 0};
@@ -124,7 +124,8 @@ static void take_delegate(attempt *a, uint8_t byte) {
   NOTE("  f%lld c%lld", a->add.functions[i], a->add.contexts[i]);
 }
 
-/* If the add must fail, the model fails it before the call. Otherwise it follows the result. */
+/* If the add must fail, it fails in the model before the call. Otherwise the model follows the
+ * result. */
 static void begin_adding(attempt *a) {
   model_enter(CHANGE)->adding = &a->add;
   if (a->errors.count > 0) model_finish_adding(&a->add, true);

@@ -55,7 +55,7 @@ static model_transport *transport_of(void *context) {
   model_transport *t = context;
   EXPECT(t >= model.transports && t < model.transports + model.transport_count,
          "a transport with the wrong context");
-  /* A removal that is not complete may have left names to be told to the old transport. */
+  /* The old transport may still be called for names whose removal is not complete. */
   EXPECT(t->is_attached || t == replaced, "a call of a transport that was detached");
   EXPECT(!t->is_released, "a call of a transport that was released");
   return t;
@@ -90,7 +90,7 @@ static void unsubscribe(void *context, const char *name) { note(context, name, f
 static void release_transport(void *context) {
   model_transport *t = context;
   NOTE("transport: released");
-  /* Attaching it fails. */
+  /* The transport is released because attaching it fails. */
   if (t == attaching && memory_failures() > model_top()->failures) t->is_attached = false;
   EXPECT(!t->is_attached && !t->is_released, "a release of a transport that was not due");
   t->is_released = true;
@@ -131,7 +131,7 @@ void perform_attach(const record *r) {
     if (own != NONE) model.transports[own].is_attached = true;
     model.broadcasters[c.index].transport = own;
   }
-  /* Nothing that is called inside of it calls the library. */
+  /* No function that the library calls during this call calls the library. */
   attaching = own == NONE ? NULL : &model.transports[own];
   replaced = old == NONE ? NULL : &model.transports[old];
   multicast_status status = multicast_broadcaster_attach(b, own == NONE ? NULL : &t);
@@ -178,7 +178,7 @@ void expect_published(const publication *p) {
          "a notification that was not published");
 }
 
-/* The result depends on running calls of its observers, as that of multicast_destroy() does. */
+/* The result depends on running calls of the observers, like the result of multicast_destroy(). */
 static void allow_end(outcomes *allowed, int broadcaster) {
   allow(allowed, MULTICAST_OK);
   for (int i = 0; i < model.registration_count; ++i) {
@@ -212,8 +212,8 @@ void perform_destroy_broadcaster(const record *r) {
   finish(status, &allowed);
 }
 
-/* Returns the multicast of a name, and the errors that the arguments allow. `is_destroyed`: a
- * caller has destroyed that multicast. */
+/* Returns the multicast of a name, and adds the errors that the arguments allow. Sets
+ * `is_destroyed` if a caller has destroyed that multicast. */
 static int find_target(const choice *c, const name_choice *name, outcomes *errors,
                        bool *is_destroyed) {
   int target = NONE;
@@ -221,7 +221,7 @@ static int find_target(const choice *c, const name_choice *name, outcomes *error
   if (name->name == NONE) allow(errors, MULTICAST_ERROR_INVALID_ARGUMENT);
   if (errors->count == 0) target = model.broadcasters[c->index].targets[name->name];
   *is_destroyed = target != NONE && !model.multicasts[target].is_alive;
-  /* The header leaves open whether that is a name without observers or a stale handle. */
+  /* The header leaves open whether this counts as a name without observers or as a stale handle. */
   if (*is_destroyed) allow(errors, MULTICAST_ERROR_INVALID_HANDLE);
   return target;
 }
@@ -312,7 +312,7 @@ void end_default_broadcaster(void) {
   multicast_broadcaster b = model.broadcasters[DEFAULT].handle;
   multicast_delegate d = delegate_of(0, 0);
   multicast_transport t = multicast_transport_default();
-  /* From now on its names tell of their observers. */
+  /* Once a transport was attached, the names report their observers. */
   t.publish = publish;
   detach(DEFAULT);
   EXPECT_EQ(multicast_broadcaster_attach(b, &t), MULTICAST_OK);

@@ -125,7 +125,8 @@ static void notify_by(int64_t (*notify)(multicast_broadcaster, const char *, uin
     if (is_published) expect_published(&p);
   } else {
     /* For a name without observers the result is 0. If a caller has destroyed the multicast of the
-     * name, the header leaves open whether the result is 0 or that of a stale handle, and whether
+     * name, the header leaves open whether the result is 0 or the error of a stale handle, and
+     * whether
      * the nesting limit applies. */
     if (c.is_alive && name.name != NONE && !a.is_missing) {
       if (target == NONE || !model.multicasts[target].is_alive) allow(&errors, 0);

@@ -1,5 +1,5 @@
-/* Multicasts: create, destroy, remove, list. The files operate_add.c and operate_invoke.c have the
- * rest. */
+/* Operations on multicasts: create, destroy, remove, list. operate_add.c and operate_invoke.c have
+ * the others. */
 
 #include "callbacks.h"
 #include "history.h"
@@ -24,7 +24,8 @@ void perform_create(const record *r) {
   NOTE("= m%lld", index);
 }
 
-/* The result depends on running calls of its delegates, also of those that were removed before. */
+/* The result depends on running calls of the delegates, including delegates that were removed
+ * before. */
 static void allow_end(outcomes *allowed, int target) {
   allow(allowed, MULTICAST_OK);
   for (int i = 0; i < model.registration_count; ++i) {
@@ -90,7 +91,8 @@ void perform_remove_every(const record *r) {
   finish(status, &allowed);
 }
 
-/* Removes by one delegate, by context, or all, and compares the status beside the count. */
+/* Removes one delegate, the delegates of a context, or all, and compares the status beside the
+ * count. */
 void perform_remove_several_within(const record *r) {
   int what = r->d % 3;
   limit within = choose_limit(r->e);
@@ -124,7 +126,7 @@ void perform_remove_several_within(const record *r) {
   if (out != NULL) EXPECT_ALLOWED(status, &statuses);
 }
 
-/* Like an invocation that makes no call. */
+/* Performs a prune, which is like an invocation that makes no call. */
 void perform_prune(const record *r) {
   choice c = choose_multicast(r->a);
   outcomes errors = errors_of(&c, false);

@@ -13,8 +13,9 @@ enum { DEFAULT_CAPACITY = 1024 };
 
 static void do_nothing(void *context, uint32_t event, const void *payload, size_t size) {}
 
-/* An invocation never blocks the thread that ran a call of the queue last; with a single thread it
- * would block without limit. Returns false if there is no memory for that call. */
+/* Runs a call of the queue, because an invocation never blocks the thread that ran the queue last.
+ * Otherwise an invocation of this single thread could block forever. Returns false if there is no
+ * memory for that call. */
 static bool become_consumer(model_queue *q) {
   multicast m = multicast_create();
   multicast_delegate d = {do_nothing, NULL};
@@ -32,17 +33,17 @@ void perform_create_queue(const record *r) {
   multicast_queue_options o = multicast_queue_options_default();
   int64_t failures = memory_failures();
   bool is_bad = r->c >= 0xF8;
-  bool is_unrun = r->e >= 192; /* this thread does not run a call of it at once */
+  bool is_unrun = r->e >= 192; /* this thread does not run a call at once */
   int i;
   o.capacity = capacities[r->a % 8];
   if (r->d & 1) o.thread_name = "of the queue";
   if (r->d & 2) o.stack_size = 65536;
-  if ((r->d & 4) && !memory_is_failing()) o.payload_size = r->d; /* for some payloads */
+  if ((r->d & 4) && !memory_is_failing()) o.payload_size = r->d; /* enough for some payloads */
   o.overflow = (multicast_overflow)(r->b % 3);
   if (is_unrun && o.overflow == MULTICAST_OVERFLOW_BLOCK) o.overflow = MULTICAST_OVERFLOW_REFUSE;
   if (r->f >= 128) o.wake = wake_loop;
   o.wake_context = (void *)(uintptr_t)(model.queue_count + 1);
-  /* This thread runs a call of the queue at once. At the nesting limit no run is possible. */
+  /* With OVERFLOW_BLOCK this thread has to run a call, which is impossible at the nesting limit. */
   if (model.nesting >= NESTING) o.overflow = MULTICAST_OVERFLOW_REFUSE;
   switch (r->c) {
     case 0xF8: o.struct_size = 0; break;
@@ -85,7 +86,8 @@ void perform_create_queue(const record *r) {
   EXPECT_EQ(multicast_queue_run(q.handle, 0), model.nesting < NESTING ? 0 : MULTICAST_ERROR_LIMIT);
 }
 
-/* A release may have asked for the descriptor of another queue: the system reuses the number. */
+/* The system reuses the number of a closed descriptor: a release may have requested the descriptor
+ * of another queue. */
 static bool is_of_another(int descriptor) {
   for (int i = 0; i < model.queue_count; ++i)
     if (model.queues[i].is_alive && model.queues[i].descriptor == descriptor) return true;
@@ -125,7 +127,7 @@ void perform_destroy_queue(const record *r) {
   finish(status, &allowed);
 }
 
-/* Whether a run of the queue is on the stack that has not ended yet. */
+/* Whether an unfinished run of the queue is on the stack. */
 static bool is_running(int queue) {
   for (int i = 0; i < model.depth - 1; ++i)
     if (model.frames[i].kind == RUN && model.frames[i].queue == queue && !model.frames[i].has_woken)
@@ -164,7 +166,7 @@ static bool is_readable(int descriptor) {
   return ready == 1;
 }
 
-/* All queries of a queue, and multicast_queue_stop: the queue has no thread. */
+/* Calls all queries of a queue, and multicast_queue_stop on a queue without a thread. */
 void perform_watch(const record *r) {
   choice c = choose_queue(r->a);
   multicast_queue handle = {c.id};

@@ -1,5 +1,6 @@
-/* A multicast that replays, with a model of its own: the numbers that are kept, and the calls that
- * have to come next. It lives as long as the operation. */
+/* A multicast that replays invocations, with a separate model: the numbers of the buffered
+ * invocations, and the calls that have to come next. The multicast lives as long as the
+ * operation. */
 
 #include <string.h>
 
@@ -14,7 +15,7 @@ typedef struct listener {
   bool is_live, is_once, is_queued, wants_one_event;
 } listener;
 
-/* An invocation, or a call of it. */
+/* An invocation, or one call that it makes. */
 typedef struct item {
   int listener, number;
   uint32_t event;
@@ -27,7 +28,7 @@ static struct {
   item kept[KEPT];
   listener listeners[LISTENERS];
   int listener_count;
-  item direct[EXPECTED], queued[EXPECTED]; /* calls that have to come */
+  item direct[EXPECTED], queued[EXPECTED]; /* the calls that are expected */
   int direct_first, direct_count, queued_first, queued_count;
   unsigned random;
 } it;
@@ -52,7 +53,7 @@ static void be_called(void *context, uint32_t event, const void *payload, size_t
   if (l->is_once) EXPECT(!multicast_token_is_valid(l->token), "called once, and live in its call");
 }
 
-/* What an invocation does with one listener. */
+/* Expects the call that an invocation makes to one listener. */
 static bool expect_call(int index, const item *invocation) {
   listener *l = &it.listeners[index];
   item call = *invocation;
@@ -182,7 +183,8 @@ static void run(void) {
 void perform_replay(const record *r) {
   multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;
   multicast_queue_options queue = MULTICAST_QUEUE_OPTIONS_INIT;
-  /* The model of the others counts allocations, and levels of nesting. */
+  /* The main model counts allocations and levels of nesting, so this operation must not affect
+   * either. */
   if (model.depth > 0 || memory_is_failing()) return;
   memset(&it, 0, sizeof it);
   it.random = (unsigned)(r->b | r->c << 8 | r->d << 16) + r->e * 16777216u;

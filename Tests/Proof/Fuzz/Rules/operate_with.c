@@ -5,7 +5,7 @@
 #include "history.h"
 #include "operations.h"
 
-/* Structs of a caller that was compiled with a later header. */
+/* The struct of a caller that was compiled with a later header. */
 typedef struct newer_invocation {
   multicast_invocation known;
   uint64_t unknown[2];
@@ -18,9 +18,9 @@ typedef struct newer_outcome {
 
 typedef enum passing { PLAIN, HANDED_OVER, COPIED_BY } passing;
 
-/* The fields of a record: a: target; b: event; c: size; d: how the payload is passed, and whether
- * to wait; e: what is odd about the options; f: the outcome; g: the name, and whether `copy` fails
- * or how long to wait. */
+/* The fields of a record: a is the target; b is the event; c is the size; d is how the payload is
+ * passed, and whether to wait; e is the oddity of the options; f is the outcome; g is the name, and
+ * whether `copy` fails or how long to wait. */
 typedef struct request {
   argument argument;
   passing passing;
@@ -34,7 +34,7 @@ typedef struct request {
   int cargo;
 } request;
 
-/* A wait for a queue that no thread has run has to end. */
+/* Limits the wait if no thread has run a queue, because the calls of that queue never end. */
 static uint64_t timeout_of(uint8_t byte) {
   static const uint64_t timeouts[] = {0, 1, MULTICAST_FOREVER, 0};
   for (int i = 0; i < model.queue_count; ++i)
@@ -79,14 +79,14 @@ static void make_request(request *q, const record *r) {
   q->argument = make_argument(r->b, r->c);
   q->passing = (passing)(r->d % 3);
   q->copy_fails = (r->g & 0x1C) == 0x1C;
-  if (q->passing != PLAIN) { /* then NULL is a payload like any other */
+  if (q->passing != PLAIN) { /* NULL is then a valid payload */
     q->argument.passed = q->argument.payload;
     q->argument.is_missing = false;
   }
   *how = multicast_invocation_default();
   q->passed_how = how;
   if (q->passing == HANDED_OVER && q->argument.size == 0 && !q->argument.is_missing)
-    q->argument.passed = q->argument.payload = malloc(1); /* tells which payload it is */
+    q->argument.passed = q->argument.payload = malloc(1); /* identifies the payload */
   how->event = q->argument.event;
   how->size = q->argument.size;
   how->payload = q->argument.passed;
@@ -103,7 +103,7 @@ static void make_request(request *q, const record *r) {
 
 static bool is_owned(const request *q) { return q->is_readable && q->passing == HANDED_OVER; }
 
-/* The payload is the library's from here on. A missing one is NULL, which is released, too. */
+/* Makes the library the owner of the payload. A missing payload is NULL, which is released, too. */
 static void hand_over(request *q) {
   bool is_waiting = q->how.known.flags & MULTICAST_WAIT;
   q->cargo = model_new_cargo(q->argument.size, is_waiting);
@@ -149,7 +149,7 @@ static void expect_outcome(const request *q, const frame *f) {
   if (o->struct_size == sizeof q->out) EXPECT_EQ(q->out.unknown[0] | q->out.unknown[1], 0);
 }
 
-/* The arguments have an error: nothing is called. */
+/* Makes an invocation whose arguments have an error, so that nothing is called. */
 static void finish_without_calls(request *q, int64_t (*send)(const request *, const choice *,
                                                              const char *),
                                  const choice *c, const char *name, outcomes *allowed) {
@@ -174,7 +174,7 @@ static void finish_with_calls(request *q, frame *f, int64_t result) {
 }
 
 static void add_errors(const request *q, outcomes *errors) {
-  if (!q->is_readable) errors->count = 0; /* nothing else is looked at */
+  if (!q->is_readable) errors->count = 0; /* nothing else is checked */
   if (!q->is_readable || !q->is_writable) allow(errors, MULTICAST_ERROR_INVALID_ARGUMENT);
 }
 
@@ -224,7 +224,7 @@ void perform_notify_with(const record *r) {
     frame *f = enter(&q, target);
     finish_with_calls(&q, f, send_to_name(&q, &c, name.text));
   } else {
-    /* As in perform_notify. */
+    /* Like perform_notify. */
     if (c.is_alive && name.name != NONE && !q.argument.is_missing && q.is_readable &&
         q.is_writable) {
       if (target == NONE || !model.multicasts[target].is_alive) allow(&errors, 0);
@@ -268,7 +268,7 @@ void perform_visit_token(const record *r) {
   end_calls(f, multicast_token_visit(t, is_null ? NULL : visit_delegate, f), &errors);
 }
 
-/* Whether the header says which calls are running: not inside a lock, and the like. */
+/* Whether the header says which calls are running. It does not inside a lock, for example. */
 static bool is_stack_known(void) {
   for (int i = 0; i < model.depth; ++i) {
     frame_phase phase = model.frames[i].phase;

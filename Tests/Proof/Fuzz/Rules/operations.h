@@ -1,4 +1,4 @@
-/* The operations: each calls one function of the library and compares the result with the model. */
+/* Each operation calls one function of the library and compares the result with the model. */
 
 #ifndef OPERATIONS_H
 #define OPERATIONS_H
@@ -70,23 +70,23 @@ operation operation_of(const record *r);
 /* Returns false for END_INSIDE. */
 bool perform(const record *r);
 
-/* Compares all that the library can be asked with the model. */
+/* Compares everything that the library reports with the model. */
 void verify(void);
 
 void invoke_again(int target);
 
-/* Calls of transports may fail. */
+/* Notes that calls of transports may fail because of deep nesting. */
 void note_deep_nesting(void);
 
-/* Compares what transports were told with the observers that there are, outside all calls. */
+/* Outside all calls: compares the notifications of transports with the existing observers. */
 void compare_transports(void);
 
 /* The default broadcaster outlives an input. Each input finds and leaves it without observers. */
 void begin_default_broadcaster(void);
 void end_default_broadcaster(void);
 
-/* Whether an end is to be called with a time limit, and with which one. With a single thread there
- * is nothing to wait for: the limit changes no result. */
+/* Whether an `_end` function is called with a time limit, and with which limit. With a single
+ * thread there is nothing to wait for, so the limit changes no result. */
 typedef struct limit {
   bool is_limited;
   uint64_t timeout_ns;
@@ -95,21 +95,21 @@ limit choose_limit(uint8_t byte);
 
 /* ---- Choosing -------------------------------------------------------------------------------- */
 
-/* The object that a byte chooses: mostly one that is alive. */
+/* The object that a byte chooses, which is mostly alive. */
 typedef struct choice {
-  int index; /* NONE: a forged handle, or that of an object of another kind */
+  int index; /* NONE for a forged handle, or the handle of another kind of object */
   uint64_t id;
   bool is_alive;
 } choice;
 
 choice choose_multicast(uint8_t byte);
-choice choose_registration(uint8_t byte); /* one whose token is known; is_alive: it is live */
+choice choose_registration(uint8_t byte); /* one with a known token; is_alive: live */
 choice choose_lifetime(uint8_t byte);
 choice choose_queue(uint8_t byte);
 choice choose_broadcaster(uint8_t byte);
 
-/* The transport of a broadcaster, and how often it has published. Expects, after a notification,
- * that it has done so, unless it was detached meanwhile. */
+/* The transport of a broadcaster, and how often it has published. After a notification,
+ * expect_published() expects that it has published, unless it was detached meanwhile. */
 typedef struct publication {
   int broadcaster, transport; /* or NONE */
   int64_t before;
@@ -127,8 +127,8 @@ name_choice choose_name(uint8_t byte);
 
 /* Allows MULTICAST_ERROR_INVALID_HANDLE, unless the object is alive. */
 void allow_handle_error(outcomes *o, const choice *c);
-/* Begins an operation that changes the object of a choice: declares the choice `c`, the handle, and
- * what is `allowed`. The rest is for NOTE. */
+/* Begins an operation that changes a chosen object: declares the choice `c`, the handle, and the
+ * results that are `allowed`. The remaining arguments are for NOTE. */
 #define BEGIN_CHANGE(HANDLE, CHOICE, ...)                                      \
   choice c = CHOICE;                                                           \
   HANDLE = {c.id};                                                             \
@@ -137,7 +137,7 @@ void allow_handle_error(outcomes *o, const choice *c);
   model_enter(CHANGE);                                                         \
   allow_handle_error(&allowed, &c)
 
-/* The removal of the first equal delegate. */
+/* Allows the results of a removal of the first equal delegate. */
 void remove_of(outcomes *allowed, int target, int function, int context);
 
 /* Allows MULTICAST_ERROR_OUT_OF_MEMORY if an allocation has failed during the frame. */
@@ -161,20 +161,23 @@ frame *enter_invocation(int target, const argument *a);
 /* The errors of a function that calls delegates. */
 outcomes errors_of(const choice *c, bool is_missing);
 
-/* Those that the policies of a multicast add for multicast_invoke and multicast_invoke_with. */
+/* Adds the errors that the policies of a multicast allow for multicast_invoke and
+ * multicast_invoke_with. */
 void add_refusal(const choice *c, outcomes *errors);
 
-/* Whether the header leaves open if an invocation would begin inside a call of the multicast. */
+/* Whether the header leaves open whether an invocation here is inside a call of the multicast. */
 bool is_place_open(const choice *c);
 
-/* The frame of calls; where the arguments have an error, of none. */
+/* Begins the frame of a function that makes calls. If the arguments have an error, the frame has no
+ * calls. */
 frame *begin_calls(const outcomes *errors, frame_kind kind, int target, int64_t budget);
 
-/* The library has returned from calls: the result must be their number, or such an error. */
+/* Called when the library has returned: the result must be the number of calls, or an allowed
+ * error. */
 void finish_calls(frame *f, int64_t result);
 void end_calls(frame *f, int64_t result, const outcomes *errors);
 
-/* The library has returned: no call may be missing, and the result must be allowed. */
+/* Called when the library has returned: no call may be missing, and the result must be allowed. */
 void finish(int64_t result, const outcomes *allowed);
 
 #endif

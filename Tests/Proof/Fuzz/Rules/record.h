@@ -1,5 +1,5 @@
 /* The input: records of eight bytes, one operation each. The top level performs them in order. A
- * function that the library calls performs the next ones, as long as they are marked INSIDE. So the
+ * function that the library calls performs the next records while they are marked INSIDE. So the
  * input also decides how operations nest. */
 
 #ifndef RECORD_H
@@ -18,10 +18,11 @@ typedef struct record {
 
 void records_begin(const uint8_t *data, size_t size);
 
-/* The next one for the top level; false at the end. */
+/* Reads the next record for the top level. Returns false at the end. */
 bool records_next(record *out);
 
-/* The next one for a function that the library has called; false: it returns. */
+/* Reads the next record for a function that the library has called. If false, the function
+ * returns. */
 bool records_next_inside(record *out);
 
 #endif

@@ -1,4 +1,5 @@
-/* The fuzz target `rules`: performs the operations of the input, compares each with the model. */
+/* The fuzz target `rules`: performs the operations of the input and compares each with the
+ * model. */
 
 #include <stdlib.h>
 
@@ -23,7 +24,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv) {
   return 0;
 }
 
-/* Destroys everything that the input has left, by operations that are compared too. */
+/* Destroys everything that the input has left, with operations that are compared, too. */
 static void clean_up(void) {
   record r = {0};
   memory_recover();
@@ -35,7 +36,7 @@ static void clean_up(void) {
     if (model.lifetimes[i].is_alive) perform_end_lifetime(&r);
   for (int i = 1; i < model.broadcaster_count; ++i)
     if (model.broadcasters[i].is_alive) {
-      r.a = 1; /* 0 is the default one */
+      r.a = 1; /* 0 is the default broadcaster */
       perform_destroy_broadcaster(&r);
     }
   r.a = 0;

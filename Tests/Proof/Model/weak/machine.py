@@ -1,23 +1,24 @@
 """A machine with a weaker memory order than x86: ARMv8, RISC-V.
 
 It is multi-copy atomic: there is one memory. A thread executes its operations in any order that
-these rules allow. An operation waits for one before it in the program, if
+these rules allow. An operation waits for an earlier operation of its program if
 
 - both access the same word, or one of them is a full fence;
-- a fence is between them that orders them: a release fence what is before it and stores behind it,
-  an acquire fence loads before it and what is behind it;
-- the one before is an acquire, or this one is a release;
-- the one before is a release and this one an acquire (ARMv8 without ldapr; off with RCPC);
-- this one depends on what the one before has read: by its address or value, or, for a store, by a
-  branch.
+- a fence between them orders them: a release fence orders all operations before it with the
+  stores after it, and an acquire fence orders the loads before it with all operations after it;
+- the earlier operation is an acquire, or the later one is a release;
+- the earlier operation is a release and the later one is an acquire (ARMv8 without ldapr; off
+  with RCPC);
+- the later operation depends on a value that the earlier one has read: by its address or its
+  value, or, if it is a store, by a branch.
 
-A branch does not hold up a load: processors execute it early. A compiler fence is no operation
-here. membarrier is an operation that passes a moment in each other thread at which all operations
-before a place in its program, and none behind, have been executed. It is a full fence for its own
-thread. A critical section begins with an acquire and ends with a release: so others enter it, and
-it is no full fence.
+A branch does not delay a load, because processors execute loads speculatively. A compiler fence
+is no operation here. membarrier passes each other thread at a moment at which all operations
+before some place in the thread's program have been executed, and none after it. It is a full
+fence for its own thread. A critical section begins with an acquire and ends with a release.
+Operations from outside can therefore move into the section, which is no full fence.
 
-A program has no loops and few steps. Its threads begin and end once.
+A program has no loops and few steps. Each of its threads begins and ends once.
 """
 
 READ, WRITE, CHANGE, FENCE, BARRIER = "read", "write", "change", "fence", "membarrier"
@@ -29,7 +30,7 @@ class Op:
         self.kind, self.word, self.value, self.into = kind, word, value, into
         self.order = order  # "acquire", "release" or both
         self.after = after  # the registers on which the address or the value depends
-        self.when = when    # (register, value): a branch; not executed if it differs
+        self.when = when    # (register, value): a branch; executed only if they are equal
         self.once = once    # waits until the word has this value
 
 
@@ -42,13 +43,14 @@ def B():
 
 
 def predecessors(thread, rcpc):
-    """For each operation those that have to be executed before it."""
+    """Returns, for each operation, the operations that have to be executed before it."""
     result = []
     for place, op in enumerate(thread):
         before = set()
         for other_place in range(place):
             other = thread[other_place]
-            # Loads behind a release fence do not wait for it, nor it for stores if it is an acquire.
+            # Loads after a release fence do not wait for the fence. An acquire fence does not wait
+            # for stores before it.
             fence = (op.kind in (FENCE, BARRIER) and
                      not (op.order == "acquire" and other.kind == WRITE)) or \
                 (other.kind in (FENCE, BARRIER) and
@@ -66,7 +68,8 @@ def predecessors(thread, rcpc):
 
 
 class State:
-    """What the memory has, what each thread has executed, and what the registers have."""
+    """The contents of the memory and the registers, and the operations that each thread has
+    executed."""
 
     def __init__(self, memory, done, registers=(), passed=()):
         self.memory, self.done, self.registers, self.passed = memory, done, registers, passed
@@ -108,11 +111,11 @@ def execute(op, state):
 
 
 def barrier_steps(t, place, state):
-    """A membarrier passes the other threads one by one; then it is executed."""
+    """A membarrier passes the other threads one by one; after that it is executed."""
     waiting = [u for u in range(len(state.done)) if u != t and (t, place, u) not in state.passed]
     if not waiting:
         return [state]
-    # All operations up to a place, and none behind it.
+    # The thread has executed all operations up to some place, and none after it.
     return [state.with_passed((t, place, u)) for u in waiting
             if state.done[u] == frozenset(range(len(state.done[u])))]
 
@@ -132,7 +135,7 @@ def steps(threads, orders, state):
 
 
 def outcomes(threads, memory, rcpc):
-    """All combinations of registers that are possible."""
+    """Returns all possible final values of the registers."""
     orders = [predecessors(thread, rcpc) for thread in threads]
     start = State(tuple(sorted(memory.items())), tuple(frozenset() for _ in threads))
     seen, stack, ends = {start.key()}, [start], []

@@ -1,6 +1,6 @@
-"""Each ordering of the sources that is not relaxed names, at the end of its line, the program of
-`programs` that is about it: `// order: frame`, in C `/* order: tail */`. If there is no room, the
-line above does."""
+"""Each memory ordering of the sources that is not relaxed names the program in `programs` that
+tests it, in a comment at the end of its line: `// order: frame`, in C `/* order: tail */`. If
+there is no room, the comment stands on the line above."""
 
 import re
 
@@ -11,7 +11,7 @@ NAME = re.compile(r"(?://|/\*) order: (\w+)")
 
 
 def orderings(root):
-    """Yields the place, the line and the program of each."""
+    """Yields the place, the line and the program of each ordering."""
     sources = root / "Sources"
     for path in (*sorted((sources / "Multicast").rglob("*.swift")),
                  *sorted((sources / "Transports" / "Local").glob("*.c"))):
@@ -36,6 +36,6 @@ def complaints(root, programs):
         elif name not in programs:
             yield f"{place}: there is no program {name} in Tests/Proof/Model/weak/programs"
         unnamed.discard(name)
-    # These are about fences and about the order of operations, which stand in the sources as such.
+    # These programs test fences and the order of operations; no ordering in the sources names them.
     for name in sorted(unnamed - OF_FENCES):
         yield f"Tests/Proof/Model/weak/programs: no ordering names the program {name}"

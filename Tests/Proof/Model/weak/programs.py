@@ -1,4 +1,4 @@
-"""Reads the file `programs`, whose head describes it."""
+"""Reads the file `programs`. The comment at its top describes the format."""
 
 import re
 from pathlib import Path
@@ -11,7 +11,7 @@ BODY = re.compile(r"(?:(\w+)<)?(\w+)(?:@(\w+))?(?:([=+-])(\d+)|!(\d+)(?:!(\d+))?
 
 
 def changed(sign, number, first, second):
-    """What a change makes of the old value."""
+    """Returns the function that computes the new value of a change from the old value."""
     if second is not None:
         return lambda old: int(second) if old == int(first) else old
     if first is not None:
@@ -20,7 +20,7 @@ def changed(sign, number, first, second):
 
 
 def operation(body, when, order, symmetric):
-    """The operation of a token without marks, or None."""
+    """Returns the operation of a token without marks, or None if the token is no operation."""
     if body in ("fence", "light", "heavy"):
         if body == "light" and not symmetric:
             return None
@@ -44,11 +44,11 @@ class Program:
         self.memory = {word: int(value) for word, value in re.findall(r"(\w+)=(\d+)", memory)}
         self.threads = [thread.split() for thread in threads]
         self.never = never.split("never ")[1]
-        self.mutations = {}  # the name of each, and the character that says whether it is noticed
+        self.mutations = {}  # name: the character that says whether it must be noticed
         self.build("", False)
 
     def build(self, mutation, symmetric):
-        """The threads, the memory at first, and what must never be."""
+        """Returns the threads, the initial memory, and the test for the forbidden outcome."""
         def is_made(marks, what):
             made = False
             for mark in re.findall(MARK, marks):

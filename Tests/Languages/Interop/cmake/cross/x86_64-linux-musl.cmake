@@ -1,5 +1,5 @@
-# Debian's gcc for musl, from musl-tools. The headers of the kernel come from glibc's directories: last,
-# so that those of libc are musl's.
+# Debian's gcc for musl, from musl-tools. The kernel headers are in glibc's directories, which are
+# searched last, so that the libc headers are musl's.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR x86_64)
 set(CMAKE_C_COMPILER musl-gcc)

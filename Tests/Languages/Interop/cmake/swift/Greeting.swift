@@ -1,5 +1,6 @@
-// Ordinary Swift with its own runtime: classes, closures, dictionaries, weak references, all of
-// which call swift_* functions of which an Embedded object has some of the same name.
+// Ordinary Swift with its own runtime: classes, closures, dictionaries and weak references. All of
+// these call swift_* functions, and an Embedded object contains functions with some of the same
+// names.
 import CMulticast
 
 final class Greeter {
@@ -24,7 +25,7 @@ private let greet: Multicast.Function = { context, _, payload, size in
 
 private nonisolated(unsafe) weak var last: Greeter?
 
-/// Adds a greeter, which belongs to the multicast from then on.
+/// Adds a greeter, which the multicast then owns.
 @_cdecl("greeting_join")
 public func join(_ m: Multicast) -> Bool {
   let greeter = Greeter(greetings: ["en": "hello", "fr": "bonjour"])
@@ -37,6 +38,6 @@ public func join(_ m: Multicast) -> Bool {
   return m.add(delegate, options: &options, token: nil) == .ok
 }
 
-/// How often the greeter has greeted; -1 once it is gone.
+/// How often the greeter has greeted, or -1 once it has been released.
 @_cdecl("greeting_count")
 public func count() -> Int32 { last.map { Int32($0.greeted.count) } ?? -1 }

@@ -1,4 +1,4 @@
-// C++ and ordinary Swift in one process, both delegates of the same multicast.
+// C++ and ordinary Swift in one process, with delegates in the same multicast.
 #include <cstdio>
 #include <cstdint>
 #include <multicast.hpp>

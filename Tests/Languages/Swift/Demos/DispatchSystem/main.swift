@@ -1,6 +1,6 @@
 import MulticastSwift
 
-// A dispatch system tells stations of what happens. The protocol is not for classes only.
+// A dispatch system notifies stations of emergencies. The protocol is not restricted to classes.
 
 public protocol EmergencyResponding {
   func notifyFire(at location: String)

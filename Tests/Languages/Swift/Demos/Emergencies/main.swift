@@ -1,6 +1,6 @@
 import MulticastSwift
 
-// A delegating object that is made with its delegates, asks who they are, and removes one.
+// An object that is created with its delegates, lists them, and removes one.
 
 public protocol EmergencyResponding {
   func notifyFire(at location: String)

@@ -1,6 +1,6 @@
 import MulticastSwift
 
-// A security center tells a fire station and a hospital of a fire.
+// A security center notifies a fire station and a hospital of a fire.
 
 protocol FireEmergencyResponding: AnyObject {
   func notifyFire(at location: String)

@@ -129,7 +129,8 @@ final class Listener: @unchecked Sendable {
     #expect(String(cString: Multicast.Status.name(of: timeout)) == "MULTICAST_ERROR_TIMEOUT")
     #expect(String(cString: Multicast.Status.message(of: timeout)) == "the time was up")
     #expect(Multicast.libraryVersion >> 16 == UInt32(MULTICAST_VERSION_MAJOR))
-    // It is as large as the number that C returns, and may be one that this header does not name.
+    // A status has the size of the number that C returns, and may be a number without a name in
+    // this header.
     #expect(MemoryLayout<Multicast.Status>.size == MemoryLayout<Multicast.StatusNumber>.size)
     #expect(Multicast.Status(rawValue: -1000)?.rawValue == -1000)
   }
@@ -210,7 +211,7 @@ final class Listener: @unchecked Sendable {
         var token = Multicast.Token()
         target.add(listener.delegate, options: nil, token: &token)
         target.visit({ _, _ in true }, context: nil)
-        // From now on the listener may be freed: no call of it runs.
+        // The listener may be freed now, because no call of it is running.
         if token.remove() == .ok { counts[index] += 1 }
       }
     }
