@@ -40,7 +40,7 @@ let package = Package(
             "-wmo", "-Osize", "-enforce-exclusivity=unchecked", "-Xfrontend", "-function-sections",
             "-Xfrontend", "-disable-stack-protector",
             // No tables for exceptions, which would pass: SwiftPM cannot make swiftc write the
-            // personality of MulticastShims/unwind.c.
+            // personality of MulticastShims/common/unwind.c.
             "-Xcc", "-fno-asynchronous-unwind-tables", "-Xcc", "-fno-unwind-tables",
           ], embedded),
       ],

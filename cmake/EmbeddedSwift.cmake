@@ -91,11 +91,11 @@ endif()
 # between.
 #
 # multicast_add_embedded_swift_object(OBJECT MODULE name SOURCES ... INCLUDES ... DEPENDS ...
-#                                     SANITIZE name COVERAGE bool DEFINES ... ALIGNED ... JUMPING ...
-#                                     PLACED name bytes)
+#                                     SANITIZE name COVERAGE bool DEFINES ... C_DEFINES ...
+#                                     ALIGNED ... JUMPING ... PLACED name bytes)
 function(multicast_add_embedded_swift_object object)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "MODULE;SANITIZE;COVERAGE"
-    "SOURCES;INCLUDES;DEPENDS;DEFINES;ALIGNED;JUMPING;PLACED")
+    "SOURCES;INCLUDES;DEPENDS;DEFINES;C_DEFINES;ALIGNED;JUMPING;PLACED")
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "multicast_add_embedded_swift_object does not know ${arg_UNPARSED_ARGUMENTS}")
   endif()
@@ -114,7 +114,6 @@ function(multicast_add_embedded_swift_object object)
     return()
   endif()
   list(TRANSFORM arg_INCLUDES PREPEND -I OUTPUT_VARIABLE includes)
-  list(TRANSFORM arg_DEPENDS PREPEND ${PROJECT_SOURCE_DIR}/)
   set(is_debug $<CONFIG:Debug,RelWithDebInfo>)
   set(sanitize)
   if(arg_SANITIZE)
@@ -135,6 +134,9 @@ function(multicast_add_embedded_swift_object object)
     set(frame_pointers -Xcc -fno-omit-frame-pointer)
   endif()
   list(TRANSFORM arg_DEFINES PREPEND -D OUTPUT_VARIABLE defines)
+  foreach(name ${arg_C_DEFINES})
+    list(APPEND defines -Xcc -D${name})
+  endforeach()
   # The code is optimized for size, except functions with the attribute @_optimize(speed), which
   # programs call often. Functions in ALIGNED begin on cache lines, because the position of a loop
   # can double its time. Functions in JUMPING jump to other functions where a call would take

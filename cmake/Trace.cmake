@@ -13,7 +13,8 @@ target_compile_definitions(multicast-trace PRIVATE
   MULTICAST_TRACE_FOLDER="${multicast_trace_folder}")
 # reports.c finds the names of functions without calling the loader.
 add_library(multicast-trace-object MODULE Sources/MulticastTrace/preload.c
-  Sources/MulticastTrace/timeline.c Sources/MulticastShims/reports.c)
+  Sources/MulticastTrace/timeline.c Sources/MulticastShims/linux/reports.c
+  Sources/MulticastShims/common/write.c)
 add_dependencies(multicast-trace multicast-trace-object)
 foreach(target multicast-trace multicast-trace-object)
   set_target_properties(${target} PROPERTIES

@@ -58,8 +58,9 @@ function(multicast_add_transport FOLDER ENGINE)
     target_link_libraries(${target} PRIVATE ${MULTICAST_${ENGINE}_LIBRARY})
   endif()
   target_include_directories(${target} INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>)
+  # If the surrounding project sets no build type, C is optimized like the core.
   target_compile_options(${target} PRIVATE
-    ${multicast_optimized} -Wall -Wextra ${multicast_sanitize_flags})
+    $<$<CONFIG:>:-O2> -Wall -Wextra ${multicast_sanitize_flags})
   # The transport always uses the shared library, whichever kind the program links, because its
   # handles belong to the shared library.
   target_link_libraries(${target} PUBLIC ${multicast_shared} PRIVATE Threads::Threads)

@@ -1,46 +1,46 @@
-// Features that Embedded Swift lacks: thread-locals, fences, system calls, POSIX threads, and
-// static storage with an alignment.
+// Features that Embedded Swift lacks: thread-locals, fences, static storage with an alignment, and
+// what the operating system does. The folder `common` has the code that is the same everywhere; a
+// folder for each kind of system has the functions that are declared here with SHIMS_SYSTEM.
 //
-// Small typed functions over one raw call each. Nothing here is installed, and every symbol with
-// storage is hidden.
+// Nothing here is installed, and every symbol with storage is hidden.
 
 #ifndef MULTICAST_SHIMS_H
 #define MULTICAST_SHIMS_H
 
-// Without _GNU_SOURCE, which would change the types of libc's headers: they are a module for
-// ordinary Swift, compiled without it, and the two have to agree.
-
-// Cross-compiled, Swift has a target without a system.
-#if defined(__APPLE__) || defined(_WIN32) || defined(__FreeBSD__)
-#error "libmulticast runs on Linux. Sources/README.md, 'Other systems', says what a port needs."
-#endif
-
-#include <errno.h>
-#include <fcntl.h>
-#include <linux/futex.h>
-#include <linux/membarrier.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
 #define SHIMS_HIDDEN __attribute__((visibility("hidden")))
 
+// ---- The system ----------------------------------------------------------------------------
+
+// Linux, unless the compiler or MULTICAST_SYSTEM_POSIX says that it is another one: cross-compiled,
+// Swift has a target without a system. On Linux each function is inline: one raw call, mostly.
+#if defined(_WIN32)
+#error "libmulticast needs POSIX. CONTRIBUTING.md, 'Other systems', says what a port needs."
+#elif defined(MULTICAST_SYSTEM_POSIX) || defined(__APPLE__) || \
+    (defined(__unix__) && !defined(__linux__))
+#define SHIMS_POSIX 1
+#define SHIMS_SYSTEM SHIMS_HIDDEN
+#else
+#define SHIMS_LINUX 1
+#define SHIMS_SYSTEM static inline
+#endif
+
 // ---- Thread-local storage ------------------------------------------------------------------
 
-// The calling thread's record, or NULL. `initial-exec` makes a read one `mov %fs:`. The few bytes
-// fit into the space that the loader keeps free for libraries that are opened later.
-extern SHIMS_HIDDEN __thread void *shims_thread_record
-    __attribute__((tls_model("initial-exec")));
+// `initial-exec` makes a read one `mov %fs:`. The few bytes fit into the space that the loader
+// keeps free for libraries that are opened later.
+#ifdef __APPLE__
+#define SHIMS_TLS
+#else
+#define SHIMS_TLS __attribute__((tls_model("initial-exec")))
+#endif
+
+// The calling thread's record, or NULL.
+extern SHIMS_HIDDEN __thread void *shims_thread_record SHIMS_TLS;
 
 static inline void *shims_get_thread_record(void) { return shims_thread_record; }
 
@@ -61,22 +61,19 @@ static inline void shims_set_thread_record(void *record) { shims_thread_record =
 
 // Whether the library's thread destructor has run on the calling thread. Then only other
 // destructors can still call the library.
-extern SHIMS_HIDDEN __thread bool shims_thread_is_ending
-    __attribute__((tls_model("initial-exec")));
+extern SHIMS_HIDDEN __thread bool shims_thread_is_ending SHIMS_TLS;
 
 static inline bool shims_is_thread_ending(void) { return shims_thread_is_ending; }
 static inline void shims_set_thread_ending(void) { shims_thread_is_ending = true; }
 
 // How many `release` functions are on the calling thread's stack.
-extern SHIMS_HIDDEN __thread uint32_t shims_release_depth
-    __attribute__((tls_model("initial-exec")));
+extern SHIMS_HIDDEN __thread uint32_t shims_release_depth SHIMS_TLS;
 
 static inline uint32_t shims_get_release_depth(void) { return shims_release_depth; }
 static inline void shims_set_release_depth(uint32_t depth) { shims_release_depth = depth; }
 
 // Why the last creation on the calling thread failed: a status, or 0.
-extern SHIMS_HIDDEN __thread int32_t shims_create_error
-    __attribute__((tls_model("initial-exec")));
+extern SHIMS_HIDDEN __thread int32_t shims_create_error SHIMS_TLS;
 
 static inline int32_t shims_get_create_error(void) { return shims_create_error; }
 static inline void shims_set_create_error(int32_t status) { shims_create_error = status; }
@@ -107,9 +104,7 @@ static inline void shims_full_fence(void) {
 SHIMS_HIDDEN bool shims_membarrier_register(void);
 
 // Every running thread of the process executes a full fence before this returns true.
-static inline bool shims_membarrier(void) {
-  return syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0;
-}
+SHIMS_SYSTEM bool shims_membarrier(void);
 
 // ---- Memory --------------------------------------------------------------------------------
 
@@ -171,41 +166,18 @@ static inline shims_slot_pool *shims_get_slot_pool(size_t index) {
   return &shims_slot_pools[index];
 }
 
-__attribute__((always_inline)) static inline void *shims_allocate(size_t size, size_t alignment) {
-  void *block = NULL;
-  if (alignment <= 2 * sizeof(void *)) return malloc(size);
-  return posix_memalign(&block, alignment, size) == 0 ? block : NULL;
-}
-static inline void shims_deallocate(void *block) { free(block); }
+SHIMS_SYSTEM void *shims_allocate(size_t size, size_t alignment);
+SHIMS_SYSTEM void shims_deallocate(void *block);
 
 // Gives the whole pages of a block of libc's allocator to the system. Then they are zero, or
 // unchanged. Returns how many bytes were given. errno is preserved.
-static inline size_t shims_discard(void *block, size_t size) {
-  size_t page = (size_t)sysconf(_SC_PAGESIZE);
-  uintptr_t begin = ((uintptr_t)block + page - 1) & ~(page - 1);
-  uintptr_t end = ((uintptr_t)block + size) & ~(page - 1);
-  int error = errno;
-  size_t given = 0;
-  if (begin < end && madvise((void *)begin, end - begin, MADV_DONTNEED) == 0) given = end - begin;
-  errno = error;
-  return given;
-}
+SHIMS_SYSTEM size_t shims_discard(void *block, size_t size);
 
 // Zeros, by the page, of which the system has none yet; or NULL.
-static inline void *shims_map(size_t size) {
-  int error = errno;
-  void *block = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  errno = error;
-  return block == MAP_FAILED ? NULL : block;
-}
+SHIMS_SYSTEM void *shims_map(size_t size);
 
-// glibc's function; NULL with other libcs.
-extern int malloc_trim(size_t) __attribute__((weak));
-static inline void shims_trim_malloc(void) {
-  int error = errno;
-  if (malloc_trim != NULL) malloc_trim(0);
-  errno = error;
-}
+// Has the allocator of libc give what it keeps to the system, where it can. errno is preserved.
+SHIMS_SYSTEM void shims_trim_malloc(void);
 
 static inline void shims_zero(void *block, size_t size) { memset(block, 0, size); }
 static inline void shims_copy(void *to, const void *from, size_t size) { memcpy(to, from, size); }
@@ -336,107 +308,42 @@ static inline void **shims_get_tallies(uint32_t slab) { return &shims_tallies[sl
 
 // ---- Waiting -------------------------------------------------------------------------------
 
-static inline uint64_t shims_now_ns(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
+SHIMS_SYSTEM uint64_t shims_now_ns(void);
 
 // Sleeps while a word has this value, until woken, or until `deadline_ns` on the monotonic clock
-// (UINT64_MAX: no deadline). It may also return for no reason. By syscall(), so this is not a
-// cancellation point. errno is preserved.
-static inline void shims_futex_wait(uint32_t *word, uint32_t value, uint64_t deadline_ns) {
-  struct timespec deadline = {.tv_sec = (time_t)(deadline_ns / 1000000000u),
-                              .tv_nsec = (long)(deadline_ns % 1000000000u)};
-  int error = errno;
-  syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE, value,
-          deadline_ns == UINT64_MAX ? NULL : &deadline, NULL, FUTEX_BITSET_MATCH_ANY);
-  errno = error;
-}
+// (UINT64_MAX: no deadline). It may also return for no reason. Not a cancellation point. errno is
+// preserved.
+SHIMS_SYSTEM void shims_futex_wait(uint32_t *word, uint32_t value, uint64_t deadline_ns);
 
 // Wakes threads that sleep with this word.
-static inline void shims_futex_wake(uint32_t *word, int count) {
-  int error = errno;
-  syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, NULL, NULL, 0);
-  errno = error;
-}
+SHIMS_SYSTEM void shims_futex_wake(uint32_t *word, int count);
 
 // Sleeps for a moment in a retry loop. Unlike a yield, this lets threads of a lower priority run.
-static inline void shims_backoff(void) {
-  struct timespec moment = {.tv_sec = 0, .tv_nsec = 50000};
-  int error = errno, previous;
-  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &previous);
-  nanosleep(&moment, NULL);
-  pthread_setcancelstate(previous, NULL);
-  errno = error;
-}
+SHIMS_SYSTEM void shims_backoff(void);
 
 // ---- Event descriptors ---------------------------------------------------------------------
 
 // Readable from a set until a clear; the caller alternates the two. errno is preserved, since it
-// belongs to the program's code. These use syscall(): libc's functions are cancellation points, and
-// a lock is held.
+// belongs to the program's code. Not cancellation points: a lock is held.
 
-static inline int shims_event_open(void) {
-  int error = errno, descriptor = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  errno = error;
-  return descriptor;
-}
+SHIMS_SYSTEM int shims_event_open(void);
 
-static inline void shims_event_set(int descriptor) {
-  const uint64_t one = 1;
-  int error = errno;
-  if (syscall(SYS_write, descriptor, &one, sizeof one) < 0) errno = error;
-}
+SHIMS_SYSTEM void shims_event_set(int descriptor);
 
-static inline void shims_event_clear(int descriptor) {
-  uint64_t value;
-  int error = errno;
-  if (syscall(SYS_read, descriptor, &value, sizeof value) < 0) errno = error;
-}
+SHIMS_SYSTEM void shims_event_clear(int descriptor);
 
-static inline void shims_event_close(int descriptor) {
-  int error = errno, previous;
-  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &previous);
-  close(descriptor);  // libc's function, so that the thread sanitizer sees that the number is free
-  pthread_setcancelstate(previous, NULL);
-  errno = error;
-}
+SHIMS_SYSTEM void shims_event_close(int descriptor);
 
 // In the child of a fork: replaces the parent's descriptor by a new one with the same number. -1 if
 // the system has no descriptor left.
-static inline int shims_event_replace(int descriptor) {
-  shims_event_close(descriptor);
-  int fresh = shims_event_open();
-  if (fresh < 0 || fresh == descriptor) return fresh;
-  int moved = (int)syscall(SYS_dup3, fresh, descriptor, O_CLOEXEC);
-  shims_event_close(fresh);
-  return moved;
-}
+SHIMS_SYSTEM int shims_event_replace(int descriptor);
 
 // ---- Threads -------------------------------------------------------------------------------
 
 // Starts a detached thread. It blocks the signals that are for the program as a whole. It does not
 // block signals for the thread itself: faults, and the signals by which debuggers, profilers and
 // garbage collectors stop a thread. `stack_size` 0 is the default of the system.
-static inline bool shims_start_thread(void *(*body)(void *), void *argument, size_t stack_size) {
-  pthread_attr_t attributes;
-  pthread_t thread;
-  sigset_t blocked, previous;
-  static const int own[] = {SIGSEGV, SIGBUS,  SIGFPE,  SIGILL, SIGTRAP, SIGSYS,
-                            SIGABRT, SIGPIPE, SIGPROF, SIGPWR, SIGXCPU};
-  if (pthread_attr_init(&attributes) != 0) return false;
-  sigfillset(&blocked);
-  for (size_t i = 0; i < sizeof own / sizeof *own; ++i) sigdelset(&blocked, own[i]);
-  for (int i = SIGRTMIN; i <= SIGRTMAX; ++i) sigdelset(&blocked, i);
-  pthread_sigmask(SIG_BLOCK, &blocked, &previous);
-  bool ok = pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED) == 0 &&
-            (stack_size == 0 || pthread_attr_setstacksize(&attributes, stack_size) == 0) &&
-            pthread_create(&thread, &attributes, body, argument) == 0;
-  pthread_sigmask(SIG_SETMASK, &previous, NULL);
-  pthread_attr_destroy(&attributes);
-  return ok;
-}
+SHIMS_SYSTEM bool shims_start_thread(void *(*body)(void *), void *argument, size_t stack_size);
 
 // A name of a thread, cut to what the system keeps; empty: none.
 typedef struct shims_thread_name {
@@ -461,13 +368,12 @@ static inline void shims_copy_label(shims_label *label, const char *text) {
 
 static inline const char *shims_get_label(const shims_label *label) { return label->text; }
 
-// The number of the calling thread for the system, a debugger and /proc.
-static inline uint32_t shims_get_thread_id(void) { return (uint32_t)syscall(SYS_gettid); }
+// The number of the calling thread for the system and a debugger; where the system has none, one
+// that no other thread of the process has or had.
+SHIMS_SYSTEM uint32_t shims_get_thread_id(void);
 
 // Names the calling thread.
-static inline void shims_set_thread_name(const shims_thread_name *name) {
-  if (name->text[0] != '\0') prctl(PR_SET_NAME, name->text);
-}
+SHIMS_SYSTEM void shims_set_thread_name(const shims_thread_name *name);
 
 // ---- Reports -------------------------------------------------------------------------------
 
@@ -493,24 +399,27 @@ static inline const char *shims_get_symbol(const shims_place *place) { return pl
 
 // Writes to a descriptor. False if it takes no more. errno is preserved.
 SHIMS_HIDDEN bool shims_write(int descriptor, const void *text, size_t size);
+// The same once: how much was written, or less than 0. Not a cancellation point.
+SHIMS_SYSTEM long shims_write_once(int descriptor, const void *text, size_t size);
 
-static inline uint64_t shims_get_process_id(void) { return (uint64_t)syscall(SYS_getpid); }
+SHIMS_SYSTEM uint64_t shims_get_process_id(void);
 
 // ---- Thread exit and fork ------------------------------------------------------------------
 
-extern SHIMS_HIDDEN pthread_key_t shims_exit_key;
+// The locks of the system's functions, which a fork takes behind those of the library.
+SHIMS_SYSTEM void shims_lock_system(void);
+SHIMS_SYSTEM void shims_unlock_system(bool is_child);
 
 // Called on each thread that ends, with the thread's argument of shims_watch_exit(). Defined in
 // Swift.
 SHIMS_HIDDEN void shims_thread_did_end(void *record);
 
-static inline bool shims_exit_key_init(void) {
-  return pthread_key_create(&shims_exit_key, shims_thread_did_end) == 0;
-}
-static inline bool shims_watch_exit(void *record) {
-  return pthread_setspecific(shims_exit_key, record) == 0;
-}
+SHIMS_SYSTEM bool shims_exit_key_init(void);
+SHIMS_SYSTEM bool shims_watch_exit(void *record);
 
+// Called when the library is loaded.
+SHIMS_HIDDEN void shims_watch_process_exit(void);
+SHIMS_SYSTEM bool shims_is_main_thread(void);
 // Whether the calling thread is the main thread, and inside exit(), which it calls when main()
 // returns. Makes system calls.
 SHIMS_HIDDEN bool shims_is_inside_exit(void);
@@ -531,5 +440,9 @@ SHIMS_HIDDEN bool shims_watch_fork(void);
 /// The personality of the core's functions: see unwind.c.
 SHIMS_HIDDEN int shims_personality(int version, int actions, uint64_t language, void *exception,
                                    void *context);
+
+#ifdef SHIMS_LINUX
+#include "../linux/system.h"
+#endif
 
 #endif

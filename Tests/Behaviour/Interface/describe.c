@@ -54,6 +54,7 @@ TEST(describe_says_how_many_invocations_are_kept_for_a_replay) {
 }
 
 TEST_OF_MULTICAST(describe_has_the_symbol_of_a_function_that_a_library_exports) {
+  needs_linux("places of functions");
   multicast_delegate d = {(multicast_function)(void (*)(void))qsort, NULL};
   multicast_delegate none = {(multicast_function)(uintptr_t)64, NULL};
   add(m, d);
@@ -111,7 +112,7 @@ TEST(describe_has_calls_of_that_multicast_and_waits_for_them) {
               number(r.target.id));
   r.thread = start_thread(remove_in_thread, &r);
   EVENTUALLY(strstr(described(&text, r.target), "waits") != NULL);
-  expect_line(text.text, "  waits ... s for calls of delegate 0x... (removed): ...(+0x...)");
+  expect_line(text.text, "  waits ... s for calls of delegate 0x... (removed): %s", some_place());
   expect_line(text.text, "    thread ... is in one");
   described(&other, beside);
   CHECK_EQ(other.lines, 2);

@@ -74,7 +74,7 @@ TEST(dump_has_the_name_in_the_line_of_a_call) {
 /* ---- Functions of removed delegates ---------------------------------------------------------- */
 
 /* Returns the place, such as ": program(+0x1234)", from the line of a live delegate. With musl the
- * name of the program stands in place of "program". */
+ * name of the program stands in place of "program". With POSIX alone it is an address. */
 static const char *place_of(multicast m) {
   static char place[64];
   described(&text, m);
@@ -85,7 +85,7 @@ static const char *place_of(multicast m) {
   const char *end = strstr(begin, ", context");
   CHECK(end != NULL && (size_t)(end - begin) < sizeof place);
   snprintf(place, sizeof place, "%.*s", (int)(end - begin), begin);
-  CHECK(strstr(place, "(+0x") != NULL);
+  CHECK(strstr(place, is_posix() ? ": 0x" : "(+0x") != NULL);
   return place;
 }
 

@@ -2,6 +2,7 @@
 
 #include "process.h"
 
+#include <limits.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -52,6 +53,41 @@ TEST(fork_child_gets_the_release_of_what_was_removed_and_running) {
   gate_open(&busy.let_go);
   invoke_finished(&i);
   CHECK_EQ(LOAD(busy.releases), 1);
+}
+
+/* ---- Threads of the parent that sleep until a lock is free ----------------------------------- */
+
+enum { RIVALS = 8 };
+static int is_contended;
+
+THREAD(add_and_remove, int *rounds) {
+  for (int i = 0; LOAD(is_contended) && i < *rounds; ++i)
+    CHECK_OK(multicast_token_remove(add(inherited, counter(&calls))));
+}
+
+static void contend(pthread_t *threads, int *rounds) {
+  for (int i = 0; i < RIVALS; ++i) threads[i] = start_thread(add_and_remove, rounds);
+}
+
+static void contend_in_child(void *unused) {
+#ifndef IS_WITHOUT_THREADS_IN_CHILDREN
+  static int rounds = 500;
+  pthread_t threads[RIVALS];
+  contend(threads, &rounds);
+  for (int i = 0; i < RIVALS; ++i) join_thread(threads[i]);
+#endif
+}
+
+/* No wake-up in the child is for one of them. */
+TEST(fork_while_threads_wait_for_a_lock_loses_no_wake_up) {
+  static int rounds = INT_MAX;
+  pthread_t threads[RIVALS];
+  inherited = multicast_create();
+  STORE(is_contended, true);
+  contend(threads, &rounds);
+  for (int i = 0; i < 40; ++i) in_child(contend_in_child, NULL);
+  STORE(is_contended, false);
+  for (int i = 0; i < RIVALS; ++i) join_thread(threads[i]);
 }
 
 static bool fork_is_over;

@@ -237,6 +237,12 @@ void count_membarriers(void); /* counts calls on this thread and on threads that
 int membarriers(void); /* returns the number of calls since the previous membarriers() */
 bool is_without_membarrier(void); /* true if the whole run denies membarrier */
 
+/* Whether the library uses only POSIX: the option --posix. */
+bool is_posix(void);
+/* Ends a test of something that Linux has and POSIX lacks, if the library uses only POSIX. The
+ * harness prints and counts the tests that end here. */
+void needs_linux(const char *what);
+
 /* In a child, the thread sanitizer believes that locks of the parent are still held, and cannot
  * start threads if the parent had several. With the address sanitizer, a new thread needs the
  * allocator, whose lock another thread of the parent may have held. */

@@ -143,6 +143,7 @@ static multicast_queue queue_named(const char *name) {
 }
 
 TEST(queue_thread_has_the_name_of_the_options) {
+  needs_linux("names of threads");
   looker l;
   char name[] = "telemetry";
   multicast_queue q = queue_named(name);
@@ -154,6 +155,7 @@ TEST(queue_thread_has_the_name_of_the_options) {
 }
 
 TEST(queue_thread_has_the_first_15_bytes_of_a_long_name) {
+  needs_linux("names of threads");
   looker l;
   look(&l, queue_named("0123456789abcdefghijklmnopqrstuvwxyz"));
   CHECK_TEXT(l.name, "0123456789abcde");
@@ -169,6 +171,7 @@ TEST(queue_thread_without_name_has_that_of_thread_that_starts_it) {
 }
 
 TEST(queue_thread_name_is_not_that_of_the_thread_that_starts_it) {
+  needs_linux("names of threads");
   char name[32] = "";
   looker l;
   CHECK_EQ(prctl(PR_SET_NAME, "the starter", 0, 0, 0), 0);

@@ -27,7 +27,9 @@ bool has_line(const char *text, const char *line);
 /* Like has_line(), with a format of printf(). Fails the test if no line matches. */
 __attribute__((format(printf, 2, 3))) void expect_line(const char *text, const char *format, ...);
 
-/* The system's number of the calling thread. */
-int own_number(void);
+/* For expect_line(): the number by which the system knows the calling thread, and the place of a
+ * function that no library exports. */
+const char *own_number(void);
+const char *some_place(void);
 
 #endif

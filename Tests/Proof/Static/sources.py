@@ -52,7 +52,9 @@ def plain(path, root):
     beside = sorted((folder for one in above for folder in one.iterdir() if folder.is_dir()),
                     key=lambda folder: (folder not in path.parents, folder.name == "Local", folder))
     folders = [root / "include", path.parent, path.parent / "include", *beside]
-    flags = ["-std=gnu99", "-Wall", "-Wextra", "-Wno-unused-parameter",
+    # The shims of a system are empty for another one.
+    system = ["-DMULTICAST_SYSTEM_POSIX"] if path.parent.name == "posix" else []
+    flags = ["-std=gnu99", "-Wall", "-Wextra", "-Wno-unused-parameter", *system,
              *(f"-I{folder}" for folder in folders)]
     return {"directory": str(root), "file": str(path),
             "command": shlex.join(["gcc", *flags, "-c", str(path)])}

@@ -1,7 +1,8 @@
 # The stress tests take half a minute in all. Each run prints its seed, which is random.
 
 # add_stress_test(name tree seconds options ...) uses the library of the given build tree, and also
-# the program of that tree if it has a sanitizer. If `tree` is empty, the test uses this build.
+# the program of that tree if it has a sanitizer. With a tree NAME_posix it uses the program of NAME.
+# If `tree` is empty, the test uses this build.
 function(add_stress_test name tree seconds)
   set(labels stress)
   if(tree MATCHES "sanitize")
@@ -15,7 +16,11 @@ function(add_stress_test name tree seconds)
     set(environment LD_LIBRARY_PATH=${PROJECT_BINARY_DIR}/${tree})
   endif()
   if(tree MATCHES "sanitize")
-    set(program ${PROJECT_BINARY_DIR}/${tree}/Tests/stress)
+    string(REGEX REPLACE "_posix$" "" programs ${tree})
+    set(program ${PROJECT_BINARY_DIR}/${programs}/Tests/stress)
+    if(NOT programs STREQUAL tree)
+      list(APPEND fixture ${programs}_tree)
+    endif()
   endif()
   # The program has as many busy threads as there are processors.
   add_check(stress_${name} LABELS ${labels} TIMEOUT 300 COST ${seconds} NEEDS ${fixture} SANITIZED
@@ -28,10 +33,12 @@ add_stress_test(plain "" 6)
 set_property(TEST stress_plain APPEND PROPERTY LABELS everyday)
 add_stress_test(without_membarrier "" 4 --without-membarrier)
 add_stress_test(built_without_membarrier built_without_membarrier 3)
+add_stress_test(posix posix 4)
 add_stress_test(internal_checks internal_checks 4)
 add_stress_test(internal_checks_without_membarrier internal_checks 3 --without-membarrier)
 add_stress_test(sanitize_thread sanitize_thread 5)
 add_stress_test(sanitize_thread_without_membarrier sanitize_thread 4 --without-membarrier)
+add_stress_test(sanitize_thread_posix sanitize_thread_posix 4)
 add_stress_test(sanitize_address sanitize_address 4)
 
 # `mutate` takes an hour and is not a test, but this test checks that its mutations fit the sources.

@@ -60,3 +60,27 @@ void shims_happens_after(void *address) {
   ANNOTATE_HAPPENS_AFTER(address);
 #endif
 }
+
+#ifdef __SANITIZE_THREAD__
+#include <sanitizer/tsan_interface.h>
+
+// The lock itself is taken outside of the two calls: in them its atomic operations would not count.
+void shims_tsan_did_lock(uint32_t *lock, bool by_trying) {
+  const unsigned flags = __tsan_mutex_linker_init | (by_trying ? __tsan_mutex_try_lock : 0);
+  __tsan_mutex_pre_lock(lock, flags);
+  __tsan_mutex_post_lock(lock, flags, 0);
+}
+void shims_tsan_will_unlock(uint32_t *lock) {
+  __tsan_mutex_pre_unlock(lock, 0);
+  __tsan_mutex_post_unlock(lock, 0);
+}
+
+// swiftc's instrumentation calls these names. gcc's runtime has the functions under their ordinary
+// names only.
+SHIMS_HIDDEN void *__tsan_memcpy(void *to, const void *from, size_t size);
+SHIMS_HIDDEN void *__tsan_memmove(void *to, const void *from, size_t size);
+SHIMS_HIDDEN void *__tsan_memset(void *block, int byte, size_t size);
+void *__tsan_memcpy(void *to, const void *from, size_t size) { return memcpy(to, from, size); }
+void *__tsan_memmove(void *to, const void *from, size_t size) { return memmove(to, from, size); }
+void *__tsan_memset(void *block, int byte, size_t size) { return memset(block, byte, size); }
+#endif

@@ -1,6 +1,6 @@
 #include "status_texts.h"
 
-#include "../../include/multicast.h"
+#include "../../../include/multicast.h"
 
 const char *shims_status_name(int64_t status) {
   switch (status) {

@@ -31,7 +31,11 @@
 
 // In one section: linkers that look for functions with the same code compare sections, and would
 // make one function of several probes.
+#ifdef __ELF__
 #define PROBE __attribute__((noinline, section(".text.multicast_probes")))
+#else
+#define PROBE __attribute__((noinline))
+#endif
 
 PROBE void shims_probe_invoke_begin(uint64_t multicast, uint64_t event, const void *payload,
                                     size_t size) {

@@ -8,10 +8,11 @@
 // exist may hold it.
 
 #define _GNU_SOURCE
-#include <errno.h>
-#include <link.h>
-
 #include "shims.h"
+
+#ifdef SHIMS_LINUX
+
+#include <link.h>
 
 typedef struct table {
   const ElfW(Sym) * symbols;
@@ -122,17 +123,4 @@ void shims_read_thread_name(uint32_t thread, shims_label *name) {
   errno = error;
 }
 
-bool shims_write(int descriptor, const void *text, size_t size) {
-  const char *rest = text;
-  int error = errno;
-  while (size > 0) {
-    long written = syscall(SYS_write, descriptor, rest, size);
-    if (written < 0 && errno != EINTR) break;
-    if (written > 0) {
-      rest += written;
-      size -= (size_t)written;
-    }
-  }
-  errno = error;
-  return size == 0;
-}
+#endif

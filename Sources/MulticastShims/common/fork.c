@@ -1,0 +1,74 @@
+// What begins when the library is loaded, and the handlers of a fork.
+
+#include <pthread.h>
+
+#include "shims.h"
+
+SHIMS_HIDDEN pthread_key_t shims_exit_key;
+
+// The thread that is forking, and how many of the handlers below have begun on it. The same in the
+// child, where pthread_self() has not changed.
+static uintptr_t forking_thread;
+static unsigned fork_depth;
+
+static uintptr_t this_thread(void) { return (uintptr_t)pthread_self(); }
+static bool is_forking_here(void) {
+  return __atomic_load_n(&forking_thread, __ATOMIC_RELAXED) == this_thread();
+}
+
+static void before_fork(void) {
+  if (!is_forking_here()) {
+    shims_before_fork();
+    shims_lock_system();
+    __atomic_store_n(&forking_thread, this_thread(), __ATOMIC_RELAXED);
+  }
+  ++fork_depth;
+}
+
+// Whether this is the last handler of this fork.
+static bool is_last_handler(void) {
+  if (!is_forking_here() || --fork_depth > 0) return false;
+  __atomic_store_n(&forking_thread, 0, __ATOMIC_RELAXED);
+  return true;
+}
+
+static void after_fork_in_parent(void) {
+  if (!is_last_handler()) return;
+  shims_unlock_system(false);
+  shims_after_fork_in_parent();
+}
+
+static void after_fork_in_child(void) {
+  if (!is_last_handler()) return;
+  shims_unlock_system(true);
+  shims_after_fork_in_child();
+}
+
+// Not bool: riscv64 has no instruction that exchanges a byte, and libatomic is not linked.
+static int is_watching_forks, is_watching_again;
+
+static bool watch_fork(int *is_done) {
+  if (!__atomic_exchange_n(is_done, true, __ATOMIC_ACQ_REL)) {
+    if (pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child) != 0)
+      __atomic_store_n(is_done, false, __ATOMIC_RELEASE);
+  }
+  return __atomic_load_n(is_done, __ATOMIC_ACQUIRE);
+}
+
+bool shims_watch_fork(void) {
+  const bool is_watching = watch_fork(&is_watching_again);
+  return is_watching || __atomic_load_n(&is_watching_forks, __ATOMIC_ACQUIRE);
+}
+
+// With a priority: constructors of the program, which may use a static library, run later.
+#ifdef __APPLE__
+#define FIRST constructor
+#else
+#define FIRST constructor(101)
+#endif
+__attribute__((FIRST)) static void library_was_loaded(void) {
+  // Linkers that leave out unused sections do not all find it in the tables.
+  __asm__ volatile("" : : "r"(shims_personality));
+  watch_fork(&is_watching_forks);
+  shims_watch_process_exit();
+}

@@ -1,0 +1,25 @@
+#include "shims.h"
+
+#ifdef SHIMS_LINUX
+
+// The core may have been compiled with another libc, glibc. Then shims_start_thread() has room for
+// glibc's types on its stack.
+#ifdef __aarch64__
+#define GLIBC_ATTR_SIZE 64
+#else
+#define GLIBC_ATTR_SIZE 56
+#endif
+_Static_assert(sizeof(pthread_attr_t) <= GLIBC_ATTR_SIZE && sizeof(sigset_t) <= 128,
+               "the types of this libc do not fit into the core's");
+
+bool shims_membarrier_register(void) {
+#ifdef MULTICAST_WITHOUT_MEMBARRIER
+  return false;
+#else
+  const long offered = syscall(SYS_membarrier, MEMBARRIER_CMD_QUERY, 0, 0);
+  return offered >= 0 && (offered & MEMBARRIER_CMD_PRIVATE_EXPEDITED) != 0 &&
+         syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
+#endif
+}
+
+#endif
