@@ -374,8 +374,7 @@ MULTICAST_API multicast_status multicast_remove_every(multicast target,
 /// @param options    As in multicast_add().
 /// @param out        Receives `count` tokens, all zero if the add fails. May be NULL. With
 ///                   MULTICAST_UNIQUE and equal delegates among these, only the last of them stays:
-///                   the tokens of the others are stale. If `count` is above 2^26, `out` is not
-///                   written.
+///                   the tokens of the others are stale. Not written if `count` is above 2^26.
 /// @return As multicast_add(). MULTICAST_ERROR_LIMIT if `count` is above 2^26: then the function
 ///         uses none of its arguments.
 /// Ownership: as multicast_add(). A failure releases each of the contexts once; if `count` is above
@@ -438,8 +437,7 @@ MULTICAST_API multicast_status multicast_remove_every_within(multicast target,
                                                        multicast_delegate delegate,
                                                        uint64_t timeout_ns);
 
-/// Like multicast_remove_many(), but waits at most for a given time, and reports whether calls
-/// still run.
+/// Like multicast_remove_many(), but with a time limit, and reports whether calls still run.
 ///
 /// @param out  MULTICAST_OK: no call of them runs; MULTICAST_PENDING or
 ///             MULTICAST_ERROR_TIMEOUT: one still runs, and `release` runs when the last
@@ -450,16 +448,14 @@ MULTICAST_API int64_t multicast_remove_many_within(multicast target,
                                                    size_t count, uint64_t timeout_ns,
                                                    multicast_status *out);
 
-/// Like multicast_remove_context(), but waits at most for a given time, and reports whether calls
-/// still run.
+/// Like multicast_remove_context(), but with a time limit, and reports whether calls still run.
 ///
 /// @param out  As in multicast_remove_many_within().
 /// @since 1.0
 MULTICAST_API int64_t multicast_remove_context_within(multicast target, void *context,
                                                       uint64_t timeout_ns, multicast_status *out);
 
-/// Like multicast_remove_all(), but waits at most for a given time, and reports whether calls still
-/// run.
+/// Like multicast_remove_all(), but with a time limit, and reports whether calls still run.
 ///
 /// @param out  As in multicast_remove_many_within().
 /// @since 1.0
@@ -655,8 +651,7 @@ MULTICAST_API multicast_status multicast_token_remove_within(multicast_token tok
 
 /// Leaves a delegate out of invocations until it is resumed. Pausing twice is the same as once.
 ///
-/// Calls of it that have begun continue; the function does not wait for them. Its queued calls are
-/// made.
+/// Running calls of it continue, and this does not wait for them. Its queued calls are made.
 ///
 /// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE.
 /// Threads:   an invocation that happens after the pause does not call the delegate: on this
@@ -665,8 +660,7 @@ MULTICAST_API multicast_status multicast_token_remove_within(multicast_token tok
 /// @since 1.0
 MULTICAST_API multicast_status multicast_token_pause(multicast_token token);
 
-/// Ends a pause: the delegate is called again, in its old position. Does nothing if it is not
-/// paused.
+/// Ends a pause, if there is one: the delegate is called again, in its old position.
 ///
 /// An invocation that is running calls the delegate if it has not passed its position yet.
 ///
@@ -688,8 +682,7 @@ MULTICAST_API MULTICAST_NODISCARD multicast_token multicast_token_current(void);
 
 /// Calls the delegate of one registration, as multicast_invoke() does with each of its own.
 ///
-/// The delegate is protected as in any call: a removal waits for it. If it has a queue, the call is
-/// queued.
+/// As for any call, a removal waits for it. If the delegate has a queue, the call is queued.
 ///
 /// @param event    Passed on unchanged. If the delegate does not want it, it is not called.
 /// @param payload  Passed on unchanged; may be NULL if `size` is 0.
@@ -878,8 +871,7 @@ static inline multicast_registration multicast_registration_default(void) {
 MULTICAST_API multicast_status multicast_token_get_registration(multicast_token token,
                                                    multicast_registration *out);
 
-/// The function that multicast_enumerate() calls for each registration. The enumeration waits for
-/// it.
+/// The function that multicast_enumerate() calls for each registration, and waits for.
 ///
 /// @param context       As it was given to multicast_enumerate().
 /// @param registration  The registration, valid until this call returns.
@@ -1128,8 +1120,7 @@ MULTICAST_API MULTICAST_NODISCARD bool multicast_queue_is_valid(multicast_queue 
 /// Ownership: frees the queue's copy of the payload after each call.
 /// Threads:   one at a time runs a queue.
 /// Cost:      O(calls made), a short lock for each at most; no allocation.
-/// Real time: prepared, unless the payload of a call has more than 32 bytes and exceeds
-///            `payload_size`.
+/// Real time: prepared, unless the payload of a call exceeds 32 bytes and `payload_size`.
 /// @since 1.0
 MULTICAST_API int64_t multicast_queue_run(multicast_queue queue, size_t max);
 
@@ -1150,8 +1141,7 @@ MULTICAST_API int64_t multicast_queue_clear(multicast_queue queue);
 /// @since 1.0
 MULTICAST_API int64_t multicast_queue_wait(multicast_queue queue, uint64_t timeout_ns);
 
-/// A descriptor that is readable exactly while calls are queued: for poll, epoll, GLib, libuv,
-/// asyncio.
+/// A descriptor that is readable while calls are queued: for poll, epoll, GLib, libuv, asyncio.
 ///
 /// When it is readable, call multicast_queue_run(). Level-triggered use needs nothing else. With
 /// edge-triggered use, run until the queue is empty. The first call of this function makes the
@@ -1180,8 +1170,7 @@ MULTICAST_API MULTICAST_NODISCARD int multicast_queue_fd(multicast_queue queue);
 /// @since 1.0
 MULTICAST_API multicast_status multicast_queue_start(multicast_queue queue);
 
-/// Ends the queue's thread. Its running call is finished, no further call is made, and queued calls
-/// stay queued.
+/// Ends the queue's thread, after the call that is running. Queued calls stay queued.
 ///
 /// It does not wait for another thread that is inside multicast_queue_run(), and does not stop it.
 ///
@@ -1239,8 +1228,7 @@ MULTICAST_API multicast_status multicast_queue_get_stats(multicast_queue queue,
 
 /* ---- 9. Invocations with options ------------------------------------------------------------- */
 
-/// `flags`: the invocation returns when each call that it has queued was executed, dropped or
-/// cancelled.
+/// `flags`: the invocation returns when each call that it queued was made, dropped or cancelled.
 ///
 /// The invocation never hangs on itself. It does not wait for a call that only this thread could
 /// execute, or only a thread that waits for this thread: the thread that ran a queue last, or the
@@ -1570,6 +1558,33 @@ MULTICAST_API multicast_status multicast_broadcaster_register(multicast_broadcas
                                                               const multicast_add_options *options,
                                                               multicast_token *out);
 
+/// Like multicast_broadcaster_register(), for all names that begin with a prefix, also later ones.
+///
+/// There is one registration for all names. A notification or multicast_broadcaster_deliver() calls
+/// the observers of the name first, and then the observers of its prefixes, from the longest prefix
+/// to the shortest. Each of these groups is invoked when the calls of the group before have ended,
+/// with MULTICAST_WAIT also the queued calls. So an observer that an earlier group has added is
+/// called. During the call, multicast_current_name() returns the name. Invoking the multicast of a
+/// name does not call observers of prefixes.
+///
+/// @param prefix  0 to 254 bytes and a NUL, copied; "" is a prefix of every name. No byte has a
+///                special meaning. A prefix counts as a name.
+/// Cost:      as multicast_broadcaster_register(). Once there is a prefix, each notification looks
+///            up one more name for each length that a prefix has, and a queued call of an observer
+///            of a prefix allocates memory.
+/// @since 1.1
+MULTICAST_API multicast_status multicast_broadcaster_register_prefix(
+    multicast_broadcaster broadcaster, const char *prefix, multicast_delegate observer,
+    const multicast_add_options *options, multicast_token *out);
+
+/// The name of the notification that is calling an observer of a prefix on this thread, also where
+/// the thread runs a queue. If calls are nested, the innermost call counts.
+///
+/// @return The name, valid until the observer returns; NULL in any other call and outside of calls.
+/// Real time: yes.
+/// @since 1.1
+MULTICAST_API MULTICAST_NODISCARD const char *multicast_current_name(void);
+
 /// Registers several observers of a name, as multicast_add_many() does: all of them, or none.
 ///
 /// @param observers  `count` delegates; may be NULL if `count` is 0.
@@ -1605,8 +1620,7 @@ MULTICAST_API multicast_status multicast_broadcaster_unregister(multicast_broadc
 MULTICAST_API int64_t multicast_broadcaster_unregister_all(multicast_broadcaster broadcaster,
                                                            const char *name);
 
-/// Unregisters all observers of a name that have this context, as multicast_remove_context()
-/// does.
+/// Unregisters all observers of a name with this context, as multicast_remove_context() does.
 ///
 /// @param context  The context; may be NULL.
 /// @return As multicast_broadcaster_unregister_all().
@@ -1684,7 +1698,7 @@ MULTICAST_API MULTICAST_NODISCARD multicast multicast_broadcaster_multicast(
 /// @since 1.1
 typedef struct multicast_transport {
   uint32_t struct_size;  ///< sizeof(multicast_transport).
-  uint32_t flags;        ///< Must be 0.
+  uint32_t flags;        ///< 0 or MULTICAST_TRANSPORT_PREFIXES.
   void *context;         ///< Passed to all functions.
   /// Sends one notification. `name` and `payload` are borrowed for the call; `payload` is the
   /// notifier's, NULL only if `size` is 0. Called on the thread that notifies.
@@ -1709,6 +1723,13 @@ typedef struct multicast_transport {
   /// the transport is called after it.
   void (*release)(void *context);
 } multicast_transport;
+
+/// A flag of a transport: `subscribe` and `unsubscribe` are also called for prefixes. Then `name`
+/// is empty, and the prefix begins at `name + 1`. The transport delivers each notification of a
+/// name with that prefix once. Without the flag, observers of a prefix get from other processes
+/// only the names that have observers of their own.
+/// @since 1.1
+#define MULTICAST_TRANSPORT_PREFIXES 0x1u
 
 /// No functions, to initialize a static or local struct.
 /// @since 1.1
@@ -2050,8 +2071,7 @@ MULTICAST_API multicast_status multicast_thread_prepare(void);
 /// vacant; until then, only one in 32 multicasts can reuse a vacant slot of a registration. The
 /// pages of 64 neighbouring threads are returned when all of these have ended. Some 2 MB, 1 % of
 /// the slots, and the slots of queues and broadcasters stay. libc's memory for ended threads stays,
-/// too: glibc keeps some of their stacks. With a caller's allocator all of this stays, for new
-/// objects.
+/// too: glibc keeps some of their stacks. With a caller's allocator all of this stays.
 ///
 /// @return Bytes of it that were returned (>= 0).
 /// Cost:      O(slots that are vacant + the most threads at once), and that of malloc_trim().

@@ -96,6 +96,8 @@ extension Broadcaster {
     let table = try tableWithRoom()
     try table.makeRoom(for: name)
     let multicast = try Multicast.create()  //~ name_without_multicast
+    // First: a thread that finds the prefix finds its length, too.
+    if name.isPrefix { setExtra(Extras.prefix(ofLength: name.length &- 1), true) }
     table.add(name, multicast)
     return multicast
   }
@@ -112,9 +114,11 @@ extension Broadcaster {
 }
 
 extension Broadcaster {
-  /// - Parameter given: nil if they cannot be read.
+  /// - Parameters:
+  ///   - given: nil if they cannot be read.
+  ///   - name: nil if it is none.
   static func register(
-    _ handle: Handle, _ text: UnsafePointer<CChar>?,
+    _ handle: Handle, _ name: Name?,
     _ observers: UnsafePointer<multicast_delegate>?, _ count: Int,
     _ given: Options?, _ tokens: UnsafeMutablePointer<multicast_token>?
   ) -> Status {
@@ -126,7 +130,7 @@ extension Broadcaster {
     }
     return Multicast.add(observers, count, options, tokens) { () throws(Status) in
       guard let broadcaster else { throw .invalidHandle }
-      guard let name = Name(text) else { throw .invalidArgument }
+      guard let name else { throw .invalidArgument }
       return try broadcaster.findOrMakeCurrent(name)
     }
   }
@@ -157,10 +161,10 @@ extension Broadcaster {
   ) -> Int64 {
     do throws(Status) {
       guard let broadcaster = Broadcaster(slotOf: handle) else { throw .invalidHandle }
-      if _slowPath(broadcaster.hasTransport) {
+      if _slowPath(broadcaster.extras != 0) {
         var owned: Payload? = nil
         let count = deliver(handle, text, invocation)
-        return publish(handle, text, invocation, after: count, &owned)
+        return broadcaster.publish(text, invocation, after: count, &owned)
       }
       guard let name = Name(text) else { throw .invalidArgument }
       guard let multicast = Multicast(slotOf: try broadcaster.find(name)) else { return 0 }
@@ -171,18 +175,26 @@ extension Broadcaster {
     }
   }
 
-  /// The same, but nothing is published. `notify` has this inlined, for broadcasters without a
-  /// transport.
+  /// The same, but nothing is published. `notify` has this inlined, for broadcasters without
+  /// extras.
   ///
   /// - Returns: how many were called or queued, or the number of a status.
   static func deliver(
     _ handle: Handle, _ text: UnsafePointer<CChar>?, _ invocation: Invocation
   ) -> Int64 {
     do throws(Status) {
-      guard let multicast = try find(handle, text) else { return 0 }
-      let count = multicast.invokeOutlined(invocation)
-      // The caller may have destroyed the multicast of the name.
-      return count == Status.invalidHandle.count ? 0 : count
+      guard let broadcaster = Broadcaster(slotOf: handle) else { throw .invalidHandle }
+      guard let name = Name(text) else { throw .invalidArgument }
+      var count: Int64 = 0
+      if let multicast = Multicast(slotOf: try broadcaster.find(name)) {
+        count = multicast.invokeOutlined(invocation)
+        // The caller may have destroyed the multicast of the name.
+        if count == Status.invalidHandle.count { count = 0 }
+      }
+      if _slowPath(broadcaster.hasPrefixes) {
+        return broadcaster.deliverToPrefixes(text, invocation, after: count)
+      }
+      return count
     } catch {
       return error.count
     }

@@ -13,6 +13,7 @@ enum Transport {
   /// The call of one function.
   struct Call {
     let function: Function
+    /// Of a prefix, the key.
     let name: UnsafePointer<CChar>?
     var invocation = Invocation(event: 0, payload: nil, size: 0)
     /// Its result.
@@ -22,9 +23,9 @@ enum Transport {
   /// Creates a transport from a caller's struct. If this fails after the struct was read, the
   /// release function has run.
   static func create(_ given: UnsafePointer<multicast_transport>) throws(Status) -> Handle {
-    guard StructSize.isValid(given, smallest: StructSize.transport), given.pointee.flags == 0 else {
-      throw .invalidArgument
-    }
+    guard StructSize.isValid(given, smallest: StructSize.transport),
+      given.pointee.flags & ~MULTICAST_TRANSPORT_PREFIXES == 0
+    else { throw .invalidArgument }
     let block: UnsafeMutablePointer<multicast_transport>
     do throws(Status) { block = try Allocator.make(given.pointee) } catch {
       if let release = given.pointee.release { PendingCleanup.run(release, given.pointee.context) }
@@ -96,11 +97,19 @@ enum Transport {
       call.pointee.status = transport.publish.unsafelyUnwrapped(
         transport.context, name, invocation.event, invocation.payload, invocation.size)
     case .subscribe:
-      if let subscribe = transport.subscribe {
+      if isWanted(name, transport), let subscribe = transport.subscribe {
         call.pointee.status = subscribe(transport.context, name)
       }
-    case .unsubscribe: transport.unsubscribe?(transport.context, name)
+    case .unsubscribe:
+      if isWanted(name, transport) { transport.unsubscribe?(transport.context, name) }
     }
+  }
+
+  /// Whether it is a name, or the transport is to be told of prefixes.
+  private static func isWanted(
+    _ name: UnsafePointer<CChar>?, _ transport: multicast_transport
+  ) -> Bool {
+    name?.pointee != 0 || transport.flags & MULTICAST_TRANSPORT_PREFIXES != 0
   }
 
   private static let release: RegistrationDetails.Release = { block in
@@ -118,13 +127,11 @@ extension Broadcaster {
     storage.pointee.transport.load(ordering: .acquiring)  // order: default
   }
 
-  /// Whether the broadcaster, or the next occupant of its slot, has a transport.
-  var hasTransport: Bool { !transport.isNone }
-
   /// The names' lock is held.
   func exchangeTransport(for transport: Handle) -> Handle {
     let old = storage.pointee.transport.load(ordering: .relaxed)
     storage.pointee.transport.store(transport, ordering: .releasing)  // order: default
+    setExtra(Extras.transport, !transport.isNone)
     return old
   }
 
@@ -221,18 +228,16 @@ extension Broadcaster {
   ///   - count: The result so far.
   ///   - owned: The payload that the call retains.
   /// - Returns: the result of the notification.
-  static func publish(
-    _ handle: Handle, _ text: UnsafePointer<CChar>?, _ invocation: Invocation,
-    after count: Int64, _ owned: inout Payload?
+  func publish(
+    _ text: UnsafePointer<CChar>?, _ invocation: Invocation, after count: Int64,
+    _ owned: inout Payload?
   ) -> Int64 {
-    guard count >= 0 || count == Status.timeout.count,
-      let broadcaster = Broadcaster(slotOf: handle)
-    else { return count }
+    guard count >= 0 || count == Status.timeout.count else { return count }
     let call = Transport.Call(function: .publish, name: text, invocation: invocation)
     var last = Handle.none
     while true {
-      let transport = broadcaster.transport
-      guard transport != last, broadcaster.isCurrent else { return count }
+      let transport = self.transport
+      guard transport != last, isCurrent else { return count }
       if let status = Transport.call(transport, call, &owned) {
         return status < 0 && count >= 0 ? Int64(status) : count
       }

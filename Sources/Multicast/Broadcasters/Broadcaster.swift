@@ -21,6 +21,8 @@ struct Broadcaster {
     let transport: Atomic<Handle>
     /// Whether the broadcaster has, or had, a transport.
     let isObserved: Atomic<Bool>
+    /// What a notification does besides calling the observers of its name: see `Extras`.
+    let extras: Atomic<UInt64>
   }
 
   static var pool: SlotPool { SlotPool(.broadcasters, stride: MemoryLayout<Storage>.stride) }
@@ -84,6 +86,7 @@ extension Broadcaster {
       storage.pointee.queue.store(queue, ordering: .relaxed)
       storage.pointee.destroyer.store(.none, ordering: .relaxed)
       storage.pointee.isObserved.store(false, ordering: .relaxed)
+      storage.pointee.extras.store(0, ordering: .relaxed)
     }
   }
 

@@ -31,7 +31,8 @@ struct Name {
 
   static func deallocate(copy text: UnsafeMutableRawPointer) {
     let text = text.assumingMemoryBound(to: CChar.self)
-    Allocator.deallocate(text, size: shims_length(text, longest + 1) + 1, alignment: 1)
+    // Of a prefix, the first byte is a NUL.
+    Allocator.deallocate(text, size: shims_length(text + 1, longest) + 2, alignment: 1)
   }
 
   static func == (a: Name, b: Name) -> Bool {

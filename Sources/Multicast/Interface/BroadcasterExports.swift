@@ -41,8 +41,29 @@ public func multicast_broadcaster_register(
 ) -> multicast_status {
   var observer = observer
   return Broadcaster.register(
-    broadcaster.handle, name, &observer, 1, Options.read(options), out
+    broadcaster.handle, Name(name), &observer, 1, Options.read(options), out
   ).code
+}
+
+@_cdecl("multicast_broadcaster_register_prefix") @implementation
+public func multicast_broadcaster_register_prefix(
+  _ broadcaster: multicast_broadcaster, _ prefix: UnsafePointer<CChar>?,
+  _ observer: multicast_delegate, _ options: UnsafePointer<multicast_add_options>?,
+  _ out: UnsafeMutablePointer<multicast_token>?
+) -> multicast_status {
+  var observer = observer
+  return Name.withKey(ofPrefix: prefix) { key in
+    Broadcaster.register(broadcaster.handle, key, &observer, 1, Options.read(options), out)
+  }.code
+}
+
+@_cdecl("multicast_current_name") @implementation
+public func multicast_current_name() -> UnsafePointer<CChar>? {
+  guard let thread = ThreadRecord.current,
+    let frame = thread.innermostCall(where: { !Transport.isCalled(as: $0) })
+  else { return nil }
+  if frame.target.isRun { return Payload(retainedBy: frame)?.name }
+  return thread.name(in: frame)
 }
 
 @_cdecl("multicast_broadcaster_register_many") @implementation
@@ -53,7 +74,7 @@ public func multicast_broadcaster_register_many(
 ) -> multicast_status {
   guard NewDelegates.allows(count) else { return Status.limit.code }
   return Broadcaster.register(
-    broadcaster.handle, name, observers, count, Options.read(options), out
+    broadcaster.handle, Name(name), observers, count, Options.read(options), out
   ).code
 }
 
@@ -102,7 +123,7 @@ public func multicast_broadcaster_deliver(
   _ broadcaster: multicast_broadcaster, _ name: UnsafePointer<CChar>?, _ event: UInt32,
   _ payload: UnsafeRawPointer?, _ size: Int
 ) -> Int64 {
-  guard payload != nil || size == 0 else { return Status.invalidArgument.count }
+  if _slowPath(size != 0), payload == nil { return Status.invalidArgument.count }
   return Broadcaster.deliver(
     broadcaster.handle, name, Invocation(event: event, payload: payload, size: size))
 }

@@ -27,6 +27,8 @@ enum InvocationTarget {
   ) -> Int64 {
     var owned: Payload? = nil
     var count: Int64 = 0
+    // Of the observers of a name, and of its prefixes.
+    let deadline = options.deadline
     do throws(Status) {
       if options.isOwned { owned = try Dispatch.takeOver(options) }
       if options.isContradictory || !canWrite { throw .invalidArgument }
@@ -34,9 +36,9 @@ enum InvocationTarget {
         if multicast.hasPolicies {
           return multicast.invokeWithPolicies(options, &owned, &outcome)
         }
-        count = multicast.dispatch(options, &owned, &outcome)
+        count = multicast.dispatch(options, &owned, &outcome, until: deadline)
       }
-      count = publish(options.invocation, after: count, &owned)
+      count = publish(options, deadline, after: count, &owned, &outcome)
     } catch {
       count = error.count
     }
@@ -58,11 +60,17 @@ enum InvocationTarget {
 
   /// - Returns: the result of the invocation.
   private func publish(
-    _ invocation: Invocation, after result: Int64, _ owned: inout Payload?
+    _ options: InvocationOptions, _ deadline: Timeout, after result: Int64,
+    _ owned: inout Payload?, _ outcome: inout multicast_outcome
   ) -> Int64 {
-    guard case .name(let name, let broadcaster) = self else { return result }
-    // The caller may have destroyed the name's multicast.
-    let count = result == Status.invalidHandle.count ? 0 : result
-    return Broadcaster.publish(broadcaster, name, invocation, after: count, &owned)
+    guard case .name(let name, let handle) = self else { return result }
+    // The caller may have destroyed the multicast of the name.
+    var count = result == Status.invalidHandle.count ? 0 : result
+    guard let broadcaster = Broadcaster(slotOf: handle) else { return count }
+    if broadcaster.hasPrefixes {
+      count = broadcaster.deliverToPrefixes(
+        name, options, deadline, after: count, &owned, &outcome)
+    }
+    return broadcaster.publish(name, options.invocation, after: count, &owned)
   }
 }

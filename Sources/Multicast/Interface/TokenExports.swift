@@ -35,8 +35,8 @@ public func multicast_token_resume(_ token: multicast_token) -> multicast_status
 
 @_cdecl("multicast_token_current") @implementation
 public func multicast_token_current() -> multicast_token {
-  let token = ThreadRecord.current?.innermostCall { !Transport.isCalled(as: $0) }
-  return multicast_token(id: token?.rawValue ?? 0)
+  let frame = ThreadRecord.current?.innermostCall { !Transport.isCalled(as: $0) }
+  return multicast_token(id: frame?.hazard.rawValue ?? 0)
 }
 
 @_cdecl("multicast_token_get_registration") @implementation

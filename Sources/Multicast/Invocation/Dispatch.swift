@@ -52,17 +52,22 @@ struct Dispatch {
   let options: InvocationOptions
   /// The number of the invocation if it is kept for replays; otherwise the highest number.
   let number: UInt
+  /// The name that is notified, for observers of a prefix; otherwise nil.
+  let name: UnsafePointer<CChar>?
 
   // The outcome of the calls so far.
 
   private(set) var queued: UInt64 = 0
   private(set) var refused: UInt64 = 0
   /// Whether `copy` has failed. It is not called a second time.
-  private var hasNoCopy = false
+  fileprivate var hasNoCopy = false
 
-  init(_ options: InvocationOptions, number: UInt = .max) {
+  init(
+    _ options: InvocationOptions, number: UInt = .max, name: UnsafePointer<CChar>? = nil
+  ) {
     self.options = options
     self.number = number
+    self.name = name
   }
 
   /// Queues a call.
@@ -83,7 +88,7 @@ struct Dispatch {
   /// Whether queued calls share the payload. Otherwise the payload is small and each call has its
   /// own copy.
   private var needsPayload: Bool {
-    options.isWaiting || options.copy != nil || options.release != nil
+    options.isWaiting || options.copy != nil || options.release != nil || name != nil
       || !WaitingCall.holds(options.invocation.size)
   }
 
@@ -91,6 +96,9 @@ struct Dispatch {
   /// owned payload is in the frame from the beginning.
   private mutating func preparePayload(for queue: Queue, _ frame: Frame) throws(Status) {
     if Payload(retainedBy: frame) == nil { try makePayload(for: queue).pass(to: frame) }
+    let payload = Payload(retainedBy: frame).unsafelyUnwrapped
+    // The named payload takes over the frame's reference.
+    if let name, payload.name == nil { try Payload(payload, named: name).pass(to: frame) }
     guard options.isWaiting else { return }
     let newest = Payload(retainedBy: frame).unsafelyUnwrapped
     if newest.isReceipt && Receipt(newest).queue.handle == queue.handle { return }
@@ -145,22 +153,27 @@ extension Multicast {
   ///   payload that the frame retained at the end, which the caller releases.
   func dispatch(
     _ options: InvocationOptions, _ owned: inout Payload?, _ outcome: inout multicast_outcome,
-    number: UInt = .max
+    number: UInt = .max, name: UnsafePointer<CChar>? = nil, until given: Timeout? = nil
   ) -> Int64 {
     guard let (thread, hasEntered) = ThreadRegistry.enterIfNeeded() else {
       return Status.outOfMemory.count
     }
     defer { ThreadRegistry.leaveIfEnding(thread, hasEntered) }
-    var dispatch = Dispatch(options, number: number)
+    var dispatch = Dispatch(options, number: number, name: name)
     // The calls on this thread count against the timeout.
-    let deadline = options.deadline
+    let deadline = given ?? options.deadline
+    // `copy` may have failed for the observers before those of a prefix.
+    dispatch.hasNoCopy = options.copy != nil && owned == nil && outcome.refused > 0
+    let outer = thread.storage.pointee.named
     var shared = owned
     let count = withUnsafeMutablePointer(to: &dispatch) { dispatch in
       AnyCall.with(AnyCall.Details(options.invocation, dispatch)) { call in
         withList(on: thread) { list, frame, mode in
           // If the thread ends inside a call, the payload is released together with the frame.
           shared?.pass(to: frame)
+          if let name { thread.storage.pointee.named = (name, frame.fields) }
           let called = list.invoke(call, in: frame, mode)
+          thread.storage.pointee.named = outer
           shared = Payload.take(from: frame)
           return called
         }
@@ -168,9 +181,9 @@ extension Multicast {
     }
     owned = shared
     if count < 0 { return count }
-    outcome.called = UInt64(count) &- dispatch.queued
-    outcome.queued = dispatch.queued
-    outcome.refused = dispatch.refused
+    outcome.called &+= UInt64(count) &- dispatch.queued
+    outcome.queued &+= dispatch.queued
+    outcome.refused &+= dispatch.refused
     var status = Status.ok
     //~ no_wait_for_queued_calls
     if options.isWaiting, let shared {

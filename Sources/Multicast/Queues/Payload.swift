@@ -14,6 +14,8 @@ struct Payload {
     /// The caller's own bytes, which either have a release function or are only passed on.
     case owned
     case receipt
+    /// A payload together with the name that was notified: see `init(_:named:)`.
+    case named
     /// A copy as with `copied`, but in a block of a queue's reserve.
     case reserved
   }
@@ -97,6 +99,35 @@ struct Payload {
   var size: Int { header.pointee.size }
   var isReceipt: Bool { header.pointee.kind == .receipt }
 
+  // MARK: - Chains
+
+  /// Makes a payload with a name, which takes over one reference to a payload.
+  init(_ payload: Payload, named name: UnsafePointer<CChar>) throws(Status) {
+    let block = try Allocator.allocate(size: Self.sizeOfNamed(name))
+    (block + Self.headerSize).storeBytes(of: payload, as: Payload.self)
+    shims_copy(block + Self.nameOffset, name, Self.sizeOfNamed(name) - Self.nameOffset)
+    RaceDetector.happensBefore(block)  // the thread that runs the queue
+    self.init(block, .named, payload.bytes, payload.size, nil)
+  }
+
+  private static var nameOffset: Int { headerSize + MemoryLayout<Payload>.stride }
+
+  private static func sizeOfNamed(_ name: UnsafePointer<CChar>) -> Int {
+    nameOffset + shims_length(name, .max) + 1
+  }
+
+  /// The payload or receipt that a receipt, or a payload with a name, retains.
+  var previous: Payload? {
+    guard isReceipt || header.pointee.kind == .named else { return nil }
+    return (UnsafeRawPointer(header) + Self.headerSize).load(as: Payload.self)
+  }
+
+  /// The name that was notified, if it has one.
+  var name: UnsafePointer<CChar>? {
+    if header.pointee.kind != .named { return isReceipt ? previous?.name : nil }
+    return (UnsafeRawPointer(header) + Self.nameOffset).assumingMemoryBound(to: CChar.self)
+  }
+
   // MARK: - References
 
   /// The number of references and the number of executed calls at one moment.
@@ -144,6 +175,8 @@ struct Payload {
   /// Frees the block of a payload that nothing retains. The caller's own bytes are not freed.
   func deallocate() {
     if header.pointee.kind == .reserved { return PayloadReserve.putBack(header) }
+    if isReceipt { return Receipt(self).deallocate() }
+    if let name { return Allocator.deallocate(header, size: Self.sizeOfNamed(name)) }
     let inlineSize = header.pointee.kind == .copied ? size : 0
     Allocator.deallocate(header, size: Self.headerSize + inlineSize)
   }
@@ -249,9 +282,8 @@ struct ReleasedPayloads {
   }
 
   private mutating func cleanUpOne(_ payload: Payload) {
-    if payload.isReceipt {
-      let previous = Receipt(payload).previous
-      Receipt(payload).deallocate()
+    if let previous = payload.previous {
+      payload.deallocate()
       return release(previous)  //~ previous_not_released
     }
     let (bytes, size) = (payload.bytes, payload.size)

@@ -50,11 +50,16 @@ struct Text {
     self.label = label?.pointee ?? shims_label()
   }
 
-  /// Keeps the first 63 bytes of a name as the label.
+  /// Keeps the first 63 bytes of a name as the label. A prefix gets an asterisk.
   mutating func keep(_ name: Name) {
     label = shims_label()
     let size = min(name.length, MemoryLayout<shims_label>.size - 1)
-    withUnsafeMutablePointer(to: &label) { shims_copy($0, name.bytes, size) }
+    withUnsafeMutableBytes(of: &label) {
+      shims_copy($0.baseAddress, name.bytes, size)
+      if !name.isPrefix { return }
+      shims_copy($0.baseAddress, name.bytes + 1, size &- 1)
+      $0[size &- 1] = UInt8(ascii: "*")
+    }
   }
 
   var hasLabel: Bool { label.text.0 != 0 }

@@ -62,6 +62,9 @@ struct ThreadRecord {
     /// The owner's adds that are replaying kept invocations, the innermost first: see `Replay`.
     /// Changed by the owner, under the waits' lock.
     var replays: UnsafeMutableRawPointer?
+    /// The name of the notification that calls observers of a prefix, and the frame of that
+    /// invocation; the innermost one if they are nested. For the owner only.
+    var named: (name: UnsafePointer<CChar>, frame: UnsafeMutablePointer<Frame.Fields>)?
   }
 
   /// The highest number of nested invocations and runs of a thread.
@@ -70,7 +73,7 @@ struct ThreadRecord {
   private static let frameCount = frameLimit + 1
   /// The size of the space for the calls that the outermost run of a queue has copied.
   static let batchSize = 512
-  private static let batchOffset = 128
+  private static let batchOffset = 192
   private static let headerSize = batchOffset + batchSize
   /// The size is rounded up. In each of 64 adjacent records, the outermost frame is then in a
   /// single cache line, and in the same page as the header.
@@ -185,16 +188,22 @@ struct ThreadRecord {
   /// Whether this thread is inside an invocation or a run.
   var isInside: Bool { top != frame(0) }
 
-  /// The registration whose delegate this thread is calling, or none. If calls are nested, the
-  /// innermost one that matches.
-  func innermostCall(where matches: (Token) -> Bool) -> Token {
+  /// The frame in which this thread is calling a delegate whose registration matches, or nil. If
+  /// calls are nested, the innermost such frame.
+  func innermostCall(where matches: (Token) -> Bool) -> Frame? {
     var frame = storage.pointee.top
     while frame != self.frame(0).fields {
       frame -= 1
       let token = Frame(frame).hazard
-      if token.kind == .registration && matches(token) { return token }
+      if token.kind == .registration && matches(token) { return Frame(frame) }
     }
-    return .none
+    return nil
+  }
+
+  /// The name for which an invocation calls observers of a prefix; nil if it calls others.
+  func name(in frame: Frame) -> UnsafePointer<CChar>? {
+    guard let named = storage.pointee.named, named.frame == frame.fields else { return nil }
+    return named.name
   }
 
   /// Visits the registrations whose delegates this thread is calling, beginning with the outermost.
@@ -272,6 +281,7 @@ struct ThreadRecord {
     forEachFrame { _, _ in depth &+= 1 }
     if depth == 0 && !isInside { return }  // leaves the pages of an idle record unwritten
     storage.pointee.top = self.frame(depth).fields
+    storage.pointee.named = nil
     while depth > 0 {
       depth &-= 1
       let frame = self.frame(depth)

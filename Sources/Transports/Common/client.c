@@ -35,6 +35,7 @@ void client_free(client *c) {
     names_free(&c->names);
     drop_answerers(&c->answered);
     names_free(&c->answered);
+    names_free(&c->prefixes);
     pthread_cond_destroy(&c->changed);
     pthread_mutex_destroy(&c->lock);
   }
@@ -57,7 +58,7 @@ multicast_status client_want(client *c, names *all, const char *name, bool is_wa
   const known_name *known = names_find(all, name);
   const bool is_new = is_wanted && (known == NULL || !known->is_wanted);
   if (is_new && c->engine->most_names > 0 &&
-      c->names.wanted + c->answered.wanted >= c->engine->most_names)
+      c->names.wanted + c->answered.wanted + c->prefixes.wanted >= c->engine->most_names)
     return MULTICAST_ERROR_LIMIT;
   return names_want(all, name, is_wanted) ? MULTICAST_OK : MULTICAST_ERROR_OUT_OF_MEMORY;
 }

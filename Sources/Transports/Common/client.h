@@ -29,6 +29,7 @@ typedef struct engine {
   uint32_t flags;      /* all valid flags */
   uint32_t default_payload, largest_payload;
   size_t most_names; /* limit of names with observers or answers; 0 for no limit */
+  bool has_prefixes; /* the engine is notified of prefixes with observers */
   /* Sets defaults in the options, and converts them to settings. Returns false if they are not
    * valid. */
   bool (*settle)(void *options, settings *s);
@@ -111,6 +112,7 @@ struct client {
   outbox outbox;
   names names;
   names answered; /* names whose questions are answered here; "" stands for the return address */
+  names prefixes; /* prefixes with observers, each with an asterisk before it */
   inquiries inquiries; /* questions asked here */
   flushing *flushing;
   arrivals arrivals;
@@ -143,12 +145,13 @@ bool client_is_in_child(const client *c);
 
 /* These functions are called under the lock, for both kinds of names. */
 static inline uint64_t client_changes(const client *c) {
-  return c->names.changes + c->answered.changes;
+  return c->names.changes + c->answered.changes + c->prefixes.changes;
 }
 /* The names with changes that the broker has not been told, or NULL. */
 static inline names *client_changed(client *c) {
   if (c->names.first_change != NULL) return &c->names;
-  return c->answered.first_change != NULL ? &c->answered : NULL;
+  if (c->answered.first_change != NULL) return &c->answered;
+  return c->prefixes.first_change != NULL ? &c->prefixes : NULL;
 }
 /* Calls names_want(), unless there are too many names. */
 multicast_status client_want(client *c, names *all, const char *name, bool is_wanted);

@@ -25,6 +25,7 @@ static void back_off(client *c) {
   pthread_mutex_lock(&c->lock);
   names_forget(&c->names);
   names_forget(&c->answered);
+  names_forget(&c->prefixes);
   while (!c->is_stopping && client_wait_until(c, delay)) {
   }
   pthread_mutex_unlock(&c->lock);

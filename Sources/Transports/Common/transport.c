@@ -1,5 +1,7 @@
 #include "transport.h"
 
+#include <string.h>
+
 static void count_refused(client *c) {
   pthread_mutex_lock(&c->lock);
   ++c->counts.refused;
@@ -20,13 +22,26 @@ static multicast_status publish(void *context, const char *name, uint32_t event,
   return c->engine->publish(c, name, event, (span){payload, size});
 }
 
-static multicast_status want(client *c, const char *name, bool is_wanted) {
+static multicast_status want(client *c, names *all, const char *name, bool is_wanted) {
   multicast_status status;
   pthread_mutex_lock(&c->lock);
-  status = client_want(c, &c->names, name, is_wanted);
+  status = client_want(c, all, name, is_wanted);
   client_wake(c);
   pthread_mutex_unlock(&c->lock);
   return status;
+}
+
+/* Whether what is subscribed is a prefix, which is behind an empty name. */
+static bool is_prefix(const client *c, const char *name) {
+  return c->engine->has_prefixes && name != NULL && name[0] == '\0';
+}
+
+static multicast_status want_prefix(client *c, const char *prefix, bool is_wanted) {
+  char text[NAME_MAX_SIZE + 1] = "*";
+  const size_t size = strnlen(prefix, NAME_MAX_SIZE);
+  if (size == NAME_MAX_SIZE) return MULTICAST_ERROR_INVALID_ARGUMENT;
+  memcpy(text + 1, prefix, size); /* the NULs are there */
+  return want(c, &c->prefixes, text, is_wanted);
 }
 
 static multicast_status subscribe(void *context, const char *name) {
@@ -34,15 +49,18 @@ static multicast_status subscribe(void *context, const char *name) {
   multicast_status status;
   if (c == NULL) return MULTICAST_ERROR_INVALID_HANDLE;
   if (client_is_in_child(c)) return MULTICAST_ERROR_STATE;
+  if (is_prefix(c, name)) return want_prefix(c, name + 1, true);
   if (name_size(name) == 0) return MULTICAST_ERROR_INVALID_ARGUMENT;
-  status = want(c, name, true);
+  status = want(c, &c->names, name, true);
   if (status == MULTICAST_OK && c->engine->observed != NULL) c->engine->observed(c, name);
   return status;
 }
 
 static void unsubscribe(void *context, const char *name) {
   client *c = clients_at(context);
-  if (c != NULL && !client_is_in_child(c) && name_size(name) > 0) want(c, name, false);
+  if (c == NULL || client_is_in_child(c)) return;
+  if (is_prefix(c, name)) want_prefix(c, name + 1, false);
+  else if (name_size(name) > 0) want(c, &c->names, name, false);
 }
 
 /* Threads and their calls do not exist in a child, so only this reference and that of the inbox are
@@ -66,6 +84,7 @@ static void release(void *context) {
 multicast_transport client_transport(client *c) {
   multicast_transport transport = multicast_transport_default();
   transport.context = (void *)(uintptr_t)c->handle;
+  transport.flags = c->engine->has_prefixes ? MULTICAST_TRANSPORT_PREFIXES : 0;
   transport.publish = publish;
   transport.subscribe = subscribe;
   transport.unsubscribe = unsubscribe;

@@ -115,6 +115,7 @@ static const engine transport_engine = {
     .default_payload = PAYLOAD_MAX,
     .largest_payload = PAYLOAD_MAX,
     .most_names = NAMES_MAX,
+    .has_prefixes = true,
     .settle = settle,
     .start = start,
     .prepare = prepare,

@@ -132,6 +132,7 @@ void peer_remove(local_client *c, peer *p) {
   places_remove(&c->unknown, p->place);
   leave_topics(&c->base.names, p, true);
   leave_topics(&c->base.answered, p, true);
+  leave_topics(&c->base.prefixes, p, true);
   pthread_cond_broadcast(&c->base.changed); /* for flushes */
   pthread_mutex_unlock(&c->base.lock);
   note_socket(c, p, -1);
@@ -177,7 +178,7 @@ static void note_names(local_client *c, names *all) {
   while (!c->is_short && (name = names_take_change(all)) != NULL) {
     topic *t = topic_make(all, name->text);
     if (t != NULL) {
-      t->is_of_questions = all == &c->base.answered;
+      t->all = all;
       list_last(c, t);
     } else {
       names_change(all, name);
@@ -202,6 +203,7 @@ void peers_note_names(local_client *c) {
   c->is_short = false;
   note_names(c, &c->base.names);
   note_names(c, &c->base.answered);
+  note_names(c, &c->base.prefixes);
   if (!c->is_short) c->told = client_changes(&c->base);
   pthread_mutex_unlock(&c->base.lock);
 }
@@ -218,7 +220,7 @@ void peers_forget_names(local_client *c) {
     next = t->next;
     if (t->name->is_wanted || t->name->is_changed) continue;
     unlist(c, t);
-    topic_drop(t->is_of_questions ? &c->base.answered : &c->base.names, t);
+    topic_drop(t->all, t);
   }
   pthread_mutex_unlock(&c->base.lock);
   c->clear_at = c->listings + c->listed + 1;
@@ -233,6 +235,11 @@ static bool say(peer *p, message_kind kind, uint32_t place, uint64_t number, con
   return error == 0;
 }
 
+/* The kind of name in a message: 0 for names, 1 for answered names, 2 for prefixes. */
+static uint32_t kind_of(const local_client *c, const topic *t) {
+  return t->all == &c->base.names ? 0 : t->all == &c->base.answered ? 1 : 2;
+}
+
 /* A name that has changed again is skipped here, because the new change will be listed, too. If it
  * were told twice, the peer would give its retained values twice. */
 static bool say_name(local_client *c, peer *p) {
@@ -242,7 +249,7 @@ static bool say_name(local_client *c, peer *p) {
   has_changed = p->untold->name->is_changed;
   pthread_mutex_unlock(&c->base.lock);
   return has_changed ||
-         say(p, is_wanted ? MESSAGE_WANT : MESSAGE_UNWANT, p->untold->is_of_questions, 0,
+         say(p, is_wanted ? MESSAGE_WANT : MESSAGE_UNWANT, kind_of(c, p->untold), 0,
              p->untold->name->text, -1);
 }
 
@@ -341,13 +348,47 @@ static void unwant(peer *p, names *all, const char *text) {
   topic_drop(all, t);
 }
 
+/* Returns whether the peer has observers of a name or of one of its prefixes. With `news`, returns
+ * whether that prefix is the only reason. Called under the lock. */
+static bool is_wanted_by(const local_client *c, const topic *t, const peer *p,
+                         const known_name *news) {
+  const known_name *prefix = NULL;
+  bool is_wanted = places_have(&t->wanted_by, p->place), is_new = news == NULL;
+  while ((prefix = names_next_prefix(&c->base.prefixes, prefix, t->name->text)) != NULL) {
+    const topic *its = prefix->subscription;
+    if (prefix == news) is_new = true;
+    else if (its != NULL && places_have(&its->wanted_by, p->place)) is_wanted = true;
+  }
+  return news == NULL ? is_wanted : is_new && !is_wanted;
+}
+
+/* Sends the retained values of all names that the peer wants and that were not offered to it; with
+ * `news`, of the names that it wants only since this prefix was announced. Returns false if there
+ * is no room for the rest now. Called under the lock. */
+static bool give_kept_of_wanted(local_client *c, const peer *p, const known_name *news) {
+  const known_name *name = names_next(&c->base.names, NULL);
+  for (; name != NULL; name = names_next(&c->base.names, name)) {
+    topic *t = name->subscription;
+    if (t == NULL || places_have(&t->offered_to, p->place) || !is_wanted_by(c, t, p, news))
+      continue;
+    if (!give_kept(c, t, p)) return false;
+    places_add(&t->offered_to, p->place);
+  }
+  leave_topics(&c->base.names, p, false);
+  return true;
+}
+
 /* Returns false if there is no room or memory now. */
 static bool heed_name(local_client *c, peer *p, const message *m) {
-  names *all = m->place == 1 ? &c->base.answered : &c->base.names;
+  names *const tables[] = {&c->base.names, &c->base.answered, &c->base.prefixes};
+  names *all = tables[m->place];
   bool is_heeded = true;
   pthread_mutex_lock(&c->base.lock);
   p->has_tail = true;
-  if (m->kind == MESSAGE_WANT) is_heeded = want(c, p, all, m->text);
+  if (m->kind == MESSAGE_WANT)
+    is_heeded = want(c, p, all, m->text) &&
+                (all != &c->base.prefixes || places_have(&c->unknown, p->place) ||
+                 give_kept_of_wanted(c, p, names_find(all, m->text)));
   else unwant(p, all, m->text);
   pthread_mutex_unlock(&c->base.lock);
   return is_heeded;
@@ -356,20 +397,11 @@ static bool heed_name(local_client *c, peer *p, const message *m) {
 /* Called under the lock when the peer has announced its names. From now on it gets only
  * publications of these names. Returns false if there is no room for their retained values now. */
 static bool get_to_know(local_client *c, peer *p) {
-  const known_name *name = names_next(&c->base.names, NULL);
   if (!places_have(&c->unknown, p->place)) {
     p->is_known = true;
     return true;
   }
-  for (; name != NULL; name = names_next(&c->base.names, name)) {
-    topic *t = name->subscription;
-    if (t == NULL || !places_have(&t->wanted_by, p->place) ||
-        places_have(&t->offered_to, p->place))
-      continue;
-    if (!give_kept(c, t, p)) return false;
-    places_add(&t->offered_to, p->place);
-  }
-  leave_topics(&c->base.names, p, false);
+  if (!give_kept_of_wanted(c, p, NULL)) return false;
   places_remove(&c->unknown, p->place);
   /* Stored before the head of later entries: see was_unknown() in reader.c. */
   __atomic_store_n(&c->memory.board->slots[p->place].known, c->head, __ATOMIC_RELAXED);

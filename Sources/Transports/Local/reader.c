@@ -149,19 +149,26 @@ static bool was_unknown(peer *p) {
   return p->position < p->known_from;
 }
 
+/* Returns whether the peer was told first that the name, or prefix, has observers. Called under the
+ * lock. */
+static bool was_told(const peer *p, const known_name *known) {
+  const topic *t;
+  if (known == NULL || !known->is_wanted) return false;
+  t = known->subscription;
+  return p->has_ended || (!known->is_changed && t != NULL && t->listing < p->synced);
+}
+
 /* Returns whether such a publication is for this process. It is if the name is one of those that
  * the peer was told first. If the peer is told the name later, it sends its retained values as
  * usual. A peer that has ended cannot send them, so then the current observers decide. */
 static bool is_for_here(local_client *c, const peer *p, const char *name) {
-  const known_name *known;
-  const topic *t;
-  bool result = false;
+  const known_name *prefix = NULL;
+  bool result;
   pthread_mutex_lock(&c->base.lock);
-  known = names_find(&c->base.names, name);
-  if (known != NULL && known->is_wanted) {
-    t = known->subscription;
-    result = p->has_ended || (!known->is_changed && t != NULL && t->listing < p->synced);
-  }
+  result = was_told(p, names_find(&c->base.names, name));
+  while (!result &&
+         (prefix = names_next_prefix(&c->base.prefixes, prefix, name)) != NULL)
+    result = was_told(p, prefix);
   pthread_mutex_unlock(&c->base.lock);
   return result;
 }

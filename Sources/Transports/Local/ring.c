@@ -232,8 +232,13 @@ typedef struct addressees {
 
 static addressees find_addressees(local_client *c, const letter *l) {
   addressees a = {topic_find(&c->base.names, l->name), c->unknown, {{0, 0}}, 0};
+  const known_name *prefix = names_next_prefix(&c->base.prefixes, NULL, l->name);
+  for (; prefix != NULL; prefix = names_next_prefix(&c->base.prefixes, prefix, l->name)) {
+    const topic *t = prefix->subscription;
+    if (t != NULL) a.all = places_with(&a.all, &t->wanted_by);
+  }
   if (a.topic != NULL) {
-    a.all = places_with(&c->unknown, &a.topic->wanted_by);
+    a.all = places_with(&a.all, &a.topic->wanted_by);
     a.to_be_offered = places_without(&c->unknown, &a.topic->offered_to);
   }
   if (places_are_none(&a.all)) return a;

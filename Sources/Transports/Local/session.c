@@ -330,5 +330,6 @@ void session_end(client *base) {
   pthread_mutex_lock(&base->lock);
   topics_free(&base->names);
   topics_free(&base->answered);
+  topics_free(&base->prefixes);
   pthread_mutex_unlock(&base->lock);
 }

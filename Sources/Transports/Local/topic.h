@@ -28,7 +28,8 @@ typedef struct topic {
    * change. */
   struct topic *previous, *next;
   uint64_t listing; /* `listings` of the client when the topic was appended */
-  bool is_listed, is_of_questions;
+  bool is_listed;
+  names *all; /* the table that contains the name */
 } topic;
 
 /* These functions are called under the lock. */

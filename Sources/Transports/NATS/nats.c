@@ -280,6 +280,7 @@ static const engine transport_engine = {
     .coding = &subject_coding,
     .thread_name = "multicast-nats",
     .options_size = sizeof(multicast_nats_options),
+    .has_prefixes = true,
     .flags = MULTICAST_NATS_TLS | MULTICAST_NATS_REFUSE_OFFLINE,
     .size = sizeof(nats_client),
     .default_payload = PAYLOAD_MAX,

@@ -52,6 +52,7 @@ typedef struct nats_client {
   bool is_reading; /* atomic; whether to wait for the gate */
 
   /* Protected by the lock. */
+  void *all; /* the natsSubscription to all names, or NULL */
   bool has_to_write;                   /* libnats has bytes for the socket */
   struct __natsConnection *connection; /* may be NULL; set only by the thread */
   unsigned flushes;                    /* number of flushes that use the connection */

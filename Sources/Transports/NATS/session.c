@@ -68,6 +68,33 @@ static void receive(const route *r, const char *event_text, natsMsg *message, sp
   client_receive(&r->client->base, is_ours ? r->name : NULL, event, payload, from);
 }
 
+/* Returns whether the subscription to all names delivers this name. The server sends a message once
+ * for each subscription that matches, so a name with a subscription of its own is delivered by
+ * that one. */
+static bool is_wanted_by_prefix(nats_client *c, const char *text) {
+  const known_name *name, *prefix;
+  bool result;
+  pthread_mutex_lock(&c->base.lock);
+  name = names_find(&c->base.names, text);
+  prefix = names_next_prefix(&c->base.prefixes, NULL, text);
+  while (prefix != NULL && !prefix->is_wanted)
+    prefix = names_next_prefix(&c->base.prefixes, prefix, text);
+  result = name == NULL ? prefix != NULL
+                        : name->subscription == NULL && (name->is_wanted || prefix != NULL);
+  pthread_mutex_unlock(&c->base.lock);
+  return result;
+}
+
+/* Called for the messages of the subscription to all names. */
+static void receive_any(nats_client *c, const char *subject, span payload) {
+  char name[NAME_MAX_SIZE + 1];
+  uint32_t event = 0;
+  bool is_ours =
+      coding_read(&subject_coding, subject, c->base.settings.prefix, name, &event) > 0 &&
+      is_wanted_by_prefix(c, name);
+  client_receive(&c->base, is_ours ? name : NULL, event, payload, (origin){0, 0});
+}
+
 /* Called on the delivery thread of libnats, in order of arrival. */
 static void on_message(natsConnection *connection, natsSubscription *subscription, natsMsg *message,
                        void *closure) {
@@ -83,7 +110,8 @@ static void on_message(natsConnection *connection, natsSubscription *subscriptio
     pthread_mutex_lock(&c->gate);
     pthread_mutex_unlock(&c->gate);
   }
-  if (r->name[0] == '\0') receive_answer(c, subject, message, payload);
+  if (r->name == NULL) receive_any(c, subject, payload);
+  else if (r->name[0] == '\0') receive_answer(c, subject, message, payload);
   else receive(r, is_ours ? subject + r->size : "", message, payload);
   natsMsg_Destroy(message);
 }
@@ -102,7 +130,9 @@ static int count_pending_of(const names *all) {
 /* The number of messages that libnats has read but not passed on. Called under the lock. It takes
  * the locks of subscriptions; no other lock is taken under these. */
 static int count_pending(const nats_client *c) {
-  return count_pending_of(&c->base.names) + count_pending_of(&c->base.answered);
+  int count = 0;
+  if (c->all == NULL || natsSubscription_GetPending(c->all, &count, NULL) != NATS_OK) count = 0;
+  return count + count_pending_of(&c->base.names) + count_pending_of(&c->base.answered);
 }
 
 /* Called when the connection has ended. Waits until libnats has passed on all messages, because it
@@ -209,6 +239,15 @@ static void send_publications(nats_client *c) {
 /* ---- Subscriptions --------------------------------------------------------------------------- */
 
 /* Returns NULL if there is no memory. */
+static route *make_route_of_all(nats_client *c) {
+  route *r = calloc(1, sizeof *r + ADDRESS_MAX_SIZE);
+  if (r == NULL) return NULL;
+  r->client = c;
+  snprintf(r->subject, ADDRESS_MAX_SIZE, "%s.*.*", c->base.settings.prefix);
+  return r;
+}
+
+/* Returns NULL if there is no memory. */
 static route *make_route(nats_client *c, const names *all, const char *name) {
   char subject[ADDRESS_MAX_SIZE];
   size_t size = client_write_filter(&c->base, subject, all, name);
@@ -230,8 +269,8 @@ static void on_complete(void *closure) {
   free(r);
 }
 
-static void subscribe(nats_client *c, const names *all, known_name *name) {
-  route *r = make_route(c, all, name->text);
+/* Takes the route over. NULL: the connection has ended. */
+static natsSubscription *subscribe(nats_client *c, route *r) {
   natsSubscription *subscription = NULL;
   natsStatus status = NATS_NO_MEMORY;
   if (r != NULL)
@@ -243,17 +282,15 @@ static void subscribe(nats_client *c, const names *all, known_name *name) {
     status = natsSubscription_SetOnCompleteCB(subscription, on_complete, r);
     if (status != NATS_OK) client_release(&c->base);
   }
-  if (status == NATS_OK) {
-    name->subscription = subscription;
-    return;
-  }
+  if (status == NATS_OK) return subscription;
   /* Only this thread reads, so no message of this subscription has arrived. */
   if (subscription != NULL) natsSubscription_Destroy(subscription);
   free(r);
-  if (c->has_ended) return;
+  if (c->has_ended) return NULL;
   /* The next connection begins with all subscriptions. */
   c->has_ended = true;
   c->end_reason = natsStatus_GetText(status);
+  return NULL;
 }
 
 static void unsubscribe(natsSubscription *subscription) {
@@ -262,14 +299,39 @@ static void unsubscribe(natsSubscription *subscription) {
   natsSubscription_Destroy(subscription);
 }
 
+static void set_subscription(nats_client *c, void **place, void *subscription) {
+  pthread_mutex_lock(&c->base.lock);
+  *place = subscription;
+  pthread_mutex_unlock(&c->base.lock);
+}
+
+/* The first prefix subscribes to all names, because a name is one token of a subject. This
+ * subscription stays until the connection ends: replacing it by subscriptions to single names would
+ * lose messages in between, or deliver them twice, since a client does not know from when on a
+ * subscription is in effect. For the same reason the subscriptions to names do not change
+ * meanwhile. */
+static void subscribe_all(nats_client *c) {
+  bool is_wanted;
+  pthread_mutex_lock(&c->base.lock);
+  is_wanted = c->base.prefixes.wanted > 0 && c->all == NULL;
+  pthread_mutex_unlock(&c->base.lock);
+  if (is_wanted) set_subscription(c, &c->all, subscribe(c, make_route_of_all(c)));
+}
+
+/* Returns whether a name of this table gets a subscription of its own. Called under the lock. */
+static bool is_told_alone(const nats_client *c, const names *all) {
+  return all == &c->base.answered || (all == &c->base.names && c->all == NULL);
+}
+
 /* Sends changes of names to the server. Does not wait, since the server processes messages in
  * order. */
 static void send_subscriptions(nats_client *c) {
   while (!c->has_ended) {
     natsSubscription *cancelled = NULL;
-    bool is_wanted = false;
+    bool is_wanted = false, is_told = false;
     known_name *name;
     names *all;
+    subscribe_all(c);
     pthread_mutex_lock(&c->base.lock);
     all = client_changed(&c->base);
     name = all == NULL ? NULL : names_take_change(all);
@@ -278,13 +340,15 @@ static void send_subscriptions(nats_client *c) {
       c->told = client_changes(&c->base);
     } else {
       is_wanted = name->is_wanted;
-      cancelled = is_wanted ? NULL : name->subscription;
-      if (!is_wanted) names_remove(all, name);
+      is_told = is_told_alone(c, all);
+      cancelled = is_wanted || !is_told ? NULL : name->subscription;
+      if (!is_wanted && (is_told || name->subscription == NULL)) names_remove(all, name);
     }
     pthread_mutex_unlock(&c->base.lock);
     if (name == NULL) return;
     /* The name is valid without the lock, since only this thread removes names. */
-    if (is_wanted && name->subscription == NULL) subscribe(c, all, name);
+    if (is_wanted && is_told && name->subscription == NULL)
+      set_subscription(c, &name->subscription, subscribe(c, make_route(c, all, name->text)));
     unsubscribe(cancelled);
   }
 }
@@ -572,8 +636,10 @@ static void end_session(nats_client *c) {
   /* The names are valid without the lock, since only this thread removes names. */
   for (name = subscribed; name != NULL; name = name->next_subscribed) {
     natsSubscription_Destroy(name->subscription);
-    name->subscription = NULL;
+    set_subscription(c, &name->subscription, NULL);
   }
+  if (c->all != NULL) natsSubscription_Destroy(c->all);
+  set_subscription(c, &c->all, NULL);
   natsConnection_Destroy(connection);
   client_deliver(&c->base, SIZE_MAX);
   tell_refusals(c);

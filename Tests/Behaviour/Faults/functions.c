@@ -687,24 +687,63 @@ CALL_FIRST(multicast_broadcaster_default, "", FAILS, 2) {
   return multicast_broadcaster_default().id != 0 ? 0 : multicast_create_error();
 }
 
-static int64_t register_under(world *w, const char *name) {
+typedef multicast_status registers(multicast_broadcaster broadcaster, const char *name,
+                                   multicast_delegate observer,
+                                   const multicast_add_options *options, multicast_token *out);
+
+static int64_t register_by(registers *function, world *w, const char *name) {
   multicast_token token = {77};
   int releases = LOAD(w->releases);
   multicast_status status;
   multicast_add_options options = ADD_OPTIONS(.release = be_released, .lifetime = w->lifetime);
   ++w->owed;
-  status = multicast_broadcaster_register(w->broadcaster, name, other_delegate_of(w), &options,
-                                          &token);
+  status = function(w->broadcaster, name, other_delegate_of(w), &options, &token);
   CHECK_EQ(status == MULTICAST_OK, token.id != 0);
   CHECK_EQ(LOAD(w->releases) - releases, status == MULTICAST_OK ? 0 : 1);
   return status;
 }
 
-CALL(multicast_broadcaster_register, "", MAY_COPE, 10) { return register_under(w, known_name); }
+CALL(multicast_broadcaster_register, "", MAY_COPE, 10) {
+  return register_by(multicast_broadcaster_register, w, known_name);
+}
+
+/* Of no name that others use. */
+CALL(multicast_broadcaster_register_prefix, "", MAY_COPE, 40) {
+  char prefix[80];
+  new_name(w, prefix, sizeof prefix);
+  prefix[0] = '-';
+  return register_by(multicast_broadcaster_register_prefix, w, prefix);
+}
+
+static void expect_known_name(void *context, uint32_t event, const void *payload, size_t size) {
+  CHECK_TEXT(multicast_current_name(), known_name);
+  ADD(*(int *)context, 1);
+}
+
+/* The queued call takes memory for the name. */
+CALL(multicast_current_name, "", MAY_COPE, 4) {
+  int count = 0, after = spare_memory();
+  multicast_broadcaster b = multicast_broadcaster_create(NULL);
+  multicast_queue q = multicast_queue_create(NULL);
+  multicast_delegate d = {expect_known_name, &count};
+  CHECK(multicast_current_name() == NULL);
+  CHECK_OK(multicast_broadcaster_register_prefix(b, "", d, NULL, NULL));
+  CHECK_OK(multicast_broadcaster_register_prefix(b, "", d, &ADD_OPTIONS(.queue = q), NULL));
+  fail_after = after;
+  int64_t result = multicast_broadcaster_notify(b, known_name, 0, "payload", 7);
+  after = spare_memory();
+  CHECK_EQ(count, result < 0 ? 0 : 1);
+  CHECK_EQ(multicast_queue_run(q, 0), result == 2 ? 1 : 0);
+  if (result == 2) CHECK_EQ(count, 2);
+  CHECK_OK(multicast_broadcaster_destroy(b));
+  CHECK_OK(multicast_queue_destroy(q));
+  fail_after = after;
+  return result < 0 ? result : result == 2 ? 0 : MULTICAST_ERROR_OUT_OF_MEMORY;
+}
 
 CALL(multicast_broadcaster_register, "under new names", MAY_COPE, 40) {
   char name[80];
-  int64_t result = register_under(w, new_name(w, name, sizeof name));
+  int64_t result = register_by(multicast_broadcaster_register, w, new_name(w, name, sizeof name));
   int after = spare_memory();
   CHECK_EQ(multicast_broadcaster_notify(w->broadcaster, name, 0, NULL, 0), result == 0 ? 1 : 0);
   fail_after = after;

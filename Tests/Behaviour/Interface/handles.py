@@ -8,8 +8,8 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import header  # noqa: E402
 
-BY_NAME = {"name": '"name"', "timeout_ns": "MULTICAST_FOREVER", "payload": "NULL", "event": "0",
-           "context": "NULL", "count": "1", "capacity": "1"}
+BY_NAME = {"name": '"name"', "prefix": '""', "timeout_ns": "MULTICAST_FOREVER",
+           "payload": "NULL", "event": "0", "context": "NULL", "count": "1", "capacity": "1"}
 BY_TYPE = {
     "multicast_delegate": "never_called", "const multicast_delegate *": "&never_called",
     "multicast_delegate *": "&handle_listed", "multicast_token *": "&handle_token", "size_t": "0",

@@ -558,7 +558,7 @@ TEST(transport_that_cannot_be_read_stays_the_callers) {
   newer.unknown = 1;
   CHECK_ERROR(multicast_broadcaster_attach(heard, &newer.known), INVALID_ARGUMENT);
   newer.known.struct_size = sizeof newer.known;
-  newer.known.flags = 1;
+  newer.known.flags = 2;
   CHECK_ERROR(multicast_broadcaster_attach(heard, &newer.known), INVALID_ARGUMENT);
   CHECK_EQ(it.releases, 0);
   CHECK_EQ(notify(heard, NAME), 0);

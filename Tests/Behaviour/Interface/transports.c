@@ -3,7 +3,9 @@
 static void note(wire *w, char what, const char *name) {
   CHECK_EQ(w->releases, 0);
   CHECK(w->length + strlen(name) + 3 < sizeof w->told);
-  w->length += (size_t)sprintf(w->told + w->length, w->length == 0 ? "%c%s" : " %c%s", what, name);
+  /* A prefix is behind an empty name. */
+  w->length += (size_t)sprintf(w->told + w->length, "%s%c%s%s", w->length == 0 ? "" : " ", what,
+                               *name == 0 ? name + 1 : name, *name == 0 ? "*" : "");
   w->thread = pthread_self();
   if (w->inside != NULL) w->inside(w);
 }
@@ -30,8 +32,9 @@ static void unsubscribe(void *context, const char *name) { note(context, '-', na
 static void release_wire(void *context) { ADD(((wire *)context)->releases, 1); }
 
 multicast_transport transport_of(wire *w) {
-  return TRANSPORT_WITH(.context = w, .publish = publish, .subscribe = subscribe,
-                        .unsubscribe = unsubscribe, .release = release_wire);
+  return TRANSPORT_WITH(.flags = MULTICAST_TRANSPORT_PREFIXES, .context = w, .publish = publish,
+                        .subscribe = subscribe, .unsubscribe = unsubscribe,
+                        .release = release_wire);
 }
 
 void attach(multicast_broadcaster b, wire *w) {

@@ -27,6 +27,8 @@ def row(known, function):
     call = f"{function.name}({', '.join(arguments)})"
     if function.result in known.handles():
         call += ".id == 0"  # because this is outside of all calls
+    elif function.name == "multicast_current_name":
+        call += " == NULL"  # for the same reason
     elif function.result == "multicast_status":
         call += " == MULTICAST_OK"
     elif function.result == "int64_t":

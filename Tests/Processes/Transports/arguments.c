@@ -139,10 +139,12 @@ TEST(transports_that_are_forged_are_refused) {
 TEST(names_and_payloads_that_are_none_are_refused) {
   SCOPED peer p;
   transport_options options = peer_options(&p, free_port());
-  char long_text[257] = "";
-  const char *const names[] = {NULL, "", long_text};
+  /* The second one is empty, or a prefix that is too long. */
+  char long_text[257] = "", long_prefix[258] = "";
+  const char *const names[] = {NULL, long_prefix, long_text};
   options.max_payload = 1000;
   memset(long_text, 'a', 256);
+  memset(long_prefix + 1, 'a', 256);
   CHECK_OK(transport_connect(&options, &p.transport));
   for (int i = 0; i < 3; ++i) {
     CHECK_ERROR(peer_publish(&p, names[i], 1, "x", 1), INVALID_ARGUMENT);

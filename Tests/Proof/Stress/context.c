@@ -102,6 +102,15 @@ static void check_order(const context *c) {
        (unsigned long long)o->number, (unsigned long long)c->added);
 }
 
+/* A call by token has no name. */
+static void check_name(const context *c) {
+  const char *name = multicast_current_name();
+  if (c->prefixed == NULL) MUST(name == NULL || c->is_shared, "a name outside of a prefix");
+  else if (name != NULL)
+    MUST(strncmp(name, c->prefixed, c->prefix_size) == 0, "%s does not begin as %s", name,
+         c->prefixed);
+}
+
 /* Expects that the innermost call of the stack is the current call. */
 static void check_stack(multicast_token token) {
   multicast_token stack[16];
@@ -115,6 +124,7 @@ static void check_stack(multicast_token token) {
 static void call_begins(context *c, uint32_t event, const void *payload, size_t size) {
   ADD(c->calls, 1);
   check_alive(c, "at the begin of a call");
+  check_name(c);
   MUST(c->word == (uint32_t)(uintptr_t)c, "context overwritten at the begin of a call");
   if (c->has_token) {
     MUST(c->token.id != 0, "token of a registration that is called");

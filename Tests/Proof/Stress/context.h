@@ -29,6 +29,8 @@ typedef struct context {
   multicast_add_options options;
   multicast_token token; /* written by the library before a call can begin */
   uint64_t adder, added; /* the adding thread, and how many invocations it had begun */
+  const char *prefixed;  /* the delegate observes this prefix; NULL if it observes none */
+  uint32_t prefix_size;
   int32_t *group;        /* counts the contexts of a group; or NULL */
   strong part;
 } context;

@@ -264,6 +264,25 @@ OPERATION("multicast_broadcaster_register", 20) {
   }
 }
 
+/* Called after the observers of the name: so it has the lowest priority. One that such an observer
+ * registers is called by the same notification. */
+OPERATION("multicast_broadcaster_register_prefix", 6) {
+  context *c = context_make();
+  char prefix[64];
+  choose_place(c);
+  c->prefixed = random_name();
+  c->prefix_size = random_below((uint32_t)strlen(c->prefixed) + 1);
+  c->options.priority = -1;
+  c->adder = 0;
+  snprintf(prefix, sizeof prefix, "%.*s", (int)c->prefix_size, c->prefixed);
+  context_retain(c);
+  EXPECT(multicast_broadcaster_register_prefix(random_broadcaster(), prefix, context_delegate(c),
+                                               &c->options, &c->token),
+         OK | INVALID_HANDLE);
+  remember(c->token);
+  context_release(c);
+}
+
 static void add_several(bool is_by_name) {
   multicast_delegate delegates[8];
   multicast_token tokens[8];

@@ -78,6 +78,17 @@ known_name *names_next(const names *all, const known_name *name) {
   return i < all->capacity ? all->buckets[i] : NULL;
 }
 
+static bool begins_with(const char *name, const known_name *prefix) {
+  return strncmp(name, prefix->text + 1, strlen(prefix->text + 1)) == 0;
+}
+
+const known_name *names_next_prefix(const names *prefixes, const known_name *last,
+                                    const char *name) {
+  const known_name *next = names_next(prefixes, last);
+  while (next != NULL && !begins_with(name, next)) next = names_next(prefixes, next);
+  return next;
+}
+
 bool names_want(names *all, const char *text, bool is_wanted) {
   known_name *name = names_find(all, text);
   ++all->changes;

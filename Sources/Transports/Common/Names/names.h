@@ -42,6 +42,11 @@ known_name *names_add(names *all, const char *text);        /* returns NULL if o
 void names_remove(names *all, known_name *name); /* the name must not be in the list of changes */
 known_name *names_next(const names *all, const known_name *name); /* NULL gives the first one */
 
+/* Iterates over the prefixes with which a name begins: NULL gives the first one, and NULL is
+ * returned after the last one. The text of a prefix begins with an asterisk, so it is not empty. */
+const known_name *names_next_prefix(const names *prefixes, const known_name *last,
+                                    const char *name);
+
 void names_change(names *all, known_name *name); /* appends to the list of changes */
 known_name *names_take_change(names *all);       /* returns NULL if there is none */
 /* Removes unused names for which the engine has no state. Called without a connection. */

@@ -108,6 +108,27 @@ void call_multicast_broadcaster_register_many(void) {
   else expect_tokens(tokens, count, status);
 }
 
+/* Does not use the default broadcaster, because the next input would find its prefixes. */
+void call_multicast_broadcaster_register_prefix(void) {
+  multicast_broadcaster b = any_broadcaster();
+  if (b.id == multicast_broadcaster_default().id) b.id = 0;
+  const char *prefix = any_name(b);
+  multicast_delegate d = any_delegate();
+  multicast_add_options *o = any_options();
+  multicast_token token = {1};
+  NOTE("multicast_broadcaster_register_prefix(%llx)", (long long)b.id);
+  multicast_status status = multicast_broadcaster_register_prefix(b, prefix, d, o, &token);
+  EXPECT_STATUS(status, MULTICAST_ERROR_INVALID_HANDLE, MULTICAST_ERROR_INVALID_ARGUMENT,
+                MULTICAST_ERROR_OUT_OF_MEMORY, MULTICAST_ERROR_LIMIT);
+  expect_tokens(&token, 1, status);
+}
+
+void call_multicast_current_name(void) {
+  NOTE("multicast_current_name()");
+  const char *name = multicast_current_name();
+  EXPECT(name == NULL || (name[0] != 0 && strlen(name) < 256), "a name without an end");
+}
+
 /* A quarter of the watches are set for all multicasts. */
 void call_multicast_set_watch(void) {
   multicast m = {any_byte() < 64 ? 0 : any_handle()};

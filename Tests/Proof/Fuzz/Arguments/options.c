@@ -64,7 +64,7 @@ multicast_transport *any_transport(void) {
   multicast_transport *t = any_struct(sizeof *t);
   if (t == NULL || t->struct_size < sizeof *t || t->struct_size > 1024) return t;
   uint8_t b = any_byte();
-  t->flags = b < 240 ? 0 : any_uint32();
+  t->flags = b < 240 ? b % 2 * MULTICAST_TRANSPORT_PREFIXES : any_uint32();
   t->context = (void *)&callee_functions;
   b = any_byte();
   if (b >= 16) t->publish = callee_publish;
