@@ -66,7 +66,7 @@ enum InvocationTarget {
     guard case .name(let name, let handle) = self else { return result }
     // The caller may have destroyed the multicast of the name.
     var count = result == Status.invalidHandle.count ? 0 : result
-    guard let broadcaster = Broadcaster(slotOf: handle) else { return count }
+    let broadcaster = Broadcaster(slotOf: handle).unsafelyUnwrapped  // as in `find`
     if broadcaster.hasPrefixes {
       count = broadcaster.deliverToPrefixes(
         name, options, deadline, after: count, &owned, &outcome)

@@ -1,8 +1,8 @@
 // Empty, except in builds with MULTICAST_INTERNAL_CHECKS.
 
-#include "checks.h"
-
 #ifdef MULTICAST_INTERNAL_CHECKS
+
+#include "checks.h"
 
 #include <inttypes.h>
 #include <stdio.h>

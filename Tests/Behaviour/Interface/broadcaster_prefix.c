@@ -498,6 +498,35 @@ TEST_OF_BROADCASTER(prefix_is_named_in_reports) {
   expect_line(all.text, "...\"door/*\"...");
 }
 
+/* ---- Limits ---------------------------------------------------------------------------------- */
+
+static multicast_broadcaster nested;
+
+/* Called inside itself, up to the last level. */
+static void nest(void *context, uint32_t event, const void *payload, size_t size) {
+  ADD(*(int *)context, 1);
+  const bool is_last = event == 255;
+  const int64_t result = multicast_broadcaster_notify(nested, "name", event + 1, NULL, 0);
+  if (is_last) {
+    CHECK_ERROR(result, LIMIT);
+    /* Only the prefix has observers of this name. */
+    CHECK_ERROR(multicast_broadcaster_notify(nested, "other", 1, NULL, 0), LIMIT);
+  } else {
+    CHECK_EQ(result, 2);
+  }
+}
+
+TEST(prefix_observers_in_calls_nested_too_deep_are_limit) {
+  int calls = 0, prefix_calls = 0;
+  nested = multicast_broadcaster_create(NULL);
+  CHECK_OK(multicast_broadcaster_register(nested, "name", DELEGATE(nest, &calls), NULL, NULL));
+  observe_prefix(nested, "", DELEGATE(count_call, &prefix_calls));
+  CHECK_EQ(multicast_broadcaster_notify(nested, "name", 0, NULL, 0), 2);
+  CHECK_EQ(calls, 256);
+  CHECK_EQ(prefix_calls, 256);
+  CHECK_OK(multicast_broadcaster_destroy(nested));
+}
+
 /* ---- Transports ------------------------------------------------------------------------------ */
 
 static wire it;

@@ -79,3 +79,35 @@ TEST_OF_BROKER(who_joins_is_told_the_prefixes, NULL) {
   expect_log(&l, "first=a second=b ");
   end(&there);
 }
+
+typedef struct stop {
+  gate entered, may_leave;
+} stop;
+
+FUNCTION(wait_for_gate, stop *s) {
+  gate_open(&s->entered);
+  gate_wait(&s->may_leave);
+}
+
+/* The peer announces its prefix to the new member only after its observer has returned. */
+TEST_OF_BROKER(prefix_of_a_peer_in_an_observer_gets_earlier_publications, NULL) {
+  SCOPED peer there, asker, late;
+  stop s = {GATE_INIT, GATE_INIT};
+  log l = no_log;
+  peer_connect_to(&there, b);
+  attach(&there);
+  CHECK_OK(multicast_broadcaster_register(there.broadcaster, "wait", DELEGATE(wait_for_gate, &s),
+                                          NULL, NULL));
+  observe_prefix(&there, "door/", &l);
+  peer_connect_to(&asker, b);
+  peer_meet(&asker, 1);
+  send(&asker, "wait", "");
+  gate_wait(&s.entered);
+  peer_connect_to(&late, b);
+  send(&late, "door/1", "a");
+  send(&late, "window", "b");
+  gate_open(&s.may_leave);
+  peer_flush(&late);
+  expect_log(&l, "door/1=a ");
+  end(&there);
+}

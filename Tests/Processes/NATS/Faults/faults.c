@@ -131,11 +131,28 @@ TEST_OF_BROKER(transport_that_cannot_count_what_is_pending_goes_on, NULL) {
   belongings before = look();
   peer_connect_with(&p, b->port, NULL);
   peer_observe(&p, "n", counter(&calls));
+  CHECK_OK(p.transport.subscribe(p.transport.context, "\0prefix"));
+  peer_flush(&p);
   refuse_request(PENDING, 0, OF_A_TRANSPORT);
   broker_end(b, SIGKILL);
   EVENTUALLY(LOAD(p.lost) == 1);
   CHECK(refusal_was_made());
   broker_start_again(b);
+  EVENTUALLY(LOAD(p.connected) == 2);
+  peer_flush(&p);
+  end_transport(&p, before);
+}
+
+/* The next connection subscribes to the prefix. */
+TEST_OF_BROKER(transport_without_memory_for_a_prefix_connects_again, NULL) {
+  peer p;
+  requests_are_of_the_test();
+  belongings before = look();
+  peer_connect_with(&p, b->port, NULL);
+  refuse_request(CALLOC, 0, OF_A_TRANSPORT);
+  CHECK_OK(p.transport.subscribe(p.transport.context, "\0prefix"));
+  EVENTUALLY(LOAD(p.lost) == 1);
+  CHECK(refusal_was_made());
   EVENTUALLY(LOAD(p.connected) == 2);
   peer_flush(&p);
   end_transport(&p, before);
