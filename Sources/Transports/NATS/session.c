@@ -116,23 +116,25 @@ static void on_message(natsConnection *connection, natsSubscription *subscriptio
   natsMsg_Destroy(message);
 }
 
+static int pending_of(natsSubscription *subscription) {
+  int count;
+  if (subscription == NULL) return 0;
+  return natsSubscription_GetPending(subscription, &count, NULL) == NATS_OK ? count : 0;
+}
+
 static int count_pending_of(const names *all) {
   known_name *name;
-  int total = 0, count;
-  for (name = names_next(all, NULL); name != NULL; name = names_next(all, name)) {
-    if (name->subscription != NULL &&
-        natsSubscription_GetPending(name->subscription, &count, NULL) == NATS_OK)
-      total += count;
-  }
+  int total = 0;
+  for (name = names_next(all, NULL); name != NULL; name = names_next(all, name))
+    total += pending_of(name->subscription);
   return total;
 }
 
 /* The number of messages that libnats has read but not passed on. Called under the lock. It takes
  * the locks of subscriptions; no other lock is taken under these. */
 static int count_pending(const nats_client *c) {
-  int count = 0;
-  if (c->all == NULL || natsSubscription_GetPending(c->all, &count, NULL) != NATS_OK) count = 0;
-  return count + count_pending_of(&c->base.names) + count_pending_of(&c->base.answered);
+  return pending_of(c->all) + count_pending_of(&c->base.names) +
+         count_pending_of(&c->base.answered);
 }
 
 /* Called when the connection has ended. Waits until libnats has passed on all messages, because it

@@ -131,8 +131,6 @@ TEST_OF_BROKER(transport_that_cannot_count_what_is_pending_goes_on, NULL) {
   belongings before = look();
   peer_connect_with(&p, b->port, NULL);
   peer_observe(&p, "n", counter(&calls));
-  CHECK_OK(p.transport.subscribe(p.transport.context, "\0prefix"));
-  peer_flush(&p);
   refuse_request(PENDING, 0, OF_A_TRANSPORT);
   broker_end(b, SIGKILL);
   EVENTUALLY(LOAD(p.lost) == 1);
