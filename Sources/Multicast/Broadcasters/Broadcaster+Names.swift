@@ -3,8 +3,8 @@ import MulticastShims
 import Synchronization
 
 extension Broadcaster {
-  /// The multicast of a name, which the caller may have destroyed; none if there is no such name
-  /// yet.
+  /// Looks up the multicast of a name. The caller may have destroyed it. None if there is no such
+  /// name yet.
   ///
   /// Takes no lock, unless there is no memory for a record of the calling thread.
   @_optimize(speed)
@@ -29,20 +29,21 @@ extension Broadcaster {
     // look-up does not find the table.
     Fence.light(asymmetric: Fence.isAsymmetric)
     let multicast = self.multicast(of: name)
-    // After the table was read, which may be the next occupant's.
+    // Checked after the table was read, since it may belong to a later broadcaster in the slot.
     let isValid = isCurrent
     frame.withdraw()
     guard isValid else { throw .invalidHandle }
     return multicast
   }
 
-  /// The table is not freed meanwhile: this thread has a frame, or the names' lock.
+  /// The caller has published a frame or holds the names' lock, so the table is not freed
+  /// meanwhile.
   @inline(__always)
   private func multicast(of name: Name) -> Handle {
     table?.find(name)?.multicast ?? .none
   }
 
-  /// The multicast of a name. Makes one if there is no such name yet.
+  /// Returns the multicast of a name. Creates it if there is no such name yet.
   func findOrMake(_ name: Name) throws(Status) -> Handle {
     var found = try find(name)
     if found.isNone { found = try withLock { () throws(Status) in try make(name) } }
@@ -50,7 +51,8 @@ extension Broadcaster {
     return found
   }
 
-  /// The multicast of a name. Makes one if there is none, or if the caller has destroyed it.
+  /// Returns the multicast of a name. Creates one if there is none, or if the caller has destroyed
+  /// it.
   func findOrMakeCurrent(_ name: Name) throws(Status) -> Multicast {
     let known = try findOrMake(name)
     let multicast = Multicast(slotOf: known).unsafelyUnwrapped
@@ -62,7 +64,7 @@ extension Broadcaster {
 
   /// Replaces the multicast of a name after a caller has destroyed it.
   private func replace(_ old: Multicast, of name: Name) throws(Status) -> Handle {
-    // This lock is taken before the names' lock.
+    // The order of the locks requires the stripe's lock before the names' lock.
     old.stripe.lock()
     defer { old.stripe.unlock() }
     return try withLock { () throws(Status) in
@@ -91,12 +93,12 @@ extension Broadcaster {
 
   private func make(_ name: Name) throws(Status) -> Handle {
     if let known = table?.find(name) { return known.multicast }
-    // The multicast last, so that nothing can fail afterwards: another thread may have guessed its
-    // handle, and use it.
+    // The multicast is created last, so that nothing can fail afterwards: another thread may have
+    // guessed its handle and be using it.
     let table = try tableWithRoom()
     try table.makeRoom(for: name)
     let multicast = try Multicast.create()  //~ name_without_multicast
-    // First: a thread that finds the prefix finds its length, too.
+    // The length is noted first, so that a thread that finds the prefix also finds its length.
     if name.isPrefix { setExtra(Extras.prefix(ofLength: name.length &- 1), true) }
     table.add(name, multicast)
     return multicast
@@ -105,7 +107,7 @@ extension Broadcaster {
   private func tableWithRoom() throws(Status) -> NameTable {
     let current = table
     if let current, !current.isFull { return current }
-    // A program that chooses names to collide does not know the time or the address.
+    // An attacker who chooses names that collide knows neither the time nor the address.
     let seed = shims_now_ns() ^ UInt64(UInt(bitPattern: storage)) << 16
     let larger = try NameTable.allocate(replacing: current, seed: seed)
     setTable(larger)
@@ -115,8 +117,8 @@ extension Broadcaster {
 
 extension Broadcaster {
   /// - Parameters:
-  ///   - given: nil if they cannot be read.
-  ///   - name: nil if it is none.
+  ///   - given: The options; nil if they cannot be read.
+  ///   - name: The name; nil if it is not valid.
   static func register(
     _ handle: Handle, _ name: Name?,
     _ observers: UnsafePointer<multicast_delegate>?, _ count: Int,
@@ -154,7 +156,7 @@ extension Broadcaster {
     }
   }
 
-  /// - Returns: how many were called or queued, or the number of a status.
+  /// - Returns: how many observers were called or queued, or the number of a status.
   @_optimize(speed)
   static func notify(
     _ handle: Handle, _ text: UnsafePointer<CChar>?, _ invocation: Invocation
@@ -175,10 +177,10 @@ extension Broadcaster {
     }
   }
 
-  /// The same, but nothing is published. `notify` has this inlined, for broadcasters without
-  /// extras.
+  /// Like `notify`, but publishes nothing. `notify` contains the same steps inline, for
+  /// broadcasters without extras.
   ///
-  /// - Returns: how many were called or queued, or the number of a status.
+  /// - Returns: how many observers were called or queued, or the number of a status.
   static func deliver(
     _ handle: Handle, _ text: UnsafePointer<CChar>?, _ invocation: Invocation
   ) -> Int64 {
@@ -200,7 +202,7 @@ extension Broadcaster {
     }
   }
 
-  /// The multicast of a name. Makes one if there is no such name yet.
+  /// Returns the multicast of a name. Creates it if there is no such name yet.
   static func multicast(
     _ handle: Handle, _ text: UnsafePointer<CChar>?
   ) throws(Status) -> Handle {

@@ -4,20 +4,20 @@ import Synchronization
 
 /// Observers of all names that begin with a prefix.
 ///
-/// For the table a prefix is a name: a NUL, with which no name of a caller begins, and the prefix.
-/// So a prefix has a multicast, and what holds for names holds for prefixes: how observers are
-/// added and removed, how transports are notified of them, and how the broadcaster is destroyed.
+/// In the table, a prefix is stored as a name: a NUL, with which no caller's name begins, followed
+/// by the prefix. So a prefix has a multicast, and the rules for names apply to prefixes: for
+/// adding and removing observers, notifying transports, and destroying the broadcaster.
 ///
-/// A notification looks up the beginnings of its name that have the length of a prefix, and invokes
-/// their multicasts. Names know nothing of prefixes, nor prefixes of names. So nothing is to be
-/// done when either is made, and there is no race between the two.
+/// A notification cuts its name to each length that a prefix has, looks up the result, and invokes
+/// the multicasts that it finds. Names and prefixes do not refer to each other. So creating one
+/// does not change the other, and there is no race between the two.
 extension Broadcaster {
-  /// What a notification does besides calling the observers of its name, in one word, which is 0
-  /// for most broadcasters: so it costs most notifications one comparison.
+  /// The steps of a notification other than calling the observers of its name. They are bits of one
+  /// word that is 0 for most broadcasters, so most notifications need only one comparison.
   ///
-  /// The bits of prefixes stay, as their multicasts do. Relaxed: a thread that knows that an
-  /// observer was registered, or a transport attached, has synchronized with the thread that did
-  /// that. The names' lock is held for changes.
+  /// The bits of prefixes stay set, because their multicasts stay, too. Relaxed is enough: a thread
+  /// that knows of an observer or transport has synchronized with the thread that registered or
+  /// attached it. The names' lock is held for changes.
   enum Extras {
     static var transport: UInt64 { 1 }
 
@@ -27,7 +27,7 @@ extension Broadcaster {
     static func prefix(ofLength length: Int) -> UInt64 { 2 << UInt64(min(length, longest)) }
   }
 
-  /// Those of the broadcaster, or of the next occupant of its slot.
+  /// The bits of the broadcaster, or of a later broadcaster in its slot.
   var extras: UInt64 { storage.pointee.extras.load(ordering: .relaxed) }
 
   var hasPrefixes: Bool { extras > Extras.transport }
@@ -36,12 +36,12 @@ extension Broadcaster {
     storage.pointee.extras.store(isSet ? extras | extra : extras & ~extra, ordering: .relaxed)
   }
 
-  /// Notifies the observers of the prefixes of a name, of the longest prefix first, after those of
-  /// the name itself.
+  /// Notifies the observers of the prefixes of a name, beginning with the longest prefix. The
+  /// observers of the name itself were called before.
   ///
   /// - Parameters:
   ///   - count: The result so far.
-  ///   - owned: As in `Multicast.dispatch`.
+  ///   - owned: Like the parameter of `Multicast.dispatch`.
   /// - Returns: the result of the notification.
   func deliverToPrefixes(
     _ text: UnsafePointer<CChar>?, _ options: InvocationOptions, _ deadline: Timeout,
@@ -65,7 +65,7 @@ extension Broadcaster {
     return result
   }
 
-  /// The same without options.
+  /// Like the other `deliverToPrefixes`, for a notification without options.
   @inline(never)
   func deliverToPrefixes(
     _ text: UnsafePointer<CChar>?, _ invocation: Invocation, after count: Int64
@@ -77,7 +77,7 @@ extension Broadcaster {
   }
 
   /// - Returns: nil if there is no such prefix, or if the broadcaster was destroyed.
-  @inline(never)  // the key is not on the stack while observers are called
+  @inline(never)  // keeps the key off the stack while observers are called
   private func findPrefix(_ bytes: UnsafeRawPointer, _ length: Int) -> Multicast? {
     Name.withKey(ofPrefix: bytes, length) { key in
       do throws(Status) { return Multicast(slotOf: try find(key)) } catch { return nil }
@@ -86,13 +86,13 @@ extension Broadcaster {
 }
 
 extension Name {
-  /// One byte less than a name: the NUL of the key counts.
+  /// One byte less than a name, because the key has a NUL in addition.
   static let longestPrefix = longest - 1
 
   /// Whether this is the key of a prefix.
   var isPrefix: Bool { bytes.load(as: UInt8.self) == 0 }
 
-  /// - Parameter body: Gets the key of a prefix.
+  /// - Parameter body: Receives the key of a prefix.
   static func withKey<Result>(
     ofPrefix bytes: UnsafeRawPointer, _ length: Int, _ body: (Name) -> Result
   ) -> Result {
@@ -104,7 +104,7 @@ extension Name {
     }
   }
 
-  /// - Parameter body: Gets the key of a prefix; nil if it is too long.
+  /// - Parameter body: Receives the key of a prefix, or nil if the prefix is too long.
   static func withKey<Result>(
     ofPrefix text: UnsafePointer<CChar>?, _ body: (Name?) -> Result
   ) -> Result {
@@ -115,10 +115,10 @@ extension Name {
 }
 
 extension Receipt {
-  /// Leaves the receipts of calls that an invocation has queued and waited for, for its next
-  /// multicast.
+  /// Drops the receipts of calls that an invocation has queued and waited for, before it invokes
+  /// the next multicast.
   ///
-  /// - Parameter payload: Afterwards the payload itself, which the caller retains.
+  /// - Parameter payload: On return, the payload itself, which the caller retains.
   static func leave(_ payload: inout Payload?) {
     guard let newest = payload, newest.isReceipt else { return }
     var last = newest

@@ -4,24 +4,24 @@ import Synchronization
 
 /// The transport of a broadcaster: the only delegate of a multicast that no caller knows.
 ///
-/// So each call of its functions is the call of a delegate, and to detach the transport is to
-/// destroy that multicast: the rules of removals hold for transports. The multicast's handle stands
-/// for the transport.
+/// So each call of one of its functions is the call of a delegate, and detaching the transport
+/// destroys that multicast. The rules for removals therefore apply to transports. The handle of the
+/// multicast identifies the transport.
 enum Transport {
   enum Function { case publish, subscribe, unsubscribe }
 
   /// The call of one function.
   struct Call {
     let function: Function
-    /// Of a prefix, the key.
+    /// The name; for a prefix, its key.
     let name: UnsafePointer<CChar>?
     var invocation = Invocation(event: 0, payload: nil, size: 0)
-    /// Its result.
+    /// The result of the call.
     var status: multicast_status = 0
   }
 
-  /// Creates a transport from a caller's struct. If this fails after the struct was read, the
-  /// release function has run.
+  /// Creates a transport from a caller's struct. If this fails after it has read the struct, it has
+  /// run the release function.
   static func create(_ given: UnsafePointer<multicast_transport>) throws(Status) -> Handle {
     guard StructSize.isValid(given, smallest: StructSize.transport),
       given.pointee.flags & ~MULTICAST_TRANSPORT_PREFIXES == 0
@@ -34,7 +34,7 @@ enum Transport {
     var handle = Handle.none
     do throws(Status) {
       if given.pointee.publish == nil { throw .invalidArgument }
-      // A caller that guesses the handle cannot use it: the kind is not that of a caller's.
+      // A caller that guesses the handle cannot use it, because no function accepts its kind.
       handle = try Multicast.create(.transport) { Multicast.initialize($0, $1, 0) }
     } catch {
       PendingCleanup.run(release, block)
@@ -54,7 +54,7 @@ enum Transport {
     }
   }
 
-  /// Waits for its calls, as the removal of a delegate does.
+  /// Ends a transport, and waits for its calls as the removal of a delegate does.
   static func detach(_ handle: Handle, _ timeout: Timeout = .untilExit) -> Status {
     find(handle)?.destroySlowly(timeout).waiting ?? .ok
   }
@@ -74,7 +74,7 @@ enum Transport {
     let count = withUnsafePointer(to: &call) {
       multicast.invoke(Invocation(event: 0, payload: $0, size: 0), keeping: &owned)
     }
-    // The transport was detached before, or just before the call.
+    // The transport has been detached.
     if count == Status.invalidHandle.count || count == 0 { return nil }
     return count < 0 ? Int32(truncatingIfNeeded: count) : call.status
   }
@@ -105,7 +105,7 @@ enum Transport {
     }
   }
 
-  /// Whether it is a name, or the transport is to be told of prefixes.
+  /// Whether the transport wants to be notified: of every name, but of a prefix only with the flag.
   private static func isWanted(
     _ name: UnsafePointer<CChar>?, _ transport: multicast_transport
   ) -> Bool {
@@ -121,8 +121,8 @@ enum Transport {
 }
 
 extension Broadcaster {
-  /// Acquire: pairs with `exchangeTransport`. Afterwards the caller compares the handle of the
-  /// slot.
+  /// Acquire: pairs with the release in `exchangeTransport`. The caller then compares the handle of
+  /// the slot.
   private var transport: Handle {
     storage.pointee.transport.load(ordering: .acquiring)  // order: default
   }
@@ -146,7 +146,7 @@ extension Broadcaster {
     var old = Handle.none
     do throws(Status) {
       guard let broadcaster = Broadcaster(slotOf: handle) else { throw .invalidHandle }
-      // First the steps that can fail.
+      // The steps that can fail come first.
       if !transport.isNone { try broadcaster.visitNames(isNotifying: false) }
       old = try broadcaster.withLock { () throws(Status) in
         broadcaster.exchangeTransport(for: transport)
@@ -162,8 +162,8 @@ extension Broadcaster {
     return Transport.detach(old)  //~ old_transport_not_detached
   }
 
-  /// Makes the multicasts of all names, also of later names, notify of their observers from now on;
-  /// or makes them notify now.
+  /// Visits the multicasts of all names. Makes them report changes of their observers from now on,
+  /// also the multicasts of later names; or makes them report the current state.
   private func visitNames(isNotifying: Bool) throws(Status) {
     var table: NameTable? = nil
     var index = 0
@@ -171,7 +171,7 @@ extension Broadcaster {
       var text: UnsafeMutableRawPointer? = nil
       let next = try withLock { () throws(Status) -> Multicast? in
         storage.pointee.isObserved.store(true, ordering: .relaxed)
-        // In a larger table the names are at other places.
+        // In a larger table, the names have other places.
         if table?.header != self.table?.header { (table, index) = (self.table, 0) }
         guard let name = table?.next(&index) else { return nil }
         let multicast = Multicast(slotOf: name.multicast).unsafelyUnwrapped
@@ -186,7 +186,7 @@ extension Broadcaster {
 
   // MARK: - Names
 
-  /// Makes the multicast of a name notify of its observers, if there is or was a transport.
+  /// Makes the multicast of a name report changes of its observers, if there is or was a transport.
   func observe(_ known: Handle, _ name: Name) throws(Status) {
     guard storage.pointee.isObserved.load(ordering: .relaxed),
       let multicast = Multicast(slotOf: known), multicast.isCurrent, !multicast.isObserved
@@ -222,7 +222,7 @@ extension Broadcaster {
 
   // MARK: - Publishing
 
-  /// Publishes the notification that the observers here got.
+  /// Publishes a notification after the observers in this process were called.
   ///
   /// - Parameters:
   ///   - count: The result so far.
@@ -241,7 +241,7 @@ extension Broadcaster {
       if let status = Transport.call(transport, call, &owned) {
         return status < 0 && count >= 0 ? Int64(status) : count
       }
-      // The transport was detached. Perhaps there is another one.
+      // The transport was detached. There may be another one.
       last = transport
     }
   }

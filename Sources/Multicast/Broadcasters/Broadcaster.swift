@@ -4,16 +4,16 @@ import Synchronization
 
 /// A broadcaster's slot: multicasts by name.
 ///
-/// Names are added under the names' lock. A look-up takes no lock. It publishes a hazard frame, so
-/// that the tables are not freed meanwhile. As for invocations, a thread that destroys the
-/// broadcaster makes the heavy fence, and then waits until no frame has it as its target. That wait
-/// is short: a look-up calls no code of the caller's.
+/// Names are added under the names' lock. A look-up takes no lock, but publishes a hazard frame, so
+/// that the tables are not freed meanwhile. A thread that destroys the broadcaster makes a heavy
+/// fence, and then waits until no frame has the broadcaster as its target. That wait is short,
+/// because a look-up calls no code of the caller.
 struct Broadcaster {
   struct Storage: ~Copyable {
     var header: SlotHeader
-    /// Nil as long as there is no name.
+    /// Nil until there is a name.
     let table: Atomic<UnsafeMutablePointer<NameTable.Header>?>
-    /// The queue of observers whose options have none.
+    /// The queue of observers without a queue in their options.
     let queue: Atomic<Handle>
     /// The thread that is destroying the broadcaster, or none.
     let destroyer: Atomic<ThreadIdentity>
@@ -30,7 +30,7 @@ struct Broadcaster {
   let handle: Handle
   let storage: UnsafeMutablePointer<Storage>
 
-  /// The slot that a handle leads to, whatever its occupant: see `isCurrent`.
+  /// The slot to which a handle leads. The handle may be stale: see `isCurrent`.
   @inline(__always) init?(slotOf handle: Handle) {
     guard let slot = Self.pool.slot(of: handle, .broadcaster) else { return nil }
     self.handle = handle
@@ -50,14 +50,15 @@ struct Broadcaster {
     storage.pointee.table.load(ordering: .acquiring).map { NameTable($0) }  // order: table
   }
 
-  /// The names of the occupant of a slot that has been allocated. The names' lock is held.
+  /// The names of the broadcaster in an allocated slot. The names' lock is held.
   static func table(at index: UInt32) -> NameTable? {
     let slot = pool.directory.slot(index).unsafelyUnwrapped
     let storage = slot.assumingMemoryBound(to: Storage.self)
     return storage.pointee.table.load(ordering: .acquiring).map { NameTable($0) }  // order: table
   }
 
-  /// Relaxed: a stale handle may find the queue of a later occupant, but registers no observer.
+  /// Relaxed is enough: a stale handle may read the queue of a later broadcaster in the slot, but
+  /// then no observer is registered.
   var queue: Handle { storage.pointee.queue.load(ordering: .relaxed) }
 
   func setTable(_ table: NameTable?) {
@@ -109,16 +110,16 @@ extension Broadcaster {
 }
 
 extension Broadcaster {
-  /// Destroys all its multicasts, and ends the handle.
+  /// Destroys all multicasts of the broadcaster, and ends the handle.
   ///
-  /// If another thread is destroying the broadcaster, this waits, too, and then fails.
+  /// If another thread is destroying the broadcaster, this also waits, and then fails.
   static func destroy(
     _ handle: Handle, _ timeout: Timeout = .untilExit
   ) throws(Status) -> Status {
     guard let broadcaster = Broadcaster(slotOf: handle) else { throw .invalidHandle }
     if isDefault(handle) { throw .state }
     guard let (thread, hasEntered) = ThreadRegistry.enterIfNeeded() else {
-      // A thread without a record, for lack of memory, is not waited for.
+      // Without memory for a record, other threads cannot wait for this thread.
       return try broadcaster.destroy(by: .none, timeout)
     }
     defer { ThreadRegistry.leaveIfEnding(thread, hasEntered) }
@@ -134,8 +135,8 @@ extension Broadcaster {
       (names, transport) = try withLock { () throws(Status) -> (NameTable?, Handle) in
         let table = self.table
         storage.pointee.destroyer.store(thread, ordering: .relaxed)
-        // The handle ends before the table is taken away. A look-up that finds the table of a later
-        // occupant then finds that the handle is not its own.
+        // The handle ends before the table is removed. So a look-up that finds the table of a later
+        // broadcaster in the slot also finds that its handle is stale.
         storage.pointee.header.id.store(handle.changed(to: .vacant), ordering: .relaxed)
         setTable(nil)
         return (table, exchangeTransport(for: .none))
@@ -144,11 +145,11 @@ extension Broadcaster {
       return waitForDestroyer(timeout)
     }
     let isFenced = Fence.heavy()
-    // First: the transport is not notified of the names' ends.
+    // The transport is detached first, so that it is not notified when the names end.
     var status = Transport.detach(transport, timeout).combined(with: isFenced ? .ok : .system)
     var index = 0
     while let name = names?.next(&index) {
-      // If the caller has destroyed the multicast, only the result of waiting counts.
+      // The caller may have destroyed the multicast, so only the result of waiting counts.
       let multicast = Multicast(slotOf: name.multicast).unsafelyUnwrapped
       status = status.combined(with: multicast.destroyOutlined(timeout).waiting)
       multicast.giveBackKept()  //~ kept_slot_lost
@@ -159,12 +160,12 @@ extension Broadcaster {
       names?.deallocate()
     }
     Waits.wake { storage.pointee.destroyer.store(.none, ordering: .relaxed) }
-    // Without the fence it is unknown whether a look-up still uses the names.
+    // Without the fence, a look-up may still use the names.
     if isFenced { Self.pool.reclaim(handle.index) }
     return status
   }
 
-  /// The child of a fork has this thread only: no other thread destroys a broadcaster.
+  /// The child of a fork has only this thread, so no other thread is destroying a broadcaster.
   static func forgetDestroyersInChild() {
     let own = ThreadRecord.current?.identity ?? .none
     pool.forEach { slot, _ in
@@ -181,7 +182,7 @@ extension Broadcaster {
     let isOver = {
       storage.pointee.header.id.load(ordering: .relaxed) != handle.changed(to: .vacant)
         || destroyer.pointee.load(ordering: .relaxed).isNone
-        // This thread is destroying it, inside a release function.
+        // This thread is destroying the broadcaster, and was called by a release function.
         || destroyer.pointee.load(ordering: .relaxed) == own
     }
     return Waits.sleep(for: .thread(destroyer), timeout, until: isOver) == .timeout

@@ -1,7 +1,7 @@
 import MulticastShims
 import Synchronization
 
-/// The name of a protocol, as a caller gives it.
+/// A name in the caller's memory, or in a table.
 struct Name {
   static let longest = 255
 
@@ -13,7 +13,7 @@ struct Name {
     self.length = length
   }
 
-  /// - Returns: nil if it is empty or too long.
+  /// - Returns: nil if the name is empty or too long.
   init?(_ text: UnsafePointer<CChar>?) {
     guard let text else { return nil }
     length = shims_length(text, Self.longest + 1)
@@ -31,7 +31,7 @@ struct Name {
 
   static func deallocate(copy text: UnsafeMutableRawPointer) {
     let text = text.assumingMemoryBound(to: CChar.self)
-    // Of a prefix, the first byte is a NUL.
+    // The first byte of a prefix is a NUL.
     Allocator.deallocate(text, size: shims_length(text + 1, longest) + 2, alignment: 1)
   }
 
@@ -50,7 +50,7 @@ struct Name {
     return Self.mix(hash ^ lastBytes)
   }
 
-  /// The last eight bytes, or as many as there are.
+  /// The last eight bytes, or all bytes of a shorter name.
   private var lastBytes: UInt64 {
     if length >= 8 {
       return bytes.loadUnaligned(fromByteOffset: length &- 8, as: UInt64.self)
@@ -66,14 +66,15 @@ struct Name {
     return UInt64(first) | UInt64(middle) << 8 | UInt64(last) << 16
   }
 
-  /// Both halves of a product, so that each bit of the word affects each bit of the result.
+  /// Combines both halves of a product, so that each bit of the word affects each bit of the
+  /// result.
   private static func mix(_ word: UInt64) -> UInt64 {
     let product = (word ^ 0x9E37_79B9_7F4A_7C15).multipliedFullWidth(by: 0xD1B5_4A32_D192_ED03)
     return product.high ^ product.low
   }
 }
 
-/// A name that a broadcaster has. Its bytes, after one with their number, exist as long as the
+/// A name in a table: one byte with its length, and its bytes. They exist as long as the
 /// broadcaster.
 struct KnownName {
   private static let bytesOffset = 1
@@ -106,27 +107,28 @@ struct KnownName {
   }
 }
 
-/// The multicasts of a broadcaster by the hashes of their names: one block of memory with a header,
-/// places of 16 bytes, and the addresses of the chunks that have the names. An eighth of the places
-/// stays empty.
+/// A hash table of the multicasts of a broadcaster: one block of memory with a header, places of 16
+/// bytes, and the addresses of the chunks that contain the names. An eighth of the places stays
+/// empty.
 ///
 /// Threads look names up without a lock, while one writer adds names. The writer holds the names'
-/// lock. A table that is too full is replaced by one of twice the size. The old table is kept,
-/// since look-ups may be using it. With very many names cache misses dominate. So the handle of the
-/// multicast is in the place: the processor fetches the multicast and the name at the same time.
+/// lock. A table that is too full is replaced by a table of twice the size. The old table is kept,
+/// because look-ups may be using it. With very many names, cache misses dominate. The place
+/// therefore has the handle of the multicast, and the processor fetches the multicast and the name
+/// at the same time.
 struct NameTable {
   struct Header: ~Copyable {
-    // First the fields that look-ups do not read: see `SlotHeader`.
+    // The fields that look-ups do not read come first: see `SlotHeader`.
     var count: Int
     var chunkCount: Int
     /// Bytes that are free in the newest chunk.
     var left: Int
-    /// Of the hash of a name: the offset of its place, in bytes. So the lowest bits are zero.
+    /// Applied to a hash, gives the offset of a place in bytes. So the lowest bits are zero.
     var mask: UInt64
-    /// For the hashes; the same in all tables of a broadcaster. Not predictable, so that names
-    /// cannot be chosen to collide.
+    /// The seed of the hashes, the same in all tables of a broadcaster. It is not predictable, so
+    /// that nobody can choose names that collide.
     var seed: UInt64
-    /// The table before this table.
+    /// The table that this table has replaced.
     var previous: UnsafeMutablePointer<Header>?
   }
 
@@ -134,7 +136,7 @@ struct NameTable {
     static let stride = 16
     let address: UnsafeMutableRawPointer
 
-    /// A tag from the hash (32 bits), and where the name is: chunk (16) and offset (16). 0: empty.
+    /// A tag from the hash (32 bits), and the chunk (16) and offset (16) of the name. 0 if empty.
     var word: UnsafeMutablePointer<Atomic<UInt64>> {
       address.assumingMemoryBound(to: Atomic<UInt64>.self)
     }
@@ -155,7 +157,7 @@ struct NameTable {
 
   var size: Int { Int(header.pointee.mask) / Place.stride + 1 }
 
-  /// As many chunks as are needed if all names have the maximal length.
+  /// The number of chunks that are needed if all names have the maximum length.
   private static func chunkLimit(_ size: Int) -> Int { size / 224 + 8 }
 
   private var places: UnsafeMutableRawPointer {
@@ -166,7 +168,7 @@ struct NameTable {
     Place(address: places + Int(truncatingIfNeeded: offset))
   }
 
-  /// The offset of the next place; behind the last, of the first.
+  /// The offset of the next place; the first place follows the last one.
   private func next(after offset: UInt64) -> UInt64 {
     (offset &+ UInt64(Place.stride)) & header.pointee.mask
   }
@@ -183,8 +185,8 @@ struct NameTable {
       + size * Place.stride
   }
 
-  /// - Parameter seed: For the hashes, if there is no other table.
-  /// - Returns: a table with the names of the other one, and room for more.
+  /// - Parameter seed: The seed of the hashes, if there is no other table.
+  /// - Returns: a table with the names of the other table, and room for more.
   static func allocate(replacing other: NameTable?, seed: UInt64) throws(Status) -> NameTable {
     let size = other.map { $0.size * 2 } ?? smallestSize
     guard size <= largestSize else { throw .limit }
@@ -244,8 +246,8 @@ struct NameTable {
     }
   }
 
-  /// Different names mostly have different tags, so few names are read. The index is from the low
-  /// bits.
+  /// Different names usually have different tags, so few names are read. The index comes from the
+  /// low bits.
   private static let tagMask: UInt64 = 0xFFFF_FFFF_0000_0000
 
   private func name(_ word: UInt64, _ place: Place) -> KnownName {
@@ -255,7 +257,7 @@ struct NameTable {
 
   /// Visits the names, in any order.
   ///
-  /// - Parameter index: Where to go on, at first 0.
+  /// - Parameter index: The place to continue from; 0 at first.
   func next(_ index: inout Int) -> KnownName? { nextPlace(&index)?.name }
 
   private func nextPlace(_ index: inout Int) -> (word: UInt64, name: KnownName)? {
@@ -285,7 +287,7 @@ struct NameTable {
     checkInvariants()
   }
 
-  /// - Parameter word: Where the name is, in the low bits. The others are ignored.
+  /// - Parameter word: The low bits have the chunk and offset of the name; the others are ignored.
   private func put(_ word: UInt64, _ multicast: Handle, hash: UInt64) {
     var offset = hash & header.pointee.mask  //~ name_in_wrong_place
     while place(offset).word.pointee.load(ordering: .relaxed) != 0 {
@@ -300,7 +302,7 @@ struct NameTable {
 
   // MARK: - Chunks
 
-  /// The first chunks are small, so that few names take little memory.
+  /// The first chunks are small, so that a few names use little memory.
   private static func chunkSize(_ chunk: Int) -> Int { 1024 << min(chunk, 6) }
 
   /// Makes room for the bytes of a name.
@@ -313,9 +315,9 @@ struct NameTable {
     header.pointee.left = size - 1  // offset 0 is not used: 0 is empty
   }
 
-  /// Writes a name behind the last one.
+  /// Writes a name after the last one.
   ///
-  /// - Returns: where it is.
+  /// - Returns: its chunk and offset.
   private func write(_ name: Name) -> UInt64 {
     let chunk = header.pointee.chunkCount - 1
     let offset = Self.chunkSize(chunk) - header.pointee.left
@@ -325,7 +327,7 @@ struct NameTable {
   }
 }
 
-/// Each name is found, and counted. The names' lock is held.
+/// Checks that each name can be found and is counted. The names' lock is held.
 extension NameTable: Checked {
   #if MULTICAST_INTERNAL_CHECKS
     func check(_ check: Check) {
