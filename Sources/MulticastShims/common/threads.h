@@ -1,4 +1,5 @@
-// The functions of POSIX that all systems share: inline on Linux, and compiled once elsewhere.
+// The functions of POSIX that all systems share: inline on Linux, and compiled once elsewhere. To be
+// included after shims.h, or by it.
 
 #ifndef MULTICAST_THREADS_H
 #define MULTICAST_THREADS_H
@@ -9,8 +10,6 @@
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
-
-#include "../include/shims.h"
 
 // ---- Memory and time -----------------------------------------------------------------------
 

@@ -79,7 +79,9 @@ known_name *names_next(const names *all, const known_name *name) {
 }
 
 static bool begins_with(const char *name, const known_name *prefix) {
-  return strncmp(name, prefix->text + 1, strlen(prefix->text + 1)) == 0;
+  const char *rest = prefix->text + 1;
+  while (*rest != '\0' && *name == *rest) ++name, ++rest;
+  return *rest == '\0';
 }
 
 const known_name *names_next_prefix(const names *prefixes, const known_name *last,
