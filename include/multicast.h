@@ -131,10 +131,10 @@ extern "C" {
  *              delegates, it returns when no call of the removed delegates runs. Called inside one,
  *              it may return earlier. The form with a time limit reports which, in `*out`.
  * Time limits  A removal waits for running calls as long as they take. If its name ends in _within,
- *              it waits at most `timeout_ns`, by the monotonic clock; 0 is not at all,
- *              MULTICAST_FOREVER is no limit. If its name ends in _nowait, it does not wait. In
- *              each case the registration is removed. If a call of it still runs, the status is
- *              MULTICAST_PENDING where waiting is not possible or, by _nowait, not wanted, and
+ *              it waits at most `timeout_ns`, by the monotonic clock: not at all with 0,
+ *              and without limit with MULTICAST_FOREVER. If its name ends in _nowait, it does not
+ *              wait. In each case the registration is removed. If a call of it still runs, the
+ *              status is MULTICAST_PENDING where waiting is not possible, and after _nowait; it is
  *              MULTICAST_ERROR_TIMEOUT where the time is up. The context is the caller's again
  *              after MULTICAST_OK alone. Only in multicast_invocation, a struct, a `timeout_ns` of
  *              0 means no limit, because 0 is the default of every field.
@@ -157,8 +157,7 @@ extern "C" {
  *              - Listeners: a call of `listeners_changed` that another thread was about to make is
  *                made in the child, inside fork(). A call that had begun there is not made again.
  *              - Replays: the rest of another thread's replay is not made in the child.
- *              - Transports: the child has them, too. Detach a transport that only one process can
- *                use.
+ *              - Transports: the child also has them. Detach one that only one process can use.
  *              - Broadcasters: if another thread was destroying one, or unregistering from all of
  *                its names, that may be done for some of the names only in the child.
  * exit         atexit handlers, destructors of static objects, and threads that outlive `main` may
@@ -198,7 +197,7 @@ extern "C" {
  *   suspended;
  * - calling the library in a signal handler, in the child of vfork(), or in an allocator function
  *   that was given to it;
- * - calling it in a pthread_atfork() handler that was registered before the library was loaded;
+ * - calling the library in a pthread_atfork() handler that was registered before it was loaded;
  * - ending a thread inside a copy, listeners_changed, watch or release function, or inside a
  *   function that one of these calls; ending a thread a second time while the destructors of its
  *   thread-specific data run;
@@ -216,7 +215,7 @@ typedef struct multicast {
   uint64_t id;  ///< Opaque; 0 is none.
 } multicast;
 
-/// A registration: one delegate in one multicast, from its add to the end of its removal.
+/// A registration: one delegate in one multicast, from its addition to the end of its removal.
 /// @since 1.0
 typedef struct multicast_token {
   uint64_t id;  ///< Opaque; 0 is none. Never reused for another registration.
@@ -228,7 +227,7 @@ typedef struct multicast_token {
 /// @param event    The invoker's event; selects the method of a protocol.
 /// @param payload  The invoker's payload, or the queue's copy, aligned to 16. Valid until return.
 /// @param size     Bytes at `payload`, as the invoker gave it.
-/// Real time: yes, if it keeps to the rules itself.
+/// Real time: yes, if the function itself keeps to the rules.
 /// @since 1.0
 typedef void (*multicast_function)(void *context, uint32_t event, const void *payload,
                                    size_t size);
@@ -249,10 +248,10 @@ typedef int32_t multicast_status;
 /// @since 1.0
 enum multicast_status_code {
   MULTICAST_OK = 0,  ///< Done. Of a removal: the registration has ended; equal ones may remain.
-  /// Done, but a call that this ends still runs: on this thread, or on one that waits for this
-  /// thread; by a function that does not wait, on any thread. Of a removal: removed; keep the
-  /// context until `release`, or until multicast_ended_within() returns MULTICAST_OK. Of a queue's
-  /// thread or a watch: see multicast_queue_stop() and multicast_set_watch().
+  /// The operation took effect, but a call that it should have waited for is still running: on this
+  /// thread or on a thread that waits for this one; on any thread, if the function never waits.
+  /// After a removal, keep the context until `release`, or until multicast_ended_within() returns
+  /// MULTICAST_OK. For threads and watches, see multicast_queue_stop() and multicast_set_watch().
   MULTICAST_PENDING = 1,
   MULTICAST_ERROR_INVALID_HANDLE = -10,    ///< The handle is null, stale, forged, of another kind.
   MULTICAST_ERROR_INVALID_ARGUMENT = -20,  ///< A wrong NULL, flag, size, reserved field or name.
@@ -333,10 +332,10 @@ MULTICAST_API int64_t multicast_invoke(multicast target, uint32_t event, const v
 ///         MULTICAST_PENDING; MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_SYSTEM;
 ///         MULTICAST_ERROR_NOT_FOUND: there is no such registration. If an equal one was removed
 ///         before and is still being called, the function waits for that call first.
-/// Cost:      O(delegates) to find it; O(1) among 1,000 and more that are searched often: an index
-///            is made then, of up to 48 bytes for each delegate. O(1) to remove it. Removals that
-///            follow each other closely make no memory barrier: each delegate that this multicast
-///            calls takes a few nanoseconds more then.
+/// Cost:      O(delegates) to find it; O(1) among 1,000 and more that are searched often, with an
+///            index of up to 48 bytes for each delegate. O(1) to remove it. Removals that follow
+///            each other closely make no memory barrier; meanwhile, each delegate that this
+///            multicast calls takes a few nanoseconds more.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_remove(multicast target, multicast_delegate delegate);
 
@@ -473,7 +472,7 @@ MULTICAST_API multicast_status multicast_destroy_within(multicast target, uint64
 
 /// Whether a handle belongs to an existing multicast.
 ///
-/// @param target  The multicast, or any other value.
+/// @param target  Any value: it need not be a valid handle.
 /// @return true while it exists.
 /// Real time: yes.
 /// @since 1.0
@@ -569,7 +568,7 @@ MULTICAST_API multicast_status multicast_create_error(void);
 /// @param delegate  A copy of the delegate, valid until this call returns. If the delegate was
 ///                  added with `lock`, its `context` is the strong pointer that `lock` returned.
 /// @return true to continue, false to stop.
-/// Real time: yes, if it keeps to the rules itself.
+/// Real time: yes, if the function itself keeps to the rules.
 /// @since 1.0
 typedef bool (*multicast_visitor)(void *context, const multicast_delegate *delegate);
 
@@ -602,7 +601,7 @@ MULTICAST_API int64_t multicast_visit(multicast target, multicast_visitor visito
 /// @param visitor  As in multicast_visit(); not NULL.
 /// @param undo     Called as `visitor` is; not NULL. Its result is ignored.
 /// @param context  Passed to `visitor` and to `undo`; may be NULL.
-/// @return How many delegates stand visited: all (>= 0), or 0 if one was refused.
+/// @return How many delegates are visited in the end: all (>= 0), or 0 if one was refused.
 ///         MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_INVALID_ARGUMENT; MULTICAST_ERROR_LIMIT
 ///         as multicast_invoke(); MULTICAST_ERROR_OUT_OF_MEMORY: none was visited.
 /// Cost:      as multicast_visit(), and one allocation.
@@ -614,17 +613,18 @@ MULTICAST_API int64_t multicast_visit_undo(multicast target, multicast_visitor v
 
 /// Whether a registration is live.
 ///
-/// @param token  The token, or any other value.
-/// @return true from its add until its removal; with MULTICAST_ONCE, until its call begins.
+/// @param token  Any value: it need not be a valid handle.
+/// @return true from its addition to its removal; with MULTICAST_ONCE, until its only call begins.
 /// Real time: yes.
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD bool multicast_token_is_valid(multicast_token token);
 
 /// Removes a registration.
 ///
-/// @return MULTICAST_OK: this registration has ended; equal ones may remain. MULTICAST_PENDING,
-///         also if it was removed before; MULTICAST_ERROR_INVALID_HANDLE, if it was removed before:
-///         after waiting for its calls that still run on other threads; MULTICAST_ERROR_SYSTEM.
+/// @return MULTICAST_OK: this registration has ended; equal ones may remain. MULTICAST_PENDING: a
+///         call still runs and waiting for it is not possible, whether this call or an earlier one
+///         removed the registration. MULTICAST_ERROR_INVALID_HANDLE: it had already been removed;
+///         the function first waited for its calls on other threads. MULTICAST_ERROR_SYSTEM.
 /// Cost:      O(1) amortised.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_token_remove(multicast_token token);
@@ -634,22 +634,22 @@ MULTICAST_API multicast_status multicast_token_remove(multicast_token token);
 /// A second call removes nothing, and reports whether a call still runs. Only tokens have this
 /// function: for multicasts, queues and lifetimes, use multicast_ended_within().
 ///
-/// @return MULTICAST_OK: no call of it runs; MULTICAST_PENDING: removed, by this call or before,
-///         but a call still runs, on this thread or another; MULTICAST_ERROR_INVALID_HANDLE;
-///         MULTICAST_ERROR_SYSTEM.
+/// @return MULTICAST_OK: no call of it runs; MULTICAST_PENDING: removed, by this call or an
+///         earlier one, but a call still runs, on this thread or another;
+///         MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_SYSTEM.
 /// Cost:      O(1) amortised.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_token_remove_nowait(multicast_token token);
 
 /// Like multicast_token_remove(), but waits at most for a given time.
 ///
-/// @return As multicast_token_remove(). MULTICAST_ERROR_TIMEOUT: removed, by this call or before,
-///         but a call still runs on another thread.
+/// @return As multicast_token_remove(). MULTICAST_ERROR_TIMEOUT: removed, by this call or an
+///         earlier one, but a call still runs on another thread.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_token_remove_within(multicast_token token,
                                                              uint64_t timeout_ns);
 
-/// Leaves a delegate out of invocations until it is resumed. Pausing twice is the same as once.
+/// Leaves a delegate out of invocations until it is resumed. No effect if it is already paused.
 ///
 /// Running calls of it continue, and this does not wait for them. Its queued calls are made.
 ///
@@ -682,7 +682,7 @@ MULTICAST_API MULTICAST_NODISCARD multicast_token multicast_token_current(void);
 
 /// Calls the delegate of one registration, as multicast_invoke() does with each of its own.
 ///
-/// As for any call, a removal waits for it. If the delegate has a queue, the call is queued.
+/// A removal waits for this call, as for any other. The call is queued if the delegate has a queue.
 ///
 /// @param event    Passed on unchanged. If the delegate does not want it, it is not called.
 /// @param payload  Passed on unchanged; may be NULL if `size` is 0.
@@ -740,8 +740,8 @@ typedef struct multicast_queue {
   uint64_t id;  ///< Opaque; 0 is none.
 } multicast_queue;
 
-/// `flags`: called at most once; removed as its call begins. With a queue: not queued again while a
-/// call of it is queued.
+/// `flags`: the delegate is called at most once, and is removed as this call begins. With a queue,
+/// no further call of it is queued while one is waiting.
 /// @since 1.0
 #define MULTICAST_ONCE 0x1u
 
@@ -750,9 +750,9 @@ typedef struct multicast_queue {
 /// @since 1.0
 #define MULTICAST_UNIQUE 0x2u
 
-/// `flags`: at most one call of this delegate is queued. A newer call replaces it: it keeps its
-/// place in the queue and gets the event and payload of the newer one. No effect without a queue.
-/// With MULTICAST_ONCE: the one call is that of the newest event when it is made.
+/// `flags`: at most one call of this delegate is queued. If a newer call comes, the queued
+/// call keeps its place and gets the event and payload of the newer one. No effect without a queue.
+/// With MULTICAST_ONCE, the single call gets the newest event that has arrived when it is made.
 /// @since 1.0
 #define MULTICAST_LATEST 0x4u
 
@@ -792,7 +792,7 @@ struct multicast_add_options {
   /// `release` runs. Set `lock` and `unlock`, or neither. (default: NULL, the delegate gets
   /// `context`)
   void *(*lock)(void *context);
-  /// Called after each call with the result of `lock`, also if the delegate removed itself or
+  /// Called after each call with the result of `lock`, even if the delegate removed itself or
   /// destroyed the multicast; not if the thread ended inside the call.
   void (*unlock)(void *strong);
   /// The name of what registered the delegate, for people: multicast_dump() and
@@ -882,11 +882,11 @@ typedef bool (*multicast_enumerator)(void *context, const multicast_registration
 /// Passes every registration to an enumerator, in the order of invocation. No delegate is called.
 ///
 /// Paused delegates and delegates with a queue are included. A delegate with MULTICAST_ONCE stays.
-/// A context with `lock` is locked meanwhile: `strong`. If the context is dead, the registration is
-/// removed, and not passed. A registration that is added meanwhile is not passed. A registration
-/// that is removed meanwhile is not passed either, unless it has been passed already. A removal
-/// waits until the enumerator has returned. Inside the enumerator multicast_token_current() returns
-/// the registration that is passed.
+/// A context with `lock` stays locked while it is passed, and `strong` is what `lock` returned. If
+/// the context is dead, the registration is removed instead. A registration that is added during
+/// the enumeration, or removed before its turn, is not passed. A removal waits until the enumerator
+/// has returned. Inside the enumerator multicast_token_current() returns the registration that is
+/// passed.
 ///
 /// @param enumerator  Called for each registration; not NULL. Returning false stops.
 /// @param context     Passed to `enumerator`; may be NULL.
@@ -902,8 +902,7 @@ MULTICAST_API int64_t multicast_enumerate(multicast target, multicast_enumerator
 
 /// Creates a lifetime, for the `lifetime` of multicast_add_options.
 ///
-/// Use one for each plugin, window or session: for everything that registers delegates and goes
-/// away as a whole.
+/// Use one for each plugin, window or session whose registrations are to end together.
 ///
 /// @return Its handle. Zero: the call failed, out of memory for instance.
 /// Cost:      O(1); memory is taken for many at a time.
@@ -917,10 +916,10 @@ MULTICAST_API MULTICAST_NODISCARD multicast_lifetime multicast_lifetime_create(v
 /// removed before are included. Their code may be unloaded. The handle is stale at once: an add
 /// under it fails with MULTICAST_ERROR_INVALID_HANDLE.
 ///
-/// @return MULTICAST_OK; MULTICAST_PENDING: a call or a `release` of one runs, and waiting for it
-///         was not possible; all is finished when the last `release` has run;
-///         MULTICAST_ERROR_INVALID_HANDLE, after waiting in the same way if another thread has just
-///         ended it; MULTICAST_ERROR_SYSTEM.
+/// @return MULTICAST_OK; MULTICAST_PENDING: a call or a `release` of such a delegate runs, and
+///         waiting for it was not possible; nothing is left to wait for once the last `release` has
+///         returned; MULTICAST_ERROR_INVALID_HANDLE, after waiting in the same way if another
+///         thread has just ended the lifetime; MULTICAST_ERROR_SYSTEM.
 /// Reentry:   inside a `release`: MULTICAST_PENDING if a registration of this lifetime was removed
 ///            by the same operation.
 /// Cost:      O(registrations under it), with one memory barrier for all multicasts.
@@ -930,14 +929,15 @@ MULTICAST_API multicast_status multicast_lifetime_end(multicast_lifetime lifetim
 /// Like multicast_lifetime_end(), but waits at most for a given time.
 ///
 /// @return As multicast_lifetime_end(). MULTICAST_ERROR_TIMEOUT: ended, but a call or a `release`
-///         of one still runs on another thread; all is finished when the last `release` has run.
+///         still runs on another thread; nothing is left to wait for once the last `release` has
+///         returned.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_lifetime_end_within(multicast_lifetime lifetime,
                                                              uint64_t timeout_ns);
 
 /// Whether a handle belongs to a lifetime that has not ended.
 ///
-/// @param lifetime  The lifetime, or any other value.
+/// @param lifetime  Any value: it need not be a valid handle.
 /// @return true until it ends.
 /// Real time: yes.
 /// @since 1.0
@@ -949,19 +949,19 @@ MULTICAST_API MULTICAST_NODISCARD bool multicast_lifetime_is_valid(multicast_lif
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD int64_t multicast_lifetime_count(multicast_lifetime lifetime);
 
-/// Whether an object that was ended is over. Waits for that, up to a time limit.
+/// Waits, up to a time limit, until an object that was ended is over: see the list below.
 ///
-/// This is for a thread that did not end the object, or could not wait then: a delegate that ends
-/// its own lifetime gets MULTICAST_PENDING, and its host asks here, on another thread or after the
-/// call, whether dlclose() is safe. If the function that ended the object returned MULTICAST_OK,
-/// there is nothing left to wait for.
+/// This is for a thread that did not end the object, or could not wait when it did: a delegate that
+/// ends its own lifetime gets MULTICAST_PENDING, and its host asks here, on another thread or after
+/// the call, whether dlclose() is safe. If the function that ended the object has returned
+/// MULTICAST_OK, there is nothing left to wait for.
 ///
 /// - a lifetime: no call of its delegates runs, and no `release` function;
 /// - a multicast or a token: no call of its delegates, or of this one, runs;
 /// - a queue: no call that it had queued runs, nor its `wake` function.
 ///
 /// @param handle  The `id` of a multicast_lifetime, multicast, multicast_token or
-///                multicast_queue. Any other value: an error, or MULTICAST_OK.
+///                multicast_queue. Any other value gives an error or MULTICAST_OK.
 /// @return MULTICAST_OK: it is over, for good. MULTICAST_PENDING: it was ended and is not over, but
 ///         a call of it is on this thread, or on one that waits for this thread. Of a lifetime also
 ///         inside any other call or `release` function, if only `release` functions are left.
@@ -1016,10 +1016,9 @@ typedef struct multicast_queue_options {
   /// For a loop that is woken by a call and not by a descriptor: uv_async_send(),
   /// g_main_context_wakeup(), call_soon_threadsafe(). Called when a call is queued, on the thread
   /// that invokes; and when a run ends and calls still wait, on the thread that ran the queue. It
-  /// is called once, and then not again before multicast_queue_run(): call that on the loop's
-  /// thread. A delegate that runs a loop of its own calls multicast_queue_run() first.
-  /// multicast_queue_destroy() waits for a call of `wake` on another thread; afterwards it is not
-  /// called any more.
+  /// is called once, and not again before multicast_queue_run(), which the loop's thread has to
+  /// call. A delegate that runs a loop of its own calls multicast_queue_run() first.
+  /// multicast_queue_destroy() waits for a `wake` on another thread; none is called afterwards.
   /// @since 1.1
   void (*wake)(void *context);
   /// Passed to `wake`.
@@ -1028,9 +1027,9 @@ typedef struct multicast_queue_options {
   /// For threads with deadlines: at its creation the queue takes memory for payloads of up to this
   /// many bytes, at most 2^24; for `capacity` of them, and for 8 that belong to calls that run or
   /// are just being queued. Each takes 64 bytes more, and all pages are written to. Queueing such a
-  /// payload and making its call takes no other memory. A larger payload takes an allocation, and
-  /// so does one for which nothing is left. An invocation has one copy for all queues, which is in
-  /// the memory of the first of them. (default: 0, none; up to 32 bytes need none)
+  /// payload and making its call takes no other memory. A payload that is larger, or that comes
+  /// when none of this memory is left, takes an allocation. The queues of an invocation share one
+  /// copy, in the memory of the first of them. (default: 0, none; up to 32 bytes need none)
   /// @since 1.1
   size_t payload_size;
   /// A name for people, which multicast_dump() writes. Up to 63 bytes.
@@ -1076,7 +1075,7 @@ multicast_queue_create(const multicast_queue_options *options);
 /// return. The handle is stale at once, and the descriptor is closed.
 ///
 /// @return MULTICAST_OK: no delegate that delivered there, and no `wake` of the queue, runs on
-///         another thread; MULTICAST_PENDING: a call of one, a `release` or the `wake` runs, and
+///         another thread; MULTICAST_PENDING: such a call, a `release` or the `wake` runs, and
 ///         waiting for it was not possible; MULTICAST_ERROR_INVALID_HANDLE, after waiting in the
 ///         same way if another thread is destroying it; MULTICAST_ERROR_SYSTEM.
 /// Threads:   also waits for a `wake` on another thread.
@@ -1087,17 +1086,17 @@ MULTICAST_API multicast_status multicast_queue_destroy(multicast_queue queue);
 
 /// Like multicast_queue_destroy(), but waits at most for a given time.
 ///
-/// @return As multicast_queue_destroy(). MULTICAST_ERROR_TIMEOUT: destroyed, but a call, a
-///         `release` or the `wake` still runs on another thread; without a `wake`, all is finished
-///         when the last `release` has run. Called again after this call has returned, it does not
-///         wait: MULTICAST_ERROR_INVALID_HANDLE.
+/// @return As multicast_queue_destroy(). MULTICAST_ERROR_TIMEOUT: the queue has been destroyed, but
+///         a call, a `release` or the `wake` is still running on another thread. If the queue has
+///         no `wake`, nothing is left to wait for once the last `release` has returned. A second
+///         call, after this one has returned, gets MULTICAST_ERROR_INVALID_HANDLE without waiting.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_queue_destroy_within(multicast_queue queue,
                                                               uint64_t timeout_ns);
 
 /// Whether a handle belongs to an existing queue.
 ///
-/// @param queue  The queue, or any other value.
+/// @param queue  Any value: it need not be a valid handle.
 /// @return true while it exists.
 /// Real time: yes.
 /// @since 1.0
@@ -1106,7 +1105,7 @@ MULTICAST_API MULTICAST_NODISCARD bool multicast_queue_is_valid(multicast_queue 
 /// Makes queued calls on this thread, oldest first.
 ///
 /// Stops early if the queue is empty, is destroyed, or gets a thread of its own. A delegate that
-/// the queue calls may call this function, as a modal loop does: it continues with the next call.
+/// the queue calls may call this function, as a modal loop does: that run makes the next calls.
 ///
 /// This thread is from then on the one that ran the queue last: see MULTICAST_OVERFLOW_BLOCK and
 /// MULTICAST_WAIT. A run that finds no call in the queue does not count.
@@ -1118,7 +1117,7 @@ MULTICAST_API MULTICAST_NODISCARD bool multicast_queue_is_valid(multicast_queue 
 ///         thread; MULTICAST_ERROR_LIMIT: 256 invocations and runs are nested on this thread;
 ///         MULTICAST_ERROR_OUT_OF_MEMORY: only at the first invocation or run of a thread.
 /// Ownership: frees the queue's copy of the payload after each call.
-/// Threads:   one at a time runs a queue.
+/// Threads:   only one thread at a time runs a queue.
 /// Cost:      O(calls made), a short lock for each at most; no allocation.
 /// Real time: prepared, unless the payload of a call exceeds 32 bytes and `payload_size`.
 /// @since 1.0
@@ -1135,7 +1134,7 @@ MULTICAST_API int64_t multicast_queue_clear(multicast_queue queue);
 /// Waits until a call is queued. Does not poll.
 ///
 /// @return How many calls are queued (> 0); MULTICAST_ERROR_TIMEOUT: none;
-///         MULTICAST_ERROR_INVALID_HANDLE, also if the queue is destroyed meanwhile.
+///         MULTICAST_ERROR_INVALID_HANDLE, or the queue is destroyed during the wait.
 /// Threads:   several may wait: all are woken. Another thread may run the calls first.
 /// Reentry:   a delegate that waits here delays the other calls of the queue that runs it.
 /// @since 1.0
@@ -1251,8 +1250,8 @@ typedef struct multicast_invocation {
   uint32_t flags;        ///< MULTICAST_WAIT, or 0.
   uint32_t event;        ///< As in multicast_invoke().
   uint32_t reserved;     ///< Must be 0.
-  /// As in multicast_invoke(). With `copy` or `release` any value is valid, also NULL,
-  /// whatever `size` is. A transport of the broadcaster reads `size` bytes of it.
+  /// As in multicast_invoke(). With `copy` or `release` any value is valid, including
+  /// NULL, whatever `size` is. A transport of the broadcaster reads `size` bytes of it.
   const void *payload;
   size_t size;  ///< Bytes at `payload`. With `copy` or `release` it is only passed on.
   /// Makes the payload of queued calls and of replays. Called at most once, on the invoking thread:
@@ -1263,8 +1262,8 @@ typedef struct multicast_invocation {
   /// With `copy`: called exactly once with what `copy` has returned. Without: called exactly once
   /// with `payload`, which is the library's from here on. It runs when the last call that shares
   /// the payload has returned or is given up, and no replay can need it, on the thread on which
-  /// that happens; if no call was queued, before the invocation returns; also if the invocation
-  /// fails.
+  /// that happens; if no call was queued, before the invocation returns. It runs even if the
+  /// invocation fails.
   void (*release)(const void *payload, size_t size);
   /// With MULTICAST_WAIT: nanoseconds on the monotonic clock, from the beginning of the invocation
   /// (default: 0, no limit; functions with a `timeout_ns` do not wait at all if it is 0). It does
@@ -1296,7 +1295,7 @@ typedef struct multicast_outcome {
   /// Not counted: a delegate that is removed before its call is queued, and a delegate with
   /// MULTICAST_ONCE that has a call in the queue.
   uint64_t refused;
-  /// With MULTICAST_WAIT: queued calls that were executed, also if their thread ended inside.
+  /// With MULTICAST_WAIT: queued calls that were executed, even if their thread ended inside.
   /// Otherwise 0.
   uint64_t finished;
   /// With MULTICAST_WAIT: queued calls that still wait or run. The rest of `queued` was dropped,
@@ -1323,10 +1322,10 @@ static inline multicast_outcome multicast_outcome_default(void) {
 /// @param out  Receives the outcome, all zero if the invocation fails. May be NULL. Not written
 ///             after MULTICAST_ERROR_INVALID_ARGUMENT.
 /// @return As multicast_invoke(). MULTICAST_ERROR_INVALID_ARGUMENT: `how` or `out` cannot be read,
-///         or `size` without any of `payload`, `copy` and `release`. MULTICAST_ERROR_OUT_OF_MEMORY,
-///         also if there is no memory to take over the payload: no delegate was called.
+///         or `size` without any of `payload`, `copy` and `release`. MULTICAST_ERROR_OUT_OF_MEMORY:
+///         no delegate was called; also if there is no memory to take over the payload.
 ///         MULTICAST_ERROR_TIMEOUT: the time of MULTICAST_WAIT is up; all delegates were called or
-///         queued, and the calls that are left stay queued: `unfinished`.
+///         queued, and the calls that are left stay queued, as `unfinished`.
 /// Ownership: see `release`. If `how` cannot be read (NULL, bad `struct_size`, non-zero tail,
 ///            unknown flag, `reserved` not 0), `release` does not run and the payload stays yours.
 ///            After every other failure it has run.
@@ -1365,10 +1364,10 @@ enum multicast_reentry_code {
   /// ends inside the outermost one, or if the multicast has been destroyed.
   ///
   /// A deferred invocation returns 0, and in the outcome of multicast_invoke_with() it counts as
-  /// `queued`; MULTICAST_WAIT does not wait for it, and counts it as `unfinished`, too. Its payload
-  /// is copied, unless it is handed over; of size 0, the pointer itself is passed on. At most 65536
-  /// are deferred: the next invocation fails with MULTICAST_ERROR_LIMIT. An invocation that cannot
-  /// be deferred for lack of memory fails with MULTICAST_ERROR_OUT_OF_MEMORY.
+  /// `queued`; MULTICAST_WAIT does not wait for it, but counts it as `unfinished`. Its payload is
+  /// copied, unless it is handed over; if `size` is 0, the pointer itself is passed on. At most
+  /// 65536 are deferred: the next invocation fails with MULTICAST_ERROR_LIMIT. An invocation that
+  /// cannot be deferred for lack of memory fails with MULTICAST_ERROR_OUT_OF_MEMORY.
   MULTICAST_REENTRY_DEFER = 2,
   MULTICAST_REENTRY_LATEST = 3  ///< Like MULTICAST_REENTRY_DEFER, but only the newest is made.
 };
@@ -1392,16 +1391,16 @@ typedef struct multicast_create_options {
   /// happens, whatever other threads add and invoke meanwhile. It gets the replays first, in the
   /// order in which the invocations began. (default: 0, none)
   ///
-  /// Replays are calls like any other, on the thread that adds, before the add returns; a delegate
-  /// with a queue gets them there. A removal of the delegate ends its replays. Invocations that
-  /// happen meanwhile, also inside a replay, are replayed last; the other delegates get them at
-  /// once. With MULTICAST_REENTRY_DEFER an invocation inside a replay is made after the replays,
-  /// for all delegates. Several delegates that are added at once get each replay one after the
-  /// other.
+  /// Replays are calls like any other, on the thread that adds, before the add returns; for a
+  /// delegate with a queue they are queued. A removal of the delegate ends its replays. Invocations
+  /// that begin during the replays, even inside one, are replayed last; the other delegates get
+  /// them at once. With MULTICAST_REENTRY_DEFER an invocation inside a replay is made after the
+  /// replays, for all delegates. Several delegates that are added at once get each replay one after
+  /// the other.
   ///
   /// An invocation keeps `size` bytes, or the payload that `copy` returns or that is handed over,
   /// until newer invocations take its place or the multicast is destroyed. While a delegate is
-  /// added, the invocations that it has not got yet are kept, too. When these are 64 more than
+  /// added, the invocations that it has not got yet are also kept. When these are 64 more than
   /// `replay`, an invocation waits until the delegate has got them or is removed; but not inside a
   /// replay, nor if the add waits for this thread. So a replay must not wait for a thread that
   /// invokes, on a semaphore for instance. An invocation fails with
@@ -1458,7 +1457,7 @@ multicast_create_with(const multicast_create_options *options);
 
 /* ---- 11. Broadcasters ------------------------------------------------------------------------ */
 
-/// A broadcaster: multicasts by name, for observers and notifiers that share only the name.
+/// A set of multicasts that are found by name: observers and notifiers need to share only the name.
 /// @since 1.0
 typedef struct multicast_broadcaster {
   uint64_t id;  ///< Opaque; 0 is none.
@@ -1491,8 +1490,8 @@ static inline multicast_broadcaster_options multicast_broadcaster_options_defaul
 /// Creates a broadcaster. It has a multicast for each name, made at the first use of the name.
 ///
 /// Observers register under a name, from any thread, and are notified by that name. Observers of
-/// different names are independent. Names are compared byte by byte. They stay until the
-/// broadcaster is destroyed.
+/// different names are independent. Names are compared byte by byte. A name stays until
+/// the broadcaster is destroyed.
 ///
 /// @return Its handle. Zero: the call failed, out of memory for instance.
 /// @since 1.0
@@ -1512,8 +1511,8 @@ MULTICAST_API multicast_status multicast_broadcaster_destroy(multicast_broadcast
 /// Like multicast_broadcaster_destroy(), but waits at most for a given time.
 ///
 /// @return As multicast_broadcaster_destroy(). MULTICAST_ERROR_TIMEOUT: destroyed, but a call of an
-///         observer still runs on another thread. Called again after this call has returned, it
-///         does not wait: MULTICAST_ERROR_INVALID_HANDLE.
+///         observer still runs on another thread. A second call, after this one has returned, gets
+///         MULTICAST_ERROR_INVALID_HANDLE without waiting.
 /// Threads:   waits without a limit for other threads that are looking up names, which is short.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_broadcaster_destroy_within(
@@ -1521,7 +1520,7 @@ MULTICAST_API multicast_status multicast_broadcaster_destroy_within(
 
 /// Whether a handle belongs to an existing broadcaster.
 ///
-/// @param broadcaster  The broadcaster, or any other value.
+/// @param broadcaster  Any value: it need not be a valid handle.
 /// @return true while it exists.
 /// Real time: yes.
 /// @since 1.0
@@ -1549,7 +1548,7 @@ MULTICAST_API MULTICAST_NODISCARD multicast_broadcaster multicast_broadcaster_de
 ///         or too long; MULTICAST_ERROR_INVALID_HANDLE also if the broadcaster's queue was
 ///         destroyed; MULTICAST_ERROR_LIMIT also if 14,680,064 names exist in this broadcaster.
 /// Ownership: as multicast_add(): with `release` the library owns the context from this call on,
-///            also if the call fails.
+///            even if the call fails.
 /// Cost:      a look-up of the name, and multicast_add(); a new name takes a lock.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_broadcaster_register(multicast_broadcaster broadcaster,
@@ -1558,7 +1557,7 @@ MULTICAST_API multicast_status multicast_broadcaster_register(multicast_broadcas
                                                               const multicast_add_options *options,
                                                               multicast_token *out);
 
-/// Like multicast_broadcaster_register(), for all names that begin with a prefix, also later ones.
+/// Like multicast_broadcaster_register(), for all names that begin with a prefix, now or later.
 ///
 /// There is one registration for all names. A notification or multicast_broadcaster_deliver() calls
 /// the observers of the name first, and then the observers of its prefixes, from the longest prefix
@@ -1577,7 +1576,7 @@ MULTICAST_API multicast_status multicast_broadcaster_register_prefix(
     multicast_broadcaster broadcaster, const char *prefix, multicast_delegate observer,
     const multicast_add_options *options, multicast_token *out);
 
-/// The name of the notification that is calling an observer of a prefix on this thread, also where
+/// The name of the notification that is calling an observer of a prefix on this thread, even where
 /// the thread runs a queue. If calls are nested, the innermost call counts.
 ///
 /// @return The name, valid until the observer returns; NULL in any other call and outside of calls.
@@ -1631,7 +1630,7 @@ MULTICAST_API int64_t multicast_broadcaster_unregister_context(multicast_broadca
                                                                void *context);
 
 /// Notifies the observers of a name: multicast_invoke() of its multicast. If the broadcaster has a
-/// transport, the transport publishes the notification then.
+/// transport, it then publishes the notification.
 ///
 /// @param event    As in multicast_invoke().
 /// @param payload  As in multicast_invoke().
@@ -1655,10 +1654,10 @@ MULTICAST_API int64_t multicast_broadcaster_notify(multicast_broadcaster broadca
 /// @param how  How; not NULL.
 /// @param out  As in multicast_invoke_with().
 /// @return As multicast_broadcaster_notify() and multicast_invoke_with(). After
-///         MULTICAST_ERROR_TIMEOUT it was published, too. A failure of `publish` does not change
-///         the outcome.
-/// Ownership: as multicast_invoke_with(). If the name has no observers, the payload is released. A
-///            transport publishes it before.
+///         MULTICAST_ERROR_TIMEOUT the notification has been published. A failure of `publish` does
+///         not change the outcome.
+/// Ownership: as multicast_invoke_with(). If the name has no observers, the payload is released,
+///            after a transport has published it.
 /// Threads:   as multicast_invoke_with().
 /// Cost:      as multicast_broadcaster_notify() and multicast_invoke_with().
 /// @since 1.1
@@ -1725,9 +1724,9 @@ typedef struct multicast_transport {
 } multicast_transport;
 
 /// A flag of a transport: `subscribe` and `unsubscribe` are also called for prefixes. Then `name`
-/// is empty, and the prefix begins at `name + 1`. The transport delivers each notification of a
-/// name with that prefix once. Without the flag, observers of a prefix get from other processes
-/// only the names that have observers of their own.
+/// is empty, and the prefix begins at `name + 1`. The transport must deliver each notification
+/// whose name begins with the prefix only once, even if several subscriptions match. Without the
+/// flag, observers of a prefix get from other processes only names with observers of their own.
 /// @since 1.1
 #define MULTICAST_TRANSPORT_PREFIXES 0x1u
 
@@ -1829,7 +1828,7 @@ typedef bool (*multicast_writer)(void *context, const char *text, size_t size);
 /// @param writer   Receives the text. NULL: the text goes to a descriptor.
 /// @param context  Passed to `writer`. Without a writer: the address of an int with the descriptor;
 ///                 NULL: standard error.
-/// @return MULTICAST_OK, also if the writer has stopped.
+/// @return MULTICAST_OK, even if the writer has stopped.
 /// Threads:   while other threads change things, each line is right at its own moment. A delegate
 ///            that is added or removed meanwhile may be left out.
 /// Cost:      O(objects); a short lock for each, none while the writer runs. No allocation, and
@@ -1854,8 +1853,8 @@ MULTICAST_API multicast_status multicast_describe(multicast target, multicast_wr
 ///
 /// A call is a call of a delegate or visitor, by an invocation, by a visit, or by the run of a
 /// queue. `slow` and `called` run on the thread of the call, when it has returned and before a
-/// removal can complete that waits for it. Calls that the functions themselves make are counted,
-/// but not watched, and so are calls at the 256th level of nesting. A thread that gets no memory
+/// removal can complete that waits for it. Calls that the functions themselves make, and calls
+/// at the 256th level of nesting, are counted but not watched. A thread that gets no memory
 /// for its record calls no function of a watch. A watch of all multicasts also watches the calls of
 /// transports. Their tokens are the library's own: do not pause or remove them.
 /// @since 1.1
@@ -1911,8 +1910,8 @@ static inline multicast_watch multicast_watch_default(void) {
 /// A multicast with a watch of its own is watched by that watch only. The watch of all also watches
 /// multicasts that are created later, and the names of broadcasters. Invocations that begin after
 /// this has returned are watched, with the calls that they queue. A call that was queued before may
-/// be watched, too. The end of a multicast ends its own watch. If the library was built with USDT
-/// probes, tools such as bpftrace see watched calls, too.
+/// also be watched. The end of a multicast ends its own watch. If the library was built with USDT
+/// probes, tools such as bpftrace also see watched calls.
 ///
 /// @param target  The multicast; zero: all.
 /// @param watch   NULL: no watch from now on.
@@ -2017,7 +2016,7 @@ MULTICAST_API const char *multicast_status_name(int64_t status);
 /// @since 1.0
 MULTICAST_API const char *multicast_status_message(int64_t status);
 
-/// The functions that the library allocates its memory with. They may be called on any thread, also
+/// The functions that the library allocates its memory with. They may be called on any thread, even
 /// while the library holds locks, and must not call the library.
 /// @since 1.0
 typedef struct multicast_allocator {
@@ -2053,9 +2052,9 @@ MULTICAST_API multicast_status multicast_set_allocator(const multicast_allocator
 
 /// Does the work of the first invocation of this thread in advance, for a thread with deadlines.
 ///
-/// That is a lock, memory and a system call. The first invocation of each multicast by this thread
-/// takes a lock, too: make one before, with an event that no delegate wants, for instance. The
-/// thread stays prepared until it ends. Inside a delegate there is nothing left to do.
+/// This work is a lock, memory and a system call. The first invocation of each multicast by this
+/// thread also takes a lock: make it in advance, for instance with an event that no delegate wants.
+/// The thread stays prepared until it ends. Inside a delegate there is nothing left to do.
 ///
 /// @return MULTICAST_OK; MULTICAST_ERROR_OUT_OF_MEMORY.
 /// Cost:      O(1); a lock and a system call; memory for several threads at once.
@@ -2070,10 +2069,10 @@ MULTICAST_API multicast_status multicast_thread_prepare(void);
 /// stale handles are safe. The pages of up to 1024 neighbours are returned when all of these are
 /// vacant; until then, only one in 32 multicasts can reuse a vacant slot of a registration. The
 /// pages of 64 neighbouring threads are returned when all of these have ended. Some 2 MB, 1 % of
-/// the slots, and the slots of queues and broadcasters stay. libc's memory for ended threads stays,
-/// too: glibc keeps some of their stacks. With a caller's allocator all of this stays.
+/// the slots, and the slots of queues and broadcasters stay. libc's memory for ended threads also
+/// stays: glibc keeps some of their stacks. With a caller's allocator all of this stays.
 ///
-/// @return Bytes of it that were returned (>= 0).
+/// @return How many bytes were returned (>= 0).
 /// Cost:      O(slots that are vacant + the most threads at once), and that of malloc_trim().
 ///            Additions, removals and creations wait meanwhile; invocations do not.
 /// @since 1.1
@@ -2081,7 +2080,7 @@ MULTICAST_API int64_t multicast_trim(void);
 
 /// Memory that all modules of a process share. It is for the headers of other languages, which are
 /// compiled into the program and into each of its plug-ins: data that must exist only once in the
-/// process is here, so that no plug-in has to stay for it. Programs need not call this function.
+/// process is here, so that no plug-in has to stay loaded. Programs need not call this function.
 ///
 /// @param index  0 to 3: the C++ headers, with exceptions and without, for libstdc++ and libc++.
 ///               4 to 7: free, for headers to come.

@@ -54,9 +54,9 @@ extern "C" {
  * Questions    A question goes to all peers that answer its name. multicast_local_ask() reports for
  *              each of them the answer, its end or its silence. Questions and answers are in the
  *              rings, too: Order, Losses and `overflow` are as above. With
- *              MULTICAST_OVERFLOW_DROP_OLDEST a question or an answer that is overwritten is
- *              silence: the question ends when its time is up, and without a limit it does not end
- *              while that peer is there. A transport does not get its own questions.
+ *              MULTICAST_OVERFLOW_DROP_OLDEST, a question or an answer that is overwritten looks to
+ *              the asker like a peer that does not answer: the question ends at its time limit, or,
+ *              without one, only when that peer goes. A transport does not get its own questions.
  * Ends         When a process ends, in whatever way, the system notifies all others, without a
  *              timeout: within 10 ms, unless the machine is busy or the last publications of the
  *              process take longer. The others deliver these publications, and then report
@@ -147,8 +147,9 @@ typedef struct multicast_local_options {
   /// detaching the transport waits without end for a peer that is stopped.
   uint64_t block_ns;
   /// How long to wait before the second try to join; doubled with each further one, and up to a
-  /// quarter less at random. At most `reconnect_max_ns`, also if that is the default; a larger time
-  /// is invalid, MULTICAST_FOREVER as well (default: 0, which means 100 ms).
+  /// quarter less at random. Must not exceed `reconnect_max_ns`, whether that is set or left at its
+  /// default; larger values, including MULTICAST_FOREVER, are invalid (default: 0, which means
+  /// 100 ms).
   uint64_t reconnect_min_ns;
   /// The most to wait between two tries, up to 2^62 (default: 0, which means 30 s).
   uint64_t reconnect_max_ns;

@@ -161,8 +161,9 @@ typedef struct multicast_mqtt_options {
   /// 0, which means 16 MiB).
   uint32_t max_payload;
   /// How long to wait before the second try to connect; doubled with each further one, and up to a
-  /// quarter less at random. At most `reconnect_max_ns`, also if that is the default; a larger time
-  /// is invalid, MULTICAST_FOREVER as well (default: 0, which means 100 ms).
+  /// quarter less at random. Must not exceed `reconnect_max_ns`, whether that is set or left at its
+  /// default; larger values, including MULTICAST_FOREVER, are invalid (default: 0, which means
+  /// 100 ms).
   uint64_t reconnect_min_ns;
   /// The most to wait between two tries, up to 2^62 (default: 0, which means 30 s).
   uint64_t reconnect_max_ns;
@@ -206,7 +207,7 @@ static inline multicast_mqtt_options multicast_mqtt_options_default(void) {
 /// Creates a transport for multicast_broadcaster_attach(). It connects on a thread of its own, now
 /// and whenever the connection is lost.
 ///
-/// Names that have observers are subscribed at the broker. A transport does not receive its own
+/// The transport subscribes at the broker to names that have observers. It does not receive its own
 /// publications.
 ///
 /// `publish` of the transport returns MULTICAST_ERROR_QUEUE_FULL if `capacity` publications wait;
@@ -267,9 +268,10 @@ typedef struct multicast_mqtt_question {
 
 /// Sets the function that answers the questions of others about a name.
 ///
-/// The name is subscribed at the broker; multicast_mqtt_flush() waits for that. Several transports
-/// may answer a name: each gets each question. A transport does not get its own questions. A
-/// question whose place for answers this library does not know is dropped and counted (`ignored`).
+/// The transport subscribes to the name at the broker; multicast_mqtt_flush() waits until it has.
+/// Several transports may answer a name: each gets each question. A transport does not get its own
+/// questions. A question whose place for answers this library does not know is dropped and counted
+/// (`ignored`).
 ///
 /// @param transport  As multicast_mqtt_connect() made it.
 /// @param name       1 to 255 bytes. The names of questions are not those of notifications.

@@ -316,7 +316,8 @@ static void call_in(held *token, frame *here) {
   here->token = NULL;
 }
 
-/* A call of a queue, a replay, a deferred invocation, or one from C code. */
+/* Calls the delegate for a call that did not come directly from a Python invocation: from a queue,
+ * a replay, a deferred invocation, or C code. */
 static void call_foreign(held *token, uint32_t event, const void *address, size_t size) {
   if (is_too_late()) return;
   PyGILState_STATE state = PyGILState_Ensure();

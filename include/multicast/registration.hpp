@@ -76,8 +76,8 @@ class registration {
   multicast_status remove_within(std::chrono::nanoseconds timeout) const noexcept {
     return multicast_token_remove_within(token_, detail::nanoseconds(timeout));
   }
-  /// Leaves the delegate out of invocations until resume(). Pausing twice is the same as once; a
-  /// scoped_pause is counted.
+  /// Leaves the delegate out of invocations until resume(). Pausing a delegate that pause() has
+  /// already paused has no effect; each scoped_pause counts separately.
   ///
   /// @return As multicast_token_pause().
   ///
@@ -105,10 +105,12 @@ class registration {
   /// Whether the delegate is registered, and the objects that it tracks live. If one of them is
   /// dead, removes it.
   ///
-  /// @return true from its add until its removal; with `once`, until its call begins.
+  /// @return true from the time the delegate is added until it is removed; with `once`, until its
+  ///         only call begins.
   ///
-  /// Cost:      O(1), no lock. If it tracks objects, or its hash is that of one that has tracked
-  ///            some: two short locks; and if it is paused or called once: as multicast_prune().
+  /// Cost:      O(1), no lock. Two short locks if the delegate tracks objects, or if its token has
+  ///            the same hash as a delegate that did. If such a delegate is also paused or was
+  ///            added with `once`, the cost is that of multicast_prune().
   /// @since 1.0
   bool is_valid() const noexcept {
     if (!multicast_token_is_valid(token_)) return false;

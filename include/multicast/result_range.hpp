@@ -52,7 +52,7 @@ class result_range<R(Args...), Given...> {
   };
 
  public:
-  /// A forward iterator, of C++17 and C++20. All that are at the end are equal.
+  /// A forward iterator, of C++17 and C++20. All end iterators are equal.
   /// @since 1.1
   class iterator {
    public:

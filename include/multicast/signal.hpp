@@ -186,7 +186,7 @@ class signal<void(Args...)> : public detail::basic_signal<void, Args...>,
   /// Like invoke_and_wait(), but waits at most for a given time. The remaining calls are
   /// `unfinished`, and their exceptions are lost. Exceptions of later replays go to the handler.
   ///
-  /// @param timeout    On the monotonic clock.
+  /// @param timeout    The longest time to wait, measured on the monotonic clock.
   /// @param arguments  As for invoke().
   /// @return The outcome of the calls.
   ///

@@ -47,8 +47,9 @@ struct watch_options {
   /// A signal has grown to `listener_warning_count` delegates, or to twice, four times as many and
   /// so on. Called once for each of these numbers, by the thread that adds. `count` is how many
   /// delegates there are; `most` of them have the same `label`, or no label and the same `function`
-  /// of the C interface, which a debugger can name. Both are null if no more than one delegate in
-  /// nine has the same. `label` is valid until this returns (default: none).
+  /// of the C interface, which a debugger can name. If no label or function is shared by more than
+  /// one delegate in nine, `label` and `function` are both null. `label` is valid until this
+  /// returns (default: none).
   /// @since 1.1
   std::function<void(multicast target, uint64_t count, const char *label,
                      multicast_function function, uint64_t most)>
@@ -110,7 +111,7 @@ class [[nodiscard]] watch {
     return *this;
   }
   ~watch() { static_cast<void>(end()); }
-  /// Ends the watch early. The second call does nothing.
+  /// Ends the watch early. Calling this again has no effect.
   ///
   /// @return As multicast_set_watch(): MULTICAST_OK: no function of it runs, and none ever will.
   ///         MULTICAST_ERROR_INVALID_HANDLE: the signal was destroyed before.

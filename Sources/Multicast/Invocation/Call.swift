@@ -104,9 +104,9 @@ struct AnyCall {
   /// call.
   var isInvocationOrVisit: Bool { pointer.pointee.kind.rawValue < Details.Kind.undo.rawValue }
 
-  /// Whether the call applies to a live registration. Paused registrations count if visits are
-  /// undone or if registrations are enumerated. If there is no enumerator, only delegates whose
-  /// contexts may be dead count, so that they are removed.
+  /// Whether the call applies to a live registration. When visits are undone or registrations
+  /// are enumerated, that includes paused registrations. An enumeration without an enumerator
+  /// applies only to delegates whose contexts may be dead, and removes those that are dead.
   @inline(__always)
   func mayConcern(_ registration: Registration) -> Bool {
     if _fastPath(isInvocationOrVisit) { return !registration.has(Registration.Flags.paused) }

@@ -8,8 +8,9 @@ import Synchronization
 /// An invocation is kept, and gets its number, before it reads the list. An add begins its replay
 /// under the same hold of the lock under which it adds the delegates. While the replay runs,
 /// invocations skip these delegates (`RegistrationDetails.replayed`), because the replay also makes
-/// the invocations that are kept meanwhile. When no invocation is left, the replay ends under the
-/// lock. From the next number on, invocations call the delegates directly.
+/// the invocations that are kept meanwhile. The replay ends under the same hold of the lock under
+/// which it finds that no kept invocation remains to be replayed. From the next number on,
+/// invocations call the delegates directly.
 struct Replay {
   /// How many invocations are kept. More are kept while a replay still needs them. 0 means that
   /// there is no replay.

@@ -263,8 +263,8 @@ struct CallRing: ~Copyable {
 /// The position of the oldest call in a ring. The thread that runs the queue moves the head for
 /// each call that it takes out, without a lock as long as the head is *open*.
 ///
-/// The run opens the head under the queue's lock. Every other operation that takes out or changes
-/// calls, or that needs the attention of the run, closes the head under the lock. From then on the
+/// The run opens the head under the queue's lock. Any other operation that takes out or changes
+/// calls, or that the run must notice, closes the head under the lock. From then on the
 /// position is fixed until the lock is released, and the run takes the lock before it takes out its
 /// next call and at its end. Positions only rise, even when the slot is reused, and among nested
 /// runs only the innermost one can have the head open. So if a run finds the head open at its own
@@ -397,7 +397,8 @@ struct RingHead: ~Copyable {
       check.that(references >= calls, "a call retains its payload", references, calls)
     }
 
-    /// How many of the next calls share this payload. The calls of an invocation follow each other.
+    /// How many of the next 16 calls share this payload. The calls of one invocation are usually
+    /// close to each other in the ring.
     private func countCalls(with payload: Payload, from first: UInt64) -> UInt64 {
       var (calls, position) = (UInt64(0), first)
       while position != tail && position &- first < 16 {

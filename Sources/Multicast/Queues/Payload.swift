@@ -31,7 +31,7 @@ struct Payload {
     /// The fork generation in which the payload was made: see `Fork.generation`.
     let process: UInt32
     let kind: Kind
-    /// The next payload in a chain of payloads without references.
+    /// The next payload in a list of payloads whose reference count has dropped to zero.
     var next: UnsafeMutablePointer<Header>?
   }
 

@@ -85,7 +85,7 @@ enum Fence {
     /// heavy fence with a higher number begins when the change is already visible.
     static var now: Stamp { Stamp(rawValue: begun.load(ordering: .acquiring)) }  // order: fences
 
-    /// Whether a heavy fence that began after this moment is over.
+    /// Whether some heavy fence that began after this moment has completed.
     //~ fenced_too_early
     var isFenced: Bool { done.load(ordering: .acquiring) > rawValue }  // order: fences
   }

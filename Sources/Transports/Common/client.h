@@ -128,8 +128,8 @@ struct client {
 
 /* ---- Lifetime -------------------------------------------------------------------------------- */
 
-/* Stops the thread. Waits for its end, except on that thread itself, and while the thread is in a
- * caller's function, which may be waiting for this thread. */
+/* Stops the thread. Waits until it has ended, unless the caller is that thread, or the thread is in
+ * a function of the program, which may itself be waiting for the caller. */
 void client_stop(client *c);
 
 void client_retain(client *c);

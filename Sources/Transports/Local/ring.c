@@ -15,8 +15,8 @@ void ring_look(local_client *c, peer *p) {
   /* Until a message about names arrives, the peer may not have stored where the ring begins for it,
    * and the slot may contain the tail of an earlier peer. */
   if (!p->has_tail || p->is_over || p->tail >= p->last) return;
-  /* Acquire: the peer has copied the entries before the tail. Pairs with store_tail() in
-   * reader.c. */
+  /* Acquire: the peer has finished copying all entries before this tail, so they may be
+   * overwritten. Pairs with store_tail() in reader.c. */
   /* order: tail */
   tail = __atomic_load_n(&p->memory.board->slots[p->place_there].tail, __ATOMIC_ACQUIRE);
   if (tail >= p->tail && tail <= c->head) {

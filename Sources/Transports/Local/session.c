@@ -103,8 +103,9 @@ static void tell_of_peer(local_client *c, const peer *p, multicast_local_state s
 }
 
 /* Tries to reconnect to a peer whose connection has ended, since the cause may have been a lack of
- * memory or descriptors on either side. The side that had connected does this. Returns false if it
- * is not known yet whether the peer still exists. */
+ * memory or descriptors on either side. Only the side that opened the connection tries to
+ * reconnect. Returns true if the old entry can be removed: the peer has been connected again, or
+ * certainly no longer exists. Returns false if neither is known yet. */
 static bool reach_again(local_client *c, const peer *p) {
   const int s = group_reach(&c->group, p->file);
   if (s >= 0) return peer_add(c, s, p->file) != NULL;
@@ -144,10 +145,11 @@ static void remove_peer(local_client *c, peer *p) {
   else if (is_met) client_tell(&c->base, MULTICAST_LOCAL_GONE, pid, name);
 }
 
-/* Returns whether a process has connected but not sent its hello, which would let it keep its place
- * for good. The hello may have arrived while this thread was in an observer, so is_silent() reads
- * the socket first. A real peer that was stopped for so long finds its connection closed, and
- * reconnects by reach_again(). Its arrival was not reported here before. */
+/* Returns whether a process has connected without sending its hello. Such a process must be cut
+ * off, or it would occupy a peer's place for ever. The hello may have arrived while this thread was
+ * in an observer, so is_silent() reads the socket first. A real peer that was stopped for so long
+ * finds its connection closed, and reconnects by reach_again(). Its arrival has not been reported
+ * here. */
 static bool may_be_silent(const peer *p) {
   return !p->is_met && p->file[0] == '\0' && !p->has_ended;
 }

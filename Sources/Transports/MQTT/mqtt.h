@@ -108,7 +108,8 @@ typedef struct mqtt_client {
   bool has_session; /* the broker has kept a session */
   int answer;
   int end_code;
-  /* Refusals that have not been reported. There cannot be more at once. */
+  /* Refusals that have not been reported. The arrays have room for all of them: no more operations
+   * are in flight at once, and refusals are reported before more are sent. */
   int refusals[SENDING_MAX]; /* of publications */
   int refusal_count;
   struct {

@@ -214,7 +214,8 @@ static void on_message(struct mosquitto *mosquitto, void *object,
   span payload = {bytes, (size_t)message->payloadlen};
   const message_kind kind = message_read(bytes, payload.size);
   (void)mosquitto;
-  /* libmosquitto sends an acknowledgement for each message. */
+  /* libmosquitto acknowledges each message with a packet of its own. If more messages are waiting,
+   * hold these packets back, so that they are sent together. */
   if (c->options.qos > 0 && !c->is_held && has_more(c)) hold_back(c, true);
   if (kind == MESSAGE_OURS) {
     if (memcmp(bytes + HEADER_SIZE - SENDER_SIZE, &c->base.id, SENDER_SIZE) == 0) {

@@ -70,8 +70,8 @@ static void *fork_while_another_thread_prepares(void *unused) {
 }
 
 /* 64 idle threads occupy the first block of records. The watched thread and the forking thread use
- * later records, whose pages were returned to the system before. Since the forking thread has
- * touched these pages, the child needs no new ones. */
+ * records of a later block, whose pages multicast_trim() has returned to the system. Since the
+ * forking thread has touched these pages, the child needs no new ones. */
 TEST(fork_at_each_instruction_of_the_first_use_by_a_thread) {
   static gate none_are_left = GATE_INIT;
   static pthread_t threads[MOST_THREADS];

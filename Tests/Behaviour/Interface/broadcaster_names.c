@@ -177,8 +177,8 @@ TEST_OF_BROADCASTER(broadcaster_of_100000_names) {
   CHECK_OK(multicast_broadcaster_destroy(b));
 }
 
-/* Returns the processor time, in seconds, to register under many names that differ only in the
- * bytes at one place. */
+/* Returns the processor time, in seconds, that it takes to create the multicasts of many names that
+ * differ only in the bytes at one position. */
 static double seconds_for_names(int place) {
   enum { COUNT = 8000, LENGTH = 40, DIGITS = 5 };
   multicast_broadcaster b = create();

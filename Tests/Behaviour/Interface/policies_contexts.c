@@ -199,7 +199,8 @@ TEST(contexts_dead_or_removed_while_locked_are_not_visited) {
   CHECK_EQ(multicast_count(shared), 1);
 }
 
-/* Delegates without options and without functions of their own. */
+/* The delegates are added without options, so they have no `lock` and `unlock` of their own and use
+ * those of the multicast. */
 TEST(contexts_of_one_kind_take_no_memory) {
   use_test_allocator();
   multicast m = create_for_items();

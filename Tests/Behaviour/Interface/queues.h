@@ -15,7 +15,7 @@ multicast_queue default_queue(void);
 /* Adds a delegate with these flags and count_release_of() as its `release`. */
 multicast_token add_flagged(multicast m, multicast_delegate d, multicast_queue q, uint32_t flags);
 
-/* A full queue for one call, which blocks. */
+/* A queue with room for one call, which is taken: queueing another call blocks. */
 typedef struct narrow {
   multicast_queue queue;
   multicast target;

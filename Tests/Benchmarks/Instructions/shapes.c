@@ -259,7 +259,8 @@ static void is_valid(size_t size) {
   for (int i = 0; i < 64; i++) CHECK(multicast_is_valid(target));
 }
 
-// A delegate that invokes its own multicast to the given depth, and there reads the call stack.
+// A delegate that invokes its own multicast recursively to the given depth, and reads the call
+// stack at the deepest level.
 static size_t depth;
 static void nest(void *context, uint32_t event, const void *payload, size_t size) {
   multicast_token out[256];
@@ -304,8 +305,8 @@ static void ask_tokens(size_t size) {
 
 // ---- While an older list is read ----------------------------------------------------------------
 
-// A thread is inside an invocation of the target. Meanwhile a delegate of higher priority was
-// added, so the thread still reads the older list.
+// A thread is inside an invocation of the target. Then a delegate of higher priority is added,
+// which makes a new list; the thread keeps reading the old one.
 static void make_older(size_t size) {
   const multicast_delegate waits = {wait_inside, NULL};
   target = multicast_create();

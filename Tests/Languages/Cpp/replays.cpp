@@ -46,7 +46,8 @@ class lost_stack {
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
 };
 
-// Properties of the payload of a call, as the library passes it.
+// What a delegate has received: the alignment and the size of the last payload, and the number of
+// calls.
 struct seen {
   uintptr_t remainder = 1;
   size_t size = 0;

@@ -209,7 +209,7 @@ TEST_OF_BROKER(too_many_names_are_told, "max_subscriptions: 2") {
   EVENTUALLY(LOAD(p.subscriptions_refused) >= 1);
   EVENTUALLY(LOAD(p.lost) >= 1);
   CHECK(strcasestr(p.refusal, "maximum subscriptions exceeded") != NULL);
-  /* With fewer names the connection lasts. */
+  /* With only two subscriptions, the server keeps the connection open. */
   p.transport.unsubscribe(p.transport.context, "c");
   EVENTUALLY(transport_flush(&p.transport, 1000000000) == MULTICAST_OK);
 }

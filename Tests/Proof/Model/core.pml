@@ -271,7 +271,8 @@ inline set_list(me) {
   new = 0
 }
 
-/* In a d_step: copies the live entries of `old` to `new`, which no other thread can read yet. */
+/* Copies the live entries of `old` to `new`, which no other thread can read yet. Used only inside a
+ * d_step. */
 inline copy_live(me) {
   l = 0;
   f = 0;
@@ -810,7 +811,7 @@ inline begin(word) {
   }
 }
 
-/* In a d_step. */
+/* Used only inside a d_step. */
 inline check_end() {
   for (k : 1 .. LISTS) {
     assert(!is_retired[k]); /* no retired list is left over */

@@ -73,7 +73,7 @@ inline reach(d) {
   od
 }
 
-/* In a d_step. */
+/* Used only inside a d_step. */
 inline closes_cycle(me, d) {
   for (i : 0 .. THREADS - 1) { stage[i] = 0 };
   reach(d);
@@ -98,9 +98,9 @@ inline closes_cycle(me, d) {
   next = 0
 }
 
-/* In a d_step, the specification: collects, round by round, all threads that have to make progress
- * before no thread calls `d`. It follows the delegates for which threads really sleep. Sets
- * `closed` if this thread is one of the collected threads. */
+/* The specification, used only inside a d_step: collects, round by round, all threads that have to
+ * make progress before no thread calls `d`. It follows the delegates for which threads really
+ * sleep. Sets `closed` if this thread is one of the collected threads. */
 inline is_cycle(me, d) {
   blockers = 0;
   next = 0;
@@ -129,7 +129,7 @@ inline add_callers_of(d) {
 
 hidden byte callers;
 
-/* In a d_step: sets `callers`. */
+/* Sets `callers`. Used only inside a d_step. */
 inline count_callers(d) {
   callers = 0;
   for (i : 0 .. THREADS - 1) { when(calls[i] & BIT(d), callers++) };
@@ -161,7 +161,7 @@ inline call_some(me) {
   fi
 }
 
-/* In a d_step: wakes the threads that sleep until calls of this delegate end. */
+/* Wakes the threads that sleep until calls of this delegate end. Used only inside a d_step. */
 inline wake_sleepers(it) {
   for (k : 0 .. THREADS - 1) {
     when(sleeps_for[k] == it, asleep[k] = 0; sleeps_for[k] = 0; is_woken[k] = 1)

@@ -112,7 +112,7 @@ inline release(me, m) {
 #endif
 }
 
-/* In a d_step, under the locks of the multicast and of the lifetime. */
+/* Used only inside a d_step, under the locks of the multicast and of the lifetime. */
 inline unlink(m) {
   state[m] = ENDED;
   members = members & ~(1 << m)

@@ -55,7 +55,7 @@ hidden byte k;
 #define BUFFER_HAS_ROOM(me) (me >= BUFFERED || store_count[me] < BUFFER)
 #define BUFFER_IS_EMPTY(me) (me >= BUFFERED || store_count[me] == 0)
 
-/* In a d_step: moves the oldest store of a buffer to memory. */
+/* Moves the oldest store of a buffer to memory. Used only inside a d_step. */
 inline drain_one(q) {
   mem[store_address[q * BUFFER]] = store_value[q * BUFFER];
   store_count[q]--;
@@ -85,7 +85,7 @@ end:
 }
 #endif
 
-/* In a d_step, only if the buffer has room: stores the value. */
+/* Stores the value. Used only inside a d_step, and only if the buffer has room. */
 inline store_here(me, address, value) {
   if
   :: me >= BUFFERED -> mem[address] = value
@@ -96,7 +96,7 @@ inline store_here(me, address, value) {
   fi
 }
 
-/* In a d_step: loads the value. */
+/* Loads the value. Used only inside a d_step. */
 inline load_here(me, address, result) {
   result = mem[address];
   if
@@ -165,7 +165,7 @@ inline sleep(me, mutex) {
   d_step { !asleep[me] && CAN_LOCK(me, mutex) -> mem[mutex] = 1 }
 }
 
-/* In a d_step: models pthread_cond_broadcast. */
+/* Models pthread_cond_broadcast. Used only inside a d_step. */
 inline wake_all() {
   for (k : 0 .. THREADS - 1) { asleep[k] = 0 };
   k = 0

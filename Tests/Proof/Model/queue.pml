@@ -141,7 +141,7 @@ inline complete_removal(me, waits) {
 
 hidden byte i;
 
-/* In a d_step, under the lock: moves the head past retracted calls. */
+/* Moves the head past retracted calls. Used only inside a d_step, under the lock. */
 inline skip_gaps() {
   do
   :: head < tail && ring[head] == 0 -> head++
@@ -150,7 +150,7 @@ inline skip_gaps() {
   i = 0
 }
 
-/* In a d_step, under the lock: retracts the calls of delegate 1, or all calls. */
+/* Retracts the calls of delegate 1, or all calls. Used only inside a d_step, under the lock. */
 inline take_back(all, from) {
   i = from;
   do

@@ -82,7 +82,7 @@ byte calls_made, calls_queued, calls_cancelled;
   (SLEEPS_FOR(0, FOR_QUEUE) || SLEEPS_FOR(1, FOR_QUEUE) || \
    SLEEPS_FOR(2, FOR_QUEUE) || SLEEPS_FOR(3, FOR_QUEUE))
 
-/* In a d_step: wakes the threads that sleep for `it`, a delegate or the queue. */
+/* Wakes the threads that sleep for `it`, a delegate or the queue. Used only inside a d_step. */
 inline wake_sleepers(it) {
   for (i : 0 .. THREADS - 1) { when(SLEEPS_FOR(i, it), asleep[i] = 0) };
   i = 0

@@ -34,7 +34,7 @@ inline reach(it) {
   }
 }
 
-/* In a d_step. */
+/* Used only inside a d_step. */
 inline closes_cycle(me, it) {
   closed = 0;
   if

@@ -38,11 +38,11 @@ const char *name_of(int number);
 multicast_queue make_queue(void);
 multicast_status destroy_queue(multicast_queue q);
 
-/* In a calm round no delegate waits for a thread that may be outside all calls: not for room in a
- * queue, not for the thread of a queue to stop, and not for queued calls. So every removal outside
- * all calls waits until no call runs, even if its result does not say so. In other rounds such a
- * removal may return earlier, because the removing thread may be the one that has to run the
- * queue. */
+/* In a calm round, a delegate never waits for a thread that might not be inside a call: it does not
+ * wait for room in a queue, for a queue's thread to stop, or for queued calls. So every removal
+ * outside all calls waits until no call runs, even if its result does not say so. In other rounds
+ * such a removal may return earlier, because the removing thread may be the one that has to run
+ * the queue. */
 extern bool world_is_calm;
 bool waits_for_certain(void);
 bool is_outside_of_calls(void);

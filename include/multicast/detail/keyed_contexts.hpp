@@ -28,15 +28,17 @@ struct key {
 };
 
 /// The context of a delegate that can be found by its object. Equal delegates own one together: the
-/// last of them destroys the callable, in their module, which may be unloaded then. Those that have
-/// found the context hold its memory, so that no other context gets the address meanwhile.
+/// last of them destroys the callable, in their module, which may be unloaded then. A thread that
+/// has looked up the context keeps its memory allocated until let_go(), so that no other context
+/// can be created at the same address.
 struct keyed {
   const key of;
   const bool is_comparable;  // there may be equal ones
   size_t owners = 1;
   size_t holders = 0;
   size_t alignment = 0;  // of the memory; 0: there is a callable
-  // In two lists: of one object's, and, if there may be equal ones, of equal ones.
+  // The context is linked into two hash lists: one by object and, if it is comparable, one by the
+  // whole key, in which equal contexts are found.
   struct {
     keyed *next = nullptr, **link = nullptr;
   } places[2];

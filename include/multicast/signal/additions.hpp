@@ -143,8 +143,8 @@ class additions : public insertion<R, Args...> {
   /// @param how       As in add().
   /// @return The registration.
   ///
-  /// Errors:    a null pointer or method is MULTICAST_ERROR_INVALID_ARGUMENT, a lifetime for an
-  ///            observer, too.
+  /// Errors:    MULTICAST_ERROR_INVALID_ARGUMENT if the pointer or method is null, or if `how`
+  ///            names a lifetime although the object is an mcast::observer, which has its own.
   /// Cost:      as add(), and a short lock. add<&T::method>(object) costs less.
   /// @since 1.0
   template <typename Object, typename F,
@@ -209,8 +209,8 @@ class additions : public insertion<R, Args...> {
   /// @param how     As in add().
   /// @return The registration.
   ///
-  /// Errors:    a null pointer is MULTICAST_ERROR_INVALID_ARGUMENT, a lifetime for an observer,
-  ///            too.
+  /// Errors:    MULTICAST_ERROR_INVALID_ARGUMENT if the pointer is null, or if `how` names a
+  ///            lifetime although the object is an mcast::observer, which has its own.
   /// Cost:      as multicast_add(), no allocation. With a shared pointer as add(object, delegate).
   /// @since 1.1
   template <auto method, typename Object>

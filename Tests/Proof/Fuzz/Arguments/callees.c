@@ -59,7 +59,9 @@ void callee_listeners_changed(void *context, multicast target, bool wanted) {
   callee_call_on();
 }
 
-/* Returns a result of a notification that leaves its outcome unchanged. */
+/* Returns a status for a function of a transport: MULTICAST_OK, or sometimes
+ * MULTICAST_ERROR_TIMEOUT. This is the only error of `publish` that the checks of a
+ * multicast_outcome accept, because a notification that fails with it may have called observers. */
 static multicast_status any_status(void) {
   return is_fuzzing_thread() && any_byte() < 16 ? MULTICAST_ERROR_TIMEOUT : MULTICAST_OK;
 }

@@ -2,7 +2,8 @@ import Dispatch
 import Foundation
 import MulticastSwift
 
-// View controllers register for a protocol; any other code notifies them, on the main queue.
+// View controllers register as observers of a protocol. Any code can notify them; their methods
+// then run on the main queue.
 
 protocol UpdateTitle {
   func updateWithNewTitle(title: String)
