@@ -43,17 +43,18 @@ extern "C" {
  *              A peer whose thread is in an observer, or stopped, cannot tell its names to a
  *              transport that joins. Until it does, all publications of that transport stay in its
  *              ring for that peer, which then takes the notifications of its names. So nothing is
- *              lost; if the ring is full meanwhile, `overflow` says what happens. In the other
+ *              lost, unless the ring fills up: then `overflow` says what happens. In the other
  *              direction, notifications of such a peer begin to arrive when it has learned of the
  *              transport that joins: multicast_local_flush() waits for that.
  * Last values  The publishing transport keeps the publications that `retains` selects, and gives
  *              each of them once to each peer whose first observer of the name comes later. In the
- *              publishing process the first observer of the name gets it, too, before its
- *              registration returns; a publication that another thread makes meanwhile may be
- *              missed there, or arrive twice. A value that was kept ends with its publisher.
+ *              publishing process the first observer of the name also gets the kept publication,
+ *              before its registration returns. A publication that another thread makes during the
+ *              registration may be missed there, or arrive twice. A value that was kept ends with
+ *              its publisher.
  * Questions    A question goes to all peers that answer its name. multicast_local_ask() reports for
- *              each of them the answer, its end or its silence. Questions and answers are in the
- *              rings, too: Order, Losses and `overflow` are as above. With
+ *              each of them the answer, its end or its silence. Questions and answers are also
+ *              in the rings: Order, Losses and `overflow` are as above. With
  *              MULTICAST_OVERFLOW_DROP_OLDEST, a question or an answer that is overwritten looks to
  *              the asker like a peer that does not answer: the question ends at its time limit, or,
  *              without one, only when that peer goes. A transport does not get its own questions.
@@ -95,11 +96,11 @@ typedef uint32_t multicast_local_state;
 /// The values of multicast_local_state.
 /// @since 1.1
 enum multicast_local_state_code {
-  /// This transport is in the group, and knows the names of the peers that were there before; a
-  /// peer that does not tell them within a second is not waited for. See "Unknown peers".
+  /// This transport is in the group, and knows the names of the peers that were already there; it
+  /// does not wait for a peer that has not told its names within a second. See "Unknown peers".
   MULTICAST_LOCAL_CONNECTED = 1,
   MULTICAST_LOCAL_REFUSED = 2,    ///< This transport could not join. It tries again.
-  MULTICAST_LOCAL_JOINED = 3,     ///< A peer has come, or was there before.
+  MULTICAST_LOCAL_JOINED = 3,     ///< A peer has come, or was already there.
   MULTICAST_LOCAL_GONE = 4,       ///< A peer has gone: it has detached, or its process has ended.
   MULTICAST_LOCAL_EXPELLED = 5,   ///< A peer has broken the rules and was cut off.
   /// Notifications of a peer were lost, because this transport was too slow. At least one call
@@ -168,7 +169,7 @@ typedef struct multicast_local_options {
   void (*changed)(void *context, multicast_local_state state, int32_t pid, const char *text);
   /// Passed to the two functions above and to `release`.
   void *context;
-  /// Runs once, on any thread, when `context` is not used any more; also if
+  /// Runs once, on any thread, when `context` is not used any more, even if
   /// multicast_local_connect() fails, unless the options cannot be read.
   void (*release)(void *context);
 } multicast_local_options;
@@ -237,8 +238,8 @@ MULTICAST_API multicast_status multicast_local_connect(const multicast_local_opt
 /// @return MULTICAST_OK; MULTICAST_ERROR_TIMEOUT; MULTICAST_ERROR_INVALID_HANDLE: not a transport
 ///         of this library, or it has been released, perhaps during the call;
 ///         MULTICAST_ERROR_STATE: on the transport's thread, or in the child of a fork.
-/// Threads:   several may wait. A `queue` that the waiting thread runs is not run meanwhile.
-/// Cost:      O(peers) each millisecond until then.
+/// Threads:   several may wait. A `queue` that the waiting thread runs is not run during the wait.
+/// Cost:      O(peers) for each millisecond of the wait.
 /// @since 1.1
 MULTICAST_API multicast_status multicast_local_flush(const multicast_transport *transport,
                                                      uint64_t timeout_ns);
@@ -269,7 +270,7 @@ typedef struct multicast_local_question {
 /// @param context    Passed to `function` and `release`.
 /// @param release    Runs once, on any thread, when `context` is not used any more: after the
 ///                   function was replaced and its calls have returned, or after the transport's
-///                   release; also if this fails. Not in the child of a fork. May be NULL; not used
+///                   release; even if this fails. Not in the child of a fork. May be NULL; not used
 ///                   if `function` is NULL.
 /// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE: not a transport of this library, or it has
 ///         been released; MULTICAST_ERROR_INVALID_ARGUMENT: not a name; MULTICAST_ERROR_NOT_FOUND:
@@ -315,7 +316,7 @@ MULTICAST_API multicast_status multicast_local_reply(const multicast_local_quest
 ///     for its answer;
 ///   - MULTICAST_ERROR_TIMEOUT: it has not answered in time. An answer that comes later is dropped
 ///     (`late` of multicast_local_stats).
-/// An unknown peer is asked, too. If it turns out that it does not answer the name, or if it ends
+/// An unknown peer is also asked. If it turns out that it does not answer the name, or if it ends
 /// or the time is up, `visit` is not called for it. `peer` and `payload` are valid until `visit`
 /// returns; `payload` is NULL if there are no bytes. If `visit` returns false, it is not called
 /// again, and this function returns. For the first answer, return `status != MULTICAST_OK`; for
@@ -340,7 +341,7 @@ MULTICAST_API multicast_status multicast_local_reply(const multicast_local_quest
 ///         `visit` is not called for the rest; MULTICAST_ERROR_STATE: on the transport's thread, or
 ///         in the child of a fork; MULTICAST_ERROR_OUT_OF_MEMORY.
 /// Threads:   any but the transport's, several at once. `visit` runs on the calling thread. A
-///            `queue` that this thread runs is not run meanwhile.
+///            `queue` that this thread runs is not run during the call.
 /// Reentry:   observers and functions that answer may ask if the transport has a `queue`, and with
 ///            another transport. `visit` may call anything.
 /// Cost:      O(peers), a copy, and some 100 bytes for each peer.

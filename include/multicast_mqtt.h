@@ -30,8 +30,8 @@ extern "C" {
  *              each name and event has one topic, and each such topic one name and event.
  * Messages     A message is 16 bytes, then the payload: 93 4D 43, the version 01, four bytes 0, and
  *              eight bytes that identify the sender. A message that does not begin with 93 4D 43 is
- *              the payload itself, so other programs can publish, too. PREFIX/N without an event is
- *              event 0. Any other message is dropped and counted.
+ *              the payload itself, so that other programs can also publish. PREFIX/N without an
+ *              event is event 0. Any other message is dropped and counted.
  * Order        The publications of one process arrive in order at each other process.
  * Losses       With `qos` 0 a notification arrives at most once. With 1 it arrives at least once if
  *              the broker keeps the messages that it has acknowledged, if `session_expiry_s` is
@@ -74,7 +74,7 @@ extern "C" {
 #define MULTICAST_MQTT_TLS 0x1u
 
 /// `flags` of multicast_mqtt_options: with TLS, do not compare the name in the broker's certificate
-/// with `host`. Any certificate of the same authority will do then.
+/// with `host`. Any certificate of the same authority is then accepted.
 /// @since 1.1
 #define MULTICAST_MQTT_TLS_ANY_HOST 0x2u
 
@@ -133,7 +133,7 @@ typedef struct multicast_mqtt_options {
   const char *password;
   /// The certificates of the authorities to trust, a PEM file.
   const char *ca_file;
-  /// The same certificates, as a directory that `openssl rehash` has been run for.
+  /// The same certificates, as a directory that was prepared by `openssl rehash`.
   const char *ca_path;
   /// The certificate of this client, a PEM file; needs TLS and `key_file`.
   const char *cert_file;
@@ -146,11 +146,11 @@ typedef struct multicast_mqtt_options {
   /// Seconds after which a silent connection is checked, 5 to 65535 (default: 0, which means 60).
   uint32_t keep_alive_s;
   /// For how many seconds the broker collects messages for this client while there is no connection
-  /// (default: 0, it collects none). With `client_id`, also for the next process with that
-  /// identifier: the collected messages wait here for observers of their names, until a second
-  /// after the transport was first used, by attaching it to a broadcaster with observers or
-  /// otherwise. Messages without observers are ignored then. MQTT 3.1.1 has no such number: the
-  /// broker decides.
+  /// (default: 0, it collects none). With `client_id`, the broker also collects them for the next
+  /// process with that identifier: the collected messages wait here for observers of their names,
+  /// until a second after the transport was first used, by attaching it to a broadcaster with
+  /// observers or otherwise. Messages without observers are then ignored. MQTT 3.1.1 has no such
+  /// number: the broker decides.
   uint32_t session_expiry_s;
   /// How many publications may wait to be sent, 1 to 2^24 (default: 0, which means 8192).
   uint32_t capacity;
@@ -168,7 +168,7 @@ typedef struct multicast_mqtt_options {
   /// The most to wait between two tries, up to 2^62 (default: 0, which means 30 s).
   uint64_t reconnect_max_ns;
   /// How long the broker may take to answer when the system has connected, up to 2^62 (default: 0,
-  /// which means 10 s). Larger times are invalid, MULTICAST_FOREVER as well.
+  /// which means 10 s). Larger times, including MULTICAST_FOREVER, are invalid.
   uint64_t connect_timeout_ns;
   /// The queue for notifications that arrive; observers that have no queue of their own run on the
   /// thread that runs it. It stays the caller's. If it has MULTICAST_OVERFLOW_BLOCK, a full queue
@@ -182,7 +182,7 @@ typedef struct multicast_mqtt_options {
   void (*changed)(void *context, multicast_mqtt_state state, int32_t code, const char *reason);
   /// Passed to the two functions above and to `release`.
   void *context;
-  /// Runs once, when `context` is not used any more; also if multicast_mqtt_connect() fails, unless
+  /// Runs once, when `context` is not used any more, even if multicast_mqtt_connect() fails, unless
   /// the options cannot be read.
   void (*release)(void *context);
 } multicast_mqtt_options;
@@ -243,12 +243,12 @@ MULTICAST_API multicast_status multicast_mqtt_connect(const multicast_mqtt_optio
 /// @param transport   As multicast_mqtt_connect() made it.
 /// @param timeout_ns  Nanoseconds on the monotonic clock; 0: no waiting; MULTICAST_FOREVER: no
 ///                    limit.
-/// @return MULTICAST_OK, also if the broker has refused some of it; MULTICAST_ERROR_TIMEOUT;
+/// @return MULTICAST_OK, even if the broker has refused some of it; MULTICAST_ERROR_TIMEOUT;
 ///         MULTICAST_ERROR_INVALID_HANDLE: not a transport of this library, or it has been
 ///         released, perhaps during the call; MULTICAST_ERROR_STATE: some of it was dropped
 ///         meanwhile, for newer publications or because the connection was lost, and the rest is
 ///         over; or on the transport's thread, or in the child of a fork.
-/// Threads:   several may wait. A `queue` that the waiting thread runs is not run meanwhile.
+/// Threads:   several may wait. A `queue` that the waiting thread runs is not run during the wait.
 /// Cost:      O(names); no polling.
 /// @since 1.1
 MULTICAST_API multicast_status multicast_mqtt_flush(const multicast_transport *transport,
@@ -282,7 +282,7 @@ typedef struct multicast_mqtt_question {
 /// @param context    Passed to `function` and `release`.
 /// @param release    Runs once, on any thread, when `context` is not used any more: after the
 ///                   function was replaced and its calls have returned, or after the transport's
-///                   release; also if this fails. Not in the child of a fork. May be NULL; not used
+///                   release; even if this fails. Not in the child of a fork. May be NULL; not used
 ///                   if `function` is NULL.
 /// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE: not a transport of this library, or it has
 ///         been released; MULTICAST_ERROR_INVALID_ARGUMENT: not a name; MULTICAST_ERROR_NOT_FOUND:
@@ -353,9 +353,9 @@ MULTICAST_API multicast_status multicast_mqtt_reply(const multicast_mqtt_questio
 ///         and one is lost; MULTICAST_ERROR_LIMIT: larger than `max_payload`;
 ///         MULTICAST_ERROR_INVALID_ARGUMENT: not a name, or NULL; MULTICAST_ERROR_INVALID_HANDLE:
 ///         not a transport of this library, or it has been released, perhaps during the call;
-///         MULTICAST_ERROR_OUT_OF_MEMORY, also for an answer, which is lost.
+///         MULTICAST_ERROR_OUT_OF_MEMORY: for the question, or for an answer, which is lost.
 /// Threads:   any but the transport's, several at once. `visit` runs on the calling thread. A
-///            `queue` that this thread runs is not run meanwhile.
+///            `queue` that this thread runs is not run during the call.
 /// Reentry:   observers and functions that answer may ask if the transport has a `queue`, and with
 ///            another transport. `visit` may call anything.
 /// Cost:      as publishing, and a copy of each answer. The first question of a transport also
@@ -373,7 +373,7 @@ MULTICAST_API multicast_status multicast_mqtt_ask(
 /// Counts of a transport since it was made.
 ///
 /// At every moment `published` is the sum of `waiting`, `sending`, `sent`, `dropped` and
-/// `rejected`. Questions and answers are publications, and messages, too. A question that arrives
+/// `rejected`. Questions and answers are both publications and messages. A question that arrives
 /// counts as a notification; an answer that arrives in time is `received` only.
 /// @since 1.1
 typedef struct multicast_mqtt_stats {
@@ -397,8 +397,8 @@ typedef struct multicast_mqtt_stats {
   /// Messages that were delivered to the broadcaster. With `queue`: when that is run.
   uint64_t delivered;
   uint64_t echoes;  ///< Messages that came back from the broker and were not delivered.
-  /// Messages that were not delivered: not a topic or a version of this library, a name without
-  /// observers, too large, or an answer that nobody waits for.
+  /// Messages that were not delivered: not a topic or a version of this library; a name without
+  /// observers; a message that is too large; or an answer that nobody waits for.
   uint64_t ignored;
   /// Messages that were not delivered: no memory, the broadcaster was destroyed, or `queue` did not
   /// take them or has dropped them since, for newer ones or when it was destroyed.

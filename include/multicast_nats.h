@@ -54,7 +54,7 @@ extern "C" {
  *              If an observer or `changed` forks on the transport's thread and returns in the
  *              child, that thread ends there; the child exits with status 0 if it has started no
  *              other thread.
- *              The child has the socket, too: if the parent detaches, the server keeps the
+ *              The child also has the socket: if the parent detaches, the server keeps the
  *              connection and its subscriptions until the child ends or calls exec. libnats's
  *              threads do not exist in the child of a program that has used libnats: such a child
  *              must not make transports of its own before it calls exec.
@@ -112,7 +112,7 @@ typedef struct multicast_nats_options {
   const char *password;
   /// The token for a server that wants one; not together with `user` (default: NULL, none).
   const char *token;
-  /// Certificates of authorities to trust, a PEM file; those of the system are trusted, too
+  /// Certificates of authorities to trust, a PEM file; those of the system are also trusted
   /// (default: NULL, these alone).
   const char *ca_file;
   /// The certificate of this client, a PEM file; needs `key_file`.
@@ -144,9 +144,9 @@ typedef struct multicast_nats_options {
   /// The most to wait between two tries, up to 2^62 (default: 0, which means 30 s).
   uint64_t reconnect_max_ns;
   /// How long one server may take to accept the connection, up to 2^62 (default: 0, which means 10
-  /// s). Larger times are invalid, MULTICAST_FOREVER as well. libnats before 3.8 does not keep to
-  /// it when the server has greeted and says nothing more: it takes processor time and memory until
-  /// the server ends the connection.
+  /// s). Larger times, including MULTICAST_FOREVER, are invalid. libnats before 3.8 ignores the
+  /// limit when the server has greeted and says nothing more: it takes processor time and memory
+  /// until the server ends the connection.
   uint64_t connect_timeout_ns;
   /// The queue for notifications that arrive; observers that have no queue of their own run on the
   /// thread that runs it. It stays the caller's. If it has MULTICAST_OVERFLOW_BLOCK, a full queue
@@ -157,7 +157,7 @@ typedef struct multicast_nats_options {
   void (*changed)(void *context, multicast_nats_state state, int32_t code, const char *reason);
   /// Passed to `changed` and to `release`.
   void *context;
-  /// Runs once, on any thread but libnats's, when `context` is not used any more; also if
+  /// Runs once, on any thread but libnats's, when `context` is not used any more, even if
   /// multicast_nats_connect() fails, unless the options cannot be read.
   void (*release)(void *context);
 } multicast_nats_options;
@@ -219,12 +219,12 @@ MULTICAST_API multicast_status multicast_nats_connect(const multicast_nats_optio
 /// @param transport   As multicast_nats_connect() made it.
 /// @param timeout_ns  Nanoseconds on the monotonic clock; 0: no waiting; MULTICAST_FOREVER: no
 ///                    limit.
-/// @return MULTICAST_OK, also if the server has refused some of it; MULTICAST_ERROR_TIMEOUT;
+/// @return MULTICAST_OK, even if the server has refused some of it; MULTICAST_ERROR_TIMEOUT;
 ///         MULTICAST_ERROR_INVALID_HANDLE: not a transport of this library, or it has been
 ///         released, perhaps during the call; MULTICAST_ERROR_STATE: some of it was dropped
 ///         meanwhile, for newer publications or because a connection was lost, and the rest is
 ///         over; or on the transport's thread, or in the child of a fork.
-/// Threads:   several may wait. A `queue` that the waiting thread runs is not run meanwhile.
+/// Threads:   several may wait. A `queue` that the waiting thread runs is not run during the wait.
 /// Cost:      a round trip to the server, if anything was published or subscribed since the last,
 ///            and a thread that waits for it.
 /// @since 1.1
@@ -259,7 +259,7 @@ typedef struct multicast_nats_question {
 /// @param context    Passed to `function` and `release`.
 /// @param release    Runs once, on any thread but libnats's, when `context` is not used any more:
 ///                   after the function was replaced and its calls have returned, or after the
-///                   transport's release; also if this fails. Not in the child of a fork. May be
+///                   transport's release; even if this fails. Not in the child of a fork. May be
 ///                   NULL; not used if `function` is NULL.
 /// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE: not a transport of this library, or it has
 ///         been released; MULTICAST_ERROR_INVALID_ARGUMENT: not a name; MULTICAST_ERROR_NOT_FOUND:
@@ -329,9 +329,9 @@ MULTICAST_API multicast_status multicast_nats_reply(const multicast_nats_questio
 ///         MULTICAST_ERROR_LIMIT: larger than `max_payload`, or than the server takes;
 ///         MULTICAST_ERROR_INVALID_ARGUMENT: not a name, or NULL; MULTICAST_ERROR_INVALID_HANDLE:
 ///         not a transport of this library, or it has been released, perhaps during the call;
-///         MULTICAST_ERROR_OUT_OF_MEMORY, also for an answer, which is lost.
+///         MULTICAST_ERROR_OUT_OF_MEMORY: for the question, or for an answer, which is lost.
 /// Threads:   any but the transport's, several at once. `visit` runs on the calling thread. A
-///            `queue` that this thread runs is not run meanwhile.
+///            `queue` that this thread runs is not run during the call.
 /// Reentry:   observers and functions that answer may ask if the transport has a `queue`, and with
 ///            another transport. `visit` may call anything.
 /// Cost:      as publishing, and a copy of each answer. The first question of a transport also
@@ -349,7 +349,7 @@ MULTICAST_API multicast_status multicast_nats_ask(
 /// Counts of a transport since it was made.
 ///
 /// At every moment `published` is the sum of `waiting`, `sending`, `sent` and `dropped`. Questions
-/// and answers are publications, and messages, too. A question that arrives counts as a
+/// and answers are both publications and messages. A question that arrives counts as a
 /// notification; an answer that arrives in time is `received` only, as is the server's word that
 /// nobody answers.
 /// @since 1.1
@@ -369,7 +369,7 @@ typedef struct multicast_nats_stats {
   /// connection ended while they were being written, so that the server may have some; because
   /// nobody waits for the answer any more; for lack of memory; or at `release`.
   uint64_t dropped;
-  /// How often the server has said that this client may not publish. These count as `sent`, too.
+  /// How often the server has said that this client may not publish. These also count as `sent`.
   uint64_t rejected;
   uint64_t refused;   ///< Publications that were not accepted.
   uint64_t received;  ///< Messages that came.

@@ -54,7 +54,7 @@ class call_range<void(Args...), Given...> {
     /// Cost:      O(1), no call.
     /// @since 1.1
     iterator() noexcept = default;
-    /// Calls the delegate. A second use does nothing.
+    /// Calls the delegate. Using it again has no effect.
     ///
     /// @return No result.
     ///
@@ -80,11 +80,11 @@ class call_range<void(Args...), Given...> {
     /// Cost:      O(1), no call.
     /// @since 1.1
     void operator++(int) noexcept { range_->pass(); }
-    /// Whether both are at the end, or neither is.
+    /// Whether both iterators are at the end, or neither is.
     ///
     /// @return Whether they are equal.
     ///
-    /// Cost:      O(1), no call; those that were removed meanwhile are passed over.
+    /// Cost:      O(1), no call; delegates that have since been removed are passed over.
     /// @since 1.1
     friend bool operator==(const iterator &a, const iterator &b) noexcept {
       return a.is_at_end() == b.is_at_end();

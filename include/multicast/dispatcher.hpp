@@ -28,7 +28,7 @@ namespace MULTICAST_HPP_NAMESPACE {
 /// A dispatcher that was moved from is empty. The signals stay where they are, with their
 /// delegates.
 ///
-/// Reentry:   delegates may do anything, also destroy this object.
+/// Reentry:   delegates may do anything, even destroy this object.
 /// @since 1.1
 template <typename Key, typename Signature, typename Hash = std::hash<Key>,
           typename Equal = std::equal_to<Key>>

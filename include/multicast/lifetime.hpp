@@ -23,7 +23,7 @@ class lifetime : public detail::owner<multicast_lifetime, multicast_lifetime_end
   /// Cost:      O(1); memory is taken for many at a time.
   /// @since 1.0
   lifetime() : owner(multicast_lifetime_create()) {}
-  /// Ends it early: removes its registrations and waits for running calls.
+  /// Ends the lifetime early: removes its registrations and waits for running calls.
   ///
   /// @return As multicast_lifetime_end().
   ///
@@ -32,7 +32,7 @@ class lifetime : public detail::owner<multicast_lifetime, multicast_lifetime_end
   /// Cost:      as multicast_lifetime_end().
   /// @since 1.0
   multicast_status end() noexcept { return multicast_lifetime_end(handle_); }
-  /// How many registrations are under it.
+  /// How many registrations are under the lifetime.
   ///
   /// @return The number; those whose objects are dead count until they are removed.
   ///

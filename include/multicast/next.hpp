@@ -34,7 +34,7 @@ namespace MULTICAST_HPP_NAMESPACE {
 ///
 /// A result without arguments means that there will be no such invocation: the signal was
 /// destroyed, or the registration removed, by `get().remove_nowait()`, by the end of a lifetime
-/// under which it was added, or as any other. That is how another thread cancels the wait.
+/// under which it was added, or in any other way. That is how another thread cancels the wait.
 ///
 /// Threads:   one thread, or one coroutine, uses it at a time.
 /// @since 1.1
@@ -78,7 +78,8 @@ class [[nodiscard]] next_invocation {
 
   /// Waits for the invocation.
   ///
-  /// @return Its arguments, once; nothing: there will be none, or they were returned before.
+  /// @return Its arguments, once. Nothing if there will be no invocation, or if the arguments have
+  ///         already been returned.
   ///
   /// Errors:    exceptions of the copy of an argument.
   /// Threads:   sleeps. Do not hold a lock that the invoker needs.
@@ -87,9 +88,9 @@ class [[nodiscard]] next_invocation {
   std::optional<arguments> wait() { return wait_for((std::chrono::nanoseconds::max)()); }
   /// Waits for the invocation, at most for a given time.
   ///
-  /// @param timeout  On the monotonic clock; zero or less: no waiting.
-  /// @return Its arguments, once; nothing: the time has passed, or there will be none. After the
-  ///         time has passed this may be called again.
+  /// @param timeout  The longest time to wait, on the monotonic clock; zero or less: no waiting.
+  /// @return Its arguments, once. Nothing if the time has passed, after which this may be called
+  ///         again, or if there will be no invocation.
   ///
   /// Errors:    exceptions of the copy of an argument.
   /// Threads:   sleeps.
@@ -108,7 +109,7 @@ class [[nodiscard]] next_invocation {
   bool is_over() const { return !arrival_ || arrival_->is_over(); }
   /// The registration, a value: its removal cancels the wait, from any thread.
   ///
-  /// @return The registration; stale when it is over.
+  /// @return The registration; stale when the wait is over.
   ///
   /// Cost:      O(1), no call.
   /// @since 1.1
@@ -118,12 +119,12 @@ class [[nodiscard]] next_invocation {
   /// For `co_await`, whose result is that of wait(). Only in C++20.
   ///
   /// The coroutine goes on in the call of the delegate, on the thread that invokes. If next() had a
-  /// queue, it goes on in a call of that queue, always. Without an invocation it goes on where the
+  /// queue, it always goes on in a call of that queue. Without an invocation it goes on where the
   /// registration is removed. If the queue refuses or drops that call, or is destroyed, it goes on
   /// where that happens, without arguments.
   ///
-  /// A coroutine that is suspended may be destroyed: on the thread that runs the queue, or if no
-  /// other thread invokes meanwhile.
+  /// A coroutine that is suspended may be destroyed: on the thread that runs the queue, or while
+  /// no other thread invokes.
   ///
   /// @return What `co_await` needs.
   ///
@@ -159,9 +160,9 @@ class [[nodiscard]] next_invocation {
 /// Waits for the next invocation of a signal, from now on. Invocations that have begun do not
 /// count, and replays do not.
 ///
-/// @param s    The signal. It may be moved or destroyed meanwhile.
-/// @param how  As for signal::add(). A queue: a coroutine goes on there. `latest` and `unique` mean
-///             nothing here.
+/// @param s    The signal. It may be moved or destroyed during the wait.
+/// @param how  As for signal::add(). With a queue, a coroutine goes on there. `latest` and `unique`
+///             have no effect.
 /// @return What to wait with.
 ///
 /// Errors:    those of signal::add().
@@ -178,8 +179,8 @@ next_invocation<Args...> next(const connectable<void(Args...)> &s, const options
 /// Waits for the next invocation of a signal, at most for a given time.
 ///
 /// @param s        The signal.
-/// @param timeout  On the monotonic clock.
-/// @return The arguments; nothing: the time has passed, or the signal was destroyed.
+/// @param timeout  The longest time to wait, measured on the monotonic clock.
+/// @return The arguments; nothing if the time has passed or the signal was destroyed.
 ///
 /// Errors:    those of signal::add(); exceptions of the copy of an argument.
 /// Threads:   sleeps: another thread has to invoke.

@@ -45,7 +45,7 @@ class observer {
   }
   /// A lifetime that ends with the object. It is made by the first use.
   ///
-  /// @return For `options::lifetime`, to remove other delegates with the object, too.
+  /// @return For `options::lifetime`: other delegates are then also removed with the object.
   ///
   /// Cost:      O(1); the first time as multicast_lifetime_create().
   /// @since 1.1

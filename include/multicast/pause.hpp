@@ -13,9 +13,8 @@
 namespace MULTICAST_HPP_NAMESPACE {
 
 /// A pause until the end of a scope: of a registration, or of a whole signal, whose invocations
-/// then call and queue nothing. Pauses are counted: two pauses of one target end with the second
-/// one. A delegate that registration::pause() has paused before
-/// stays paused.
+/// then call and queue nothing. Pauses are counted: two pauses of one target end with the
+/// second one. A delegate that was also paused by registration::pause() stays paused.
 ///
 /// Threads:   any. As multicast_token_pause(): does not wait for running calls.
 /// @since 1.1
@@ -23,7 +22,7 @@ class [[nodiscard]] scoped_pause {
  public:
   /// Pauses a delegate.
   ///
-  /// @param r  Its registration; none, or one that was removed: nothing is paused.
+  /// @param r  Its registration. If it is none, or was removed, nothing is paused.
   ///
   /// Cost:      O(1), a lock; one allocation.
   /// @since 1.1
@@ -55,7 +54,7 @@ class [[nodiscard]] scoped_pause {
     return *this;
   }
   ~scoped_pause() { end(); }
-  /// Ends the pause early. The second call does nothing.
+  /// Ends the pause early. Calling this again has no effect.
   ///
   /// Cost:      O(1), a lock.
   /// @since 1.1

@@ -106,7 +106,7 @@ struct policies {
   /// @since 1.1
   const char *label = nullptr;
   /// How many of the last invocations a delegate gets when it is added: before add() returns, or in
-  /// its queue. Whatever other threads invoke meanwhile, it gets each invocation once; see
+  /// its queue. It gets each invocation once, whatever other threads invoke at the time; see
   /// multicast_create_options. A delegate that is added with mcast::no_replay gets none (default:
   /// 0).
   ///
@@ -141,7 +141,7 @@ namespace MULTICAST_HPP_NAMESPACE {
 /// its arguments refuses them at compile time.
 ///
 /// @param count  How many of the last invocations are kept; see policies::replay.
-/// @return The policies. The other ones can be set.
+/// @return The policies. Other policies can be set in the result.
 ///
 /// Cost:      O(1).
 /// @since 1.1

@@ -33,7 +33,7 @@ enum class overflow : multicast_overflow {
 /// function of that name does; descriptor() is multicast_queue_fd(), and statistics() is
 /// multicast_queue_get_stats().
 ///
-/// Threads:   any; one thread at a time runs it.
+/// Threads:   any; only one thread at a time runs the queue.
 /// @since 1.0
 class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
  public:
@@ -74,9 +74,9 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
 
   /// Makes queued calls, oldest first, as long as a condition holds.
   ///
-  /// @param condition  Asked before each call, without arguments. Where it does not hold, the calls
-  ///                   that are left wait on. With a time, for instance, or a counter.
-  /// @return How many calls were made; 0, too, if none waits.
+  /// @param condition  Asked before each call, without arguments. When it does not hold, the calls
+  ///                   that are left stay queued. It may compare a time or a counter, for instance.
+  /// @return How many calls were made; also 0 if none waits.
   ///
   /// Errors:    those of multicast_queue_run(); exceptions of the condition.
   /// Threads:   as run().
@@ -110,8 +110,8 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
     return result == MULTICAST_ERROR_TIMEOUT ? 0 : detail::count(result);
   }
 
-  /// Queues a callable. It is called once, by the queue, and destroyed then; or without a call, if
-  /// the queue drops it or is destroyed.
+  /// Queues a callable. It is called once, by the queue, and then destroyed. If the queue drops it
+  /// or is destroyed, it is destroyed without a call.
   ///
   /// @param function  Copied or moved from. Its result is ignored.
   /// @return Whether it was queued; false: the queue is full and refused it.

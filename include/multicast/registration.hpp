@@ -21,8 +21,8 @@
 
 namespace MULTICAST_HPP_NAMESPACE {
 
-/// One delegate in one signal, from its add to the end of its removal. It is a value: copies mean
-/// the same registration, and are stale after its removal. Each function does what the
+/// One delegate in one signal, from its addition to the end of its removal. It is a value: copies
+/// mean the same registration, and are stale after its removal. Each function does what the
 /// multicast_token_...() function of that name does.
 /// @since 1.0
 class registration {
@@ -94,7 +94,7 @@ class registration {
   multicast_status resume() const noexcept { return multicast_token_resume(token_); }
   /// Whether the delegate is paused, by pause() or by a scoped_pause of this registration.
   ///
-  /// @return false, too, if it was removed.
+  /// @return Also false if it was removed.
   ///
   /// Cost:      O(1), one short lock.
   /// @since 1.1
@@ -136,10 +136,10 @@ class registration {
     return {stats.calls, detail::duration(stats.total_ns), detail::duration(stats.longest_ns),
             stats.queued, stats.dropped};
   }
-  /// Whether it is one of a signal, or of a connectable.
+  /// Whether it is a registration of a signal, or of a connectable.
   ///
   /// @param s  The signal.
-  /// @return false, too, if it was removed.
+  /// @return Also false if it was removed.
   ///
   /// Cost:      O(1), one short lock.
   /// @since 1.1
@@ -226,8 +226,8 @@ class [[nodiscard]] scoped_registration
   /// @return As registration::remove().
   ///
   /// Threads:   as registration::remove().
-  /// Reentry:   inside a call of it: MULTICAST_PENDING. The destructor then waits for this call, if
-  ///            that is not inside of it, too.
+  /// Reentry:   inside a call of it: MULTICAST_PENDING. The destructor then waits for this call,
+  ///            unless the destructor also runs inside the call.
   /// Cost:      as registration::remove().
   /// @since 1.1
   multicast_status remove() const noexcept { return get().remove(); }

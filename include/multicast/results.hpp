@@ -42,8 +42,8 @@ enum class step {
 /// time.
 ///
 /// Each function calls the delegates in order on this thread, and takes each result before the next
-/// delegate is called; so one that stops early leaves the others uncalled. Where delegates throw:
-/// operator() and collect() call the others too, as signal<void()> does, then rethrow the first
+/// delegate is called; so a function that stops early does not call the others. If delegates throw,
+/// operator() and collect() still call the others, as signal<void()> does, then rethrow the first
 /// exception. The functions that can stop early stop there, and rethrow it. results() rethrows each
 /// exception where the result would be, and may be continued.
 ///
@@ -135,10 +135,10 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
     return first;
   }
 
-  /// Whether all results are true. Calls no delegate after one whose result is not.
+  /// Whether all results are true. Stops at the first result that is false.
   ///
   /// @param arguments  Nothing is copied.
-  /// @return true also if there is no delegate.
+  /// @return Also true if there is no delegate.
   ///
   /// Errors:    exceptions of a delegate; the others are not called.
   /// Cost:      as multicast_visit().
@@ -152,10 +152,10 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
     return answer;
   }
 
-  /// Whether a result is true. Calls no delegate after one whose result is.
+  /// Whether any result is true. Stops at the first result that is true.
   ///
   /// @param arguments  Nothing is copied.
-  /// @return false also if there is no delegate.
+  /// @return Also false if there is no delegate.
   ///
   /// Errors:    exceptions of a delegate; the others are not called.
   /// Cost:      as multicast_visit().
@@ -170,15 +170,15 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
   }
 
   /// Asks all delegates, or none: each is called until one refuses, with a result that is false.
-  /// Then those that had agreed are called once more, in reverse, with other arguments. What was
-  /// removed meanwhile is left out.
+  /// Then the delegates that had agreed are called once more, in reverse, with other arguments,
+  /// except those that have since been removed.
   ///
   ///     if (!saving.all_or_undo({step::prepare, file}, {step::roll_back, file})) ...
   ///
   /// @param asked  The arguments with which each is asked.
   /// @param undo   The arguments with which those that had agreed are called. Their results do not
   ///               count.
-  /// @return Whether all have agreed; true also if there is no delegate.
+  /// @return Whether all have agreed; also true if there is no delegate.
   ///
   /// Errors:    the first exception of a delegate. One that throws when it is asked has refused.
   /// Cost:      as multicast_visit_undo().
@@ -262,8 +262,8 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
   ///                   copied or moved from, once.
   /// @return An input range; see result_range. The delegates are those that are there now.
   ///
-  /// Errors:    exceptions of a delegate, where its result is asked for. The iteration may go on
-  ///            with the next one then.
+  /// Errors:    exceptions of a delegate, where its result is asked for. The iteration may then go
+  ///            on with the next delegate.
   /// Threads:   the delegates run on the thread that iterates. Between them, no call is running: a
   ///            removal does not wait.
   /// Cost:      O(delegates), one allocation; for each result as multicast_token_visit().

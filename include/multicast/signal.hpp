@@ -67,7 +67,7 @@ namespace MULTICAST_HPP_NAMESPACE {
 ///
 /// A signal that was moved from is empty.
 ///
-/// Reentry:   delegates may do anything, also destroy this object.
+/// Reentry:   delegates may do anything, even destroy this object.
 /// @since 1.0
 template <typename Signature>
 class signal {
@@ -98,8 +98,9 @@ class signal<void(Args...)> : public detail::basic_signal<void, Args...>,
   /// Calls every delegate, by priority, then by order of addition, as multicast_invoke() does.
   ///
   /// If delegates throw, the others are still called. Then the first exception of a call that was
-  /// made on this thread is rethrown. An exception of the copy of an argument counts likewise: the
-  /// calls that would have been queued are refused; if the signal replays, no delegate is called.
+  /// made on this thread is rethrown. So is an exception of the copy of an argument. Then
+  /// the calls that would have been queued are refused; if the signal replays, no delegate is
+  /// called.
   ///
   /// @param arguments  Nothing is copied for delegates without a queue. A value that is given away
   ///                   by std::move() or as a temporary is moved into the queue, if there are calls

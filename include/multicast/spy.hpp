@@ -29,7 +29,7 @@ template <typename... Args>
 struct spied_call {
   /// Values. A std::string_view or a `const char *` is kept as a string.
   std::tuple<typename detail::keeping<detail::value<Args>>::type...> arguments;
-  /// The thread of the call: with a queue that which ran it.
+  /// The thread of the call; with a queue, the thread that ran the queue.
   std::thread::id thread;
   /// Rises with each call of any spy: the order of the invocations of several signals.
   uint64_t order = 0;
@@ -42,8 +42,8 @@ struct spied_call {
 ///     CHECK(seen.wait(2, 1s));                // another thread has invoked it twice
 ///     CHECK(seen.calls()[0].arguments == std::tuple(7, "Ada"));
 ///
-/// Its delegate is removed when it is destroyed. The signal may be destroyed before. A replay is
-/// recorded, too.
+/// Its delegate is removed when it is destroyed. The signal may be destroyed first. Replays are
+/// also recorded.
 /// @since 1.1
 template <typename Signal>
 class spy {
@@ -123,9 +123,9 @@ class spy<signal<void(Args...)>> {
   void clear() { static_cast<void>(take()); }
   /// Waits until that many calls are recorded.
   ///
-  /// @param count    How many, those that are recorded already included.
-  /// @param timeout  On the monotonic clock (default: 5 seconds).
-  /// @return Whether they came; false: the time has passed.
+  /// @param count    How many, including those that are already recorded.
+  /// @param timeout  The longest time to wait, on the monotonic clock (default: 5 seconds).
+  /// @return true when they are recorded; false if the time has passed.
   ///
   /// Threads:   sleeps: other threads have to invoke, or to run the queue.
   /// Cost:      a wait.

@@ -29,9 +29,9 @@ struct watch_options {
   /// @since 1.1
   std::function<void(registration which, const char *label, std::chrono::nanoseconds elapsed)>
       slow = {};
-  /// A removal, or signal::invoke_and_wait(), has waited for `slow_after`, and waits on. Told once,
-  /// on the thread that waits. `which` is that of a call that it waits for; none if the call is in
-  /// the queue (default: none).
+  /// A removal, or signal::invoke_and_wait(), has waited for `slow_after`, and waits on. Called
+  /// once, on the thread that waits. `which` names a call for which it waits; none if the call is
+  /// still in the queue (default: none).
   /// @since 1.1
   std::function<void(registration which, const char *label, std::chrono::nanoseconds elapsed)>
       stuck = {};
@@ -65,12 +65,12 @@ struct watch_options {
 ///     };
 ///     const mcast::watch slow_calls(changed, how);
 ///
-/// A signal with a watch of its own is watched by that one only. Invocations that begin after this
-/// are watched, with the calls that they queue. The end of a signal ends its watch.
+/// A signal with a watch of its own is watched by that watch only. Invocations that begin after the
+/// watch are watched, with the calls that they queue. The end of a signal ends its watch.
 ///
 /// Threads:   the destructor waits for functions of the watch on other threads, as
 ///            multicast_set_watch() does.
-/// Reentry:   may be destroyed inside one of its functions; then it does not wait for that one.
+/// Reentry:   may be destroyed inside one of its functions; it does not wait for that function.
 /// @since 1.1
 class [[nodiscard]] watch {
  public:
@@ -84,18 +84,18 @@ class [[nodiscard]] watch {
   /// @param how  The functions.
   ///
   /// Errors:    MULTICAST_ERROR_STATE: there is such a watch already.
-  /// Cost:      O(multicasts), three allocations. Meanwhile each call costs what
+  /// Cost:      O(multicasts), three allocations. While it is set, each call costs what
   ///            multicast_set_watch() says, and a lock for each function that is notified.
   /// @since 1.1
   explicit watch(watch_options how) { begin({0}, std::move(how)); }
   /// Watches a signal.
   ///
-  /// @param s    The signal. It may be moved meanwhile.
+  /// @param s    The signal. It may be moved while it is watched.
   /// @param how  The functions (default: nothing, calls are only counted).
   ///
   /// Errors:    MULTICAST_ERROR_STATE: it has a watch already.
-  /// Cost:      O(1), four allocations. Meanwhile each call costs what multicast_set_watch() says,
-  ///            and a lock for each function that is notified.
+  /// Cost:      O(1), four allocations. While it is set, each call costs what
+  ///            multicast_set_watch() says, and a lock for each function that is notified.
   /// @since 1.1
   template <typename R, typename... Args>
   explicit watch(const detail::basic_signal<R, Args...> &s, watch_options how = {}) {
@@ -114,7 +114,7 @@ class [[nodiscard]] watch {
   /// Ends the watch early. Calling this again has no effect.
   ///
   /// @return As multicast_set_watch(): MULTICAST_OK: no function of it runs, and none ever will.
-  ///         MULTICAST_ERROR_INVALID_HANDLE: the signal was destroyed before.
+  ///         MULTICAST_ERROR_INVALID_HANDLE: the signal has already been destroyed.
   ///
   /// Threads:   waits for functions of it that run on other threads.
   /// Reentry:   inside one of its functions: MULTICAST_PENDING.

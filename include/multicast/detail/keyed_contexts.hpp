@@ -107,7 +107,7 @@ class alignas(64) keyed_contexts {
     return there;
   }
   /// Finds the contexts of an object in a signal. The caller calls let_go() for each that is in
-  /// `found`, also if this throws.
+  /// `found`, even if this throws.
   template <typename Found>
   static void retain(const void *of, multicast target, Found &found) {
     const uint64_t hash = hash_of(of);

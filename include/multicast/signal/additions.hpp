@@ -80,7 +80,7 @@ class additions : public insertion<R, Args...> {
   ///                  without results its result is ignored. It may take fewer arguments than the
   ///                  signal has. If it takes `T &&` where the signal has `T`, it gets a copy.
   ///                  Another signal, `add(other)` or `add(std::ref(other))`, is invoked as long as
-  ///                  it lives, also if it is moved; its last result counts. When it has been
+  ///                  it lives, even if it is moved; its last result counts. When it has been
   ///                  destroyed, the delegate is removed: by the next invocation, size() or
   ///                  registration::is_valid().
   /// @param how       How: options, on(), under(), priority(), once, latest, unique, at_front,
@@ -90,8 +90,8 @@ class additions : public insertion<R, Args...> {
   ///
   /// Ownership: the copy is destroyed once: after the last call has returned, on the thread that
   ///            removes or that made this call; or, if the add fails, before it throws.
-  /// Threads:   called on several threads at once if several invoke. If the signal replays, on this
-  ///            one, too, before this returns.
+  /// Threads:   called on several threads at once if several invoke. If the signal replays, also on
+  ///            this thread, before this returns.
   /// Errors:    a null function is MULTICAST_ERROR_INVALID_ARGUMENT.
   /// Cost:      as multicast_add(). A function, an object without data, and a lambda that is not
   ///            `mutable` and not larger than a pointer need no allocation; others need one, and

@@ -60,7 +60,7 @@ class contents : public removals<R, Args...> {
   ///
   /// @param delegate  A function, a small lambda, an object with `==`, or another signal; see
   ///                  remove().
-  /// @return true also if it is paused.
+  /// @return Also true if it is paused.
   ///
   /// Cost:      O(delegates).
   /// @since 1.1
@@ -77,7 +77,7 @@ class contents : public removals<R, Args...> {
   ///
   /// @param object    The object or pointer, of the same type as it was added with.
   /// @param delegate  The method or callable; see remove().
-  /// @return true also if it is paused.
+  /// @return Also true if it is paused.
   ///
   /// Cost:      O(delegates), and a short lock.
   /// @since 1.1

@@ -31,7 +31,7 @@ class removals : public equals<R, Args...> {
   /// as multicast_remove_every() does.
   ///
   /// @param delegate  As it was added, by add() or add_extended().
-  /// @return How many, and as multicast_remove_every().
+  /// @return How many were removed, and the status of multicast_remove_every().
   ///
   /// Errors:    exceptions of `==`.
   /// Threads:   waits for running calls of them on other threads. Calls may run while `==` compares
@@ -59,7 +59,7 @@ class removals : public equals<R, Args...> {
   /// @param object    The object or pointer, of the same type as it was added with.
   /// @param delegate  The method; or a function, or an equal lambda that is not larger than a
   ///                  pointer. A method may also come first.
-  /// @return How many, and as multicast_remove_every().
+  /// @return How many were removed, and the status of multicast_remove_every().
   ///
   /// Threads:   waits for running calls of them on other threads.
   /// Reentry:   inside a call of one: MULTICAST_PENDING.
@@ -80,7 +80,7 @@ class removals : public equals<R, Args...> {
   /// add_extended(object, method).
   ///
   /// @param method  The method.
-  /// @return How many, and as multicast_remove_context().
+  /// @return How many were removed, and the status of multicast_remove_context().
   ///
   /// Threads:   waits for running calls of them on other threads.
   /// Reentry:   inside a call of one: MULTICAST_PENDING.
@@ -107,7 +107,7 @@ class removals : public equals<R, Args...> {
   /// Removes every registration added as add<&T::method>(object).
   ///
   /// @param object  The object or a pointer to it.
-  /// @return How many, and as multicast_remove_every().
+  /// @return How many were removed, and the status of multicast_remove_every().
   ///
   /// Threads:   waits for running calls of them on other threads.
   /// Reentry:   inside a call of one: MULTICAST_PENDING.
