@@ -133,14 +133,14 @@ typedef struct multicast_local_options {
   /// 2^23).
   uint64_t ring_bytes;
   /// The largest payload that this transport publishes, in bytes, up to half of the ring less 1024;
-  /// larger ones are refused (default: 0, which means that).
+  /// larger ones are refused (default: 0, which means this limit).
   uint32_t max_payload;
   /// The treatment of a publication if the ring has no room, because a peer that has observers of
-  /// its name has not read enough of it: MULTICAST_OVERFLOW_REFUSE, with
-  /// MULTICAST_ERROR_QUEUE_FULL; MULTICAST_OVERFLOW_DROP_OLDEST, that peer loses the oldest
-  /// sixteenth of the ring; MULTICAST_OVERFLOW_BLOCK, `publish` waits for room (default: refuse).
-  /// So, except with drop oldest, a peer that is stopped, or whose observers do not return, holds
-  /// up the others. Detaching the transport waits for such a `publish`.
+  /// its name has not read enough of it: with MULTICAST_OVERFLOW_REFUSE, `publish` returns
+  /// MULTICAST_ERROR_QUEUE_FULL; with MULTICAST_OVERFLOW_DROP_OLDEST, that peer loses the oldest
+  /// sixteenth of the ring; with MULTICAST_OVERFLOW_BLOCK, `publish` waits for room (default:
+  /// refuse). So, unless the oldest are dropped, a peer that is stopped, or whose observers do not
+  /// return, holds up the others. Detaching the transport waits for such a `publish`.
   multicast_overflow overflow;
   /// How long `publish` may wait for room, with MULTICAST_OVERFLOW_BLOCK; then it refuses. It waits
   /// for no peer that has ended (default: 0, which means 1 s). MULTICAST_FOREVER: no limit; two
@@ -160,8 +160,8 @@ typedef struct multicast_local_options {
   multicast_queue queue;
   /// Whether to keep this publication: the last one of each name and event is given to each peer
   /// whose first observer of the name comes later, this process included. All that are kept of one
-  /// name have to fit into half of the ring: else MULTICAST_ERROR_LIMIT. Called on the publishing
-  /// thread. (default: NULL, nothing is kept)
+  /// name have to fit into half of the ring; otherwise `publish` returns MULTICAST_ERROR_LIMIT.
+  /// Called on the publishing thread. (default: NULL, nothing is kept)
   bool (*retains)(void *context, const char *name, uint32_t event);
   /// Called for each change, on the transport's thread. Of a peer, `pid` is its process, and `text`
   /// its name. Of this transport, `pid` is an errno or 0, and `text` says why, in English. `text`
@@ -205,7 +205,7 @@ static inline multicast_local_options multicast_local_options_default(void) {
 /// @param options  How; not NULL.
 /// @param out      Receives the transport, before `changed` can be called; all zero if the call
 ///                 fails. Not NULL.
-/// @return MULTICAST_OK: it has begun to join, `changed` says with what result;
+/// @return MULTICAST_OK: it has begun to join, and `changed` reports the result;
 ///         MULTICAST_ERROR_INVALID_ARGUMENT: NULL or invalid options;
 ///         MULTICAST_ERROR_INVALID_HANDLE: not a broadcaster, or not a queue;
 ///         MULTICAST_ERROR_LIMIT: 65,535 transports of this library are not released;
@@ -214,10 +214,10 @@ static inline multicast_local_options multicast_local_options_default(void) {
 /// Ownership: multicast_broadcaster_attach() takes the transport over, and calls `release` once. So
 ///            attach it once, to one broadcaster, and do not use it after `release`. If you do not
 ///            attach it, call `release` with `context` yourself. `release` leaves the group.
-/// Threads:   `release` waits for the transport's thread, unless that is in `changed`, or delivers
-///            what has arrived: then it leaves the group later, before `release` of the options
-///            runs. A process that ends earlier is like one that was killed: if it is the last one,
-///            the folder of the group stays until the next peer comes and leaves.
+/// Threads:   `release` waits for the transport's thread, unless that thread is in `changed`, or
+///            delivers what has arrived: then it leaves the group later, before `release` of the
+///            options runs. A process that ends earlier is like one that was killed: if it is the
+///            last one, the folder of the group stays until the next peer comes and leaves.
 /// Cost:      a thread, and four descriptors; one more for each peer. Address space: twice the
 ///            ring, and twice that of each peer.
 /// @since 1.1
@@ -277,8 +277,8 @@ typedef struct multicast_local_question {
 ///         no function, and none to replace; MULTICAST_ERROR_STATE: in the child of a fork;
 ///         MULTICAST_ERROR_OUT_OF_MEMORY.
 /// Threads:   does not wait: a call of an earlier function may go on.
-/// Reentry:   the function may call this, and reply, but not ask with this transport, unless that
-///            has a `queue`.
+/// Reentry:   the function may call this, and reply, but not ask with this transport, unless the
+///            transport has a `queue`.
 /// Cost:      O(1), and a message to each peer.
 /// @since 1.1
 MULTICAST_API multicast_status multicast_local_answer(
@@ -295,11 +295,12 @@ MULTICAST_API multicast_status multicast_local_answer(
 /// @param question  The question that the function received, or a copy of it.
 /// @param payload   The answer; may be NULL if there are no bytes.
 /// @param size      Bytes at `payload`, up to `max_payload`.
-/// @return MULTICAST_OK: it is in memory that the asker has, which may not wait for it any more;
-///         MULTICAST_ERROR_NOT_FOUND: the asker has gone; MULTICAST_ERROR_QUEUE_FULL: there is no
-///         room, see `overflow`, try again; MULTICAST_ERROR_LIMIT: larger than `max_payload`;
-///         MULTICAST_ERROR_INVALID_HANDLE: not a question, or its transport has been released;
-///         MULTICAST_ERROR_INVALID_ARGUMENT: NULL; MULTICAST_ERROR_STATE: in the child of a fork.
+/// @return MULTICAST_OK: the answer is in memory that the asker reads, although the asker may no
+///         longer wait for it; MULTICAST_ERROR_NOT_FOUND: the asker has gone;
+///         MULTICAST_ERROR_QUEUE_FULL: there is no room, see `overflow`, try again;
+///         MULTICAST_ERROR_LIMIT: larger than `max_payload`; MULTICAST_ERROR_INVALID_HANDLE: not a
+///         question, or its transport has been released; MULTICAST_ERROR_INVALID_ARGUMENT: NULL;
+///         MULTICAST_ERROR_STATE: in the child of a fork.
 /// Cost:      O(peers), and a copy.
 /// @since 1.1
 MULTICAST_API multicast_status multicast_local_reply(const multicast_local_question *question,
@@ -332,7 +333,7 @@ MULTICAST_API multicast_status multicast_local_reply(const multicast_local_quest
 /// @param visit       Not NULL. It must not end the thread.
 /// @param context     Passed to `visit`.
 /// @return MULTICAST_OK: `visit` was called for all peers, or has returned false;
-///         MULTICAST_ERROR_TIMEOUT: the same, and some have not answered in time;
+///         MULTICAST_ERROR_TIMEOUT: as MULTICAST_OK, but some peers have not answered in time;
 ///         MULTICAST_ERROR_NOT_FOUND: nobody answers the name; at once, unless there are unknown
 ///         peers; see multicast_local_flush(); MULTICAST_ERROR_QUEUE_FULL: there is no room, see
 ///         `overflow`; MULTICAST_ERROR_LIMIT: larger than `max_payload`;
@@ -342,8 +343,8 @@ MULTICAST_API multicast_status multicast_local_reply(const multicast_local_quest
 ///         in the child of a fork; MULTICAST_ERROR_OUT_OF_MEMORY.
 /// Threads:   any but the transport's, several at once. `visit` runs on the calling thread. A
 ///            `queue` that this thread runs is not run during the call.
-/// Reentry:   observers and functions that answer may ask if the transport has a `queue`, and with
-///            another transport. `visit` may call anything.
+/// Reentry:   observers and functions that answer may ask with this transport if it has a `queue`,
+///            and with any other transport. `visit` may call anything.
 /// Cost:      O(peers), a copy, and some 100 bytes for each peer.
 /// @since 1.1
 MULTICAST_API multicast_status multicast_local_ask(
@@ -357,8 +358,8 @@ MULTICAST_API multicast_status multicast_local_ask(
 
 /// Counts of a transport since it was made.
 ///
-/// A question counts as a publication, and where it arrives as a notification; an answer does not,
-/// but in `overwritten`.
+/// A question counts as a publication, and at the peer that gets it as a notification. An answer
+/// counts only in `overwritten`.
 ///
 /// At every moment `published` is the sum of `sent` and `unwanted`. `received` is the sum of
 /// `delivered`, the notifications that are being delivered or wait in `queue`, and those that were
@@ -369,7 +370,7 @@ typedef struct multicast_local_stats {
   uint32_t flags;        ///< 0.
   uint32_t connected;    ///< 1: it is in its group; 0: it is not.
   uint32_t names;        ///< How many names have observers here.
-  uint32_t peers;        ///< How many peers there are, but for this one.
+  uint32_t peers;        ///< How many other peers there are.
   uint32_t reserved;     ///< 0.
   uint64_t max_payload;  ///< The largest payload that is published, in bytes.
   uint64_t joined;       ///< How many peers have come.
@@ -388,8 +389,8 @@ typedef struct multicast_local_stats {
   /// (`overwritten`), no memory, the broadcaster was destroyed, or `queue` did not take them or has
   /// dropped them since, for newer ones or when it was destroyed.
   uint64_t lost;
-  /// Notifications that peers have overwritten before this process had read them: they drop the
-  /// oldest.
+  /// Notifications that peers with MULTICAST_OVERFLOW_DROP_OLDEST have overwritten before this
+  /// process had read them.
   uint64_t overwritten;
   /// Answers that were dropped: nobody waited for them any more, or they were not asked for.
   uint64_t late;

@@ -217,7 +217,7 @@ static inline multicast_mqtt_options multicast_mqtt_options_default(void) {
 /// @param options  How; not NULL.
 /// @param out      Receives the transport, before `changed` can be called; all zero if the call
 ///                 fails. Not NULL.
-/// @return MULTICAST_OK: it has begun to connect, `changed` says with what result;
+/// @return MULTICAST_OK: it has begun to connect, and `changed` reports the result;
 ///         MULTICAST_ERROR_INVALID_ARGUMENT: NULL or invalid options;
 ///         MULTICAST_ERROR_INVALID_HANDLE: not a broadcaster, or not a queue;
 ///         MULTICAST_ERROR_LIMIT: 65,535 transports of this library are not released;
@@ -227,8 +227,8 @@ static inline multicast_mqtt_options multicast_mqtt_options_default(void) {
 ///            attach it once, to one broadcaster, and do not use it after `release`. If you do not
 ///            attach it, call `release` with `context` yourself. `release` disconnects, and drops
 ///            the publications that still wait to be sent: see multicast_mqtt_flush().
-/// Threads:   `release` waits for the transport's thread, unless that is in `changed`, delivers
-///            what has arrived, or looks up the broker's address.
+/// Threads:   `release` waits for the transport's thread, unless that thread is in `changed`,
+///            delivers what has arrived, or looks up the broker's address.
 /// Cost:      a thread and three descriptors.
 /// @since 1.1
 MULTICAST_API multicast_status multicast_mqtt_connect(const multicast_mqtt_options *options,
@@ -243,11 +243,11 @@ MULTICAST_API multicast_status multicast_mqtt_connect(const multicast_mqtt_optio
 /// @param transport   As multicast_mqtt_connect() made it.
 /// @param timeout_ns  Nanoseconds on the monotonic clock; 0: no waiting; MULTICAST_FOREVER: no
 ///                    limit.
-/// @return MULTICAST_OK, even if the broker has refused some of it; MULTICAST_ERROR_TIMEOUT;
+/// @return MULTICAST_OK, even if the broker has refused some of them; MULTICAST_ERROR_TIMEOUT;
 ///         MULTICAST_ERROR_INVALID_HANDLE: not a transport of this library, or it has been
-///         released, perhaps during the call; MULTICAST_ERROR_STATE: some of it was dropped
-///         meanwhile, for newer publications or because the connection was lost, and the rest is
-///         over; or on the transport's thread, or in the child of a fork.
+///         released, perhaps during the call; MULTICAST_ERROR_STATE: some publications were dropped
+///         during the wait, for newer ones or because the connection was lost, and the others are
+///         done; or this is the transport's thread, or the child of a fork.
 /// Threads:   several may wait. A `queue` that the waiting thread runs is not run during the wait.
 /// Cost:      O(names); no polling.
 /// @since 1.1
@@ -289,8 +289,8 @@ typedef struct multicast_mqtt_question {
 ///         no function, and none to replace; MULTICAST_ERROR_STATE: in the child of a fork;
 ///         MULTICAST_ERROR_OUT_OF_MEMORY.
 /// Threads:   does not wait: a call of an earlier function may go on.
-/// Reentry:   the function may call this, and reply, but not ask with this transport, unless that
-///            has a `queue`.
+/// Reentry:   the function may call this, and reply, but not ask with this transport, unless the
+///            transport has a `queue`.
 /// Cost:      O(1), and a subscription.
 /// @since 1.1
 MULTICAST_API multicast_status multicast_mqtt_answer(
@@ -307,9 +307,9 @@ MULTICAST_API multicast_status multicast_mqtt_answer(
 /// @param question  The question that the function received, or a copy of it.
 /// @param payload   The answer; may be NULL if there are no bytes.
 /// @param size      Bytes at `payload`, up to `max_payload`.
-/// @return MULTICAST_OK: it is published, as a notification is; the broker does not say whether the
-///         asker is there, and waits for it; MULTICAST_ERROR_QUEUE_FULL: `capacity` publications
-///         wait, try again; MULTICAST_ERROR_LIMIT: larger than `max_payload`;
+/// @return MULTICAST_OK: it is published like a notification; the broker does not say whether the
+///         asker is still there and waits for it; MULTICAST_ERROR_QUEUE_FULL: `capacity`
+///         publications wait, try again; MULTICAST_ERROR_LIMIT: larger than `max_payload`;
 ///         MULTICAST_ERROR_INVALID_HANDLE: not a question, or its transport has been released;
 ///         MULTICAST_ERROR_INVALID_ARGUMENT: NULL; MULTICAST_ERROR_STATE: in the child of a fork,
 ///         and as MULTICAST_MQTT_REFUSE_OFFLINE says; MULTICAST_ERROR_OUT_OF_MEMORY.
@@ -323,10 +323,10 @@ MULTICAST_API multicast_status multicast_mqtt_reply(const multicast_mqtt_questio
 /// `visit` is called once for each answer, in the order in which they arrive, with MULTICAST_OK and
 /// the payload, which is valid until it returns, and NULL if there are no bytes. The broker does
 /// not say who answers, nor how many there are, nor that one has ended without an answer: `pid` is
-/// 0, and `peer` is empty. `visit` has the type that multicast_local_ask() takes, which knows
-/// these. If `visit` returns false, it is not called again, and this function returns. For the
-/// first answer, return `status != MULTICAST_OK`; for all that come within the time, return true.
-/// Later answers are dropped and counted (`ignored`).
+/// 0, and `peer` is empty. `visit` has the type that multicast_local_ask() takes, where these
+/// values are known. If `visit` returns false, it is not called again, and this function returns.
+/// For the first answer, return `status != MULTICAST_OK`; for all that come within the time, return
+/// true. Later answers are dropped and counted (`ignored`).
 ///
 /// Without a connection the function waits for one, if there is room for the question. An answer
 /// may be lost like a notification.
@@ -336,28 +336,29 @@ MULTICAST_API multicast_status multicast_mqtt_reply(const multicast_mqtt_questio
 /// @param event       Passed on to those that answer, as the payload.
 /// @param payload     Copied; may be NULL if there are no bytes.
 /// @param size        Bytes at `payload`, up to `max_payload`.
-/// @param timeout_ns  Nanoseconds on the monotonic clock, the wait for a connection included. When
-///                    they are over, a question that was not sent yet never is. MULTICAST_FOREVER:
-///                    no limit.
+/// @param timeout_ns  Nanoseconds on the monotonic clock, the wait for a connection included. After
+///                    this time, a question that has not been sent is not sent any more.
+///                    MULTICAST_FOREVER: no limit.
 /// @param visit       Not NULL. It must not end the thread.
 /// @param context     Passed to `visit`.
 /// @return MULTICAST_OK: `visit` has returned false, or the time is over and there were answers;
-///         MULTICAST_ERROR_TIMEOUT: the time is over, and there was none;
-///         MULTICAST_ERROR_NOT_FOUND, at once: nobody answers the name. Brokers need not say so:
-///         then there is the timeout. mosquitto does, unless this transport answers it itself;
-///         MULTICAST_ERROR_STATE: the connection was lost meanwhile, and somebody may have got the
-///         question; the broker has refused it; the connection is one of MQTT 3.1.1, which has no
-///         questions; there is none, and MULTICAST_MQTT_REFUSE_OFFLINE is set; on the transport's
-///         thread; in the child of a fork; MULTICAST_ERROR_QUEUE_FULL: `capacity` publications
-///         wait, or the question was dropped for newer ones, or so many answers wait for `visit`,
-///         and one is lost; MULTICAST_ERROR_LIMIT: larger than `max_payload`;
-///         MULTICAST_ERROR_INVALID_ARGUMENT: not a name, or NULL; MULTICAST_ERROR_INVALID_HANDLE:
-///         not a transport of this library, or it has been released, perhaps during the call;
-///         MULTICAST_ERROR_OUT_OF_MEMORY: for the question, or for an answer, which is lost.
+///         MULTICAST_ERROR_TIMEOUT: the time is over, and there were no answers;
+///         MULTICAST_ERROR_NOT_FOUND, at once: nobody answers the name. Not all brokers report
+///         this; with the others the time runs out. mosquitto reports it, unless this transport
+///         answers the name itself; MULTICAST_ERROR_STATE: the connection was lost during the call,
+///         and somebody may have got the question; the broker has refused it; the connection uses
+///         MQTT 3.1.1, which has no questions; there is no connection, and
+///         MULTICAST_MQTT_REFUSE_OFFLINE is set; on the transport's thread; in the child of a fork;
+///         MULTICAST_ERROR_QUEUE_FULL: `capacity` publications wait, or the question was dropped
+///         for newer ones, or so many answers wait for `visit`, and one is lost;
+///         MULTICAST_ERROR_LIMIT: larger than `max_payload`; MULTICAST_ERROR_INVALID_ARGUMENT: not
+///         a name, or NULL; MULTICAST_ERROR_INVALID_HANDLE: not a transport of this library, or it
+///         has been released, perhaps during the call; MULTICAST_ERROR_OUT_OF_MEMORY: for the
+///         question, or for an answer, which is lost.
 /// Threads:   any but the transport's, several at once. `visit` runs on the calling thread. A
 ///            `queue` that this thread runs is not run during the call.
-/// Reentry:   observers and functions that answer may ask if the transport has a `queue`, and with
-///            another transport. `visit` may call anything.
+/// Reentry:   observers and functions that answer may ask with this transport if it has a `queue`,
+///            and with any other transport. `visit` may call anything.
 /// Cost:      as publishing, and a copy of each answer. The first question of a transport also
 ///            subscribes where answers come.
 /// @since 1.1

@@ -193,7 +193,7 @@ static inline multicast_nats_options multicast_nats_options_default(void) {
 /// @param options  How; not NULL.
 /// @param out      Receives the transport, before `changed` can be called; all zero if the call
 ///                 fails. Not NULL.
-/// @return MULTICAST_OK: it has begun to connect, `changed` says with what result;
+/// @return MULTICAST_OK: it has begun to connect, and `changed` reports the result;
 ///         MULTICAST_ERROR_INVALID_ARGUMENT: NULL or invalid options;
 ///         MULTICAST_ERROR_INVALID_HANDLE: not a broadcaster, or not a queue;
 ///         MULTICAST_ERROR_LIMIT: 65,535 transports of this library are not released;
@@ -203,8 +203,8 @@ static inline multicast_nats_options multicast_nats_options_default(void) {
 ///            attach it once, to one broadcaster, and do not use it after `release`. If you do not
 ///            attach it, call `release` with `context` yourself. `release` disconnects, and drops
 ///            the publications that still wait to be sent: see multicast_nats_flush().
-/// Threads:   `release` waits for the transport's thread, unless that is in `changed`, delivers
-///            what has arrived, or connects.
+/// Threads:   `release` waits for the transport's thread, unless that thread is in `changed`,
+///            delivers what has arrived, or connects.
 /// Cost:      a thread and two descriptors; with the first one, up to four threads of libnats.
 /// @since 1.1
 MULTICAST_API multicast_status multicast_nats_connect(const multicast_nats_options *options,
@@ -219,11 +219,11 @@ MULTICAST_API multicast_status multicast_nats_connect(const multicast_nats_optio
 /// @param transport   As multicast_nats_connect() made it.
 /// @param timeout_ns  Nanoseconds on the monotonic clock; 0: no waiting; MULTICAST_FOREVER: no
 ///                    limit.
-/// @return MULTICAST_OK, even if the server has refused some of it; MULTICAST_ERROR_TIMEOUT;
+/// @return MULTICAST_OK, even if the server has refused some of them; MULTICAST_ERROR_TIMEOUT;
 ///         MULTICAST_ERROR_INVALID_HANDLE: not a transport of this library, or it has been
-///         released, perhaps during the call; MULTICAST_ERROR_STATE: some of it was dropped
-///         meanwhile, for newer publications or because a connection was lost, and the rest is
-///         over; or on the transport's thread, or in the child of a fork.
+///         released, perhaps during the call; MULTICAST_ERROR_STATE: some publications were dropped
+///         during the wait, for newer ones or because a connection was lost, and the others are
+///         done; or this is the transport's thread, or the child of a fork.
 /// Threads:   several may wait. A `queue` that the waiting thread runs is not run during the wait.
 /// Cost:      a round trip to the server, if anything was published or subscribed since the last,
 ///            and a thread that waits for it.
@@ -266,8 +266,8 @@ typedef struct multicast_nats_question {
 ///         no function, and none to replace; MULTICAST_ERROR_STATE: in the child of a fork;
 ///         MULTICAST_ERROR_OUT_OF_MEMORY.
 /// Threads:   does not wait: a call of an earlier function may go on.
-/// Reentry:   the function may call this, and reply, but not ask with this transport, unless that
-///            has a `queue`.
+/// Reentry:   the function may call this, and reply, but not ask with this transport, unless the
+///            transport has a `queue`.
 /// Cost:      O(1), and a subscription.
 /// @since 1.1
 MULTICAST_API multicast_status multicast_nats_answer(
@@ -284,12 +284,13 @@ MULTICAST_API multicast_status multicast_nats_answer(
 /// @param question  The question that the function received, or a copy of it.
 /// @param payload   The answer; may be NULL if there are no bytes.
 /// @param size      Bytes at `payload`, up to `max_payload`.
-/// @return MULTICAST_OK: it is published, as a notification is; the server does not say whether the
-///         asker is there, and waits for it; MULTICAST_ERROR_QUEUE_FULL: `capacity` publications
-///         wait, try again; MULTICAST_ERROR_LIMIT: larger than `max_payload`, or than the server
-///         takes; MULTICAST_ERROR_INVALID_HANDLE: not a question, or its transport has been
-///         released; MULTICAST_ERROR_INVALID_ARGUMENT: NULL; MULTICAST_ERROR_STATE: in the child of
-///         a fork, and as MULTICAST_NATS_REFUSE_OFFLINE says; MULTICAST_ERROR_OUT_OF_MEMORY.
+/// @return MULTICAST_OK: it is published like a notification; the server does not say whether the
+///         asker is still there and waits for it; MULTICAST_ERROR_QUEUE_FULL: `capacity`
+///         publications wait, try again; MULTICAST_ERROR_LIMIT: larger than `max_payload`, or than
+///         the server takes; MULTICAST_ERROR_INVALID_HANDLE: not a question, or its transport has
+///         been released; MULTICAST_ERROR_INVALID_ARGUMENT: NULL; MULTICAST_ERROR_STATE: in the
+///         child of a fork, and as MULTICAST_NATS_REFUSE_OFFLINE says;
+///         MULTICAST_ERROR_OUT_OF_MEMORY.
 /// Cost:      as publishing.
 /// @since 1.1
 MULTICAST_API multicast_status multicast_nats_reply(const multicast_nats_question *question,
@@ -300,10 +301,10 @@ MULTICAST_API multicast_status multicast_nats_reply(const multicast_nats_questio
 /// `visit` is called once for each answer, in the order in which they arrive, with MULTICAST_OK and
 /// the payload, which is valid until it returns, and NULL if there are no bytes. The server does
 /// not say who answers, nor how many there are, nor that one has ended without an answer: `pid` is
-/// 0, and `peer` is empty. `visit` has the type that multicast_local_ask() takes, which knows
-/// these. If `visit` returns false, it is not called again, and this function returns. For the
-/// first answer, return `status != MULTICAST_OK`; for all that come within the time, return true.
-/// Later answers are dropped and counted (`ignored`).
+/// 0, and `peer` is empty. `visit` has the type that multicast_local_ask() takes, where these
+/// values are known. If `visit` returns false, it is not called again, and this function returns.
+/// For the first answer, return `status != MULTICAST_OK`; for all that come within the time, return
+/// true. Later answers are dropped and counted (`ignored`).
 ///
 /// Without a connection the function waits for one, if there is room for the question. An answer
 /// may be lost like a notification.
@@ -313,16 +314,16 @@ MULTICAST_API multicast_status multicast_nats_reply(const multicast_nats_questio
 /// @param event       Passed on to those that answer, as the payload.
 /// @param payload     Copied; may be NULL if there are no bytes.
 /// @param size        Bytes at `payload`, up to `max_payload`.
-/// @param timeout_ns  Nanoseconds on the monotonic clock, the wait for a connection included. When
-///                    they are over, a question that was not sent yet never is. MULTICAST_FOREVER:
-///                    no limit.
+/// @param timeout_ns  Nanoseconds on the monotonic clock, the wait for a connection included. After
+///                    this time, a question that has not been sent is not sent any more.
+///                    MULTICAST_FOREVER: no limit.
 /// @param visit       Not NULL. It must not end the thread.
 /// @param context     Passed to `visit`.
 /// @return MULTICAST_OK: `visit` has returned false, or the time is over and there were answers;
-///         MULTICAST_ERROR_TIMEOUT: the time is over, and there was none;
+///         MULTICAST_ERROR_TIMEOUT: the time is over, and there were no answers;
 ///         MULTICAST_ERROR_NOT_FOUND, at once: nobody answers the name. Servers before 2.2 do not
-///         say so: then there is the timeout; MULTICAST_ERROR_STATE: the connection was lost
-///         meanwhile, and somebody may have got the question; there is none, and
+///         report this; with them the time runs out; MULTICAST_ERROR_STATE: the connection was lost
+///         during the call, and somebody may have got the question; there is no connection, and
 ///         MULTICAST_NATS_REFUSE_OFFLINE is set; on the transport's thread; in the child of a fork;
 ///         MULTICAST_ERROR_QUEUE_FULL: `capacity` publications wait, or the question was dropped
 ///         for newer ones, or so many answers wait for `visit`, and one is lost;
@@ -332,8 +333,8 @@ MULTICAST_API multicast_status multicast_nats_reply(const multicast_nats_questio
 ///         MULTICAST_ERROR_OUT_OF_MEMORY: for the question, or for an answer, which is lost.
 /// Threads:   any but the transport's, several at once. `visit` runs on the calling thread. A
 ///            `queue` that this thread runs is not run during the call.
-/// Reentry:   observers and functions that answer may ask if the transport has a `queue`, and with
-///            another transport. `visit` may call anything.
+/// Reentry:   observers and functions that answer may ask with this transport if it has a `queue`,
+///            and with any other transport. `visit` may call anything.
 /// Cost:      as publishing, and a copy of each answer. The first question of a transport also
 ///            subscribes where answers come.
 /// @since 1.1

@@ -58,8 +58,8 @@ namespace MULTICAST_HPP_NAMESPACE {
 ///
 /// One object may serve several signals. Delegates stay registered when it is destroyed, which must
 /// not happen during an add with it. Delegates without a group have priority 0: groups of numbers
-/// above 0 are called after these. As in Boost.Signals2 they are called after all groups if they
-/// are added with mcast::at_back, and before with mcast::at_front.
+/// above 0 are called after these. As in Boost.Signals2, delegates without a group are called after
+/// all groups if they are added with mcast::at_back, and before them with mcast::at_front.
 ///
 /// Threads:   any. One lock of the process is held while keys are compared and copied.
 /// Reentry:   comparing or copying a key must not use groups.
@@ -72,13 +72,13 @@ class groups {
   groups &operator=(const groups &) = delete;
   /// Options with a group, and with the priority that it has.
   ///
-  /// @param key  A group that is not there yet is made, between its neighbours. Any number will do;
-  ///             one that is not far from zero is its own priority, below zero.
+  /// @param key  A group that is not there yet is made, between its neighbours. Any number can be a
+  ///             key; a number that is not far from zero gets its negative as its priority.
   /// @return For signal::add().
   ///
   /// Errors:    mcast::error, MULTICAST_ERROR_LIMIT: there is no priority left between the
-  ///            neighbours. Some thousands of keys that are no numbers fit in any order, 100,000
-  ///            that come in their order; but only 28 that are each put right between the last two.
+  ///            neighbours. Keys that are not numbers: some thousands fit in any order, and 100,000
+  ///            if they come in order, but only 28 if each is put between the last two.
   /// Cost:      O(log groups), a lock; an allocation for a new group.
   /// @since 1.1
   options in(const Key &key) {

@@ -38,8 +38,8 @@ class [[nodiscard]] scoped_pause {
   ///
   /// @param s  The signal.
   ///
-  /// Cost:      O(1), a lock; one allocation. Meanwhile, each invocation of this signal takes the
-  ///            lock, and so does one of 64 others.
+  /// Cost:      O(1), a lock; one allocation. During the pause, each invocation of this signal
+  ///            takes the lock, and so do those of one in 64 other signals.
   /// @since 1.1
   template <typename R, typename... Args>
   explicit scoped_pause(const detail::basic_signal<R, Args...> &s) {

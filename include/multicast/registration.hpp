@@ -66,7 +66,7 @@ class registration {
   multicast_status remove_nowait() const noexcept { return multicast_token_remove_nowait(token_); }
   /// Removes the delegate and waits at most for a given time.
   ///
-  /// @param timeout  On the monotonic clock; zero or less: no waiting.
+  /// @param timeout  The longest time to wait, on the monotonic clock; zero or less: no waiting.
   /// @return As multicast_token_remove_within().
   ///
   /// Threads:   waits for running calls of it on other threads.
