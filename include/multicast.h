@@ -962,12 +962,12 @@ MULTICAST_API MULTICAST_NODISCARD int64_t multicast_lifetime_count(multicast_lif
 ///
 /// @param handle  The `id` of a multicast_lifetime, multicast, multicast_token or
 ///                multicast_queue. Any other value gives an error or MULTICAST_OK.
-/// @return MULTICAST_OK: it is over, for good. MULTICAST_PENDING: it was ended and is not over, but
-///         a call of it is on this thread, or on one that waits for this thread. Of a lifetime also
-///         inside any other call or `release` function, if only `release` functions are left.
-///         MULTICAST_ERROR_TIMEOUT: it is not over after the time. MULTICAST_ERROR_STATE: nothing
-///         has ended it yet. MULTICAST_ERROR_INVALID_HANDLE: it never was a handle of these kinds.
-///         MULTICAST_ERROR_SYSTEM: as multicast_remove().
+/// @return MULTICAST_OK: the object is over, for good. MULTICAST_PENDING: it is not over, but a
+///         call of it is on this thread, or on one that waits for this thread. For a lifetime of
+///         which only `release` functions are left, also inside any other call or `release`
+///         function. MULTICAST_ERROR_TIMEOUT: it is not over after the time. MULTICAST_ERROR_STATE:
+///         nothing has ended it yet. MULTICAST_ERROR_INVALID_HANDLE: it never was a handle of these
+///         kinds. MULTICAST_ERROR_SYSTEM: as multicast_remove().
 /// Threads:   waits like a removal: hold no lock that the calls take.
 /// Cost:      O(threads). Of a lifetime, also what multicast_lifetime_end() has left to do.
 /// @since 1.1
@@ -1134,7 +1134,7 @@ MULTICAST_API int64_t multicast_queue_clear(multicast_queue queue);
 /// Waits until a call is queued. Does not poll.
 ///
 /// @return How many calls are queued (> 0); MULTICAST_ERROR_TIMEOUT: none;
-///         MULTICAST_ERROR_INVALID_HANDLE, or the queue is destroyed during the wait.
+///         MULTICAST_ERROR_INVALID_HANDLE: not a queue, or destroyed during the wait.
 /// Threads:   several may wait: all are woken. Another thread may run the calls first.
 /// Reentry:   a delegate that waits here delays the other calls of the queue that runs it.
 /// @since 1.0
@@ -1161,9 +1161,9 @@ MULTICAST_API MULTICAST_NODISCARD int multicast_queue_fd(multicast_queue queue);
 /// real-time signals. If another thread is running the queue, the new one starts to make calls when
 /// that run ends. The thread does not exist in the child of a fork.
 ///
-/// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_STATE: it has a thread,
-///         perhaps one that is stopping; MULTICAST_ERROR_SYSTEM: the system has no thread left;
-///         MULTICAST_ERROR_OUT_OF_MEMORY.
+/// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_STATE: the queue has a
+///         thread, perhaps one that is stopping; MULTICAST_ERROR_SYSTEM: the system has no thread
+///         left; MULTICAST_ERROR_OUT_OF_MEMORY.
 /// Ownership: the thread is the queue's, until multicast_queue_stop() or multicast_queue_destroy().
 /// Cost:      that of creating a thread.
 /// @since 1.0
@@ -1175,7 +1175,7 @@ MULTICAST_API multicast_status multicast_queue_start(multicast_queue queue);
 ///
 /// @return MULTICAST_OK: the thread makes no more calls; MULTICAST_PENDING: it ends when its call
 ///         has returned, and waiting for that was not possible; MULTICAST_ERROR_INVALID_HANDLE;
-///         MULTICAST_ERROR_STATE: it has no thread.
+///         MULTICAST_ERROR_STATE: the queue has no thread.
 /// Threads:   waits for the call that the queue's thread runs.
 /// Reentry:   inside a call that the queue's thread runs: MULTICAST_PENDING.
 /// @since 1.0

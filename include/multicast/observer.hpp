@@ -71,7 +71,8 @@ class observer {
   /// Removes all of its registrations and waits for running calls.
   ///
   /// Threads:   waits for calls on other threads, as multicast_lifetime_end() does.
-  /// Reentry:   may be called inside a call of one of its delegates; then it does not wait for it.
+  /// Reentry:   may be called inside a call of one of its delegates, and does not wait for that
+  ///            call.
   /// Cost:      as multicast_lifetime_end().
   /// @since 1.1
   void stop_observing() noexcept {

@@ -136,9 +136,9 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
   /// @return What the callable returns.
   ///
   /// Errors:    what the callable throws. mcast::error: MULTICAST_ERROR_QUEUE_FULL: the queue has
-  ///            refused it. MULTICAST_ERROR_STATE: it was dropped; or the thread that runs the
-  ///            queue waits for this one, or has ended in the call: then the callable may still
-  ///            run. With -fno-exceptions these end the program.
+  ///            refused it. MULTICAST_ERROR_STATE: the callable was dropped; or the thread that
+  ///            runs the queue waits for this one, or has ended in the call: then the callable may
+  ///            still run. With -fno-exceptions these end the program.
   /// Threads:   any. Do not hold a lock that the callable takes.
   /// Cost:      as post(), two more allocations, and a wait.
   /// @since 1.1

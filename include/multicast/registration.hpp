@@ -259,7 +259,7 @@ class [[nodiscard]] scoped_registration
   /// Cost:      as is_valid().
   /// @since 1.1
   explicit operator bool() const noexcept { return is_valid(); }
-  /// Gives up the registration: it stays.
+  /// Gives up the registration: the delegate stays registered.
   ///
   /// @return The registration.
   ///

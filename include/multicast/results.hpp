@@ -256,7 +256,7 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
   }
 
   /// The results one by one: `for (int each : s.results(1))`. A delegate is called when its result
-  /// is asked for; those after the last one that was asked for are not called.
+  /// is asked for; the delegates after the last one that was asked are not called.
   ///
   /// @param arguments  A variable that is passed as a reference is referred to. Everything else is
   ///                   copied or moved from, once.

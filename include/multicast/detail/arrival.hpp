@@ -35,7 +35,7 @@ struct continuation {
 /// without a call.
 ///
 /// With a queue a coroutine is resumed there, by a call of its own: it stays in `waiting_` until
-/// that call begins, so that it can be destroyed before on the thread that runs the queue.
+/// that call begins, so that it can still be destroyed on the thread that runs the queue.
 class arrival : public std::enable_shared_from_this<arrival> {
  public:
   explicit arrival(multicast_queue queue) {
@@ -57,7 +57,7 @@ class arrival : public std::enable_shared_from_this<arrival> {
     return is_over_;
   }
   bool has_queue() const noexcept { return resumptions_.get().id != 0; }
-  /// Waits until it is over; false: the time has passed.
+  /// Waits until the delegate was called or destroyed. Returns false if the time has passed.
   bool wait(std::chrono::nanoseconds timeout) const {
     std::unique_lock<std::mutex> lock(mutex_);
     const auto is_over = [this] { return is_over_; };
@@ -82,7 +82,7 @@ class arrival : public std::enable_shared_from_this<arrival> {
     const std::lock_guard<std::mutex> lock(mutex_);
     waiting_ = {};
   }
-  /// Ends the wait without a call. Does nothing if it is over.
+  /// Ends the wait without a call. Does nothing if the wait is over.
   void end() noexcept {
     // The threads that may have the lock, and those that wait, are in the parent.
     if (process_lock::is_inside_fork()) return;
@@ -110,7 +110,8 @@ class arrival : public std::enable_shared_from_this<arrival> {
   /// Ends the wait with the exception of a copy: the arguments are lost.
   virtual void drop() noexcept = 0;
 
-  /// Of keep(). Only the one that waits looks at it, when it is over.
+  /// The exception of keep(). Only the thread or coroutine that waits reads it, when the wait is
+  /// over.
   std::exception_ptr thrown_;
 
  private:
@@ -177,7 +178,7 @@ class arrived_arguments final : public arrival {
   void receive(passed<Args>... given) {
     come([&] { made_.emplace(keeping<value<Args>>::keep(given)...); });
   }
-  /// When it is over; the second time nothing.
+  /// Called when the wait is over. Returns nothing the second time.
   std::optional<kept_arguments<Args...>> take() {
     rethrow(std::exchange(thrown_, nullptr));
     auto result = std::move(made_);

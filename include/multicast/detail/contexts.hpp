@@ -72,7 +72,8 @@ void clear_padding(unsigned char (&object)[sizeof(T)]) noexcept {
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
 /// `lock` only checks whether an object is dead; the call itself makes the pointer strong. So no
-/// call needs an allocation for the strong pointer. An object that dies in between is not called.
+/// call needs an allocation for the strong pointer. An object that dies between the two is not
+/// called.
 template <typename Access>
 struct life {
   static constexpr bool is_mortal = detail::is_mortal<typename Access::function>;

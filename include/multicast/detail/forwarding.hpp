@@ -30,8 +30,8 @@ class borrowed : public signal<Signature> {
   ~borrowed() { this->target_.release(); }
 };
 
-/// Invokes another signal, which it knows by its handle: that stays if the signal is moved, and is
-/// stale when the signal is destroyed.
+/// Invokes another signal, which it knows by its handle. The handle stays valid if the signal is
+/// moved, and is stale when the signal is destroyed.
 template <typename Signature>
 struct forwarding {
   multicast target;

@@ -95,9 +95,9 @@ using frame = frame_of<std::index_sequence_for<Args...>, Args...>;
 /// The library aligns copies of payloads to this.
 inline constexpr size_t copy_alignment = 16;
 
-/// The frame of an invocation, on its stack. It is not aligned as a copy is: that tells them apart.
-/// A mark in the frame cannot: a copy has the same bytes, may outlive the stack of its invocation,
-/// and may even be where that was.
+/// The frame of an invocation, on its stack. Its alignment differs from that of a copy, which tells
+/// the two apart. A mark in the frame could not: a copy has the same bytes, may outlive the stack
+/// of its invocation, and may even be where that stack was.
 template <typename Frame>
 struct alignas(copy_alignment) original_frame {
   std::exception_ptr thrown;
@@ -141,7 +141,8 @@ struct copied_of<frame_of<std::index_sequence<Index...>, Args...>,
     const frame *result = nullptr;
     guard(original.where, [&] {
       const auto *made = new copied_of(original);
-      // Moved arguments are there now, also for the delegates that are called directly.
+      // Moved arguments are now in the copy, where the delegates that are called directly also find
+      // them.
       if constexpr ((moves || ...)) made->redirect(original);
       result = made;
     });
@@ -195,7 +196,8 @@ struct copier {
     }
   }
 
-  // Each module for itself: the functions of a plug-in go with it.
+  // Each module has these variables of its own, because the functions of a plug-in are unloaded
+  // with it.
   MULTICAST_HPP_LOCAL static inline std::atomic<const void *(*)(const void *, size_t)> copy{
       nullptr};
   MULTICAST_HPP_LOCAL static inline std::atomic<void (*)(const void *, size_t)> release{nullptr};

@@ -17,7 +17,7 @@ namespace MULTICAST_HPP_NAMESPACE::detail {
 ///
 /// As soon as the delegate can be called, a call may destroy the observer, before the add returns.
 /// So the library writes the token into a `kept_add`, which outlives both. At the end of the add,
-/// the token moves to the observer, if that still exists.
+/// the token moves to the observer, if the observer still exists.
 class kept_token {
  public:
   kept_token() noexcept = default;
@@ -35,7 +35,7 @@ class kept_token {
   bool begin() noexcept {
     kept_add &add = add_of(this);
     uintptr_t none = 0;
-    // Pairs with end(): the token of the add before was read.
+    // Pairs with end(): the token of the previous add has been read.
     if (!add.observer.compare_exchange_strong(none, number_of(this))) return false;
     const multicast_token last = get();
     if (last.id != 0 &&
@@ -68,10 +68,10 @@ class kept_token {
     return token;
   }
 
-  /// The token, also during an add; zero: there was none.
+  /// The token, even during an add. Zero if there was no add.
   multicast_token get() const noexcept {
     if (is_adding_.load(std::memory_order_acquire)) {
-      // The add cannot end meanwhile. Atomic: the library may be writing the token.
+      // The add cannot end while the lock is held. Atomic: the library may be writing the token.
       const process_lock lock = locked(index_of(this));
       if (is_adding_.load(std::memory_order_relaxed))
         return {__atomic_load_n(&add_of(this).token.id, __ATOMIC_RELAXED)};

@@ -37,8 +37,8 @@ class calls {
   static constexpr bool is_const_callable =
       detail::is_delegate<R, form_of<const F, is_extended>, Args...>::value;
   /// Whether a copy does what the object itself would do: it has no data, or none that a call
-  /// changes. Of a class nothing says so, as it may have `mutable` members. But lambdas with
-  /// captures differ from most classes: they are no aggregates, and have no constructor without
+  /// changes. This cannot be known of a class, which may have `mutable` members. But lambdas with
+  /// captures differ from most classes: they are not aggregates, and have no constructor without
   /// arguments. (No lambda can be assigned, either. But asked for that, gcc 12 finds that it is not
   /// trivially copyable any more.)
   template <typename F, bool is_extended>
@@ -46,7 +46,7 @@ class calls {
       !std::is_class_v<F> || std::is_empty_v<F> || detail::is_reference<F> ||
       (!std::is_aggregate_v<F> && !std::is_default_constructible_v<F> &&
        is_const_callable<F, is_extended>);
-  /// Whether its bytes are all that it is: they can be copied and compared.
+  /// Whether the callable consists of its bytes alone, so that these can be copied and compared.
   template <typename F, bool is_extended>
   static constexpr bool is_plain =
       std::is_trivially_copyable_v<F> && sizeof(F) <= sizeof(void *) && !detail::is_extended<F> &&
@@ -56,8 +56,8 @@ class calls {
   static constexpr bool is_in_context =
       is_plain<typename detail::not_extended<F>::type, detail::is_extended<F>>;
 
-  /// The function of an ordinary delegate, and that of a special one: one that is called by a
-  /// queue, or, in a signal with results, called once.
+  /// The function of an ordinary delegate, and that of a special delegate, which a queue calls, or
+  /// which is called once in a signal with results.
   enum kind : bool { ordinary, special };
 
   /// The function that the library calls.
@@ -72,7 +72,8 @@ class calls {
         where = {};  // deferred or replayed: nothing waits for this call
       }
     } else if constexpr (is == special) {
-      // Of several calls at once, the one that removes it is made. An equal one may go instead.
+      // Of several calls at once, the one that removes the delegate is made. It may remove an equal
+      // delegate instead.
       const multicast_delegate self = {call<Access, is>, context};
       const multicast target = static_cast<detail::question<R> *>(arguments.results)->target;
       if (multicast_remove_many_within(target, &self, 1, 0, nullptr) != 1) return;

@@ -136,8 +136,8 @@ class insertion : public calls<R, Args...> {
   mutable detail::lazy_multicast target_;
 
  private:
-  /// A priority above that of the first delegate. Two adds at once may find the same one: then they
-  /// are in the order in which they were added, and both in front of the others.
+  /// A priority above that of the first delegate. Two adds at once may find the same priority. Then
+  /// the two delegates are in the order in which they were added, and both in front of the others.
   static bool find_priority_in_front(multicast target, int32_t &found) {
     found = (1 << 30) - 1;
     const auto first = [](void *context, const multicast_registration *each) {
