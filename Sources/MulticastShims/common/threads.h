@@ -1,5 +1,5 @@
-// The functions of POSIX that all systems share: inline on Linux, and compiled once elsewhere. To be
-// included after shims.h, or by it.
+// The functions of POSIX that all systems share: inline on Linux, and compiled once elsewhere.
+// Files include shims.h first, which includes this file on Linux.
 
 #ifndef MULTICAST_THREADS_H
 #define MULTICAST_THREADS_H
