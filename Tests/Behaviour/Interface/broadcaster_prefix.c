@@ -8,13 +8,16 @@
 
 /* ---- Observers that note the name ------------------------------------------------------------ */
 
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* guards `named` */
 static char named[1 << 12];
 
 static void note_name(void *context, uint32_t event, const void *payload, size_t size) {
   const char *name = multicast_current_name();
+  pthread_mutex_lock(&mutex);
   const size_t at = strlen(named);
   snprintf(named + at, sizeof named - at, "%s%s:%s", at == 0 ? "" : " ", (const char *)context,
            name == NULL ? "-" : name);
+  pthread_mutex_unlock(&mutex);
 }
 
 static multicast_delegate naming(const char *mark) {
@@ -22,8 +25,10 @@ static multicast_delegate naming(const char *mark) {
 }
 
 static void expect_named(const char *text) {
+  pthread_mutex_lock(&mutex);
   CHECK_TEXT(named, text);
   named[0] = 0;
+  pthread_mutex_unlock(&mutex);
 }
 
 static multicast_token observe_prefix_with(multicast_broadcaster b, const char *prefix,
