@@ -61,4 +61,38 @@ static void end(peer *p) {
   p->broadcaster.id = 0;
 }
 
+/* `to` observes prefixes of names, of which `from` publishes some. Each arrives once. */
+static void publish_to_prefixes(broker *b, peer *from, peer *to) {
+  log l = no_log;
+  peer_connect_to(from, b);
+  peer_connect_to(to, b);
+  attach(to);
+  multicast_token doors = observe_prefix(to, "door/", &l);
+  peer_flush(to);
+  send(from, "door/1", "a");
+  send(from, "window/1", "b");
+  send(from, "door", "c");
+  expect_log(&l, "door/1=a ");
+  /* A longer prefix, all names, and the name itself: each is called once. */
+  multicast_token first = observe_prefix(to, "door/1", &l);
+  multicast_token all = observe_prefix(to, "", &l);
+  CHECK_OK(multicast_broadcaster_register(to->broadcaster, "door/1", DELEGATE(write_log, &l),
+                                          NULL, NULL));
+  peer_flush(to);
+  send(from, "door/1", "d");
+  send(from, "window/1", "e");
+  expect_log(&l, "?=d door/1=d door/1=d door/1=d window/1=e ");
+  CHECK_OK(multicast_token_remove(all));
+  CHECK_OK(multicast_token_remove(first));
+  CHECK_EQ(multicast_broadcaster_unregister_all(to->broadcaster, "door/1"), 1);
+  peer_flush(to);
+  send(from, "door/1", "f");
+  send(from, "window/1", "g");
+  expect_log(&l, "door/1=f ");
+  CHECK_OK(multicast_token_remove(doors));
+  peer_flush(to);
+  send(from, "door/1", "h");
+  expect_log(&l, "");
+}
+
 #endif
