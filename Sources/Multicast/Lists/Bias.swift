@@ -104,7 +104,6 @@ extension Multicast {
   @inline(never)
   private func neededFenceOfSeveral(_ thread: ThreadRecord?) -> Fence.Need {
     if invokerNumber & Self.fenced == 0 { return .heavy }  //~ always_fenced
-    //~ settled_too_early
     if fields.bias.unsettledSince != 0 && mayBeBiased(thread) { return .heavy }
     if fields.bias.clock.load(ordering: .relaxed) != 0 {
       fields.bias.clock.store(0, ordering: .relaxed)

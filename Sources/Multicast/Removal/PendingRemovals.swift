@@ -131,7 +131,6 @@ enum PendingRemovals {
   /// sees the count. In all other cases nobody is waiting, and the list contains an entry of a
   /// registration that was reclaimed long ago.
   @inline(never) static func hazardDidEnd(_ entry: InvocationList.Entry) {
-    //~ no_wake_of_late_waiters
     if lateWaiters.load(ordering: .relaxed) != 0 || entry.id == entry.token.changed(to: .retired) {
       callDidReturn(entry.token)
     }

@@ -86,7 +86,6 @@ enum Fence {
     static var now: Stamp { Stamp(rawValue: begun.load(ordering: .acquiring)) }  // order: fences
 
     /// Whether some heavy fence that began after this moment has completed.
-    //~ fenced_too_early
     var isFenced: Bool { done.load(ordering: .acquiring) > rawValue }  // order: fences
   }
 }

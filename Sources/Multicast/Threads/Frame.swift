@@ -126,7 +126,7 @@ struct Target: RawRepresentable, AtomicRepresentable {
   var isRun: Bool { rawValue & Self.kind == 1 }
 
   /// Whether this is an invocation that may make light fences.
-  var isBiased: Bool { rawValue & Self.fenced == 0 }  //~ always_tagged
+  var isBiased: Bool { rawValue & Self.fenced == 0 }
   var fenced: Target { Target(rawValue: rawValue | Self.fenced) }
 
   /// The slot. The target of a watch has none.

@@ -43,7 +43,8 @@
 #define WAITS_LOCK (HANDLE + 4)
 #define ENTRY(l, i) (HANDLE + 5 + ((l) - 1) * PLACES + (i))
 #define PLACES 2
-#define WORDS (HANDLE + 5 + LISTS * PLACES)
+#define LATE_WAITERS (HANDLE + 5 + LISTS * PLACES)
+#define WORDS (LATE_WAITERS + 1)
 
 #include "memory.pml"
 
@@ -432,6 +433,8 @@ inline complete(me, d, waits) {
 
 /* Another thread has retired the registration, and may not have executed its fence yet. */
 inline wait_for_prior(me, d) {
+  UNLESS(LATE_WAITER_NOT_COUNTED,
+         d_step { BUFFER_IS_EMPTY(me) -> mem[LATE_WAITERS]++ };)
   UNLESS(WAIT_FOR_PRIOR_WITHOUT_FENCE, fence(me);)
   scan(me, HAZARDS, d, found);
   if
@@ -447,6 +450,8 @@ inline wait_for_prior(me, d) {
      unlock(me, WAITS_LOCK)
   :: else
   fi
+  UNLESS(LATE_WAITER_NOT_COUNTED, ;
+         d_step { BUFFER_IS_EMPTY(me) -> mem[LATE_WAITERS]-- })
 }
 
 /* If `waits` is set, waits until no call of the delegate runs; otherwise the last call runs the
@@ -713,12 +718,15 @@ inline look_at_last(me, frame, inv) {
 }
 
 /* Ends a call. Also used for a registration that was skipped: a remover may have seen its hazard
- * and may be waiting for it. */
+ * and may be waiting for it. If the slot is no longer retired, only a late waiter can be. */
 inline end_call(me, frame, inv, called) {
   EITHER(NO_FENCE_AFTER_CALL, store_load, store_fence_load)
   (me, inv, HAZARD(frame), 0, ID(called), x);
+  when(!IS_LIVE(x, called) && x != called + RETIRED,
+       load(me, LATE_WAITERS, y); x = (y -> called + RETIRED : x); y = 0);
   if
-  EITHER(NO_CALL_DID_RETURN, :: false, :: !IS_LIVE(x, called)) -> x = 0; call_did_return(me, called)
+  EITHER(NO_CALL_DID_RETURN, :: false, :: x == called + RETIRED) ->
+     x = 0; call_did_return(me, called)
   :: else -> x = 0
   fi
 }
