@@ -19,15 +19,15 @@ usage() {
   cat <<END
 Usage: Tests/Processes/$folder/run LIBRARY BUILD_DIR [OPTION VALUE] [TEST ...]
 
-Compiles libmulticast-$name and its tests, those of this folder and of Tests/Processes/Transports, in
-BUILD_DIR, with LIBRARY, the path of libmulticast.so, and runs the tests whose names contain a TEST
-(default: all).${server:+ Each starts $server on a free port of the loopback device, if it needs one.}
-What is missing is installed with apt-get, when run as root; otherwise this says how to install it,
-and exits with 77.
+Compiles libmulticast-$name and its tests, which are in this folder and in Tests/Processes/Transports, in
+BUILD_DIR with LIBRARY, the path of libmulticast.so, and runs the tests whose names contain a TEST
+(default: all).${server:+ A test that needs $server starts it on a free port of the loopback device.}
+Missing packages are installed with apt-get when run as root; otherwise the script prints the command
+that installs them and exits with status 77.
 
-  --sanitize NAME  with this sanitizer, address or thread; LIBRARY has to be built with it, too
-  --coverage DIR   the tests count in DIR which lines of the library they reach, for gcov; what DIR
-                   has of an earlier run is not built again, and counts on
+  --sanitize NAME  use this sanitizer, address or thread; LIBRARY must be built with it, too
+  --coverage DIR   count, with gcov, the lines of the library that the tests reach. A build that an
+                   earlier run left in DIR is used again, and its counts are added to
 END
 }
 

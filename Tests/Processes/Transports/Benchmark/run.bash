@@ -15,17 +15,17 @@ usage() {
   cat <<END_OF_USAGE
 Usage: $folder/run LIBRARY BUILD_DIR [ROUNDS] [--update-readme]
 
-Builds $ours and the benchmark in BUILD_DIR, with LIBRARY, the path of libmulticast.so, and
-runs it over a server of its own: messages of 64 bytes between two processes, there and back one by
-one, and as many as go. Each of the ROUNDS (default: $default_rounds) has a line for each library.
-Compare lines of one round: the machine is to do nothing else. The end is a table, and the plot
-BUILD_DIR/benchmark.svg.
+Builds $ours and the benchmark in BUILD_DIR with LIBRARY, the path of libmulticast.so, and
+measures messages of 64 bytes between two processes, over a server that the script starts: round trips
+of single messages, and throughput. Each of the ROUNDS (default: $default_rounds) prints a line for
+each library. Compare only lines of the same round. Nothing else should run on the machine. At the end,
+prints a table and draws the plot BUILD_DIR/benchmark.svg.
 
   --update-readme  write the table and the plot to ${sources#"$root/"}
-  --from-results   measure nothing: make the table and the plot of what was printed before
+  --from-results   measure nothing: make the table and the plot from earlier output
 
-What is missing is installed with apt-get, when run as root; otherwise this says how to install it,
-and exits with 77.
+Missing packages are installed with apt-get when run as root; otherwise the script prints the command
+that installs them and exits with status 77.
 END_OF_USAGE
 }
 readme='' again='' arguments=()
