@@ -49,7 +49,7 @@ extension Queue {
   }
 
   /// The lifetime of the queue's registrations, and whether the queue has a wake function. Nil if
-  /// the queue does not exist, except while another thread is still destroying it.
+  /// the queue does not exist, unless another thread is still destroying it.
   private func findRecipients() -> (recipients: Handle, hasWake: Bool)? {
     lock.lock()
     defer { lock.unlock() }
@@ -60,7 +60,8 @@ extension Queue {
     return (state.endingRecipients, hasWake)
   }
 
-  /// Ends the handle, the waiting calls and the worker. Returns the places of the ring.
+  /// Ends the handle, cancels the waiting calls, and ends the worker. Returns the places of the
+  /// ring.
   private func tearDown(_ released: inout ReleasedPayloads) -> CallRing.Places {
     state.header.id.store(handle.changed(to: .vacant), ordering: .relaxed)
     state.endingRecipients = state.recipients

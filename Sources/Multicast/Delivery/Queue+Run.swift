@@ -7,7 +7,7 @@ extension Queue {
   ///
   /// - Parameter limit: The maximum number of calls; 0 means the number of calls that are waiting
   ///   now.
-  /// - Returns: the number of executed calls, or the number of a status.
+  /// - Returns: the number of executed calls, or a negative status code.
   @_optimize(speed)
   static func run(_ handle: Handle, limit: UInt) -> Int64 {
     guard let queue = Queue(slotOf: handle) else { return Status.invalidHandle.count }
@@ -27,7 +27,7 @@ extension Queue {
 
   // MARK: - Under the lock
 
-  /// Whether this thread may run the queue, because the queue has no worker or this thread is the
+  /// Whether this thread may run the queue. It may if the queue has no worker or if it is the
   /// worker.
   @inline(__always)
   private func isRunnable(by thread: ThreadRecord) -> Bool {
@@ -53,7 +53,7 @@ extension Queue {
 
   /// Runs the queue on this thread.
   ///
-  /// - Returns: the number of executed calls, or the number of a status.
+  /// - Returns: the number of executed calls, or a negative status code.
   @inline(__always)
   private func run(by thread: ThreadRecord, limit: UInt) -> Int64 {
     if _slowPath(thread.isInside) { return runInside(by: thread, limit: limit) }
@@ -81,7 +81,7 @@ extension Queue {
     }
   }
 
-  /// Whether this thread has nothing to do except to execute calls, which is the usual case.
+  /// Whether this thread only has to execute calls, which is the usual case.
   @inline(__always)
   private func isUndisturbed(for thread: ThreadRecord) -> Bool {
     isCurrent && state.worker == .none && state.settings.wake == nil && state.descriptor < 0
@@ -89,8 +89,8 @@ extension Queue {
       && (state.runner == nil || state.runner == thread.storage)
   }
 
-  /// The call for a run that executes only one call; nil if the fast path for such a run is not
-  /// possible.
+  /// The call to execute if the run executes a single call and can take the fast path; otherwise
+  /// nil.
   @inline(__always)
   private func onlyCall(_ limit: UInt) -> WaitingCall.Address? {
     guard limit == 1 || limit == 0 && state.ring.count == 1, let call = state.ring.first,
@@ -161,8 +161,8 @@ extension Queue {
     // The number of calls that this run may still execute.
     let limit = given == 0 ? UInt(state.ring.count) : given
     var left = limit
-    // Whether the run may end without the lock. If there is a wake function, it must be called when
-    // calls are left, so the run must end under the lock.
+    // Whether the run may end without the lock. If the queue has a wake function, the run ends
+    // under the lock, because it must call that function if calls are left.
     let mayEndClosed = capacity > 1 && state.settings.wake == nil
     // Whether this run is nested in another run of the queue on the same thread.
     let isInner = capacity == 1 && isRunning(on: thread)
@@ -226,8 +226,8 @@ extension Queue {
     return Int64(truncatingIfNeeded: limit &- left)
   }
 
-  /// Ends a run that cannot begin. The program's event loop may have called it because of a
-  /// wake-up, so the event loop must be notified again. The caller holds the lock, and this
+  /// Returns from a run that cannot begin. The program's event loop may have started it because of
+  /// a wake-up, so the event loop must be notified again. The caller holds the lock, and this
   /// function releases it.
   @inline(never)
   private func refuse(_ status: Status) -> Int64 {

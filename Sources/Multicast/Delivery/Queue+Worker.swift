@@ -3,8 +3,8 @@ import Synchronization
 
 /// The worker, which is a queue's own thread.
 extension Queue {
-  /// The argument of a new thread and the result of its start. It is on the stack of the starting
-  /// thread.
+  /// The argument of a new worker thread, and the result of starting it. The struct is on the stack
+  /// of the thread that starts the worker.
   private struct Start {
     let handle: Handle
     var number: UInt32

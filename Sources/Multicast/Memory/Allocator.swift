@@ -3,11 +3,11 @@ import MulticastShims
 
 /// The source of all memory of the library: libc's allocator, or the caller's.
 ///
-/// Every block is deallocated with the same size and alignment that were passed to allocate it.
+/// Every block is deallocated with the size and alignment with which it was allocated.
 enum Allocator {
   /// All zero if the library uses libc's allocator. Written once, under the slab lock, before the
-  /// first allocation. A reader already has an object that was allocated, so its read comes after
-  /// that write.
+  /// first allocation. Code that reads this variable already has an allocated object, so it reads
+  /// after that write.
   nonisolated(unsafe) private static var custom = multicast_allocator()
 
   /// Replaces libc's allocator. The caller holds the slab lock, and nothing has been allocated yet.

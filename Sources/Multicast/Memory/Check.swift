@@ -52,8 +52,8 @@ struct Check {
       while link != 0 && steps < reach {
         that(link != landmark, "a list has an end", UInt64(link &- 1))
         steps &+= 1
-        // Move the landmark when the number of steps is a power of two, so that the walk around any
-        // cycle comes back to a landmark.
+        // Move the landmark when the number of steps is a power of two, so that a walk around a
+        // cycle of any length returns to the landmark at some point.
         if steps & (steps &- 1) == 0 { landmark = link }
         link = next(link &- 1)
       }
@@ -76,7 +76,7 @@ extension Checked {
   }
 }
 
-/// Wraps calls of the caller's functions, and checks that these do nothing that is forbidden there.
+/// Wraps calls of the caller's functions, and checks that they do nothing forbidden.
 ///
 /// The checks cannot detect an action that leaves no trace: a signal handler that interrupts the
 /// library while it holds no lock; a longjmp out of a delegate, if the thread never uses the

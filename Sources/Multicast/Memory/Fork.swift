@@ -2,8 +2,7 @@ import Synchronization
 
 /// Counts the forks that lead from the process in which the library started to the current process.
 enum Fork {
-  /// The number of these forks. Only changed in the child of a fork, while the child has one
-  /// thread.
+  /// The number of forks. It changes only in the child of a fork, while the child has one thread.
   nonisolated(unsafe) private(set) static var generation: UInt32 = 0
 
   static func didBecomeChild() { generation &+= 1 }

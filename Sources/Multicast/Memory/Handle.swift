@@ -21,8 +21,8 @@ struct Handle: RawRepresentable, Equatable, AtomicRepresentable {
     static var lifetime: Kind { Kind(rawValue: 4) }
     static var queue: Kind { Kind(rawValue: 5) }
     static var broadcaster: Kind { Kind(rawValue: 6) }
-    /// The lifetime of the registrations that deliver to a queue. The library creates one for each
-    /// queue.
+    /// The lifetime of the registrations that deliver to a queue. The library creates such a
+    /// lifetime for each queue.
     static var recipients: Kind { Kind(rawValue: 7) }
     /// The policies of a multicast. Callers never get such a handle.
     static var policies: Kind { Kind(rawValue: 8) }

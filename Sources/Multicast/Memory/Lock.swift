@@ -96,8 +96,8 @@ struct Lock {
   }
 
   @inline(never) private func lockSlowly() {
-    // Make the pauses longer and longer. The thread that holds the lock can then take it several
-    // times in a row, while its processor still has the data in its cache.
+    // Double the pause each time. The thread that holds the lock can then take it several times in
+    // a row, while its processor still has the data in its cache.
     var pauses = 4
     while pauses <= 256 {
       for _ in 0..<pauses { shims_pause() }
@@ -145,7 +145,7 @@ struct Lock {
   /// Takes all locks of the library, for a fork.
   static func lockAll() { forEach { $0.lock() } }
 
-  /// Releases all locks after a fork, in the parent and in the child. In the child, its only thread
+  /// Releases all locks after a fork, in the parent and in the child. In the child, the only thread
   /// holds them.
   static func unlockAll() { forEach { $0.unlock() } }
 }

@@ -140,8 +140,8 @@ extension SlabDirectory {
   private static let resident = UInt32.max
   private static let discarded = UInt32.max - 1
 
-  /// For a directory that several pools share: when there are this many slabs, free slabs are
-  /// collected before another slab is added.
+  /// The number of slabs at which a directory that several pools share collects free slabs before
+  /// it adds another slab.
   var collectsAt: UInt32 { max(state.pointee.collects_at, Self.slabsBeforeCollecting) }
   private static let slabsBeforeCollecting: UInt32 = 4096
 

@@ -39,7 +39,7 @@ struct SlotPool {
     self.slabsOfASize = slabsOfASize
   }
 
-  /// Whether other pools use the same directory, which is so for the pools of the stripes.
+  /// Whether the pool shares its directory with other pools. The pools of the stripes do.
   private var sharesDirectory: Bool { slabsOfASize > 1 }
 
   /// The slot at the index of a handle. The slot may have been reused since. Nil if the handle is

@@ -1,4 +1,4 @@
-/// The result of an operation. The numbers are those of `multicast_status`.
+/// The result of an operation. The numbers are the same as in `multicast_status`.
 enum Status: Int32, Error {
   case ok = 0
   case pending = 1

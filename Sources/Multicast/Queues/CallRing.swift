@@ -9,8 +9,8 @@ import Synchronization
 /// calls. A cancelled call leaves a gap, which is a place without a call.
 ///
 /// While the head is open, the thread that runs the queue takes out the oldest calls without the
-/// lock (see `RingHead`). It works on copies of the calls and does not read the ring. Every other
-/// operation that takes out or changes a call first closes the head.
+/// lock (see `RingHead`). That thread works on copies of the calls and does not read the ring.
+/// Every other operation that takes out or changes a call first closes the head.
 struct CallRing: ~Copyable {
   private var places: Places
   private(set) var tail: UInt64
@@ -141,7 +141,7 @@ struct CallRing: ~Copyable {
     gaps == 0 && head.isClosed ? call(head.position) : nil
   }
 
-  /// Takes out the call that `first` returned, and opens the head behind this call.
+  /// Takes out the call that `first` returned, and opens the head after this call.
   ///
   /// - Returns: the new position.
   mutating func openBehindFirst() -> UInt64 {
@@ -153,16 +153,15 @@ struct CallRing: ~Copyable {
 
   /// Copies the oldest calls, and takes out the first of them.
   ///
-  /// Leaves the head closed, behind the first call. Once the head is opened, the other copied calls
-  /// can be taken out. Their payloads are small and part of the copies. A call with a shared
-  /// payload is not copied this way: after it was taken out, a fork would find its reference to the
-  /// payload neither in the ring nor in a frame.
+  /// Leaves the head closed, after the first call. Once the head is opened, the other copied calls
+  /// can be taken out. The payloads of these calls are small and are part of the copies. A call
+  /// with a shared payload is not copied this way: after the call was taken out, a fork would find
+  /// its reference to the payload neither in the ring nor in a frame.
   ///
   /// - Parameters:
   ///   - most: The maximum number of calls to copy, at least 1.
   ///   - keepsLast: Whether to copy the newest call only if it is also the oldest one.
-  /// - Returns: the end of the copies, and the position behind the first call; nil if no call
-  ///   waits.
+  /// - Returns: the end of the copies, and the position after the first call; nil if no call waits.
   @inline(__always)
   mutating func takeFirst(
     _ copies: WaitingCall.Address, atMost most: UInt64, keepsLast: Bool

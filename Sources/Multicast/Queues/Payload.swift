@@ -63,7 +63,7 @@ struct Payload {
     self.init(block, .copied, copy, size, nil)
   }
 
-  /// Copies the caller's bytes into a block of a reserve. The caller owns the one reference.
+  /// Copies the caller's bytes into a block of a reserve. The caller owns the only reference.
   init(copying bytes: UnsafeRawPointer, size: Int, to place: UnsafeMutableRawPointer) {
     let copy = place + Self.headerSize
     shims_copy(copy, bytes, size)
@@ -71,13 +71,13 @@ struct Payload {
     self.init(place, .reserved, copy, size, nil)
   }
 
-  /// Creates a payload of zeros. The caller owns the one reference.
+  /// Creates a payload of zeros. The caller owns the only reference.
   init(zeros size: Int) throws(Status) {
     let block = try Allocator.allocateZeroed(size: Self.headerSize + size)
     self.init(block, .copied, block + Self.headerSize, size, nil)
   }
 
-  /// Creates a payload from the caller's own bytes. The caller of this function owns the one
+  /// Creates a payload from the caller's own bytes. The caller of this function owns the only
   /// reference.
   init(owning bytes: UnsafeRawPointer?, size: Int, _ release: Release?) throws(Status) {
     let block = try Allocator.allocate(size: Self.headerSize)

@@ -15,8 +15,8 @@ extension Queue {
       if taken > 0 { updateDescriptor(from: before) }
       checkInvariants()
     }
-    // Either there is room now, or the removed delegate may have been the one of a call that waits
-    // for room.
+    // Wake these threads, because there may be room now, or because a waiting thread may want to
+    // queue a call of the removed delegate.
     let isRoomAwaited = state.isRoomAwaited
     lock.unlock()
     if isRoomAwaited { wakeAllForRoom() }

@@ -14,8 +14,8 @@ extension Queue {
 
   /// Queues a call whose payload is too large to be stored in the call.
   ///
-  /// - Parameter frame: Retains the invocation's copy of the payload. The first call that needs the
-  ///   copy makes it.
+  /// - Parameter frame: Retains the invocation's copy of the payload. The copy is made when the
+  ///   first call needs it.
   func enqueueLarge(_ token: Token, _ invocation: Invocation, _ frame: Frame) -> EnqueueResult {
     if Payload(retainedBy: frame) == nil, let bytes = invocation.payload {
       (try? copy(bytes, size: invocation.size))?.pass(to: frame)
@@ -106,8 +106,8 @@ extension Queue {
     }
   }
 
-  /// Whether the thread can stop waiting, because there is room or its call needs none. If not, it
-  /// is woken later.
+  /// Whether the thread can stop waiting, because there is room or its call needs none. If it
+  /// cannot, it is woken later.
   private func canRetry(_ token: Token) -> Bool {
     lock.lock()
     defer { lock.unlock() }
@@ -185,7 +185,8 @@ extension Queue {
       if keepsFirst(details) { return .leftOut }
       state.ring.close()
     }
-    // Check again with the head closed, because the waiting call may have been taken out before.
+    // Check again with the head closed, because the waiting call may have been taken out before the
+    // head was closed.
     if let waiting = replaceable(details) {
       released.release(waiting.pointee.sharedPayload)
       WaitingCall.setPayload(of: waiting, invocation, payload)
@@ -199,7 +200,8 @@ extension Queue {
       case MULTICAST_OVERFLOW_BLOCK.rawValue: return .full
       case MULTICAST_OVERFLOW_DROP_OLDEST.rawValue:
         state.ring.close()
-        // Check again with the head closed, because calls may have been taken out before.
+        // Check again with the head closed, because calls may have been taken out before the head
+        // was closed.
         if hasRoom { break }
         let oldest = state.ring.takeFirst()
         released.release(oldest?.pointee.sharedPayload)
@@ -249,8 +251,8 @@ extension Queue {
 /// `isRoomAwaited`. A thread that is about to sleep sets the flag while it also holds the waits'
 /// lock. When the last of these threads is woken, the flag is cleared under both locks. As long as
 /// the flag is set, the head of the ring is closed. So each call is taken out under the lock, and
-/// wakes one thread for the place that it leaves. An operation that makes room for several calls at
-/// once wakes all threads.
+/// one thread is woken for the place that becomes free. An operation that makes room for several
+/// calls at once wakes all threads.
 extension Queue {
   private var roomKey: Sleeper.Key { Wait.room(consumer: consumer).key }
 

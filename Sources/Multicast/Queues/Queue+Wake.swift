@@ -4,8 +4,8 @@ import MulticastShims
 ///
 /// While the function runs, the frame of the invocation or run has the queue's handle as its
 /// hazard. The hazard is set under the queue's lock. So a thread that destroys the queue, which
-/// also takes that lock, finds the hazard and waits. After the queue was destroyed, the function is
-/// never called.
+/// also takes that lock, finds the hazard and waits. The function is never called after the queue
+/// was destroyed.
 extension Queue {
   /// A call of the wake function that must be made after the lock is released.
   struct WakeCall {
@@ -33,7 +33,7 @@ extension Queue {
     state.fastPathEnd = 0
   }
 
-  /// Like `renewWake`, but takes the lock. For a run that could not begin.
+  /// Like `renewWake`, but takes the lock itself. Called if a run could not begin.
   func runWasCalled() {
     lock.lock()
     if isCurrent { renewWake() }

@@ -16,13 +16,13 @@ struct Queue {
     var endingRecipients: Handle
 
     var settings: Settings
-    /// Whether threads sleep until a call waits, so that a new call must wake them.
+    /// Whether threads are sleeping until a call arrives, so that a new call must wake them.
     var isArrivalAwaited: Bool
     /// Whether an invocation is waiting for room (backpressure) and has not been woken yet.
     var isRoomAwaited: Bool
     /// The end of the fast path. For a call at a lower position, only the delegate has to be
-    /// checked before the call is appended: there is room, `highest` does not rise, and nobody has
-    /// to be notified.
+    /// checked before the call is appended, because there is room, `highest` does not rise, and
+    /// nobody has to be notified.
     var fastPathEnd: UInt64
     /// All statistics except the number of appended calls, which the ring counts.
     var statistics: multicast_queue_stats
@@ -81,7 +81,7 @@ struct Queue {
     handle = storage.pointee.header.id.load(ordering: .relaxed)
   }
 
-  /// The fields of the slot, in place.
+  /// The fields of the slot. They are accessed in place, without a copy.
   var state: Storage {
     unsafeAddress { UnsafePointer(storage) }
     nonmutating unsafeMutableAddress { storage }
@@ -144,8 +144,8 @@ struct Queue {
 
   // MARK: - Sleeping, under the lock
 
-  /// Wakes the sleeping threads. The lock is not required: the word on which threads sleep stays
-  /// valid even after the slot was reused.
+  /// Wakes the sleeping threads. The caller need not hold the lock, because the word on which
+  /// threads sleep stays valid even after the slot was reused.
   func wakeSleepers() { Lock.wakeAll(storage.pointee.arrival.address) }
 
   /// Releases the lock and sleeps until something changes, or until the given moment.

@@ -10,13 +10,13 @@ struct WaitingCall {
   var token: Token
   /// The position of the previous call of the same delegate. That call may have left the ring.
   var previous: UInt64
-  /// The details of the registration. They exist while the call waits.
+  /// The details of the registration. They exist as long as the call waits.
   var details: RegistrationDetails.Address
   var event: UInt32
   /// The number of bytes in `bytes`, or the constant `shared`.
   var size: UInt32
-  /// A small payload, or the address of a shared payload or receipt. If the size is 0, the pointer
-  /// that the caller passed.
+  /// A small payload, or the address of a shared payload or receipt. If the size is 0, this is the
+  /// pointer that the caller passed.
   var bytes: (UInt64, UInt64, UInt64, UInt64)
 
   static let inlineSize = 32

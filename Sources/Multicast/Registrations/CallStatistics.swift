@@ -15,7 +15,8 @@ struct CallStatistics {
   private var queued: UInt64 = 0
   private var dropped: UInt64 = 0
 
-  /// Adds to the counts, under the watches' lock. If memory is exhausted, it counts nothing.
+  /// Adds to the counts. The caller holds the watches' lock. If memory is exhausted, nothing is
+  /// counted.
   static func add(
     _ token: Token, calls: UInt64 = 0, taking elapsed: UInt64 = 0, queued: UInt64 = 0,
     dropped: UInt64 = 0

@@ -4,8 +4,8 @@ struct Invocation {
   let payload: UnsafeRawPointer?
   let size: Int
 
-  /// Whether a delegate with this event mask wants the event. Events from 64 on are not subject to
-  /// the mask, so every delegate wants them.
+  /// Whether a delegate with this event mask wants the event. The mask does not apply to events
+  /// with numbers from 64 on, so every delegate wants these events.
   func isWanted(_ events: UInt64) -> Bool {
     event >= 64 || events & (1 << UInt64(event)) != 0  //~ events_ignored
   }

@@ -16,7 +16,7 @@ struct Membership {
 
   /// The handle of the lifetime, or none.
   var lifetime: Handle
-  // Indices + 1 of registrations.
+  // The indices of two registrations, plus 1.
   var previous: UInt32 = 0
   var next: UInt32 = 0
 

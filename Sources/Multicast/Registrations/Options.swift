@@ -3,7 +3,8 @@ import MulticastShims
 
 /// The options of an add: a caller's `multicast_add_options` after they have been checked.
 struct Options {
-  /// The caller's options, or all zero if the caller passed none. Nil replaces an empty label.
+  /// The caller's options, or all zero if the caller passed none. An empty label is replaced with
+  /// nil.
   var given = multicast_add_options()
   /// The queue for calls of the delegate. Set if `queue` is the handle of an existing queue.
   var destination: Destination? = nil
@@ -14,7 +15,7 @@ struct Options {
   var isObserved = false
   /// Whether the multicast replays invocations to the delegate.
   var isReplayed = false
-  /// Whether the functions that lock the context are those of the multicast.
+  /// Whether the context is locked by functions of the multicast.
   var sharesLock = false
 
   /// - Returns: nil if the caller's struct has unknown fields or flags. No field may be read in

@@ -31,16 +31,17 @@ extension Registration {
 extension RegistrationChain {
   /// Extracts all registrations that no thread is calling.
   ///
-  /// - Parameter token: Unless it is none, extracts only the registration with this token.
+  /// - Parameter token: The token of the only registration to consider; none to consider all
+  ///   registrations.
   mutating func extractUncalled(_ token: Token = .none) -> RegistrationChain {
     //~ released_during_other_call
     extract { (token.isNone || $0.token == token) && !ThreadRegistry.isCalled($0.token) }
   }
 
   /// Like `extractUncalled`, but efficient for many registrations: it reads the frames of all
-  /// threads once, and marks the slot of each registration that is being called. A mark may come
-  /// from another thread and from a call that has ended since. Such a mark is harmless, because a
-  /// thread reads the hazards again before it waits for a registration.
+  /// threads once, and marks the slot of each registration that is being called. Another thread may
+  /// have set a mark for a call that has ended since. Such a mark is harmless, because a thread
+  /// reads the hazards again before it waits for a registration.
   mutating func extractUncalledOfMany() -> RegistrationChain {
     for registration in self { registration.clearCalled() }
     for record in ThreadRegistry.all {
@@ -49,11 +50,11 @@ extension RegistrationChain {
     return extract { !$0.has(Registration.Flags.called) }  //~ no_wait_for_calls
   }
 
-  /// All registrations that were removed and not yet reclaimed, in the child of a fork. The chains
-  /// of the parent's threads are lost with their stacks, but each registration is still in its slot
-  /// until it is reclaimed. Slots only change under the locks of their stripes, and the fork held
-  /// these locks. So if a registration is not found here, its release function had started or was
-  /// about to start.
+  /// In the child of a fork, returns all registrations that were removed and not yet reclaimed. The
+  /// chains of the parent's threads are lost with their stacks, but each registration is still in
+  /// its slot until it is reclaimed. Slots only change under the locks of their stripes, and the
+  /// fork held these locks. So if a registration is not found here, its release function had
+  /// started or was about to start.
   static func allRetiredInChild() -> RegistrationChain {
     var all = RegistrationChain()
     for index in Registration.directory.indices {

@@ -14,7 +14,8 @@ struct Registration {
     /// registration is live and not plain, the handle has the kind `special`; otherwise it has the
     /// kind `retired` or `vacant`.
     var header: SlotHeader
-    // Written before the registration becomes live. Then they do not change until it is reclaimed.
+    // These fields are written before the registration becomes live. They do not change until it is
+    // reclaimed.
     var function: multicast_function?
     var context: UnsafeMutableRawPointer?
     /// The details, or the release function if `Flags.releasing` is set. Most registrations with
@@ -30,7 +31,7 @@ struct Registration {
     static let paused: UInt32 = 1 << 30
     /// The delegate is called at most once.
     static let once: UInt32 = 1 << 29
-    /// Each call locks the context by functions that belong to the multicast.
+    /// The context is locked for each call, by functions of the multicast.
     static let shared: UInt32 = 1 << 28
     /// The registration is not plain, even when it is not paused.
     static let special: UInt32 = 1 << 27

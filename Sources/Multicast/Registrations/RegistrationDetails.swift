@@ -33,7 +33,8 @@ struct RegistrationDetails: ~Copyable {
 
   static let isReplaying = UInt.max
 
-  /// Whether earlier invocations are being replayed, or were when the registration was removed.
+  /// Whether earlier invocations are being replayed, or were being replayed when the registration
+  /// was removed.
   var isReplayed: Bool { replayed.load(ordering: .relaxed) == Self.isReplaying }
 
   var flags: UInt32 { UInt32(ownFlags) }

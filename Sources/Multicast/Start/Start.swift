@@ -8,7 +8,7 @@ enum Start {
   /// lock sees the results of the start.
   private static let isDone = Atomic<Bool>(false)
 
-  /// Replaces libc's allocator. Only possible before anything is allocated.
+  /// Replaces libc's allocator. This is possible only before anything is allocated.
   static func replaceAllocator(by allocator: multicast_allocator) -> Status {
     Lock.slabs.lock()
     defer { Lock.slabs.unlock() }
@@ -23,8 +23,9 @@ enum Start {
 
   @inline(never)
   private static func begin() -> Bool {
-    // Hold no lock here: this thread may wait for libc's lock while another thread, which forks and
-    // holds that lock, waits for one of the library's locks.
+    // Hold no lock here, because that could cause a deadlock: this thread would wait for libc's
+    // lock, while another thread that is forking holds libc's lock and waits for the library's
+    // lock.
     guard shims_watch_fork() else { return false }
     Lock.slabs.lock()
     defer { Lock.slabs.unlock() }

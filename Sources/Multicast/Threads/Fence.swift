@@ -11,7 +11,6 @@ import Synchronization
 /// heavy fence makes every running thread of the process execute a fence instruction. Without
 /// membarrier (in an old kernel or a sandbox), both are full fences. Both sides also make full
 /// fences for a multicast that changes all the time (see `Bias`).
-/// if a multicast changes all the time, both sides make full fences.
 enum Fence {
   /// Set only by `start`, before the first thread record exists, and so before the first light
   /// fence.

@@ -37,7 +37,7 @@ struct ThreadBlock {
 
   init(_ storage: UnsafeMutablePointer<Storage>) { self.storage = storage }
 
-  /// Allocates a block without records, to be linked behind the last block. The caller holds the
+  /// Allocates a block without records, to be linked after the last block. The caller holds the
   /// slab lock.
   static func allocate(after last: ThreadBlock?) throws(Status) -> ThreadBlock {
     let groupCount = last == nil ? fewGroups : manyGroups
@@ -72,15 +72,15 @@ struct ThreadBlock {
 
   var groupCount: Int { storage.pointee.groupCount }
 
-  /// The number after the number of the last record.
+  /// One more than the number of the last record.
   var endNumber: UInt32 { storage.pointee.firstNumber &+ UInt32(groupCount * 64) }
 
   private func bits(_ offset: Int, _ group: Int) -> UnsafeMutablePointer<Bits> {
     (UnsafeMutableRawPointer(storage) + offset).assumingMemoryBound(to: Bits.self) + group
   }
 
-  /// The places, which contain the addresses of the records. An address that was stored never
-  /// changes.
+  /// The places. Each place contains the address of a record, which never changes once it was
+  /// stored.
   private var records: UnsafeMutablePointer<UnsafeMutablePointer<ThreadRecord.Storage>?> {
     (UnsafeMutableRawPointer(storage) + Self.recordsOffset)
       .assumingMemoryBound(to: UnsafeMutablePointer<ThreadRecord.Storage>?.self)
@@ -138,9 +138,9 @@ struct ThreadBlock {
     return nil
   }
 
-  /// Returns the pages of each group in which no record has an owner to the system. Afterwards the
-  /// pages read as zeros, which represent records without an owner and without a frame in use. The
-  /// caller holds the slab lock.
+  /// For each group in which no record has an owner, returns the pages of the group to the system.
+  /// Afterwards the pages read as zeros, which represent records without an owner and without a
+  /// frame in use. The caller holds the slab lock.
   ///
   /// While it does this, the calling thread owns all 64 records of the group, so no other thread
   /// takes one of them. A reader finds no frame in use, whether or not the pages are zero already.
@@ -169,9 +169,9 @@ struct ThreadBlock {
 
   /// Ends the ownership of all records except the survivor's, in the child of a fork.
   ///
-  /// If the survivor's record is not in a group, the pages of that group are returned to the
-  /// system. Writing to each of thousands of records would make the system copy a page for each of
-  /// them.
+  /// If a group does not contain the survivor's record, the pages of the group are returned to the
+  /// system. If the child wrote to thousands of records instead, the system would have to copy a
+  /// page for each of them.
   func disown(but survivor: ThreadRecord?) {
     var left: UInt32 = 0
     for group in 0..<groupCount {
@@ -245,7 +245,8 @@ struct ThreadBlock {
     return hasOwners && owned(group) & bit != 0
   }
 
-  /// The record with a number that is below `endNumber`; nil if no thread owns it.
+  /// The record with the given number, which must be less than `endNumber`; nil if no thread owns
+  /// the record.
   func ownedRecord(_ number: UInt32) -> ThreadRecord? {
     if number < storage.pointee.firstNumber { return nil }
     let (group, bit) = place(of: number)

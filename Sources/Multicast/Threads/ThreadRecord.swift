@@ -35,8 +35,8 @@ struct ThreadRecord {
     /// The number of calls with full fences that no multicast has counted yet (see `Bias`). Only
     /// the owner uses this field.
     var fencedCalls: UInt32
-    /// The first frame that is not in use, and the last frame, which is only for the lookup of a
-    /// name. Only the owner uses these fields.
+    /// The first frame that is not in use, and the last frame, which is reserved for lookups of
+    /// names. Only the owner uses these fields.
     var top: UnsafeMutablePointer<Frame.Fields>
     var last: UnsafeMutablePointer<Frame.Fields>
     /// The block that contains the record. Set before the record is published.

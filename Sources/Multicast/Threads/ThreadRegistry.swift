@@ -40,9 +40,9 @@ enum ThreadRegistry {
     return enter().map { ($0, true) }
   }
 
-  /// Called at the end of an operation that may have taken a record. Only the operation that has
-  /// taken it gives it back, because functions of the caller may use the library inside the
-  /// operation.
+  /// Called at the end of an operation that may have taken a record. Only that operation gives the
+  /// record back. Functions of the caller may use the library inside the operation, and must not
+  /// give back the record.
   @inline(never)
   static func leaveIfEnding(_ record: ThreadRecord, _ hasEntered: Bool) {
     guard hasEntered && shims_is_thread_ending() && !record.isInside else { return }
@@ -59,7 +59,7 @@ enum ThreadRegistry {
     Waits.wake()  //~ no_wake_after_thread
   }
 
-  /// Makes the records of the other threads idle in the child of a fork.
+  /// In the child of a fork, makes the records of all other threads idle.
   static func forgetOthers(
     than survivor: ThreadRecord?, release: (_ payload: UInt, _ target: Target) -> Void,
     didLeave: (_ target: Target) -> Void
@@ -137,8 +137,8 @@ enum ThreadRegistry {
     ThreadBlock.List(rest: first.load(ordering: .acquiring).map { ThreadBlock($0) })
   }
 
-  /// Returns the pages of records that no thread owns to the system. The caller holds the slab
-  /// lock.
+  /// Returns pages to the system if they contain only records that no thread owns. The caller holds
+  /// the slab lock.
   ///
   /// - Returns: the number of bytes that were returned to the system.
   static func discardIdle() -> Int {

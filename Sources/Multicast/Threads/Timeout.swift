@@ -9,7 +9,7 @@ struct Timeout {
   static var none: Timeout { Timeout(deadline: 0) }
   static var unlimited: Timeout { Timeout(deadline: .max) }
   /// The timeout of removals. It has no limit, except that a thread inside exit() does not wait.
-  /// Another thread may be in a call that does not return before the process ends, and the
+  /// Otherwise, if another thread were in a call that does not return before the process ends, the
   /// destructors of static objects would wait for that call forever.
   static var untilExit: Timeout { Timeout(deadline: .max &- 1) }
 

@@ -14,9 +14,10 @@ enum Wait {
   /// A wait for room in a queue. The consumer is expected to run the queue, but any thread may do
   /// so.
   case room(consumer: UnsafeMutablePointer<Atomic<ThreadIdentity>>)
-  /// A wait for calls that an invocation has queued, until each of them has been made or cancelled.
+  /// A wait for calls that an invocation has queued, until each of them was made, dropped or
+  /// cancelled.
   case run(QueuedCalls)
-  /// A wait for release functions, on any thread.
+  /// A wait until release functions have returned, on any thread.
   case releases
 
   /// Calls that share a receipt, which counts them.
@@ -31,7 +32,7 @@ enum Wait {
     /// The thread that is expected to run the calls in the queue.
     let consumer: UnsafeMutablePointer<Atomic<ThreadIdentity>>
 
-    /// Whether the calls are over. The waiting thread may not have run again yet.
+    /// Whether the calls are over. The waiting thread may not have noticed this yet.
     ///
     /// Acquire: the effects of the calls happen before this thread's next steps.
     var areOver: Bool {

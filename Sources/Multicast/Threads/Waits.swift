@@ -61,8 +61,8 @@ enum Waits {
   /// Wakes the threads that sleep with a key. They then check their conditions again.
   ///
   /// - Parameters:
-  ///   - key: Nil wakes all threads, which then also search for cycles again. A change of the set
-  ///     of threads that can end waits needs this.
+  ///   - key: Nil wakes all threads, which then also search for cycles again. Use nil after a
+  ///     change of the set of threads that can end waits.
   ///   - change: A change that must be made under the lock.
   static func wake(_ key: Sleeper.Key? = nil, _ change: () -> Void = {}) {
     Lock.waits.lock()
@@ -78,8 +78,8 @@ enum Waits {
     Lock.waits.lock()
     let sleeper = Sleeper.find(key, from: Sleeper.first(Sleeper.list(of: key)))
     // Wake the thread after the lock is released, because the thread first takes the lock. By then,
-    // it may already have returned, and another sleeping thread may use the same address for its
-    // word. That thread then wakes spuriously, checks its word, and sleeps again.
+    // the thread may already have returned, and another sleeping thread may use the same address
+    // for its word. The other thread then wakes spuriously, checks its word, and sleeps again.
     var word: UnsafeMutablePointer<UInt32>? = nil
     var next: UnsafeMutablePointer<Sleeper>? = nil
     if let sleeper {
@@ -195,7 +195,7 @@ enum Waits {
 
 /// The search for a cycle of waits. The waits' lock is held.
 extension Waits {
-  /// What the search has done with a thread so far.
+  /// How far the search has processed a thread.
   enum Search: UInt8 { case unknown, reached, followed }
 
   /// Whether the threads that can end this wait are waiting for this thread, directly or through
@@ -240,9 +240,9 @@ extension Waits {
     return false
   }
 
-  /// For a thread that waits for release functions and is itself outside all calls and release
-  /// functions. Returns whether another thread waits for it, or waits for a queue that perhaps only
-  /// it may run.
+  /// Whether another thread waits for this thread, or waits for a queue that perhaps only this
+  /// thread may run. This thread waits for release functions, and is outside all calls and release
+  /// functions.
   private static func mayBeAwaited(_ thread: ThreadRecord?) -> Bool {
     ThreadRegistry.all.contains {
       let wait = $0.currentWait
@@ -268,8 +268,8 @@ extension Waits {
     return thread.map { $0.search == .reached } ?? false
   }
 
-  /// Fast path of the search, as long as each wait is for a single known thread. It does not visit
-  /// all threads.
+  /// Fast path of the search, for chains in which each wait is for a single known thread. It does
+  /// not visit all threads.
   ///
   /// - Returns: nil if the result is not known.
   private static func closesChain(_ first: Wait, _ thread: ThreadRecord?) -> Bool? {
@@ -310,7 +310,7 @@ extension Waits {
 extension ThreadRecord {
   /// The wait of the thread, as a search sees it. If the thread was woken with its key and has not
   /// run yet, the result is `nothing`, so the search skips the thread. If the thread was woken
-  /// spuriously, it then searches itself.
+  /// spuriously, it later makes its own search.
   @inline(never) var currentWait: Wait {
     if storage.pointee.isWoken {  //~ woken_is_followed
       storage.pointee.isPassedOver = true  //~ not_searched_after_passed_over
