@@ -11,19 +11,19 @@ import Synchronization
 /// pays nothing for the choice.
 ///
 /// **From biased to fenced.** Under the stripe's lock, a removal stores the new mode, makes a full
-/// fence, and stores the current stamp in `unsettledSince`. An invocation may have read the old
-/// mode before. It is then a biased invocation, and its hazards are visible to writers only after a
-/// heavy fence. A fenced invocation tags the target of its frame as fenced before it makes its full
-/// fence, so writers can distinguish the two.
+/// fence, and stores the current stamp in `unsettledSince`. An invocation that has read the old
+/// mode is still biased, so its hazards are visible to writers only after a heavy fence. A fenced
+/// invocation tags the target of its frame as fenced before it makes its full fence, so writers can
+/// tell fenced invocations from biased ones.
 ///
-/// Consider a heavy fence that began after the stamp was read. When it is over, there are two
-/// cases. Either an invocation has a visible frame without the tag, and may be biased; or it reads
-/// the mode after the heavy fence, and sees that the multicast is fenced. So removals continue to
-/// make heavy fences until one has begun since the switch and no frame of this multicast may belong
-/// to a biased invocation. From then on all invocations are fenced. A removal retires the
-/// registration, makes a full fence and checks the hazards, while an invocation sets its hazard,
-/// makes a full fence and checks the slot. At least one of them sees the other's store. The same
-/// argument holds for a replaced list and a frame that names it.
+/// Consider a heavy fence that began after the stamp was read. When it is over, there are two cases
+/// for each invocation. Either its frame is visible and has no tag, so the invocation may be
+/// biased; or it reads the mode after the heavy fence, and sees that the multicast is fenced. So
+/// removals continue to make heavy fences until a heavy fence that began after the switch is over
+/// and no frame of this multicast may belong to a biased invocation. From then on all invocations
+/// are fenced. A removal retires the registration, makes a full fence and checks the hazards, while
+/// an invocation sets its hazard, makes a full fence and checks the slot. At least one of them sees
+/// the other's store. The same argument holds for a replaced list and a frame that names it.
 ///
 /// **From fenced to biased.** An invocation stores the mode under the stripe's lock, with release,
 /// and biased invocations read it with acquire. So a biased invocation sees every change of a
@@ -38,7 +38,7 @@ struct Bias: ~Copyable {
   /// update them at the same time, and updates may be lost.
   var unsettledSince: UInt64
   /// For a biased multicast: the time at which the last heavy fence ended, in units of 64 ns. For a
-  /// fenced one: the number of delegates that were called since the last removal.
+  /// fenced multicast: the number of delegates that were called since the last removal.
   let clock: Atomic<UInt32>
   /// For a biased multicast: the number of heavy fences that have closely followed each other.
   let count: Atomic<UInt16>
@@ -87,8 +87,9 @@ extension Multicast {
   }
 
   /// Returns the number with the `open` bits set or cleared. A word is open if its invocations need
-  /// nothing special, and if no change depends on which threads have invoked the multicast. The
-  /// latter is so if several threads have invoked it, or if one has and the multicast is observed.
+  /// nothing special, and if no change depends on which threads have invoked the multicast. No
+  /// change depends on this if several threads have invoked the multicast, or if one thread has and
+  /// the multicast is observed.
   static func completed(_ number: UInt64) -> UInt64 {
     let isPlain = number & (fenced | watched | withPolicies) == 0
     let invoker = number & ~(special | open)

@@ -18,7 +18,7 @@ struct DelegateIndex {
   }
 
   private static let headerSize = MemoryLayout<Header>.stride
-  /// A token is less than this many places away from the place that its hash value selects. If more
+  /// A token is stored less than this many places after the place that its hash selects. If more
   /// delegates than that are equal, a search without an index is faster anyway.
   private static let longestProbe: UInt32 = 64
 
@@ -63,8 +63,8 @@ struct DelegateIndex {
   // MARK: - Looking up
 
   /// The live registration of a delegate. If there are several, it is the one with the highest
-  /// priority. Among those, it is the one that was added first, which also comes first in the
-  /// table.
+  /// priority. Among equal priorities, it is the one that was added first, which also comes first
+  /// in the table.
   func first(_ delegate: multicast_delegate) -> Registration? {
     var first: Registration? = nil
     var place = firstPlace(for: delegate)

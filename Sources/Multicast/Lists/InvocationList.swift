@@ -70,7 +70,7 @@ struct InvocationList {
   /// Data that follows the entries of a large list. Only writers use it.
   private struct Trailer {
     var index: UnsafeMutableRawPointer? = nil
-    /// The number of entries that the index contains. They are the first entries of the list.
+    /// The number of entries that the index contains, counted from the start of the list.
     var indexed: UInt32 = 0
     /// The number of entries that searches for a delegate have compared while there was no index.
     var searched: UInt64 = 0
@@ -103,7 +103,7 @@ struct InvocationList {
     (UnsafeMutableRawPointer(address) - Self.headerSize).assumingMemoryBound(to: Header.self)
   }
 
-  /// The header, in place.
+  /// The header. It is accessed in place, without a copy.
   var header: Header {
     unsafeAddress { UnsafePointer(block) }
     nonmutating unsafeMutableAddress { block }
@@ -182,7 +182,7 @@ struct InvocationList {
 
   // MARK: - Adding
 
-  /// Whether entries of this priority belong behind the last entry.
+  /// Whether an entry with this priority can be appended.
   func canAppend(priority: Int32) -> Bool {
     priority <= header.lastPriority  //~ priority_ignored
   }

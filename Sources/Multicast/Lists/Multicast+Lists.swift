@@ -4,7 +4,7 @@ import Synchronization
 struct ListChanges {
   let thread: ThreadRecord?
 
-  /// The list that was retired last, if its readers are visible only after a heavy fence.
+  /// The most recently retired list whose readers are visible only after a heavy fence.
   fileprivate(set) var retired: InvocationList? = nil
 
   init(by thread: ThreadRecord?) { self.thread = thread }

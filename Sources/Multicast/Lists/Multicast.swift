@@ -17,7 +17,7 @@ struct Multicast {
     /// number is 0 if no thread has invoked the multicast, the number of the thread record if only
     /// one thread has, and `multipleInvokers` if several have. An invocation compares the word. It
     /// takes the slow path unless the word is open or contains the number of its own thread and no
-    /// special bits. The word may still be the one of the slot's previous multicast.
+    /// special bits. The slot may still contain the word of its previous multicast.
     let invoker: Atomic<UInt64>
 
     // Fields for writers, which hold the stripe's lock.
@@ -32,13 +32,13 @@ struct Multicast {
   /// If these bits are set, any thread may invoke the multicast without further checks. They are
   /// computed from the other bits (see `completed`).
   ///
-  /// They are all the bits above the other bits. So an open word is less than its handle, by at
-  /// most half a generation. One comparison therefore recognizes an open word and accepts it only
-  /// for its own handle: the words of all other multicasts in this slot differ more from the
-  /// handle, in either direction. This matters if a caller guesses a handle before the slot is
-  /// reused, because the handle may have become valid by the time it is compared. (The word of a
-  /// transport's multicast also differs more from such a handle, because its kind has a lower
-  /// number.)
+  /// These bits are all the bits above the number and the special bits. So an open word is less
+  /// than its handle, by at most half a generation. One comparison therefore recognizes an open
+  /// word and accepts it only for its own handle: the words of all other multicasts in this slot
+  /// are farther away from the handle, in either direction. This matters if a caller guesses a
+  /// handle before the slot is reused, because the handle may have become valid by the time it is
+  /// compared. (The word of a transport's multicast is also farther away from such a handle,
+  /// because its kind has a lower number.)
   static var open: UInt64 { 0 &- Handle.oneGeneration / 2 }
   /// Invocations make full fences (see `Bias`). Set only if the multicast has an invoker.
   static var fenced: UInt64 { Handle.oneGeneration / 4 }
@@ -100,7 +100,7 @@ struct Multicast {
     handle = Handle(storage.pointee.header.id.load(ordering: .relaxed).rawValue | UInt64(index))
   }
 
-  /// The fields of the slot, in place.
+  /// The fields of the slot. They are accessed in place, without a copy.
   var fields: Storage {
     unsafeAddress { UnsafePointer(storage) }
     nonmutating unsafeMutableAddress { storage }
@@ -128,8 +128,8 @@ struct Multicast {
   ///
   /// The caller holds the stripe's lock. Another thread that begins its first invocation now finds
   /// the lock held, and waits for it before it continues, so the caller's changes need no fence. An
-  /// observed multicast is open as soon as it has an invoker. The result is false for it, so that
-  /// its changes do not take the fast paths, which do not notify.
+  /// observed multicast is open as soon as it has an invoker. For such a multicast the result is
+  /// false, so that its changes do not take the fast paths, which do not notify.
   ///
   /// - Parameter ignored: The special bits to ignore.
   @inline(__always)
@@ -199,7 +199,7 @@ extension Multicast {
     }
   }
 
-  /// Copies delegates to `out` until it is full.
+  /// Copies delegates until `out` is full or all delegates were copied.
   ///
   /// - Parameter capacity: A `size_t`, so a negative value means more delegates than there can be.
   /// - Returns: the number of delegates in the list.
@@ -240,8 +240,8 @@ extension Multicast {
 ///
 /// The flag is written under the stripe's lock, and only when it changes, because it is in the
 /// cache line that all invocations read. Relaxed is enough. A thread can know that an add has
-/// returned only by some synchronization, which then also makes the store visible. The flag orders
-/// no other memory.
+/// returned only by some synchronization, which then also makes the store visible. The flag does
+/// not order any other memory accesses.
 extension Multicast {
   private static var hasDelegates: UInt32 { 1 }
   /// Set permanently if even an invocation without delegates has an effect.

@@ -65,8 +65,8 @@ extension Multicast {
   /// policies.
   ///
   /// Invocations may run at the same time and are not affected. Adds and removals read the bit
-  /// under the stripe's lock. If they take the lock later, they do not use the fast paths, which do
-  /// not notify. The caller of this function itself checks for changes that were made earlier.
+  /// under the stripe's lock. If an add or a removal takes the lock later, it does not use the fast
+  /// paths, which do not notify. The caller of this function checks for earlier changes itself.
   ///
   /// - Returns: false if it did nothing.
   func observe(_ notifier: Policies.Notifier) throws(Status) -> Bool {

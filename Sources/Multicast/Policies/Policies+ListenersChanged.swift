@@ -3,7 +3,7 @@ import MulticastShims
 import Synchronization
 
 /// Notifies the `listeners_changed` function of a multicast, or the transport of its broadcaster,
-/// whether the multicast has delegates.
+/// when the multicast gets its first delegate or loses its last one.
 ///
 /// A change of the delegates and its notification are two steps, because the function runs under no
 /// lock. One thread notifies at a time. It checks the delegates under the lock, before and after
@@ -66,8 +66,8 @@ extension Policies {
     return true
   }
 
-  /// Notifies about the state if it has changed. Called after `begin`, with the stripe's lock held,
-  /// and releases the lock.
+  /// Sends notifications until the last one matches the state. Called after `begin`, with the
+  /// stripe's lock held, and releases the lock.
   private func notify(_ stripe: Stripe) {
     var entered: (record: ThreadRecord, hasEntered: Bool)? = nil
     var refusing: Handle? = nil
@@ -118,8 +118,8 @@ extension Policies {
   /// Called when the multicast has ended. The caller holds its stripe's lock.
   ///
   /// - Parameter isKept: Whether the policies are kept for the next multicast in the slot.
-  /// - Returns: whether the caller has to call `end`. If not, the thread that is notifying does the
-  ///   rest.
+  /// - Returns: whether the caller has to call `end`. If not, the thread that is already notifying
+  ///   ends the policies.
   func willEnd(isKept: Bool) -> Bool {
     notifier.isEnded = !isKept
     return begin()

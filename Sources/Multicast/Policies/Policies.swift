@@ -52,9 +52,10 @@ struct Policies {
   /// The policies in an allocated slot.
   init(slot index: UInt32) { self.init(Self.pool.directory.slot(index).unsafelyUnwrapped) }
 
-  /// The policies of the multicast that now uses the slot, if it has any. If it has none, they
-  /// belong to a previous multicast of the slot. If that had none either, they are the first
-  /// policies that were ever created, so some must exist.
+  /// The policies of the multicast that now uses the slot, if it has any. If it has none, the
+  /// result is the policies of a previous multicast in the slot. If no multicast in the slot ever
+  /// had policies, the result is the first policies that were ever created, so some policies must
+  /// exist.
   init(of multicast: Multicast) {
     // Acquire: pairs with the release in `connect`.
     self.init(slot: multicast.fields.header.owner.load(ordering: .acquiring))  // order: policies
@@ -128,8 +129,8 @@ extension Multicast {
   }
 
   /// Whether changes of the delegates are notified although the multicast has no policies of its
-  /// own. The bit changes under the stripe's lock. It stays set if the slot is kept for the
-  /// thread's next multicast (see `renew`).
+  /// own. The bit changes under the stripe's lock. It stays set if the slot is kept for the next
+  /// multicast of its name (see `renew`).
   var isObserved: Bool {
     get { invokerNumber & Self.observed != 0 }
     nonmutating set {
@@ -142,8 +143,9 @@ extension Multicast {
 
   /// Completes the options of an add to a multicast that has policies.
   ///
-  /// - Returns: whether the multicast exists. If it does not, nothing may be added: the handle may
-  ///   have been guessed, and may belong to a multicast with policies a moment later.
+  /// - Returns: whether the multicast exists. If it does not, the caller must not add anything,
+  ///   because the handle may have been guessed, and may belong to a multicast with policies a
+  ///   moment later.
   func complete(_ options: inout Options?) -> Bool {
     guard isCurrent else { return false }
     guard hasPolicies, var completed = options, !completed.isContradictory else { return true }

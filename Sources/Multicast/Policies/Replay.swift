@@ -7,10 +7,10 @@ import Synchronization
 ///
 /// An invocation is kept, and gets its number, before it reads the list. An add begins its replay
 /// under the same hold of the lock under which it adds the delegates. While the replay is running,
-/// invocations skip these delegates (`RegistrationDetails.replayed`), because the replay also makes
-/// the invocations that are kept during the replay. When a replay finds that no kept invocation is
-/// left, it ends under the same hold of the lock. From the next number on, invocations call the
-/// delegates directly.
+/// invocations skip these delegates (`RegistrationDetails.replayed`), because the replay also
+/// covers the invocations that are kept while it is running. When a replay finds that no kept
+/// invocation is left, it ends under the same hold of the lock. Invocations with higher numbers
+/// call the delegates directly.
 struct Replay {
   /// The number of invocations to keep. More are kept while a replay still needs them. 0 means that
   /// nothing is replayed.
@@ -20,8 +20,8 @@ struct Replay {
   private var newest: UInt = 0
   private var firstRun: Run.Address? = nil
 
-  /// The number of additional invocations that are kept for a running replay. If there are more,
-  /// invocations wait until the replay is over.
+  /// The number of additional invocations that are kept for a running replay. If this number is
+  /// reached, the next invocation waits until the replay is over.
   private static let lead: UInt64 = 64
 
   init(most: UInt32) { self.most = most }
@@ -188,8 +188,8 @@ extension Replay {
     ///
     /// - Parameters:
     ///   - thread: The thread of the replay. The replay may be over by now.
-    ///   - number: The number of the replay. Its memory may by now belong to another replay, whose
-    ///     tokens are being written.
+    ///   - number: The number of the replay. The memory of the replay may already belong to another
+    ///     replay, whose tokens are being written.
     /// - Returns: false if `thread` is this thread or waits for this thread.
     func waitForEnd(on thread: ThreadRecord, _ number: UInt64) -> Bool {
       let wait = Self.wait(for: thread)

@@ -73,7 +73,7 @@ extension Lifetime {
   /// Called while another thread is ending the lifetime. Helps to remove members, and then waits.
   private func waitForOtherEnd(_ handle: Handle, _ timeout: Timeout) -> Status {
     var removal = Removal()
-    // The other thread may have removed only some of the members yet.
+    // So far, the other thread may have removed only some of the members.
     let own = removeMembers(&removal, timeout)
     if own == .system { return .system }
     return waitForOthers(&removal, own, timeout, handle.changed(to: .retired))
@@ -156,8 +156,8 @@ extension Lifetime {
       && Lifetime(of: member, as: role)?.index == index
   }
 
-  /// Called in the child of a fork. Completes the ends of lifetimes that threads of the parent had
-  /// begun, without waiting for anything.
+  /// Called in the child of a fork. Completes the end of each lifetime that a thread of the parent
+  /// had begun to end, without waiting for anything.
   static func completeAllInChild() {
     pool.forEach { slot, index in
       let lifetime = Lifetime(slot: slot, index: index)

@@ -6,7 +6,7 @@ import MulticastShims
 ///
 /// A removal has these phases:
 ///
-/// 1. *Retire.* Under the stripe's lock of the multicast, the removing thread changes the word in
+/// 1. *Retire.* Under the lock of the multicast's stripe, the removing thread changes the word in
 ///    the registration's slot and cancels its queued calls. An invocation that sees the change
 ///    begins no call.
 /// 2. *Heavy fence.* After this fence, every invocation sees the change, and the removing thread
@@ -24,11 +24,11 @@ import MulticastShims
 /// call: it makes the full fence of phase 2 there, and then reads the hazards. If no hazard
 /// protects the registration, its slot is returned to the pool under the same hold of the lock.
 ///
-/// `InvocationList.invoke` contains the other side. Either an invocation sees the change and does
-/// not call, or phase 4 sees its hazard. After the call, either phase 4 sees that the hazard is
-/// cleared, or the invocation sees the change and calls `PendingRemovals.callDidReturn`. That
-/// function takes the waits' lock. Phase 4 checks the hazards again and goes to sleep under one
-/// hold of this lock, so no wake-up is lost.
+/// `InvocationList.invoke` contains the other side of this protocol. Either an invocation sees the
+/// change and does not call, or phase 4 sees its hazard. After the call, either phase 4 sees that
+/// the hazard is cleared, or the invocation sees the change and calls
+/// `PendingRemovals.callDidReturn`. That function takes the waits' lock. Phase 4 checks the hazards
+/// again and goes to sleep under one hold of this lock, so no wake-up is lost.
 struct Removal {
   /// The changes to the lists, and the thread that makes them.
   var lists = ListChanges(by: .current)
@@ -70,7 +70,8 @@ struct Removal {
       waiting == .system || waiting == .timeout ? waiting : failure ?? waiting
     }
 
-    /// The result of a function that removes many delegates. It does not report running calls.
+    /// The return value of a function that removes many delegates. Such a function does not report
+    /// running calls.
     func counted() throws(Status) -> Int {
       if waiting == .system { throw .system }
       if let failure { throw failure }
@@ -216,7 +217,8 @@ struct Removal {
   ///
   /// - Parameters:
   ///   - timeout: How long to wait for calls on other threads.
-  ///   - prior: Delegates that may have been removed earlier. Waits for their calls, too.
+  ///   - prior: Selects delegates that may have been removed earlier. The removal also waits for
+  ///     their calls.
   mutating func complete(
     _ timeout: Timeout = .untilExit, waitingFor prior: Selection? = nil
   ) -> Result {

@@ -77,8 +77,8 @@ extension Multicast {
   }
 
   /// Whether a token refers to a selected delegate with a queue that was removed and may still be
-  /// called. Perhaps no list contains it any more, because the run of a queue does not protect a
-  /// list.
+  /// called. Perhaps no list contains this delegate any more, because the run of a queue does not
+  /// protect a list.
   fileprivate func isRetired(_ token: Token, _ selection: Selection) -> Bool {
     guard let registration = Registration(slotOf: token), registration.owner == handle.index
     else { return false }

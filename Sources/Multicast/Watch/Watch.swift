@@ -2,7 +2,7 @@ import MulticastHeader
 import MulticastShims
 import Synchronization
 
-/// A caller's functions that are notified of the calls of one multicast or of all multicasts.
+/// Functions of a caller that are notified of the calls of one multicast or of all multicasts.
 ///
 /// A bit of the invoker word says whether a multicast is watched, so an invocation that is not
 /// watched needs no extra check. A watched invocation looks up the watch after each call, under the
@@ -199,10 +199,10 @@ struct Watch: Linked {
   /// Whether calls of a multicast are watched.
   static func isSet(for target: Handle) -> Bool { current(for: target) != nil }
 
-  /// Returns the multicast of a delegate, for `watching`. The caller gets it before it checks
-  /// whether the delegate is live. If the delegate is live, this is its multicast. After the call
-  /// it would be too late, because the call may destroy the multicast, and the slot may then be
-  /// reused.
+  /// Returns the multicast of a delegate, for `watching`. The caller reads it before it checks
+  /// whether the delegate is live. If the delegate is live, the result is its multicast. After the
+  /// call, it would be too late to read it, because the call may destroy the multicast, and the
+  /// slot may then be reused.
   static func target(of token: Token) -> Handle {
     Multicast(slot: Registration(index: token.index).owner).handle
   }
