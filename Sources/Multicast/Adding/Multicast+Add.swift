@@ -15,7 +15,7 @@ struct NewDelegates {
   /// need none.
   private(set) var details: RegistrationDetails.Address? = nil
 
-  /// Whether a single add may have this many delegates, at most as many as there are indices.
+  /// Whether a single add may have this many delegates. The maximum is the number of indices.
   /// Checked before the library uses any other argument.
   ///
   /// - Parameter count: A `size_t`, so a negative value means a number that is too large.

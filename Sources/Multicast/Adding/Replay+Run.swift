@@ -33,7 +33,7 @@ extension Multicast {
 }
 
 extension Replay.Run {
-  /// Makes all kept invocations of the delegates, one after the other.
+  /// Calls the delegates with every kept invocation, one invocation after the other.
   ///
   /// - Returns: the number of calls.
   func run(in frame: Frame, _ mode: Multicast.Mode) -> Int64 {

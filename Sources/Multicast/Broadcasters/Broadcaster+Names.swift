@@ -3,8 +3,8 @@ import MulticastShims
 import Synchronization
 
 extension Broadcaster {
-  /// Looks up the multicast of a name. A caller may have destroyed this multicast. None if the name
-  /// does not exist yet.
+  /// Looks up the multicast of a name. A caller may have destroyed this multicast. Returns none if
+  /// the name does not exist yet.
   ///
   /// Takes no lock, except if there is no memory for a record of the calling thread.
   @_optimize(speed)
@@ -21,8 +21,8 @@ extension Broadcaster {
   @_optimize(speed)
   private func find(_ name: Name, on thread: ThreadRecord) throws(Status) -> Handle {
     thread.checkTop()
-    // Invocations and runs leave one frame for a lookup. A lookup calls no delegate, so it need not
-    // push the frame.
+    // Invocations and runs always leave one frame unused for a lookup. A lookup calls no delegate,
+    // so it need not push the frame.
     let frame = thread.top
     frame.publish(target)
     // Pairs with the heavy fence in `destroy`: either `destroy` sees this frame and waits, or this
@@ -157,7 +157,7 @@ extension Broadcaster {
     }
   }
 
-  /// - Returns: the number of observers that were called or queued, or the number of a status.
+  /// - Returns: the number of observers that were called or queued, or a negative status code.
   @_optimize(speed)
   static func notify(
     _ handle: Handle, _ text: UnsafePointer<CChar>?, _ invocation: Invocation
@@ -181,7 +181,7 @@ extension Broadcaster {
   /// Like `notify`, but does not publish. For broadcasters without extras, `notify` contains the
   /// same steps inline.
   ///
-  /// - Returns: the number of observers that were called or queued, or the number of a status.
+  /// - Returns: the number of observers that were called or queued, or a negative status code.
   static func deliver(
     _ handle: Handle, _ text: UnsafePointer<CChar>?, _ invocation: Invocation
   ) -> Int64 {

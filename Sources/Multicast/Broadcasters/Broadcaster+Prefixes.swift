@@ -4,14 +4,14 @@ import Synchronization
 
 /// Observers of all names that begin with a prefix.
 ///
-/// The table stores a prefix as a name, which consists of a NUL, with which no caller's name
-/// begins, and the prefix. So a prefix has a multicast, and the same rules apply to names and
-/// prefixes when observers are added or removed, transports are notified, or the broadcaster is
-/// destroyed.
+/// The table stores a prefix as a name that consists of a NUL and the prefix. No caller's name
+/// begins with a NUL. So a prefix has a multicast, and the same rules apply to names and prefixes
+/// when observers are added or removed, transports are notified, or the broadcaster is destroyed.
 ///
-/// A notification cuts its name to each length that a prefix has, looks up the results, and invokes
-/// the multicasts that it finds. Names and prefixes do not refer to each other. So creating a name
-/// does not change any prefix, creating a prefix does not change any name, and they cannot race.
+/// A notification truncates its name to each length that any prefix has, looks up each result, and
+/// invokes the multicasts that it finds. Names and prefixes do not refer to each other. So the
+/// creation of a name never changes a prefix, the creation of a prefix never changes a name, and
+/// the two cannot race.
 extension Broadcaster {
   /// The steps that a notification performs besides calling the observers of its name. They are
   /// bits of one word, which is 0 for most broadcasters, so most notifications need only one

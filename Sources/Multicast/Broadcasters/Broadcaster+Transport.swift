@@ -3,7 +3,7 @@ import MulticastShims
 import Synchronization
 
 /// The transport of a broadcaster. It is the only delegate of a multicast whose handle no caller
-/// has.
+/// knows.
 ///
 /// So each call of a transport's function is a call of a delegate, and detaching the transport
 /// destroys its multicast. The rules for removals therefore apply to transports. The handle of the
@@ -11,7 +11,7 @@ import Synchronization
 enum Transport {
   enum Function { case publish, subscribe, unsubscribe }
 
-  /// A call of one of the functions.
+  /// A call of a transport's function.
   struct Call {
     let function: Function
     /// The name or, for a prefix, its key.
@@ -35,7 +35,7 @@ enum Transport {
     var handle = Handle.none
     do throws(Status) {
       if given.pointee.publish == nil { throw .invalidArgument }
-      // If a caller guesses the handle, it cannot use it, because no function accepts a handle of
+      // A caller that guesses the handle cannot use it, because no function accepts a handle of
       // this kind.
       handle = try Multicast.create(.transport) { Multicast.initialize($0, $1, 0) }
     } catch {
@@ -124,8 +124,8 @@ enum Transport {
 }
 
 extension Broadcaster {
-  /// Acquire: pairs with the release in `exchangeTransport`. The caller then compares the slot's
-  /// handle.
+  /// Acquire: pairs with the release in `exchangeTransport`. The caller then checks whether the
+  /// handle in the slot is still the same.
   private var transport: Handle {
     storage.pointee.transport.load(ordering: .acquiring)  // order: default
   }
@@ -165,8 +165,9 @@ extension Broadcaster {
     return Transport.detach(old)  //~ old_transport_not_detached
   }
 
-  /// Visits the multicasts of all names. Either makes them, and the multicasts of later names,
-  /// report changes of their observers from now on, or makes them report their current state.
+  /// Visits the multicasts of all names. If `isNotifying` is false, makes these multicasts, and the
+  /// multicasts of later names, report changes of their observers from now on. If it is true, makes
+  /// these multicasts report their current state.
   private func visitNames(isNotifying: Bool) throws(Status) {
     var table: NameTable? = nil
     var index = 0

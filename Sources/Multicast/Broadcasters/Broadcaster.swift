@@ -2,7 +2,7 @@ import MulticastHeader
 import MulticastShims
 import Synchronization
 
-/// The slot of a broadcaster, which has multicasts with names.
+/// The slot of a broadcaster, which maps names to multicasts.
 ///
 /// Names are added under the names' lock. A lookup takes no lock. It publishes a hazard frame, so
 /// that the tables are not freed while it reads them. A thread that destroys the broadcaster makes
@@ -120,7 +120,7 @@ extension Broadcaster {
     guard let broadcaster = Broadcaster(slotOf: handle) else { throw .invalidHandle }
     if isDefault(handle) { throw .state }
     guard let (thread, hasEntered) = ThreadRegistry.enterIfNeeded() else {
-      // Without memory for a record, other threads cannot wait for this thread.
+      // There is no memory for a record, so other threads cannot wait for this thread.
       return try broadcaster.destroy(by: .none, timeout)
     }
     defer { ThreadRegistry.leaveIfEnding(thread, hasEntered) }
@@ -146,7 +146,7 @@ extension Broadcaster {
       return waitForDestroyer(timeout)
     }
     let isFenced = Fence.heavy()
-    // Detach the transport first, so that it is not notified when the names end.
+    // Detach the transport first, so that it is not notified while the names are removed.
     var status = Transport.detach(transport, timeout).combined(with: isFenced ? .ok : .system)
     var index = 0
     while let name = names?.next(&index) {

@@ -123,13 +123,13 @@ struct NameTable {
     var chunkCount: Int
     /// The number of free bytes in the newest chunk.
     var left: Int
-    /// A hash combined with this mask is the offset of a place in bytes. So the lowest bits are
-    /// zero.
+    /// The bitwise and of a hash and this mask is the offset of a place in bytes. Therefore the
+    /// lowest bits of the mask are zero.
     var mask: UInt64
     /// The seed of the hashes. All tables of a broadcaster have the same seed. It is unpredictable,
     /// so that nobody can choose names that collide.
     var seed: UInt64
-    /// The table that was replaced with this one.
+    /// The smaller table that this table has replaced.
     var previous: UnsafeMutablePointer<Header>?
   }
 
@@ -215,7 +215,7 @@ struct NameTable {
     }
   }
 
-  /// Frees this table, the names, and all tables that were replaced before.
+  /// Frees this table, the names, and all smaller tables that were replaced.
   func deallocate() {
     for chunk in 0..<header.pointee.chunkCount {
       Allocator.deallocate(
@@ -249,8 +249,8 @@ struct NameTable {
     }
   }
 
-  /// Different names usually have different tags, so a search reads few names. The place is chosen
-  /// by the low bits.
+  /// Different names usually have different tags, so a search reads few names. The low bits of the
+  /// hash are not part of the tag, because they select the place.
   private static let tagMask: UInt64 = 0xFFFF_FFFF_0000_0000
 
   private func name(_ word: UInt64, _ place: Place) -> KnownName {

@@ -5,7 +5,7 @@ enum InvocationTarget {
   case multicast(Handle)
   case name(UnsafePointer<CChar>?, of: Handle)
 
-  /// - Returns: the number of delegates that were called or queued, or the number of a status.
+  /// - Returns: the number of delegates that were called or queued, or a negative status code.
   func invoke(
     _ given: UnsafePointer<multicast_invocation>?, _ out: UnsafeMutablePointer<multicast_outcome>?
   ) -> Int64 {

@@ -51,9 +51,9 @@ struct AnyCall {
     var kind = Kind.invocation
     /// The invocation. For a visit or an enumeration, it has event 0 and no payload.
     var invocation = Invocation(event: 0, payload: nil, size: 0)
-    /// Set for an invocation with options.
+    /// Only set for an invocation with options.
     var dispatch: UnsafeMutablePointer<Dispatch>? = nil
-    /// Set, with its context, for a visit or the undoing of visits.
+    /// Visits a delegate, or undoes a visit. Only set, together with `context`, for these calls.
     var visitor: multicast_visitor? = nil
     var context: UnsafeMutableRawPointer? = nil
     var enumeration: UnsafeMutablePointer<Enumeration>? = nil
@@ -77,7 +77,7 @@ struct AnyCall {
 
   private let pointer: UnsafePointer<Details>
 
-  /// - Parameter body: The call is valid only until it returns.
+  /// - Parameter body: Receives the call, which is valid only until this function returns.
   static func with<C: Call, Result>(_ call: C, _ body: (AnyCall) -> Result) -> Result {
     with(call.details, body)
   }
@@ -184,7 +184,8 @@ extension Registration {
     _ body: (_ context: UnsafeMutableRawPointer?, _ isLocked: Bool) -> Void
   ) -> CallResult {
     let context = storage.pointee.context
-    // If the registration is still live, the functions that were read from its multicast are right.
+    // If the registration is still live, the functions that were read from its multicast are the
+    // right ones.
     if has(Flags.shared) && !id.isLive(as: token) { return .leftOut }
     Lock.checkNoneIsHeld()
     let strong = functions.lock.map { $0(context) } ?? context

@@ -26,8 +26,9 @@ extension KeptInvocation {
 
 /// The invocations that a thread has deferred in one multicast.
 ///
-/// They are linked to the record of their thread, where they are found after a fork and at the end
-/// of the thread. The thread changes them under the waits' lock, so a fork finds consistent lists.
+/// They are linked to the record of their thread, where the library finds them at the end of the
+/// thread and after a fork. The thread changes them under the waits' lock, so a fork finds
+/// consistent lists.
 struct Deferrals {
   fileprivate struct Storage: Linked {
     let multicast: Handle
@@ -148,7 +149,7 @@ extension Multicast {
   /// Defers an invocation of this multicast.
   ///
   /// - Parameter owned: The payload if the caller handed it over, otherwise nil. This function
-  ///   takes it over unless it fails.
+  ///   takes over the payload unless it fails.
   func postpone(
     _ options: InvocationOptions, _ owned: inout Payload?, isLatest: Bool, on thread: ThreadRecord
   ) throws(Status) {

@@ -93,8 +93,8 @@ struct Dispatch {
       || !WaitingCall.holds(options.invocation.size)
   }
 
-  /// Makes the frame retain the payload or receipt that the next call for this queue will share.
-  /// The frame retains an owned payload from the beginning.
+  /// Makes the frame retain the payload or receipt that the next call for this queue will share. If
+  /// the invocation owns its payload, the frame already retains it.
   private mutating func preparePayload(for queue: Queue, _ frame: Frame) throws(Status) {
     if Payload(retainedBy: frame) == nil { try makePayload(for: queue).pass(to: frame) }
     let payload = Payload(retainedBy: frame).unsafelyUnwrapped
@@ -163,8 +163,8 @@ extension Multicast {
     var dispatch = Dispatch(options, number: number, name: name)
     // The timeout includes the time that the calls on this thread take.
     let deadline = given ?? options.deadline
-    // `copy` may already have failed for observers of the name, which come before observers of a
-    // prefix.
+    // `copy` may already have failed for observers of the name, which are called before observers
+    // of a prefix.
     dispatch.hasNoCopy = options.copy != nil && owned == nil && outcome.refused > 0
     let outer = thread.storage.pointee.named
     var shared = owned
@@ -206,8 +206,8 @@ extension Multicast {
 
 extension Receipt {
   /// Waits for the queued calls of an invocation. Does not wait for a call that only this thread
-  /// can make, or that waits for this thread. This thread holds no lock, and the invocation has
-  /// left its frame.
+  /// can make, or that waits for this thread. The caller holds no lock, and the invocation has
+  /// already withdrawn its frame.
   ///
   /// - Parameters:
   ///   - newest: The newest receipt, or the payload if no call was queued.

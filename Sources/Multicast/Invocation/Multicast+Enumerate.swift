@@ -40,7 +40,7 @@ extension Multicast {
   /// dead.
   ///
   /// - Returns: the number of registrations that were passed or, without a function, removed; or
-  ///   the number of a status.
+  ///   a negative status code.
   func enumerate(_ function: multicast_enumerator?, _ context: UnsafeMutableRawPointer?) -> Int64 {
     guard let (thread, hasEntered) = ThreadRegistry.enterIfNeeded() else {
       return Status.outOfMemory.count

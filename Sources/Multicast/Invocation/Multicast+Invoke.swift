@@ -9,7 +9,7 @@ extension Multicast {
   /// executes no fence instruction if the kernel supports expedited membarrier and the multicast is
   /// not fenced.
   ///
-  /// - Returns: the number of called delegates, or the number of a status.
+  /// - Returns: the number of called delegates, or a negative status code.
   @inline(__always)
   func invoke<C: Call>(_ call: C) -> Int64 {
     guard let list = loadList() else { return invokeEmpty(call) }
@@ -113,7 +113,7 @@ extension Multicast {
 
   /// Calls the body with the list, which a frame protects from being freed. Ignores policies.
   ///
-  /// - Returns: the result of the body, or the number of a status.
+  /// - Returns: the result of the body, or a negative status code.
   @inline(__always)
   func withList(
     on thread: ThreadRecord, _ body: (_ list: InvocationList, Frame, Mode) -> Int64

@@ -14,7 +14,7 @@ extension Multicast {
   ///
   /// - Parameter owned: The payload if the caller handed it over, otherwise nil. This function
   ///   takes it over.
-  /// - Returns: the number of delegates that were called or queued, or the number of a status.
+  /// - Returns: the number of delegates that were called or queued, or a negative status code.
   func invokeWithPolicies(
     _ options: InvocationOptions, _ owned: inout Payload?, _ outcome: inout multicast_outcome
   ) -> Int64 {

@@ -7,7 +7,7 @@ extension Multicast {
   /// earlier visits are then undone.
   ///
   /// - Parameter undo: Undoes a visit; nil to undo nothing.
-  /// - Returns: the number of visits that were not undone, or the number of a status.
+  /// - Returns: the number of visits that were not undone, or a negative status code.
   func visit(_ visit: Visit, orUndo undo: Visit?) -> Int64 {
     guard let (thread, hasEntered) = ThreadRegistry.enterIfNeeded() else {
       return Status.outOfMemory.count

@@ -25,7 +25,7 @@ struct Walk {
 
   /// The outcome for one delegate.
   struct Outcome {
-    /// Whether the delegate was called, queued or passed.
+    /// Whether the delegate was called, queued, or passed to a visitor or enumerator.
     var isCalled = false
     var goesOn = true
   }
@@ -66,7 +66,7 @@ struct Walk {
       let next = entry + 1
       // If the next entry has the same slot, this entry is dead. A writer that repeatedly adds and
       // removes one delegate leaves many such entries. Do not read their slot, because the writer
-      // is writing to it, so that each read would take long.
+      // keeps writing to it, so each read would be slow.
       if next == end || next.pointee.slot != entry.pointee.slot {
         if callPlain(invocation, entry.pointee) || step(call, entry.pointee).isCalled {
           called &+= 1
@@ -200,7 +200,7 @@ struct Walk {
 extension Registration {
   /// Calls one delegate by its token, as an invocation of its multicast would.
   ///
-  /// - Returns: 1 if the delegate was called or queued, otherwise 0; or the number of a status.
+  /// - Returns: 1 if the delegate was called or queued, otherwise 0; or a negative status code.
   static func invoke(_ token: Token, _ call: AnyCall) -> Int64 {
     guard let registration = Registration(slotOf: token), registration.id.isLive(as: token) else {
       return Status.invalidHandle.count

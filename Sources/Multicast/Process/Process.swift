@@ -1,7 +1,7 @@
 import MulticastShims
 import Synchronization
 
-/// What happens when a thread ends, and at `fork`.
+/// Handles the end of threads, and `fork`.
 enum Process {
   /// Called when a thread ends. If the thread ended inside a call, withdraws its frames.
   fileprivate static func threadDidEnd(_ block: UnsafeMutableRawPointer) {

@@ -120,7 +120,7 @@ extension Report {
     UInt64(UInt(bitPattern: text))
   }
 
-  // MARK: - Names, in the lines of other things
+  // MARK: - Names in other lines
 
   /// Adds a multicast and its label or name.
   mutating func addName(of multicast: Multicast) {

@@ -129,7 +129,7 @@ extension Report {
     }
   }
 
-  /// Adds the end of a line: the thread that is expected to do something.
+  /// Ends a line with the number of the thread that is expected to act.
   private mutating func add(
     _ identity: UnsafeMutablePointer<Atomic<ThreadIdentity>>, _ format: Text.Format
   ) {

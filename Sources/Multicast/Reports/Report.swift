@@ -17,13 +17,13 @@ import Synchronization
 /// - *Everything else* is read under the lock that guards it, into a copy on the stack. A list,
 ///   details or a label cannot be freed while the lock of their stripe is held, and a sleeping
 ///   thread cannot leave its list without the waits' lock. Unlike an invocation, a report does not
-///   publish a frame to protect what it reads. It would have to register as an invoker, which takes
-///   the same lock. From then on, removals from a multicast with a single invoker would have to
-///   make fences.
+///   publish a frame to protect what it reads. To publish a frame, it would have to register as an
+///   invoker, which takes the same lock. From then on, removals from a multicast with a single
+///   invoker would have to make fences.
 /// - A report only *tries* each lock, for at most half a second. Threads hold locks for
 ///   microseconds, so a thread that still holds the lock after that time has stopped. The report
-///   then says what it could not read. After several such locks, it no longer waits for locks at
-///   all.
+///   then names the object that it could not read. After several such locks, it no longer waits for
+///   locks at all.
 ///
 /// The report holds no lock when it calls the writer. It holds one lock at a time, and takes no
 /// other lock under it. Each line is correct for the moment at which it was read.

@@ -3,14 +3,14 @@ import MulticastShims
 
 /// A text for users. It is composed in a caller's buffer and passed on line by line.
 struct Text {
-  /// The text of a line, with places for values:
+  /// The text of a line, with placeholders for values:
   ///
   ///     %x  hexadecimal      %s  a text
   ///     %d  decimal          %t  nanoseconds, as seconds
   ///     %l  a space and the label that `keep` stored, in quotes; nothing if it is empty.
   ///         It takes no value.
   ///
-  /// At the end of the line, the text passes it to the writer.
+  /// A line is passed to the writer when it is complete.
   struct Format: ExpressibleByStringLiteral {
     fileprivate var rest: UnsafePointer<UInt8>
 
