@@ -5,9 +5,9 @@ import Synchronization
 /// The slot of a broadcaster, which maps names to multicasts.
 ///
 /// Names are added under the names' lock. A lookup takes no lock. It publishes a hazard frame, so
-/// that the tables are not freed while it reads them. A thread that destroys the broadcaster makes
-/// a heavy fence, and then waits until no frame has the broadcaster as its target. This wait is
-/// short, because a lookup calls no code of the caller.
+/// that the tables are not freed while it reads them. A thread that destroys the broadcaster
+/// executes a heavy fence, and then waits until no frame has the broadcaster as its target. This
+/// wait is short, because a lookup calls no code of the caller.
 struct Broadcaster {
   struct Storage: ~Copyable {
     var header: SlotHeader

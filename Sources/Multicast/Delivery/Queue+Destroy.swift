@@ -42,8 +42,8 @@ extension Queue {
     let end = handle.end(foundAs: queue.state.header.id.load(ordering: .relaxed))
     queue.lock.unlock()
     if end != .ok { return end }
-    // No fence is needed to see the hazards of the queue's runs, because each of them was set
-    // either under the lock or before the head of the ring was closed.
+    // The hazards of the queue's runs are visible, because each of them was set either under the
+    // lock or before the head of the ring was closed.
     let called = Removal().waitForPriorRemovals(.queued(handle), timeout)
     return called.combined(with: PendingRemovals.wait(for: handle, timeout))
   }

@@ -6,11 +6,11 @@ extension InvocationList {
   /// The loop of a biased invocation, which runs as long as every delegate is plain. This is the
   /// most frequent operation of all.
   ///
-  /// Each call follows the hazard protocol. The invocation sets its hazard, makes a light fence,
-  /// and then checks the slot. After the call it clears the hazard, makes another light fence, and
-  /// checks the slot again. The other side is in `Removal`, which changes the slot, makes a heavy
-  /// fence, and then checks the hazards (see `Fence`). So at least one side sees the other, both
-  /// before the call and after it.
+  /// Each call follows the hazard protocol. The invocation sets its hazard, executes a light fence,
+  /// and then checks the slot. After the call it clears the hazard, executes another light fence,
+  /// and checks the slot again. The other side is in `Removal`, which changes the slot, executes a
+  /// heavy fence, and then checks the hazards (see `Fence`). So at least one side sees the other,
+  /// both before the call and after it.
   ///
   /// - Parameter frame: Names this list, so that it is not freed.
   /// - Returns: the number of called delegates.

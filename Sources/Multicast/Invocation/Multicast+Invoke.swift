@@ -156,13 +156,13 @@ extension Multicast {
     guard let frame = thread.push() else { return nil }
     frame.publish(target, reading: UInt(bitPattern: list))
     // Pairs with a writer's heavy fence: either the writer sees this frame, or the reads below see
-    // the writer's changes. If the writers make no heavy fence, `admit` makes a full fence.
+    // the writer's changes. If the writers execute no heavy fence, `admit` executes a full fence.
     Fence.light(asymmetric: true)
     return frame
   }
 
   /// Returns the current list, which the frame names from now on. The caller has published the
-  /// frame and has then made the fence that `mode` requires.
+  /// frame and has then executed the fence that `mode` requires.
   private func protectedList(_ frame: Frame, _ mode: Mode) -> InvocationList.Address? {
     var list = loadList()
     while UInt(bitPattern: list) != frame.list {
@@ -175,7 +175,7 @@ extension Multicast {
     return list
   }
 
-  /// Ends an invocation of a multicast that does not exist. Makes a full fence, because the slot
+  /// Ends an invocation of a multicast that does not exist. Executes a full fence, because the slot
   /// may have been reused for a fenced multicast.
   private static func refuse(_ thread: ThreadRecord, _ frame: Frame) -> Int64 {
     leave(frame, of: thread, asymmetric: false)
@@ -205,7 +205,7 @@ extension Multicast {
 
     fileprivate let special: UInt64
 
-    /// Whether light fences are enough. If not, the invocation makes a full fence for each
+    /// Whether light fences are enough. If not, the invocation executes a full fence for each
     /// delegate.
     var isBiased: Bool { special & (fenced | watched) == 0 }
     var isWatched: Bool { special & watched != 0 }
@@ -219,7 +219,7 @@ extension Multicast {
   ///
   /// A writer takes the lock, and then reads which threads have invoked the multicast
   /// (`invokerNumber`). This thread registers, and then checks the lock (`isClaimValid`). Each of
-  /// them makes a full fence in between, so a writer that takes the lock after this check finds
+  /// them executes a full fence in between, so a writer that takes the lock after this check finds
   /// this thread. If a writer holds the lock during the check, it may have found no invoker, made
   /// its change without a fence, and overwritten the word. This thread then registers again, under
   /// the lock. If a writer released the lock before the check, this thread sees everything that the
@@ -255,7 +255,8 @@ extension Multicast {
   }
 
   /// Registers this thread if necessary. If the multicast is not biased, tags the frame as fenced
-  /// and makes a full fence.
+  /// and executes a full fence.
+  ///
   /// The caller has already published the frame. The returned mode comes from the value of the word
   /// that was read last.
   ///

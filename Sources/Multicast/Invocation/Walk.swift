@@ -7,7 +7,8 @@ import MulticastShims
 ///
 /// The hazard protocol is the same as in `InvocationList.invoke`, with one difference: the hazard
 /// of the next delegate replaces the hazard of the previous one, and the slot of the previous
-/// delegate is checked after that. So a fenced invocation makes only one full fence per delegate.
+/// delegate is checked after that. So a fenced invocation executes only one full fence per
+/// delegate.
 struct Walk {
   let frame: Frame
   private let mode: Multicast.Mode

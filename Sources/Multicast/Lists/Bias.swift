@@ -3,33 +3,34 @@ import Synchronization
 
 /// Decides which side pays for the fences of a multicast: the removals or the invocations.
 ///
-/// A new multicast is *biased* to its invocations: they make light fences, and each removal makes a
-/// heavy fence. If removals follow each other closely, this costs more than it saves, so the
-/// multicast becomes *fenced*: its invocations make a full fence for each delegate, and its
-/// removals make no heavy fence. After the removals stop, the multicast becomes biased again. The
-/// mode is part of the invoker word, which each invocation compares anyway, so a biased invocation
-/// pays nothing for the choice.
+/// A new multicast is *biased* to its invocations: they execute light fences, and each removal
+/// executes a heavy fence. If removals follow each other closely, this costs more than it saves, so
+/// the multicast becomes *fenced*: its invocations execute a full fence for each delegate, and its
+/// removals execute no heavy fence. After the removals stop, the multicast becomes biased again.
+/// The mode is part of the invoker word, which each invocation compares anyway, so a biased
+/// invocation pays nothing for the choice.
 ///
-/// **From biased to fenced.** Under the stripe's lock, a removal stores the new mode, makes a full
-/// fence, and stores the current stamp in `unsettledSince`. An invocation that has read the old
-/// mode is still biased, so its hazards are visible to writers only after a heavy fence. A fenced
-/// invocation tags the target of its frame as fenced before it makes its full fence, so writers can
-/// tell fenced invocations from biased ones.
+/// **From biased to fenced.** Under the stripe's lock, a removal stores the new mode, executes a
+/// full fence, and stores the current stamp in `unsettledSince`. An invocation that has read the
+/// old mode is still biased, so its hazards are visible to writers only after a heavy fence. A
+/// fenced invocation tags the target of its frame as fenced before it executes its full fence, so
+/// writers can tell fenced invocations from biased ones.
 ///
 /// Consider a heavy fence that began after the stamp was read. When it is over, there are two cases
 /// for each invocation. Either its frame is visible and has no tag, so the invocation may be
 /// biased; or it reads the mode after the heavy fence, and sees that the multicast is fenced. So
-/// removals continue to make heavy fences until a heavy fence that began after the switch is over
-/// and no frame of this multicast may belong to a biased invocation. From then on all invocations
-/// are fenced. A removal retires the registration, makes a full fence and checks the hazards, while
-/// an invocation sets its hazard, makes a full fence and checks the slot. At least one of them sees
-/// the other's store. The same argument holds for a replaced list and a frame that names it.
+/// removals continue to execute heavy fences until a heavy fence that began after the switch is
+/// over and no frame of this multicast may belong to a biased invocation. From then on all
+/// invocations are fenced. A removal retires the registration, executes a full fence and checks the
+/// hazards, while an invocation sets its hazard, executes a full fence and checks the slot. At
+/// least one of them sees the other's store. The same argument holds for a replaced list and a
+/// frame that names it.
 ///
 /// **From fenced to biased.** An invocation stores the mode under the stripe's lock, with release,
 /// and biased invocations read it with acquire. So a biased invocation sees every change of a
 /// writer that held the lock before the switch, and that writer needs no heavy fence before it
-/// checks the frames. A writer that takes the lock after the switch finds the new mode, and makes
-/// the heavy fence. The switch does not have to wait for any invocation.
+/// checks the frames. A writer that takes the lock after the switch finds the new mode, and
+/// executes the heavy fence. The switch does not have to wait for any invocation.
 struct Bias: ~Copyable {
   /// For a fenced multicast: the stamp of the switch plus 1 while a biased invocation may still be
   /// running, otherwise 0. Always 0 without membarrier.
@@ -172,7 +173,7 @@ extension Multicast {
     // Publishing and withdrawing the frame costs about as much as two calls.
     let share = thread.storage.pointee.fencedCalls &+ UInt32(truncatingIfNeeded: called) &+ 2
     thread.storage.pointee.fencedCalls = share < Bias.share ? share : 0
-    // A watched invocation makes full fences in either mode, so do not count its calls.
+    // A watched invocation executes full fences in either mode, so do not count its calls.
     if share < Bias.share || invokerNumber & Self.watched != 0 { return }
     let calls = fields.bias.clock.wrappingAdd(share, ordering: .relaxed).newValue
     let cost = UInt32(fields.bias.cost.load(ordering: .relaxed))

@@ -35,7 +35,7 @@ struct InvocationList {
     /// Whether all frames of invocations that may read this retired list are visible.
     ///
     /// A heavy fence that began after the retirement makes them visible. No heavy fence is needed
-    /// if this thread was the single invoker or if invocations make full fences.
+    /// if this thread was the single invoker or if invocations execute full fences.
     var areReadersVisible: Bool {
       retirement & 1 == 0 || Fence.Stamp(rawValue: retirement >> 1).isFenced
     }

@@ -103,9 +103,10 @@ extension Multicast {
 
   /// Frees retired lists that no invocation can be reading. Takes the stripe's lock.
   ///
-  /// This function makes no fence. It does not free a list if the writer that replaced it still has
-  /// to make its heavy fence. That writer calls this function after its fence, and each invocation
-  /// that has named the list calls it at its end. The last of these calls frees the list.
+  /// This function executes no fence. It does not free a list if the writer that replaced it still
+  /// has to execute its heavy fence. That writer calls this function after its fence, and each
+  /// invocation that has named the list calls it at its end. The last of these calls frees the
+  /// list.
   ///
   /// - Parameter only: The address of the only list to consider; nil for all lists.
   @inline(never)

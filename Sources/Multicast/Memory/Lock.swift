@@ -9,7 +9,7 @@ import Synchronization
 ///
 /// The lock order is: stripe, lifetime, names, slabs, waits, queue, watches. While a thread holds
 /// any of these locks, it calls no function of the caller except the functions of an allocator, and
-/// it makes no heavy fence.
+/// it executes no heavy fence.
 struct Lock {
   /// 0: free. 1: held. 2: held, and other threads may be sleeping.
   let word: UnsafeMutablePointer<UInt32>

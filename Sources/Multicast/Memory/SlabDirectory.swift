@@ -201,7 +201,8 @@ extension SlabDirectory {
     if slab.pointee.vacant == slotCount(ofSlab: number) {
       free(number)
     } else if slab.pointee.vacant != Self.resident {
-      // The slab is not free. The next count of its slots starts at 0.
+      // Reset the count, so that the calls for the slab's other slots find that it is not free, and
+      // so that the next count starts at 0.
       slab.pointee.vacant = 0
       return false
     }

@@ -10,8 +10,8 @@ struct SlotHeader: ~Copyable {
   /// reports a change of any field of a slot as a change of its first bytes, and other threads read
   /// `id` without a lock.
   let owner: Atomic<UInt32>
-  /// In a vacant slot, this is the index of the next vacant slot plus 1, or 0; the pool's lock
-  /// guards it. In a multicast, it is the listener flag.
+  /// In a vacant slot, this is the index of the next vacant slot plus 1, or 0 if there is none; the
+  /// pool's lock guards it. In a multicast, it is the listener flag.
   let link: Atomic<UInt32>
   /// The handle of the slot's object. A vacant slot has a handle of kind `vacant` with the
   /// generation of the last object.

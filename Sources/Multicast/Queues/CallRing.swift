@@ -268,8 +268,8 @@ struct CallRing: ~Copyable {
 /// The run opens the head under the queue's lock. Every other operation that takes out or changes
 /// calls, or that the run must notice, closes the head under the lock. The position is then fixed
 /// until the lock is released, and the run takes the lock before it takes out its next call and at
-/// its end. Positions only increase, even when the slot is reused, and among nested runs only the
-/// innermost one can have opened the head. So if a run finds the head open at its own last
+/// its end. Positions only increase, even when the slot is reused, and among nested runs, the head
+/// can be open only for the innermost one. So if a run finds the head open at its own last
 /// position, no other operation has required its attention since.
 ///
 /// The run changes the head either with acquire and release, or under the lock. So a thread that

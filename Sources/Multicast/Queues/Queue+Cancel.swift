@@ -15,8 +15,8 @@ extension Queue {
       if taken > 0 { updateDescriptor(from: before) }
       checkInvariants()
     }
-    // Wake these threads, because there may be room now, or because a waiting thread may want to
-    // queue a call of the removed delegate.
+    // Wake the threads that wait for room. Either there is room now, or the call that a thread
+    // waits to queue may be a call of the removed delegate.
     let isRoomAwaited = state.isRoomAwaited
     lock.unlock()
     if isRoomAwaited { wakeAllForRoom() }

@@ -96,7 +96,7 @@ extension Multicast {
     // The registration was reclaimed, so no call of it is running.
     if id != token.changed(to: .retired) { return .ok }
     return PendingRemovals.waitLate {
-      // The thread that removed the registration may not have made its heavy fence yet.
+      // The thread that removed the registration may not have executed its heavy fence yet.
       guard Fence.heavy() else { return .system }
       return PendingRemovals.wait(for: token, timeout)
     }

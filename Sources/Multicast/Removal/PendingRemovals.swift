@@ -113,9 +113,9 @@ enum PendingRemovals {
 
   /// Waits for calls of registrations that other threads have removed.
   ///
-  /// - Parameter body: Makes a fence, checks the hazards, and sleeps if necessary.
+  /// - Parameter body: Executes a fence, checks the hazards, and sleeps if necessary.
   static func waitLate(_ body: () -> Status) -> Status {
-    // Relaxed is enough, because the body then makes a fence (see `hazardDidEnd`).
+    // Relaxed is enough, because the body then executes a fence (see `hazardDidEnd`).
     lateWaiters.wrappingAdd(1, ordering: .relaxed)
     defer { lateWaiters.wrappingSubtract(1, ordering: .relaxed) }
     return body()
@@ -128,9 +128,9 @@ enum PendingRemovals {
   ///
   /// The thread that removed the registration may be waiting for the hazard to be cleared. If so,
   /// the registration is still retired. Other threads may also be waiting. Each of them counted
-  /// itself, made a fence, and then saw the hazard. This thread has cleared the hazard since, so it
-  /// sees the count. In all other cases no thread is waiting, and the list contains an entry of a
-  /// registration that was reclaimed long ago.
+  /// itself, executed a fence, and then saw the hazard. This thread has cleared the hazard since,
+  /// so it sees the count. In all other cases no thread is waiting, and the list contains an entry
+  /// of a registration that was reclaimed long ago.
   @inline(never) static func hazardDidEnd(_ entry: InvocationList.Entry) {
     //~ no_wake_of_late_waiters
     if lateWaiters.load(ordering: .relaxed) != 0 || entry.id == entry.token.changed(to: .retired) {

@@ -11,7 +11,7 @@ import MulticastShims
 ///    begins no call.
 /// 2. *Heavy fence.* After this fence, every invocation sees the change, and the removing thread
 ///    sees every hazard that was set before. No fence is needed if this thread is the single
-///    invoker. A full fence is enough if the invocations make full fences (see `Bias`).
+///    invoker. A full fence is enough if the invocations execute full fences (see `Bias`).
 /// 3. *Reclaim lists* that were replaced and that no invocation can be reading.
 /// 4. *Wait* until no other thread's hazard protects the registration. *Reclaim* the registration,
 ///    and run its *release* function.
@@ -21,7 +21,7 @@ import MulticastShims
 ///
 /// A registration that cannot be in a call is reclaimed and released before phase 2. In a fenced
 /// multicast, the removal of a single registration finds out under the lock whether there is a
-/// call: it makes the full fence of phase 2 there, and then reads the hazards. If no hazard
+/// call: it executes the full fence of phase 2 there, and then reads the hazards. If no hazard
 /// protects the registration, its slot is returned to the pool under the same hold of the lock.
 ///
 /// `InvocationList.invoke` contains the other side of this protocol. Either an invocation sees the
@@ -269,7 +269,7 @@ struct Removal {
     Self.forEachOwner(of: retired) { Policies.notify($0) }
   }
 
-  /// Makes a heavy fence.
+  /// Executes a heavy fence.
   private func fence() -> Bool {
     let begin = shims_now_ns()
     guard Fence.heavy() else { return false }
@@ -351,8 +351,8 @@ struct Removal {
   private func waitForPriorRemovalsLate(
     _ prior: PriorCalls, _ timeout: Timeout, _ needsFence: Bool
   ) -> Status {
-    // The thread that removed the delegates may not have made its heavy fence yet. Also, `waitLate`
-    // requires a fence that begins after this thread was counted.
+    // The thread that removed the delegates may not have executed its heavy fence yet. Also,
+    // `waitLate` requires a fence that begins after this thread was counted.
     if needsFence { guard fence() else { return .system } } else { Fence.full() }
     var waiting = Status.ok
     for record in ThreadRegistry.all {  //~ no_wait_for_prior_removals

@@ -11,7 +11,7 @@ import Synchronization
 ///
 /// - *Handles and frames* are read without a lock. Slots, slabs, thread records and their blocks
 ///   are never unmapped, and the fields that a report reads are atomic. The loads are acquire, and
-///   pair with the releases by which slabs, records and frames are published. A report makes no
+///   pair with the releases by which slabs, records and frames are published. A report executes no
 ///   heavy fence. So it may miss a call that begins or ends while it reads, but not a call that
 ///   lasts longer.
 /// - *Everything else* is read under the lock that guards it, into a copy on the stack. A list,
@@ -19,7 +19,7 @@ import Synchronization
 ///   thread cannot leave its list without the waits' lock. Unlike an invocation, a report does not
 ///   publish a frame to protect what it reads. To publish a frame, it would have to register as an
 ///   invoker, which takes the same lock. From then on, removals from a multicast with a single
-///   invoker would have to make fences.
+///   invoker would have to execute fences.
 /// - A report only *tries* each lock, for at most half a second. Threads hold locks for
 ///   microseconds, so a thread that still holds the lock after that time has stopped. The report
 ///   then names the object that it could not read. After several such locks, it no longer waits for

@@ -3,13 +3,13 @@ import Synchronization
 
 /// The asymmetric fence, which has a light half for invocations and a heavy half for writers.
 ///
-/// An invocation publishes its frame by stores, makes the light fence, and then reads data that
-/// writers change. A writer makes its change, makes the heavy fence, and then reads the frames. At
-/// least one of the two sees the other's stores.
+/// An invocation publishes its frame by stores, executes the light fence, and then reads data that
+/// writers change. A writer makes its change, executes the heavy fence, and then reads the frames.
+/// At least one of the two sees the other's stores.
 ///
 /// If the kernel supports expedited membarrier, the light fence is only a compiler barrier, and the
 /// heavy fence makes every running thread of the process execute a fence instruction. Without
-/// membarrier (in an old kernel or a sandbox), both are full fences. Both sides also make full
+/// membarrier (in an old kernel or a sandbox), both are full fences. Both sides also execute full
 /// fences for a multicast that changes all the time (see `Bias`).
 enum Fence {
   /// Set only by `start`, before the first thread record exists, and so before the first light
@@ -40,7 +40,7 @@ enum Fence {
     static func > (a: Need, b: Need) -> Bool { a.rawValue > b.rawValue }
   }
 
-  /// A full fence. Where no heavy fence is made, both sides make a full fence.
+  /// A full fence. Where no heavy fence is executed, both sides execute a full fence.
   static func full() { shims_full_fence() }
 
   // MARK: - Heavy fences
@@ -49,8 +49,8 @@ enum Fence {
   private static let done = Atomic<UInt64>(0)
   private static let hasFailed = Atomic<Bool>(false)
 
-  /// Makes a heavy fence. If the caller does not find an invocation in the frames afterwards, that
-  /// invocation sees all changes that any thread made before the fence began.
+  /// Executes a heavy fence. If the caller does not find an invocation in the frames afterwards,
+  /// that invocation sees all changes that any thread made before the fence began.
   ///
   /// - Returns: false if the kernel refuses the barrier although it accepted the registration. The
   ///   caller must not reclaim anything then.
@@ -83,8 +83,8 @@ enum Fence {
   struct Stamp {
     let rawValue: UInt64
 
-    /// The current moment. The caller makes a full fence between its change and this call, so that
-    /// the change is visible before any heavy fence with a higher number begins.
+    /// The current moment. The caller executes a full fence between its change and this call, so
+    /// that the change is visible before any heavy fence with a higher number begins.
     static var now: Stamp { Stamp(rawValue: begun.load(ordering: .acquiring)) }  // order: fences
 
     /// Whether some heavy fence that began after this moment has completed.

@@ -43,7 +43,7 @@ struct Frame {
     nonmutating set { fields.pointee.payload.store(newValue, ordering: .relaxed) }
   }
 
-  /// Makes the frame visible. The caller then makes the light fence.
+  /// Makes the frame visible. The caller then executes the light fence.
   ///
   /// Release: a thread that sees the target also sees this list or a later one.
   func publish(_ target: Target, reading list: UInt = 0) {
@@ -51,16 +51,16 @@ struct Frame {
     fields.pointee.target.store(target, ordering: .releasing)  // order: frame
   }
 
-  /// Replaces the list. The caller then makes the light fence, and checks whether the list is still
-  /// current.
+  /// Replaces the list. The caller then executes the light fence, and checks whether the list is
+  /// still current.
   ///
   /// Release: the invocation's reads of the previous list come before this store.
   func publish(reading list: UInt) {
     fields.pointee.list.store(list, ordering: .releasing)  // order: list_hazard
   }
 
-  /// Marks the invocation of this frame as one that makes full fences. The caller then makes a full
-  /// fence.
+  /// Marks the invocation of this frame as one that executes full fences. The caller then executes
+  /// a full fence.
   func setFenced() {
     fields.pointee.target.store(target.fenced, ordering: .releasing)  // order: frame
   }
@@ -71,7 +71,7 @@ struct Frame {
     fields.pointee.target.store(.none, ordering: .releasing)  // order: withdrawal
   }
 
-  /// Protects a registration. The caller then makes the light fence and checks the slot.
+  /// Protects a registration. The caller then executes the light fence and checks the slot.
   func setHazard(_ token: Token) {
     fields.pointee.hazard.store(token, ordering: .releasing)  // order: removal
   }
@@ -95,7 +95,7 @@ struct Frame {
 }
 
 /// The target of a frame, which is the address of a slot. The low bits of such an address are zero.
-/// Here they encode the kind of work and whether the invocation makes full fences.
+/// Here they encode the kind of work and whether the invocation executes full fences.
 struct Target: RawRepresentable, AtomicRepresentable {
   let rawValue: UInt
 
@@ -128,7 +128,7 @@ struct Target: RawRepresentable, AtomicRepresentable {
   var isInvocation: Bool { rawValue & Self.kind == 0 }
   var isRun: Bool { rawValue & Self.kind == 1 }
 
-  /// Whether this is an invocation that may make light fences.
+  /// Whether this is an invocation that may execute light fences.
   var isBiased: Bool { rawValue & Self.fenced == 0 }  //~ always_tagged
   var fenced: Target { Target(rawValue: rawValue | Self.fenced) }
 
