@@ -52,8 +52,7 @@ struct NewDelegates {
     return true
   }
 
-  /// Whether this delegate is replaced immediately, because the same add has an equal delegate
-  /// later.
+  /// Whether a later, equal delegate of the same add immediately replaces this delegate.
   func isReplaced(_ index: UInt32) -> Bool {
     guard options.isUnique else { return false }
     for later in index &+ 1..<count {

@@ -25,7 +25,7 @@ extension Broadcaster {
 
     private static let longest = 62
 
-    /// The longest prefixes share one bit.
+    /// All prefixes of at least `longest` bytes share one bit.
     static func prefix(ofLength length: Int) -> UInt64 { 2 << UInt64(min(length, longest)) }
   }
 

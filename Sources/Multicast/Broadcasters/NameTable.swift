@@ -123,7 +123,7 @@ struct NameTable {
     var chunkCount: Int
     /// The number of free bytes in the newest chunk.
     var left: Int
-    /// The bitwise and of a hash and this mask is the offset of a place in bytes. Therefore the
+    /// The bitwise AND of a hash and this mask is the offset of a place in bytes. Therefore the
     /// lowest bits of the mask are zero.
     var mask: UInt64
     /// The seed of the hashes. All tables of a broadcaster have the same seed. It is unpredictable,

@@ -18,7 +18,7 @@ struct DelegateIndex {
   }
 
   private static let headerSize = MemoryLayout<Header>.stride
-  /// A token is stored less than this many places after the place that its hash selects. If more
+  /// A token is stored fewer than this many places after the place that its hash selects. If more
   /// delegates than that are equal, a search without an index is faster anyway.
   private static let longestProbe: UInt32 = 64
 

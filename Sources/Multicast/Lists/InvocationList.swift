@@ -119,7 +119,8 @@ struct InvocationList {
 
   /// Whether a smaller list would save enough to be worth a copy.
   var isSparse: Bool { header.capacity > 30 && live < header.capacity / 8 }
-  /// Whether too many of its entries are dead.
+  /// Whether the list should be compacted, because too many entries are dead or too few are live
+  /// for its capacity.
   var needsCompaction: Bool { dead > live &+ 8 || isSparse }
 
   func entry(_ position: UInt32) -> Entry { address[Int(position)] }

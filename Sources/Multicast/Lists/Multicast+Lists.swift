@@ -80,7 +80,7 @@ extension Multicast {
   /// The retired lists, including those of previous multicasts in this slot.
   var retired: InvocationList.Chain { InvocationList.Chain(rest: firstRetired) }
 
-  /// Shrinks the list if too many of its entries are dead. A failure is harmless.
+  /// Compacts the list if necessary. A failure is harmless.
   @_optimize(speed)
   func compact(_ changes: inout ListChanges) {
     guard let list else { return }
@@ -89,7 +89,7 @@ extension Multicast {
     if list.needsCompaction, let smaller = list.compacted() { replaceList(by: smaller, &changes) }
   }
 
-  /// Shrinks a list that no invocation is reading, if too many of its entries are dead.
+  /// Compacts a list that no invocation is reading, if necessary.
   func compactAtOnce(_ list: InvocationList) {
     list.dropDeadTail()
     guard list.needsCompaction else { return }

@@ -10,7 +10,7 @@ import Synchronization
 /// invocations skip these delegates (`RegistrationDetails.replayed`), because the replay also
 /// covers the invocations that are kept while it is running. When a replay finds that no kept
 /// invocation is left, it ends under the same hold of the lock. Invocations with higher numbers
-/// call the delegates directly.
+/// than those that were replayed call the delegates directly.
 struct Replay {
   /// The number of invocations to keep. More are kept while a replay still needs them. 0 means that
   /// nothing is replayed.

@@ -79,7 +79,7 @@ struct CallRing: ~Copyable {
   /// The number of waiting calls, which is the number of places from head to tail without the gaps.
   var count: UInt64 { get { tail &- head.position &- gaps } }
 
-  /// An upper bound of the number of waiting calls, computed without reading the head.
+  /// An upper bound for the number of waiting calls, computed without reading the head.
   var countAtMost: UInt64 { get { tail &- knownHead &- gaps } }
 
   /// The number of calls that were ever appended.

@@ -173,7 +173,7 @@ struct Payload {
     shims_set_release_depth(depth)
   }
 
-  /// Frees the block of a payload without references. Does not free the caller's own bytes.
+  /// Frees the block of a payload that has no references. Does not free the caller's own bytes.
   func deallocate() {
     if header.pointee.kind == .reserved { return PayloadReserve.putBack(header) }
     if isReceipt { return Receipt(self).deallocate() }
@@ -371,7 +371,7 @@ struct PayloadReserve {
     return UnsafeMutableRawPointer(block + 1)
   }
 
-  /// Returns the block of a payload without references to its reserve. No lock is held.
+  /// Puts the block of a payload that has no references back into its reserve. No lock is held.
   static func putBack(_ payload: UnsafeMutablePointer<Payload.Header>) {
     let block = UnsafeMutableRawPointer(payload).assumingMemoryBound(to: Block.self) - 1
     PayloadReserve(block.pointee.reserve).release(block)

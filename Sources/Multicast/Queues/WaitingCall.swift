@@ -120,7 +120,7 @@ struct Receipt {
   var previous: Payload { fields.pointee.previous }
   var queue: Queue { fields.pointee.queue }
 
-  /// Frees a receipt without references. The caller releases the previous receipt or payload.
+  /// Frees a receipt that has no references. The caller releases the previous receipt or payload.
   func deallocate() { Allocator.deallocate(payload.header, size: Self.size) }
 
   /// Whether none of the calls is waiting or running any more.

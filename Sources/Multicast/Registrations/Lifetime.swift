@@ -13,7 +13,7 @@ struct Lifetime {
 
     // Guarded by the lifetime's lock.
 
-    /// The index of the first member, plus 1. A member is live or about to become live.
+    /// The index, plus 1, of the first member that is live or about to become live.
     var firstLive: UInt32
     var liveCount: UInt32
     /// The fork generation in which the lifetime was created (see `Fork.generation`).

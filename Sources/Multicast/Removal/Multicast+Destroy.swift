@@ -134,8 +134,8 @@ extension Multicast {
     }
   }
 
-  /// If the slot is kept, returns it to the pool, because the name no longer exists. No lock is
-  /// held.
+  /// If the slot is kept, puts it back among the vacant slots, because the name no longer exists.
+  /// No lock is held.
   func giveBackKept() {
     // No lock is needed, because this thread has held the stripe's lock since the multicast ended.
     if !isObserved { return }

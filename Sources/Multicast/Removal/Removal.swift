@@ -143,7 +143,8 @@ struct Removal {
     let list = multicast.list.unsafelyUnwrapped
     unlink(registration, from: list, in: multicast, isSingle: true)
     multicast.compact(&lists)
-    // If there are no details, the release function need not wait for any other step.
+    // If there are no details, the release function can run now, because no other step has to come
+    // first.
     let isReclaimed = registration.details == nil && idle.pop() != nil
     let cleanup = isReclaimed ? registration.reclaim(to: stripe) : PendingCleanup()
     multicast.checkInvariants()

@@ -147,7 +147,7 @@ extension Report {
     }
   }
 
-  /// Adds a delegate with its label, and says if it was removed. For a removed delegate without a
+  /// Adds a delegate with its label, and notes if it was removed. For a removed delegate without a
   /// label, also adds the function, because the delegate is no longer listed with its multicast.
   mutating func addName(of token: Token) {
     text.keep(nil)

@@ -20,7 +20,7 @@ struct ListenerWarning {
 
   /// Called after an add. The caller holds the stripe's lock.
   ///
-  /// - Returns: nil if the watch must not be notified.
+  /// - Returns: nil if there is no need to notify the watch.
   init?(in multicast: Multicast) {
     let list = multicast.list.unsafelyUnwrapped
     var next = list.header.warningCount
