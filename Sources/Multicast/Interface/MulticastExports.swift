@@ -181,7 +181,7 @@ public func multicast_prune(_ target: multicast) -> Int64 {
   return target.enumerate(nil, nil)
 }
 
-// MARK: - Asking
+// MARK: - Queries
 
 @_cdecl("multicast_count") @implementation
 public func multicast_count(_ target: multicast) -> Int64 {

@@ -83,7 +83,7 @@ struct Deferrals {
     released.cleanUp()
   }
 
-  // MARK: - Making them
+  // MARK: - Making the invocations
 
   /// Makes all deferred invocations, including those that are deferred while this function runs.
   /// The thread is in no call of the multicast.

@@ -83,7 +83,7 @@ struct DelegateIndex {
     return first
   }
 
-  // MARK: - Putting in
+  // MARK: - Adding tokens
 
   /// - Returns: false if there is no room for all of them.
   func put(_ list: InvocationList, from start: UInt32, to end: UInt32) -> Bool {

@@ -239,8 +239,8 @@ extension Lock {
     #endif
   }
 
-  /// A fork takes all locks, including several of the same rank, so the order is not checked then.
-  /// The child starts with no lock held.
+  /// A fork takes all locks, including several of the same rank, so the order is not checked during
+  /// a fork. The child starts with no lock held.
   static func checkFork(holdsAll: Bool) {
     #if MULTICAST_INTERNAL_CHECKS
       if holdsAll { checkNoneIsHeld() }

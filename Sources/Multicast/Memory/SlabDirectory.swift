@@ -210,7 +210,7 @@ extension SlabDirectory {
     return true
   }
 
-  // MARK: - The system
+  // MARK: - Returning memory to the system
 
   /// Returns the pages of all free slabs to the system.
   ///

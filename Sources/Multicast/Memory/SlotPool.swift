@@ -189,8 +189,8 @@ extension SlotPool {
     checkInvariants()
   }
 
-  /// - Parameters: The links of two vacant slots. 0 stands for the start of the list as `last`, and
-  ///   for its end as `link`.
+  /// - Parameters: The links of two vacant slots. For `last`, 0 means the start of the list. For
+  ///   `link`, 0 means its end.
   private func setNext(after last: UInt32, _ link: UInt32) {
     if last == 0 { return state.pointee.first_vacant = link }
     header(last &- 1).pointee.link.store(link, ordering: .relaxed)

@@ -3,7 +3,7 @@ import MulticastShims
 import Synchronization
 
 /// Notifies the `listeners_changed` function of a multicast, or the transport of its broadcaster,
-/// when the multicast gets its first delegate or loses its last one.
+/// when the multicast receives its first delegate or loses its last one.
 ///
 /// A change of the delegates and its notification are two steps, because the function runs under no
 /// lock. One thread notifies at a time. It checks the delegates under the lock, before and after

@@ -5,7 +5,7 @@ import Synchronization
 /// The last invocations of a multicast, kept for delegates that are added later. The stripe's lock
 /// guards them.
 ///
-/// An invocation is kept, and gets its number, before it reads the list. An add begins its replay
+/// An invocation is kept and receives its number before it reads the list. An add begins its replay
 /// under the same hold of the lock under which it adds the delegates. While the replay is running,
 /// invocations skip these delegates (`RegistrationDetails.replayed`), because the replay also
 /// covers the invocations that are kept while it is running. When a replay finds that no kept
@@ -102,7 +102,8 @@ struct Replay {
       let token = Token(Run(run).tokens[index].id)
       let registration = Registration(index: token.index)
       if registration.id.isLive(as: token) {
-        // Relaxed is enough, because an invocation takes the lock before it gets a higher number.
+        // Relaxed is enough, because an invocation takes the lock before it receives a higher
+        // number.
         //~ replay_without_number
         registration.details?.pointee.replayed.store(newest &+ 1, ordering: .relaxed)
       }

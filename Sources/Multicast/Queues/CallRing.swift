@@ -91,7 +91,7 @@ struct CallRing: ~Copyable {
     return position < head.position ? nil : call(position)
   }
 
-  // MARK: - In
+  // MARK: - Appending calls
 
   /// Appends a call without its payload, which the caller then sets. The caller has made sure that
   /// fewer calls wait than the capacity allows, and that there is a free place: either the tail is
@@ -116,7 +116,7 @@ struct CallRing: ~Copyable {
 
   mutating func updateKnownHead() { knownHead = head.position }
 
-  // MARK: - Out
+  // MARK: - Taking out calls
 
   /// Closes the head. Afterwards the head does not move while the lock is held, and no gap is at
   /// the head.

@@ -43,7 +43,7 @@ extension Queue {
       shims_copy_label(&label, options.label)
     }
 
-    /// - Returns: nil if the options do not ask for a reserve, or if the payloads are so small that
+    /// - Returns: nil if the options do not request a reserve, or if the payloads are so small that
     ///   the calls can store them.
     func makeReserve() throws(Status) -> PayloadReserve? {
       if WaitingCall.holds(payloadSize) { return nil }

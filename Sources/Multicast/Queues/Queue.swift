@@ -52,7 +52,7 @@ struct Queue {
     /// whether the run is still in progress. The thread may have ended inside a call.
     var runner: UnsafeMutablePointer<ThreadRecord.Storage>?
     var ring: CallRing
-    /// Memory for payloads; nil while the slot is vacant, or if the options do not ask for it. It
+    /// Memory for payloads; nil while the slot is vacant, or if the options do not request it. It
     /// is set and used under the lock. Without the lock, threads only check whether it is nil.
     let reserve: Atomic<PayloadReserve.Address?>
   }
@@ -132,7 +132,7 @@ struct Queue {
     }
   }
 
-  // MARK: - Whether there are queues
+  // MARK: - Use of queues
 
   private static let hasStarted = Atomic<Bool>(false)
 

@@ -60,7 +60,7 @@ struct Report {
     return true
   }
 
-  // MARK: - What is reported
+  // MARK: - Contents
 
   /// Reports all objects and threads of the process.
   static func dump(_ text: Text) {

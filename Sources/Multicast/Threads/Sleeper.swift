@@ -64,7 +64,7 @@ struct Sleeper: ~Copyable, Linked {
     connect(sleeper, next, in: list)
   }
 
-  /// Links two neighbours in a list. Nil stands for the end of the list on that side.
+  /// Links two neighbours in a list. Nil means that the list ends on that side.
   private static func connect(
     _ previous: UnsafeMutablePointer<Sleeper>?, _ next: UnsafeMutablePointer<Sleeper>?,
     in list: List

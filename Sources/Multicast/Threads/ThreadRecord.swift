@@ -2,7 +2,7 @@ import MulticastShims
 import Synchronization
 
 /// Identifies a thread by two numbers: its number among all threads that ever had a record, and the
-/// number of its record. 0 stands for no thread.
+/// number of its record. 0 means no thread.
 struct ThreadIdentity: RawRepresentable, AtomicRepresentable {
   let rawValue: UInt64
 

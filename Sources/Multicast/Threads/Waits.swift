@@ -52,8 +52,8 @@ enum Waits {
   /// need not search again, with one exception.
   ///
   /// The exception is a thread that was woken with its key but has not run yet. Its wait may have
-  /// ended, so searches skip it and note this in its record. The skipped thread then searches again
-  /// itself. If searches did not skip it, they would find cycles that do not exist: thread A ends
+  /// ended, so searches skip it and note this in its record. The skipped thread then makes another
+  /// search. If searches did not skip it, they would find cycles that do not exist: thread A ends
   /// the wait of thread B, and then waits for a call that B is in. B's wait is over, but is still
   /// in the graph, and leads back to A.
   enum SearchNeeded { case begins, again, no }
