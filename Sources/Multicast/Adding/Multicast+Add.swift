@@ -265,7 +265,7 @@ extension Multicast {
     }
   }
 
-  /// Makes room for this many more delegates.
+  /// Makes room for `count` more delegates.
   ///
   /// - Returns: nil if the delegates can be appended to the current list; otherwise an empty list
   ///   that must replace it.

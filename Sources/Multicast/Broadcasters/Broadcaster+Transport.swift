@@ -107,8 +107,8 @@ enum Transport {
     }
   }
 
-  /// Whether the transport wants notifications about a name. It wants them for a prefix only if it
-  /// has the flag.
+  /// Whether the transport wants notifications about a name. It wants notifications about a prefix
+  /// only if it has the flag `MULTICAST_TRANSPORT_PREFIXES`.
   private static func isWanted(
     _ name: UnsafePointer<CChar>?, _ transport: multicast_transport
   ) -> Bool {

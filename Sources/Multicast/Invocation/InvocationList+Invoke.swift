@@ -44,8 +44,8 @@ extension InvocationList {
     return shims_keep(address + count).unsafelyUnwrapped.assumingMemoryBound(to: Entry.self)
   }
 
-  /// The number of entries before an entry. The address of the list is read from the frame, because
-  /// the loop has no register left for it.
+  /// The number of entries before the given entry. The address of the list is read from the frame,
+  /// because the loop has no register left for it.
   private static func number(of entry: Address, in frame: Frame) -> Int64 {
     let distance = UInt(bitPattern: entry) &- frame.list
     return Int64(truncatingIfNeeded: distance / UInt(MemoryLayout<Entry>.stride))

@@ -41,7 +41,7 @@ struct InvocationList {
     }
 
     /// In the current list, the number of live delegates at which a watch is notified next, or 0 if
-    /// that number is not known. It is higher than the limit.
+    /// that number is not known. The number is higher than `limit`.
     var warningCount: UInt32 { UInt32(truncatingIfNeeded: retirement) }
     /// The number of that watch. The watch may have been replaced since.
     var warningWatch: UInt32 { UInt32(truncatingIfNeeded: retirement >> 32) }

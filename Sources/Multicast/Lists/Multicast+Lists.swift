@@ -33,7 +33,7 @@ extension Multicast {
     // such a heavy fence, the invocation reads the new list. This fence also pairs with the full
     // fence of a fenced invocation.
     Fence.full()
-    RaceDetector.happensBefore(old.address)  // the thread that frees the list
+    RaceDetector.happensBefore(old.address)  // acquired by the thread that frees the list
     old.header.retire(needsFence: neededFence(changes.thread) == .heavy)
     old.header.next = firstRetired
     firstRetired = old.address

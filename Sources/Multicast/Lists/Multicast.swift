@@ -40,7 +40,8 @@ struct Multicast {
   /// compared. (The word of a transport's multicast is also farther away from such a handle,
   /// because its kind has a lower number.)
   static var open: UInt64 { 0 &- Handle.oneGeneration / 2 }
-  /// Invocations execute full fences (see `Bias`). Set only if the multicast has an invoker.
+  /// Invocations execute full fences (see `Bias`). This bit is set only if the multicast has an
+  /// invoker.
   static var fenced: UInt64 { Handle.oneGeneration / 4 }
   /// A watch is notified of the calls (see `Watch`).
   static var watched: UInt64 { Handle.oneGeneration / 8 }

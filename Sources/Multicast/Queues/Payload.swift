@@ -107,7 +107,7 @@ struct Payload {
     let block = try Allocator.allocate(size: Self.sizeOfNamed(name))
     (block + Self.headerSize).storeBytes(of: payload, as: Payload.self)
     shims_copy(block + Self.nameOffset, name, Self.sizeOfNamed(name) - Self.nameOffset)
-    RaceDetector.happensBefore(block)  // the thread that runs the queue
+    RaceDetector.happensBefore(block)  // acquired by the thread that runs the queue
     self.init(block, .named, payload.bytes, payload.size, nil)
   }
 

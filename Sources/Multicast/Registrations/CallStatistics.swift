@@ -47,7 +47,7 @@ struct CallStatistics {
       statistics = known.pointee
     }
     Lock.watches.unlock()
-    statistics.token = .none  // `struct_size` and `reserved` have its place
+    statistics.token = .none  // its bytes are `struct_size` and `reserved` there
     var known = unsafeBitCast(statistics, to: multicast_token_stats.self)
     return StructSize.write(&known, to: out, smallest: StructSize.tokenStats)
   }

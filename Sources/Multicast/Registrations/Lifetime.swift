@@ -143,8 +143,8 @@ struct Lifetime {
   }
 }
 
-/// Joining and leaving a lifetime. Callers of `join` and `retire` hold the stripe's lock of the
-/// registration.
+/// Joining and leaving a lifetime. Callers of `join` and `retire` hold the lock of the
+/// registration's stripe.
 extension Lifetime {
   /// Makes registrations members before they become live. A thread that ends the lifetime later
   /// finds them, and waits for the stripe's lock before it removes them. By then they are live.

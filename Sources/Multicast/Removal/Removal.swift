@@ -152,9 +152,9 @@ struct Removal {
     cleanup.run()
   }
 
-  /// Retires a registration that no list counts as live. If no call of it can be running, puts it
-  /// back into the pool, or adds it to `idle` if it has a pending cleanup. The caller holds the
-  /// stripe's lock.
+  /// Retires a registration that is not, or no longer, part of a list's count of live entries. If
+  /// no call of it can be running, puts it back into the pool, or adds it to `idle` if it has a
+  /// pending cleanup. The caller holds the stripe's lock.
   ///
   /// - Parameter isSingle: Whether nothing else is removed under this hold of the lock. If several
   ///   registrations are removed, the hazards are read once for all of them, without the lock.

@@ -12,7 +12,7 @@ extension Report {
     var wait = Wait.nothing
     var since: UInt64 = 0
     var isAsleep = false
-    /// Set for a thread without a record.
+    /// Only set for a thread without a record.
     var thread: UInt64 = 0
   }
 

@@ -302,7 +302,8 @@ struct ThreadRecord {
   }
 }
 
-/// The stack address of the function that pushed the frame. Empty in builds without checks.
+/// The stack address of the function that pushed the frame. In builds without checks, the struct is
+/// empty.
 struct StackMark {
   #if MULTICAST_INTERNAL_CHECKS
     var address: UInt = 0

@@ -117,7 +117,7 @@ struct Watch: Linked {
       next = watch.pointee.next
       let isThat = watch.pointee.target == target
       if isThat { last = watch.pointee.id }
-      if watch.pointee.target.isNone {  // static
+      if watch.pointee.target.isNone {  // it is in the static block
         count(watch, .max)
         continue
       }
