@@ -5,7 +5,7 @@
 
 #include "../../include/multicast.h"
 
-// The Swift calling convention passes the captured variables of a closure in a register of its own.
+// The Swift calling convention passes the captured variables of a closure in a separate register.
 #ifdef __clang__
 #define SWIFT_CALL __attribute__((swiftcall))
 #define SWIFT_CONTEXT __attribute__((swift_context))
@@ -16,8 +16,8 @@
 
 // ---- Visits -------------------------------------------------------------------------------------
 
-// `(UnsafeMutableRawPointer?, multicast_function?) -> Bool`: the fields of a delegate, in
-// registers. Only the lowest bit of the result is defined.
+// The closure `(UnsafeMutableRawPointer?, multicast_function?) -> Bool`. Its arguments are the
+// fields of a delegate, in registers. Only the lowest bit of the result is defined.
 typedef SWIFT_CALL uint8_t closure_function(void *context, multicast_function function,
                                             SWIFT_CONTEXT void *captured);
 
@@ -37,9 +37,9 @@ static bool enumerate(void *context, const multicast_registration *registration)
   return visit(context, &delegate);
 }
 
-// MulticastSwift declares these functions by name. Swift passes a closure that does not escape as
-// two arguments, and its captured variables are on the caller's stack, so a visit allocates
-// nothing.
+// MulticastSwift declares these functions by their symbol names. Swift passes a closure that does
+// not escape as two arguments, and the captured variables are on the caller's stack, so a visit
+// allocates nothing.
 
 SWIFT_CALL int64_t multicast_swift_visit(uint64_t target, closure_function *function,
                                          void *captured) {
@@ -77,7 +77,8 @@ bool multicast_swift_is_class_bound(const void *type) {
 
 // ---- Marks --------------------------------------------------------------------------------------
 
-// These functions are never called, since MulticastSwift visits its delegates.
+// These functions are never called, because MulticastSwift visits its delegates instead of invoking
+// them.
 void multicast_swift_object(void *context, uint32_t event, const void *payload, size_t size) {
   (void)context, (void)event, (void)payload, (void)size;
 }
@@ -89,7 +90,8 @@ void multicast_swift_value(void *context, uint32_t event, const void *payload, s
 
 // ---- Locks --------------------------------------------------------------------------------------
 
-// The locks are in C so that no Swift file imports a libc: glibc and musl are different modules.
+// The locks are written in C, so that no Swift file has to import a libc. glibc and musl are
+// different Swift modules.
 
 void *multicast_swift_lock_create(void) {
   pthread_mutex_t *mutex = malloc(sizeof *mutex);

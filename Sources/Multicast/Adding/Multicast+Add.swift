@@ -1,24 +1,24 @@
 import MulticastHeader
 import Synchronization
 
-/// The arguments of an add: delegates, how to add them, and where their tokens go.
+/// The arguments of an add: the delegates, their options, and the memory for their tokens.
 struct NewDelegates {
   let delegates: UnsafePointer<multicast_delegate>
   let count: UInt32
   let options: Options
   var tokens: UnsafeMutablePointer<multicast_token>?
 
-  /// The replay that begins with this add, if there is one. It needs the tokens.
+  /// The replay that this add begins, if any. A replay needs the tokens.
   var replay: Replay.Run? = nil
 
   /// The details of the delegates as a linked list, one block for each delegate; nil if the options
   /// need none.
   private(set) var details: RegistrationDetails.Address? = nil
 
-  /// Whether this many delegates can be added at once: at most as many as there are indices.
-  /// Checked before any other argument is used.
+  /// Whether a single add may have this many delegates. The maximum is the number of indices.
+  /// Checked before the library uses any other argument.
   ///
-  /// - Parameter count: A `size_t`, so a negative value stands for a number that is too large.
+  /// - Parameter count: A `size_t`, so a negative value means a number that is too large.
   static func allows(_ count: Int) -> Bool { count >= 0 && count <= 1 << Int(Handle.indexBits) }
 
   init(
@@ -43,7 +43,7 @@ struct NewDelegates {
       | (isSpecial ? Registration.Flags.special : 0)  //~ flags_without_special
   }
 
-  /// Whether the delegates themselves and the options are valid.
+  /// Whether the delegates and the options are valid.
   var areValid: Bool {
     if options.isContradictory { return false }
     for index in 0..<count {
@@ -52,7 +52,7 @@ struct NewDelegates {
     return true
   }
 
-  /// Whether an equal delegate of the same add replaces this delegate at once.
+  /// Whether a later, equal delegate of the same add immediately replaces this delegate.
   func isReplaced(_ index: UInt32) -> Bool {
     guard options.isUnique else { return false }
     for later in index &+ 1..<count {
@@ -110,11 +110,11 @@ struct NewDelegates {
 }
 
 extension Multicast {
-  /// Fast path: adds a delegate that has no option except a release function, if its entry goes
-  /// behind the last one. The list may have to be replaced by a larger one. Most adds take this
-  /// path.
+  /// Fast path, which most adds take. Adds a delegate with no option except a release function, if
+  /// its entry can be appended. May replace the list with a larger one.
   ///
-  /// - Returns: false if more is needed, or if the add is not possible. Nothing has changed then.
+  /// - Returns: false if this path is not sufficient or the add is not possible. In this case
+  ///   nothing has changed.
   @inline(__always)
   @_optimize(speed)
   func addPlain(
@@ -125,7 +125,7 @@ extension Multicast {
     let stripe = self.stripe
     stripe.lockInline()
     defer { stripe.unlockInline() }
-    // `add` consults the policies, and notifies listeners of changes and race detectors.
+    // `add` handles policies, notifications of changes, and race detectors.
     //~ observed_add_not_notified
     guard isCurrent, invokerNumber & (Self.withPolicies | Self.observed | Self.watched) == 0,
       try makeRoomAtOnce(), let list, list.canAppend(priority: 0),
@@ -140,13 +140,13 @@ extension Multicast {
     return true
   }
 
-  /// Adds a caller's delegates, or releases them if that fails.
+  /// Adds a caller's delegates, or releases them if the add fails.
   ///
   /// - Parameters:
-  ///   - count: See `NewDelegates.allows`.
-  ///   - options: nil if they cannot be read. No option is used then, not even `release`.
-  ///   - findTarget: Called when everything else is valid. Called again if the multicast that it
-  ///     found was destroyed before anything could be added.
+  ///   - count: A number that `NewDelegates.allows` has accepted.
+  ///   - options: nil if they are invalid. In this case no option is used, not even `release`.
+  ///   - findTarget: Called after everything else was found valid. Called again if the multicast
+  ///     that it found was destroyed before the delegates could be added.
   static func add(
     _ delegates: UnsafePointer<multicast_delegate>?, _ count: Int, _ options: Options?,
     _ tokens: UnsafeMutablePointer<multicast_token>?,
@@ -194,7 +194,7 @@ extension Multicast {
 
   /// Adds all delegates in order, or none of them.
   ///
-  /// - Returns: false if the multicast was destroyed. Nothing has changed then.
+  /// - Returns: false if the multicast was destroyed. In this case nothing has changed.
   /// - Complexity: O(1) amortized; O(n) for an insertion by priority or a search for equal
   ///   delegates.
   func add(_ new: inout NewDelegates) throws(Status) -> Bool {
@@ -218,7 +218,7 @@ extension Multicast {
           spare?.deallocate()
           throw error
         }
-        insert(new, &registrations, spare, &removal)  // nothing can fail from here on
+        insert(new, &registrations, spare, &removal)  // from now on, nothing can fail
         if let replay = new.replay { begin(replay, new) }
         if InvocationList.areWarningsSet { warning = ListenerWarning(in: self) }
         checkInvariants()
@@ -235,8 +235,7 @@ extension Multicast {
       throw error
     }
     stripe.unlock()
-    // Calls of equal delegates that were replaced may still be running. This thread does not wait
-    // for them.
+    // Replaced delegates may still be in calls. This thread does not wait for these calls.
     _ = removal.complete(.none)
     Policies.notify(self)
     warning?.notify()
@@ -251,11 +250,11 @@ extension Multicast {
     for _ in 0..<new.count {
       registrations.push(try Registration.take(from: stripe, owner: handle.index))
     }
-    // The chain is in the order of use: the registration taken last is used first.
+    // The chain is in the order of use: the registration that was taken last is used first.
     for registration in registrations {
       if let details = new.takeDetails() {
         details.pointee.multicast = handle
-        // The number stays at this value until the replay is over: see `Replay`.
+        // The number keeps this value until the replay is over (see `Replay`).
         let isReplayed = new.replay != nil
         let replayed = isReplayed ? RegistrationDetails.isReplaying : 0  //~ called_before_replayed
         details.pointee.replayed.store(replayed, ordering: .relaxed)
@@ -266,10 +265,10 @@ extension Multicast {
     }
   }
 
-  /// Makes room for this many more delegates.
+  /// Makes room for `count` more delegates.
   ///
-  /// - Returns: nil if they fit behind the last entry of the current list; otherwise an empty list
-  ///   that is to replace it.
+  /// - Returns: nil if the delegates can be appended to the current list; otherwise an empty list
+  ///   that must replace it.
   private func makeRoom(
     for count: UInt32, _ priority: Int32, _ thread: ThreadRecord?
   ) throws(Status) -> InvocationList? {
@@ -282,8 +281,9 @@ extension Multicast {
           return nil
         }
       }
-      // If there are dead entries, add room for a quarter of the live entries. Otherwise a program
-      // that repeatedly adds and removes one delegate would copy an almost full list each time.
+      // If there are dead entries, also add room for a quarter of the live entries. Otherwise a
+      // program that repeatedly adds and removes one delegate would copy an almost full list each
+      // time.
       needed &+= list.live &+ (list.dead > 0 ? list.live / 4 : 0)
     }
     return try InvocationList.allocate(for: needed, owner: handle)
@@ -326,7 +326,7 @@ extension Multicast {
     spare.didInsert(added, at: end &- added)
   }
 
-  /// Removes the delegates that are equal to one that is being added as unique.
+  /// Removes every delegate that equals a delegate which is being added as unique.
   private func removeEqual(to new: NewDelegates, _ removal: inout Removal) {
     guard let list else { return }
     for index in 0..<new.count {

@@ -3,10 +3,10 @@ import MulticastShims
 import Synchronization
 
 extension Broadcaster {
-  /// Looks up the multicast of a name. The caller may have destroyed it. None if there is no such
-  /// name yet.
+  /// Looks up the multicast of a name. A caller may have destroyed this multicast. Returns none if
+  /// the name does not exist yet.
   ///
-  /// Takes no lock, unless there is no memory for a record of the calling thread.
+  /// Takes no lock, except if there is no memory for a record of the calling thread.
   @_optimize(speed)
   func find(_ name: Name) throws(Status) -> Handle {
     if let thread = ThreadRecord.current { return try find(name, on: thread) }
@@ -21,29 +21,30 @@ extension Broadcaster {
   @_optimize(speed)
   private func find(_ name: Name, on thread: ThreadRecord) throws(Status) -> Handle {
     thread.checkTop()
-    // Invocations and runs leave one frame for a look-up. A look-up calls no delegate, so the frame
-    // need not be pushed.
+    // Invocations and runs always leave one frame unused for a lookup. A lookup calls no delegate,
+    // so it need not push the frame.
     let frame = thread.top
     frame.publish(target)
     // Pairs with the heavy fence in `destroy`: either `destroy` sees this frame and waits, or this
-    // look-up does not find the table.
+    // lookup does not find the table.
     Fence.light(asymmetric: Fence.isAsymmetric)
     let multicast = self.multicast(of: name)
-    // Checked after the table was read, since it may belong to a later broadcaster in the slot.
+    // Check this after the table was read, because the table may belong to a later broadcaster in
+    // the slot.
     let isValid = isCurrent
     frame.withdraw()
     guard isValid else { throw .invalidHandle }
     return multicast
   }
 
-  /// The caller has published a frame or holds the names' lock, so the table is not freed
-  /// meanwhile.
+  /// The caller has published a frame or holds the names' lock, so the table is not freed during
+  /// the lookup.
   @inline(__always)
   private func multicast(of name: Name) -> Handle {
     table?.find(name)?.multicast ?? .none
   }
 
-  /// Returns the multicast of a name. Creates it if there is no such name yet.
+  /// Returns the multicast of a name. Creates the name if it does not exist yet.
   func findOrMake(_ name: Name) throws(Status) -> Handle {
     var found = try find(name)
     if found.isNone { found = try withLock { () throws(Status) in try make(name) } }
@@ -51,7 +52,7 @@ extension Broadcaster {
     return found
   }
 
-  /// Returns the multicast of a name. Creates one if there is none, or if the caller has destroyed
+  /// Returns the multicast of a name. Creates one if there is none, or if a caller has destroyed
   /// it.
   func findOrMakeCurrent(_ name: Name) throws(Status) -> Multicast {
     let known = try findOrMake(name)
@@ -64,7 +65,7 @@ extension Broadcaster {
 
   /// Replaces the multicast of a name after a caller has destroyed it.
   private func replace(_ old: Multicast, of name: Name) throws(Status) -> Handle {
-    // The order of the locks requires the stripe's lock before the names' lock.
+    // The lock order requires the stripe's lock before the names' lock.
     old.stripe.lock()
     defer { old.stripe.unlock() }
     return try withLock { () throws(Status) in
@@ -93,12 +94,12 @@ extension Broadcaster {
 
   private func make(_ name: Name) throws(Status) -> Handle {
     if let known = table?.find(name) { return known.multicast }
-    // The multicast is created last, so that nothing can fail afterwards: another thread may have
-    // guessed its handle and be using it.
+    // Create the multicast last, so that nothing can fail afterwards. Another thread may guess its
+    // handle and use it immediately.
     let table = try tableWithRoom()
     try table.makeRoom(for: name)
     let multicast = try Multicast.create()  //~ name_without_multicast
-    // The length is noted first, so that a thread that finds the prefix also finds its length.
+    // Store the length first, so that a thread that finds the prefix also finds its length.
     if name.isPrefix { setExtra(Extras.prefix(ofLength: name.length &- 1), true) }
     table.add(name, multicast)
     return multicast
@@ -107,7 +108,7 @@ extension Broadcaster {
   private func tableWithRoom() throws(Status) -> NameTable {
     let current = table
     if let current, !current.isFull { return current }
-    // An attacker who chooses names that collide knows neither the time nor the address.
+    // An attacker who chooses colliding names knows neither the time nor the address.
     let seed = shims_now_ns() ^ UInt64(UInt(bitPattern: storage)) << 16
     let larger = try NameTable.allocate(replacing: current, seed: seed)
     setTable(larger)
@@ -117,8 +118,8 @@ extension Broadcaster {
 
 extension Broadcaster {
   /// - Parameters:
-  ///   - given: The options; nil if they cannot be read.
-  ///   - name: The name; nil if it is not valid.
+  ///   - given: The options; nil if they are invalid.
+  ///   - name: The name; nil if it is invalid.
   static func register(
     _ handle: Handle, _ name: Name?,
     _ observers: UnsafePointer<multicast_delegate>?, _ count: Int,
@@ -142,7 +143,7 @@ extension Broadcaster {
   ) throws(Status) -> Status {
     guard let multicast = try find(handle, text) else { return .notFound }
     let status = multicast.removeFirst(observer)
-    // The caller may have destroyed the multicast of the name.
+    // A caller may have destroyed the multicast of the name.
     return status == .invalidHandle ? .notFound : status
   }
 
@@ -156,7 +157,7 @@ extension Broadcaster {
     }
   }
 
-  /// - Returns: how many observers were called or queued, or the number of a status.
+  /// - Returns: the number of observers that were called or queued, or a negative status code.
   @_optimize(speed)
   static func notify(
     _ handle: Handle, _ text: UnsafePointer<CChar>?, _ invocation: Invocation
@@ -177,10 +178,10 @@ extension Broadcaster {
     }
   }
 
-  /// Like `notify`, but publishes nothing. `notify` contains the same steps inline, for
-  /// broadcasters without extras.
+  /// Like `notify`, but does not publish. For broadcasters without extras, `notify` contains the
+  /// same steps inline.
   ///
-  /// - Returns: how many observers were called or queued, or the number of a status.
+  /// - Returns: the number of observers that were called or queued, or a negative status code.
   static func deliver(
     _ handle: Handle, _ text: UnsafePointer<CChar>?, _ invocation: Invocation
   ) -> Int64 {
@@ -190,7 +191,7 @@ extension Broadcaster {
       var count: Int64 = 0
       if let multicast = Multicast(slotOf: try broadcaster.find(name)) {
         count = multicast.invokeOutlined(invocation)
-        // The caller may have destroyed the multicast of the name.
+        // A caller may have destroyed the multicast of the name.
         if count == Status.invalidHandle.count { count = 0 }
       }
       if _slowPath(broadcaster.hasPrefixes) {
@@ -202,7 +203,7 @@ extension Broadcaster {
     }
   }
 
-  /// Returns the multicast of a name. Creates it if there is no such name yet.
+  /// Returns the multicast of a name. Creates the name if it does not exist yet.
   static func multicast(
     _ handle: Handle, _ text: UnsafePointer<CChar>?
   ) throws(Status) -> Handle {

@@ -4,26 +4,28 @@ import Synchronization
 
 /// Observers of all names that begin with a prefix.
 ///
-/// In the table, a prefix is stored as a name: a NUL, with which no caller's name begins, followed
-/// by the prefix. So a prefix has a multicast, and the rules for names apply to prefixes: for
-/// adding and removing observers, notifying transports, and destroying the broadcaster.
+/// The table stores a prefix as a name that consists of a NUL and the prefix. No caller's name
+/// begins with a NUL. So a prefix has a multicast, and the same rules apply to names and prefixes
+/// when observers are added or removed, transports are notified, or the broadcaster is destroyed.
 ///
-/// A notification cuts its name to each length that a prefix has, looks up the result, and invokes
-/// the multicasts that it finds. Names and prefixes do not refer to each other. So creating one
-/// does not change the other, and there is no race between the two.
+/// A notification truncates its name to each length that any prefix has, looks up each result, and
+/// invokes the multicasts that it finds. Names and prefixes do not refer to each other. So the
+/// creation of a name never changes a prefix, the creation of a prefix never changes a name, and
+/// the two cannot race.
 extension Broadcaster {
-  /// The steps of a notification other than calling the observers of its name. They are bits of one
-  /// word that is 0 for most broadcasters, so most notifications need only one comparison.
+  /// The steps that a notification performs besides calling the observers of its name. They are
+  /// bits of one word, which is 0 for most broadcasters, so most notifications need only one
+  /// comparison.
   ///
-  /// The bits of prefixes stay set, because their multicasts stay, too. Relaxed is enough: a thread
-  /// that knows of an observer or transport has synchronized with the thread that registered or
-  /// attached it. The names' lock is held for changes.
+  /// The bits of prefixes are never cleared, because the multicasts of prefixes continue to exist.
+  /// Relaxed is enough: a thread that knows of an observer or a transport has synchronized with the
+  /// thread that registered or attached it. The word changes under the names' lock.
   enum Extras {
     static var transport: UInt64 { 1 }
 
     private static let longest = 62
 
-    /// Longer prefixes share one bit.
+    /// All prefixes of at least `longest` bytes share one bit.
     static func prefix(ofLength length: Int) -> UInt64 { 2 << UInt64(min(length, longest)) }
   }
 
@@ -36,8 +38,8 @@ extension Broadcaster {
     storage.pointee.extras.store(isSet ? extras | extra : extras & ~extra, ordering: .relaxed)
   }
 
-  /// Notifies the observers of the prefixes of a name, beginning with the longest prefix. The
-  /// observers of the name itself were called before.
+  /// Notifies the observers of the prefixes of a name, starting with the longest prefix. The
+  /// observers of the name itself have already been called.
   ///
   /// - Parameters:
   ///   - count: The result so far.
@@ -76,7 +78,7 @@ extension Broadcaster {
       text, InvocationOptions(invocation), .none, after: count, &owned, &outcome)
   }
 
-  /// - Returns: nil if there is no such prefix, or if the broadcaster was destroyed.
+  /// - Returns: nil if the prefix does not exist or the broadcaster was destroyed.
   @inline(never)  // keeps the key off the stack while observers are called
   private func findPrefix(_ bytes: UnsafeRawPointer, _ length: Int) -> Multicast? {
     Name.withKey(ofPrefix: bytes, length) { key in
@@ -86,7 +88,7 @@ extension Broadcaster {
 }
 
 extension Name {
-  /// One byte less than a name, because the key has a NUL in addition.
+  /// One byte less than a name, because the key also contains a NUL.
   static let longestPrefix = longest - 1
 
   /// Whether this is the key of a prefix.
@@ -115,8 +117,8 @@ extension Name {
 }
 
 extension Receipt {
-  /// Drops the receipts of calls that an invocation has queued and waited for, before it invokes
-  /// the next multicast.
+  /// Drops the receipts of calls that an invocation has queued and waited for, so that it can
+  /// invoke the next multicast.
   ///
   /// - Parameter payload: On return, the payload itself, which the caller retains.
   static func leave(_ payload: inout Payload?) {

@@ -2,26 +2,27 @@ import MulticastHeader
 import MulticastShims
 import Synchronization
 
-/// The transport of a broadcaster: the only delegate of a multicast that no caller knows.
+/// The transport of a broadcaster. It is the only delegate of a multicast whose handle no caller
+/// knows.
 ///
-/// So each call of one of its functions is the call of a delegate, and detaching the transport
-/// destroys that multicast. The rules for removals therefore apply to transports. The handle of the
+/// So each call of a transport's function is a call of a delegate, and detaching the transport
+/// destroys its multicast. The rules for removals therefore apply to transports. The handle of the
 /// multicast identifies the transport.
 enum Transport {
   enum Function { case publish, subscribe, unsubscribe }
 
-  /// The call of one function.
+  /// A call of a transport's function.
   struct Call {
     let function: Function
-    /// The name; for a prefix, its key.
+    /// The name or, for a prefix, its key.
     let name: UnsafePointer<CChar>?
     var invocation = Invocation(event: 0, payload: nil, size: 0)
     /// The result of the call.
     var status: multicast_status = 0
   }
 
-  /// Creates a transport from a caller's struct. If this fails after it has read the struct, it has
-  /// run the release function.
+  /// Creates a transport from a caller's struct. If this fails and the struct is valid, runs the
+  /// release function.
   static func create(_ given: UnsafePointer<multicast_transport>) throws(Status) -> Handle {
     guard StructSize.isValid(given, smallest: StructSize.transport),
       given.pointee.flags & ~MULTICAST_TRANSPORT_PREFIXES == 0
@@ -34,7 +35,8 @@ enum Transport {
     var handle = Handle.none
     do throws(Status) {
       if given.pointee.publish == nil { throw .invalidArgument }
-      // A caller that guesses the handle cannot use it, because no function accepts its kind.
+      // A caller that guesses the handle cannot use it, because no function accepts a handle of
+      // this kind.
       handle = try Multicast.create(.transport) { Multicast.initialize($0, $1, 0) }
     } catch {
       PendingCleanup.run(release, block)
@@ -54,7 +56,7 @@ enum Transport {
     }
   }
 
-  /// Ends a transport, and waits for its calls as the removal of a delegate does.
+  /// Ends a transport, and waits for its calls in the same way as the removal of a delegate.
   static func detach(_ handle: Handle, _ timeout: Timeout = .untilExit) -> Status {
     find(handle)?.destroySlowly(timeout).waiting ?? .ok
   }
@@ -66,21 +68,21 @@ enum Transport {
   /// Calls a function of a transport.
   ///
   /// - Parameter owned: The payload that the frame of the call retains.
-  /// - Returns: the function's status, or the reason why it was not called; nil if the transport is
-  ///   detached.
+  /// - Returns: the status that the function returned, or the reason why it was not called; nil if
+  ///   the transport was detached.
   static func call(_ handle: Handle, _ call: Call, _ owned: inout Payload?) -> multicast_status? {
     guard let multicast = find(handle) else { return nil }
     var call = call
     let count = withUnsafePointer(to: &call) {
       multicast.invoke(Invocation(event: 0, payload: $0, size: 0), keeping: &owned)
     }
-    // The transport has been detached.
+    // The transport was detached.
     if count == Status.invalidHandle.count || count == 0 { return nil }
     return count < 0 ? Int32(truncatingIfNeeded: count) : call.status
   }
 
-  /// Whether a registration that this thread is calling belongs to a transport. It has no details,
-  /// and its release function stays in the slot until the call returns.
+  /// Whether a registration that this thread is calling belongs to a transport. Such a registration
+  /// has no details, and its release function stays in the slot until the call returns.
   static func isCalled(as token: Token) -> Bool {
     Registration(index: token.index).storage.pointee.word
       == unsafeBitCast(release, to: UnsafeMutableRawPointer.self)
@@ -105,7 +107,8 @@ enum Transport {
     }
   }
 
-  /// Whether the transport wants to be notified: of every name, but of a prefix only with the flag.
+  /// Whether the transport wants notifications about a name. It wants notifications about a prefix
+  /// only if it has the flag `MULTICAST_TRANSPORT_PREFIXES`.
   private static func isWanted(
     _ name: UnsafePointer<CChar>?, _ transport: multicast_transport
   ) -> Bool {
@@ -121,8 +124,8 @@ enum Transport {
 }
 
 extension Broadcaster {
-  /// Acquire: pairs with the release in `exchangeTransport`. The caller then compares the handle of
-  /// the slot.
+  /// Acquire: pairs with the release in `exchangeTransport`. The caller then checks whether the
+  /// handle in the slot is still the same.
   private var transport: Handle {
     storage.pointee.transport.load(ordering: .acquiring)  // order: default
   }
@@ -137,7 +140,7 @@ extension Broadcaster {
 
   // MARK: - Attaching
 
-  /// Attaches another transport, or none.
+  /// Attaches a new transport or, without one, only detaches the current transport.
   static func attach(
     _ handle: Handle, _ given: UnsafePointer<multicast_transport>?
   ) throws(Status) -> Status {
@@ -146,13 +149,13 @@ extension Broadcaster {
     var old = Handle.none
     do throws(Status) {
       guard let broadcaster = Broadcaster(slotOf: handle) else { throw .invalidHandle }
-      // The steps that can fail come first.
+      // Perform the steps that can fail first.
       if !transport.isNone { try broadcaster.visitNames(isNotifying: false) }
       old = try broadcaster.withLock { () throws(Status) in
         broadcaster.exchangeTransport(for: transport)
       }
       if !transport.isNone {
-        // If the broadcaster was destroyed meanwhile, the destroy has detached the transport.
+        // If the broadcaster was destroyed in the meantime, `destroy` has detached the transport.
         do throws(Status) { try broadcaster.visitNames(isNotifying: true) } catch {}
       }
     } catch {
@@ -162,8 +165,9 @@ extension Broadcaster {
     return Transport.detach(old)  //~ old_transport_not_detached
   }
 
-  /// Visits the multicasts of all names. Makes them report changes of their observers from now on,
-  /// also the multicasts of later names; or makes them report the current state.
+  /// Visits the multicasts of all names. If `isNotifying` is false, makes these multicasts, and the
+  /// multicasts of later names, report changes of their observers from now on. If it is true, makes
+  /// these multicasts report their current state.
   private func visitNames(isNotifying: Bool) throws(Status) {
     var table: NameTable? = nil
     var index = 0
@@ -171,7 +175,7 @@ extension Broadcaster {
       var text: UnsafeMutableRawPointer? = nil
       let next = try withLock { () throws(Status) -> Multicast? in
         storage.pointee.isObserved.store(true, ordering: .relaxed)
-        // In a larger table, the names have other places.
+        // In a larger table, the names are in other places, so start again.
         if table?.header != self.table?.header { (table, index) = (self.table, 0) }
         guard let name = table?.next(&index) else { return nil }
         let multicast = Multicast(slotOf: name.multicast).unsafelyUnwrapped
@@ -186,7 +190,7 @@ extension Broadcaster {
 
   // MARK: - Names
 
-  /// Makes the multicast of a name report changes of its observers, if there is or was a transport.
+  /// If there is or was a transport, makes the multicast of a name report changes of its observers.
   func observe(_ known: Handle, _ name: Name) throws(Status) {
     guard storage.pointee.isObserved.load(ordering: .relaxed),
       let multicast = Multicast(slotOf: known), multicast.isCurrent, !multicast.isObserved
@@ -222,7 +226,7 @@ extension Broadcaster {
 
   // MARK: - Publishing
 
-  /// Publishes a notification after the observers in this process were called.
+  /// Publishes a notification, after the observers in this process were called.
   ///
   /// - Parameters:
   ///   - count: The result so far.
@@ -241,7 +245,7 @@ extension Broadcaster {
       if let status = Transport.call(transport, call, &owned) {
         return status < 0 && count >= 0 ? Int64(status) : count
       }
-      // The transport was detached. There may be another one.
+      // The transport was detached. Another one may have been attached.
       last = transport
     }
   }

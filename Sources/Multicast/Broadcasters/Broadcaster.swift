@@ -2,26 +2,26 @@ import MulticastHeader
 import MulticastShims
 import Synchronization
 
-/// A broadcaster's slot: multicasts by name.
+/// The slot of a broadcaster, which maps names to multicasts.
 ///
-/// Names are added under the names' lock. A look-up takes no lock, but publishes a hazard frame, so
-/// that the tables are not freed meanwhile. A thread that destroys the broadcaster makes a heavy
-/// fence, and then waits until no frame has the broadcaster as its target. That wait is short,
-/// because a look-up calls no code of the caller.
+/// Names are added under the names' lock. A lookup takes no lock. It publishes a hazard frame, so
+/// that the tables are not freed while it reads them. A thread that destroys the broadcaster
+/// executes a heavy fence, and then waits until no frame has the broadcaster as its target. This
+/// wait is short, because a lookup calls no code of the caller.
 struct Broadcaster {
   struct Storage: ~Copyable {
     var header: SlotHeader
     /// Nil until there is a name.
     let table: Atomic<UnsafeMutablePointer<NameTable.Header>?>
-    /// The queue of observers without a queue in their options.
+    /// The queue for observers that are registered without a queue.
     let queue: Atomic<Handle>
     /// The thread that is destroying the broadcaster, or none.
     let destroyer: Atomic<ThreadIdentity>
-    /// The handle of its transport, or none.
+    /// The handle of the transport, or none.
     let transport: Atomic<Handle>
-    /// Whether the broadcaster has, or had, a transport.
+    /// Whether the broadcaster has or had a transport.
     let isObserved: Atomic<Bool>
-    /// What a notification does besides calling the observers of its name: see `Extras`.
+    /// The steps of a notification besides calling the observers of its name (see `Extras`).
     let extras: Atomic<UInt64>
   }
 
@@ -30,7 +30,7 @@ struct Broadcaster {
   let handle: Handle
   let storage: UnsafeMutablePointer<Storage>
 
-  /// The slot to which a handle leads. The handle may be stale: see `isCurrent`.
+  /// The slot at the index of a handle. It may have been reused since (see `isCurrent`).
   @inline(__always) init?(slotOf handle: Handle) {
     guard let slot = Self.pool.slot(of: handle, .broadcaster) else { return nil }
     self.handle = handle
@@ -45,20 +45,20 @@ struct Broadcaster {
   /// The target of a frame that looks up a name here.
   var target: Target { .lookUp(storage) }
 
-  /// The current names. Acquire: pairs with the release of `setTable`.
+  /// The current names. Acquire: pairs with the release in `setTable`.
   var table: NameTable? {
     storage.pointee.table.load(ordering: .acquiring).map { NameTable($0) }  // order: table
   }
 
-  /// The names of the broadcaster in an allocated slot. The names' lock is held.
+  /// The names of the broadcaster in an allocated slot. The caller holds the names' lock.
   static func table(at index: UInt32) -> NameTable? {
     let slot = pool.directory.slot(index).unsafelyUnwrapped
     let storage = slot.assumingMemoryBound(to: Storage.self)
     return storage.pointee.table.load(ordering: .acquiring).map { NameTable($0) }  // order: table
   }
 
-  /// Relaxed is enough: a stale handle may read the queue of a later broadcaster in the slot, but
-  /// then no observer is registered.
+  /// Relaxed is enough: with a stale handle, this may read the queue of a later broadcaster in the
+  /// slot, but then no observer is registered.
   var queue: Handle { storage.pointee.queue.load(ordering: .relaxed) }
 
   func setTable(_ table: NameTable?) {
@@ -91,7 +91,7 @@ extension Broadcaster {
     }
   }
 
-  /// The default broadcaster, created at its first use.
+  /// The default broadcaster, which is created at its first use.
   static func defaultHandle() throws(Status) -> Handle {
     let known = processDefault.load(ordering: .acquiring)  // order: default
     if !known.isNone { return known }
@@ -112,14 +112,15 @@ extension Broadcaster {
 extension Broadcaster {
   /// Destroys all multicasts of the broadcaster, and ends the handle.
   ///
-  /// If another thread is destroying the broadcaster, this also waits, and then fails.
+  /// If another thread is already destroying the broadcaster, this function also waits, and then
+  /// fails.
   static func destroy(
     _ handle: Handle, _ timeout: Timeout = .untilExit
   ) throws(Status) -> Status {
     guard let broadcaster = Broadcaster(slotOf: handle) else { throw .invalidHandle }
     if isDefault(handle) { throw .state }
     guard let (thread, hasEntered) = ThreadRegistry.enterIfNeeded() else {
-      // Without memory for a record, other threads cannot wait for this thread.
+      // There is no memory for a record, so other threads cannot wait for this thread.
       return try broadcaster.destroy(by: .none, timeout)
     }
     defer { ThreadRegistry.leaveIfEnding(thread, hasEntered) }
@@ -135,8 +136,8 @@ extension Broadcaster {
       (names, transport) = try withLock { () throws(Status) -> (NameTable?, Handle) in
         let table = self.table
         storage.pointee.destroyer.store(thread, ordering: .relaxed)
-        // The handle ends before the table is removed. So a look-up that finds the table of a later
-        // broadcaster in the slot also finds that its handle is stale.
+        // End the handle before removing the table, so that a lookup that finds the table of a
+        // later broadcaster in the slot also finds that its handle is stale.
         storage.pointee.header.id.store(handle.changed(to: .vacant), ordering: .relaxed)
         setTable(nil)
         return (table, exchangeTransport(for: .none))
@@ -145,11 +146,11 @@ extension Broadcaster {
       return waitForDestroyer(timeout)
     }
     let isFenced = Fence.heavy()
-    // The transport is detached first, so that it is not notified when the names end.
+    // Detach the transport first, so that it is not notified while the names are removed.
     var status = Transport.detach(transport, timeout).combined(with: isFenced ? .ok : .system)
     var index = 0
     while let name = names?.next(&index) {
-      // The caller may have destroyed the multicast, so only the result of waiting counts.
+      // A caller may have destroyed this multicast, so only the result of waiting matters.
       let multicast = Multicast(slotOf: name.multicast).unsafelyUnwrapped
       status = status.combined(with: multicast.destroyOutlined(timeout).waiting)
       multicast.giveBackKept()  //~ kept_slot_lost
@@ -160,12 +161,13 @@ extension Broadcaster {
       names?.deallocate()
     }
     Waits.wake { storage.pointee.destroyer.store(.none, ordering: .relaxed) }
-    // Without the fence, a look-up may still use the names.
+    // Without the fence, a lookup may still be using the names.
     if isFenced { Self.pool.reclaim(handle.index) }
     return status
   }
 
-  /// The child of a fork has only this thread, so no other thread is destroying a broadcaster.
+  /// In the child of a fork, this is the only thread, so no other thread is destroying a
+  /// broadcaster.
   static func forgetDestroyersInChild() {
     let own = ThreadRecord.current?.identity ?? .none
     pool.forEach { slot, _ in
@@ -175,14 +177,16 @@ extension Broadcaster {
     }
   }
 
-  /// Waits until another thread has destroyed the broadcaster, unless the wait would close a cycle.
+  /// Waits until another thread has destroyed the broadcaster, unless this wait would close a
+  /// cycle.
   private func waitForDestroyer(_ timeout: Timeout) -> Status {
     let destroyer = storage.pointee.destroyer.address
     let own = ThreadRecord.current?.identity ?? .none
     let isOver = {
       storage.pointee.header.id.load(ordering: .relaxed) != handle.changed(to: .vacant)
         || destroyer.pointee.load(ordering: .relaxed).isNone
-        // This thread is destroying the broadcaster, and was called by a release function.
+        // This thread itself is destroying the broadcaster, and a release function has called this
+        // function.
         || destroyer.pointee.load(ordering: .relaxed) == own
     }
     return Waits.sleep(for: .thread(destroyer), timeout, until: isOver) == .timeout

@@ -1,7 +1,7 @@
 import MulticastShims
 import Synchronization
 
-/// A name in the caller's memory, or in a table.
+/// A name in the caller's memory or in a table.
 struct Name {
   static let longest = 255
 
@@ -21,7 +21,7 @@ struct Name {
     bytes = UnsafeRawPointer(text)
   }
 
-  /// - Returns: a copy of the bytes, with a NUL.
+  /// - Returns: a copy of the bytes, followed by a NUL.
   func copy() throws(Status) -> UnsafeMutableRawPointer {
     let text = try Allocator.allocate(size: length + 1, alignment: 1)
     shims_copy(text, bytes, length)
@@ -31,7 +31,7 @@ struct Name {
 
   static func deallocate(copy text: UnsafeMutableRawPointer) {
     let text = text.assumingMemoryBound(to: CChar.self)
-    // The first byte of a prefix is a NUL.
+    // A prefix starts with a NUL, so search for the terminating NUL after the first byte.
     Allocator.deallocate(text, size: shims_length(text + 1, longest) + 2, alignment: 1)
   }
 
@@ -50,7 +50,7 @@ struct Name {
     return Self.mix(hash ^ lastBytes)
   }
 
-  /// The last eight bytes, or all bytes of a shorter name.
+  /// The last eight bytes, or all bytes if the name is shorter.
   private var lastBytes: UInt64 {
     if length >= 8 {
       return bytes.loadUnaligned(fromByteOffset: length &- 8, as: UInt64.self)
@@ -66,7 +66,7 @@ struct Name {
     return UInt64(first) | UInt64(middle) << 8 | UInt64(last) << 16
   }
 
-  /// Combines both halves of a product, so that each bit of the word affects each bit of the
+  /// Combines both halves of a product, so that every bit of the word affects every bit of the
   /// result.
   private static func mix(_ word: UInt64) -> UInt64 {
     let product = (word ^ 0x9E37_79B9_7F4A_7C15).multipliedFullWidth(by: 0xD1B5_4A32_D192_ED03)
@@ -74,8 +74,8 @@ struct Name {
   }
 }
 
-/// A name in a table: one byte with its length, and its bytes. They exist as long as the
-/// broadcaster.
+/// A name in a table, stored as one byte with its length followed by its bytes. It exists as long
+/// as the broadcaster.
 struct KnownName {
   private static let bytesOffset = 1
 
@@ -99,36 +99,37 @@ struct KnownName {
     return Name(bytes: address + Self.bytesOffset, length: Int(length))
   }
 
-  /// Acquire and release: a thread that finds the handle finds the multicast. The handle is
-  /// replaced if the caller has destroyed the multicast.
+  /// The release pairs with the acquire, so that a thread that finds the handle also finds the
+  /// multicast. The handle is replaced if a caller has destroyed the multicast.
   var multicast: Handle {
     get { handle.pointee.load(ordering: .acquiring) }  // order: table
     nonmutating set { handle.pointee.store(newValue, ordering: .releasing) }
   }
 }
 
-/// A hash table of the multicasts of a broadcaster: one block of memory with a header, places of 16
-/// bytes, and the addresses of the chunks that contain the names. An eighth of the places stays
-/// empty.
+/// A hash table of the multicasts of a broadcaster. It is one block of memory with a header, places
+/// of 16 bytes, and the addresses of the chunks that contain the names. An eighth of the places
+/// stays empty.
 ///
-/// Threads look names up without a lock, while one writer adds names. The writer holds the names'
-/// lock. A table that is too full is replaced by a table of twice the size. The old table is kept,
-/// because look-ups may be using it. With very many names, cache misses dominate. The place
-/// therefore has the handle of the multicast, and the processor fetches the multicast and the name
-/// at the same time.
+/// Threads look up names without a lock while one writer, which holds the names' lock, adds names.
+/// A table that is too full is replaced with a table of twice the size. The old table is kept,
+/// because lookups may be using it. If there are very many names, cache misses dominate. A place
+/// therefore contains the handle of the multicast, so that the processor can fetch the multicast
+/// and the name at the same time.
 struct NameTable {
   struct Header: ~Copyable {
-    // The fields that look-ups do not read come first: see `SlotHeader`.
+    // Fields that lookups do not read come first, for the reason given in `SlotHeader`.
     var count: Int
     var chunkCount: Int
-    /// Bytes that are free in the newest chunk.
+    /// The number of free bytes in the newest chunk.
     var left: Int
-    /// Applied to a hash, gives the offset of a place in bytes. So the lowest bits are zero.
+    /// The bitwise AND of a hash and this mask is the offset of a place in bytes. Therefore the
+    /// lowest bits of the mask are zero.
     var mask: UInt64
-    /// The seed of the hashes, the same in all tables of a broadcaster. It is not predictable, so
-    /// that nobody can choose names that collide.
+    /// The seed of the hashes. All tables of a broadcaster have the same seed. It is unpredictable,
+    /// so that nobody can choose names that collide.
     var seed: UInt64
-    /// The table that this table has replaced.
+    /// The smaller table that this table has replaced.
     var previous: UnsafeMutablePointer<Header>?
   }
 
@@ -136,7 +137,8 @@ struct NameTable {
     static let stride = 16
     let address: UnsafeMutableRawPointer
 
-    /// A tag from the hash (32 bits), and the chunk (16) and offset (16) of the name. 0 if empty.
+    /// A tag from the hash (32 bits), and the chunk (16) and the offset (16) of the name. 0 if the
+    /// place is empty.
     var word: UnsafeMutablePointer<Atomic<UInt64>> {
       address.assumingMemoryBound(to: Atomic<UInt64>.self)
     }
@@ -157,7 +159,7 @@ struct NameTable {
 
   var size: Int { Int(header.pointee.mask) / Place.stride + 1 }
 
-  /// The number of chunks that are needed if all names have the maximum length.
+  /// The number of chunks that suffice if all names have the maximum length.
   private static func chunkLimit(_ size: Int) -> Int { size / 224 + 8 }
 
   private var places: UnsafeMutableRawPointer {
@@ -168,7 +170,7 @@ struct NameTable {
     Place(address: places + Int(truncatingIfNeeded: offset))
   }
 
-  /// The offset of the next place; the first place follows the last one.
+  /// The offset of the next place. The first place follows the last one.
   private func next(after offset: UInt64) -> UInt64 {
     (offset &+ UInt64(Place.stride)) & header.pointee.mask
   }
@@ -185,8 +187,8 @@ struct NameTable {
       + size * Place.stride
   }
 
-  /// - Parameter seed: The seed of the hashes, if there is no other table.
-  /// - Returns: a table with the names of the other table, and room for more.
+  /// - Parameter seed: The seed of the hashes if `other` is nil.
+  /// - Returns: a table that has the names of the other table and room for more.
   static func allocate(replacing other: NameTable?, seed: UInt64) throws(Status) -> NameTable {
     let size = other.map { $0.size * 2 } ?? smallestSize
     guard size <= largestSize else { throw .limit }
@@ -213,7 +215,7 @@ struct NameTable {
     }
   }
 
-  /// Frees this table, the names, and the tables that it has replaced.
+  /// Frees this table, the names, and all smaller tables that were replaced.
   func deallocate() {
     for chunk in 0..<header.pointee.chunkCount {
       Allocator.deallocate(
@@ -234,7 +236,8 @@ struct NameTable {
     let hash = name.hash(seed: header.pointee.seed)
     var offset = hash & header.pointee.mask
     while true {
-      // Acquire: pairs with `put`, so that the name and the multicast are seen.
+      // Acquire: pairs with the release in `put`, so that this thread sees the name and the
+      // multicast.
       let place = place(offset)
       let word = place.word.pointee.load(ordering: .acquiring)  // order: place
       if word == 0 { return nil }
@@ -246,8 +249,8 @@ struct NameTable {
     }
   }
 
-  /// Different names usually have different tags, so few names are read. The index comes from the
-  /// low bits.
+  /// Different names usually have different tags, so a search reads few names. The low bits of the
+  /// hash are not part of the tag, because they select the place.
   private static let tagMask: UInt64 = 0xFFFF_FFFF_0000_0000
 
   private func name(_ word: UInt64, _ place: Place) -> KnownName {
@@ -255,9 +258,9 @@ struct NameTable {
     return KnownName(at: chunks[chunk].unsafelyUnwrapped + offset, place.multicast)
   }
 
-  /// Visits the names, in any order.
+  /// Visits the names in any order.
   ///
-  /// - Parameter index: The place to continue from; 0 at first.
+  /// - Parameter index: The place to continue from; initially 0.
   func next(_ index: inout Int) -> KnownName? { nextPlace(&index)?.name }
 
   private func nextPlace(_ index: inout Int) -> (word: UInt64, name: KnownName)? {
@@ -270,7 +273,7 @@ struct NameTable {
     return nil
   }
 
-  /// The name of a multicast. The names' lock is held.
+  /// The name of a multicast. The caller holds the names' lock.
   func name(of multicast: Handle) -> Name? {
     var index = 0
     while let known = next(&index) { if known.multicast == multicast { return known.name } }
@@ -281,13 +284,15 @@ struct NameTable {
 
   var isFull: Bool { header.pointee.count >= size / 8 * 7 }
 
-  /// Adds a name that is not in the table. The table is not full, and `makeRoom` was called.
+  /// Adds a name that is not in the table. The table must not be full, and `makeRoom` must have
+  /// been called.
   func add(_ name: Name, _ multicast: Handle) {
     put(write(name), multicast, hash: name.hash(seed: header.pointee.seed))
     checkInvariants()
   }
 
-  /// - Parameter word: The low bits have the chunk and offset of the name; the others are ignored.
+  /// - Parameter word: The low bits are the chunk and the offset of the name. The other bits are
+  ///   ignored.
   private func put(_ word: UInt64, _ multicast: Handle, hash: UInt64) {
     var offset = hash & header.pointee.mask  //~ name_in_wrong_place
     while place(offset).word.pointee.load(ordering: .relaxed) != 0 {
@@ -315,9 +320,9 @@ struct NameTable {
     header.pointee.left = size - 1  // offset 0 is not used: 0 is empty
   }
 
-  /// Writes a name after the last one.
+  /// Writes a name after the last one in the newest chunk.
   ///
-  /// - Returns: its chunk and offset.
+  /// - Returns: the chunk and the offset of the name.
   private func write(_ name: Name) -> UInt64 {
     let chunk = header.pointee.chunkCount - 1
     let offset = Self.chunkSize(chunk) - header.pointee.left
@@ -327,7 +332,7 @@ struct NameTable {
   }
 }
 
-/// Checks that each name can be found and is counted. The names' lock is held.
+/// Checks that each name can be found and is counted. The caller holds the names' lock.
 extension NameTable: Checked {
   #if MULTICAST_INTERNAL_CHECKS
     func check(_ check: Check) {

@@ -4,7 +4,7 @@ import Synchronization
 extension Queue {
   /// Ends the handle, and removes all registrations that deliver to the queue.
   ///
-  /// If another thread is already destroying the queue, this function waits, too, and then fails.
+  /// If another thread is already destroying the queue, this function also waits, and then fails.
   static func destroy(_ handle: Handle, _ timeout: Timeout = .untilExit) -> Status {
     guard let queue = Queue(slotOf: handle) else { return .invalidHandle }
     guard let (recipients, hasWake) = queue.findRecipients() else { return .invalidHandle }
@@ -22,7 +22,7 @@ extension Queue {
     }
     places?.deallocate()
     reserve?.end()  //~ reserve_not_ended
-    // While the wake function runs, the handle of the queue is the hazard.
+    // While the wake function runs, the hazard is the handle of the queue.
     let woken = hasWake ? PendingRemovals.wait(for: handle, timeout) : .ok  //~ no_wait_for_wake
     let status = ended.combined(with: woken)
     if hasEnded {
@@ -34,16 +34,16 @@ extension Queue {
     return status
   }
 
-  /// Waits until no call of the queue is running, and neither is its wake function. The queue must
-  /// have been destroyed before.
+  /// Waits until no call of the queue and no call of its wake function is running. The queue must
+  /// have been destroyed.
   static func waitForEnd(of handle: Handle, _ timeout: Timeout) -> Status {
     guard let queue = Queue(slotOf: handle) else { return .invalidHandle }
     queue.lock.lock()
     let end = handle.end(foundAs: queue.state.header.id.load(ordering: .relaxed))
     queue.lock.unlock()
     if end != .ok { return end }
-    // The runs of the queue set their hazards under the lock, or before the head of the ring was
-    // closed.
+    // The hazards of the queue's runs are visible, because each of them was set either under the
+    // lock or before the head of the ring was closed.
     let called = Removal().waitForPriorRemovals(.queued(handle), timeout)
     return called.combined(with: PendingRemovals.wait(for: handle, timeout))
   }
@@ -60,7 +60,8 @@ extension Queue {
     return (state.endingRecipients, hasWake)
   }
 
-  /// Ends the handle, the waiting calls and the worker. Returns the places of the ring.
+  /// Ends the handle, cancels the waiting calls, and ends the worker. Returns the places of the
+  /// ring.
   private func tearDown(_ released: inout ReleasedPayloads) -> CallRing.Places {
     state.header.id.store(handle.changed(to: .vacant), ordering: .relaxed)
     state.endingRecipients = state.recipients

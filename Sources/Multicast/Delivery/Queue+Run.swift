@@ -5,9 +5,9 @@ import Synchronization
 extension Queue {
   /// Executes waiting calls on this thread.
   ///
-  /// - Parameter limit: The highest number of calls; 0 stands for the number of calls that wait
+  /// - Parameter limit: The maximum number of calls; 0 means the number of calls that are waiting
   ///   now.
-  /// - Returns: how many calls were executed, or the number of a status.
+  /// - Returns: the number of executed calls, or a negative status code.
   @_optimize(speed)
   static func run(_ handle: Handle, limit: UInt) -> Int64 {
     guard let queue = Queue(slotOf: handle) else { return Status.invalidHandle.count }
@@ -27,7 +27,8 @@ extension Queue {
 
   // MARK: - Under the lock
 
-  /// Whether this thread may run the queue: the queue has no worker, or this thread is the worker.
+  /// Whether this thread may run the queue. It may if the queue has no worker or if it is the
+  /// worker.
   @inline(__always)
   private func isRunnable(by thread: ThreadRecord) -> Bool {
     state.worker == .none || isRunnable(byWorker: thread)
@@ -41,7 +42,7 @@ extension Queue {
     }
   }
 
-  /// Whether no other thread is running the queue. A thread that ended inside a call does not
+  /// Whether no other thread is running the queue. A thread that has ended inside a call does not
   /// count.
   func isFree(for thread: ThreadRecord) -> Bool {
     guard let runner = state.runner else { return true }
@@ -52,7 +53,7 @@ extension Queue {
 
   /// Runs the queue on this thread.
   ///
-  /// - Returns: how many calls were executed, or the number of a status.
+  /// - Returns: the number of executed calls, or a negative status code.
   @inline(__always)
   private func run(by thread: ThreadRecord, limit: UInt) -> Int64 {
     if _slowPath(thread.isInside) { return runInside(by: thread, limit: limit) }
@@ -69,10 +70,10 @@ extension Queue {
     return run(by: thread, limit, calls, UInt64(capacity))
   }
 
-  /// Runs the queue inside another call. Only one call is copied at a time, to use little stack.
+  /// Runs the queue inside another call. Copies only one call at a time, to use little stack.
   @inline(never)
   private func runInside(by thread: ThreadRecord, limit: UInt) -> Int64 {
-    // The alignment is 16 because a small payload is part of the call and is aligned to 16.
+    // The alignment is 16, because a small payload is part of the call and has this alignment.
     withUnsafeTemporaryAllocation(byteCount: MemoryLayout<WaitingCall>.size, alignment: 16) {
       let call = $0.baseAddress.unsafelyUnwrapped
       lock.lock()
@@ -80,7 +81,7 @@ extension Queue {
     }
   }
 
-  /// Whether this thread has nothing to do but to execute calls, which is the usual case.
+  /// Whether this thread only has to execute calls, which is the usual case.
   @inline(__always)
   private func isUndisturbed(for thread: ThreadRecord) -> Bool {
     isCurrent && state.worker == .none && state.settings.wake == nil && state.descriptor < 0
@@ -88,7 +89,8 @@ extension Queue {
       && (state.runner == nil || state.runner == thread.storage)
   }
 
-  /// The call of a run of a single call; nil if the fast path for such a run is not sufficient.
+  /// The call to execute if the run executes a single call and can take the fast path; otherwise
+  /// nil.
   @inline(__always)
   private func onlyCall(_ limit: UInt) -> WaitingCall.Address? {
     guard limit == 1 || limit == 0 && state.ring.count == 1, let call = state.ring.first,
@@ -97,7 +99,7 @@ extension Queue {
     return call
   }
 
-  /// Fast path: executes a single call, without the checks that are only needed for several calls.
+  /// Fast path: executes a single call, without the checks that only several calls need.
   @inline(__always)
   private func run(
     _ next: WaitingCall.Address, _ call: WaitingCall.Address,
@@ -124,30 +126,30 @@ extension Queue {
     _ thread: ThreadRecord, _ executed: UInt
   ) -> Int64 {
     frame.clearHazard()
-    // Withdraw the frame first: a thread that waits for its turn closes the head and then looks at
-    // the frames.
+    // Withdraw the frame before closing the head. A thread that is waiting to run the queue closes
+    // the head and then checks the frames.
     thread.pop(frame)
     if !state.ring.head.close(at: position) { didEndClosed(call, thread) }
     return Int64(truncatingIfNeeded: executed)
   }
 
-  /// Executes waiting calls one after the other. The lock is held at the beginning, and is
-  /// released.
+  /// Executes waiting calls one after the other. The caller holds the lock, and this function
+  /// releases it.
   ///
   /// Several calls are copied under one hold of the lock. The first of them is taken out under the
-  /// lock. The others are taken out without the lock, as long as the head of the ring is open: see
-  /// `RingHead`.
+  /// lock. The others are taken out without the lock, as long as the head of the ring is open (see
+  /// `RingHead`).
   ///
   /// The hazard of a call is set before the call is taken out. A removal closes the head under the
-  /// lock and then looks at the hazards, so it finds the hazard of each call that was taken out
+  /// lock and then checks the hazards, so it finds the hazard of each call that was taken out
   /// before. After a call, the run replaces or clears the hazard before it uses the head again. So
-  /// either the removal finds no hazard, or the run finds the head closed, takes the lock and
+  /// either the removal finds no hazard, or the run finds the head closed, takes the lock, and
   /// checks whether the registration is live.
   ///
   /// - Parameters:
-  ///   - given: The highest number of calls to execute; 0 stands for the number of calls that wait
-  ///     now. A call that is not executed because its context is dead does not count.
-  ///   - calls: Space for copies of calls.
+  ///   - given: The maximum number of calls to execute; 0 means the number of calls that are
+  ///     waiting now. If a call is not executed because its context is dead, it does not count.
+  ///   - calls: The buffer for copies of calls.
   @_optimize(speed)
   private func run(
     by thread: ThreadRecord, _ given: UInt, _ calls: WaitingCall.Address,
@@ -156,21 +158,23 @@ extension Queue {
     guard isCurrent, isRunnable(by: thread), isFree(for: thread) else { return refuse(.state) }
     guard let frame = thread.push() else { return refuse(.limit) }
     renewWake()
-    // The number of calls that are still to be executed.
+    // The number of calls that this run may still execute.
     let limit = given == 0 ? UInt(state.ring.count) : given
     var left = limit
-    // Whether the run may end without the lock. A wake function has to be called if calls are left.
+    // Whether the run may end without the lock. If the queue has a wake function, the run ends
+    // under the lock, because it must call that function if calls are left.
     let mayEndClosed = capacity > 1 && state.settings.wake == nil
     // Whether this run is nested in another run of the queue on the same thread.
     let isInner = capacity == 1 && isRunning(on: thread)
     frame.publish(target)
     state.runner = thread.storage
     repeat {
-      // If there is a descriptor, the last call is taken out here under the lock, so that the
-      // descriptor changes with it.
+      // If there is a descriptor, take out the last call here under the lock, so that the
+      // descriptor changes together with it.
       let hasDescriptor = state.descriptor >= 0
       let before = hasDescriptor ? state.ring.count : 0
-      // If threads wait for room, each call is taken out under the lock and wakes one of them.
+      // If threads wait for room, take out each call under the lock, and wake one of these threads
+      // for it.
       let isRoomAwaited = state.isRoomAwaited
       let most = isRoomAwaited ? 1 : min(UInt64(left), capacity)
       guard
@@ -182,17 +186,17 @@ extension Queue {
       checkInvariants()
       calls.pointee.sharedPayload?.pass(to: frame)
       frame.setHazard(calls.pointee.token)
-      // A sleeping thread may be waiting for its turn. The head then stays closed, so that the end
-      // of the run wakes that thread.
+      // If a thread sleeps, it may be waiting to run the queue. In this case leave the head closed,
+      // so that the end of this run wakes that thread.
       if state.sleeperCount == 0 && !isRoomAwaited { state.ring.head.open(at: position) }
       // From now on this thread is expected to make room.
       state.consumer.store(thread.identity, ordering: .relaxed)
       lock.unlockInline()
       if isRoomAwaited { wakeForRoom() }  //~ blocked_not_woken
 
-      // Execute the calls of the batch as long as they can be taken out without the lock. When the
-      // loop ends, the frame still has the payload of the last call, and its hazard is the token of
-      // the last call or of the next one.
+      // Execute the calls of the batch as long as they can be taken out without the lock. After the
+      // loop, the frame still has the payload of the last executed call, and its hazard is the
+      // token of that call or of the next one.
       var call = calls
       var refused: WaitingCall.Address? = nil
       var isMade = make(call)
@@ -214,7 +218,7 @@ extension Queue {
         return endClosed(call, at: position, frame, thread, limit)
       }
       lockAgain(after: call, isMade: isMade, refused, position, frame)
-      // During the calls the queue may have been destroyed, and a worker started or stopped.
+      // A call may have destroyed the queue, or started or stopped a worker.
     } while left > 0 && isCurrent && isRunnable(by: thread)
     didEnd(frame, thread, isInner: isInner)
     thread.pop(frame)
@@ -222,8 +226,9 @@ extension Queue {
     return Int64(truncatingIfNeeded: limit &- left)
   }
 
-  /// Ends a run that cannot begin. The program's loop may have made it because of a wake-up, so the
-  /// loop has to be notified again. The lock is held at the beginning, and is released.
+  /// Returns from a run that cannot begin. The program's event loop may have started it because of
+  /// a wake-up, so the event loop must be notified again. The caller holds the lock, and this
+  /// function releases it.
   @inline(never)
   private func refuse(_ status: Status) -> Int64 {
     defer { lock.unlock() }
@@ -233,12 +238,13 @@ extension Queue {
   }
 
   /// Whether this thread is running the queue. `runner` may be out of date: its thread may have
-  /// ended the run, perhaps inside a call, and this thread may have taken over its record.
+  /// ended the run, perhaps by ending inside a call, and this thread may have taken over its
+  /// record.
   private func isRunning(on thread: ThreadRecord) -> Bool {
     state.runner == thread.storage && thread.isInside(target)
   }
 
-  /// Executes a call that was taken out. The hazard for it is set.
+  /// Executes a call that was taken out and whose hazard is set.
   ///
   /// - Returns: whether the call was executed. It is not executed if its context is dead or its
   ///   delegate was removed.
@@ -268,7 +274,7 @@ extension Queue {
     let invocation = WaitingCall.invocation(of: call)
     let function = details.pointee.function.unsafelyUnwrapped
     let registration = Registration(index: token.index)
-    // `isWatched` stays set in the details when the watch is removed.
+    // After the watch was removed, `isWatched` stays set in the details.
     let target = details.pointee.isWatched ? Watch.target(of: token) : .none
     let isWatched = details.pointee.isWatched && Watch.isSet(for: target)
     RaceDetector.willCall(registration.storage)
@@ -294,11 +300,11 @@ extension Queue {
     lock.unlock()
   }
 
-  /// Performs the pending cleanup after the last call of a batch, and takes the lock.
+  /// Performs the pending cleanup after the last executed call of a batch, and takes the lock.
   ///
   /// - Parameters:
   ///   - refused: The next call, if this thread tried to take it out and found the head closed.
-  ///   - position: The last position of the head that the run knows.
+  ///   - position: The position of the head after the last call that this run took out.
   @inline(never)
   private func lockAgain(
     after call: WaitingCall.Address, isMade: Bool,
@@ -306,17 +312,18 @@ extension Queue {
   ) {
     var released = ReleasedPayloads()
     lock.lock()
-    // The payload is taken from the frame under the lock. With a fork in between, no frame would
-    // have the reference in the child.
+    // Take the payload out of the frame under the lock. Otherwise another thread could fork in
+    // between, and in the child no frame would contain the reference.
     released.release(Payload.take(from: frame), isMade: isMade)
     frame.clearHazard()  //~ hazard_not_cleared
     if !isMade && isCurrent { state.statistics.cancelled &+= 1 }
-    // If the slot has been reused, the head is never open at this position, since positions rise.
+    // If the slot was reused, the head is never open at this position, because positions only
+    // increase.
     let wasOpen = refused == nil && state.ring.head.close(at: position)
     if wasOpen && released.isEmpty { return }
     lock.unlock()
     released.cleanUp()
-    // A removal may have seen a hazard that has been cleared or replaced since.
+    // A removal may have seen a hazard that this thread has cleared or replaced since.
     if !wasOpen {
       lookAfter(call.pointee.token)
       if let refused { lookAfter(refused.pointee.token) }
@@ -324,16 +331,17 @@ extension Queue {
     lock.lock()
   }
 
-  /// Checks whether a registration is still live, after the head was found closed. If it is not, a
-  /// removal may have seen a hazard that has been cleared or replaced since, and is woken.
+  /// Checks whether a registration is still live, after the head was found closed. If it is not,
+  /// wakes the removing threads, because they may have seen a hazard that was cleared or replaced
+  /// since.
   private func lookAfter(_ token: Token) {
     //~ no_look_after_queued_call
     if !Registration.isLive(token) { PendingRemovals.callDidReturn(token) }
   }
 
-  /// Performs the last steps of a run, under the lock. From now on the worker, which may wait for
-  /// its turn, is expected to make room. If calls are left, the wake function notifies the
-  /// program's loop.
+  /// Performs the last steps of a run, under the lock. The worker, which may be waiting to run the
+  /// queue, is expected to make room from now on. If calls are left, calls the wake function to
+  /// notify the program's event loop.
   ///
   /// - Parameter frame: The frame of the run; nil if the queue has no wake function.
   private func didEnd(_ frame: Frame?, _ thread: ThreadRecord, isInner: Bool) {

@@ -1,13 +1,14 @@
 import MulticastShims
 import Synchronization
 
-/// The queue's own thread.
+/// The worker, which is a queue's own thread.
 extension Queue {
-  /// The argument of a new thread, and its result. It is on the stack of the thread that starts it.
+  /// The argument of a new worker thread, and the result of starting it. The struct is on the stack
+  /// of the thread that starts the worker.
   private struct Start {
     let handle: Handle
     var number: UInt32
-    /// Guarded by the waits' lock. Nil until the thread has begun.
+    /// Guarded by the waits' lock. Nil until the new thread has begun.
     var outcome: Status? = nil
     var name: shims_thread_name
 
@@ -24,7 +25,7 @@ extension Queue {
       guard queue.worker == .none else { throw .state }
       start.name = queue.state.settings.threadName
       stackSize = queue.state.settings.stackSize
-      // The head is closed, so that another thread that runs the queue begins no further call.
+      // Close the head, so that another thread that is running the queue begins no further call.
       queue.state.ring.close()
       queue.state.worker = .running
       queue.state.workerRecord = nil
@@ -79,8 +80,8 @@ extension Queue {
   private func work(as thread: ThreadRecord, _ number: UInt32) {
     lock.lock()
     while hasWorker(number) && state.worker == .running {
-      // The head is closed before the check whether the queue is free. So either the other thread's
-      // run has ended by now, or that run finds the head closed and wakes this thread at its end.
+      // Close the head before checking whether the queue is free. So either another thread's run
+      // has ended by now, or that run finds the head closed and wakes this thread at its end.
       state.ring.close()
       if state.ring.count > 0 && isFree(for: thread) {
         lock.unlock()
@@ -100,7 +101,7 @@ extension Queue {
     guard hasWorker(number) else { return }
     state.workerRecord = thread.storage
     state.workerThread.store(thread.identity, ordering: .relaxed)
-    // As long as another thread is running the queue, that thread is expected to make room.
+    // While another thread is running the queue, that thread is still expected to make room.
     if isFree(for: thread) {
       state.consumer.store(thread.identity, ordering: .relaxed)
     }
@@ -110,7 +111,7 @@ extension Queue {
     lock.lock()
     if hasWorker(number) {
       state.worker = .none
-      // From now on no thread may wait for this thread to make room.
+      // From now on, no thread may wait for this thread to make room.
       let identity = state.workerThread.load(ordering: .relaxed)
       if state.consumer.load(ordering: .relaxed) == identity {
         state.consumer.store(.none, ordering: .relaxed)
@@ -122,7 +123,7 @@ extension Queue {
 
   // MARK: - Under the lock
 
-  /// The state of the worker: `none` if its thread has ended, even if it ended inside a call.
+  /// The state of the worker. It is `none` if the worker's thread has ended, even inside a call.
   @inline(never) var worker: Worker {
     guard let record = state.workerRecord else { return state.worker }
     let identity = state.workerThread.load(ordering: .relaxed)

@@ -5,7 +5,7 @@ enum InvocationTarget {
   case multicast(Handle)
   case name(UnsafePointer<CChar>?, of: Handle)
 
-  /// - Returns: how many delegates were called or queued, or the number of a status.
+  /// - Returns: the number of delegates that were called or queued, or a negative status code.
   func invoke(
     _ given: UnsafePointer<multicast_invocation>?, _ out: UnsafeMutablePointer<multicast_outcome>?
   ) -> Int64 {
@@ -19,15 +19,15 @@ enum InvocationTarget {
     return count
   }
 
-  /// Invocations nest up to 256 levels deep. One stack frame for both functions saves 16 bytes per
-  /// level.
+  /// Inlined, because invocations nest up to 256 levels deep, and a common stack frame for both
+  /// functions saves 16 bytes per level.
   @inline(__always)
   private func invoke(
     _ options: InvocationOptions, _ canWrite: Bool, _ outcome: inout multicast_outcome
   ) -> Int64 {
     var owned: Payload? = nil
     var count: Int64 = 0
-    // Of the observers of a name, and of its prefixes.
+    // One deadline applies to the observers of a name and to the observers of its prefixes.
     let deadline = options.deadline
     do throws(Status) {
       if options.isOwned { owned = try Dispatch.takeOver(options) }
@@ -46,12 +46,12 @@ enum InvocationTarget {
     return count
   }
 
-  /// - Returns: nil if there is no such name.
+  /// - Returns: nil if the name does not exist.
   private func find() throws(Status) -> Multicast? {
     switch self {
     case .multicast(let handle):
-      // A caller may have guessed a handle whose multicast is created a moment later. Such a handle
-      // is refused here, before the policies are read.
+      // The caller may have guessed a handle whose multicast is created a moment later. Refuse such
+      // a handle here, before the policies are read.
       return try Multicast.find(handle)
     case .name(let name, let broadcaster):
       return try Broadcaster.find(broadcaster, name)
@@ -64,7 +64,7 @@ enum InvocationTarget {
     _ owned: inout Payload?, _ outcome: inout multicast_outcome
   ) -> Int64 {
     guard case .name(let name, let handle) = self else { return result }
-    // The caller may have destroyed the multicast of the name.
+    // A caller may have destroyed the multicast of the name.
     var count = result == Status.invalidHandle.count ? 0 : result
     let broadcaster = Broadcaster(slotOf: handle).unsafelyUnwrapped  // as in `find`
     if broadcaster.hasPrefixes {

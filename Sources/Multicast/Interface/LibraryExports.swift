@@ -71,7 +71,7 @@ public func multicast_describe(
   return writing(writer, context) { text in Report.describe(target, text) }
 }
 
-/// Writes a text through a buffer on the stack.
+/// Writes a text through a line buffer on the stack.
 private func writing(
   _ writer: multicast_writer?, _ context: UnsafeMutableRawPointer?, _ make: (Text) -> Status
 ) -> multicast_status {

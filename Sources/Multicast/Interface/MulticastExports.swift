@@ -60,7 +60,7 @@ public func multicast_add(
   return addSlowly(target, delegate, options, out)
 }
 
-// Not inlined, so that the fast path saves fewer registers.
+// Not inlined, so that the fast path has to save fewer registers.
 @inline(never)
 private func addSlowly(
   _ target: multicast, _ delegate: multicast_delegate,
@@ -181,7 +181,7 @@ public func multicast_prune(_ target: multicast) -> Int64 {
   return target.enumerate(nil, nil)
 }
 
-// MARK: - Asking
+// MARK: - Queries
 
 @_cdecl("multicast_count") @implementation
 public func multicast_count(_ target: multicast) -> Int64 {
@@ -221,15 +221,15 @@ public func multicast_invoke(
 ) -> Int64 {
   guard let target = Multicast(slotOf: target.handle) else { return invalidHandle() }
   if _slowPath(size != 0), payload == nil { return Status.invalidArgument.count }
-  // An invocation of an empty multicast need not save registers: see `multicast_invoke_listed`.
+  // An invocation of an empty multicast need not save registers (see `multicast_invoke_listed`).
   guard let list = target.loadList() else {
     return target.invokeEmpty(Invocation(event: event, payload: payload, size: size))
   }
   return multicast_invoke_listed(target.handle, event, payload, size, target.storage, list)
 }
 
-/// The rest of `multicast_invoke`, which tail-calls this function. The first parameters are those
-/// of `multicast_invoke`, so they stay in the same registers.
+/// The rest of `multicast_invoke`, which tail-calls this function. The first parameters are the
+/// same as in `multicast_invoke`, so they stay in the same registers.
 @inline(never) @_optimize(speed)
 private func multicast_invoke_listed(
   _ target: Handle, _ event: UInt32, _ payload: UnsafeRawPointer?, _ size: Int,
@@ -239,7 +239,7 @@ private func multicast_invoke_listed(
     Invocation(event: event, payload: payload, size: size), reading: list)
 }
 
-// Not inlined: otherwise the constant would be loaded before it is needed.
+// Not inlined, because the compiler would otherwise load the constant before it is needed.
 @inline(never) @_optimize(none)
 private func invalidHandle() -> Int64 { Status.invalidHandle.count }
 

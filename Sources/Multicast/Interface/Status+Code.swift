@@ -5,7 +5,7 @@ extension Status {
   var code: multicast_status { rawValue }
 }
 
-/// The status of an operation, whether the operation returns or throws it.
+/// The status of an operation, which either returns or throws it.
 func code(_ operation: () throws(Status) -> Status) -> multicast_status {
   do throws(Status) { return try operation().code } catch { return error.code }
 }
@@ -15,7 +15,8 @@ func counting(_ operation: () throws(Status) -> Int) -> Int64 {
   do throws(Status) { return Int64(try operation()) } catch { return error.count }
 }
 
-/// The count of a removal. `out` receives whether calls are still running.
+/// The number of removed delegates. `out` receives the status of waiting, which says whether calls
+/// are still running.
 func counting(
   _ out: UnsafeMutablePointer<multicast_status>?, _ removal: () throws(Status) -> Removal.Result
 ) -> Int64 {
@@ -30,7 +31,8 @@ func counting(
   }
 }
 
-/// The handle that an operation creates, or 0. `multicast_create_error` then has the reason.
+/// The handle of the object that an operation creates. If the operation fails, the result is 0, and
+/// `multicast_create_error` returns the reason.
 func creating(_ operation: () throws(Status) -> Handle) -> UInt64 {
   do throws(Status) {
     let handle = try operation()
@@ -42,7 +44,7 @@ func creating(_ operation: () throws(Status) -> Handle) -> UInt64 {
   }
 }
 
-/// Returns a multicast that may no longer exist: see `Multicast.find`.
+/// Returns the slot of a multicast that may no longer exist (unlike `Multicast.find`).
 func slot(of target: multicast) throws(Status) -> Multicast {
   guard let multicast = Multicast(slotOf: target.handle) else { throw .invalidHandle }
   return multicast

@@ -8,7 +8,7 @@ protocol Call {
     _ function: multicast_function, _ context: UnsafeMutableRawPointer?
   ) -> Bool
 
-  /// The same call in the type-erased form that the slow path takes.
+  /// The same call in a type-erased form, for the slow path.
   var details: AnyCall.Details { get }
 }
 
@@ -29,7 +29,7 @@ extension Invocation: Call {
 struct Visit: Call {
   let visitor: multicast_visitor
   let context: UnsafeMutableRawPointer?
-  /// Whether this undoes earlier visits.
+  /// Whether this call undoes an earlier visit.
   var isUndo = false
 
   func callAsFunction(
@@ -51,9 +51,9 @@ struct AnyCall {
     var kind = Kind.invocation
     /// The invocation. For a visit or an enumeration, it has event 0 and no payload.
     var invocation = Invocation(event: 0, payload: nil, size: 0)
-    /// Set for an invocation with options.
+    /// Only set for an invocation with options.
     var dispatch: UnsafeMutablePointer<Dispatch>? = nil
-    /// Set, with its context, for a visit or the undoing of visits.
+    /// Visits a delegate, or undoes a visit. Only set, together with `context`, for these calls.
     var visitor: multicast_visitor? = nil
     var context: UnsafeMutableRawPointer? = nil
     var enumeration: UnsafeMutablePointer<Enumeration>? = nil
@@ -77,7 +77,7 @@ struct AnyCall {
 
   private let pointer: UnsafePointer<Details>
 
-  /// - Parameter body: Must not keep the call.
+  /// - Parameter body: Receives the call, which is valid only until this function returns.
   static func with<C: Call, Result>(_ call: C, _ body: (AnyCall) -> Result) -> Result {
     with(call.details, body)
   }
@@ -100,13 +100,13 @@ struct AnyCall {
   var isInvocation: Bool { pointer.pointee.kind == .invocation }
   /// Whether this is an invocation without options.
   var isSimple: Bool { isInvocation && pointer.pointee.dispatch == nil }
-  /// Whether paused delegates are skipped, and a delegate with `MULTICAST_ONCE` is removed by the
-  /// call.
+  /// Whether paused delegates are skipped, and whether the call removes a delegate with
+  /// `MULTICAST_ONCE`.
   var isInvocationOrVisit: Bool { pointer.pointee.kind.rawValue < Details.Kind.undo.rawValue }
 
-  /// Whether the call applies to a live registration. When visits are undone or registrations
-  /// are enumerated, that includes paused registrations. An enumeration without an enumerator
-  /// applies only to delegates whose contexts may be dead, and removes those that are dead.
+  /// Whether the call applies to a live registration. Undoing visits and enumerating also apply to
+  /// paused registrations. An enumeration without an enumerator applies only to delegates whose
+  /// contexts may be dead, and removes those whose contexts are dead.
   @inline(__always)
   func mayConcern(_ registration: Registration) -> Bool {
     if _fastPath(isInvocationOrVisit) { return !registration.has(Registration.Flags.paused) }
@@ -114,15 +114,15 @@ struct AnyCall {
       || registration.has(Registration.Flags.special)
   }
   /// Whether the payload that the frame retains is released after the last delegate. For an
-  /// invocation with options, that happens after the invocation.
+  /// invocation with options, it is released after the invocation.
   var ownsPayload: Bool { isSimple }
 
-  /// Whether a delegate that does not get every call gets this one.
+  /// Whether a delegate that does not want every call wants this one.
   @inline(__always)
   func wants(_ details: RegistrationDetails.Address) -> Bool {
     if !isInvocation { return true }
     if let dispatch = pointer.pointee.dispatch,
-      // Relaxed is enough: an invocation with a later number has taken the stripe's lock.
+      // Relaxed is enough, because an invocation with a later number has taken the stripe's lock.
       details.pointee.replayed.load(ordering: .relaxed) > dispatch.pointee.number
     {
       return false  //~ replayed_and_called
@@ -167,15 +167,15 @@ struct AnyCall {
 extension Registration {
   enum CallResult {
     case called
-    /// Not called, because it was removed meanwhile or another call has claimed it.
+    /// Not called, because it was removed in the meantime or another call has claimed it.
     case leftOut
     /// The context was dead, so the delegate was removed.
     case ended
   }
 
-  /// Calls a delegate that this thread's hazard protects and that was found to be live. If the
-  /// context counts references, it is locked during the call. A delegate with `MULTICAST_ONCE` is
-  /// removed before the call.
+  /// Calls a delegate that this thread's hazard protects and that was found live. If the context
+  /// counts references, it is locked during the call. A delegate with `MULTICAST_ONCE` is removed
+  /// before the call.
   ///
   /// - Parameter functions: The functions that lock and unlock the context. They are read before
   ///   the call, because the delegate may remove itself.
@@ -190,8 +190,8 @@ extension Registration {
     Lock.checkNoneIsHeld()
     let strong = functions.lock.map { $0(context) } ?? context
     let isDead = functions.lock != nil && strong == nil
-    // The lock function may have removed the delegate, or have taken so long that another thread
-    // removed it.
+    // The lock function may have removed the delegate, or it may have taken so long that another
+    // thread removed it.
     let isRemovedNow = isDead || isOnce && has(Flags.once)
     let isOurs = isRemovedNow ? Multicast.claim(token) : id.isLive(as: token)
     if isOurs && !isDead { body(strong, functions.lock != nil) }

@@ -5,9 +5,9 @@ import Synchronization
 extension KeptInvocation {
   /// Keeps an invocation with its payload.
   ///
-  /// - Parameter payload: The payload, if the caller handed it over. If the payload has to be
-  ///   copied, this becomes the copy. If the function fails, the payload still belongs to the
-  ///   caller.
+  /// - Parameter payload: The payload if the caller handed it over, otherwise nil. If the payload
+  ///   must be copied, the function sets this parameter to the copy. If the function fails, the
+  ///   payload still belongs to the caller.
   static func make(
     _ options: InvocationOptions, _ payload: inout Payload?
   ) throws(Status) -> Address {
@@ -26,13 +26,14 @@ extension KeptInvocation {
 
 /// The invocations that a thread has deferred in one multicast.
 ///
-/// They are linked to the record of their thread, where a fork and the end of the thread find them.
-/// The thread changes them under the waits' lock, so a fork finds consistent lists.
+/// They are linked to the record of their thread, where the library finds them at the end of the
+/// thread and after a fork. The thread changes them under the waits' lock, so a fork finds
+/// consistent lists.
 struct Deferrals {
   fileprivate struct Storage: Linked {
     let multicast: Handle
     var kept = KeptInvocations()
-    /// Whether the thread is making these invocations.
+    /// Whether the thread is currently making these invocations.
     var isRunning = false
     var next: UnsafeMutablePointer<Storage>?
   }
@@ -48,7 +49,7 @@ struct Deferrals {
     thread.deferrals?.first { $0.pointee.multicast == multicast }.map { Deferrals($0) }
   }
 
-  /// Returns the list of a multicast's deferred invocations, which is created if necessary.
+  /// Returns the list of a multicast's deferred invocations, and creates it if necessary.
   private static func findOrMake(
     _ multicast: Handle, on thread: ThreadRecord
   ) throws(Status) -> Deferrals {
@@ -65,8 +66,9 @@ struct Deferrals {
   /// Defers an invocation.
   ///
   /// - Parameters:
-  ///   - invocation: Still belongs to the caller if this fails.
-  ///   - isLatest: Whether it replaces the invocations that already wait.
+  ///   - invocation: The invocation to defer. It still belongs to the caller if this function
+  ///     fails.
+  ///   - isLatest: Whether the invocation replaces all invocations that are already deferred.
   static func keep(
     _ invocation: KeptInvocation.Address, isLatest: Bool, _ multicast: Handle,
     on thread: ThreadRecord
@@ -81,10 +83,10 @@ struct Deferrals {
     released.cleanUp()
   }
 
-  // MARK: - Making them
+  // MARK: - Making the invocations
 
-  /// Makes all deferred invocations, including those that are deferred meanwhile. The thread is in
-  /// no call of the multicast.
+  /// Makes all deferred invocations, including those that are deferred while this function runs.
+  /// The thread is in no call of the multicast.
   fileprivate func run(_ multicast: Multicast, on thread: ThreadRecord) {
     storage.pointee.isRunning = true
     while true {
@@ -92,7 +94,7 @@ struct Deferrals {
       guard let kept = storage.pointee.kept.takeFirst() else { break }
       Lock.waits.unlock()
       var (owned, outcome) = (kept.payload, multicast_outcome())
-      // The payload is released even if the multicast does not exist any more.
+      // The payload is released even if the multicast no longer exists.
       _ = multicast.dispatchWithPolicies(
         InvocationOptions(kept.invocation), &owned, &outcome, on: thread)
     }
@@ -103,7 +105,7 @@ struct Deferrals {
 
   // MARK: - Threads that end, and fork
 
-  /// Drops everything that a thread has deferred that does not exist any more.
+  /// Drops the deferred invocations of a thread that no longer exists.
   static func dropAll(of thread: ThreadRecord, _ released: inout ReleasedPayloads) {
     while let storage = thread.deferrals {
       thread.deferrals = storage.pointee.next
@@ -121,7 +123,7 @@ extension ThreadRecord {
 }
 
 extension Multicast {
-  /// Makes the invocations that were deferred during the operation that this thread has just ended.
+  /// Makes the invocations that this thread has deferred during the operation that is about to end.
   /// Called at the end of every operation that calls delegates or locks contexts.
   func invokeDeferred(on thread: ThreadRecord) {
     if thread.storage.pointee.deferrals != nil { invokeDeferredSlowly(on: thread) }
@@ -134,9 +136,9 @@ extension Multicast {
     deferrals.run(self, on: thread)
   }
 
-  /// Whether this thread is inside an invocation or a visit of this multicast. It does not matter
-  /// if the slot has been reused: the frame keeps the list that it names, and the list has the
-  /// handle of its multicast.
+  /// Whether this thread is inside an invocation or a visit of this multicast. The result is right
+  /// even if the slot was reused, because the frame protects the list that it names, and the list
+  /// contains the handle of its multicast.
   func isInvoked(on thread: ThreadRecord) -> Bool {
     thread.isInside(target) { list in
       let address = InvocationList.Address(bitPattern: list)
@@ -146,8 +148,8 @@ extension Multicast {
 
   /// Defers an invocation of this multicast.
   ///
-  /// - Parameter owned: The payload, if the caller handed it over. It belongs to this function
-  ///   unless the function fails.
+  /// - Parameter owned: The payload if the caller handed it over, otherwise nil. This function
+  ///   takes over the payload unless it fails.
   func postpone(
     _ options: InvocationOptions, _ owned: inout Payload?, isLatest: Bool, on thread: ThreadRecord
   ) throws(Status) {

@@ -1,24 +1,24 @@
 import MulticastHeader
 import Synchronization
 
-/// How to invoke a multicast: a caller's `multicast_invocation`, checked.
+/// The options of an invocation: a caller's `multicast_invocation` after it has been checked.
 struct InvocationOptions {
   typealias Copy =
     @convention(c) (_ payload: UnsafeRawPointer?, _ size: Int) -> UnsafeRawPointer?
 
   let invocation: Invocation
   private(set) var copy: Copy? = nil
-  /// Releases what `copy` returns or, if there is no `copy`, the caller's payload.
+  /// Releases the result of `copy` or, if there is no `copy`, the caller's payload.
   private(set) var release: Payload.Release? = nil
   /// Whether the invocation waits for the calls that it queues.
   private(set) var isWaiting = false
   private var timeout: UInt64 = 0
 
-  /// The options of an invocation without any.
+  /// The default options, for an invocation without options.
   init(_ invocation: Invocation) { self.invocation = invocation }
 
-  /// - Returns: nil if the caller's struct has unknown fields or flags. None of its fields may be
-  ///   used then.
+  /// - Returns: nil if the caller's struct has unknown fields or flags. No field may be read in
+  ///   this case.
   init?(_ given: UnsafePointer<multicast_invocation>?) {
     guard let given, StructSize.isValid(given, smallest: StructSize.invocation) else { return nil }
     let options = given.pointee
@@ -30,19 +30,20 @@ struct InvocationOptions {
     timeout = options.timeout_ns
   }
 
-  /// Whether the options can be read but contradict themselves: there are no bytes although bytes
-  /// are to be copied. With `copy` or `release`, payload and size are only passed on.
+  /// Whether the options can be read but contradict each other, because bytes must be copied and
+  /// there are none. If there is a `copy` or `release` function, payload and size are only passed
+  /// on.
   var isContradictory: Bool {
     invocation.payload == nil && invocation.size != 0 && copy == nil && release == nil
   }
 
-  /// Whether the caller has handed over the payload itself to the library.
+  /// Whether the caller has handed over the original payload to the library.
   var isOwned: Bool { release != nil && copy == nil }
 
-  /// Whether the payload has to be copied if the invocation is made later.
+  /// Whether the payload must be copied if the invocation is made later.
   var needsCopy: Bool { copy != nil || invocation.size != 0 }
 
-  /// The deadline of a wait that begins now.
+  /// The deadline for a wait that starts now.
   var deadline: Timeout { timeout == 0 ? .unlimited : .nanoseconds(timeout) }
 }
 
@@ -52,14 +53,14 @@ struct Dispatch {
   let options: InvocationOptions
   /// The number of the invocation if it is kept for replays; otherwise the highest number.
   let number: UInt
-  /// The name that is notified, for observers of a prefix; otherwise nil.
+  /// The notified name if observers of a prefix are called; otherwise nil.
   let name: UnsafePointer<CChar>?
 
   // The outcome of the calls so far.
 
   private(set) var queued: UInt64 = 0
   private(set) var refused: UInt64 = 0
-  /// Whether `copy` has failed. It is not called a second time.
+  /// Whether `copy` has failed. If so, it is not called a second time.
   fileprivate var hasNoCopy = false
 
   init(
@@ -85,15 +86,15 @@ struct Dispatch {
 
   // MARK: - The payload of queued calls
 
-  /// Whether queued calls share the payload. Otherwise the payload is small and each call has its
-  /// own copy.
+  /// Whether the queued calls share the payload. If not, the payload is small, and each call stores
+  /// a copy.
   private var needsPayload: Bool {
     options.isWaiting || options.copy != nil || options.release != nil || name != nil
       || !WaitingCall.holds(options.invocation.size)
   }
 
-  /// Makes the frame retain the payload or receipt that the next call for this queue shares. An
-  /// owned payload is in the frame from the beginning.
+  /// Makes the frame retain the payload or receipt that the next call for this queue will share. If
+  /// the invocation owns its payload, the frame already retains it.
   private mutating func preparePayload(for queue: Queue, _ frame: Frame) throws(Status) {
     if Payload(retainedBy: frame) == nil { try makePayload(for: queue).pass(to: frame) }
     let payload = Payload(retainedBy: frame).unsafelyUnwrapped
@@ -121,11 +122,11 @@ struct Dispatch {
   ) throws(Status) -> Payload {
     let (payload, size) = (options.invocation.payload, options.invocation.size)
     guard let copy = options.copy else {
-      // If the size is 0, the calls get the caller's pointer itself.
+      // If the size is 0, the delegates receive the caller's pointer itself.
       guard size != 0, let payload else { return try Payload(owning: payload, size: 0, nil) }
       return try Payload(copying: payload, size: size)
     }
-    // The allocation comes first, because it can fail without side effects.
+    // Allocate first, because a failed allocation has no side effects.
     let block = try Allocator.allocate(size: Payload.headerSize)
     Lock.checkNoneIsHeld()
     guard let copied = copy(payload, size) else {
@@ -138,7 +139,7 @@ struct Dispatch {
 }
 
 extension Dispatch {
-  /// Takes over the payload of an invocation that hands it over.
+  /// Takes over the payload that the caller of an invocation hands over.
   static func takeOver(_ options: InvocationOptions) throws(Status) -> Payload {
     let (payload, size) = (options.invocation.payload, options.invocation.size)
     do throws(Status) { return try Payload(owning: payload, size: size, options.release) } catch {
@@ -150,7 +151,7 @@ extension Dispatch {
 
 extension Multicast {
   /// - Parameter owned: The payload that the frame of the invocation retains. On return, it is the
-  ///   payload that the frame retained at the end, which the caller releases.
+  ///   payload that the frame retained at the end. The caller releases it.
   func dispatch(
     _ options: InvocationOptions, _ owned: inout Payload?, _ outcome: inout multicast_outcome,
     number: UInt = .max, name: UnsafePointer<CChar>? = nil, until given: Timeout? = nil
@@ -160,9 +161,10 @@ extension Multicast {
     }
     defer { ThreadRegistry.leaveIfEnding(thread, hasEntered) }
     var dispatch = Dispatch(options, number: number, name: name)
-    // The calls on this thread count against the timeout.
+    // The timeout includes the time that the calls on this thread take.
     let deadline = given ?? options.deadline
-    // `copy` may have failed for the observers before those of a prefix.
+    // `copy` may already have failed for observers of the name, which are called before observers
+    // of a prefix.
     dispatch.hasNoCopy = options.copy != nil && owned == nil && outcome.refused > 0
     let outer = thread.storage.pointee.named
     var shared = owned
@@ -194,7 +196,7 @@ extension Multicast {
 
   /// Invokes a multicast that has no queued delegates, without options.
   ///
-  /// - Parameter owned: As in `dispatch`.
+  /// - Parameter owned: Like the parameter `owned` of `dispatch`.
   func invoke(_ invocation: Invocation, keeping owned: inout Payload?) -> Int64 {
     if owned == nil { return invokeOutlined(invocation) }
     var outcome = multicast_outcome()
@@ -203,8 +205,9 @@ extension Multicast {
 }
 
 extension Receipt {
-  /// Waits for the calls of an invocation. A call that only this thread can make, or one that waits
-  /// for this thread, is not waited for. Outside all locks and frames.
+  /// Waits for the queued calls of an invocation. Does not wait for a call that only this thread
+  /// can make, or that waits for this thread. The caller holds no lock, and the invocation has
+  /// already withdrawn its frame.
   ///
   /// - Parameters:
   ///   - newest: The newest receipt, or the payload if no call was queued.
@@ -234,7 +237,7 @@ extension Receipt {
     return status == .timeout ? .timeout : .ok
   }
 
-  /// A call that runs, of those that are waited for; none if all wait in the queue.
+  /// The token of one of these calls that is running; none if all of them are waiting in the queue.
   private var runningCall: Token {
     let receipt = UInt(bitPattern: payload.header)
     for record in ThreadRegistry.all {

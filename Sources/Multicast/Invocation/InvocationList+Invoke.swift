@@ -6,14 +6,14 @@ extension InvocationList {
   /// The loop of a biased invocation, which runs as long as every delegate is plain. This is the
   /// most frequent operation of all.
   ///
-  /// The hazard protocol of each call: the invocation sets its hazard, makes a light fence, and
-  /// then looks at the slot. After the call it clears the hazard, makes another light fence, and
-  /// looks at the slot again. The other side is in `Removal`: it changes the slot, makes a heavy
-  /// fence, and then looks at the hazards (see `Fence`). So at least one of the two sees the other,
+  /// Each call follows the hazard protocol. The invocation sets its hazard, executes a light fence,
+  /// and then checks the slot. After the call it clears the hazard, executes another light fence,
+  /// and checks the slot again. The other side is in `Removal`, which changes the slot, executes a
+  /// heavy fence, and then checks the hazards (see `Fence`). So at least one side sees the other,
   /// both before the call and after it.
   ///
-  /// - Parameter frame: Names this list, which is therefore not freed.
-  /// - Returns: how many delegates were called.
+  /// - Parameter frame: Names this list, so that it is not freed.
+  /// - Returns: the number of called delegates.
   @inline(__always)
   func invoke<C: Call>(_ call: C, in frame: Frame) -> Int64 {
     var entry = address
@@ -24,8 +24,8 @@ extension InvocationList {
       if progress != .goesOn { break }
       entry += 1
       if entry == end { break }
-      // Each round calls two delegates, because the jump back is a good part of the cost of a
-      // delegate.
+      // Call two delegates per iteration, because the backward jump is a considerable part of the
+      // time that a call takes.
       progress = Self.callPlain(call, entry, in: frame)
       if progress != .goesOn { break }
       entry = shims_keep(entry + 1).unsafelyUnwrapped.assumingMemoryBound(to: Entry.self)
@@ -37,15 +37,15 @@ extension InvocationList {
     }
   }
 
-  /// The address behind the last entry. Acquire: pairs with `publish`. The invocation does not call
-  /// entries that are added later.
+  /// The address after the last entry. Acquire: pairs with the release in `publish`. The invocation
+  /// does not call delegates that are added later.
   var end: Address {
     let count = Int(header.count.load(ordering: .acquiring))  // order: entries
     return shims_keep(address + count).unsafelyUnwrapped.assumingMemoryBound(to: Entry.self)
   }
 
-  /// The number of entries before an entry. The address of the list is read from the frame, because
-  /// the loop has no register left for it.
+  /// The number of entries before the given entry. The address of the list is read from the frame,
+  /// because the loop has no register left for it.
   private static func number(of entry: Address, in frame: Frame) -> Int64 {
     let distance = UInt(bitPattern: entry) &- frame.list
     return Int64(truncatingIfNeeded: distance / UInt(MemoryLayout<Entry>.stride))
@@ -83,7 +83,7 @@ extension InvocationList {
 
   /// Continues at a delegate that is not plain and whose hazard is already set.
   ///
-  /// - Returns: how many delegates were called, including those before the first entry.
+  /// - Returns: the number of called delegates, including those before the first entry.
   @inline(never)
   private static func invokeRest(
     from first: Address, to end: Address, in frame: Frame, _ call: AnyCall
@@ -95,11 +95,11 @@ extension InvocationList {
 
   /// Calls every delegate.
   ///
-  /// - Returns: how many were called.
+  /// - Returns: the number of called delegates.
   func invoke(_ call: AnyCall, in frame: Frame, _ mode: Multicast.Mode) -> Int64 {
     var walk = Walk(in: frame, mode)
     if !mode.isWatched { return walk.run(call, from: address, to: end) }
-    // Read the handle once, because the multicast may be destroyed meanwhile.
+    // Read the handle now, because the multicast may be destroyed during the calls.
     let multicast = Multicast(frame.target).handle.rawValue
     let invocation = call.invocation
     shims_probe_invoke_begin(

@@ -2,14 +2,14 @@ import MulticastHeader
 import MulticastShims
 import Synchronization
 
-/// An enumeration. For `multicast_enumerate` it passes each registration to a function; for
-/// `multicast_prune` there is no function, and nothing is passed.
+/// An enumeration of registrations. For `multicast_enumerate`, it passes each registration to a
+/// function. For `multicast_prune`, there is no function, and nothing is passed.
 struct Enumeration {
   let function: multicast_enumerator?
   let context: UnsafeMutableRawPointer?
 
-  /// How many registrations were passed, and how many were removed because their contexts were
-  /// dead.
+  /// The number of registrations that were passed, and the number of registrations that were
+  /// removed because their contexts were dead.
   private(set) var passed: Int64 = 0
   var removed: Int64 = 0
 
@@ -18,7 +18,7 @@ struct Enumeration {
     self.context = context
   }
 
-  /// Passes a registration that this thread's hazard protects, unless it was removed meanwhile.
+  /// Passes a registration that this thread's hazard protects, unless it was removed since.
   ///
   /// - Returns: false to stop.
   mutating func pass(
@@ -39,8 +39,8 @@ extension Multicast {
   /// Passes every registration to a function, and removes the registrations whose contexts are
   /// dead.
   ///
-  /// - Returns: how many registrations were passed or, without a function, how many were removed;
-  ///   or the number of a status.
+  /// - Returns: the number of registrations that were passed or, without a function, removed; or
+  ///   a negative status code.
   func enumerate(_ function: multicast_enumerator?, _ context: UnsafeMutableRawPointer?) -> Int64 {
     guard let (thread, hasEntered) = ThreadRegistry.enterIfNeeded() else {
       return Status.outOfMemory.count
@@ -85,7 +85,8 @@ extension Registration {
     return StructSize.write(&known, to: out, smallest: StructSize.registration)
   }
 
-  /// Writes the properties of a live registration, except for `strong`. The stripe's lock is held.
+  /// Writes all properties of a live registration except `strong`. The caller holds the stripe's
+  /// lock.
   private func write(_ token: Token, to known: inout multicast_registration) {
     let details = self.details
     let latest = (details?.pointee.flags ?? 0) & MULTICAST_LATEST

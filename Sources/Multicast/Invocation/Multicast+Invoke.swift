@@ -5,11 +5,11 @@ import Synchronization
 extension Multicast {
   /// Calls every live delegate in order, on this thread.
   ///
-  /// This takes no lock, allocates nothing and makes no atomic read-modify-write. It executes no
-  /// fence instruction either if the kernel has the expedited membarrier and the multicast is not
-  /// fenced.
+  /// This function takes no lock, allocates nothing and makes no atomic read-modify-write. It also
+  /// executes no fence instruction if the kernel supports expedited membarrier and the multicast is
+  /// not fenced.
   ///
-  /// - Returns: how many were called, or the number of a status.
+  /// - Returns: the number of called delegates, or a negative status code.
   @inline(__always)
   func invoke<C: Call>(_ call: C) -> Int64 {
     guard let list = loadList() else { return invokeEmpty(call) }
@@ -21,9 +21,8 @@ extension Multicast {
   func invoke<C: Call>(_ call: C, reading list: InvocationList.Address) -> Int64 {
     guard let thread = ThreadRecord.current else { return enterAndInvoke(call) }
     guard let frame = enter(thread, list) else { return invokeWithoutFrame(call) }
-    // The invoker word is read between the publication of the list and the second look at the list.
-    // Until this thread is registered, a writer that found a single invoker frees lists without a
-    // fence.
+    // Read the invoker word after the list was published, and before the list is read again. Until
+    // this thread is registered, a writer may find a single invoker and free lists without a fence.
     if _slowPath(!isInvoker(thread)) {
       guard claim(thread) else { return admitAndInvoke(thread, frame, call) }
       guard _fastPath(isClaimValid) else { return registerAndInvoke(thread, frame, call) }
@@ -34,16 +33,16 @@ extension Multicast {
     }
     guard isCurrentAfterList else { return Self.refuse(thread, frame) }
     let called = InvocationList(list).invoke(call, in: frame)
-    // The record is looked up again, because the loop has no register to keep it in.
+    // Get the record again, because the loop has no register left for it.
     Self.leave(frame, of: ThreadRecord.currentAgain, asymmetric: true)
     return called
   }
 
-  /// Like `invoke`, but not inlined: for callers for which one more function call costs little.
+  /// Like `invoke`, but not inlined. For callers to which one more function call matters little.
   @_optimize(speed)
   func invokeOutlined(_ invocation: Invocation) -> Int64 { invoke(invocation) }
 
-  // Unusual cases are not inlined, so that the loop has all registers.
+  // Unusual cases are not inlined, so that the loop can use all registers.
 
   @inline(never)
   private func enterAndInvoke<C: Call>(_ call: C) -> Int64 {
@@ -59,8 +58,8 @@ extension Multicast {
     return admitAndInvoke(thread, frame, call)
   }
 
-  /// Invokes a multicast to which nothing was added yet. No frame is needed, since nothing is read
-  /// that could be freed.
+  /// Invokes a multicast to which no delegate was ever added. This needs no frame, because it reads
+  /// nothing that could be freed.
   @inline(__always)
   func invokeEmpty<C: Call>(_ call: C) -> Int64 {
     guard let thread = ThreadRecord.current, thread.hasRoom, isInvoker(thread) else {
@@ -69,7 +68,7 @@ extension Multicast {
     return isCurrentAfterList ? 0 : Status.invalidHandle.count
   }
 
-  /// Handles an invocation that is nested too deep. If the policies defer it, it needs no frame.
+  /// Handles an invocation that is nested too deeply. If the policies defer it, it needs no frame.
   @inline(never)
   private func invokeWithoutFrame<C: Call>(_ call: C) -> Int64 {
     AnyCall.with(call) { call in invokeWithoutFrame(call) }
@@ -103,8 +102,8 @@ extension Multicast {
       Self.leave(frame, of: thread, asymmetric: mode.isBiased)
       return invokeWithPolicies(call)
     }
-    // A visit ignores the policies, except that it makes the invocations that were deferred
-    // meanwhile.
+    // A visit ignores the policies, except that it finally makes the invocations that were deferred
+    // during the visit.
     let count = withList(thread, frame, mode) { list in
       list.visit(visit, orUndo: nil, in: frame, mode)
     }
@@ -112,9 +111,9 @@ extension Multicast {
     return count
   }
 
-  /// Runs the body with the list, which a frame keeps from being freed. Ignores policies.
+  /// Calls the body with the list, which a frame protects from being freed. Ignores policies.
   ///
-  /// - Returns: the result of the body, or the number of a status.
+  /// - Returns: the result of the body, or a negative status code.
   @inline(__always)
   func withList(
     on thread: ThreadRecord, _ body: (_ list: InvocationList, Frame, Mode) -> Int64
@@ -124,7 +123,7 @@ extension Multicast {
     return withList(thread, frame, mode) { list in body(list, frame, mode) }
   }
 
-  /// The body is not called if nothing was added yet.
+  /// Does not call the body if no delegate was ever added.
   private func withList(
     _ thread: ThreadRecord, _ frame: Frame, _ mode: Mode, _ body: (InvocationList) -> Int64
   ) -> Int64 {
@@ -144,26 +143,26 @@ extension Multicast {
     fields.list.load(ordering: .acquiring)  // order: next_occupant
   }
 
-  /// Whether the list that was read belongs to this multicast. Call it after the list was read: if
-  /// the handle were compared first, the list could be that of a later multicast in the slot.
+  /// Whether the list that was read belongs to this multicast. Call this after the list was read.
+  /// If the handle were compared first, the list could belong to a later multicast in the slot.
   @inline(__always)
   private var isCurrentAfterList: Bool { fields.header.id.load(ordering: .relaxed) == handle }
 
-  /// Begins an invocation: publishes a frame with the list that the invocation is going to read.
+  /// Begins an invocation: publishes a frame with the list that the invocation will read.
   ///
-  /// - Returns: nil if invocations are nested too deep.
+  /// - Returns: nil if invocations are nested too deeply.
   @inline(__always)
   private func enter(_ thread: ThreadRecord, _ list: InvocationList.Address?) -> Frame? {
     guard let frame = thread.push() else { return nil }
     frame.publish(target, reading: UInt(bitPattern: list))
-    // Pairs with a writer's heavy fence: the writer sees this frame, or the reads below see the
-    // writer's changes. If writers make no heavy fence, `admit` makes a full one.
+    // Pairs with a writer's heavy fence: either the writer sees this frame, or the reads below see
+    // the writer's changes. If the writers execute no heavy fence, `admit` executes a full fence.
     Fence.light(asymmetric: true)
     return frame
   }
 
-  /// Returns the current list, which the frame then names. The fence that `mode` requires was made
-  /// after the frame was published.
+  /// Returns the current list, which the frame names from now on. The caller has published the
+  /// frame and has then executed the fence that `mode` requires.
   private func protectedList(_ frame: Frame, _ mode: Mode) -> InvocationList.Address? {
     var list = loadList()
     while UInt(bitPattern: list) != frame.list {
@@ -176,8 +175,8 @@ extension Multicast {
     return list
   }
 
-  /// Ends an invocation of a multicast that does not exist. The slot may have been reused for a
-  /// fenced multicast, so this makes a full fence.
+  /// Ends an invocation of a multicast that does not exist. Executes a full fence, because the slot
+  /// may have been reused for a fenced multicast.
   private static func refuse(_ thread: ThreadRecord, _ frame: Frame) -> Int64 {
     leave(frame, of: thread, asymmetric: false)
     return Status.invalidHandle.count
@@ -190,8 +189,8 @@ extension Multicast {
     let (target, list) = (frame.target, frame.list)
     thread.pop(frame)
     // Pairs with the fence of a writer that replaced the list: either the writer sees that this
-    // frame is withdrawn, or this thread sees that the list was replaced and frees the list that it
-    // read.
+    // frame is withdrawn, or this thread sees that the list was replaced, and frees the list that
+    // it has read.
     Fence.light(asymmetric: asymmetric)
     let storage = target.slot.assumingMemoryBound(to: Storage.self)
     let current = storage.pointee.list.load(ordering: .relaxed)
@@ -206,7 +205,7 @@ extension Multicast {
 
     fileprivate let special: UInt64
 
-    /// Whether light fences are enough. Otherwise the invocation makes a full fence for each
+    /// Whether light fences are enough. If not, the invocation executes a full fence for each
     /// delegate.
     var isBiased: Bool { special & (fenced | watched) == 0 }
     var isWatched: Bool { special & watched != 0 }
@@ -215,18 +214,18 @@ extension Multicast {
     @inline(__always) func fence() { Fence.light(asymmetric: isBiased) }
   }
 
-  /// Registers this thread as the first invoker, without the lock. `isClaimValid` says whether the
-  /// registration is valid.
+  /// Registers this thread as the first invoker, without the lock. Afterwards `isClaimValid` says
+  /// whether the registration is valid.
   ///
-  /// A writer takes the lock, and then reads who has invoked the multicast (`invokerNumber`). This
-  /// thread registers, and then looks at the lock (`isClaimValid`). Each makes a full fence in
-  /// between, so a writer that takes the lock after that look finds this thread. If a writer holds
-  /// the lock at that moment, it may have found no invoker, made its change without a fence, and
-  /// overwritten the word. This thread then registers once more, under the lock. If a writer has
-  /// released the lock before, this thread sees everything that it did, including a changed word or
-  /// the flag that all multicasts are watched.
+  /// A writer takes the lock, and then reads which threads have invoked the multicast
+  /// (`invokerNumber`). This thread registers, and then checks the lock (`isClaimValid`). Each of
+  /// them executes a full fence in between, so a writer that takes the lock after this check finds
+  /// this thread. If a writer holds the lock during the check, it may have found no invoker, made
+  /// its change without a fence, and overwritten the word. This thread then registers again, under
+  /// the lock. If a writer released the lock before the check, this thread sees everything that the
+  /// writer did, including a changed word and the flag which says that all multicasts are watched.
   ///
-  /// - Returns: whether no thread was registered and nothing is special.
+  /// - Returns: whether no thread was registered and no special bit was set.
   @inline(__always)
   private func claim(_ thread: ThreadRecord) -> Bool {
     invokers == 0 && Fence.isAsymmetric
@@ -240,15 +239,15 @@ extension Multicast {
 
   /// The invoker word minus the handle.
   ///
-  /// The word must be read before the list is read again: a writer that found a single invoker made
-  /// its change without a fence, under the lock that `registerInvoker` takes. Acquire: pairs with
-  /// the releases in `registerInvoker`, by which another thread made this multicast open to several
-  /// threads; in `observe`; and in `endFencing`.
+  /// The word must be read before the list is read again: a writer that found a single invoker has
+  /// made its change without a fence, under the lock that `registerInvoker` takes. Acquire: pairs
+  /// with the release in `registerInvoker`, by which another thread opens this multicast to several
+  /// threads, and with the releases in `observe` and `endFencing`.
   private var invokers: UInt64 {
     fields.invoker.load(ordering: .acquiring) &- handle.rawValue  // order: invokers
   }
 
-  /// Whether this thread is an invoker and nothing is special.
+  /// Whether this thread is an invoker and no special bit is set.
   @inline(__always)
   private func isInvoker(_ thread: ThreadRecord) -> Bool {
     let invokers = self.invokers
@@ -256,26 +255,25 @@ extension Multicast {
   }
 
   /// Registers this thread if necessary. If the multicast is not biased, tags the frame as fenced
-  /// and makes a full fence.
+  /// and executes a full fence.
   ///
-  /// The frame is already published. The mode that is returned comes from the value that was read
-  /// last.
+  /// The caller has already published the frame. The returned mode comes from the value of the word
+  /// that was read last.
   ///
   /// - Returns: nil if the multicast does not exist.
   @inline(__always)
   private func admit(_ thread: ThreadRecord, _ frame: Frame) -> Mode? {
     repeat {
       let word = invokers
-      // If the word belongs to another multicast of this slot, the result is not the number of any
-      // thread.
+      // If the word belongs to another multicast of this slot, the result is not a thread's number.
       let number = (word >= Self.open ? word &- Self.open : word) & ~Self.special
       //~ invoker_not_registered
       if number == UInt64(thread.number) || number == Self.multipleInvokers {
         let mode = Mode(special: word & Self.special)
         if !mode.isBiased {
           frame.setFenced()
-          // Pairs with the full fence of a writer: the writer sees this frame, or the following
-          // reads see the writer's changes.
+          // Pairs with the full fence of a writer: either the writer sees this frame, or the
+          // following reads see the writer's changes.
           Fence.full()
         }
         return mode

@@ -2,8 +2,8 @@ import MulticastHeader
 
 /// Invocations of multicasts that have policies.
 extension Multicast {
-  /// Invokes the multicast according to its policies, after an invocation without options has found
-  /// that there are some.
+  /// Invokes the multicast according to its policies. Called by an invocation without options that
+  /// has found out that there are policies.
   func invokeWithPolicies(_ call: AnyCall) -> Int64 {
     if let visit = call.visit { return self.visit(visit, orUndo: nil) }
     var (owned, outcome) = (Payload?.none, multicast_outcome())
@@ -12,8 +12,9 @@ extension Multicast {
 
   /// Invokes the multicast according to its policies.
   ///
-  /// - Parameter owned: The payload, if the caller handed it over. It belongs to this function.
-  /// - Returns: how many delegates were called or queued, or the number of a status.
+  /// - Parameter owned: The payload if the caller handed it over, otherwise nil. This function
+  ///   takes it over.
+  /// - Returns: the number of delegates that were called or queued, or a negative status code.
   func invokeWithPolicies(
     _ options: InvocationOptions, _ owned: inout Payload?, _ outcome: inout multicast_outcome
   ) -> Int64 {
@@ -25,8 +26,8 @@ extension Multicast {
     do throws(Status) {
       let rules = try self.rules()
       if rules.isVisitOnly { throw .state }
-      // Deferred invocations may be waiting although this thread is in no call: the release
-      // function of a payload runs between two of them.
+      // There may be deferred invocations although this thread is in no call, because the release
+      // function of a payload runs between two deferred invocations.
       if rules.reentry != .recurse
         && (isInvoked(on: thread) || Deferrals.find(handle, on: thread) != nil)
       {
@@ -47,7 +48,7 @@ extension Multicast {
 
   /// Invokes the multicast now. If the multicast has a replay, the invocation is kept first.
   ///
-  /// - Parameter owned: As in `invokeWithPolicies`.
+  /// - Parameter owned: Like the parameter `owned` of `invokeWithPolicies`.
   func dispatchWithPolicies(
     _ options: InvocationOptions, _ owned: inout Payload?, _ outcome: inout multicast_outcome,
     on thread: ThreadRecord
@@ -64,15 +65,15 @@ extension Multicast {
     return count
   }
 
-  /// Keeps an invocation that begins.
+  /// Keeps an invocation that is about to begin.
   ///
-  /// - Parameter owned: The payload, if the caller handed it over. If the payload has to be copied,
-  ///   this becomes the copy.
+  /// - Parameter owned: The payload if the caller handed it over, otherwise nil. If the payload
+  ///   must be copied, the function sets this parameter to the copy.
   /// - Returns: the number of the invocation.
   func keep(
     _ options: InvocationOptions, _ owned: inout Payload?, on thread: ThreadRecord
   ) throws(Status) -> UInt {
-    // The invocation must not fail after it has been kept.
+    // The invocation must not fail after it was kept.
     guard thread.hasRoom else { throw .limit }
     let kept = try KeptInvocation.make(options, &owned)
     let stripe = self.stripe

@@ -1,20 +1,21 @@
 import MulticastHeader
 import MulticastShims
 
-/// The slow path of everything that iterates over delegates: invocations that are fenced or
-/// watched, or that have found a delegate that is not plain; visits and their undoing;
+/// The slow path of all operations that iterate over delegates. These are invocations that are
+/// fenced or watched, or that have found a delegate that is not plain; visits and their undoing;
 /// enumerations; replays; and calls of a single delegate.
 ///
-/// The hazard protocol is that of `InvocationList.invoke`, with one difference: the hazard of the
-/// next delegate replaces that of the previous one, and the slot of the previous delegate is looked
-/// at after that. So a fenced invocation makes one full fence per delegate.
+/// The hazard protocol is the same as in `InvocationList.invoke`, with one difference: the hazard
+/// of the next delegate replaces the hazard of the previous one, and the slot of the previous
+/// delegate is checked after that. So a fenced invocation executes only one full fence per
+/// delegate.
 struct Walk {
   let frame: Frame
   private let mode: Multicast.Mode
-  /// The delegate whose hazard is set. Its slot has to be looked at when the hazard is cleared.
+  /// The delegate whose hazard is set. Its slot must be checked after the hazard was cleared.
   private var last: InvocationList.Entry?
-  /// The multicast's functions for contexts, once a delegate has needed them. All delegates of a
-  /// walk belong to the same multicast.
+  /// The multicast's functions for contexts, read when the first delegate needs them. All delegates
+  /// of a walk belong to the same multicast.
   private var shared: ContextLock? = nil
 
   init(in frame: Frame, _ mode: Multicast.Mode, after last: InvocationList.Entry? = nil) {
@@ -25,14 +26,14 @@ struct Walk {
 
   /// The outcome for one delegate.
   struct Outcome {
-    /// Whether the delegate was called, queued or passed.
+    /// Whether the delegate was called, queued, or passed to a visitor or enumerator.
     var isCalled = false
     var goesOn = true
   }
 
   /// Processes a range of entries in order.
   ///
-  /// - Returns: how many delegates were called.
+  /// - Returns: the number of called delegates.
   @_optimize(speed)
   mutating func run(
     _ call: AnyCall, from first: InvocationList.Address, to end: InvocationList.Address
@@ -65,8 +66,8 @@ struct Walk {
     while entry != end {
       let next = entry + 1
       // If the next entry has the same slot, this entry is dead. A writer that repeatedly adds and
-      // removes one delegate leaves many such entries, and looking at the slot to which it is
-      // writing would take long.
+      // removes one delegate leaves many such entries. Do not read their slot, because the writer
+      // keeps writing to it, so each read would be slow.
       if next == end || next.pointee.slot != entry.pointee.slot {
         if callPlain(invocation, entry.pointee) || step(call, entry.pointee).isCalled {
           called &+= 1
@@ -79,7 +80,7 @@ struct Walk {
 
   /// Calls a plain delegate.
   ///
-  /// - Returns: false if the delegate is not plain and has to be handled by `step`.
+  /// - Returns: false if the delegate is not plain, so that `step` must handle it.
   @inline(__always)
   private mutating func callPlain(
     _ invocation: Invocation, _ entry: InvocationList.Entry
@@ -91,8 +92,8 @@ struct Walk {
     return true
   }
 
-  /// Ends the walk and releases the payload of queued calls. For an invocation with options, that
-  /// happens after the invocation.
+  /// Ends the walk, and releases the payload of queued calls. For an invocation with options, the
+  /// payload is released after the invocation.
   @inline(__always)
   mutating func finish(_ call: AnyCall) {
     endProtection()
@@ -105,12 +106,12 @@ struct Walk {
   mutating func step(_ call: AnyCall, _ entry: InvocationList.Entry) -> Outcome {
     var outcome = Outcome()
     let registration = Registration(entry)
-    // Look without the hazard first, so that a registration that was removed long ago costs no more
-    // than this look.
+    // Check without the hazard first, so that a registration that was removed long ago costs no
+    // more than this check.
     guard entry.isLive, call.mayConcern(registration) else { return outcome }
     let watched = mode.isWatched ? Watch.target(of: entry.token) : .none
     moveHazard(to: entry)
-    // From here on, the registration is not reclaimed before the next step.
+    // If the entry is still live, the registration is not reclaimed before the next step.
     guard entry.isLive else { return outcome }
     let details = registration.details
     if let details, !call.wants(details) { return outcome }
@@ -119,8 +120,8 @@ struct Walk {
         details.pointee.setWatched()
         RaceDetector.happensBefore(details)
       }
-      // The hazard is cleared first: the call below may wait for room, and a removal must not wait
-      // for that.
+      // Clear the hazard first, because the call below may wait for room in the queue, and a
+      // removal must not have to wait for that.
       endProtection()
       let result = call.enqueue(registration, entry.token, to: Queue(slot: slot), frame)
       if mode.isWatched {
@@ -165,8 +166,8 @@ struct Walk {
 
   // MARK: - The hazard
 
-  /// Sets the hazard of a delegate in place of the previous one. The caller looks at the delegate's
-  /// slot next: if the delegate is live, its registration is not reclaimed before the next step.
+  /// Replaces the hazard of the previous delegate with the hazard of the next one. The caller then
+  /// checks the slot of the next delegate. If it is live, it is not reclaimed before the next step.
   @inline(__always)
   private mutating func moveHazard(to entry: InvocationList.Entry) {
     frame.setHazard(entry.token)  //~ no_hazard_in_walk
@@ -176,9 +177,8 @@ struct Walk {
     last = entry
   }
 
-  /// Called when the previous delegate was removed. The hazard already names the next delegate,
-  /// which is not being called yet. The hazard is cleared meanwhile, so that no removal waits for
-  /// it.
+  /// Called if the previous delegate was removed. The hazard already names the next delegate, which
+  /// is not being called yet. Clears the hazard temporarily, so that no removal waits for it.
   @inline(never)
   private func didReturn(_ last: InvocationList.Entry, before next: InvocationList.Entry) {
     frame.clearHazard()
@@ -187,7 +187,7 @@ struct Walk {
     Fence.full()
   }
 
-  /// Clears the hazard, and checks whether a removal may have seen it.
+  /// Clears the hazard, and checks whether a removal may have seen it and may be waiting.
   @inline(__always)
   mutating func endProtection() {
     guard let last else { return }
@@ -201,7 +201,7 @@ struct Walk {
 extension Registration {
   /// Calls one delegate by its token, as an invocation of its multicast would.
   ///
-  /// - Returns: 1 if the delegate was called or queued, otherwise 0; or the number of a status.
+  /// - Returns: 1 if the delegate was called or queued, otherwise 0; or a negative status code.
   static func invoke(_ token: Token, _ call: AnyCall) -> Int64 {
     guard let registration = Registration(slotOf: token), registration.id.isLive(as: token) else {
       return Status.invalidHandle.count

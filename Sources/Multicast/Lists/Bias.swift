@@ -1,71 +1,72 @@
 import MulticastShims
 import Synchronization
 
-/// Decides which side of a multicast pays for its fences: the removals or the invocations.
+/// Decides which side pays for the fences of a multicast: the removals or the invocations.
 ///
-/// A multicast is *biased* to its invocations at first: they make light fences, and each removal
-/// makes a heavy fence. If removals follow each other closely, this costs more than it saves, and
-/// the multicast becomes *fenced*: its invocations make a full fence for each delegate, and its
-/// removals make no heavy fence. When the removals stop, the multicast becomes biased again. The
-/// mode is part of the invoker word, which each invocation compares anyway, so a biased invocation
-/// pays nothing for the choice.
+/// A new multicast is *biased* to its invocations: they execute light fences, and each removal
+/// executes a heavy fence. If removals follow each other closely, this costs more than it saves, so
+/// the multicast becomes *fenced*: its invocations execute a full fence for each delegate, and its
+/// removals execute no heavy fence. After the removals stop, the multicast becomes biased again.
+/// The mode is part of the invoker word, which each invocation compares anyway, so a biased
+/// invocation pays nothing for the choice.
 ///
-/// **From biased to fenced.** Under the stripe's lock, a removal stores the new mode, makes a full
-/// fence, and stores the current stamp in `unsettledSince`. An invocation may have read the old
-/// mode. It is then a biased invocation, whose hazards are visible to writers only after a heavy
-/// fence. A fenced invocation tags the target of its frame as fenced before it makes its full
-/// fence, so writers can tell the two apart.
+/// **From biased to fenced.** Under the stripe's lock, a removal stores the new mode, executes a
+/// full fence, and stores the current stamp in `unsettledSince`. An invocation that has read the
+/// old mode is still biased, so its hazards are visible to writers only after a heavy fence. A
+/// fenced invocation tags the target of its frame as fenced before it executes its full fence, so
+/// writers can tell fenced invocations from biased ones.
 ///
-/// Consider a heavy fence that began after the stamp. Once it is over, an invocation either has a
-/// visible frame without the tag and may be biased, or it reads the mode after the fence and sees
-/// that the multicast is fenced. So removals keep making heavy fences until one has begun since the
-/// switch and no frame of this multicast may belong to a biased invocation. From then on all
-/// invocations are fenced: a removal retires the registration, makes a full fence and looks at the
-/// hazards, while an invocation sets its hazard, makes a full fence and looks at the slot. At least
-/// one of them sees the other. The same argument holds for a replaced list and a frame that names
-/// it.
+/// Consider a heavy fence that began after the stamp was read. When it is over, there are two cases
+/// for each invocation. Either its frame is visible and has no tag, so the invocation may be
+/// biased; or it reads the mode after the heavy fence, and sees that the multicast is fenced. So
+/// removals continue to execute heavy fences until a heavy fence that began after the switch is
+/// over and no frame of this multicast may belong to a biased invocation. From then on all
+/// invocations are fenced. A removal retires the registration, executes a full fence and checks the
+/// hazards, while an invocation sets its hazard, executes a full fence and checks the slot. At
+/// least one of them sees the other's store. The same argument holds for a replaced list and a
+/// frame that names it.
 ///
 /// **From fenced to biased.** An invocation stores the mode under the stripe's lock, with release,
 /// and biased invocations read it with acquire. So a biased invocation sees every change of a
 /// writer that held the lock before the switch, and that writer needs no heavy fence before it
-/// looks at the frames. A writer that takes the lock after the switch finds the new mode and makes
-/// the heavy fence. The switch does not have to wait for any invocation.
+/// checks the frames. A writer that takes the lock after the switch finds the new mode, and
+/// executes the heavy fence. The switch does not have to wait for any invocation.
 struct Bias: ~Copyable {
-  /// If the multicast is fenced: the stamp of the switch plus 1 while a biased invocation may still
-  /// be running, and 0 afterwards. Always 0 without membarrier.
+  /// For a fenced multicast: the stamp of the switch plus 1 while a biased invocation may still be
+  /// running, otherwise 0. Always 0 without membarrier.
   ///
-  /// Guarded by the stripe's lock. The fields below affect only speed, so updates that threads make
-  /// at the same time may be lost.
+  /// The stripe's lock guards this field. The other fields only affect speed. Several threads may
+  /// update them at the same time, and updates may be lost.
   var unsettledSince: UInt64
-  /// If biased: when the last heavy fence ended, in units of 64 ns. If fenced: how many delegates
-  /// were called since the last removal.
+  /// For a biased multicast: the time at which the last heavy fence ended, in units of 64 ns. For a
+  /// fenced multicast: the number of delegates that were called since the last removal.
   let clock: Atomic<UInt32>
-  /// If biased: how many heavy fences have followed each other closely.
+  /// For a biased multicast: the number of heavy fences that have closely followed each other.
   let count: Atomic<UInt16>
-  /// The average time that these fences took, in units of 16 ns.
+  /// The average duration of these fences, in units of 16 ns.
   let cost: Atomic<UInt16>
 
-  /// The number of heavy fences in close succession after which a multicast becomes fenced.
+  /// A multicast becomes fenced after this many heavy fences in close succession.
   static var fencesBeforeChange: UInt16 { 12 }
-  /// A heavy fence follows closely if the time since the last one is shorter than its own duration
-  /// times this factor.
+  /// A heavy fence closely follows the last one if the time between them is shorter than its own
+  /// duration multiplied by this factor.
   static var leisure: Int64 { 8 }
-  /// The longest duration that is attributed to a heavy fence, in units of 16 ns. In a longer one,
-  /// the processor was running other threads.
+  /// The maximum duration that is attributed to a heavy fence, in units of 16 ns. If a fence took
+  /// longer, the processor was running other threads.
   static var highestCost: UInt64 { 2048 }
-  /// A multicast becomes biased again after this many fenced calls for each 16 ns that a heavy
-  /// fence takes, but not before `leastCalls`. If fewer calls are made between two removals, their
-  /// full fences take less time than heavy fences would.
+  /// A multicast becomes biased again after this many fenced calls per 16 ns of a heavy fence's
+  /// duration, but not before `leastCalls`. If there are fewer calls between two removals, their
+  /// full fences take less time than the heavy fences would.
   static var callsPerCost: UInt32 { 8 }
   static var leastCalls: UInt32 { 2048 }
-  /// A thread counts this many calls before it adds them to the multicast's count.
+  /// A thread counts this many calls before it adds them to the count of the multicast.
   static var share: UInt32 { 256 }
 }
 
 extension Multicast {
   // MARK: - Under the stripe's lock
 
-  /// The invoker word minus the handle: the invoker's number and the special bits.
+  /// The invoker word minus the handle, which is the invoker's number and the special bits.
   var invokerNumber: UInt64 {
     get {
       let number = fields.invoker.load(ordering: .relaxed) &- handle.rawValue
@@ -73,22 +74,23 @@ extension Multicast {
         return number
       #else
         if number != 0 { return number }
-        // Pairs with the compare and swap of a first invoker, which looks at the lock afterwards.
-        // On x86, taking the lock was a full fence.
+        // Pairs with the compare and swap of a first invoker, which checks the lock afterwards. On
+        // x86, taking the lock was already a full fence.
         Fence.full()
         return fields.invoker.load(ordering: .relaxed) &- handle.rawValue
       #endif
     }
     nonmutating set {
       let word = handle.rawValue &+ Self.completed(newValue)
-      // Release: pairs with the acquire load of an invocation.
+      // Release: pairs with the acquire load in an invocation.
       fields.invoker.store(word, ordering: .releasing)  // order: invokers
     }
   }
 
-  /// Returns the number with the `open` bits set or cleared. A word is open if nothing about its
-  /// invocations is special and no change depends on which threads have invoked the multicast:
-  /// either several threads have, or one has and the multicast is observed.
+  /// Returns the number with the `open` bits set or cleared. A word is open if its invocations need
+  /// nothing special, and if no change depends on which threads have invoked the multicast. No
+  /// change depends on this if several threads have invoked the multicast, or if one thread has and
+  /// the multicast is observed.
   static func completed(_ number: UInt64) -> UInt64 {
     let isPlain = number & (fenced | watched | withPolicies) == 0
     let invoker = number & ~(special | open)
@@ -96,7 +98,7 @@ extension Multicast {
     return number & ~open | (isOpen ? open : 0)
   }
 
-  /// The fence that a thread needs after a change, before it looks at the frames.
+  /// The fence that a thread needs after a change, before it checks the frames.
   func neededFence(_ thread: ThreadRecord?) -> Fence.Need {
     hasSingleInvoker(thread) ? .none : neededFenceOfSeveral(thread)
   }
@@ -111,7 +113,7 @@ extension Multicast {
     return .full
   }
 
-  /// Whether an invocation on another thread may be biased, although the multicast is fenced.
+  /// Whether an invocation on another thread may be biased although the multicast is fenced.
   private func mayBeBiased(_ thread: ThreadRecord?) -> Bool {
     if !Fence.Stamp(rawValue: fields.bias.unsettledSince &- 1).isFenced { return true }
     var isOwn = false
@@ -121,28 +123,28 @@ extension Multicast {
       if !(record == thread) { return true }
       isOwn = true
     }
-    // This thread sees its own frames, but another thread may not see them.
+    // This thread sees its own frames, but other threads may not see them.
     if !isOwn { fields.bias.unsettledSince = 0 }
     return false
   }
 
   // MARK: - With no lock held
 
-  /// Whether earlier changes of this multicast still need a heavy fence.
+  /// Whether earlier changes of this multicast still require a heavy fence.
   func needsHeavyFence(_ thread: ThreadRecord?) -> Bool {
     stripe.lock()
     defer { stripe.unlock() }
     return !isCurrent || neededFence(thread) == .heavy
   }
 
-  /// Called after a heavy fence for a change of this multicast. If such fences follow each other
-  /// closely, the multicast becomes fenced.
+  /// Called after a heavy fence for a change of this multicast. If such fences closely follow each
+  /// other, makes the multicast fenced.
   func didFence(from begin: UInt64, to end: UInt64) {
     if invokerNumber & Self.fenced != 0 { return }
     let cost = UInt16(truncatingIfNeeded: min((end &- begin) >> 4, Bias.highestCost))
     let idle = UInt32(truncatingIfNeeded: begin >> 6) &- fields.bias.clock.load(ordering: .relaxed)
     fields.bias.clock.store(UInt32(truncatingIfNeeded: end >> 6), ordering: .relaxed)
-    // Signed: another thread's heavy fence may have ended after this fence began.
+    // Signed, because another thread's heavy fence may have ended after this fence began.
     let isSoon = Int64(Int32(bitPattern: idle)) < Int64(cost) &* Bias.leisure / 4
     let count = isSoon ? fields.bias.count.load(ordering: .relaxed) &+ 1 : 0
     let known = count > 1 ? fields.bias.cost.load(ordering: .relaxed) : cost
@@ -164,13 +166,13 @@ extension Multicast {
     checkInvariants()
   }
 
-  /// Called after a fenced invocation. When the full fences have cost more than a heavy fence, the
-  /// multicast becomes biased.
+  /// Called after a fenced invocation. When the full fences have cost more than a heavy fence
+  /// would, makes the multicast biased.
   func didCallFenced(_ called: Int64, _ thread: ThreadRecord) {
-    // Publishing and withdrawing the frame cost about as much as two calls.
+    // Publishing and withdrawing the frame costs about as much as two calls.
     let share = thread.storage.pointee.fencedCalls &+ UInt32(truncatingIfNeeded: called) &+ 2
     thread.storage.pointee.fencedCalls = share < Bias.share ? share : 0
-    // A watched invocation makes full fences in either mode, so its calls do not count.
+    // A watched invocation executes full fences in either mode, so do not count its calls.
     if share < Bias.share || invokerNumber & Self.watched != 0 { return }
     let calls = fields.bias.clock.wrappingAdd(share, ordering: .relaxed).newValue
     let cost = UInt32(fields.bias.cost.load(ordering: .relaxed))

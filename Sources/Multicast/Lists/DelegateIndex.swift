@@ -2,24 +2,24 @@ import MulticastHeader
 import MulticastShims
 import Synchronization
 
-/// Finds the registrations of a delegate in a large list: a hash table of tokens, with open
-/// addressing.
+/// A hash table of tokens, with open addressing, which finds the registrations of a delegate in a
+/// large list.
 ///
 /// The index is built when searches without it have taken longer than building it would. Entries
-/// are never deleted: a search skips the tokens of removed registrations. Equal delegates are in
-/// the order in which they were added. The caller holds the stripe's lock; invocations do not use
-/// the index.
+/// are never deleted, so a search skips the tokens of removed registrations. Equal delegates are in
+/// the table in the order in which they were added. The caller holds the stripe's lock. Invocations
+/// do not use the index.
 struct DelegateIndex {
   private struct Header {
     /// The number of places minus 1. The number of places is a power of two.
     let mask: UInt64
-    /// How many places are used.
+    /// The number of places that contain a token.
     var used: UInt64
   }
 
   private static let headerSize = MemoryLayout<Header>.stride
-  /// A token is at most this many places behind its first choice. If more delegates than that are
-  /// equal, a search without an index is faster anyway.
+  /// A token is stored fewer than this many places after the place that its hash selects. If more
+  /// delegates than that are equal, a search without an index is faster anyway.
   private static let longestProbe: UInt32 = 64
 
   private let storage: UnsafeMutablePointer<Header>
@@ -40,8 +40,8 @@ struct DelegateIndex {
     headerSize &+ (Int(mask) &+ 1) &* MemoryLayout<Token>.stride
   }
 
-  /// Builds the index of a list. With three places per delegate, the number of delegates can double
-  /// before the index is full.
+  /// Builds the index of a list. It has three places per delegate, so that the number of delegates
+  /// can double before the index is full.
   ///
   /// - Returns: nil if memory is exhausted or if too many delegates are equal.
   static func make(for list: InvocationList) -> DelegateIndex? {
@@ -62,8 +62,9 @@ struct DelegateIndex {
 
   // MARK: - Looking up
 
-  /// The live registration of a delegate with the highest priority. Of several with the same
-  /// priority, it is the one that was added first, which also comes first in the table.
+  /// The live registration of a delegate. If there are several, it is the one with the highest
+  /// priority. Among equal priorities, it is the one that was added first, which also comes first
+  /// in the table.
   func first(_ delegate: multicast_delegate) -> Registration? {
     var first: Registration? = nil
     var place = firstPlace(for: delegate)
@@ -82,7 +83,7 @@ struct DelegateIndex {
     return first
   }
 
-  // MARK: - Putting in
+  // MARK: - Adding tokens
 
   /// - Returns: false if there is no room for all of them.
   func put(_ list: InvocationList, from start: UInt32, to end: UInt32) -> Bool {
@@ -107,7 +108,7 @@ struct DelegateIndex {
     return true
   }
 
-  /// Does not use the low bits of the product: the low bits of all addresses are equal.
+  /// Does not use the low bits of the product, because the low bits of all addresses are equal.
   private func firstPlace(for delegate: multicast_delegate) -> UInt64 {
     let function = unsafeBitCast(delegate.function, to: UInt.self)
     let context = UInt64(UInt(bitPattern: delegate.context))

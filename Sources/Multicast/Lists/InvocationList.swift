@@ -2,48 +2,48 @@ import MulticastHeader
 import MulticastShims
 import Synchronization
 
-/// The delegates of a multicast in order of invocation: one block of memory, with a header and
-/// entries of 16 bytes.
+/// The delegates of a multicast in the order of invocation. The list is one block of memory, with a
+/// header and entries of 16 bytes.
 ///
 /// Invocations read the list without a lock while one writer, which holds the stripe's lock,
-/// appends to it. The writer stores an entry once, before the count includes it. Whether an entry
-/// is live is recorded only in the slot of its registration. A list that is too small, or has too
-/// many dead entries, is replaced by a new list.
+/// appends to it. The writer stores each entry once, before it increases the count to include the
+/// entry. The slot of a registration, and not the entry, records whether the registration is live.
+/// A list that is too small or contains too many dead entries is replaced with a new list.
 struct InvocationList {
   struct Header: ~Copyable {
-    // The count is not the first field: the thread sanitizer reports a change of any field of a
-    // struct as a change of its first bytes, and invocations read the count.
+    // The count is not the first field. If it were, the thread sanitizer would report false races:
+    // it reports a change of any field as a change of the struct's first bytes, and invocations
+    // read the count.
     var capacity: UInt32
     /// The number of entries that invocations may read.
     let count: Atomic<UInt32>
     /// The number of live entries.
     var live: UInt32
-    /// The priority of the last entry. A delegate of a higher priority cannot be appended.
+    /// The priority of the last entry. A delegate with a higher priority cannot be appended.
     var lastPriority: Int32
-    /// An add may append without further checks while the count is below this limit. It is the
-    /// capacity, or less if a watch is to be notified by a listener warning.
+    /// As long as the count is below this limit, an add may append without further checks. The
+    /// limit is the capacity, or less if a watch wants a listener warning at a lower count.
     var limit: UInt32
-    /// The handle of the multicast. The slot may have been reused for another multicast before this
-    /// list is freed.
+    /// The handle of the multicast. Its slot may be reused for another multicast before this list
+    /// is freed.
     var owner: Handle
-    /// If the list is retired: twice its stamp, plus 1 if a heavy fence is needed. If it is
-    /// current: `warningCount` in the low 32 bits, and `warningWatch` above them.
+    /// In a retired list, this is twice its stamp, plus 1 if a heavy fence is needed. In a current
+    /// list, the low 32 bits are `warningCount`, and the high 32 bits are `warningWatch`.
     private var retirement: UInt64
     var next: Address?
 
     /// Whether all frames of invocations that may read this retired list are visible.
     ///
     /// A heavy fence that began after the retirement makes them visible. No heavy fence is needed
-    /// if this thread was the single invoker or if invocations make full fences.
+    /// if this thread was the single invoker or if invocations execute full fences.
     var areReadersVisible: Bool {
       retirement & 1 == 0 || Fence.Stamp(rawValue: retirement >> 1).isFenced
     }
 
-    /// For the current list: the number of live delegates at which a watch is notified next, or 0
-    /// if that number is not known. It is higher than the limit.
+    /// In the current list, the number of live delegates at which a watch is notified next, or 0 if
+    /// that number is not known. The number is higher than `limit`.
     var warningCount: UInt32 { UInt32(truncatingIfNeeded: retirement) }
-    /// The number of that watch. A list may still have the number of a watch that has been replaced
-    /// since.
+    /// The number of that watch. The watch may have been replaced since.
     var warningWatch: UInt32 { UInt32(truncatingIfNeeded: retirement >> 32) }
 
     mutating func setWarning(_ count: UInt32, of watch: UInt32) {
@@ -67,31 +67,32 @@ struct InvocationList {
     var isLive: Bool { id.isLive(as: token) }
   }
 
-  /// Follows the entries of a large list. Only writers use it.
+  /// Data that follows the entries of a large list. Only writers use it.
   private struct Trailer {
     var index: UnsafeMutableRawPointer? = nil
-    /// How many entries the index has, counted from the first one.
+    /// The number of entries that the index contains, counted from the start of the list.
     var indexed: UInt32 = 0
-    /// How many entries were compared in searches for a delegate while there was no index.
+    /// The number of entries that searches for a delegate have compared while there was no index.
     var searched: UInt64 = 0
   }
 
-  /// How many watches want listener warnings. The watches' lock guards changes.
+  /// The number of watches that want listener warnings. It changes under the watches' lock.
   static let warningWatches = Atomic<UInt64>(0)
 
-  /// Relaxed: if an add changes a list before it sees a new watch, `Watch.update` finds that list.
+  /// Relaxed is enough: if an add does not see a new watch, `Watch.update` finds the list that it
+  /// has changed.
   static var areWarningsSet: Bool { warningWatches.load(ordering: .relaxed) != 0 }
 
   private static let smallestCapacity: UInt32 = 1
-  /// Lists of at least this capacity have a trailer. Smaller lists are searched within a
+  /// Lists of at least this capacity have a trailer. Searching a smaller list takes at most a
   /// microsecond.
   private static let largeCapacity: UInt32 = 1000
-  /// Indexing one entry takes as long as comparing this many.
+  /// Adding one entry to an index takes as long as comparing this many entries.
   private static let searchesForIndex: UInt64 = 64
   private static let headerSize = 48
 
-  /// The address of the first entry, which follows the header: an invocation reads little of the
-  /// header.
+  /// The address of the first entry, which follows the header. A list is identified by this
+  /// address, because invocations read mostly entries and little of the header.
   typealias Address = UnsafeMutablePointer<Entry>
 
   let address: Address
@@ -102,13 +103,13 @@ struct InvocationList {
     (UnsafeMutableRawPointer(address) - Self.headerSize).assumingMemoryBound(to: Header.self)
   }
 
-  /// The header, in place.
+  /// The header. It is accessed in place, without a copy.
   var header: Header {
     unsafeAddress { UnsafePointer(block) }
     nonmutating unsafeMutableAddress { block }
   }
 
-  /// The number of entries, dead ones included. For writers only.
+  /// The number of entries, including dead ones. Only for writers.
   var count: UInt32 { header.count.load(ordering: .relaxed) }
   var live: UInt32 { header.live }
   var dead: UInt32 { count &- live }
@@ -118,7 +119,8 @@ struct InvocationList {
 
   /// Whether a smaller list would save enough to be worth a copy.
   var isSparse: Bool { header.capacity > 30 && live < header.capacity / 8 }
-  /// Whether too few of its entries are live.
+  /// Whether the list should be compacted, because too many entries are dead or too few are live
+  /// for its capacity.
   var needsCompaction: Bool { dead > live &+ 8 || isSparse }
 
   func entry(_ position: UInt32) -> Entry { address[Int(position)] }
@@ -147,8 +149,9 @@ struct InvocationList {
     UnsafeMutableRawPointer(address + Int(header.capacity)).assumingMemoryBound(to: Trailer.self)
   }
 
-  /// The smallest capacity for this many delegates. Capacities are 1, 4, 10, 22, 46, 70, 106 and so
-  /// on: most multicasts have one delegate, and large lists waste at most a third.
+  /// The smallest capacity for this many delegates. The capacities are 1, 4, 10, 22, 46, 70, 106
+  /// and so on, because most multicasts have one delegate, and large lists should waste at most a
+  /// third.
   private static func capacity(for count: UInt32) -> UInt32 {
     var capacity = count > 46 ? 46 : smallestCapacity
     while capacity < count {
@@ -180,12 +183,13 @@ struct InvocationList {
 
   // MARK: - Adding
 
-  /// Whether entries of this priority belong behind the last entry.
+  /// Whether an entry with this priority can be appended.
   func canAppend(priority: Int32) -> Bool {
     priority <= header.lastPriority  //~ priority_ignored
   }
 
-  /// Writes an entry behind the last one. It is not part of the list until `publish`.
+  /// Writes an entry after the last one. The entry is not part of the list until `publish` is
+  /// called.
   ///
   /// - Parameter ahead: The number of entries written since the last `publish`.
   func write(_ registration: Registration, _ token: Token, ahead: UInt32) {
@@ -243,7 +247,7 @@ struct InvocationList {
 
   // MARK: - The index of a large list
 
-  /// The index of a list that has been searched often, brought up to date; nil if there is none.
+  /// The index of a list that is searched often, after an update; nil if there is none.
   private var index: DelegateIndex? {
     var isDue = trailer.pointee.searched / Self.searchesForIndex >= UInt64(count)
     if trailer.pointee.index != nil {
@@ -282,8 +286,8 @@ struct InvocationList {
     trailer.pointee.index = nil
   }
 
-  /// Hands over the index and the next listener warning to the list that replaces this one and
-  /// already has its live entries.
+  /// Passes the index and the next listener warning to the list that replaces this one. The new
+  /// list already contains the live entries.
   func passOn(to other: InvocationList) {
     //~ listener_warning_not_passed_on
     other.header.setWarning(header.warningCount, of: header.warningWatch)
@@ -355,7 +359,7 @@ struct InvocationList {
     refreshLastPriority()
   }
 
-  /// Drops dead entries at the end. No invocation may be reading the list.
+  /// Drops the dead entries at the end. No invocation may be reading the list.
   @_optimize(speed)
   func dropDeadTail() {
     var end = count
@@ -371,7 +375,7 @@ struct InvocationList {
 }
 
 extension Registration {
-  /// The slot that an entry of a list names, which may have been reused for another registration.
+  /// The slot of a list entry. It may have been reused for another registration since.
   @inline(__always) init(_ entry: InvocationList.Entry) {
     self.init(index: entry.token.index, at: entry.slot)
   }
@@ -408,7 +412,7 @@ extension Registration {
       }
     }
 
-    /// Checks that do not look at all entries.
+    /// Checks only the newest entries.
     private func checkNewest(_ multicast: Multicast, _ check: Check) {
       for position in count &- 4..<count {
         if entry(position).isLive { checkLive(position, multicast, check) }

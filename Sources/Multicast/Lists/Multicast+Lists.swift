@@ -4,14 +4,14 @@ import Synchronization
 struct ListChanges {
   let thread: ThreadRecord?
 
-  /// The last list that was retired and whose readers are visible only after a heavy fence.
+  /// The most recently retired list whose readers are visible only after a heavy fence.
   fileprivate(set) var retired: InvocationList? = nil
 
   init(by thread: ThreadRecord?) { self.thread = thread }
 }
 
 /// The current list and the retired lists of a multicast. Callers hold the stripe's lock, except
-/// for `reclaim`.
+/// callers of `reclaim`.
 extension Multicast {
   var list: InvocationList? { fields.list.load(ordering: .relaxed).map { InvocationList($0) } }
 
@@ -20,7 +20,7 @@ extension Multicast {
     fields.list.store(list?.address, ordering: .releasing)  // order: contents
   }
 
-  /// Replaces the current list, and frees or retires it.
+  /// Replaces the current list, and then frees or retires it.
   @_optimize(speed)
   func replaceList(by list: InvocationList?, _ changes: inout ListChanges) {
     guard let old = self.list else { return setList(list) }
@@ -28,11 +28,12 @@ extension Multicast {
     setList(list)  //~ retired_list_still_current
     if isQuiescent(changes.thread) { return old.deallocate() }
 
-    // This fence is between the replacement and the stamp, so a heavy fence with a higher number
-    // begins when the new list is already visible: an invocation without a visible frame after that
-    // heavy fence reads the new list. It also pairs with the full fence of a fenced invocation.
+    // This fence is between the replacement and the stamp, so the new list is visible before any
+    // heavy fence with a higher number begins. If the frame of an invocation is not visible after
+    // such a heavy fence, the invocation reads the new list. This fence also pairs with the full
+    // fence of a fenced invocation.
     Fence.full()
-    RaceDetector.happensBefore(old.address)  // the thread that frees the list
+    RaceDetector.happensBefore(old.address)  // acquired by the thread that frees the list
     old.header.retire(needsFence: neededFence(changes.thread) == .heavy)
     old.header.next = firstRetired
     firstRetired = old.address
@@ -48,10 +49,10 @@ extension Multicast {
     nonmutating set { fields.firstRetired.store(newValue, ordering: .relaxed) }
   }
 
-  /// Makes sure that there is room for one more entry. Replaces the list by a larger one if
-  /// necessary, provided that no entry is dead and no invocation can be reading the old list.
+  /// Makes sure that there is room for one more entry. If necessary, replaces the list with a
+  /// larger one, but only if no entry is dead and no invocation can be reading the old list.
   ///
-  /// - Returns: false if more is needed. Nothing has changed then.
+  /// - Returns: false if this was not possible. In this case nothing has changed.
   func makeRoomAtOnce() throws(Status) -> Bool {
     guard let list else { return try makeFirst() }
     if list.hasRoomAtOnce { return true }  //~ room_not_checked
@@ -76,10 +77,10 @@ extension Multicast {
     return true
   }
 
-  /// The retired lists, including those of multicasts that used this slot before.
+  /// The retired lists, including those of previous multicasts in this slot.
   var retired: InvocationList.Chain { InvocationList.Chain(rest: firstRetired) }
 
-  /// Shrinks the list if too few of its entries are live. A failure is harmless.
+  /// Compacts the list if necessary. A failure is harmless.
   @_optimize(speed)
   func compact(_ changes: inout ListChanges) {
     guard let list else { return }
@@ -88,7 +89,7 @@ extension Multicast {
     if list.needsCompaction, let smaller = list.compacted() { replaceList(by: smaller, &changes) }
   }
 
-  /// Shrinks the list, which no invocation is reading, if too few of its entries are live.
+  /// Compacts a list that no invocation is reading, if necessary.
   func compactAtOnce(_ list: InvocationList) {
     list.dropDeadTail()
     guard list.needsCompaction else { return }
@@ -102,15 +103,16 @@ extension Multicast {
 
   /// Frees retired lists that no invocation can be reading. Takes the stripe's lock.
   ///
-  /// This function makes no fence; it keeps a list whose writer has not made its heavy fence yet.
-  /// The writer that replaced a list calls this function after its fence, and so does each
-  /// invocation that named the list, at its end. The last of them frees the list.
+  /// This function executes no fence. It does not free a list if the writer that replaced it still
+  /// has to execute its heavy fence. That writer calls this function after its fence, and each
+  /// invocation that has named the list calls it at its end. The last of these calls frees the
+  /// list.
   ///
   /// - Parameter only: The address of the only list to consider; nil for all lists.
   @inline(never)
   func reclaim(_ only: UInt? = nil) {
-    // If the page of the slot has gone back to the system, the slot had no list. Its zero handle
-    // does not say which stripe guards it.
+    // If the page of the slot was returned to the system, the slot had no list. The handle reads as
+    // zero and does not tell which stripe guards the slot.
     if handle.generation == 0 || only == 0 { return }
     let stripe = self.stripe
     stripe.lock()
@@ -133,9 +135,9 @@ extension Multicast {
     }
   }
 
-  /// Whether an invocation of this slot's multicast names a list. A frame with another target may
-  /// have the same address, left from a list that was freed; that invocation would not free this
-  /// list when it ends.
+  /// Whether an invocation of the multicast in this slot names a list. Frames with another target
+  /// do not count. Such a frame may contain the same address, left over from a list that was freed,
+  /// but its invocation would not free this list at its end.
   private func isRead(_ list: InvocationList) -> Bool {
     ThreadRegistry.isRead(UInt(bitPattern: list.address), by: target)
   }

@@ -5,7 +5,7 @@ import Synchronization
 /// A multicast's slot, and the basic operations on it.
 ///
 /// A slot has 64 bytes and is never unmapped. When a slot is reused, the retired lists of its
-/// former multicast stay with the slot until no thread reads them.
+/// previous multicast stay with the slot until no thread reads them.
 struct Multicast {
   struct Storage: ~Copyable {
     // Fields that invocations read.
@@ -13,42 +13,45 @@ struct Multicast {
     var header: SlotHeader
     /// The list that new invocations use; nil until a delegate is added.
     let list: Atomic<InvocationList.Address?>
-    /// The invoker word: the handle of the multicast, plus a number and the bits below. The number
-    /// is 0 if no thread has invoked the multicast, the number of the thread record if only one
-    /// thread has, and `multipleInvokers` if several have. An invocation compares the word, and
-    /// takes the slow path only if the word is neither its own nor `open`. The word may still be
-    /// that of the slot's former multicast.
+    /// The invoker word. It is the handle of the multicast plus a number and the bits below. The
+    /// number is 0 if no thread has invoked the multicast, the number of the thread record if only
+    /// one thread has, and `multipleInvokers` if several have. An invocation compares the word. It
+    /// takes the slow path unless the word is open or contains the number of its own thread and no
+    /// special bits. The slot may still contain the word of its previous multicast.
     let invoker: Atomic<UInt64>
 
     // Fields for writers, which hold the stripe's lock.
 
-    /// Replaced lists that may still be read, the newest first. Atomic because `Trim` checks
-    /// without the lock whether there are any.
+    /// Replaced lists that invocations may still be reading, newest first. Atomic because `Trim`
+    /// checks without the lock whether there are any.
     let firstRetired: Atomic<InvocationList.Address?>
     /// Decides which side pays for the fences.
     var bias: Bias
   }
 
-  /// If these bits are set, any thread may invoke the multicast without further checks. They follow
-  /// from the other bits: see `completed`.
+  /// If these bits are set, any thread may invoke the multicast without further checks. They are
+  /// computed from the other bits (see `completed`).
   ///
-  /// All bits above the other bits are set, so an open word is less than its handle, by at most
-  /// half a generation. One comparison therefore recognizes an open word, and accepts it only for
-  /// its own handle: the words of all other multicasts of this slot are farther from the handle, on
-  /// either side. This matters if a caller guesses a handle before the slot is reused, since the
-  /// handle may have become valid by the time it is compared. (The words of a transport are farther
-  /// from such a handle as well, because the kind of a transport has a lower number.)
+  /// These bits are all the bits above the number and the special bits. So an open word is less
+  /// than its handle, by at most half a generation. One comparison therefore recognizes an open
+  /// word and accepts it only for its own handle: the words of all other multicasts in this slot
+  /// are farther away from the handle, in either direction. This matters if a caller guesses a
+  /// handle before the slot is reused, because the handle may have become valid by the time it is
+  /// compared. (The word of a transport's multicast is also farther away from such a handle,
+  /// because its kind has a lower number.)
   static var open: UInt64 { 0 &- Handle.oneGeneration / 2 }
-  /// Invocations make full fences: see `Bias`. Set only if there is an invoker.
+  /// Invocations execute full fences (see `Bias`). This bit is set only if the multicast has an
+  /// invoker.
   static var fenced: UInt64 { Handle.oneGeneration / 4 }
-  /// A watch is notified of the calls: see `Watch`.
+  /// A watch is notified of the calls (see `Watch`).
   static var watched: UInt64 { Handle.oneGeneration / 8 }
-  /// The `watched` bit of multicasts without a watch. With a race detector, they are treated like
-  /// watched ones.
+  /// The `watched` bit for a multicast without a watch. It is set if a race detector is present,
+  /// because all multicasts are then treated like watched ones.
   static var watchedAlways: UInt64 { RaceDetector.isPresent ? watched : 0 }
-  /// The multicast was created with policies: see `Policies`.
+  /// The multicast was created with policies (see `Policies`).
   static var withPolicies: UInt64 { Handle.oneGeneration / 16 }
-  /// The multicast has no policies of its own, but its changes are notified: see `observe`.
+  /// The multicast has no policies of its own, but changes of its delegates are notified (see
+  /// `observe`).
   static var observed: UInt64 { Handle.oneGeneration / 32 }
   static var special: UInt64 { fenced | watched | withPolicies | observed }
   static var multipleInvokers: UInt64 { Handle.oneGeneration / 64 }
@@ -63,12 +66,12 @@ struct Multicast {
     self.storage = storage
   }
 
-  /// The slot that a handle leads to. The slot may have been reused: see `isCurrent`.
+  /// The slot at the index of a handle. It may have been reused since (see `isCurrent`).
   @inline(__always) init?(slotOf handle: Handle) {
     self.init(slotOf: handle, .multicast)
   }
 
-  /// - Parameter kind: The kind of a multicast, or of the multicast of a transport.
+  /// - Parameter kind: `multicast`, or `transport` for the multicast of a transport.
   @inline(__always) init?(slotOf handle: Handle, _ kind: Handle.Kind) {
     guard let slot = Self.pool.slot(of: handle, kind) else { return nil }
     self.handle = handle
@@ -83,7 +86,7 @@ struct Multicast {
   }
 
   /// The multicast that now uses the slot of a frame's target. Its generation is zero if the page
-  /// has gone back to the system.
+  /// was returned to the system.
   init(_ target: Target) {
     storage = target.slot.assumingMemoryBound(to: Storage.self)
     handle = storage.pointee.header.id.load(ordering: .relaxed)
@@ -93,11 +96,12 @@ struct Multicast {
   init(slot index: UInt32) {
     let slot = Self.pool.directory.slot(index).unsafelyUnwrapped
     storage = slot.assumingMemoryBound(to: Storage.self)
-    // The index is set in any case, so the stripe is right even if the slot reads as zero by now.
+    // Set the index in any case, so that the stripe is right even if the slot already reads as
+    // zero.
     handle = Handle(storage.pointee.header.id.load(ordering: .relaxed).rawValue | UInt64(index))
   }
 
-  /// The fields of the slot, in place.
+  /// The fields of the slot. They are accessed in place, without a copy.
   var fields: Storage {
     unsafeAddress { UnsafePointer(storage) }
     nonmutating unsafeMutableAddress { storage }
@@ -123,12 +127,12 @@ struct Multicast {
 
   /// Whether no other thread has invoked this multicast since its creation.
   ///
-  /// Another thread that begins its first invocation now finds the stripe's lock held, and takes it
-  /// before it goes on. The caller holds that lock, so its changes need no fence. An observed
-  /// multicast is open from its first invoker on. It counts as having no single invoker, so that no
-  /// change of it takes a fast path, which would not notify.
+  /// The caller holds the stripe's lock. Another thread that begins its first invocation now finds
+  /// the lock held, and waits for it before it continues, so the caller's changes need no fence. An
+  /// observed multicast is open as soon as it has an invoker. For such a multicast the result is
+  /// false, so that its changes do not take the fast paths, which do not notify.
   ///
-  /// - Parameter ignored: The special bits that are ignored.
+  /// - Parameter ignored: The special bits to ignore.
   @inline(__always)
   func hasSingleInvoker(
     _ thread: ThreadRecord?, ignoring ignored: UInt64 = fenced | watched | withPolicies
@@ -137,16 +141,16 @@ struct Multicast {
     return number == 0 || number == thread.map { UInt64($0.number) }  //~ always_single_invoker
   }
 
-  /// Whether no invocation of this multicast is running. Replaced lists may then be freed at once,
-  /// and dead entries dropped.
+  /// Whether no invocation of this multicast can be running. If so, replaced lists may be freed
+  /// immediately, and dead entries may be dropped.
   func isQuiescent(_ thread: ThreadRecord?) -> Bool {
     hasSingleInvoker(thread) && !(thread?.isInside(target) ?? false)
   }
 
   /// Like `isQuiescent`, but false if the multicast has policies or is observed.
   ///
-  /// If there is no invoker, a frame of this thread belongs to the slot's former multicast, and
-  /// reads a list of that multicast.
+  /// If the multicast has no invoker, a frame of this thread with the same target belongs to the
+  /// slot's previous multicast, and reads a list of that multicast.
   @inline(__always)
   func isPlainAndQuiescent(_ thread: ThreadRecord?) -> Bool {
     let ignored = Self.fenced | Self.watched
@@ -174,7 +178,7 @@ extension Multicast {
     return try pool.create(kind, initialize)
   }
 
-  /// - Parameter special: The special bits that are set from the beginning.
+  /// - Parameter special: The special bits that are set initially.
   static func initialize(
     _ storage: UnsafeMutablePointer<Storage>, _ handle: Handle, _ special: UInt64
   ) {
@@ -196,9 +200,9 @@ extension Multicast {
     }
   }
 
-  /// Copies as many delegates as there is room for.
+  /// Copies delegates until `out` is full or all delegates were copied.
   ///
-  /// - Parameter capacity: A `size_t`, so a negative value stands for more than there can be.
+  /// - Parameter capacity: A `size_t`, so a negative value means more delegates than there can be.
   /// - Returns: the number of delegates in the list.
   func list(
     into out: UnsafeMutablePointer<multicast_delegate>?, capacity: Int
@@ -236,18 +240,18 @@ extension Multicast {
 /// is stored in the link of the slot, which the pool uses only while the slot is vacant.
 ///
 /// The flag is written under the stripe's lock, and only when it changes, because it is in the
-/// cache line that all invocations read. Relaxed is enough: if a thread knows that an add has
-/// returned, the synchronization by which it knows this also makes the store visible. The flag
-/// orders no other memory.
+/// cache line that all invocations read. Relaxed is enough. A thread can know that an add has
+/// returned only by some synchronization, which then also makes the store visible. The flag does
+/// not order any other memory accesses.
 extension Multicast {
   private static var hasDelegates: UInt32 { 1 }
-  /// Set forever if even an invocation without delegates has an effect.
+  /// Set permanently if even an invocation without delegates has an effect.
   private static var always: UInt32 { 2 }
 
-  /// Clears the flag. The former multicast or the pool has left a value in its place.
+  /// Clears the flag, because the slot's previous multicast or the pool has left a value there.
   ///
-  /// Release: a fork may happen in the middle of `VacantSlots.take`. If the child finds the flag of
-  /// a multicast in the slot, it also finds that the thread has taken the slot.
+  /// Release: another thread may fork in the middle of `VacantSlots.take`. If the child finds the
+  /// flag of a multicast in the slot, it also finds that the thread has taken the slot.
   static func clearListenerFlag(_ storage: UnsafeMutablePointer<Storage>) {
     storage.pointee.header.link.store(0, ordering: .releasing)  // order: listener_flag
   }
@@ -256,7 +260,7 @@ extension Multicast {
     storage.pointee.header.link.store(always, ordering: .relaxed)
   }
 
-  /// Called after delegates were added. The stripe's lock is held.
+  /// Called after delegates were added. The caller holds the stripe's lock.
   @inline(__always)
   func didAdd() {
     if fields.header.link.load(ordering: .relaxed) == 0 {
@@ -264,7 +268,7 @@ extension Multicast {
     }
   }
 
-  /// Called after the last delegate was removed. The stripe's lock is held.
+  /// Called after the last delegate was removed. The caller holds the stripe's lock.
   func didRemoveLast() {
     if fields.header.link.load(ordering: .relaxed) == Self.hasDelegates {
       fields.header.link.store(0, ordering: .relaxed)  //~ listener_flag_not_cleared
@@ -291,7 +295,7 @@ extension Multicast {
   #endif
 }
 
-/// The invariants of the lists, which hold between any two changes. The stripe's lock is held.
+/// Checks the invariants of the lists. The caller holds the stripe's lock.
 extension Multicast: Checked {
   #if MULTICAST_INTERNAL_CHECKS
     func check(_ check: Check) {

@@ -5,18 +5,19 @@ import MulticastShims
 ///
 /// Every block is deallocated with the size and alignment with which it was allocated.
 enum Allocator {
-  /// All zero if libc's allocator is used. Written once, under the slab lock and before the first
-  /// allocation. Every reader has an allocated object, so it reads after that write.
+  /// All zero if the library uses libc's allocator. Written once, under the slab lock, before the
+  /// first allocation. Code that reads this variable already has an allocated object, so it reads
+  /// after that write.
   nonisolated(unsafe) private static var custom = multicast_allocator()
 
-  /// Replaces libc's allocator. The slab lock is held, and nothing has been allocated.
+  /// Replaces libc's allocator. The caller holds the slab lock, and nothing has been allocated yet.
   static func replace(by allocator: multicast_allocator) { custom = allocator }
 
-  /// Whether memory is from libc's allocator.
+  /// Whether the memory comes from libc's allocator.
   static var isLibc: Bool { custom.allocate == nil }
 
-  /// The alignment of every block from libc's `malloc`. A stricter alignment takes a slow path
-  /// there.
+  /// The alignment that libc's `malloc` always provides. For a stricter alignment, libc needs a
+  /// slower function.
   static let usualAlignment = 16
 
   /// - Returns: `size` uninitialized bytes.

@@ -1,11 +1,11 @@
 import MulticastShims
 import Synchronization
 
-/// Verifies invariants of the library. If one does not hold, the process ends with a line that
-/// names it. The checks exist only in builds with `MULTICAST_INTERNAL_CHECKS`; in all other builds
-/// the functions that contain them are empty.
+/// Verifies invariants of the library. If an invariant is violated, the library prints a line that
+/// names it and aborts the process. The checks exist only in builds with
+/// `MULTICAST_INTERNAL_CHECKS`; in all other builds the functions that contain them are empty.
 struct Check {
-  /// The place in the source from which the check is made: just after a change.
+  /// The source location that requested the check, which is just after a change.
   let file: StaticString
   let line: UInt
 
@@ -15,7 +15,8 @@ struct Check {
   }
 
   #if MULTICAST_INTERNAL_CHECKS
-    /// - Parameter what: The invariant, as a sentence, with its values.
+    /// - Parameter what: The invariant, as a sentence. The message also contains `value` and
+    ///   `other`.
     func that(
       _ isSo: Bool, _ what: StaticString, _ value: some BinaryInteger = UInt64.max,
       _ other: some BinaryInteger = UInt64.max,
@@ -30,28 +31,29 @@ struct Check {
     private static let count = Atomic<UInt32>(0)
     private static let smallestReach: UInt32 = 8
 
-    /// Returns how many elements of a structure to look at this time: eight in half of the calls,
-    /// twice as many in a quarter of them, and so on. Every structure is checked completely sooner
-    /// or later, and the mean cost of a check rises with the logarithm of the structure's size.
+    /// Returns the number of elements to check this time: eight in half of the calls, sixteen in a
+    /// quarter of them, and so on. Every structure is therefore checked completely at some point,
+    /// and the mean cost of a check grows with the logarithm of the structure's size.
     static func reach() -> UInt32 {
-      // The count is hashed. Otherwise a structure that is checked every eighth time would always,
-      // or never, be checked to the end.
+      // Hash the count. If it were used directly, a structure that is checked at every eighth call
+      // would either always or never be checked to its end.
       let turn = count.wrappingAdd(1, ordering: .relaxed).newValue &* 0x9E37_79B9
       return smallestReach << min(UInt32(turn.leadingZeroBitCount), 20)
     }
 
-    /// Follows links up to the end, but no farther than `reach`.
+    /// Follows the links of a list, but checks at most `reach` elements.
     ///
     /// - Parameters:
-    ///   - first: Index + 1 of the first element; 0 means the end.
-    ///   - next: Checks the element at an index, and returns its link.
+    ///   - first: The index of the first element plus 1; 0 if the list is empty.
+    ///   - next: Checks the element at an index, and returns its link to the next element.
     func walk(_ first: UInt32, _ next: (_ index: UInt32) -> UInt32) {
       let reach = Self.reach()
       var (link, landmark, steps) = (first, UInt32(0), UInt32(0))
       while link != 0 && steps < reach {
         that(link != landmark, "a list has an end", UInt64(link &- 1))
         steps &+= 1
-        // The landmark moves at powers of two, so that every cycle leads back to a landmark.
+        // Move the landmark when the number of steps is a power of two, so that a walk around a
+        // cycle of any length returns to the landmark at some point.
         if steps & (steps &- 1) == 0 { landmark = link }
         link = next(link &- 1)
       }
@@ -59,7 +61,7 @@ struct Check {
   #endif
 }
 
-/// A type with invariants, which hold between any two changes of a value.
+/// A type with invariants that hold whenever no change of the value is in progress.
 protocol Checked {
   #if MULTICAST_INTERNAL_CHECKS
     func check(_ check: Check)
@@ -74,13 +76,14 @@ extension Checked {
   }
 }
 
-/// Surrounds the caller's functions with checks for actions that are forbidden there.
+/// Wraps calls of the caller's functions, and checks that they do nothing forbidden.
 ///
-/// The checks cannot find actions that leave no trace: a signal handler that interrupts the library
-/// while no lock is held; a longjmp out of a delegate whose thread never uses the library again, or
-/// uses it only deeper on its stack; a cancellation while no lock is held.
+/// The checks cannot detect an action that leaves no trace: a signal handler that interrupts the
+/// library while it holds no lock; a longjmp out of a delegate, if the thread never uses the
+/// library again or uses it only from deeper in its stack; a cancellation while the library holds
+/// no lock.
 enum CallerCode {
-  /// Surrounds each call of an allocator's function, which must not call the library.
+  /// Wraps each call of an allocator's function, which must not call the library.
   static func allocating<Result>(_ body: () -> Result) -> Result {
     #if MULTICAST_INTERNAL_CHECKS
       shims_checks_set_allocations(shims_checks_get_allocations() &+ 1)
@@ -89,8 +92,8 @@ enum CallerCode {
     return body()
   }
 
-  /// Surrounds each call of a release function. Whatever that function calls is deeper on the
-  /// stack.
+  /// Wraps each call of a release function. A release function that runs inside another one must be
+  /// deeper in the stack.
   static func releasing(_ body: () -> Void) {
     #if MULTICAST_INTERNAL_CHECKS
       Lock.checkNoneIsHeld()
@@ -110,7 +113,7 @@ enum CallerCode {
     #endif
   }
 
-  /// Remembers the process in which the library was started, or its child after `fork`.
+  /// Remembers the current process, when the library starts and in the child of a `fork`.
   static func noteProcess() {
     #if MULTICAST_INTERNAL_CHECKS
       process.store(shims_get_process(), ordering: .relaxed)

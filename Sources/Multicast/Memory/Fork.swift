@@ -1,8 +1,8 @@
 import Synchronization
 
-/// The forks between the process in which the library was started and this one.
+/// Counts the forks that lead from the process in which the library started to the current process.
 enum Fork {
-  /// The number of forks. Changed only in the child of a fork, which has a single thread then.
+  /// The number of forks. It changes only in the child of a fork, while the child has one thread.
   nonisolated(unsafe) private(set) static var generation: UInt32 = 0
 
   static func didBecomeChild() { generation &+= 1 }

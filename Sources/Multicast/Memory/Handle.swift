@@ -3,8 +3,8 @@ import Synchronization
 /// The 64 bits of a handle: generation (34) | kind (4) | index (26).
 ///
 /// The slot at the index stores the whole handle of its current object, so one comparison tells a
-/// valid handle from every other value. Slots are never unmapped: a stale or forged handle leads to
-/// a word that does not match, never to unmapped memory.
+/// valid handle from every other value. Slots are never unmapped, so a stale or forged handle leads
+/// to a word that does not match, and never to unmapped memory.
 struct Handle: RawRepresentable, Equatable, AtomicRepresentable {
   /// The kind of the object in a slot. Callers never get a handle of kind `vacant`, `special` or
   /// `retired`.
@@ -13,23 +13,23 @@ struct Handle: RawRepresentable, Equatable, AtomicRepresentable {
 
     /// The slot is not in use.
     static var vacant: Kind { Kind(rawValue: 0) }
-    /// The multicast of a transport. Callers never get such a handle. The number is less than that
-    /// of `multicast`: see `Multicast.open`.
+    /// The multicast of a transport. Callers never get such a handle. Its number must be less than
+    /// the number of `multicast`, because `Multicast.open` relies on this.
     static var transport: Kind { Kind(rawValue: 1) }
     static var multicast: Kind { Kind(rawValue: 2) }
     static var registration: Kind { Kind(rawValue: 3) }
     static var lifetime: Kind { Kind(rawValue: 4) }
     static var queue: Kind { Kind(rawValue: 5) }
     static var broadcaster: Kind { Kind(rawValue: 6) }
-    /// The lifetime of the registrations that deliver to a queue. The library creates one for each
-    /// queue.
+    /// The lifetime of the registrations that deliver to a queue. The library creates such a
+    /// lifetime for each queue.
     static var recipients: Kind { Kind(rawValue: 7) }
     /// The policies of a multicast. Callers never get such a handle.
     static var policies: Kind { Kind(rawValue: 8) }
     /// A watch. It has no slot, and callers never get its handle.
     static var watch: Kind { Kind(rawValue: 9) }
-    /// A live registration that is not plain. Only its slot has this kind; its token is of kind
-    /// `registration`, which differs by one bit.
+    /// A live registration that is not plain. Only its slot stores this kind. Its token has the
+    /// kind `registration`, which differs from `special` in one bit.
     static var special: Kind { Kind(rawValue: 11) }
     /// The object was removed or ended, but may still be in use.
     static var retired: Kind { Kind(rawValue: 15) }
@@ -42,7 +42,7 @@ struct Handle: RawRepresentable, Equatable, AtomicRepresentable {
   private static let lowBits = indexBits + kindBits
   private static let indexMask: UInt64 = (1 << indexBits) - 1
   private static let generationMask: UInt64 = ~((1 << lowBits) - 1)
-  /// The distance between the handles of two successive objects in a slot.
+  /// The difference between the handles of two successive objects in a slot.
   static let oneGeneration: UInt64 = 1 << lowBits
 
   let rawValue: UInt64
@@ -68,7 +68,7 @@ struct Handle: RawRepresentable, Equatable, AtomicRepresentable {
 
   var isOfMulticast: Bool { kind == .multicast || kind == .transport }
 
-  /// The same generation and index, with another kind.
+  /// A handle with the same generation and index, but with another kind.
   func changed(to kind: Kind) -> Handle {
     Handle((rawValue & (Self.generationMask | Self.indexMask)) | kind.rawValue << Self.indexBits)
   }
@@ -88,7 +88,7 @@ struct Handle: RawRepresentable, Equatable, AtomicRepresentable {
 
   /// Whether the object of this handle has ended.
   ///
-  /// - Parameter id: The word in its slot, which is 0 if the page has gone back to the system.
+  /// - Parameter id: The word in its slot. It is 0 if the page was returned to the system.
   /// - Returns: `state` if the object has not ended; `ok` if it has; `invalidHandle` if no caller
   ///   ever had this handle.
   func end(foundAs id: Handle) -> Status {
@@ -96,7 +96,7 @@ struct Handle: RawRepresentable, Equatable, AtomicRepresentable {
     return generation > id.generation && id.generation != 0 ? .invalidHandle : .ok
   }
 
-  /// Whether the slot has used its last generation. Such a slot is never used again.
+  /// Whether the slot has used up its generations. Such a slot is never used again.
   var isExhausted: Bool { generation == Self.generationMask }
 }
 

@@ -1,21 +1,21 @@
 import MulticastShims
 import Synchronization
 
-/// A lock: a word of static storage. A thread that finds it held spins for a moment before it
-/// sleeps.
+/// A lock, which is a word in static storage. A thread that finds the lock held spins briefly
+/// before it sleeps.
 ///
-/// Most locks are held for tens of nanoseconds. Without contention, a mutex of libc takes twice as
-/// long as this lock; with contention, it sleeps too early.
+/// Most locks are held for tens of nanoseconds. Compared with this lock, libc's mutex takes twice
+/// as long without contention, and sleeps too early under contention.
 ///
-/// Locks are taken in this order: a stripe's, a lifetime's, the names', the slabs', the waits', a
-/// queue's, the watches'. While any lock is held, no function of the caller runs, except those of
-/// an allocator, and no heavy fence is made.
+/// The lock order is: stripe, lifetime, names, slabs, waits, queue, watches. While a thread holds
+/// any of these locks, it calls no function of the caller except the functions of an allocator, and
+/// it executes no heavy fence.
 struct Lock {
-  /// 0: free. 1: held. 2: held, and threads may be sleeping.
+  /// 0: free. 1: held. 2: held, and other threads may be sleeping.
   let word: UnsafeMutablePointer<UInt32>
 
-  /// Guards the members of the lifetimes whose indices share this lock. A thread holds only one
-  /// such lock at a time.
+  /// Guards the members of the lifetimes whose indices share this lock. A thread holds at most one
+  /// of these locks at a time.
   static func lifetimes(_ index: UInt32) -> Lock {
     Lock(index % UInt32(SHIMS_LIFETIME_LOCK_COUNT))
   }
@@ -30,8 +30,8 @@ struct Lock {
   static var waits: Lock { Lock(UInt32(SHIMS_WAIT_LOCK)) }
 
   /// Guards the queues whose indices share this lock, except for their handles and for the calls
-  /// that a run takes out without the lock: see `CallRing`. A thread holds only one such lock at a
-  /// time.
+  /// that a run removes without the lock (see `CallRing`). A thread holds at most one of these
+  /// locks at a time.
   static func queues(_ index: UInt32) -> Lock {
     Lock(queue: index % UInt32(SHIMS_QUEUE_LOCK_COUNT))
   }
@@ -59,8 +59,8 @@ struct Lock {
     return true
   }
 
-  // These are inlined into the most frequent operations. Elsewhere inlining would only make the
-  // library larger.
+  // The most frequent operations inline the next two functions. Inlining them anywhere else would
+  // only make the library larger.
 
   func lockInline() {
     checkBeforeLocking()
@@ -70,23 +70,24 @@ struct Lock {
 
   func unlockInline() {
     noteUnlocked()
-    // Release: pairs with the acquire in `take`. The result of the exchange tells whether a thread
-    // may be sleeping: a thread that stored 2 before is woken, and a thread that stores 2 later
-    // finds the lock free.
+    // Release: pairs with the acquire in `take`. The exchange returns 2 if other threads may be
+    // sleeping. A thread that stored 2 before the exchange is woken here, and a thread that stores
+    // 2 after the exchange finds the lock free.
     // order: lock
     if _slowPath(state.pointee.exchange(0, ordering: .releasing) == 2) { wakeNext() }
     checkAfterUnlocking()  //~ unlocked_twice
   }
 
-  /// Whether no thread holds the lock at the moment. Also pairs with `take`: a thread may change
-  /// data that the lock guards without taking the lock, and look here afterwards.
+  /// Whether the lock is free at this moment. Pairs with `take`: a thread may change guarded data
+  /// without the lock and check this afterwards. Either it finds the lock held, or every thread
+  /// that takes the lock later sees the change.
   var isFree: Bool {
     state.pointee.load(ordering: .sequentiallyConsistent) == 0  // order: first_invoker
   }
 
   private func wakeNext() { shims_futex_wake(word, 1) }
 
-  /// Takes the lock if it is free. Acquire: pairs with the release in `unlock`.
+  /// Acquires the lock if it is free. Acquire: pairs with the release in `unlock`.
   private func take() -> Bool {
     state.pointee.compareExchange(
       // order: lock
@@ -95,24 +96,23 @@ struct Lock {
   }
 
   @inline(never) private func lockSlowly() {
-    // The pauses get longer, so that the thread that holds the lock can take it several times in a
-    // row while its processor keeps the data cached.
+    // Double the pause each time. The thread that holds the lock can then take it several times in
+    // a row, while its processor still has the data in its cache.
     var pauses = 4
     while pauses <= 256 {
       for _ in 0..<pauses { shims_pause() }
       if state.pointee.load(ordering: .relaxed) == 0 && take() { return }
       pauses *= 2
     }
-    // The lock is taken with the value 2, since other threads may be sleeping. The kernel compares
-    // the word once more before it lets this thread sleep, so an unlock in between is not missed.
+    // Store 2, because other threads may be sleeping. The kernel compares the word with 2 once more
+    // before it lets this thread sleep, so this thread does not miss an unlock in between.
     while state.pointee.exchange(2, ordering: .acquiring) != 0 {  // order: lock
       shims_futex_wait(word, 2, .max)
     }
   }
 
-  /// Sleeps until another thread has changed the word and woken this thread, but no longer than
-  /// until the given moment. The lock is released meanwhile. This function may also return
-  /// spuriously.
+  /// Releases the lock and sleeps until another thread changes the word and wakes this thread, or
+  /// until the given moment. May also wake spuriously. Takes the lock again before it returns.
   func sleep(with event: UnsafeMutablePointer<Atomic<UInt32>>, until moment: UInt64) {
     checkBeforeSleeping()
     let value = event.pointee.load(ordering: .relaxed)
@@ -121,7 +121,7 @@ struct Lock {
     lock()
   }
 
-  /// Wakes the threads that sleep on a word.
+  /// Wakes all threads that sleep on a word.
   static func wakeAll(_ event: UnsafeMutablePointer<Atomic<UInt32>>) {
     event.pointee.wrappingAdd(1, ordering: .relaxed)
     shims_futex_wake(address(event), .max)
@@ -135,7 +135,7 @@ struct Lock {
 
   // MARK: - Fork
 
-  /// Visits all locks in the order in which they are taken.
+  /// Visits all locks in lock order.
   private static func forEach(_ body: (Lock) -> Void) {
     for index in 0..<Stripe.count { body(Stripe(of: index).mutex) }
     for index in 0..<UInt32(SHIMS_LOCK_COUNT) { body(Lock(index)) }
@@ -145,13 +145,14 @@ struct Lock {
   /// Takes all locks of the library, for a fork.
   static func lockAll() { forEach { $0.lock() } }
 
-  /// Releases all locks after a fork, in the parent and in the child. The child's only thread holds
-  /// them.
+  /// Releases all locks after a fork, in the parent and in the child. In the child, the only thread
+  /// holds them.
   static func unlockAll() { forEach { $0.unlock() } }
 }
 
 /// One of 32 locks, chosen by the index of a multicast. It guards the multicasts that share it,
-/// except for the fields that invocations read. It also guards the pool of their registrations.
+/// except for the fields that invocations read. It also guards the pool of these multicasts'
+/// registrations.
 struct Stripe {
   static let count = UInt32(SHIMS_STRIPE_COUNT)
 
@@ -177,7 +178,7 @@ struct Stripe {
   }
 }
 
-/// Annotations for the thread sanitizer: see `shims.h`. They are empty in other builds.
+/// Annotations for the thread sanitizer (see `shims.h`). Other builds have none.
 extension Lock {
   private func noteLocked(byTrying: Bool) {
     #if MULTICAST_SANITIZE_THREAD
@@ -192,11 +193,11 @@ extension Lock {
   }
 }
 
-/// Checks that locks are taken in their order, and that no lock is held where the time is not
-/// bounded: around the caller's functions and around the heavy fence.
+/// Checks that threads take locks in their order, and that they hold no lock during operations that
+/// can take any length of time, namely the caller's functions and the heavy fence.
 ///
-/// The checks also find some unsupported uses: a signal handler or an allocator that calls the
-/// library while the library holds a lock, and the child of a `vfork`.
+/// These checks also detect some unsupported uses of the library: by a signal handler or an
+/// allocator while the library holds a lock, and by the child of a `vfork`.
 extension Lock {
   func checkBeforeLocking(_ file: StaticString = #fileID, _ line: UInt = #line) {
     #if MULTICAST_INTERNAL_CHECKS
@@ -210,8 +211,8 @@ extension Lock {
     #endif
   }
 
-  /// Called after the lock is released. If it were called before, a signal handler in between would
-  /// still find the lock held.
+  /// Called after the lock was released. If it were called before, a signal handler that ran in
+  /// between would not be detected: it would wait for the lock forever.
   func checkAfterUnlocking(_ file: StaticString = #fileID, _ line: UInt = #line) {
     #if MULTICAST_INTERNAL_CHECKS
       let (rank, held) = (shims_checks_rank(word), shims_checks_get_held())
@@ -222,7 +223,7 @@ extension Lock {
     #endif
   }
 
-  /// A thread that goes to sleep holds the lock of its sleep and no other.
+  /// Checks that a thread holds only this lock when it goes to sleep under it.
   func checkBeforeSleeping(_ file: StaticString = #fileID, _ line: UInt = #line) {
     #if MULTICAST_INTERNAL_CHECKS
       let (rank, held) = (shims_checks_rank(word), shims_checks_get_held())
@@ -238,7 +239,8 @@ extension Lock {
     #endif
   }
 
-  /// A fork takes all locks, including several of the same rank. The child has new ones.
+  /// A fork takes all locks, including several of the same rank, so the order is not checked during
+  /// a fork. The child starts with no lock held.
   static func checkFork(holdsAll: Bool) {
     #if MULTICAST_INTERNAL_CHECKS
       if holdsAll { checkNoneIsHeld() }

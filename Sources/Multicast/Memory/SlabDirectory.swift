@@ -1,13 +1,13 @@
 import MulticastShims
 import Synchronization
 
-/// Finds the slot of an index. Slots are in slabs, which are added and never moved or freed. A slab
-/// in which all slots are vacant can move to another pool.
+/// Finds the slot with a given index. Slots are in slabs, which are never moved in memory and never
+/// freed. A slab whose slots are all vacant can be moved to another pool.
 ///
-/// An index consists of a slab number (16 bits) and a place in the slab (10 bits). A slab has 16 to
-/// 1024 slots, a power of two. The directory has a word for each slab: its address, with the
-/// logarithm of its size in the low bits. A place beyond the end of a small slab wraps around and
-/// leads to a wrong slot, whose handle does not match.
+/// An index consists of the number of a slab (16 bits) and a place in the slab (10 bits). A slab
+/// has 16 to 1024 slots, a power of two. For each slab, the directory has a word that contains the
+/// slab's address and, in the low bits, the logarithm of its size. If a place is beyond the end of
+/// a small slab, it wraps around to another slot of that slab, whose handle does not match.
 struct SlabDirectory {
   private static let placeBits: UInt32 = 10
   static let capacity = UInt32(SHIMS_DIRECTORY_LENGTH)
@@ -29,7 +29,7 @@ struct SlabDirectory {
 
   /// - Returns: the slot, or nil if there is no slab for it.
   @inline(__always) func slot(_ index: UInt32) -> UnsafeMutableRawPointer? {
-    // Acquire: pairs with the release in `addSlab`, so the thread sees that the slab is zeroed.
+    // Acquire: pairs with the release in `addSlab`, so that this thread sees the slab zeroed.
     let word = words[Int(index >> Self.placeBits)].load(ordering: .acquiring)  // order: slab
     guard word != 0 else { return nil }
     let mask = (1 << (word & UInt(Self.shiftMask))) &- 1
@@ -38,18 +38,18 @@ struct SlabDirectory {
     return base.unsafelyUnwrapped + place &* stride
   }
 
-  /// The indices that have a slot, used or not. Takes no lock: slabs are added one after the other
-  /// and stay.
+  /// The indices of all slots, used or not. No lock is needed, because slabs are added in order and
+  /// are never removed.
   var indices: Indices { Indices(directory: self) }
 
   struct Indices: Sequence, IteratorProtocol {
     fileprivate let directory: SlabDirectory
-    /// The next index to look at.
+    /// The next index to check.
     var index: UInt32 = 0
 
     @inline(never) mutating func next() -> UInt32? {
       while index >> placeBits < capacity {
-        // Acquire, as in `slot`.
+        // Acquire: pairs with the release in `addSlab`.
         // order: slab
         let word = directory.words[Int(index >> placeBits)].load(ordering: .acquiring)
         if word == 0 { return nil }
@@ -66,7 +66,7 @@ struct SlabDirectory {
 
   var slabCount: UInt32 { state.pointee.slab_count }
 
-  /// The number of an index's slab, and the place in that slab.
+  /// The slab number of an index, and its place in that slab.
   static func parts(of index: UInt32) -> (slab: UInt32, place: Int) {
     (index >> placeBits, Int(index & (1 << placeBits &- 1)))
   }
@@ -86,15 +86,16 @@ struct SlabDirectory {
 
   nonisolated(unsafe) private static var newest: UnsafeMutableRawPointer? = nil
 
-  /// From this number of slabs on, slabs of at least a page have the largest size and are allocated
-  /// in batches. A batch begins with one page for its header, so that all other pages can be given
-  /// back to the system. The size of a batch is a sixteenth of the number of slabs.
+  /// Once there are this many slabs, each new slab that fills at least a page has the largest size,
+  /// and slabs are allocated in batches. The number of slabs in a batch is a sixteenth of the
+  /// number of existing slabs. A batch starts with one page for its header, so that all other pages
+  /// can be returned to the system.
   private static let manySlabs: UInt32 = 32
   private static let largestBatch: UInt32 = 64
   private static let page = 4096
 
-  /// Allocates a slab of `1 << shift` zeroed slots or more, and publishes it in the directory. If
-  /// it allocates a batch, the other slabs of the batch are free.
+  /// Allocates a slab with at least `1 << shift` zeroed slots and publishes it in the directory. If
+  /// it allocates a batch, it adds the other slabs of the batch to the free slabs.
   ///
   /// - Returns: the number of the slab.
   func addSlab(shift: UInt32, limit: UInt32) throws(Status) -> UInt32 {
@@ -107,8 +108,8 @@ struct SlabDirectory {
     let headerSize = isBatch ? Self.page : Self.alignment
     let size = headerSize &+ slabSize &* Int(count)
     let block = try Allocator.allocateZeroed(size: size, alignment: Self.alignment)
-    // Each block begins with the address of the previous block. A leak checker does not follow the
-    // words of the directory, because their low bits are not zero.
+    // Store the address of the previous block at the start of each block, for leak checkers. A leak
+    // checker cannot follow the words of the directory, because their low bits are not zero.
     block.storeBytes(of: Self.newest, as: UnsafeMutableRawPointer?.self)
     Self.newest = block
     var base = UInt(bitPattern: block) &+ UInt(Self.alignment)
@@ -126,25 +127,27 @@ struct SlabDirectory {
   }
 }
 
-/// Free slabs, which belong to no pool: all their slots are vacant. Any pool of the directory may
-/// take them. The slab lock is held.
+/// Free slabs. They belong to no pool, because all their slots are vacant. Any pool of the
+/// directory may take them. The caller holds the slab lock.
 ///
-/// The pages of a free slab can be given back to the system. They stay mapped and read as zeros,
-/// and no caller has a handle of zero, so a stale handle still finds a word that does not match.
-/// The generations of the slots are lost with the pages. The newest of them is therefore kept
-/// beside the slab, and all its slots continue from there, so that no handle is used twice.
+/// The pages of a free slab can be returned to the system. They stay mapped and read as zeros. No
+/// caller has a handle of zero, so a stale handle still finds a word that does not match. The
+/// generations of the slots are lost with the pages. The newest of these generations is therefore
+/// stored outside the slab, and all slots of the slab continue from it, so that no handle is given
+/// out twice.
 extension SlabDirectory {
-  /// The states of a free slab, stored in place of the count of vacant slots.
+  /// The states of a free slab, stored in the field that otherwise counts its vacant slots.
   private static let resident = UInt32.max
   private static let discarded = UInt32.max - 1
 
-  /// For a directory that several pools share: the number of slabs at which free slabs are
-  /// collected before another one is added.
+  /// The number of slabs at which a directory that several pools share collects free slabs before
+  /// it adds another slab.
   var collectsAt: UInt32 { max(state.pointee.collects_at, Self.slabsBeforeCollecting) }
   private static let slabsBeforeCollecting: UInt32 = 4096
 
-  /// Called when the free slabs of all pools have been collected. They are collected again only
-  /// when there are twice as many slabs as were in use, so this costs O(1) per slot that is taken.
+  /// Called after the free slabs of all pools have been collected. The next collection is due when
+  /// there are at least twice as many slabs as are in use now, so collecting costs O(1) per slot
+  /// that is taken.
   func didCollect() {
     let used = slabCount &- state.pointee.free_count
     state.pointee.collects_at = min(
@@ -174,7 +177,8 @@ extension SlabDirectory {
     if slab.pointee.floor == 0 { return number }  // the slab was never used and is zero
     for index in indices(ofSlab: number) {
       let slot = slot(index).unsafelyUnwrapped.assumingMemoryBound(to: SlotHeader.self)
-      // Relaxed is enough, because a handle that is not vacant is stored before any caller has it.
+      // Relaxed is enough. These handles are vacant, and a caller gets a handle of this slot only
+      // after that handle has been stored here.
       let id = Handle(slab.pointee.floor | UInt64(index))  //~ floor_forgotten
       slot.pointee.id.store(id, ordering: .relaxed)
     }
@@ -187,8 +191,8 @@ extension SlabDirectory {
     slab(Self.parts(of: index).slab).pointee.vacant &+= vacant
   }
 
-  /// Called for each slot that was counted, or once for several of them. Frees the slab if all its
-  /// slots were counted.
+  /// Called for each slot that was counted, or once for several counted slots of a slab. Frees the
+  /// slab if all its slots were counted.
   ///
   /// - Returns: whether the slab is free.
   func freeIfVacant(slabOf index: UInt32, _ newest: Handle) -> Bool {
@@ -197,7 +201,8 @@ extension SlabDirectory {
     if slab.pointee.vacant == slotCount(ofSlab: number) {
       free(number)
     } else if slab.pointee.vacant != Self.resident {
-      // The slab must not look free to its other slots, and the next count begins at 0.
+      // Reset the count, so that the calls for the slab's other slots find that it is not free, and
+      // so that the next count starts at 0.
       slab.pointee.vacant = 0
       return false
     }
@@ -205,11 +210,11 @@ extension SlabDirectory {
     return true
   }
 
-  // MARK: - The system
+  // MARK: - Returning memory to the system
 
-  /// Gives the pages of all free slabs back to the system.
+  /// Returns the pages of all free slabs to the system.
   ///
-  /// - Returns: the number of bytes given back.
+  /// - Returns: the number of bytes that were returned to the system.
   func discardFree() -> Int {
     var bytes = 0
     var next = state.pointee.first_free

@@ -3,21 +3,22 @@ import Synchronization
 
 /// The beginning of every slot.
 struct SlotHeader: ~Copyable {
-  /// In a registration: the index of its multicast. In a multicast: the index of its policies, if
-  /// it has any. Otherwise unused.
+  /// In a registration, this is the index of its multicast. In a multicast, it is the index of its
+  /// policies, if it has any. In other objects, it is unused.
   ///
-  /// `id` is not the first field: the thread sanitizer reports a change of any field of a slot as a
-  /// change of its first bytes, and other threads read `id` without a lock.
+  /// `id` is not the first field. If it were, the thread sanitizer would report false races: it
+  /// reports a change of any field of a slot as a change of its first bytes, and other threads read
+  /// `id` without a lock.
   let owner: Atomic<UInt32>
-  /// In a vacant slot: index + 1 of the next vacant slot, or 0, guarded by the pool's lock. In a
-  /// multicast: the listener flag.
+  /// In a vacant slot, this is the index of the next vacant slot plus 1, or 0 if there is none; the
+  /// pool's lock guards it. In a multicast, it is the listener flag.
   let link: Atomic<UInt32>
-  /// The handle of the slot's object. In a vacant slot: a handle of kind `vacant` with the
+  /// The handle of the slot's object. A vacant slot has a handle of kind `vacant` with the
   /// generation of the last object.
   let id: Atomic<Handle>
 }
 
-/// The slots of one kind of handle: finds, allocates and recycles them.
+/// Finds, allocates and recycles the slots of one kind of handle.
 struct SlotPool {
   let directory: SlabDirectory
   private let state: UnsafeMutablePointer<shims_slot_pool>
@@ -25,9 +26,9 @@ struct SlotPool {
   private let slabsOfASize: UInt32
 
   /// - Parameters:
-  ///   - smallestSlabShift: The logarithm of the size of its first slab.
-  ///   - slabsOfASize: The number of slabs after which the size doubles, so that a few slots take
-  ///     little memory.
+  ///   - smallestSlabShift: The logarithm of the number of slots in the first slab.
+  ///   - slabsOfASize: The number of slabs after which the size of new slabs doubles. Small slabs
+  ///     come first, so that a few slots use little memory.
   init(
     _ state: UnsafeMutablePointer<shims_slot_pool>, of directory: SlabDirectory,
     smallestSlabShift: UInt32 = 6, slabsOfASize: UInt32 = 1
@@ -38,11 +39,11 @@ struct SlotPool {
     self.slabsOfASize = slabsOfASize
   }
 
-  /// The pools of the stripes share a directory.
+  /// Whether the pool shares its directory with other pools. The pools of the stripes do.
   private var sharesDirectory: Bool { slabsOfASize > 1 }
 
-  /// The slot that a handle of this kind leads to, which may have been reused. Nil if the handle is
-  /// of another kind or leads to no slot.
+  /// The slot at the index of a handle. The slot may have been reused since. Nil if the handle is
+  /// of another kind or if there is no such slot.
   @inline(__always)
   func slot(of handle: Handle, _ kind: Handle.Kind) -> UnsafeMutableRawPointer? {
     handle.kind == kind ? directory.slot(handle.index) : nil
@@ -67,7 +68,8 @@ struct SlotPool {
     return (index, header(index))
   }
 
-  /// Adds a free slab, or a new one. The slab lock is held, too.
+  /// Adds a free slab to the pool, or a new slab if none is free. The caller also holds the slab
+  /// lock.
   func grow() throws(Status) {
     var slab = directory.takeFree()
     if slab == nil {
@@ -80,8 +82,8 @@ struct SlotPool {
     setUnused(directory.indices(ofSlab: slab.unsafelyUnwrapped))
   }
 
-  /// Takes back a slot that is no longer in use. A slot without a generation left is never used
-  /// again.
+  /// Puts a slot that is no longer in use back into the pool. A slot that has used up its
+  /// generations is never used again.
   func putBack(_ index: UInt32, _ slot: UnsafeMutablePointer<SlotHeader>) {
     if slot.pointee.id.load(ordering: .relaxed).isExhausted { return }
     slot.pointee.link.store(state.pointee.first_vacant, ordering: .relaxed)
@@ -89,15 +91,15 @@ struct SlotPool {
     checkInvariants()
   }
 
-  /// Like `putBack`, for a pool that the slab lock guards.
+  /// Like `putBack`, for a pool that the slab lock guards. Takes that lock.
   func reclaim(_ index: UInt32) {
     Lock.slabs.lock()
     putBack(index, header(index))  //~ slot_put_back_twice
     Lock.slabs.unlock()
   }
 
-  /// Visits every slot that was ever taken, and perhaps others, which are vacant. For the child of
-  /// a fork, and for pools with a directory of their own.
+  /// Visits every slot that was ever taken, and perhaps some other vacant slots. Only for the child
+  /// of a fork, and only for pools that do not share their directory.
   func forEach(_ body: (_ slot: UnsafeMutableRawPointer, _ index: UInt32) -> Void) {
     let (next, end) = (state.pointee.next_unused, state.pointee.end_unused)
     for index in directory.indices where index < next || index >= end {
@@ -138,7 +140,7 @@ extension SlabDirectory {
   }
 }
 
-/// Invariant: slots on the vacant list are not in use. The pool's lock is held.
+/// Checks that slots on the vacant list are not in use. The caller holds the pool's lock.
 extension SlotPool: Checked {
   #if MULTICAST_INTERNAL_CHECKS
     func check(_ check: Check) {
@@ -156,10 +158,10 @@ extension SlotPool: Checked {
 }
 
 extension SlotPool {
-  /// Takes all slabs without a used slot out of this pool and frees them. The pool's lock and the
-  /// slab lock are held.
+  /// Takes all slabs without a used slot out of this pool and frees them. The caller holds the
+  /// pool's lock and the slab lock.
   ///
-  /// - Parameter isIdle: Whether a vacant slot has no content that must be kept.
+  /// - Parameter isIdle: Whether a vacant slot has no contents that must be preserved.
   /// - Complexity: O(vacant slots).
   func collect(_ isIdle: (_ slot: UnsafeMutableRawPointer) -> Bool) {
     let nextUnused = state.pointee.next_unused
@@ -187,18 +189,19 @@ extension SlotPool {
     checkInvariants()
   }
 
-  /// - Parameters: The links of two vacant slots; 0 stands for the beginning or the end.
+  /// - Parameters: The links of two vacant slots. For `last`, 0 means the start of the list. For
+  ///   `link`, 0 means its end.
   private func setNext(after last: UInt32, _ link: UInt32) {
     if last == 0 { return state.pointee.first_vacant = link }
     header(last &- 1).pointee.link.store(link, ordering: .relaxed)
   }
 }
 
-/// Vacant slots that a thread keeps for its next creations, which then need no lock. They are
-/// linked like those in the pool.
+/// Vacant slots that a thread keeps for the next objects that it creates, so that it can create
+/// them without a lock. The slots are linked like the vacant slots of a pool.
 ///
-/// Only the thread that keeps the slots uses them. Since `take` needs no lock, a fork may happen in
-/// the middle of it. The child then finds a slot here that is in use, or one slot is lost.
+/// Only the thread that keeps the slots uses them. `take` holds no lock, so another thread may fork
+/// while `take` runs. In the child, one of the slots may then be in use, or one slot may be lost.
 struct VacantSlots {
   private static let limit: UInt32 = 32
 
@@ -217,8 +220,8 @@ struct VacantSlots {
     return (index, slot)
   }
 
-  /// Adds a slot that is no longer in use. If the thread already keeps many slots, half of them go
-  /// back to the pool.
+  /// Adds a slot that is no longer in use. If there are already many slots, puts half of them back
+  /// into the pool.
   ///
   /// The caller holds a lock, so no fork can happen here, and every link that a child finds is
   /// valid.
@@ -230,8 +233,8 @@ struct VacantSlots {
     count &+= 1  //~ cached_slot_not_counted
   }
 
-  /// Gives all slots, or all but `kept`, back to the pool. Also called on behalf of a thread that
-  /// no longer exists.
+  /// Puts all slots, or all except `kept` of them, back into the pool. Also called on behalf of a
+  /// thread that no longer exists.
   mutating func giveBack(to pool: SlotPool, keeping kept: UInt32 = 0) {
     if first == 0 { return }
     Lock.slabs.lock()
@@ -240,7 +243,7 @@ struct VacantSlots {
       let slot = pool.header(index)
       first = slot.pointee.link.load(ordering: .relaxed)
       count &-= 1
-      // In the child of a fork the slot may be in use: see above.
+      // In the child of a fork, the slot may be in use, as described above.
       if slot.pointee.id.load(ordering: .relaxed).kind == .vacant { pool.putBack(index, slot) }
     }
     if first == 0 { count = 0 }

@@ -1,4 +1,4 @@
-/// The result of an operation. The numbers are those of `multicast_status`.
+/// The result of an operation. The numbers are the same as in `multicast_status`.
 enum Status: Int32, Error {
   case ok = 0
   case pending = 1
@@ -11,8 +11,9 @@ enum Status: Int32, Error {
   case state = -80
   case system = -90
 
-  /// Combines the results of two waits. `system` takes precedence, since nothing is known about
-  /// running calls then. Otherwise the later result counts, unless it is `ok`.
+  /// Combines the results of two waits. `system` takes precedence, because it means that the
+  /// library does not know which calls are running. Otherwise the result is `later`, unless that is
+  /// `ok`.
   func combined(with later: Status) -> Status {
     self == .system || later == .ok ? self : later
   }

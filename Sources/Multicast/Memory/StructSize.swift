@@ -1,16 +1,16 @@
 import MulticastShims
 
-/// The first field of every struct that a caller fills: the size of the struct as the caller knows
-/// it.
+/// The first field of every struct that callers fill. It contains the size of the struct in the
+/// caller's version of the header.
 enum StructSize {
-  // The sizes of version 1.0. No caller has a smaller struct.
+  // The sizes in version 1.0. No caller has a smaller struct.
   static let options = 64
   static let allocator = 32
   static let queueOptions = 40
   static let queueStats = 72
   static let broadcasterOptions = 16
   static let registration = 88
-  // The sizes of version 1.1.
+  // The sizes in version 1.1.
   static let invocation = 56
   static let outcome = 48
   static let createOptions = 72
@@ -19,8 +19,8 @@ enum StructSize {
   static let transport = 48
   private static let largest = 1024
 
-  /// Checks a caller's struct. A caller that is newer than this library has a larger struct, which
-  /// is valid if its unknown fields are zero.
+  /// Checks a caller's struct. A caller that was compiled with a newer header has a larger struct.
+  /// That struct is valid if the fields that this library does not know are zero.
   static func isValid(_ given: UnsafeRawPointer, smallest: Int) -> Bool {
     let size = Int(given.load(as: UInt32.self))
     guard size >= smallest, size <= largest else { return false }
@@ -30,27 +30,27 @@ enum StructSize {
     return true
   }
 
-  /// Copies a caller's struct of a type that has grown since version 1.0. Fields that the caller
-  /// does not know become zero.
+  /// Copies a caller's struct of a type that has grown since version 1.0. The fields that the
+  /// caller's struct lacks become zero.
   ///
-  /// - Parameter known: Receives the copy; all zero before. Each field added since version 1.0 has
-  ///   8 bytes.
-  /// - Returns: false if the struct cannot be read.
+  /// - Parameter known: Receives the copy. It must be all zero before. Each field added since
+  ///   version 1.0 has 8 bytes.
+  /// - Returns: false if the struct is invalid.
   static func read<Known: BitwiseCopyable>(
     _ given: UnsafePointer<Known>, smallest: Int, into known: inout Known
   ) -> Bool {
     let size = Int(UnsafeRawPointer(given).load(as: UInt32.self))
     guard size >= smallest else { return false }
-    // Copy whole fields only. If the caller has only a part of a field, its bytes must be zero,
-    // like those of an unknown field.
+    // Copy only whole fields. If the caller's struct ends within a field, that part of the field
+    // must be zero, like an unknown field.
     let sizeRead = min(smallest + (size - smallest) & ~7, MemoryLayout<Known>.size)
     guard isValid(given, smallest: sizeRead) else { return false }
     shims_copy(&known, given, sizeRead)
     return true
   }
 
-  /// Fills a caller's struct with the fields that both sides know. Only the size in that struct has
-  /// to be initialized. Unknown fields become zero.
+  /// Fills a caller's struct with the fields that both sides know, and sets all other fields to
+  /// zero. The caller has to initialize only the size in that struct.
   ///
   /// - Returns: `invalidArgument` if the struct is too small.
   static func write<Known: BitwiseCopyable>(

@@ -1,17 +1,18 @@
 import Synchronization
 
-/// The functions that turn a delegate's context into a strong pointer, and release that pointer.
+/// The function that turns a delegate's context into a strong pointer, and the function that
+/// releases that pointer.
 struct ContextLock {
   var lock: RegistrationDetails.Lock? = nil
   var unlock: RegistrationDetails.Unlock? = nil
 
-  /// Reads the functions of a registration that this thread's hazard protects. They are its own
-  /// functions, or those of its multicast. In the second case, the caller afterwards checks whether
-  /// the registration is live. If it is, the multicast exists, and the functions are the right
-  /// ones.
+  /// Reads the functions for a registration that this thread's hazard protects. They belong either
+  /// to the registration or to its multicast. If they belong to the multicast, the caller
+  /// afterwards checks whether the registration is live. If it is, the multicast exists, so the
+  /// functions are the right ones.
   ///
-  /// Acquire: pairs with `Policies.write`. A thread that reads the functions of a later multicast
-  /// also sees that the registration was removed.
+  /// Acquire: pairs with the releases in `Policies.write`. A thread that reads the functions of a
+  /// later multicast also sees that the registration was removed.
   init(_ registration: Registration) {
     if _slowPath(registration.has(Registration.Flags.shared)) {
       self = Policies(of: Multicast(slot: registration.owner)).locks

@@ -3,8 +3,8 @@ struct KeptInvocation {
   typealias Address = UnsafeMutablePointer<KeptInvocation>
 
   let invocation: Invocation
-  /// The payload to release when the invocation is over; nil if the invocation passes the caller's
-  /// pointer.
+  /// The payload to release when the invocation is over; nil if the invocation passes on the
+  /// caller's pointer.
   let payload: Payload?
   var next: Address? = nil
 }
@@ -21,11 +21,11 @@ struct KeptInvocations {
     count &+= 1
   }
 
-  /// The caller takes over the reference to the payload.
+  /// Removes the oldest invocation. The caller takes over the reference to its payload.
   mutating func takeFirst() -> KeptInvocation? {
     guard let first else { return nil }
     let kept = first.pointee
-    // Unlink the invocation before it is freed: a fork may happen in between.
+    // Unlink the invocation before it is freed, because another thread may fork in between.
     self.first = kept.next
     if kept.next == nil { last = nil }
     count &-= 1

@@ -2,12 +2,13 @@ import MulticastHeader
 import MulticastShims
 import Synchronization
 
-/// How to create a multicast: a caller's `multicast_create_options`, checked.
+/// The options of a new multicast: a caller's `multicast_create_options` after they have been
+/// checked.
 struct CreateOptions {
   let given: multicast_create_options
   let rules: Policies.Rules
 
-  /// Whether the options have no effect, so that a plain multicast is enough.
+  /// Whether the options have no effect, so that a plain multicast is sufficient.
   var isPlain: Bool {
     rules.word == 0 && given.label == nil && given.lock_context == nil
       && given.release_context == nil && given.listeners_changed == nil && given.release == nil
@@ -33,7 +34,7 @@ extension CreateOptions {
 }
 
 extension Multicast {
-  /// - Parameter given: nil for the defaults.
+  /// - Parameter given: The caller's options; nil for the defaults.
   /// - Returns: the handle of an empty multicast.
   static func create(
     with given: UnsafePointer<multicast_create_options>?
@@ -59,14 +60,15 @@ extension Multicast {
     }
   }
 
-  /// Starts to notify of changes of this multicast's delegates. Does nothing if they are notified
-  /// already, or if the multicast does not exist. The multicast has no policies of its own.
+  /// Starts notifications about changes of this multicast's delegates. Does nothing if there
+  /// already are notifications or if the multicast does not exist. The multicast must not have
+  /// policies.
   ///
-  /// Invocations may run meanwhile; nothing changes for them. Adds and removals read the bit under
-  /// the stripe's lock. Those that take the lock later do not use the fast paths, which do not
-  /// notify. The caller itself looks for changes that were made before.
+  /// Invocations may run at the same time and are not affected. Adds and removals read the bit
+  /// under the stripe's lock. If an add or a removal takes the lock later, it does not use the fast
+  /// paths, which do not notify. The caller of this function checks for earlier changes itself.
   ///
-  /// - Returns: false if nothing was done.
+  /// - Returns: false if it did nothing.
   func observe(_ notifier: Policies.Notifier) throws(Status) -> Bool {
     let rules = Policies.Rules(
       .recurse, isVisitOnly: false, notifiesListenersChanged: true, hasReplay: false)
@@ -106,7 +108,7 @@ extension Policies {
   }
 
   /// Release: pairs with the acquire of a thread that still reads these policies for the slot's
-  /// former multicast. That thread then finds that its multicast has ended.
+  /// previous multicast. That thread then finds that its multicast has ended.
   private func write(_ options: CreateOptions, _ notifier: Notifier) {
     let given = options.given
     storage.pointee.rules.store(options.rules.word, ordering: .releasing)  // order: rules
@@ -120,7 +122,7 @@ extension Policies {
     shims_copy_label(&storage.pointee.label, given.label)
   }
 
-  /// Ends the use of these policies. The handle of the multicast has ended or was never created.
+  /// Ends the use of these policies. Their multicast has ended or was never created.
   func giveBack() {
     var payloads = ReleasedPayloads()
     storage.pointee.replay.dropAll(&payloads)  //~ kept_not_dropped

@@ -2,27 +2,27 @@ import MulticastHeader
 import MulticastShims
 import Synchronization
 
-/// Tells the `listeners_changed` function of a multicast, or the transport of its broadcaster,
-/// whether the multicast has delegates.
+/// Notifies the `listeners_changed` function of a multicast, or the transport of its broadcaster,
+/// when the multicast receives its first delegate or loses its last one.
 ///
 /// A change of the delegates and its notification are two steps, because the function runs under no
-/// lock. One thread notifies at a time. It looks at the delegates under the lock, before and after
-/// each notification, and repeats this until the last notification matches the state. A thread that
-/// changes the delegates while another thread is notifying leaves the notification to that thread.
-/// So the last notification is always correct.
+/// lock. One thread notifies at a time. It checks the delegates under the lock, before and after
+/// each notification, and repeats this until the last notification matches the state. If a thread
+/// changes the delegates while another thread is notifying, it leaves the notification to that
+/// thread. So the last notification is always correct.
 extension Policies {
   // The arguments are the context, the target, and whether the target has delegates.
   typealias ListenersChanged = @convention(c) (UnsafeMutableRawPointer?, multicast, Bool) -> Void
-  /// The corresponding function of a transport. A negative result means that the transport refused
-  /// the notification.
+  /// The corresponding function of a transport. It returns a negative number to refuse the
+  /// notification.
   typealias Subscription = @convention(c) (UnsafeMutableRawPointer?, multicast, Bool) -> Int32
 
   struct Notifier {
     enum Function {
       /// The function of a caller.
       case listenersChanged(ListenersChanged)
-      /// The function of a transport, with the variable for the transport's handle, which is none
-      /// once the transport is detached.
+      /// The function of a transport, and the variable that contains the transport's handle. After
+      /// the transport was detached, the variable contains none.
       case subscription(Subscription, UnsafeMutablePointer<Atomic<Handle>>)
     }
 
@@ -33,15 +33,15 @@ extension Policies {
     // Guarded by the stripe's lock.
 
     var multicast = Handle.none
-    /// The last notification. If it said that there are delegates: the handle of the transport or,
-    /// for a caller's `listeners_changed` function, the handle of the multicast. If it said that
-    /// there are none: none.
+    /// The last notification. If it said that there are delegates, this is the handle of the
+    /// transport or, for a caller's `listeners_changed` function, the handle of the multicast. If
+    /// it said that there are no delegates, this is none.
     var last = Handle.none
-    /// Whether a thread is notifying, and the identity of that thread. The identity is none if the
-    /// thread has no record for lack of memory.
+    /// Whether a thread is notifying, and the identity of that thread. The identity is none if
+    /// there was no memory for the thread's record.
     var isUnderWay = false
     var thread = ThreadIdentity.none
-    /// Whether the multicast does not exist any more. If so, the thread that notifies last ends the
+    /// Whether the multicast no longer exists. If so, the last thread that notifies ends the
     /// policies.
     var isEnded = false
   }
@@ -55,10 +55,10 @@ extension Policies {
     withUnsafeMutablePointer(to: &storage.pointee.notifier) { $0 }
   }
 
-  /// Makes this thread the notifier. The stripe's lock is held.
+  /// Makes this thread the notifying thread. The caller holds the stripe's lock.
   ///
-  /// - Returns: false if a thread, perhaps this one, is the notifier already. That thread then
-  ///   notifies of the change.
+  /// - Returns: false if a thread, perhaps this one, is already notifying. That thread then also
+  ///   notifies about the new change.
   private func begin() -> Bool {
     if notifier.isUnderWay { return false }
     notifier.isUnderWay = true
@@ -66,8 +66,8 @@ extension Policies {
     return true
   }
 
-  /// Notifies of the state if it has changed. Called after `begin` with the stripe's lock held;
-  /// releases the lock.
+  /// Sends notifications until the last one matches the state. Called after `begin`, with the
+  /// stripe's lock held, and releases the lock.
   private func notify(_ stripe: Stripe) {
     var entered: (record: ThreadRecord, hasEntered: Bool)? = nil
     var refusing: Handle? = nil
@@ -89,8 +89,8 @@ extension Policies {
       }
       stripe.lock()
       if isRefused { notifier.last = last }
-      // Only the last refusal counts, since another transport may accept what an earlier one
-      // refused.
+      // Remember only the last refusal, because another transport may accept a notification that an
+      // earlier transport refused.
       refusing = isRefused ? wanted : nil  //~ refusal_kept
     }
     notifier.isUnderWay = false
@@ -103,8 +103,8 @@ extension Policies {
     if let entered { ThreadRegistry.leaveIfEnding(entered.record, entered.hasEntered) }
   }
 
-  /// The value for `last` that matches the present state: none if there are no delegates. The
-  /// stripe's lock is held.
+  /// The value of `last` that matches the current state. It is none if there are no delegates. The
+  /// caller holds the stripe's lock.
   private var wanted: Handle {
     let list = Multicast(slotOf: notifier.multicast)?.list
     if notifier.isEnded || list?.live ?? 0 == 0 { return .none }
@@ -115,16 +115,17 @@ extension Policies {
     return transport.pointee.load(ordering: .acquiring)  // order: default
   }
 
-  /// Called when the multicast has ended. Its stripe's lock is held.
+  /// Called when the multicast has ended. The caller holds its stripe's lock.
   ///
   /// - Parameter isKept: Whether the policies are kept for the next multicast in the slot.
-  /// - Returns: whether the caller has to call `end`. Otherwise the notifying thread does.
+  /// - Returns: whether the caller has to call `end`. If not, the thread that is already notifying
+  ///   ends the policies.
   func willEnd(isKept: Bool) -> Bool {
     notifier.isEnded = !isKept
     return begin()
   }
 
-  /// Notifies that the multicast has ended, and ends the policies if they are not kept. No lock is
+  /// Notifies that the multicast has ended, and ends the policies unless they are kept. No lock is
   /// held.
   func end(_ handle: Handle) {
     let stripe = Stripe(of: handle.index)
@@ -135,7 +136,7 @@ extension Policies {
   /// Called after a change of the delegates. No lock is held.
   static func notify(_ multicast: Multicast) {
     // If these rules belong to a later multicast in the slot, this multicast has ended, and `end`
-    // notifies of that.
+    // sends the notification.
     guard
       multicast.isObserved
         || multicast.hasPolicies && Policies(of: multicast).currentRules.notifiesListenersChanged
@@ -148,13 +149,13 @@ extension Policies {
     multicast.policies.notify(stripe)
   }
 
-  /// Called in the child of a fork: the parent's threads, which may have been notifying, do not
-  /// exist here.
+  /// Called in the child of a fork, in which threads that were notifying in the parent do not
+  /// exist.
   static func notifyAllInChild() {
     let own = ThreadRecord.current?.identity ?? .none
     pool.forEach { slot, _ in
       let policies = Policies(slot)
-      // If this thread itself is notifying, it goes on with that.
+      // If this thread itself is notifying, it will continue to do so.
       let isOwn = policies.notifier.isUnderWay && !own.isNone && policies.notifier.thread == own
       let id = policies.storage.pointee.header.id.load(ordering: .relaxed)
       if isOwn || !(id.kind == .policies) { return }

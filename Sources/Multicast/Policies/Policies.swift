@@ -3,12 +3,12 @@ import MulticastShims
 import Synchronization
 
 /// The ways in which a multicast differs from a plain one. Most multicasts have no policies. A bit
-/// of the invoker word, which each invocation compares anyway, says whether a multicast has
-/// policies, so other multicasts pay nothing.
+/// of the invoker word says whether a multicast has policies. Each invocation compares this word
+/// anyway, so other multicasts pay nothing.
 ///
-/// The policies of a multicast are in a slot of their own, which is never unmapped. A thread may
-/// read some of them at any time without a lock, and then checks whether the handle of the
-/// multicast is still in its slot. If it is, the thread has read the policies of this multicast.
+/// The policies of a multicast are in a separate slot, which is never unmapped. A thread may read
+/// some of them at any time without a lock. It then checks whether the handle of the multicast is
+/// still in the multicast's slot. If it is, the thread has read the policies of this multicast.
 struct Policies {
   struct Storage: ~Copyable {
     var header: SlotHeader
@@ -32,12 +32,11 @@ struct Policies {
 
   private static let hasStarted = Atomic<Bool>(false)
 
-  /// Whether there has ever been a multicast whose removals have to be notified or may end a
-  /// replay.
+  /// Whether there has ever been a multicast whose removals must be notified or may end a replay.
   ///
-  /// Relaxed is enough: a thread that removes a delegate of such a multicast has taken its stripe's
-  /// lock, and so did the thread that added the delegate before, which knew the handle of the
-  /// multicast.
+  /// Relaxed is enough. The thread that added a delegate to such a multicast knew the multicast's
+  /// handle, and took its stripe's lock. A thread that removes the delegate takes the same lock
+  /// later.
   static var haveToKnow: Bool { hasStarted.load(ordering: .relaxed) }
 
   /// Called before a caller gets the handle of such a multicast, and before a multicast is
@@ -53,9 +52,10 @@ struct Policies {
   /// The policies in an allocated slot.
   init(slot index: UInt32) { self.init(Self.pool.directory.slot(index).unsafelyUnwrapped) }
 
-  /// The policies of the multicast that now uses the slot, if it has any. Otherwise they belong to
-  /// a former multicast of the slot or, if none had any, they are the first policies that were
-  /// created. There must be some.
+  /// The policies of the multicast that now uses the slot, if it has any. If it has none, the
+  /// result is the policies of a previous multicast in the slot. If no multicast in the slot ever
+  /// had policies, the result is the first policies that were ever created, so some policies must
+  /// exist.
   init(of multicast: Multicast) {
     // Acquire: pairs with the release in `connect`.
     self.init(slot: multicast.fields.header.owner.load(ordering: .acquiring))  // order: policies
@@ -73,7 +73,7 @@ struct Policies {
   // order: rules
   var currentRules: Rules { Rules(word: storage.pointee.rules.load(ordering: .acquiring)) }
 
-  /// The rules, in one word so that they can be read at once.
+  /// The rules, in one word so that a single load reads all of them.
   struct Rules {
     /// The behavior of an invocation that is made inside a call of the same multicast.
     enum Reentry: UInt32 { case recurse, refuse, postpone, latest }
@@ -102,12 +102,12 @@ struct Policies {
 }
 
 extension Options {
-  /// Adds the defaults of the multicast to the options that a delegate leaves unset. If the
-  /// delegate has details, they contain a copy.
+  /// Sets the options that a delegate leaves unset to the defaults of the multicast. If the
+  /// delegate has details, they contain a copy of the defaults.
   fileprivate mutating func complete(_ policies: Policies) {
     if given.release == nil { sharedRelease = policies.storage.pointee.releaseContext }
-    // A registration with details names its multicast, which the library consults when the
-    // registration ends.
+    // `isObserved` and `isReplayed` make the add allocate details. The details name the multicast,
+    // which the library consults when the registration ends.
     let rules = policies.currentRules
     isObserved = rules.notifiesListenersChanged
     isReplayed = rules.hasReplay && given.flags & MULTICAST_NO_REPLAY == 0
@@ -119,17 +119,18 @@ extension Options {
 }
 
 extension Multicast {
-  /// Whether the multicast has policies. False if this multicast no longer uses its slot: then the
-  /// number contains the difference of two generations, or the handle is not that of a multicast.
+  /// Whether the multicast has policies. False if this multicast no longer uses its slot: in that
+  /// case, the number contains the difference of two generations, or `handle` is not a multicast's
+  /// handle.
   var hasPolicies: Bool {
     let number = invokerNumber
     return handle.kind == .multicast && number < Handle.oneGeneration
       && number & Self.withPolicies != 0
   }
 
-  /// Whether changes are notified although the multicast has no policies of its own. Set and
-  /// cleared under the stripe's lock. The bit stays set if the slot is kept for the next multicast:
-  /// see `renew`.
+  /// Whether changes of the delegates are notified although the multicast has no policies of its
+  /// own. The bit changes under the stripe's lock. It stays set if the slot is kept for the next
+  /// multicast of its name (see `renew`).
   var isObserved: Bool {
     get { invokerNumber & Self.observed != 0 }
     nonmutating set {
@@ -137,13 +138,14 @@ extension Multicast {
     }
   }
 
-  /// The policies of a multicast that exists and has policies. The stripe's lock is held.
+  /// The policies of a multicast that exists and has policies. The caller holds the stripe's lock.
   var policies: Policies { Policies(of: self) }
 
   /// Completes the options of an add to a multicast that has policies.
   ///
-  /// - Returns: whether the multicast exists. If it does not, nothing may be added: a caller may
-  ///   have guessed a handle that will belong to a multicast with policies a moment later.
+  /// - Returns: whether the multicast exists. If it does not, the caller must not add anything,
+  ///   because the handle may have been guessed, and may belong to a multicast with policies a
+  ///   moment later.
   func complete(_ options: inout Options?) -> Bool {
     guard isCurrent else { return false }
     guard hasPolicies, var completed = options, !completed.isContradictory else { return true }
@@ -163,7 +165,8 @@ extension Multicast {
 
   /// The rules of the multicast, which are the defaults if it has no policies. No lock is held.
   ///
-  /// A thread that has read rules of a later multicast in the slot finds that the handle has ended.
+  /// If a thread reads the rules of a later multicast in the slot, it finds that the handle has
+  /// ended.
   func rules() throws(Status) -> Policies.Rules {
     if isCurrent {
       let rules = hasPolicies ? Policies(of: self).currentRules : Policies.Rules(word: 0)

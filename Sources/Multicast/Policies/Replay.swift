@@ -2,31 +2,31 @@ import MulticastHeader
 import MulticastShims
 import Synchronization
 
-/// The last invocations of a multicast, kept for delegates that are added later. Guarded by the
-/// stripe's lock.
+/// The last invocations of a multicast, kept for delegates that are added later. The stripe's lock
+/// guards them.
 ///
-/// An invocation is kept, and gets its number, before it reads the list. An add begins its replay
-/// under the same hold of the lock under which it adds the delegates. While the replay runs,
-/// invocations skip these delegates (`RegistrationDetails.replayed`), because the replay also makes
-/// the invocations that are kept meanwhile. The replay ends under the same hold of the lock under
-/// which it finds that no kept invocation remains to be replayed. From the next number on,
-/// invocations call the delegates directly.
+/// An invocation is kept and receives its number before it reads the list. An add begins its replay
+/// under the same hold of the lock under which it adds the delegates. While the replay is running,
+/// invocations skip these delegates (`RegistrationDetails.replayed`), because the replay also
+/// covers the invocations that are kept while it is running. When a replay finds that no kept
+/// invocation is left, it ends under the same hold of the lock. Invocations with higher numbers
+/// than those that were replayed call the delegates directly.
 struct Replay {
-  /// How many invocations are kept. More are kept while a replay still needs them. 0 means that
-  /// there is no replay.
+  /// The number of invocations to keep. More are kept while a replay still needs them. 0 means that
+  /// nothing is replayed.
   let most: UInt32
   private var kept = KeptInvocations()
   /// The number of the newest kept invocation.
   private var newest: UInt = 0
   private var firstRun: Run.Address? = nil
 
-  /// How many more invocations are kept for a running replay. Beyond that, an invocation waits
-  /// until the replay is over.
+  /// The number of additional invocations that are kept for a running replay. If this number is
+  /// reached, the next invocation waits until the replay is over.
   private static let lead: UInt64 = 64
 
   init(most: UInt32) { self.most = most }
 
-  /// How many invocations are kept now.
+  /// The number of invocations that are kept now.
   var count: UInt32 { kept.count }
 
   mutating func dropAll(_ payloads: inout ReleasedPayloads) { kept.dropAll(&payloads) }
@@ -47,17 +47,17 @@ struct Replay {
     return newest
   }
 
-  /// Drops the oldest invocations beyond `most` that no replay needs any more.
+  /// Drops the oldest invocations in excess of `most`, as long as no replay needs them.
   private mutating func drop(_ payloads: inout ReleasedPayloads) {
     while kept.count > most && slowest == nil {  //~ dropped_before_replayed
       payloads.release(kept.takeFirst()?.payload)
     }
   }
 
-  /// A replay that has only reached the oldest kept invocation.
+  /// A replay whose next invocation is the oldest kept invocation, or nil.
   private var slowest: Run.Address? { firstRun?.first { $0.pointee.upcoming == kept.first } }
 
-  /// A replay for which an invocation has to wait, or nil.
+  /// A replay that an invocation has to wait for, or nil.
   mutating func slowRun() -> Run? {
     if UInt64(kept.count) < UInt64(most) &+ Self.lead { return nil }
     while let run = slowest {
@@ -79,8 +79,8 @@ struct Replay {
     firstRun = run
   }
 
-  /// Returns the next invocation of a replay. If there is none, or if the replay shall not go on,
-  /// the replay ends.
+  /// Returns the next invocation of a replay. If there is none, or if `goesOn` is false, the replay
+  /// ends.
   fileprivate mutating func advance(
     _ run: Run.Address, goesOn: Bool, _ payloads: inout ReleasedPayloads
   ) -> KeptInvocation? {
@@ -102,7 +102,8 @@ struct Replay {
       let token = Token(Run(run).tokens[index].id)
       let registration = Registration(index: token.index)
       if registration.id.isLive(as: token) {
-        // Relaxed is enough: an invocation with a higher number takes the lock first.
+        // Relaxed is enough, because an invocation takes the lock before it receives a higher
+        // number.
         //~ replay_without_number
         registration.details?.pointee.replayed.store(newest &+ 1, ordering: .relaxed)
       }
@@ -115,19 +116,19 @@ extension Replay {
   /// A running replay for delegates that a thread has added.
   ///
   /// It is linked to the thread's record, so that another thread can end the replay if this thread
-  /// does not exist any more.
+  /// no longer exists.
   struct Run {
     typealias Address = UnsafeMutablePointer<Storage>
 
     struct Storage: Linked {
-      /// The next replay of the same multicast. This field is the first for the reason given in
-      /// `SlotHeader`: other threads change it while this thread reads the rest.
+      /// The next replay of the same multicast. It is the first field for the reason given in
+      /// `SlotHeader`: other threads change it while this thread reads the other fields.
       var next: Address? = nil
       let multicast: Multicast
       let thread: ThreadRecord
-      /// A number that no other replay has, not even one in the same memory.
+      /// A unique number. It differs even from the numbers of earlier replays in the same memory.
       let number: UInt64
-      /// How many tokens follow this struct.
+      /// The number of tokens that follow this struct.
       let count: Int
       let nextOfThread: Address?
       /// The next invocation to replay; nil if there is none.
@@ -183,20 +184,20 @@ extension Replay {
     /// Waits until the thread has ended this replay or another one, or until the delegates of the
     /// replay may have been removed.
     ///
-    /// A removal retires the registrations, and then wakes the sleepers under the waits' lock. So
-    /// this thread either finds them retired or is woken.
+    /// A removal retires the registrations, and then wakes sleeping threads under the waits' lock.
+    /// So this thread either finds them retired or is woken.
     ///
     /// - Parameters:
-    ///   - thread: The thread of the replay, which may be over by now.
-    ///   - number: The number of the replay. The same memory may belong to another replay by now,
-    ///     whose tokens are being written.
-    /// - Returns: false if that thread is this thread, or waits for this thread.
+    ///   - thread: The thread of the replay. The replay may be over by now.
+    ///   - number: The number of the replay. The memory of the replay may already belong to another
+    ///     replay, whose tokens are being written.
+    /// - Returns: false if `thread` is this thread or waits for this thread.
     func waitForEnd(on thread: ThreadRecord, _ number: UInt64) -> Bool {
       let wait = Self.wait(for: thread)
       Lock.waits.lock()
       defer { Lock.waits.unlock() }
       if thread == ThreadRecord.current || Waits.closesCycle(wait) { return false }
-      // The replay is not freed as long as it is linked to the thread's record.
+      // The replay is not freed while it is linked to the thread's record.
       if isHeld(by: thread) && storage.pointee.number == number && hasDelegate {
         _ = Waits.sleep(for: wait, wait.key, .unlimited)
       }
@@ -209,8 +210,8 @@ extension Replay {
       return run != nil
     }
 
-    /// Ends the replays of a thread that does not exist any more. Invocations call its delegates
-    /// from now on.
+    /// Ends the replays of a thread that no longer exists. From now on, invocations call the
+    /// delegates of these replays directly.
     static func endAll(of thread: ThreadRecord) {
       while let run = thread.storage.pointee.replays?.assumingMemoryBound(to: Storage.self) {
         _ = run.pointee.multicast.advance(Run(run), goesOn: false)
@@ -221,7 +222,7 @@ extension Replay {
 }
 
 extension Multicast {
-  /// The replay of a multicast that exists and has policies. The stripe's lock is held.
+  /// The replay of a multicast that exists and has policies. The caller holds the stripe's lock.
   var replay: Replay {
     unsafeAddress { UnsafePointer(replayAddress) }
     nonmutating unsafeMutableAddress { replayAddress }

@@ -1,9 +1,9 @@
 import MulticastShims
 import Synchronization
 
-/// The end of threads, and `fork`.
+/// Handles the end of threads, and `fork`.
 enum Process {
-  /// Called when a thread ends. If it ended inside a call, this withdraws its frames.
+  /// Called when a thread ends. If the thread ended inside a call, withdraws its frames.
   fileprivate static func threadDidEnd(_ block: UnsafeMutableRawPointer) {
     Lock.checkNoneIsHeld()
     CallerCode.checkNoReleaseRuns()
@@ -12,21 +12,21 @@ enum Process {
     if wasInside {
       var payloads = ReleasedPayloads()
       record.clear {
-        // The queue counts a call that was taken out as delivered, and so does a thread that waits
-        // for the call.
+        // A call that was taken out counts as delivered in the statistics of the queue, so it also
+        // counts as made for a thread that waits for it.
         release($0, isMade: $1.isRun, &payloads)
       } willLeave: { frame, target in
         if target.isRun { Queue.runDidEnd(target, frame, of: record) }
       } didLeave: {
         didLeave($0)
       }
-      // The thread is now outside all calls, so its further invocations are not deferred.
+      // The thread is outside all calls now, so its further invocations are not deferred.
       Lock.waits.lock()
       Deferrals.dropAll(of: record, &payloads)  //~ deferred_of_thread_kept
       Lock.waits.unlock()
       Replay.Run.endAll(of: record)
-      // The wake-up comes before the release functions: one of them may wait for a thread that
-      // waits for these calls.
+      // Wake other threads before running release functions, because a release function may wait
+      // for a thread that waits for these calls.
       Waits.wake()
       payloads.cleanUp()
     }
@@ -42,14 +42,15 @@ enum Process {
     payloads.release(payload, isMade: isMade)
   }
 
-  /// Takes the last steps of an invocation that will not return.
+  /// Performs the last steps of an invocation that does not return.
   private static func didLeave(_ target: Target) {
     if target.isInvocation { Multicast(target).reclaim() }
   }
 
   // MARK: - fork
 
-  /// The child has only this thread. The calls of all other threads are over.
+  /// Called in the child of a fork, which has only this thread. The calls of all other threads are
+  /// over.
   fileprivate static func didBecomeChild() {
     Lock.unlockAll()
     Lock.checkFork(holdsAll: false)
@@ -83,7 +84,7 @@ public func shims_thread_did_end(_ block: UnsafeMutableRawPointer?) {
   if let block { Process.threadDidEnd(block) }
 }
 
-/// Takes all locks, so that no other thread is changing anything when the child begins.
+/// Takes all locks, so that no other thread is changing any data at the moment of the fork.
 @_cdecl("shims_before_fork") @implementation
 public func shims_before_fork() {
   Lock.checkFork(holdsAll: true)

@@ -1,27 +1,27 @@
 import MulticastHeader
 import Synchronization
 
-/// The calls that wait in a queue, oldest first: a ring of fixed size. The queue's lock is held.
+/// The waiting calls of a queue in a ring of fixed size, oldest first. The queue's lock guards it.
 ///
-/// Positions only rise. The low bits of a position are its place in the ring. Each registration
+/// Positions only increase. The low bits of a position are its place in the ring. Each registration
 /// stores the position of its newest call, and each call stores the position of the previous call
 /// of the same registration. So the calls of one delegate are found without a search through all
 /// calls. A cancelled call leaves a gap, which is a place without a call.
 ///
-/// The thread that runs the queue takes out the oldest calls without the lock as long as the head
-/// is open: see `RingHead`. It works on copies of the calls and does not read the ring. Every other
-/// operation that takes out or changes a call closes the head first.
+/// While the head is open, the thread that runs the queue takes out the oldest calls without the
+/// lock (see `RingHead`). That thread works on copies of the calls and does not read the ring.
+/// Every other operation that takes out or changes a call first closes the head.
 struct CallRing: ~Copyable {
   private var places: Places
   private(set) var tail: UInt64
-  /// The first position of the current queue of the slot.
+  /// The first position that the current queue in the slot used.
   private var begin: UInt64
-  /// The number of places between head and tail that have no call.
+  /// The number of gaps between the head and the tail.
   private(set) var gaps: UInt64
-  /// An earlier position of the head. Reading the head itself would take its cache line from the
-  /// thread that runs the queue.
+  /// An earlier position of the head. Reading the head itself would move its cache line away from
+  /// the thread that runs the queue.
   private(set) var knownHead: UInt64
-  // The padding before and after the head gives it a cache line of its own.
+  // The padding before and after the head puts the head into a separate cache line.
   private let before: (UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64)
   /// The position of the oldest call. The calls at lower positions have been taken out.
   let head: RingHead
@@ -35,7 +35,8 @@ struct CallRing: ~Copyable {
 
     fileprivate init() {}
 
-    /// Allocates places for the capacity and half as much again, so that gaps rarely fill the ring.
+    /// Allocates one and a half times as many places as the capacity, so that gaps rarely fill the
+    /// ring.
     init(capacity: UInt32) throws(Status) {
       var size: UInt64 = 2
       while size < UInt64(capacity) + UInt64(capacity) / 2 { size *= 2 }
@@ -52,7 +53,7 @@ struct CallRing: ~Copyable {
     }
   }
 
-  /// Begins to use places. Positions continue from those of the last queue in the slot.
+  /// Starts to use the places. Positions continue after those of the previous queue in the slot.
   mutating func start(with places: Places) {
     self.places = places
     tail = max(head.position, 1)
@@ -62,7 +63,7 @@ struct CallRing: ~Copyable {
     head.move(to: tail)
   }
 
-  /// Ends the use of the places, and returns them. The ring has no calls.
+  /// Ends the use of the places and returns them. The ring must be empty.
   mutating func end() -> Places {
     let places = self.places
     self.places = Places()
@@ -75,25 +76,26 @@ struct CallRing: ~Copyable {
     places.calls.unsafelyUnwrapped + Int(truncatingIfNeeded: position & places.mask)
   }
 
-  /// The number of waiting calls: all places from head to tail, except the gaps.
+  /// The number of waiting calls, which is the number of places from head to tail without the gaps.
   var count: UInt64 { get { tail &- head.position &- gaps } }
 
-  /// The number of waiting calls or more, computed without reading the head.
+  /// An upper bound for the number of waiting calls, computed without reading the head.
   var countAtMost: UInt64 { get { tail &- knownHead &- gaps } }
 
-  /// How many calls were ever appended.
+  /// The number of calls that were ever appended.
   var appended: UInt64 { tail &- begin }
 
-  /// The newest waiting call of a delegate; nil if none waits.
+  /// The newest waiting call of a delegate; nil if it has none.
   func newest(of details: RegistrationDetails.Address) -> WaitingCall.Address? {
     let position = details.pointee.lastCall
     return position < head.position ? nil : call(position)
   }
 
-  // MARK: - In
+  // MARK: - Appending calls
 
-  /// Appends a call without its payload, which the caller sets. Fewer calls wait than the capacity
-  /// allows, and there is a place: the tail is below `fastPathEnd`, or `makeRoom` was called.
+  /// Appends a call without its payload, which the caller then sets. The caller has made sure that
+  /// fewer calls wait than the capacity allows, and that there is a free place: either the tail is
+  /// below `fastPathEnd`, or `makeRoom` was called.
   @_optimize(speed)
   mutating func append(
     _ token: Token, _ details: RegistrationDetails.Address
@@ -114,15 +116,16 @@ struct CallRing: ~Copyable {
 
   mutating func updateKnownHead() { knownHead = head.position }
 
-  // MARK: - Out
+  // MARK: - Taking out calls
 
-  /// Closes the head. It does not move while the lock is held, and the oldest place is not a gap.
+  /// Closes the head. Afterwards the head does not move while the lock is held, and no gap is at
+  /// the head.
   @inline(never) mutating func close() {
     head.close()
     skipGaps()
   }
 
-  /// Takes out the oldest call. The call can be read until the next append.
+  /// Takes out the oldest call. The caller can read the call until the next append.
   mutating func takeFirst() -> WaitingCall.Address? {
     close()
     if count == 0 { return nil }
@@ -131,14 +134,14 @@ struct CallRing: ~Copyable {
     return first
   }
 
-  /// The oldest call, provided that a call waits. Nil if the head is open or there are gaps, which
-  /// is rare between two runs.
+  /// The oldest call, if the caller knows that a call waits. Nil if the head is open or there are
+  /// gaps, which is rare between two runs.
   @inline(__always)
   var first: WaitingCall.Address? {
     gaps == 0 && head.isClosed ? call(head.position) : nil
   }
 
-  /// Takes out the call that `first` returned, and opens the head behind it.
+  /// Takes out the call that `first` returned, and opens the head after this call.
   ///
   /// - Returns: the new position.
   mutating func openBehindFirst() -> UInt64 {
@@ -150,16 +153,15 @@ struct CallRing: ~Copyable {
 
   /// Copies the oldest calls, and takes out the first of them.
   ///
-  /// The head is left closed, behind the first call. The other copied calls can be taken out once
-  /// the head is opened. Their payloads are small and part of the copies. If a call with a shared
-  /// payload were taken out like this, a fork would find its reference neither in the ring nor in a
-  /// frame.
+  /// Leaves the head closed, after the first call. Once the head is opened, the other copied calls
+  /// can be taken out. The payloads of these calls are small and are part of the copies. A call
+  /// with a shared payload is not copied this way: after the call was taken out, a fork would find
+  /// its reference to the payload neither in the ring nor in a frame.
   ///
   /// - Parameters:
-  ///   - most: The highest number of calls to copy, at least 1.
-  ///   - keepsLast: Whether the newest call may be copied only if it is the first one.
-  /// - Returns: the end of the copies, and the position behind the first call; nil if no call
-  ///   waits.
+  ///   - most: The maximum number of calls to copy, at least 1.
+  ///   - keepsLast: Whether to copy the newest call only if it is also the oldest one.
+  /// - Returns: the end of the copies, and the position after the first call; nil if no call waits.
   @inline(__always)
   mutating func takeFirst(
     _ copies: WaitingCall.Address, atMost most: UInt64, keepsLast: Bool
@@ -168,7 +170,7 @@ struct CallRing: ~Copyable {
     skipGaps()
     var position = head.position
     if position == tail { return nil }
-    // The newest call is in the last place, unless there are gaps.
+    // The newest call is in the last place before the tail, unless there are gaps.
     let most = keepsLast && gaps > 0 ? 1 : min(most, tail &- position &- (keepsLast ? 1 : 0))
     copies.pointee = call(position).pointee
     position &+= 1
@@ -191,7 +193,7 @@ struct CallRing: ~Copyable {
 
   /// Cancels all calls of a delegate, and releases their payloads.
   ///
-  /// - Returns: how many calls there were.
+  /// - Returns: the number of calls.
   mutating func takeAll(
     of details: RegistrationDetails.Address, _ released: inout ReleasedPayloads
   ) -> UInt64 {
@@ -211,7 +213,7 @@ struct CallRing: ~Copyable {
     return taken
   }
 
-  /// Takes out all calls, and releases their payloads. Returns how many calls there were.
+  /// Takes out all calls, and releases their payloads. Returns the number of calls.
   mutating func takeAll(_ released: inout ReleasedPayloads) -> UInt64 {
     close()
     let before = count
@@ -234,7 +236,7 @@ struct CallRing: ~Copyable {
     head.move(to: position)
   }
 
-  /// Moves all calls up, so that they occupy the places before the tail.
+  /// Moves all calls up to the places directly before the tail.
   private mutating func closeGaps() {
     close()
     let head = self.head.position
@@ -261,24 +263,25 @@ struct CallRing: ~Copyable {
 }
 
 /// The position of the oldest call in a ring. The thread that runs the queue moves the head for
-/// each call that it takes out, without a lock as long as the head is *open*.
+/// each call that it takes out. It needs no lock for this as long as the head is *open*.
 ///
-/// The run opens the head under the queue's lock. Any other operation that takes out or changes
-/// calls, or that the run must notice, closes the head under the lock. From then on the
-/// position is fixed until the lock is released, and the run takes the lock before it takes out its
-/// next call and at its end. Positions only rise, even when the slot is reused, and among nested
-/// runs only the innermost one can have the head open. So if a run finds the head open at its own
-/// last position, no other operation has required its attention since.
+/// The run opens the head under the queue's lock. Every other operation that takes out or changes
+/// calls, or that the run must notice, closes the head under the lock. The position is then fixed
+/// until the lock is released, and the run takes the lock before it takes out its next call and at
+/// its end. Positions only increase, even when the slot is reused, and among nested runs, the head
+/// can be open only for the innermost one. So if a run finds the head open at its own last
+/// position, no other operation has required its attention since.
 ///
-/// The run changes the head with acquire and release, or under the lock. So a thread that closes
-/// the head sees the stores that the run made in its frame before its last change of the head.
+/// The run changes the head either with acquire and release, or under the lock. So a thread that
+/// closes the head sees all stores that the run made to its frame before its last change of the
+/// head.
 struct RingHead: ~Copyable {
-  /// The position. The lowest bit is set while the head is open.
+  /// The position, shifted to the left by one bit. The lowest bit is set while the head is open.
   private let word: Atomic<UInt64>
 
   private static let open: UInt64 = 1
 
-  /// The position. While the head is open, the position may have moved on already.
+  /// The position. If the head is open, the position may already have changed.
   // order: position
   var position: UInt64 { get { word.load(ordering: .acquiring) >> 1 } }
 
@@ -305,14 +308,14 @@ struct RingHead: ~Copyable {
 
   // MARK: - For the thread that runs the queue
 
-  /// Takes out the call at this position, if the head is still open there.
+  /// Takes out the call at this position, if the head is still open at this position.
   func take(at position: UInt64) -> Bool {
     replace(position << 1 | Self.open, by: (position &+ 1) << 1 | Self.open)
   }
 
   /// Closes the head if it is still open at this position.
   ///
-  /// - Returns: whether it was open there.
+  /// - Returns: whether the head was open at this position.
   func close(at position: UInt64) -> Bool {
     replace(position << 1 | Self.open, by: position << 1)
   }
@@ -327,8 +330,9 @@ struct RingHead: ~Copyable {
   /// The queue's lock is held.
   extension CallRing {
     func check(_ check: Check) {
-      // The head may be open. A call that is taken out now can still be read: nothing is appended
-      // under this lock, and a removal of its delegate takes the lock before it frees the details.
+      // The head may be open. A call that is taken out now can still be read, because no call is
+      // appended while this lock is held, and a removal of the delegate takes the lock before it
+      // frees the details.
       let head = self.head.position
       let length = tail &- head
       check.that(head <= tail && length <= mask &+ 1, "calls are within the ring", head, tail)
@@ -353,7 +357,7 @@ struct RingHead: ~Copyable {
         linked == count, "each call is found from the newest of its delegate", linked, count)
     }
 
-    /// How many calls of a delegate are linked from its newest one.
+    /// The number of calls of a delegate that are linked from its newest call.
     private func countLinked(
       to newest: UInt64, from head: UInt64, _ check: Check
     ) -> UInt64 {
@@ -397,8 +401,8 @@ struct RingHead: ~Copyable {
       check.that(references >= calls, "a call retains its payload", references, calls)
     }
 
-    /// How many of the next 16 calls share this payload. The calls of one invocation are usually
-    /// close to each other in the ring.
+    /// The number of calls with this payload among the next 16 calls. The calls of one invocation
+    /// are usually close together in the ring.
     private func countCalls(with payload: Payload, from first: UInt64) -> UInt64 {
       var (calls, position) = (UInt64(0), first)
       while position != tail && position &- first < 16 {

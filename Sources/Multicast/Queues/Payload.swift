@@ -3,39 +3,39 @@ import Synchronization
 
 /// A payload or a receipt that the queued calls of an invocation share. It counts its references.
 ///
-/// A receipt refers to the payload, and also detects the end of the calls that share it: see
-/// `Receipt`.
+/// A receipt refers to the payload, and also detects when all calls that share it are over (see
+/// `Receipt`).
 struct Payload {
   typealias Release = @convention(c) (_ payload: UnsafeRawPointer?, _ size: Int) -> Void
 
   enum Kind: UInt8 {
     /// A copy of the caller's bytes, which follows the header.
     case copied
-    /// The caller's own bytes, which either have a release function or are only passed on.
+    /// The caller's own bytes, which have a release function or are only passed on.
     case owned
     case receipt
-    /// A payload together with the name that was notified: see `init(_:named:)`.
+    /// A payload together with the name that was notified (see `init(_:named:)`).
     case named
-    /// A copy as with `copied`, but in a block of a queue's reserve.
+    /// A copy like `copied`, but in a block of a queue's reserve.
     case reserved
   }
 
   struct Header: ~Copyable {
-    /// The bytes that the delegates get.
+    /// The bytes that delegates receive.
     let bytes: UnsafeRawPointer?
     let size: Int
     /// The lower half is the number of calls, frames and receipts that retain the payload. The
-    /// upper half is the number of calls with this payload that were executed.
+    /// upper half is the number of executed calls with this payload.
     let references: Atomic<UInt64>
     let release: Release?
-    /// The fork generation in which the payload was made: see `Fork.generation`.
+    /// The fork generation in which the payload was created (see `Fork.generation`).
     let process: UInt32
     let kind: Kind
     /// The next payload in a list of payloads whose reference count has dropped to zero.
     var next: UnsafeMutablePointer<Header>?
   }
 
-  /// The bytes behind the header are aligned like the block.
+  /// The bytes after the header have the same alignment as the block.
   static var headerSize: Int { aligned(MemoryLayout<Header>.size) }
 
   fileprivate static func aligned(_ size: Int) -> Int {
@@ -52,9 +52,9 @@ struct Payload {
 
   init(_ header: UnsafeMutablePointer<Header>) { self.header = header }
 
-  /// Makes a copy, which the caller retains.
+  /// Copies the caller's bytes. The new payload has one reference, which belongs to the caller.
   init(copying bytes: UnsafeRawPointer, size: Int) throws(Status) {
-    // The size is a `size_t`, so a negative value stands for a number that is too large.
+    // The size is a `size_t`, so a negative value means a number that is too large.
     guard size >= 0, size < .max - Self.headerSize else { throw .outOfMemory }
     let block = try Allocator.allocate(size: Self.headerSize + size)
     let copy = block + Self.headerSize
@@ -63,7 +63,7 @@ struct Payload {
     self.init(block, .copied, copy, size, nil)
   }
 
-  /// Makes a copy in a block of a reserve, which the caller retains.
+  /// Copies the caller's bytes into a block of a reserve. The caller owns the only reference.
   init(copying bytes: UnsafeRawPointer, size: Int, to place: UnsafeMutableRawPointer) {
     let copy = place + Self.headerSize
     shims_copy(copy, bytes, size)
@@ -71,13 +71,14 @@ struct Payload {
     self.init(place, .reserved, copy, size, nil)
   }
 
-  /// Makes a payload of zeros, which the caller retains.
+  /// Creates a payload of zeros. The caller owns the only reference.
   init(zeros size: Int) throws(Status) {
     let block = try Allocator.allocateZeroed(size: Self.headerSize + size)
     self.init(block, .copied, block + Self.headerSize, size, nil)
   }
 
-  /// Makes a payload from the caller's own bytes, which the caller retains.
+  /// Creates a payload from the caller's own bytes. The caller of this function owns the only
+  /// reference.
   init(owning bytes: UnsafeRawPointer?, size: Int, _ release: Release?) throws(Status) {
     let block = try Allocator.allocate(size: Self.headerSize)
     self.init(block, .owned, bytes, size, release)
@@ -101,12 +102,12 @@ struct Payload {
 
   // MARK: - Chains
 
-  /// Makes a payload with a name, which takes over one reference to a payload.
+  /// Creates a payload with a name. It takes over one reference to the given payload.
   init(_ payload: Payload, named name: UnsafePointer<CChar>) throws(Status) {
     let block = try Allocator.allocate(size: Self.sizeOfNamed(name))
     (block + Self.headerSize).storeBytes(of: payload, as: Payload.self)
     shims_copy(block + Self.nameOffset, name, Self.sizeOfNamed(name) - Self.nameOffset)
-    RaceDetector.happensBefore(block)  // the thread that runs the queue
+    RaceDetector.happensBefore(block)  // acquired by the thread that runs the queue
     self.init(block, .named, payload.bytes, payload.size, nil)
   }
 
@@ -116,13 +117,13 @@ struct Payload {
     nameOffset + shims_length(name, .max) + 1
   }
 
-  /// The payload or receipt that a receipt, or a payload with a name, retains.
+  /// The payload or receipt that is retained by a receipt or by a payload with a name.
   var previous: Payload? {
     guard isReceipt || header.pointee.kind == .named else { return nil }
     return (UnsafeRawPointer(header) + Self.headerSize).load(as: Payload.self)
   }
 
-  /// The name that was notified, if it has one.
+  /// The name that was notified; nil if the payload has none.
   var name: UnsafePointer<CChar>? {
     if header.pointee.kind != .named { return isReceipt ? previous?.name : nil }
     return (UnsafeRawPointer(header) + Self.nameOffset).assumingMemoryBound(to: CChar.self)
@@ -130,7 +131,7 @@ struct Payload {
 
   // MARK: - References
 
-  /// The number of references and the number of executed calls at one moment.
+  /// The number of references and the number of executed calls, read at the same moment.
   ///
   /// Acquire: the effects of the finished calls happen before the caller continues.
   var counts: (references: UInt32, made: UInt32) {
@@ -138,14 +139,14 @@ struct Payload {
     return (UInt32(truncatingIfNeeded: counts), UInt32(truncatingIfNeeded: counts >> 32))
   }
 
-  /// Relaxed is enough: the caller got the payload from the owner of a reference.
+  /// Relaxed is enough, because the caller got the payload from the owner of a reference.
   func retain() { header.pointee.references.wrappingAdd(1, ordering: .relaxed) }
 
   /// Removes one reference.
   ///
-  /// - Returns: how many references are left. If none is left, the caller owns the payload.
+  /// - Returns: the number of remaining references. If it is 0, the caller owns the payload.
   func countDown(isMade: Bool) -> UInt32 {
-    // Release and acquire: every use of the payload by other threads happens before it is freed.
+    // Release and acquire: other threads' uses of the payload happen before it is freed.
     let left = header.pointee.references.wrappingAdd(
       (isMade ? Self.oneMade : 0) &- 1, ordering: .acquiringAndReleasing  // order: references
     ).newValue
@@ -163,7 +164,7 @@ struct Payload {
     released.cleanUp()
   }
 
-  /// Runs a release function that the caller supplied. No lock is held.
+  /// Runs a release function of the caller. No lock is held.
   static func release(_ bytes: UnsafeRawPointer?, _ size: Int, _ function: Release?) {
     guard let function else { return }
     let depth = shims_get_release_depth()
@@ -172,7 +173,7 @@ struct Payload {
     shims_set_release_depth(depth)
   }
 
-  /// Frees the block of a payload that nothing retains. The caller's own bytes are not freed.
+  /// Frees the block of a payload that has no references. Does not free the caller's own bytes.
   func deallocate() {
     if header.pointee.kind == .reserved { return PayloadReserve.putBack(header) }
     if isReceipt { return Receipt(self).deallocate() }
@@ -183,21 +184,22 @@ struct Payload {
 
   // MARK: - Frames
 
-  // A frame publishes the payload that it retains. If the thread of the frame no longer exists,
-  // another thread releases the payload.
+  // A frame publishes the payload that it retains. If the frame's thread no longer exists, another
+  // thread releases the payload.
 
-  /// The payload that a frame retains; nil if there is none.
+  /// The payload that a frame retains; nil if it retains none.
   init?(retainedBy frame: Frame) {
     guard let address = UnsafeMutableRawPointer(bitPattern: frame.payload) else { return nil }
     self.init(at: address)
   }
 
-  /// Passes one reference to a frame.
+  /// Transfers one reference to a frame.
   func pass(to frame: Frame) { frame.payload = UInt(bitPattern: header) }
 
-  /// Takes over the reference that a frame has, if any.
+  /// Takes over the reference of a frame, if it has one.
   static func take(from frame: Frame) -> Payload? {
-    // Clear the frame first: in the child of a fork, the payloads of frames are released.
+    // Clear the frame first, because the child of a fork releases the payloads that it finds in
+    // frames.
     let payload = Payload(retainedBy: frame)
     frame.payload = 0  //~ payload_left_in_frame
     return payload
@@ -215,7 +217,7 @@ extension Payload {
     _ references: UInt32, _ file: StaticString = #fileID, _ line: UInt = #line
   ) {
     #if MULTICAST_INTERNAL_CHECKS
-      // A block that was freed and reused has a larger number, or a negative one.
+      // If the block was freed and reused, the number is probably larger, or negative.
       Check(file, line).that(
         references < 1 << 31, "the references to a payload are counted", references)
     #endif
@@ -226,10 +228,10 @@ extension Payload {
   #endif
 }
 
-/// Payloads that were released under a lock. Their cleanup waits until no lock is held: it frees
-/// memory, runs release functions and wakes threads that wait for calls.
+/// Payloads that were released under a lock. `cleanUp` does the rest later, when no lock is held:
+/// it frees memory, runs release functions, and wakes threads that wait for calls.
 struct ReleasedPayloads {
-  /// A chain of payloads without references.
+  /// A chain of payloads whose reference counts are 0.
   private var first: UnsafeMutablePointer<Payload.Header>? = nil
   /// The address of a receipt whose calls are over, or 0.
   private var finishedReceipt: UInt = 0
@@ -238,14 +240,14 @@ struct ReleasedPayloads {
 
   var isEmpty: Bool { first == nil && finishedReceipt == 0 }
 
-  /// Removes one reference. A lock may be held.
+  /// Removes one reference. The caller may hold a lock.
   mutating func release(_ payload: Payload?, isMade: Bool = false) {
     if let payload { countDown(payload, isMade: isMade) }
   }
 
   @inline(never)
   private mutating func countDown(_ payload: Payload, isMade: Bool) {
-    // Read this first: once the reference is removed, the waiting thread may free the receipt.
+    // Read this first. After the reference is removed, the waiting thread may free the receipt.
     let isReceipt = payload.isReceipt
     let left = payload.countDown(isMade: isMade)
     if isReceipt && left == Receipt.ownReferences {
@@ -288,24 +290,25 @@ struct ReleasedPayloads {
     }
     let (bytes, size) = (payload.bytes, payload.size)
     let release = payload.header.pointee.release
-    // In the child of a fork, a payload that the parent made is released by the parent.
+    // In the child of a fork, do not release a payload that the parent created: the parent releases
+    // it.
     let isOurs = payload.header.pointee.process == Fork.generation  //~ parents_payload_released
     payload.deallocate()
     if isOurs { Payload.release(bytes, size, release) }  //~ payload_released_under_lock
   }
 }
 
-/// Memory for the payloads of a queue: blocks of one size, in one allocation.
+/// Memory for the payloads of a queue, divided into blocks of equal size.
 ///
-/// A payload may live longer than the queue, because a call with it may be running or waiting in
-/// another queue. So the reserve counts the blocks in use, plus one for the queue itself. It uses
-/// the lock of the queue's slot, even after the slot has been reused. A fork holds that lock, too.
+/// A payload may outlive the queue, because a call with it may be running or may be waiting in
+/// another queue. Therefore the reserve counts the blocks in use, plus one for the queue itself. It
+/// uses the lock of the queue's slot, even after the slot was reused. A fork holds that lock, too.
 struct PayloadReserve {
-  /// The header at the beginning of the allocation.
+  /// The header at the start of the allocation.
   struct Header: ~Copyable {
     var firstVacant: UnsafeMutablePointer<Block>?
     var references: Int
-    /// The largest size of a payload.
+    /// The maximum size of a payload.
     let payloadSize: Int
     let byteCount: Int
     /// Nil until the queue exists.
@@ -320,8 +323,8 @@ struct PayloadReserve {
 
   typealias Address = UnsafeMutablePointer<Header>
 
-  /// The number of payloads beyond the capacity of the queue. They are for calls that are running,
-  /// and for invocations that have not queued their calls yet.
+  /// The number of blocks beyond the capacity of the queue. They are for running calls and for
+  /// invocations that have not queued their calls yet.
   private static let moreThanCalls = 8
   private static let headerSize = 48
 
@@ -335,7 +338,7 @@ struct PayloadReserve {
     let count = capacity + Self.moreThanCalls
     let byteCount = Self.headerSize + count * stride
     let memory = try Allocator.allocate(size: byteCount)
-    // Writing to all pages makes the system supply them now, and not when they are first needed.
+    // Write to all pages, so that the system supplies them now instead of at the first use.
     shims_zero(memory, byteCount)  //~ pages_not_written
     header = memory.bindMemory(to: Header.self, capacity: 1)
     header.initialize(
@@ -351,15 +354,15 @@ struct PayloadReserve {
     }
   }
 
-  /// Called once, by the queue that uses the reserve from then on.
+  /// Called once, by the queue that uses the reserve from now on.
   func start(with lock: Lock) -> Address {
     header.pointee.lock = lock
     return header
   }
 
-  /// Takes a place for a payload with its header. The lock is held.
+  /// Takes memory for a payload and its header. The caller holds the lock.
   ///
-  /// - Returns: nil if the payload is too large or all places are in use.
+  /// - Returns: nil if the payload is too large or all blocks are in use.
   func take(for size: Int) -> UnsafeMutableRawPointer? {
     guard size >= 0, size <= header.pointee.payloadSize, let block = header.pointee.firstVacant
     else { return nil }
@@ -368,7 +371,7 @@ struct PayloadReserve {
     return UnsafeMutableRawPointer(block + 1)
   }
 
-  /// Puts back the place of a payload that nothing retains. No lock is held.
+  /// Puts the block of a payload that has no references back into its reserve. No lock is held.
   static func putBack(_ payload: UnsafeMutablePointer<Payload.Header>) {
     let block = UnsafeMutableRawPointer(payload).assumingMemoryBound(to: Block.self) - 1
     PayloadReserve(block.pointee.reserve).release(block)

@@ -3,8 +3,8 @@ import MulticastHeader
 extension Queue {
   /// Cancels the waiting calls of a registration that is no longer live.
   ///
-  /// Afterwards the head of the ring is closed. So if the removing thread then looks at the frames,
-  /// it finds the hazard of each call that was taken out, and no other call begins: see `run`.
+  /// Afterwards the head of the ring is closed. The removing thread then checks the frames. It
+  /// finds the hazard of each call that was taken out, and no other call begins (see `run`).
   func cancel(_ details: RegistrationDetails.Address, _ released: inout ReleasedPayloads) {
     lock.lock()
     if delivers(details) {  //~ calls_not_cancelled
@@ -15,7 +15,8 @@ extension Queue {
       if taken > 0 { updateDescriptor(from: before) }
       checkInvariants()
     }
-    // Either there is room now, or the delegate of a call that waits for room has been removed.
+    // Wake the threads that wait for room. Either there is room now, or the call that a thread
+    // waits to queue may be a call of the removed delegate.
     let isRoomAwaited = state.isRoomAwaited
     lock.unlock()
     if isRoomAwaited { wakeAllForRoom() }
@@ -25,7 +26,7 @@ extension Queue {
 extension Queue {
   /// Drops all waiting calls.
   ///
-  /// - Returns: how many calls there were.
+  /// - Returns: the number of dropped calls.
   static func clear(_ handle: Handle) throws(Status) -> Int {
     guard let queue = Queue(slotOf: handle) else { throw .invalidHandle }
     var isRoomAwaited = false

@@ -3,14 +3,14 @@ import MulticastShims
 import Synchronization
 
 extension Queue {
-  /// A caller's options after they have been checked.
+  /// The options of a queue, after they have been checked.
   struct Settings {
     var capacity: UInt32 = 1024
     var overflow = MULTICAST_OVERFLOW_REFUSE.rawValue
     /// The name of the worker.
     var threadName = shims_thread_name()
     var stackSize = 0
-    /// A function that notifies a loop of the program when calls wait.
+    /// Notifies an event loop of the program when calls wait.
     var wake: Queue.Wake? = nil
     var wakeContext: UnsafeMutableRawPointer? = nil
     var payloadSize = 0
@@ -26,7 +26,7 @@ extension Queue {
       guard StructSize.read(given, smallest: StructSize.queueOptions, into: &options) else {
         throw .invalidArgument
       }
-      // The sizes are of type `size_t`, so a negative value stands for a number that is too large.
+      // The sizes are of type `size_t`, so a negative value means a number that is too large.
       guard options.flags == 0, options.reserved == 0, options.capacity >= 0,
         options.capacity <= Self.largestCapacity,
         options.overflow <= MULTICAST_OVERFLOW_BLOCK.rawValue,
@@ -43,14 +43,15 @@ extension Queue {
       shims_copy_label(&label, options.label)
     }
 
-    /// - Returns: nil if no reserve is wanted or needed. Small payloads are stored in the calls.
+    /// - Returns: nil if the options do not request a reserve, or if the payloads are so small that
+    ///   the calls can store them.
     func makeReserve() throws(Status) -> PayloadReserve? {
       if WaitingCall.holds(payloadSize) { return nil }
       return try PayloadReserve(payloadSize: payloadSize, capacity: Int(capacity))
     }
   }
 
-  /// Creates an empty queue, and returns its handle.
+  /// Creates an empty queue and returns its handle.
   static func create(
     _ given: UnsafePointer<multicast_queue_options>?
   ) throws(Status) -> Handle {
@@ -83,7 +84,7 @@ extension Queue {
     _ settings: Settings
   ) {
     Self.start()
-    // An operation with a stale handle may be using the slot.
+    // Another thread may be using the slot with a stale handle.
     lock.lock()
     defer { lock.unlock() }
     state.recipients = recipients
@@ -105,7 +106,7 @@ extension Queue {
 }
 
 extension Options {
-  /// A caller's options, with the queue looked up; nil if they cannot be read.
+  /// Reads a caller's options, and looks up their queue. Nil if the options are invalid.
   static func read(_ given: UnsafePointer<multicast_add_options>?) -> Options? {
     guard var options = Options(given) else { return nil }
     if !options.queue.isNone { options.destination = Queue.destination(options.queue) }

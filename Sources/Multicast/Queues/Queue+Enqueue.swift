@@ -3,19 +3,19 @@ import MulticastShims
 import Synchronization
 
 extension Queue {
-  /// The result of an invocation's attempt to queue a call.
+  /// The result of an attempt to queue a call for an invocation.
   enum EnqueueResult: UInt8 {
     case queued, refused
     /// The delegate was removed, or it is called only once and already has a waiting call.
     case leftOut
-    /// These are results of a single attempt: the delegate was removed, or there is no room yet.
+    /// Results of a single attempt. The delegate was removed, or there is no room yet.
     case notRecipient, full
   }
 
-  /// Queues a call whose payload is too large for a copy in the call.
+  /// Queues a call whose payload is too large to be stored in the call.
   ///
-  /// - Parameter frame: Retains the invocation's copy of the payload, which is made when the first
-  ///   call needs it.
+  /// - Parameter frame: Retains the invocation's copy of the payload. The copy is made when the
+  ///   first call needs it.
   func enqueueLarge(_ token: Token, _ invocation: Invocation, _ frame: Frame) -> EnqueueResult {
     if Payload(retainedBy: frame) == nil, let bytes = invocation.payload {
       (try? copy(bytes, size: invocation.size))?.pass(to: frame)
@@ -24,11 +24,11 @@ extension Queue {
     return enqueue(token, invocation, sharing: payload, frame)
   }
 
-  /// Makes a copy of a payload, which the caller retains. The copy is in the queue's reserve, if
-  /// there is one and it has a vacant block.
+  /// Copies a payload, which the caller then retains. The copy is in the queue's reserve if the
+  /// reserve exists and has a vacant block.
   func copy(_ bytes: UnsafeRawPointer, size: Int) throws(Status) -> Payload {
-    // Relaxed is enough, since the reserve is checked again under the lock. The bytes are not
-    // copied under the lock, since there may be many.
+    // Relaxed is enough, because the reserve is checked again under the lock. Copy the bytes
+    // without the lock, because there may be many of them.
     if state.reserve.load(ordering: .relaxed) != nil, let place = takeReserved(size) {
       return Payload(copying: bytes, size: size, to: place)
     }
@@ -41,10 +41,10 @@ extension Queue {
     return state.reserve.load(ordering: .relaxed).flatMap { PayloadReserve($0).take(for: size) }
   }
 
-  /// The fast path: takes the lock, and queues a call with a small payload.
+  /// Fast path: takes the lock, and queues a call with a small payload.
   ///
-  /// - Returns: false if the fast path is not sufficient. Nothing has changed then, and the lock is
-  ///   held.
+  /// - Returns: false if the fast path is not sufficient. In this case nothing has changed, and the
+  ///   lock is held.
   @inline(__always)
   func enqueueInFastPath(
     _ registration: Registration, _ token: Token, _ invocation: Invocation
@@ -59,11 +59,11 @@ extension Queue {
     return true
   }
 
-  /// Queues a call of a delegate, if there is room or room can be made. No call of a removed
-  /// delegate is queued.
+  /// Queues a call of a delegate, if there is room or room can be made. Does not queue a call if
+  /// the delegate was removed.
   ///
-  /// - Parameter payload: The payload that the call shares; nil if the invocation's payload is
-  ///   small enough for a copy in the call.
+  /// - Parameter payload: The payload that the call shares with others; nil if the invocation's
+  ///   payload is small enough to be stored in the call.
   func enqueue(
     _ token: Token, _ invocation: Invocation, sharing payload: Payload?, _ frame: Frame
   ) -> EnqueueResult {
@@ -71,7 +71,7 @@ extension Queue {
     return enqueueLocked(token, invocation, sharing: payload, frame)
   }
 
-  /// Like `enqueue`, but the lock is already held. The function releases it.
+  /// Like `enqueue`, but the caller already holds the lock. This function releases it.
   @_optimize(speed)
   func enqueueLocked(
     _ token: Token, _ invocation: Invocation, sharing payload: Payload?, _ frame: Frame
@@ -84,16 +84,17 @@ extension Queue {
       let hasSleepers = attempt == .queued && state.isArrivalAwaited
       if hasSleepers { state.isArrivalAwaited = false }
       let wake = attempt == .queued ? beginWake(frame) : nil
-      // This thread may not have needed the place that it was woken for. If there is still room, it
-      // wakes another waiting thread.
+      // This thread was woken because there is room, but it may not have used the room. If there is
+      // still room, wake another waiting thread.
       let leavesRoom = hasWaited && isCurrent && state.isRoomAwaited && hasRoom
       updateFastPathEnd()
       checkInvariants()
       lock.unlock()
       if leavesRoom { wakeForRoom() }
-      // The threads are woken without the lock, because they take it first.
+      // Wake the threads after the lock is released, because they first take the lock.
       if hasSleepers { wakeSleepers() }
-      // Call the wake function first, because the release of a payload may destroy the queue.
+      // Call the wake function before the cleanup, because the release function of a payload may
+      // destroy the queue.
       if let wake { callWake(wake, frame) }
       released.cleanUp()
       if attempt != .full { return attempt == .notRecipient ? .leftOut : attempt }
@@ -105,20 +106,20 @@ extension Queue {
     }
   }
 
-  /// Whether the thread need not wait any longer: there is room, or the call needs none. Otherwise
-  /// this thread is woken later.
+  /// Whether the thread can stop waiting, because there is room or its call needs none. If it
+  /// cannot, it is woken later.
   private func canRetry(_ token: Token) -> Bool {
     lock.lock()
     defer { lock.unlock() }
     guard let details = recipient(token) else { return true }
-    // The head is closed before the check, so that later operations that make room take the lock.
+    // Close the head before the check, so that any later operation that makes room takes the lock.
     state.ring.close()
     if hasRoom || replaceable(details) != nil { return true }
     state.isRoomAwaited = true
     return false
   }
 
-  /// Counts a call that could not be queued, and determines its result.
+  /// Counts a call that could not be queued, and determines the result.
   func refuse(_ token: Token, afterWaiting: Bool = false) -> EnqueueResult {
     lock.lock()
     defer { lock.unlock() }
@@ -133,10 +134,10 @@ extension Queue {
 
   // MARK: - Under the lock
 
-  /// The details of a registration that is live and delivers to this queue.
+  /// The details of a registration, if it is live and delivers to this queue; otherwise nil.
   ///
   /// A removal first retires the registration, and then calls `cancel`, which takes this lock. So
-  /// `cancel` finds each call that was queued because its registration was found live here.
+  /// if a call is queued because the registration was found live here, `cancel` finds that call.
   @inline(__always)
   private func recipient(_ token: Token) -> RegistrationDetails.Address? {
     let registration = Registration(index: token.index)
@@ -147,7 +148,7 @@ extension Queue {
   }
 
   /// Whether a registration delivers to this queue. False if the queue was destroyed, or if the
-  /// registration delivers to an earlier queue of the same slot.
+  /// registration delivers to an earlier queue in the same slot.
   func delivers(_ details: RegistrationDetails.Address) -> Bool {
     let membership = RegistrationDetails.membership(of: details, .recipient)
     return membership.pointee.lifetime == state.recipients
@@ -156,19 +157,20 @@ extension Queue {
   //~ more_calls_than_room
   private var hasRoom: Bool { state.ring.count < UInt64(state.settings.capacity) }
 
-  /// Whether at most one call of the delegate may wait.
+  /// Whether at most one call of the delegate may wait in the queue.
   private func hasOne(_ details: RegistrationDetails.Address) -> Bool {
     //~ two_calls_of_one
     let hasOne = details.pointee.flags & (MULTICAST_ONCE | MULTICAST_LATEST) != 0
     return hasOne
   }
 
-  /// The delegate's waiting call, if at most one may wait; nil if none waits or several may wait.
+  /// The delegate's waiting call if the delegate may have only one; nil if none waits or several
+  /// may wait.
   private func replaceable(_ details: RegistrationDetails.Address) -> WaitingCall.Address? {
     hasOne(details) ? state.ring.newest(of: details) : nil
   }
 
-  /// Whether the waiting call of the delegate is kept, and a newer call is left out.
+  /// Whether the delegate's waiting call is kept and the newer call is left out.
   private func keepsFirst(_ details: RegistrationDetails.Address) -> Bool {
     details.pointee.flags & (MULTICAST_ONCE | MULTICAST_LATEST) == MULTICAST_ONCE
   }
@@ -183,7 +185,8 @@ extension Queue {
       if keepsFirst(details) { return .leftOut }
       state.ring.close()
     }
-    // Checked once more with the head closed: the waiting call may have been taken out before.
+    // Check again with the head closed, because the waiting call may have been taken out before the
+    // head was closed.
     if let waiting = replaceable(details) {
       released.release(waiting.pointee.sharedPayload)
       WaitingCall.setPayload(of: waiting, invocation, payload)
@@ -197,7 +200,8 @@ extension Queue {
       case MULTICAST_OVERFLOW_BLOCK.rawValue: return .full
       case MULTICAST_OVERFLOW_DROP_OLDEST.rawValue:
         state.ring.close()
-        // Checked once more with the head closed: calls may have been taken out before.
+        // Check again with the head closed, because calls may have been taken out before the head
+        // was closed.
         if hasRoom { break }
         let oldest = state.ring.takeFirst()
         released.release(oldest?.pointee.sharedPayload)
@@ -221,7 +225,7 @@ extension Queue {
     return .queued
   }
 
-  /// Computes `fastPathEnd` after a change of the values that it depends on.
+  /// Computes `fastPathEnd` after the values on which it depends have changed.
   private func updateFastPathEnd() {
     let isNews =
       state.isArrivalAwaited || state.needsWake || state.descriptor >= 0 && state.ring.count == 0
@@ -229,13 +233,13 @@ extension Queue {
     raiseFastPathEnd()
   }
 
-  /// Like `updateFastPathEnd`, but for use after calls were taken out, when the need for
+  /// Like `updateFastPathEnd`, but for use after calls were taken out, if the need for
   /// notifications has not changed.
   @inline(__always)
   func raiseFastPathEnd() {
     if state.fastPathEnd == 0 { return }
-    // At most as many calls wait as there are places between the known head and the tail, minus the
-    // gaps.
+    // The number of waiting calls is at most the number of places between the known head and the
+    // tail, minus the gaps.
     let most = min(UInt64(state.settings.capacity), state.statistics.highest &+ state.ring.gaps)
     state.fastPathEnd = state.ring.knownHead &+ most
   }
@@ -243,16 +247,16 @@ extension Queue {
 
 /// Invocations that sleep until a full queue has room.
 ///
-/// Such a thread sleeps with the queue as its key. The flag `isRoomAwaited` of the queue is guarded
-/// by the queue's lock. A thread that is about to sleep sets the flag, while it also holds the
-/// waits' lock. The flag is cleared under both locks when the last sleeping thread is woken. As
-/// long as the flag is set, the head of the ring is closed. So each call is taken out under the
-/// lock and wakes one thread: one place, one wake-up. An operation that makes room for several
+/// Such a thread sleeps with the queue as its key. The queue's lock guards the flag
+/// `isRoomAwaited`. A thread that is about to sleep sets the flag while it also holds the waits'
+/// lock. When the last of these threads is woken, the flag is cleared under both locks. As long as
+/// the flag is set, the head of the ring is closed. So each call is taken out under the lock, and
+/// one thread is woken for the place that becomes free. An operation that makes room for several
 /// calls at once wakes all threads.
 extension Queue {
   private var roomKey: Sleeper.Key { Wait.room(consumer: consumer).key }
 
-  /// Wakes the thread that has been waiting for room for the longest time. No lock is held.
+  /// Wakes the thread that has waited longest for room. No lock is held.
   @inline(never)
   func wakeForRoom() {
     Waits.wakeOne(roomKey) { noRoomIsAwaited() }

@@ -1,19 +1,21 @@
 import MulticastShims
 
-/// The queue's wake function, which notifies a loop of the program when calls wait.
+/// The queue's wake function, which notifies an event loop of the program when calls wait.
 ///
 /// While the function runs, the frame of the invocation or run has the queue's handle as its
-/// hazard. The hazard is set under the queue's lock. So a thread that destroys the queue under that
-/// lock finds the hazard and waits. After the destroy, the function is never called again.
+/// hazard. The hazard is set under the queue's lock. So a thread that destroys the queue, which
+/// also takes that lock, finds the hazard and waits. The function is never called after the queue
+/// was destroyed.
 extension Queue {
-  /// A call of the wake function that is about to be made.
+  /// A call of the wake function that must be made after the lock is released.
   struct WakeCall {
     fileprivate let function: Wake
     fileprivate let context: UnsafeMutableRawPointer?
   }
 
-  /// Begins a call of the wake function if calls wait and it was not called since the queue was
-  /// last run. More wake-ups would accumulate in loops that do not merge them. The lock is held.
+  /// Prepares a call of the wake function, if calls wait and the function was not called since the
+  /// last run of the queue. More wake-ups would accumulate in event loops that do not merge them.
+  /// The caller holds the lock.
   ///
   /// - Parameter frame: A frame whose hazard is not in use.
   func beginWake(_ frame: Frame) -> WakeCall? {
@@ -24,14 +26,14 @@ extension Queue {
     return WakeCall(function: function, context: settings.wakeContext)
   }
 
-  /// Records that the loop has to be notified of the next call. The lock is held.
+  /// Records that the event loop must be notified of the next call. The caller holds the lock.
   func renewWake() {
     if state.settings.wake == nil { return }
     state.needsWake = true
     state.fastPathEnd = 0
   }
 
-  /// Like `renewWake`, but called without the lock, after a run that could not begin.
+  /// Like `renewWake`, but takes the lock itself. Called if a run could not begin.
   func runWasCalled() {
     lock.lock()
     if isCurrent { renewWake() }
@@ -46,7 +48,7 @@ extension Queue {
     frame.clearHazard()
     let isDestroyed = !isCurrent
     lock.unlock()
-    // The thread that destroyed the queue has seen the hazard and may be sleeping.
+    // The thread that destroyed the queue may have seen the hazard, and may be sleeping.
     if isDestroyed { Waits.wake(handle.rawValue) }  //~ no_wake_after_wake
   }
 }
@@ -54,7 +56,7 @@ extension Queue {
 extension Queue {
   /// Sleeps until a call waits.
   ///
-  /// - Returns: how many calls wait.
+  /// - Returns: the number of waiting calls.
   static func wait(_ handle: Handle, _ timeout: Timeout) throws(Status) -> Int {
     guard let queue = Queue(slotOf: handle) else { throw .invalidHandle }
     return try queue.withLock { () throws(Status) in
@@ -72,14 +74,14 @@ extension Queue {
 extension Queue {
   /// The descriptor that is readable while calls wait.
   ///
-  /// - Returns: -1 if there is none.
+  /// - Returns: -1 if the queue has no descriptor.
   static func descriptor(_ handle: Handle) -> Int32 {
     guard let queue = Queue(slotOf: handle) else { return -1 }
     queue.lock.lock()
     defer { queue.lock.unlock() }
     guard queue.isCurrent else { return -1 }
     if queue.state.descriptor < 0 {
-      // The head is closed, so that the last call is taken out under the lock.
+      // Close the head, so that the last call is taken out under the lock.
       queue.state.ring.close()
       queue.state.fastPathEnd = 0
       let descriptor = shims_event_open()
@@ -91,7 +93,7 @@ extension Queue {
 
   /// Called under the lock after calls were queued or taken out.
   ///
-  /// - Parameter before: How many calls waited before.
+  /// - Parameter before: The number of calls that waited before.
   func updateDescriptor(from before: UInt64) {
     guard state.descriptor >= 0 else { return }
     let now = state.ring.count
@@ -102,7 +104,7 @@ extension Queue {
     }
   }
 
-  /// Closes the descriptor, if there is one. The lock is held.
+  /// Closes the descriptor, if there is one. The caller holds the lock.
   func closeDescriptor() {
     if state.descriptor >= 0 { shims_event_close(state.descriptor) }  //~ descriptor_not_closed
     state.descriptor = -1

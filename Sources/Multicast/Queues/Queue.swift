@@ -5,23 +5,24 @@ import Synchronization
 /// The slot of a queue, and the basic parts of its operations.
 ///
 /// The queue's lock guards everything except the handle and the head of the ring. After a thread
-/// has slept, blocked or run a call, it checks the handle again before it uses anything else,
+/// has slept, blocked or run a call, it checks the handle again before it uses any other field,
 /// because the slot may have been reused.
 struct Queue {
   struct Storage: ~Copyable {
     var header: SlotHeader
-    /// The lifetime of the registrations that deliver here; none while the slot is vacant.
+    /// The lifetime of the registrations that deliver to this queue; none while the slot is vacant.
     var recipients: Handle
-    /// The former value of `recipients` while a thread destroys the queue; otherwise none.
+    /// The previous value of `recipients` while a thread is destroying the queue; otherwise none.
     var endingRecipients: Handle
 
     var settings: Settings
-    /// Whether a new call wakes threads that sleep until a call waits.
+    /// Whether threads are sleeping until a call arrives, so that a new call must wake them.
     var isArrivalAwaited: Bool
-    /// Whether an invocation waits for room (backpressure) and has not been woken since.
+    /// Whether an invocation is waiting for room (backpressure) and has not been woken yet.
     var isRoomAwaited: Bool
-    /// The end of the fast path. A call at a position below this one is appended after a check of
-    /// its delegate only: there is room, `highest` does not rise, and nobody has to be notified.
+    /// The end of the fast path. For a call at a lower position, only the delegate has to be
+    /// checked before the call is appended, because there is room, `highest` does not rise, and
+    /// nobody has to be notified.
     var fastPathEnd: UInt64
     /// All statistics except the number of appended calls, which the ring counts.
     var statistics: multicast_queue_stats
@@ -29,29 +30,30 @@ struct Queue {
     /// A descriptor that is readable while calls wait; -1 until it is first requested.
     var descriptor: Int32
     /// The number of threads that sleep until a call waits or until the worker may continue. A
-    /// thread subtracts itself even if the slot has been reused by then.
+    /// thread that wakes up subtracts itself even if the slot was reused.
     var sleeperCount: UInt32
     let arrival: Atomic<UInt32>
 
     var worker: Worker
-    /// Whether the program's loop has to be notified of the next call: there is a wake function,
-    /// and the queue was run since the function was last called.
+    /// Whether the program's event loop has to be notified of the next call, because there is a
+    /// wake function and the queue was run since the last call of that function.
     var needsWake: Bool
-    /// Rises with each worker, so that a stop waits for its own worker and not for the next one.
+    /// Incremented for each worker, so that a stop waits for its own worker and not for the next
+    /// one.
     var workerNumber: UInt32
-    /// The worker's record; nil until the worker has begun. The worker may have ended.
+    /// The record of the worker; nil before the worker has begun. The worker may have ended since.
     var workerRecord: UnsafeMutablePointer<ThreadRecord.Storage>?
-    /// The worker's identity, or none. Also read without the lock.
+    /// The identity of the worker, or none. Other threads also read it without the lock.
     let workerThread: Atomic<ThreadIdentity>
-    /// The thread that ran the queue last and is expected to make room, or none. Also read without
-    /// the lock.
+    /// The thread that ran the queue last and is expected to make room, or none. Other threads also
+    /// read it without the lock.
     let consumer: Atomic<ThreadIdentity>
-    /// The record of the thread that runs the queue or ran it last. Its frames show whether the run
-    /// is still going on. The thread may have ended inside a call.
+    /// The record of the thread that runs the queue or ran it last. The frames of the record show
+    /// whether the run is still in progress. The thread may have ended inside a call.
     var runner: UnsafeMutablePointer<ThreadRecord.Storage>?
     var ring: CallRing
-    /// Memory for payloads; nil if the options ask for none, and while the slot is vacant. It is
-    /// written and used under the lock. Without the lock, a thread only checks whether it is nil.
+    /// Memory for payloads; nil while the slot is vacant, or if the options do not request it. It
+    /// is set and used under the lock. Without the lock, threads only check whether it is nil.
     let reserve: Atomic<PayloadReserve.Address?>
   }
 
@@ -65,7 +67,7 @@ struct Queue {
   let handle: Handle
   let storage: UnsafeMutablePointer<Storage>
 
-  /// The slot that a handle leads to, which may have been reused: see `isCurrent`.
+  /// The slot at the index of a handle. It may have been reused since (see `isCurrent`).
   @inline(__always)
   init?(slotOf handle: Handle) {
     guard let slot = Self.pool.slot(of: handle, .queue) else { return nil }
@@ -79,16 +81,16 @@ struct Queue {
     handle = storage.pointee.header.id.load(ordering: .relaxed)
   }
 
-  /// The fields of the slot, in place.
+  /// The fields of the slot. They are accessed in place, without a copy.
   var state: Storage {
     unsafeAddress { UnsafePointer(storage) }
     nonmutating unsafeMutableAddress { storage }
   }
 
-  /// How many calls were queued, including calls that replaced older ones.
+  /// The number of calls that were queued, including those that replaced older calls.
   var queued: UInt64 { state.ring.appended &+ state.statistics.coalesced }
 
-  // Relaxed is enough: everything else is read under the lock.
+  // Relaxed is enough, because everything else is read under the lock.
   var isCurrent: Bool { state.header.id.load(ordering: .relaxed) == handle }
 
   var lock: Lock { Lock.queues(handle.index) }
@@ -113,7 +115,7 @@ struct Queue {
 
   static func isValid(_ handle: Handle) -> Bool { Queue(slotOf: handle)?.isCurrent ?? false }
 
-  /// The queue of a registration, or none if the queue is being destroyed.
+  /// The handle of a registration's queue, or none if the queue is being destroyed.
   static func handle(of details: RegistrationDetails.Address) -> Handle {
     guard let slot = details.pointee.queue else { return .none }
     let queue = Queue(slot: slot)
@@ -122,7 +124,7 @@ struct Queue {
     return queue.isCurrent && queue.delivers(details) ? queue.handle : .none
   }
 
-  /// The data that registrations store about their queue; nil if the queue does not exist.
+  /// The data that a registration stores about its queue; nil if the queue does not exist.
   static func destination(_ handle: Handle) -> Destination? {
     guard let queue = Queue(slotOf: handle) else { return nil }
     return try? queue.withLock { () throws(Status) in
@@ -130,11 +132,11 @@ struct Queue {
     }
   }
 
-  // MARK: - Whether there are queues
+  // MARK: - Use of queues
 
   private static let hasStarted = Atomic<Bool>(false)
 
-  /// Whether a queue was ever created.
+  /// Whether any queue was ever created.
   static var isInUse: Bool { hasStarted.load(ordering: .acquiring) }  // order: started
 
   /// Called before the first queue exists. Release: pairs with the acquire in `isInUse`.
@@ -142,11 +144,11 @@ struct Queue {
 
   // MARK: - Sleeping, under the lock
 
-  /// May also be called without the lock: the word that threads sleep on stays valid, even if the
-  /// slot has been reused.
+  /// Wakes the sleeping threads. The caller need not hold the lock, because the word on which
+  /// threads sleep stays valid even after the slot was reused.
   func wakeSleepers() { Lock.wakeAll(storage.pointee.arrival.address) }
 
-  /// Sleeps until something changes, or until the given moment. The lock is released meanwhile.
+  /// Releases the lock and sleeps until something changes, or until the given moment.
   ///
   /// The head of the ring is closed, so a run that ends takes the lock and wakes this thread.
   func sleep(until moment: UInt64) {
@@ -161,8 +163,8 @@ struct Queue {
 
   // MARK: - Threads and processes that end
 
-  /// Called when a thread has ended inside a run. The worker may be waiting for its turn, and calls
-  /// may be left.
+  /// Called when a thread has ended inside a run. The worker may be waiting to run the queue, and
+  /// calls may be left.
   ///
   /// - Parameter frame: The frame of the run.
   static func runDidEnd(_ target: Target, _ frame: Frame, of thread: ThreadRecord) {
@@ -176,8 +178,8 @@ struct Queue {
     if let wake { queue.callWake(wake, frame) }
   }
 
-  /// Resets the queues in the child of a fork, which has no waiting calls and none of the threads
-  /// that waited for a queue or ran it.
+  /// Resets the queues in the child of a fork. The child has no waiting calls, and the threads that
+  /// waited for a queue or ran it do not exist in it.
   static func restartAllInChild() {
     pool.forEach { slot, _ in Queue(slot: slot).restartInChild() }
   }
@@ -199,7 +201,7 @@ struct Queue {
 }
 
 extension Queue {
-  /// Copies the statistics as they are at one moment.
+  /// Copies the statistics, all read at the same moment.
   static func read(
     _ handle: Handle, into out: UnsafeMutablePointer<multicast_queue_stats>?
   ) throws(Status) -> Status {
@@ -209,7 +211,7 @@ extension Queue {
       var statistics = queue.state.statistics
       statistics.pending = queue.state.ring.count
       statistics.queued = queue.queued
-      // Every other call that no longer waits was executed or is being executed.
+      // All other calls that no longer wait were executed or are being executed.
       let gone = statistics.dropped &+ statistics.cancelled &+ statistics.coalesced
       statistics.delivered = statistics.queued &- statistics.pending &- gone
       return StructSize.write(&statistics, to: out, smallest: StructSize.queueStats)
@@ -217,7 +219,7 @@ extension Queue {
   }
 }
 
-/// The checks need the queue's lock.
+/// These checks require the queue's lock.
 extension Queue: Checked {
   #if MULTICAST_INTERNAL_CHECKS
     func check(_ check: Check) {

@@ -2,32 +2,32 @@ import MulticastHeader
 import MulticastShims
 import Synchronization
 
-/// A call that waits in a queue. It occupies one cache line.
+/// A call that waits in a queue. It fills one cache line.
 struct WaitingCall {
   typealias Address = UnsafeMutablePointer<WaitingCall>
 
   /// The token of the registration; none if the call was cancelled.
   var token: Token
-  /// The position of the previous call of the same delegate, which may already be out of the ring.
+  /// The position of the previous call of the same delegate. That call may have left the ring.
   var previous: UInt64
   /// The details of the registration. They exist as long as the call waits.
   var details: RegistrationDetails.Address
   var event: UInt32
   /// The number of bytes in `bytes`, or the constant `shared`.
   var size: UInt32
-  /// A small payload, or the address of a shared payload or receipt. If the size is 0, the caller's
-  /// pointer.
+  /// A small payload, or the address of a shared payload or receipt. If the size is 0, this is the
+  /// pointer that the caller passed.
   var bytes: (UInt64, UInt64, UInt64, UInt64)
 
   static let inlineSize = 32
   static let shared = UInt32.max
 
-  /// Whether a payload is small enough for a copy in the call.
+  /// Whether a payload is small enough to be stored in a call.
   ///
-  /// - Parameter size: A `size_t`, so a negative value stands for a number that is too large.
+  /// - Parameter size: A `size_t`, so a negative value means a number that is too large.
   static func holds(_ size: Int) -> Bool { size >= 0 && size <= inlineSize }
 
-  /// Stores the payload: as a copy in the call, or as one more reference to the shared payload.
+  /// Stores the payload, either as a copy in the call or as a reference to the shared payload.
   static func setPayload(
     of call: WaitingCall.Address, _ invocation: Invocation, _ shared: Payload?
   ) {
@@ -58,7 +58,7 @@ struct WaitingCall {
     return Payload(at: UnsafeMutableRawPointer(bitPattern: UInt(bytes.0)).unsafelyUnwrapped)
   }
 
-  /// The arguments for the delegate. A small payload is passed as a pointer into the call.
+  /// The arguments for the delegate. For a small payload, they contain a pointer into the call.
   static func invocation(of call: WaitingCall.Address) -> Invocation {
     if let shared = call.pointee.sharedPayload {
       return Invocation(event: call.pointee.event, payload: shared.bytes, size: shared.size)
@@ -80,23 +80,23 @@ struct WaitingCall {
   }
 }
 
-/// Detects the end of the consecutive calls that an invocation has put into one queue. For the next
-/// queue, the invocation makes another receipt.
+/// Detects when a group of queued calls is over. The calls belong to one invocation, are
+/// consecutive, and are in one queue. The invocation makes another receipt for the next queue.
 ///
-/// Each of these calls refers to the receipt instead of the payload. A call that is executed,
-/// dropped or cancelled releases the receipt. The invocation itself has one more reference, which
-/// is held by its next receipt, by its frame or by the waiting thread. So the calls are over when
-/// only one reference is left. If the thread of the invocation ends inside a call, the reference of
-/// its frame is released like any other.
+/// Each of these calls refers to the receipt instead of the payload. A call that was executed,
+/// dropped or cancelled releases the receipt. One more reference belongs to the invocation. It is
+/// held by the invocation's next receipt, by its frame, or by the waiting thread. So the calls are
+/// over when only one reference is left. If the invocation's thread ends inside a call, the frame's
+/// reference is released like any other.
 struct Receipt {
-  /// The fields behind the header.
+  /// The fields after the header.
   struct Fields {
-    /// The previous receipt of the invocation, or its payload. The receipt retains it.
+    /// The previous receipt of the invocation, or its payload. This receipt retains it.
     let previous: Payload
     let queue: Queue
   }
 
-  /// The number of references that do not belong to calls.
+  /// The number of references that belong to the invocation and not to calls.
   static let ownReferences: UInt32 = 1
 
   private static let size = Payload.headerSize + MemoryLayout<Fields>.stride
@@ -105,7 +105,7 @@ struct Receipt {
 
   init(_ payload: Payload) { self.payload = payload }
 
-  /// Makes a receipt, which takes over one reference to the previous receipt or to the payload.
+  /// Creates a receipt, which takes over one reference to the previous receipt or to the payload.
   init(after previous: Payload, for queue: Queue) throws(Status) {
     let block = try Allocator.allocate(size: Self.size)
     payload = Payload(block, .receipt, previous.bytes, previous.size, nil)
@@ -120,19 +120,19 @@ struct Receipt {
   var previous: Payload { fields.pointee.previous }
   var queue: Queue { fields.pointee.queue }
 
-  /// Frees a receipt that nothing retains. The caller releases the previous one.
+  /// Frees a receipt that has no references. The caller releases the previous receipt or payload.
   func deallocate() { Allocator.deallocate(payload.header, size: Self.size) }
 
-  /// Whether no call waits or runs any more.
+  /// Whether none of the calls is waiting or running any more.
   var isOver: Bool { payload.counts.references <= Self.ownReferences }
 
-  /// How many calls were executed, and how many are waiting or running.
+  /// The number of executed calls, and the number of calls that are waiting or running.
   var calls: (made: UInt32, left: UInt32) {
     let (references, made) = payload.counts
     return (made, references &- Self.ownReferences)  //~ own_reference_unfinished
   }
 
-  /// The wait of a thread for these calls.
+  /// The wait of a thread until these calls are over.
   var wait: Wait {
     .run(
       Wait.QueuedCalls(

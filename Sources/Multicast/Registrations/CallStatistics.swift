@@ -1,10 +1,11 @@
 import MulticastHeader
 import MulticastShims
 
-/// Statistics of a registration, counted while it is watched. Guarded by the watches' lock.
+/// Statistics of a registration, counted while it is watched. The watches' lock guards them.
 ///
-/// The statistics of all registrations in a slab are in one block, which is allocated when the
-/// first of them is needed. Each entry belongs to the newest token for which something was counted.
+/// One block contains the statistics of all registrations in a slab. It is allocated when any of
+/// them is first needed. The entry of a slot belongs to the newest token for which something was
+/// counted.
 struct CallStatistics {
   private var token = Token.none
   // These fields are laid out as in `multicast_token_stats`.
@@ -14,14 +15,15 @@ struct CallStatistics {
   private var queued: UInt64 = 0
   private var dropped: UInt64 = 0
 
-  /// Adds to the counts. The lock is held. If memory is exhausted, nothing is counted.
+  /// Adds to the counts. The caller holds the watches' lock. If memory is exhausted, nothing is
+  /// counted.
   static func add(
     _ token: Token, calls: UInt64 = 0, taking elapsed: UInt64 = 0, queued: UInt64 = 0,
     dropped: UInt64 = 0
   ) {
     guard let statistics = place(of: token, adds: true) else { return }
     if statistics.pointee.token != token {
-      // A late thread must not count anything for the next registration in the slot.
+      // A thread that is late must not count anything for the slot's next registration.
       if statistics.pointee.token.rawValue > token.rawValue { return }
       statistics.initialize(to: CallStatistics())
       statistics.pointee.token = token
@@ -45,7 +47,7 @@ struct CallStatistics {
       statistics = known.pointee
     }
     Lock.watches.unlock()
-    statistics.token = .none  // `struct_size` and `reserved` have its place
+    statistics.token = .none  // its bytes are `struct_size` and `reserved` there
     var known = unsafeBitCast(statistics, to: multicast_token_stats.self)
     return StructSize.write(&known, to: out, smallest: StructSize.tokenStats)
   }

@@ -5,7 +5,7 @@ struct Invocation {
   let size: Int
 
   /// Whether a delegate with this event mask wants the event. The mask does not apply to events
-  /// from 64 on.
+  /// with numbers from 64 on, so every delegate wants these events.
   func isWanted(_ events: UInt64) -> Bool {
     event >= 64 || events & (1 << UInt64(event)) != 0  //~ events_ignored
   }

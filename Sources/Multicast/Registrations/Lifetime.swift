@@ -1,32 +1,32 @@
 import MulticastShims
 import Synchronization
 
-/// A group of registrations, of any number of multicasts, that are removed together.
+/// A group of registrations that are removed together. They may belong to any number of multicasts.
 ///
 /// A registration that was added with a lifetime is a member of it until its release function has
 /// returned. The live members are linked through their details.
 struct Lifetime {
   struct Storage: ~Copyable {
-    /// The handle of the lifetime until it ends; then of kind `retired` until the last member is
-    /// gone.
+    /// The handle of the lifetime. When the lifetime ends, the kind of the handle becomes
+    /// `retired`, and stays so until the last member is gone.
     var header: SlotHeader
 
     // Guarded by the lifetime's lock.
 
-    /// Index + 1 of the first member that is live or about to become live.
+    /// The index, plus 1, of the first member that is live or about to become live.
     var firstLive: UInt32
     var liveCount: UInt32
-    /// The fork generation in which the lifetime was created; see `Fork.generation`.
+    /// The fork generation in which the lifetime was created (see `Fork.generation`).
     let process: Atomic<UInt32>
     var role: Membership.Role
     /// The queue to which the members deliver, if the lifetime belongs to a queue.
     var queue: Handle
-    /// The number of threads that wait for the end of a lifetime that another thread has ended.
-    /// They are woken when the slot is reclaimed.
+    /// The number of threads that wait for the end of this lifetime, which another thread has
+    /// ended. They are woken when the slot is reclaimed.
     let waiterCount: Atomic<UInt32>
-    /// The number of members whose release function has not returned yet, including the live
-    /// members, plus 1 while a thread is ending the lifetime. When it reaches 0, the slot of an
-    /// ended lifetime becomes vacant. Waiting threads read it without the lock.
+    /// The number of members whose release function has not returned yet, including live members,
+    /// plus 1 while a thread is ending the lifetime. When this number reaches 0, the slot of an
+    /// ended lifetime becomes vacant. Waiting threads read the number without the lock.
     let unfinished: Atomic<UInt32>
   }
 
@@ -37,8 +37,8 @@ struct Lifetime {
   let index: UInt32
   let storage: UnsafeMutablePointer<Storage>
 
-  /// The slot that a handle leads to, which may have been reused; nil if the handle leads to no
-  /// slot.
+  /// The slot at the index of a handle. The slot may have been reused since. Nil if there is no
+  /// such slot.
   init?(slotOf handle: Handle) {
     switch handle.kind {
     case .lifetime: role = .owned
@@ -50,7 +50,7 @@ struct Lifetime {
     storage = slot.assumingMemoryBound(to: Storage.self)
   }
 
-  /// Like `init(slotOf:)`, but nil if the handle is not of this role.
+  /// Like `init(slotOf:)`, but nil if the handle has another role.
   init?(slotOf handle: Handle, as role: Membership.Role) {
     self.init(slotOf: handle)
     if self.role != role { return nil }
@@ -88,8 +88,8 @@ struct Lifetime {
     return first == 0 ? nil : Registration(index: first &- 1)
   }
 
-  /// Whether the thread that ends the lifetime is the only one left in the count. Acquire: pairs
-  /// with `removeUnfinished`.
+  /// Whether the ending thread is the only one that is still counted in `unfinished`. Acquire:
+  /// pairs with the release in `removeUnfinished`.
   // order: last_member
   var isFinished: Bool { storage.pointee.unfinished.load(ordering: .acquiring) == 1 }
 
@@ -113,13 +113,13 @@ struct Lifetime {
 
   // MARK: - Finishing
 
-  /// The key of threads that sleep until the last member is released.
+  /// The key of threads that sleep until the last member has been released.
   var key: Sleeper.Key { UInt64(UInt(bitPattern: storage)) }
 
-  /// Counts a member, or the ending thread, as finished. The last of them reclaims the slot of an
-  /// ended lifetime.
+  /// Removes a member, or the ending thread, from the count of unfinished ones. If the lifetime has
+  /// ended and the count reaches 0, reclaims the slot.
   func removeUnfinished() {
-    // Acquire and release: the effects of the release functions happen before the end of the
+    // Acquire and release: the effects of all release functions happen before the end of the
     // lifetime returns.
     let left = storage.pointee.unfinished.wrappingSubtract(
       1, ordering: .acquiringAndReleasing  // order: last_member
@@ -130,7 +130,7 @@ struct Lifetime {
     }
     lock.lock()
     defer { lock.unlock() }
-    // Check again under the lock: the lifetime may have ended in the meantime, and a thread may be
+    // Check again under the lock, because the lifetime may have ended since, and a thread may be
     // ending it.
     guard id.kind == .retired, storage.pointee.unfinished.load(ordering: .relaxed) == 0 else {
       return
@@ -147,7 +147,7 @@ struct Lifetime {
 /// registration's stripe.
 extension Lifetime {
   /// Makes registrations members before they become live. A thread that ends the lifetime later
-  /// finds them and waits for the stripe's lock, so they are live by the time it removes them.
+  /// finds them, and waits for the stripe's lock before it removes them. By then they are live.
   static func join(_ registrations: RegistrationChain, _ options: Options) throws(Status) {
     try join(registrations, options.lifetime, as: .owned)
     do throws(Status) {
@@ -158,8 +158,8 @@ extension Lifetime {
     }
   }
 
-  /// Whether a handle in options is none or belongs to a lifetime that has not ended yet. The
-  /// lifetime may still end before the registration joins it.
+  /// Whether a handle in a caller's options is none or belongs to a lifetime that has not ended
+  /// yet. The lifetime may still end before the registration joins it.
   static func mayBeJoined(_ handle: Handle) -> Bool {
     handle.isNone || isValid(handle)
   }
@@ -180,15 +180,15 @@ extension Lifetime {
     }
   }
 
-  /// Removes a registration that is being retired from the live members.
+  /// Removes a registration from the live members when it is retired.
   @_optimize(speed)
   static func retire(_ registration: Registration) {
     _ = leave(registration, as: .owned)
     _ = leave(registration, as: .recipient)
   }
 
-  /// - Returns: the lifetime of which the registration was a live member, if any. The member still
-  ///   counts as unfinished.
+  /// - Returns: the lifetime of which the registration was a live member, or nil. The registration
+  ///   still counts as unfinished.
   @_optimize(speed)
   private static func leave(_ registration: Registration, as role: Membership.Role) -> Lifetime? {
     guard let lifetime = Lifetime(of: registration, as: role) else { return nil }
@@ -200,8 +200,8 @@ extension Lifetime {
     return lifetime
   }
 
-  /// Called when no call of a removed member is running any more and its release function, if any,
-  /// has returned. No lock is held.
+  /// Called when no call of a removed member is running any more, and after its release function,
+  /// if any, has returned. No lock is held.
   static func memberIsGone(_ handle: Handle) {
     Lifetime(slotOf: handle).unsafelyUnwrapped.removeUnfinished()
   }
@@ -209,7 +209,7 @@ extension Lifetime {
 
 extension Lifetime {
   /// - Parameter role: `recipient` for a lifetime that the library itself uses.
-  /// - Returns: the handle of a lifetime without members.
+  /// - Returns: the handle of a new lifetime without members.
   static func create(_ role: Membership.Role = .owned) throws(Status) -> Handle {
     try pool.create(role.kind) { (storage: UnsafeMutablePointer<Storage>, _) in
       storage.pointee.waiterCount.store(0, ordering: .relaxed)
@@ -219,7 +219,7 @@ extension Lifetime {
     }
   }
 
-  /// Ends a lifetime that no caller knows, and that has no members.
+  /// Ends a lifetime that has no members and that no caller knows.
   static func discard(_ handle: Handle) {
     let lifetime = Lifetime(slotOf: handle).unsafelyUnwrapped
     lifetime.id = handle.changed(to: .vacant)
@@ -227,7 +227,8 @@ extension Lifetime {
   }
 }
 
-/// Invariants: the members are linked in both directions and counted. The lifetime's lock is held.
+/// Checks that the members are linked in both directions and counted. The caller holds the
+/// lifetime's lock.
 extension Lifetime: Checked {
   #if MULTICAST_INTERNAL_CHECKS
     func check(_ check: Check) {

@@ -1,11 +1,11 @@
-/// A registration's links in the list of a lifetime's members. The lifetime's lock guards them,
-/// except for `lifetime`, which does not change.
+/// The links of a registration in a lifetime's list of members. The lifetime's lock guards them,
+/// except `lifetime`, which never changes.
 struct Membership {
-  /// A registration can be a member of one lifetime in each role.
+  /// A registration can be a member of one lifetime for each role.
   enum Role: Int {
-    /// The lifetime was in the options of the add.
+    /// The lifetime that the options of the add contained.
     case owned = 0
-    /// The registration delivers to the queue that the lifetime belongs to.
+    /// The lifetime of a queue. The registration delivers to this queue.
     case recipient = 1
 
     /// The kind of the handles of such lifetimes.
@@ -16,7 +16,7 @@ struct Membership {
 
   /// The handle of the lifetime, or none.
   var lifetime: Handle
-  // Indices + 1 of registrations.
+  // The indices of two registrations, plus 1.
   var previous: UInt32 = 0
   var next: UInt32 = 0
 

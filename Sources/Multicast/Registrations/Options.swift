@@ -1,23 +1,25 @@
 import MulticastHeader
 import MulticastShims
 
-/// How a delegate is to be added: a caller's `multicast_add_options`, checked.
+/// The options of an add: a caller's `multicast_add_options` after they have been checked.
 struct Options {
-  /// The caller's options, or all zero if there are none. An empty label is replaced by nil.
+  /// The caller's options, or all zero if the caller passed none. An empty label is replaced with
+  /// nil.
   var given = multicast_add_options()
-  /// The queue for calls of the delegate. Set if `queue` is the handle of a queue.
+  /// The queue for calls of the delegate. Set if `queue` is the handle of an existing queue.
   var destination: Destination? = nil
-  /// The multicast's release function, for a delegate without its own. A failed add does not call
-  /// it.
+  /// The release function of the multicast, for a delegate that has none. An add that fails does
+  /// not call it.
   var sharedRelease: RegistrationDetails.Release? = nil
   /// Whether the multicast must be notified when the delegate is removed.
   var isObserved = false
   /// Whether the multicast replays invocations to the delegate.
   var isReplayed = false
-  /// Whether the functions that lock the context are those of the multicast.
+  /// Whether the context is locked by functions of the multicast.
   var sharesLock = false
 
-  /// - Returns: nil if the caller's struct has unknown fields or flags. No field may be used then.
+  /// - Returns: nil if the caller's struct has unknown fields or flags. No field may be read in
+  ///   this case.
   init?(_ given: UnsafePointer<multicast_add_options>?) {
     guard let given else { return }
     let flags = MULTICAST_ONCE | MULTICAST_UNIQUE | MULTICAST_LATEST | MULTICAST_NO_REPLAY
@@ -32,7 +34,7 @@ struct Options {
   var isOnce: Bool { given.flags & MULTICAST_ONCE != 0 }
   var isUnique: Bool { given.flags & MULTICAST_UNIQUE != 0 }
 
-  /// Whether the delegate does not want all events. 0 stands for all.
+  /// Whether the delegate wants only some events. A mask of 0 means all events.
   var isFiltered: Bool { given.events != 0 && given.events != .max }
 
   /// The function to run when the library no longer uses the context.
@@ -41,9 +43,10 @@ struct Options {
   /// Whether the options have functions that lock and unlock the context.
   var isWeak: Bool { given.lock != nil }
 
-  /// Whether a caller's options can be read and set nothing but a release function.
+  /// Whether a caller's options can be read and contain nothing but a release function.
   static func isPlain(_ given: UnsafePointer<multicast_add_options>) -> Bool {
-    // Check the size first: a caller's struct may be smaller, and nothing behind it may be read.
+    // Check the size first: a caller's struct may be smaller, and no byte beyond its end may be
+    // read.
     guard given.pointee.struct_size == MemoryLayout<multicast_add_options>.size else {
       return false
     }
@@ -53,8 +56,8 @@ struct Options {
       && options.lock == nil && options.unlock == nil && options.label == nil
   }
 
-  /// Whether the delegate needs details, because its registration and its entry have no room for
-  /// all of its options.
+  /// Whether the delegate needs details, because its slot and its list entry cannot store all of
+  /// its options.
   var needsDetails: Bool {
     given.events != 0 || given.priority != 0 || !lifetime.isNone || isWeak || !queue.isNone
       || given.flags & MULTICAST_LATEST != 0 || isObserved || isReplayed || given.label != nil
@@ -63,7 +66,7 @@ struct Options {
   /// Whether the caller gave the handle of a queue that does not exist.
   var hasInvalidQueue: Bool { !queue.isNone && destination == nil }
 
-  /// Whether the options can be read, but contradict themselves.
+  /// Whether the options can be read but contradict each other.
   var isContradictory: Bool { (given.lock == nil) != (given.unlock == nil) }
 }
 

@@ -1,11 +1,11 @@
 import MulticastShims
 import Synchronization
 
-/// The end of a retired registration: it is reclaimed and released.
+/// The end of a retired registration, which is reclaimed and then released.
 extension Registration {
-  /// Puts the slot back into the pool. No call of the delegate can be running.
+  /// Puts the slot back into the pool. No call of the delegate may be running.
   ///
-  /// - Returns: the pending cleanup, which belongs to the caller.
+  /// - Returns: the pending cleanup, which the caller has to run.
   @discardableResult
   func reclaim(to stripe: Stripe) -> PendingCleanup {
     var cleanup = PendingCleanup()
@@ -20,7 +20,7 @@ extension Registration {
     return cleanup
   }
 
-  /// Like `reclaim`, but for a registration without a pending cleanup.
+  /// Like `reclaim`, for a registration without a pending cleanup.
   func putBack(to stripe: Stripe) {
     id = id.changed(to: .vacant)  //~ reclaimed_not_vacant
     checkReclaimed(to: stripe)
@@ -29,18 +29,19 @@ extension Registration {
 }
 
 extension RegistrationChain {
-  /// Takes out all registrations that no thread is calling.
+  /// Extracts all registrations that no thread is calling.
   ///
-  /// - Parameter token: If given, only the registration of this token.
+  /// - Parameter token: The token of the only registration to consider; none to consider all
+  ///   registrations.
   mutating func extractUncalled(_ token: Token = .none) -> RegistrationChain {
     //~ released_during_other_call
     extract { (token.isNone || $0.token == token) && !ThreadRegistry.isCalled($0.token) }
   }
 
-  /// Like `extractUncalled`, but for many registrations: reads the frames of all threads once, and
-  /// notes in each slot whether the registration is being called. Another thread may have made such
-  /// a note for a call that has ended since. This does no harm, because the hazards are read once
-  /// more before a thread waits for the registration.
+  /// Like `extractUncalled`, but efficient for many registrations: it reads the frames of all
+  /// threads once, and marks the slot of each registration that is being called. Another thread may
+  /// have set a mark for a call that has ended since. Such a mark is harmless, because a thread
+  /// reads the hazards again before it waits for a registration.
   mutating func extractUncalledOfMany() -> RegistrationChain {
     for registration in self { registration.clearCalled() }
     for record in ThreadRegistry.all {
@@ -49,11 +50,11 @@ extension RegistrationChain {
     return extract { !$0.has(Registration.Flags.called) }  //~ no_wait_for_calls
   }
 
-  /// Every registration that was removed and is not reclaimed yet, in the child of a fork. The
+  /// In the child of a fork, returns all registrations that were removed and not yet reclaimed. The
   /// chains of the parent's threads are lost with their stacks, but each registration is still in
-  /// its slot until its turn to be reclaimed. Slots change under the locks of their stripes, which
-  /// the fork has held. So if a registration is not found here, its release function had begun or
-  /// was about to begin.
+  /// its slot until it is reclaimed. Slots only change under the locks of their stripes, and the
+  /// fork held these locks. So if a registration is not found here, its release function had
+  /// started or was about to start.
   static func allRetiredInChild() -> RegistrationChain {
     var all = RegistrationChain()
     for index in Registration.directory.indices {
@@ -64,19 +65,20 @@ extension RegistrationChain {
   }
 
   /// Reclaims all of these registrations, and runs their release functions in order. No call of
-  /// their delegates can be running, and no lock is held.
+  /// their delegates may be running, and no lock is held.
   consuming func reclaimAndRelease() {
     let process = Fork.generation
-    // Registrations without a release function come first. A release function of another
-    // registration may end a lifetime, and would wait for them.
+    // Reclaim the registrations without a release function first. Otherwise the release function of
+    // another registration might end a lifetime and wait for them.
     if !isEmpty && !hasOne { extract { !$0.hasRelease }.reclaimEach(in: process) }
     reclaimEach(in: process)
   }
 
   @_optimize(speed)
   private consuming func reclaimEach(in process: UInt32) {
-    // A registration stays in its slot until its turn, because its context is stored nowhere else.
-    // If a release function forks, the fork itself reclaims the rest in the child.
+    // A registration stays in its slot until it is reclaimed, because its context is stored nowhere
+    // else. If a release function forks, the fork handler reclaims the remaining registrations in
+    // the child.
     while process == Fork.generation, let registration = pop() {
       RaceDetector.didRemove(registration.storage)
       let stripe = Stripe(of: registration.owner)  //~ reclaimed_to_wrong_stripe
@@ -88,8 +90,8 @@ extension RegistrationChain {
   }
 }
 
-/// The pending cleanup of a reclaimed registration: the release function that is due, and the
-/// details.
+/// The cleanup that remains after a registration was reclaimed: to call the release function, if
+/// any, and to free the details.
 struct PendingCleanup {
   var details: RegistrationDetails.Address? = nil
   /// The release function of a registration that has no details.
@@ -113,9 +115,8 @@ struct PendingCleanup {
 extension RegistrationDetails {
   /// Runs the release function, if any, and frees the details. No lock is held.
   ///
-  /// No step that could take time comes before the release function. Otherwise a fork on another
-  /// thread would be more likely to come in between, and its child would not run the release
-  /// function.
+  /// No slow step comes before the release function. During such a step, another thread could fork,
+  /// and the child would never run the release function.
   static func release(_ details: RegistrationDetails.Address) {
     let (release, context) = (details.pointee.release, details.pointee.context)
     let lifetime = membership(of: details, .owned).pointee.lifetime

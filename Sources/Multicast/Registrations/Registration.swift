@@ -4,36 +4,39 @@ import Synchronization
 
 /// One delegate in one multicast, from its add until its removal is complete. A token refers to it.
 ///
-/// Everything that invocations and writers need to know about a registration is in its slot, which
-/// a list entry names together with the token. The slot comes from the pool of the multicast's
-/// stripe and is put back there. A vacant slot may move to another stripe: see `lockStripe`.
+/// The slot of a registration contains everything that invocations and writers need to know about
+/// it. A list entry contains the slot and the token. The slot comes from the pool of the
+/// multicast's stripe and is put back there. A vacant slot may move to another stripe (see
+/// `lockStripe`).
 struct Registration {
   struct Storage: ~Copyable {
-    /// The handle equals the token if and only if the registration is live and plain. Its kind is
-    /// `special` if the registration is live and not plain; otherwise `retired` or `vacant`.
+    /// The handle equals the token if and only if the registration is live and plain. If the
+    /// registration is live and not plain, the handle has the kind `special`; otherwise it has the
+    /// kind `retired` or `vacant`.
     var header: SlotHeader
-    // Written before the registration is live, and then unchanged until it is reclaimed.
+    // These fields are written before the registration becomes live. They do not change until it is
+    // reclaimed.
     var function: multicast_function?
     var context: UnsafeMutableRawPointer?
     /// The details, or the release function if `Flags.releasing` is set. Most registrations with
-    /// options have only a release function and need no details.
+    /// options have nothing but a release function, so they need no details.
     var word: UnsafeMutableRawPointer?
   }
 
-  /// Bits of `owner` above those of an index. The stripe's lock guards changes, except changes of
+  /// Bits of `owner` above the bits of the index. They change under the stripe's lock, except
   /// `called`.
   enum Flags {
     /// `word` is a release function.
     static let releasing: UInt32 = 1 << 31
     static let paused: UInt32 = 1 << 30
-    /// The delegate is called once.
+    /// The delegate is called at most once.
     static let once: UInt32 = 1 << 29
-    /// The context is locked for each call, by functions that belong to the multicast.
+    /// The context is locked for each call, by functions of the multicast.
     static let shared: UInt32 = 1 << 28
-    /// The registration is not plain, even if it is not paused.
+    /// The registration is not plain, even when it is not paused.
     static let special: UInt32 = 1 << 27
-    /// The registration is retired, but may still be called: see
-    /// `RegistrationChain.extractUncalled`.
+    /// The registration is retired, but may still be called (see
+    /// `RegistrationChain.extractUncalledOfMany`).
     static let called: UInt32 = 1 << 26
   }
 
@@ -53,7 +56,7 @@ struct Registration {
     storage = slot.assumingMemoryBound(to: Storage.self)
   }
 
-  /// The slot that a token leads to, which may have been reused; nil if the token leads to no slot.
+  /// The slot at the index of a token. It may have been reused since. Nil if there is no such slot.
   @inline(__always) init?(slotOf token: Token) {
     guard token.kind == .registration, let slot = Self.directory.slot(token.index) else {
       return nil
@@ -83,11 +86,11 @@ struct Registration {
     nonmutating set { storage.pointee.header.id.store(newValue, ordering: .releasing) }
   }
 
-  /// The token of the registration, or of the last one if the slot is vacant.
+  /// The token of the registration. If the slot is vacant, the token of the previous registration.
   var token: Token { id.changed(to: .registration) }
 
-  /// Relaxed is enough: a caller that knows the handle of the slot's current registration reads
-  /// that registration's value.
+  /// Relaxed is enough: a caller that knows the handle of the current registration reads that
+  /// registration's value.
   private var ownerAndFlags: UInt32 {
     get { storage.pointee.header.owner.load(ordering: .relaxed) }
     nonmutating set { storage.pointee.header.owner.store(newValue, ordering: .relaxed) }
@@ -108,9 +111,9 @@ struct Registration {
       to: Atomic<UInt>.self)
   }
 
-  /// Whether this registration is of a delegate. The result is meaningless if the registration is
-  /// not live. The loads are atomic because another stripe may be activating the slot at the same
-  /// time.
+  /// Whether this registration is for a given delegate. The result is meaningless if the
+  /// registration is not live. The loads are atomic because the slot may have moved to another
+  /// stripe, and a thread with that stripe's lock may be activating it.
   @inline(__always)
   func isOf(_ delegate: multicast_delegate) -> Bool {
     words[0].load(ordering: .relaxed) == unsafeBitCast(delegate.function, to: UInt.self)
@@ -127,7 +130,7 @@ struct Registration {
       ? nil : storage.pointee.word?.assumingMemoryBound(to: RegistrationDetails.self)
   }
 
-  /// The priority, from the details; 0 without details.
+  /// The priority from the details; 0 if there are no details.
   var priority: Int32 {
     if _fastPath(storage.pointee.word == nil) { return 0 }
     return details?.pointee.priority ?? 0
@@ -138,13 +141,13 @@ struct Registration {
     details.flatMap { RegistrationDetails.label(of: $0) }
   }
 
-  /// Whether a cleanup has to follow when the registration is reclaimed.
+  /// Whether reclaiming the registration requires a cleanup.
   var hasPendingCleanup: Bool { storage.pointee.word != nil }
-  /// Whether that cleanup calls a release function.
+  /// Whether the cleanup calls a release function.
   var hasRelease: Bool { hasPendingCleanup && details.map { $0.pointee.release != nil } ?? true }
 
-  /// In a retired registration: index + 1 of the next registration in its chain, or 0. The owner of
-  /// the chain owns this field.
+  /// In a retired registration, the index of the next registration in its chain plus 1, or 0. Only
+  /// the owner of the chain uses this field.
   fileprivate var next: UInt32 {
     get { storage.pointee.header.link.load(ordering: .relaxed) }
     nonmutating set { storage.pointee.header.link.store(newValue, ordering: .relaxed) }
@@ -154,11 +157,12 @@ struct Registration {
 
   /// Takes the lock that guards the slot, and reads the handle.
   ///
-  /// Until the lock is held, a vacant slot may move to another stripe and be used there. So the
-  /// owner is compared once more under the lock. It belongs to the handle if the handle is the same
-  /// before and after the owner is read: the owner is stored before the handle (release), and no
-  /// handle is used twice. A registration of this stripe stays in its slot while the lock is held.
-  /// A vacant slot may still move to another stripe, so the caller must not read the handle again.
+  /// Before this thread holds the lock, a vacant slot may move to another stripe and be used there.
+  /// So the owner is compared again under the lock. The owner belongs to the handle if the handle
+  /// is the same before and after the owner is read, because the owner is stored before the handle
+  /// (release) and no handle is used twice. While the lock is held, a registration of this stripe
+  /// stays in its slot. A vacant slot may still move to another stripe, so the caller must not read
+  /// the handle again.
   @inline(__always) func lockStripe() -> (stripe: Stripe, id: Handle) {
     while true {
       let owner = self.owner
@@ -169,18 +173,18 @@ struct Registration {
     }
   }
 
-  /// The handle in the slot, provided that the lock of the former owner's stripe, which the caller
-  /// holds, guards it.
+  /// The handle in the slot. Nil if the slot is not guarded by the lock that the caller holds,
+  /// which is the lock of the former owner's stripe.
   func id(guardedAs owner: UInt32) -> Handle? {
     let id = self.id
-    // Acquire: the handle must be read after the owner.
+    // Acquire: the handle must be read again after the owner.
     let now = storage.pointee.header.owner.load(ordering: .acquiring)  // order: owner
     return (now ^ owner) % Stripe.count == 0 && self.id == id ? id : nil
   }
 
   // MARK: - Under the stripe's lock
 
-  /// Makes the vacant slabs of each stripe available to all stripes. No lock is held.
+  /// Makes the vacant slabs of every stripe available to all stripes. No lock is held.
   static func collect() {
     for index in 0..<Stripe.count {
       let stripe = Stripe(of: index)
@@ -214,7 +218,7 @@ struct Registration {
     return registration
   }
 
-  /// Stores the release function of a delegate without details in a slot that has just been taken.
+  /// Stores the release function of a delegate without details, in a slot that was just taken.
   func setRelease(_ release: @escaping RegistrationDetails.Release) {
     ownerAndFlags |= Flags.releasing
     storage.pointee.word = unsafeBitCast(release, to: UnsafeMutableRawPointer?.self)
@@ -224,12 +228,12 @@ struct Registration {
     storage.pointee.word = UnsafeMutableRawPointer(details)
   }
 
-  /// Activates the registration in a slot that has just been taken, and gives it a new token.
+  /// Activates the registration in a slot that was just taken, with a new token.
   ///
   /// - Parameters:
   ///   - flags: Any of `once`, `shared` and `special`.
   ///   - out: Receives the token before the store to `id`. After that store, a thread that guesses
-  ///     the token can call the delegate.
+  ///     the token can already call the delegate.
   @inline(__always)
   func activate(
     _ delegate: multicast_delegate, _ flags: UInt32 = 0,
@@ -252,7 +256,7 @@ struct Registration {
     id = id.changed(to: isSpecial ? .special : .registration)
   }
 
-  /// Ends the validity of the token. Calls of the delegate may still be running.
+  /// Makes the token invalid. Calls of the delegate may still be running.
   func retire() {
     id = id.changed(to: .retired)  //~ not_retired
     if hasPendingCleanup { Lifetime.retire(self) }
@@ -260,13 +264,13 @@ struct Registration {
 
   // MARK: - Being called
 
-  /// Clears the note that a retired registration may be in a call.
+  /// Clears the mark which says that a retired registration may be in a call.
   func clearCalled() {
     storage.pointee.header.owner.bitwiseAnd(~Flags.called, ordering: .relaxed)
   }
 
-  /// Notes that a registration is in a call, if it is retired. Any thread may do this at any time:
-  /// the note has no effect on a later registration in the slot.
+  /// Marks a registration as being called, if it is retired. Any thread may do this at any time,
+  /// because the mark does not affect a later registration in the slot.
   static func setCalled(_ token: Token) {
     guard let registration = Registration(slotOf: token),
       registration.id == token.changed(to: .retired)
@@ -275,7 +279,7 @@ struct Registration {
   }
 }
 
-/// Registrations, linked through their slots.
+/// A chain of registrations, linked through their slots.
 struct RegistrationChain: Sequence {
   private var head: UInt32 = 0  // index + 1
 
@@ -334,7 +338,7 @@ func == (a: multicast_delegate, b: multicast_delegate) -> Bool {
 }
 
 extension Registration {
-  /// Checks a slot that has just been taken from its pool. The stripe's lock is held.
+  /// Checks a slot that was just taken from its pool. The caller holds the stripe's lock.
   func checkTaken(
     from stripe: Stripe, _ file: StaticString = #fileID, _ line: UInt = #line
   ) {
@@ -346,7 +350,7 @@ extension Registration {
     #endif
   }
 
-  /// Checks a slot that is about to be put back. The stripe's lock is held.
+  /// Checks a slot that is about to be put back. The caller holds the stripe's lock.
   func checkReclaimed(
     to stripe: Stripe, _ file: StaticString = #fileID, _ line: UInt = #line
   ) {
@@ -359,8 +363,8 @@ extension Registration {
 }
 
 extension RegistrationChain {
-  /// Checks that the chain has an end and that all its registrations are retired. The chain belongs
-  /// to the caller.
+  /// Checks that the chain has an end and that all its registrations are retired. The caller owns
+  /// the chain.
   func checkRetired(_ file: StaticString = #fileID, _ line: UInt = #line) {
     #if MULTICAST_INTERNAL_CHECKS
       let check = Check(file, line)
@@ -376,9 +380,9 @@ extension RegistrationChain {
 }
 
 extension Token {
-  /// Stores the token in a caller's variable by one atomic store, because another thread may be
-  /// reading the variable. Relaxed is enough: a thread that is in a call of the delegate has
-  /// acquired the token with the slot's handle.
+  /// Stores the token in a caller's variable with a single atomic store, because another thread may
+  /// be reading the variable. Relaxed is enough: a thread in a call of the delegate has acquired
+  /// the slot's handle and with it the token.
   @inline(__always)
   func store(to out: UnsafeMutablePointer<multicast_token>) {
     UnsafeMutableRawPointer(out).assumingMemoryBound(to: Atomic<UInt64>.self).pointee.store(

@@ -2,7 +2,7 @@ import MulticastHeader
 import MulticastShims
 import Synchronization
 
-/// The options of a registration. Most registrations have none and stay small.
+/// The options of a registration. Most registrations have no options, and so stay small.
 struct RegistrationDetails: ~Copyable {
   typealias Address = UnsafeMutablePointer<RegistrationDetails>
   typealias Release = @convention(c) (_ context: UnsafeMutableRawPointer?) -> Void
@@ -19,16 +19,16 @@ struct RegistrationDetails: ~Copyable {
   var multicast = Handle.none
   /// The slot of the delegate's queue, if there is one.
   var queue: UnsafeMutableRawPointer?
-  /// The position of the delegate's newest call in that queue. Only the queue uses this field.
+  /// The position of the delegate's newest call in its queue. Only the queue uses this field.
   var lastCall: UInt64 = 0
-  /// The flags of the options, and `labelled`.
+  /// The flags of the options, plus `labelled`.
   private let ownFlags: UInt16
-  /// How queued calls are executed. `watched` may be added at any time.
+  /// How queued calls are executed. The bit `watched` may be set at any time.
   private let handling: Atomic<UInt16>
   var priority: Int32
-  /// While an add allocates details: the address of the next details, or 0. Afterwards, in a
-  /// multicast that replays: the number of the first invocation that calls the delegate directly.
-  /// It is the highest possible number while earlier invocations are replayed.
+  /// While an add allocates details, this is the address of the next details, or 0. Later, in a
+  /// multicast that replays, it is the number of the first invocation that calls the delegate
+  /// directly. While earlier invocations are being replayed, it is the highest possible number.
   let replayed: Atomic<UInt>
 
   static let isReplaying = UInt.max
@@ -48,18 +48,18 @@ struct RegistrationDetails: ~Copyable {
   private static let protected: UInt16 = 1
   private static let watched: UInt16 = 2
 
-  /// Makes every call that is queued from now on a watched one. Relaxed is enough, because the call
-  /// is queued afterwards.
+  /// Makes every call that is queued from now on a watched call. Relaxed is enough, because such a
+  /// call is queued after this store.
   func setWatched() { handling.bitwiseOr(Self.watched, ordering: .relaxed) }
 
   // MARK: - Memory
 
-  /// The size of the details and of the memberships that follow them, one for each role.
+  /// The size of the details together with the memberships that follow them, one for each role.
   private static let size =
     MemoryLayout<RegistrationDetails>.stride
     + Membership.roleCount * MemoryLayout<Membership>.stride
 
-  /// A flag that no options have. It says that a label follows the memberships.
+  /// A flag that no caller can set. It means that a label follows the memberships.
   private static let labelled: UInt32 = 1 << 15
 
   private static func size(_ flags: UInt32) -> Int {

@@ -4,12 +4,12 @@ import Synchronization
 extension Lifetime {
   /// Ends a lifetime, and removes its members from all multicasts that they are in.
   ///
-  /// If another thread has just ended the lifetime, this function also waits, and then fails.
+  /// If another thread is already ending the lifetime, this function also waits, and then fails.
   ///
   /// - Parameters:
-  ///   - change: A change that is made together with the end, under the lifetime's lock, so that a
-  ///     fork sees either both or neither. If it throws, the lifetime does not end. The removal
-  ///     releases the payloads of cancelled calls.
+  ///   - change: Makes a change together with the end, under the lifetime's lock, so that a fork
+  ///     sees either both or neither. If it throws, the lifetime does not end. The removal cleans
+  ///     up the payloads that the change releases.
   static func end(
     _ handle: Handle, as role: Membership.Role = .owned, _ timeout: Timeout = .untilExit,
     with change: (inout ReleasedPayloads) throws(Status) -> Void = { _ in }
@@ -27,7 +27,7 @@ extension Lifetime {
     return status == .system || status == .timeout ? status : .invalidHandle
   }
 
-  /// - Returns: whether this thread ends the lifetime; false if another thread is ending it.
+  /// - Returns: true if this thread ends the lifetime; false if another thread is ending it.
   private func begin(
     _ handle: Handle, _ payloads: inout ReleasedPayloads,
     _ change: (inout ReleasedPayloads) throws(Status) -> Void
@@ -37,8 +37,8 @@ extension Lifetime {
     if id == handle {
       try change(&payloads)
       id = handle.changed(to: .retired)
-      // Adds this thread to the count. Release: pairs with the acquire in `removeUnfinished`, which
-      // then finds that the lifetime has ended, and wakes the waiting threads.
+      // Count this thread. Release: pairs with the acquire in `removeUnfinished`, so that a thread
+      // there finds that the lifetime has ended, and wakes the waiting threads.
       storage.pointee.unfinished.wrappingAdd(1, ordering: .releasing)  // order: end_of_lifetime
       return true
     }
@@ -46,8 +46,8 @@ extension Lifetime {
     return false
   }
 
-  /// Counts this thread as waiting, and returns true, if another thread is ending the lifetime. The
-  /// lock is held.
+  /// If another thread is ending the lifetime, counts this thread as waiting and returns true. The
+  /// caller holds the lock.
   private func willWait(forEndOf handle: Handle) -> Bool {
     if id != handle.changed(to: .retired) { return false }
     storage.pointee.waiterCount.wrappingAdd(1, ordering: .relaxed)
@@ -70,10 +70,10 @@ extension Lifetime {
     return waitForOthers(&removal, own, timeout, .none)
   }
 
-  /// Called while another thread is ending the lifetime. Removes members as well, and then waits.
+  /// Called while another thread is ending the lifetime. Helps to remove members, and then waits.
   private func waitForOtherEnd(_ handle: Handle, _ timeout: Timeout) -> Status {
     var removal = Removal()
-    // The other thread may have removed only some of the members so far.
+    // So far, the other thread may have removed only some of the members.
     let own = removeMembers(&removal, timeout)
     if own == .system { return .system }
     return waitForOthers(&removal, own, timeout, handle.changed(to: .retired))
@@ -87,7 +87,8 @@ extension Lifetime {
     return status
   }
 
-  /// The next live member. Nil if the slot has been reused for a lifetime that has not ended.
+  /// The next live member. Nil if there is none, or if the slot was reused for a lifetime that has
+  /// not ended.
   @_optimize(speed)
   private func nextLive() -> Registration? {
     lock.lock()
@@ -98,9 +99,9 @@ extension Lifetime {
   @_optimize(speed)
   private func unlink(_ member: Registration, _ removal: inout Removal) {
     let (stripe, id) = member.lockStripe()
-    // Under this lock, the registration is live, or another thread has removed it in the meantime.
-    // The slot may even have been reused, but not for a member of this lifetime, which accepts no
-    // more members.
+    // Under the stripe's lock, the registration is either live, or another thread has removed it.
+    // Its slot may even have been reused, but not for a member of this lifetime, because the
+    // lifetime accepts no new members.
     guard id.kind == .registration || id.kind == .special,
       let other = Lifetime(of: member, as: role),
       other.index == index, other.id.kind == .retired
@@ -108,14 +109,15 @@ extension Lifetime {
     removal.unlink(member, unlocking: stripe)
   }
 
-  /// Waits for members that other threads have removed: for their calls, and for their release
-  /// functions, whose code may be about to be unloaded. Does not wait for release functions if this
-  /// could close a cycle.
+  /// Waits for the calls and the release functions of members that other threads have removed. The
+  /// caller may be about to unload the code of these functions. Does not wait for release functions
+  /// if this could close a cycle.
   ///
   /// - Parameters:
   ///   - own: The result for the members that this thread has removed.
-  ///   - retired: The handle in the slot as long as another thread is ending the lifetime. None if
-  ///     this thread ends the lifetime, and waits until the last member is released.
+  ///   - retired: If another thread is ending the lifetime, the handle that stays in the slot until
+  ///     this end is complete. None if this thread is ending the lifetime, and waits until the last
+  ///     member has been released.
   private func waitForOthers(
     _ removal: inout Removal, _ own: Status, _ timeout: Timeout, _ retired: Handle
   ) -> Status {
@@ -145,7 +147,7 @@ extension Lifetime {
       && Lifetime(of: member, as: .recipient)?.storage.pointee.queue == queue
   }
 
-  /// Whether a token refers to a member that was removed and may be in a call.
+  /// Whether a token refers to a member that was removed and may still be in a call.
   func isRetiredMember(_ token: Token) -> Bool {
     guard let member = Registration(slotOf: token) else { return false }
     let (stripe, id) = member.lockStripe()
@@ -154,12 +156,12 @@ extension Lifetime {
       && Lifetime(of: member, as: role)?.index == index
   }
 
-  /// Completes the ends of lifetimes that threads of the parent had begun, except for the waiting.
-  /// Called in the child of a fork.
+  /// Called in the child of a fork. Completes the end of each lifetime that a thread of the parent
+  /// had begun to end, without waiting for anything.
   static func completeAllInChild() {
     pool.forEach { slot, index in
       let lifetime = Lifetime(slot: slot, index: index)
-      if lifetime.id.kind == .vacant { return }  // its page may have gone back to the system
+      if lifetime.id.kind == .vacant { return }  // its page may have been returned to the system
       lifetime.storage.pointee.waiterCount.store(0, ordering: .relaxed)
       guard lifetime.id.kind == .retired, lifetime.nextLive() != nil else { return }
       var removal = Removal()

@@ -3,8 +3,8 @@ import Synchronization
 extension Multicast {
   /// Removes all delegates of a multicast, and ends the handle.
   ///
-  /// If another thread has destroyed it or is destroying it, this function waits, too, and then
-  /// fails.
+  /// If another thread is destroying the multicast or has destroyed it, this function also waits,
+  /// and then fails.
   @inline(__always)
   func destroy(_ timeout: Timeout = .untilExit) -> Removal.Result {
     let isDestroyed = destroyAtOnce()
@@ -19,12 +19,12 @@ extension Multicast {
   @inline(never)
   private func destroyRest(_ timeout: Timeout, _ isDestroyed: Bool) -> Removal.Result {
     if !isDestroyed { return destroySlowly(timeout) }
-    // A queue may still be running calls of delegates that were removed before.
+    // A queue may still be running calls of delegates that were removed earlier.
     var removal = Removal(from: self)
     return removal.complete(timeout, waitingFor: .all)
   }
 
-  /// Goes through all phases of the removals, one after the other.
+  /// Destroys the multicast by performing all phases of the removals one after the other.
   func destroySlowly(_ timeout: Timeout) -> Removal.Result {
     var removal = Removal(from: self)
     var policies: Policies? = nil
@@ -52,10 +52,10 @@ extension Multicast {
     return removal.complete(timeout, waitingFor: .all).waiting
   }
 
-  /// Fast path: goes through all phases of the removals at once, if all registrations are plain, no
-  /// invocation is running and there are no policies.
+  /// Fast path: performs all phases of the removals under one hold of the lock. This requires that
+  /// all registrations are plain, that no invocation is running, and that there are no policies.
   ///
-  /// - Returns: false if more is needed. Nothing has changed then.
+  /// - Returns: false if the requirements are not met. In this case nothing has changed.
   @inline(__always)
   private func destroyAtOnce() -> Bool {
     let (stripe, thread) = (self.stripe, ThreadRecord.current)
@@ -71,7 +71,8 @@ extension Multicast {
     return true
   }
 
-  /// Frees a list that no invocation is reading. False if its registrations are not all plain.
+  /// Frees a list that no invocation is reading. Returns false if not all of its registrations are
+  /// plain.
   @inline(never)
   @_optimize(speed)
   private func freeAtOnce(_ list: InvocationList, _ stripe: Stripe) -> Bool {
@@ -85,13 +86,14 @@ extension Multicast {
     return true
   }
 
-  /// Ends the handle, before the list is replaced. An invocation that finds the list of a later
-  /// multicast in the slot then also finds that the handle has changed.
+  /// Ends the handle. This comes before the list is replaced, so that an invocation that finds the
+  /// list of a later multicast in the slot also finds that the handle has changed.
   private func endHandle() {
     fields.header.id.store(handle.changed(to: .vacant), ordering: .relaxed)  //~ handle_not_ended
   }
 
-  /// Gives the slot back to the thread or to the pool. The stripe's lock is held.
+  /// Returns the slot to the thread's vacant slots or to the pool. The caller holds the stripe's
+  /// lock.
   @inline(__always)
   private func giveBackSlot(_ thread: ThreadRecord?) {
     guard let thread else { return Self.pool.reclaim(handle.index) }
@@ -100,26 +102,30 @@ extension Multicast {
   }
 }
 
-/// The end of a multicast that belongs to a name, but that a caller destroys by its handle.
+/// The end of a multicast that belongs to a name of a broadcaster, if a caller destroys it by its
+/// handle.
 ///
-/// The name may get its next multicast before the end of this one is notified. If both multicasts
-/// had policies of their own, two threads would notify a transport of the same name, and
-/// `unsubscribe` might be called last. So an observed multicast leaves its slot and its policies to
-/// the next multicast of the name, and all of these multicasts have one `Notifier` under the lock
-/// of one stripe. The notification of the end looks for a list with delegates under that lock, and
-/// finds the delegates of the next multicast.
+/// The next multicast of the name may be created before the transport is notified of the end of
+/// this one. If each multicast had its own policies, two threads would notify the transport of the
+/// same name. One of them would call `subscribe` for the next multicast, and the other one might
+/// then call `unsubscribe` for this one, although the name has delegates. So an observed multicast
+/// leaves its slot and its policies to the next multicast of the name, and all of these multicasts
+/// share one `Notifier` under the lock of one stripe. The notification of the end checks under that
+/// lock whether there is a list with delegates, and finds the delegates of the next multicast.
 ///
-/// In the meantime no pool contains the slot, so it is not reused for another name. To an
-/// invocation that still has the old handle, the next multicast of the name looks like any other
-/// multicast in a reused slot. A slot that has used its last generation is not kept. The next
-/// multicast then has policies of its own.
+/// Until then no pool contains the slot, so it is not reused for another name. To an invocation
+/// that still has the old handle, the next multicast of the name looks like any other multicast in
+/// a reused slot. A slot that has used up its generations is not kept. The next multicast then has
+/// its own policies.
 extension Multicast {
-  /// Whether the slot is kept for the next multicast of the name. The stripe's lock is held.
+  /// Whether the slot is kept for the next multicast of the name. The caller holds the stripe's
+  /// lock.
   private var isKept: Bool {
     isObserved && fields.header.id.load(ordering: .relaxed) == handle.changed(to: .vacant)
   }
 
-  /// Creates the next multicast in the slot, if the slot is kept. The stripe's lock is held.
+  /// Creates the next multicast in the slot, if the slot is kept. The caller holds the stripe's
+  /// lock.
   func renew() -> Handle? {
     if !isKept { return nil }
     let slot = UnsafeMutableRawPointer(storage).assumingMemoryBound(to: SlotHeader.self)
@@ -128,9 +134,10 @@ extension Multicast {
     }
   }
 
-  /// Gives the slot back, if it is kept: the name no longer exists. No lock is held.
+  /// If the slot is kept, puts it back among the vacant slots, because the name no longer exists.
+  /// No lock is held.
   func giveBackKept() {
-    // No lock is needed: this thread has held the stripe's lock since the multicast ended.
+    // No lock is needed, because this thread has held the stripe's lock since the multicast ended.
     if !isObserved { return }
     let stripe = self.stripe
     stripe.lock()

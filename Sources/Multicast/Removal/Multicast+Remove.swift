@@ -12,7 +12,7 @@ extension Multicast {
       stripe.unlock()
       return removeNone(waitingFor: .equal(delegate))
     }
-    // A queue may still be running calls of equal delegates that were removed before.
+    // A queue may still be running calls of equal delegates that were removed earlier.
     if !Queue.isInUse, let cleanup = Removal.removeAtOnce(registration, from: self) {
       stripe.unlockInline()
       cleanup.run()
@@ -23,7 +23,8 @@ extension Multicast {
     return removal.complete(waitingFor: .equal(delegate)).status
   }
 
-  /// Called if there is nothing to remove. Waits for delegates that were removed before.
+  /// Called if there is no delegate to remove. Waits for calls of delegates that were removed
+  /// earlier.
   ///
   /// - Returns: a status that says that no delegate was found, or why the thread did not wait.
   private func removeNone(waitingFor selection: Selection) -> Status {
@@ -78,12 +79,12 @@ extension Multicast {
     return removal.complete(timeout).status
   }
 
-  /// Waits for calls of a stale token. The thread that removed the registration may not have waited
-  /// for them.
+  /// Waits for calls of a registration whose token is stale. The thread that removed it may not
+  /// have waited for them.
   private static func waitForRemoved(
     _ token: Token, foundAs id: Handle, _ timeout: Timeout
   ) -> Status {
-    // The token has not been given out yet, so no call of it can be running.
+    // This token has not been given out yet, so no call of it can be running.
     if token.generation > id.generation { return .invalidHandle }
     let status = waitForCalls(ofRemoved: token, foundAs: id, timeout)
     return status == .ok ? .invalidHandle : status
@@ -95,7 +96,7 @@ extension Multicast {
     // The registration was reclaimed, so no call of it is running.
     if id != token.changed(to: .retired) { return .ok }
     return PendingRemovals.waitLate {
-      // The thread that removed the registration may not have made its heavy fence yet.
+      // The thread that removed the registration may not have executed its heavy fence yet.
       guard Fence.heavy() else { return .system }
       return PendingRemovals.wait(for: token, timeout)
     }
@@ -113,7 +114,7 @@ extension Multicast {
   /// The hazard of that thread protects the registration, so the removal completes when the hazard
   /// is cleared.
   ///
-  /// - Returns: false if another thread has claimed or removed the delegate before.
+  /// - Returns: false if another thread has already claimed or removed the delegate.
   static func claim(_ token: Token) -> Bool {
     let registration = Registration(index: token.index)
     let (stripe, id) = registration.lockStripe()

@@ -3,15 +3,15 @@ import Synchronization
 
 /// Removals that are not complete because calls are still running.
 ///
-/// A thread may wait for these calls. If it does not, the removal is deferred: the thread whose
-/// call is the last to return completes the removal.
+/// The removing thread may wait for these calls. If it does not, the removal is deferred, and the
+/// thread whose call returns last completes it.
 enum PendingRemovals {
   // Guarded by the waits' lock.
   nonisolated(unsafe) private static var deferred = RegistrationChain()
   nonisolated(unsafe) private static var firstWaiter: UnsafeMutablePointer<Waiter>? = nil
 
-  /// The registrations that a waiting thread is going to reclaim. The struct is on the stack of
-  /// that thread. In the child of a fork it is empty.
+  /// The registrations that a waiting thread will reclaim. The struct is on the stack of that
+  /// thread. In the child of a fork, the chain is empty.
   private struct Waiter: Linked {
     var retired: RegistrationChain
     var next: UnsafeMutablePointer<Waiter>?
@@ -19,10 +19,10 @@ enum PendingRemovals {
 
   // MARK: - The removing thread
 
-  /// Completes the removal of registrations that are being called: waits for each of them or defers
-  /// it. Called after the heavy fence.
+  /// Completes the removal of registrations that are being called. For each of them, it either
+  /// waits for the calls or defers the removal. Called after the heavy fence.
   ///
-  /// - Returns: `ok`, or `pending` or `timeout` if at least one was deferred.
+  /// - Returns: `ok`; or `pending` or `timeout` if at least one removal was deferred.
   static func complete(_ retired: RegistrationChain, _ timeout: Timeout) -> Status {
     var status = Status.ok
     var stallDetection = StallDetection(for: retired.first?.token ?? .none)
@@ -45,7 +45,8 @@ enum PendingRemovals {
         let token = registration.token
         let wait = own.pointee.retired.hasOne ? Wait.calls(token) : .callsOfSeveral(token)
         if let refusal = reasonNotToWait(wait, timeout, search) {
-          // The hazard was seen under this lock, which the thread that clears it takes later.
+          // This thread has seen the hazard under this lock. The thread that clears the hazard
+          // takes the lock later, and finds the deferred registration.
           _ = own.pointee.retired.pop()
           deferred.push(registration)
           checkInvariants()
@@ -79,8 +80,8 @@ enum PendingRemovals {
     return .ok
   }
 
-  /// Sleeps until a call may have returned. If this takes long, notifies a watch, for which it
-  /// releases the waits' lock. The lock is held at the beginning and at the end.
+  /// Sleeps until a call may have returned. If this takes long, releases the waits' lock and
+  /// notifies a watch. The caller holds the lock before and afterwards.
   private static func sleep(
     for wait: Wait, _ token: Token, _ timeout: Timeout, _ stallDetection: inout StallDetection,
     _ search: Waits.SearchNeeded
@@ -95,7 +96,7 @@ enum PendingRemovals {
     return .begins
   }
 
-  /// The reason not to wait for running calls of a delegate. The waits' lock is held.
+  /// The reason not to wait for running calls of a delegate. The caller holds the waits' lock.
   ///
   /// - Returns: `pending` if this thread is in such a call, if waiting would close a cycle, or if
   ///   the caller does not want to wait; `timeout` if the time is over; nil if the thread may wait.
@@ -112,9 +113,9 @@ enum PendingRemovals {
 
   /// Waits for calls of registrations that other threads have removed.
   ///
-  /// - Parameter body: Makes a fence, looks at the hazards, and sleeps if necessary.
+  /// - Parameter body: Executes a fence, checks the hazards, and sleeps if necessary.
   static func waitLate(_ body: () -> Status) -> Status {
-    // Relaxed is enough, since the body then makes a fence. See `hazardDidEnd`.
+    // Relaxed is enough, because the body then executes a fence (see `hazardDidEnd`).
     lateWaiters.wrappingAdd(1, ordering: .relaxed)
     defer { lateWaiters.wrappingSubtract(1, ordering: .relaxed) }
     return body()
@@ -122,14 +123,14 @@ enum PendingRemovals {
 
   // MARK: - The calling thread
 
-  /// Called by an invocation that has cleared its hazard, and has then found that the registration
+  /// Called by an invocation that has cleared its hazard and has then found that the registration
   /// is no longer live.
   ///
-  /// The thread that removed the registration may be waiting for the hazard. If so, the
-  /// registration is still retired. Other threads may be waiting for it, too. They have counted
-  /// themselves, made a fence and then seen the hazard, so this thread, which has cleared it since,
-  /// sees the count. In all other cases nobody is waiting, and the list contains an entry of a
-  /// registration that was reclaimed long ago.
+  /// The thread that removed the registration may be waiting for the hazard to be cleared. If so,
+  /// the registration is still retired. Other threads may also be waiting. Each of them counted
+  /// itself, executed a fence, and then saw the hazard. This thread has cleared the hazard since,
+  /// so it sees the count. In all other cases no thread is waiting, and the list contains an entry
+  /// of a registration that was reclaimed long ago.
   @inline(never) static func hazardDidEnd(_ entry: InvocationList.Entry) {
     if lateWaiters.load(ordering: .relaxed) != 0 || entry.id == entry.token.changed(to: .retired) {
       callDidReturn(entry.token)
@@ -142,7 +143,7 @@ enum PendingRemovals {
     Lock.waits.lock()
     Waits.wakeSleepers(token.rawValue)  //~ no_wake_after_call
     Waits.wakeSleepers(Waits.anyCall)
-    // If another thread is still calling the delegate, that thread gets here later.
+    // If another thread is still calling the delegate, that thread calls this function later.
     let finished = deferred.extractUncalled(token)
     checkInvariants()
     Lock.waits.unlock()
@@ -151,7 +152,7 @@ enum PendingRemovals {
 
   // MARK: - Threads that end, and fork
 
-  /// Takes the last steps of calls whose threads no longer exist.
+  /// Performs the last steps of calls whose threads no longer exist.
   static func callsDidEnd() {
     Lock.waits.lock()
     Waits.wakeSleepers()
@@ -161,11 +162,11 @@ enum PendingRemovals {
     finished.reclaimAndRelease()
   }
 
-  /// Defers the pending removals in the child of a fork. The child has none of the threads that
-  /// were waiting, or that were about to reclaim registrations. These registrations are deferred to
-  /// the calls that the child's thread is in, if any. So are the registrations that this thread
-  /// itself was reclaiming when a caller's function forked: see
-  /// `RegistrationChain.reclaimAndRelease` and `Removal.complete`.
+  /// Defers the pending removals in the child of a fork. The threads that were waiting, or that
+  /// were about to reclaim registrations, do not exist in the child. Their registrations are
+  /// deferred to the calls that the child's thread is in, if any. The same applies to registrations
+  /// that this thread itself was reclaiming when a function of the caller forked (see
+  /// `RegistrationChain.reclaimAndRelease` and `Removal.complete`).
   static func deferAllInChild() {
     while let own = firstWaiter {
       firstWaiter = own.pointee.next
@@ -176,7 +177,7 @@ enum PendingRemovals {
 
   // MARK: - Invariants
 
-  /// Checks that all registrations here are retired. The waits' lock is held.
+  /// Checks that all pending registrations are retired. The caller holds the waits' lock.
   private static func checkInvariants(_ file: StaticString = #fileID, _ line: UInt = #line) {
     #if MULTICAST_INTERNAL_CHECKS
       let check = Check(file, line)

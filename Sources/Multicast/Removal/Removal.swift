@@ -1,50 +1,51 @@
 import MulticastHeader
 import MulticastShims
 
-/// The removal of registrations, from the change in the slot to the status that the caller gets.
+/// The removal of registrations, from the change of their slots to the status that the caller
+/// receives.
 ///
 /// A removal has these phases:
 ///
-/// 1. *Retire.* Under the lock of the multicast's stripe, the word in the registration's slot is
-///    changed, and its queued calls are cancelled. An invocation that sees the change begins no
-///    call.
-/// 2. *Heavy fence.* From here on every invocation sees the change, and this thread sees every
-///    hazard that was set before. If this thread is the single invoker, no fence is needed. If the
-///    invocations make full fences, a full fence is enough: see `Bias`.
+/// 1. *Retire.* Under the lock of the multicast's stripe, the removing thread changes the word in
+///    the registration's slot and cancels its queued calls. An invocation that sees the change
+///    begins no call.
+/// 2. *Heavy fence.* After this fence, every invocation sees the change, and the removing thread
+///    sees every hazard that was set before. No fence is needed if this thread is the single
+///    invoker. A full fence is enough if the invocations execute full fences (see `Bias`).
 /// 3. *Reclaim lists* that were replaced and that no invocation can be reading.
 /// 4. *Wait* until no other thread's hazard protects the registration. *Reclaim* the registration,
 ///    and run its *release* function.
-/// 5. *Wait for prior removals*: for running calls of equal delegates that were removed before. A
-///    removal by token or by position skips this phase.
+/// 5. *Wait for prior removals*: wait for running calls of equal delegates that were removed
+///    earlier. A removal by token or by position skips this phase.
 /// 6. Combine the results into one *status*.
 ///
 /// A registration that cannot be in a call is reclaimed and released before phase 2. In a fenced
-/// multicast, the removal of a single registration finds this out under the lock. It makes the full
-/// fence of phase 2 there, and then looks at the hazards. If no hazard protects the registration,
-/// its slot goes back to the pool under the same hold of the lock.
+/// multicast, the removal of a single registration finds out under the lock whether there is a
+/// call: it executes the full fence of phase 2 there, and then reads the hazards. If no hazard
+/// protects the registration, its slot is returned to the pool under the same hold of the lock.
 ///
-/// `InvocationList.invoke` contains the other side. Either an invocation sees the change and does
-/// not call, or phase 4 sees its hazard. After the call, either phase 4 sees that the hazard is
-/// cleared, or the invocation sees the change and calls `PendingRemovals.callDidReturn`. That
-/// function takes the waits' lock, under which phase 4 looks at the hazards once more and goes to
-/// sleep, so no wake-up is lost.
+/// `InvocationList.invoke` contains the other side of this protocol. Either an invocation sees the
+/// change and does not call, or phase 4 sees its hazard. After the call, either phase 4 sees that
+/// the hazard is cleared, or the invocation sees the change and calls
+/// `PendingRemovals.callDidReturn`. That function takes the waits' lock. Phase 4 checks the hazards
+/// again and goes to sleep under one hold of this lock, so no wake-up is lost.
 struct Removal {
   /// The changes to the lists, and the thread that makes them.
   var lists = ListChanges(by: .current)
 
   private var thread: ThreadRecord? { lists.thread }
 
-  /// The multicast that is changed; nil if there are several.
+  /// The multicast to change; nil if there are several.
   private let multicast: Multicast?
 
-  /// The fence that phase 2 needs: none if only this thread invokes. The hazards of queue runs are
-  /// visible without a fence.
+  /// The fence that phase 2 needs. None is needed if only this thread invokes the multicast, or if
+  /// the calls are made by runs of queues, whose hazards are visible without a fence.
   private var need = Fence.Need.none
 
   /// The removed registrations that may be in a call.
   private var retired = RegistrationChain()
 
-  /// The removed registrations that are in no call, but have a pending cleanup.
+  /// The removed registrations that are not in a call but have a pending cleanup.
   private var idle = RegistrationChain()
 
   /// The payloads of cancelled calls.
@@ -54,22 +55,23 @@ struct Removal {
 
   /// The result of a removal.
   struct Result {
-    /// How many registrations were removed.
+    /// The number of removed registrations.
     var count = 0
 
-    /// Why nothing was removed.
+    /// The reason why nothing was removed, or nil.
     var failure: Status? = nil
 
     /// The result of waiting: `ok`, `system`, or `pending` or `timeout` if a call is still running.
     var waiting = Status.ok
 
-    /// The one status that the caller gets. `system` and `timeout` come first, since a call may
-    /// still be running, or is known to be running. A failure comes next.
+    /// The status that the caller receives. `system` and `timeout` take precedence, because a call
+    /// may still be running, or is known to be running. A failure comes next.
     var status: Status {
       waiting == .system || waiting == .timeout ? waiting : failure ?? waiting
     }
 
-    /// The result of a function that removes many delegates. It does not report running calls.
+    /// The return value of a function that removes many delegates. Such a function does not report
+    /// running calls.
     func counted() throws(Status) -> Int {
       if waiting == .system { throw .system }
       if let failure { throw failure }
@@ -98,7 +100,7 @@ struct Removal {
       }
     } catch {
       outcome.failure = error
-      // Another thread may be destroying the multicast. Its invokers are no longer known.
+      // Another thread may be destroying the multicast, so its invokers are no longer known.
       if error == .invalidHandle { need = .heavy }
     }
   }
@@ -106,7 +108,7 @@ struct Removal {
   /// Unlinks every selected delegate, from the last to the first, so that the release functions run
   /// from the first to the last.
   ///
-  /// - Returns: how many delegates there were.
+  /// - Returns: the number of unlinked delegates.
   @_optimize(speed)
   mutating func unlinkAll(_ selection: Selection) -> Int {
     guard let multicast, let list = multicast.list else { return 0 }
@@ -121,7 +123,7 @@ struct Removal {
     return outcome.count
   }
 
-  /// Retires a live registration of a list. The stripe's lock is held.
+  /// Retires a live registration of a list. The caller holds the stripe's lock.
   @_optimize(speed)
   mutating func unlink(
     _ registration: Registration, from list: InvocationList, in multicast: Multicast,
@@ -132,8 +134,8 @@ struct Removal {
     outcome.count &+= 1
   }
 
-  /// Unlinks a single live registration, and releases the stripe's lock. Nothing else changes under
-  /// this hold of the lock.
+  /// Unlinks a single live registration, and releases the stripe's lock. Nothing else has changed
+  /// under this hold of the lock.
   @inline(never)
   @_optimize(speed)
   mutating func unlink(_ registration: Registration, unlocking stripe: Stripe) {
@@ -141,7 +143,8 @@ struct Removal {
     let list = multicast.list.unsafelyUnwrapped
     unlink(registration, from: list, in: multicast, isSingle: true)
     multicast.compact(&lists)
-    // If there are no details, no other step has to come before the release function.
+    // If there are no details, the release function can run now, because no other step has to come
+    // first.
     let isReclaimed = registration.details == nil && idle.pop() != nil
     let cleanup = isReclaimed ? registration.reclaim(to: stripe) : PendingCleanup()
     multicast.checkInvariants()
@@ -149,8 +152,9 @@ struct Removal {
     cleanup.run()
   }
 
-  /// Retires a registration that no list counts as live. If no call of it can be running, it is
-  /// reclaimed at once. The stripe's lock is held.
+  /// Retires a registration that is not, or no longer, part of a list's count of live entries. If
+  /// no call of it can be running, puts it back into the pool, or adds it to `idle` if it has a
+  /// pending cleanup. The caller holds the stripe's lock.
   ///
   /// - Parameter isSingle: Whether nothing else is removed under this hold of the lock. If several
   ///   registrations are removed, the hazards are read once for all of them, without the lock.
@@ -163,16 +167,17 @@ struct Removal {
     var mayBeCalled = need != .none || thread?.isCalling(token) ?? false
     if isSingle && need == .full && registration.details == nil && !multicast.isObserved {
       // Pairs with the full fence that a fenced invocation makes after it has set its hazard and
-      // before it looks at the slot.
+      // before it checks the slot.
       Fence.full()
       mayBeCalled = ThreadRegistry.isCalled(token)  //~ hazards_not_read_under_lock
-      // Phase 5 needs this, even if no call of this registration is running.
+      // Phase 5 needs this fence even if no call of this registration is running.
       self.need = need
     }
     if let details = registration.details, let queue = details.pointee.queue {
       Queue(slot: queue).cancel(details, &payloads)
-      // The thread that runs the queue need not be an invoker. Its hazard was set under the queue's
-      // lock, or before the head of the ring was closed, so it is visible without a fence.
+      // The thread that runs the queue need not be an invoker. It has set its hazard under the
+      // queue's lock or before the head of the ring was closed, so its hazard is visible without a
+      // fence.
       mayBeCalled = true
     }
     if mayBeCalled {
@@ -186,11 +191,11 @@ struct Removal {
     }
   }
 
-  /// Fast path: goes through all phases except the release function, for a registration without
-  /// details in a multicast that no invocation is reading. The stripe's lock is held.
+  /// Fast path: performs all phases except the release function, for a registration without details
+  /// in a multicast that no invocation is reading. The caller holds the stripe's lock.
   ///
-  /// - Returns: the pending cleanup, which is to be run without the lock. Nil if more is needed;
-  ///   nothing has changed then.
+  /// - Returns: the pending cleanup, which the caller runs after it has released the lock. Nil if
+  ///   the fast path is not possible; in this case nothing has changed.
   @inline(__always)
   static func removeAtOnce(
     _ registration: Registration, from multicast: Multicast
@@ -213,7 +218,8 @@ struct Removal {
   ///
   /// - Parameters:
   ///   - timeout: How long to wait for calls on other threads.
-  ///   - prior: Delegates that may have been removed before, and whose calls to wait for as well.
+  ///   - prior: Selects delegates that may have been removed earlier. The removal also waits for
+  ///     their calls.
   mutating func complete(
     _ timeout: Timeout = .untilExit, waitingFor prior: Selection? = nil
   ) -> Result {
@@ -227,10 +233,11 @@ struct Removal {
 
   private mutating func complete(_ timeout: Timeout) {
     let process = Fork.generation
-    // This comes first: the delegate of a running call may be waiting for cancelled calls.
+    // Do this first, because the delegate of a running call may be waiting for cancelled calls.
     payloads.cleanUp()  //~ payloads_released_after_waiting
-    // If a removal has to be notified, its registration has details, or its multicast counts as
-    // having several invokers. So every such removal gets here.
+    // If a removal must be notified, either its registration has details, or its multicast counts
+    // as having several invokers. So no such removal takes a fast path, and every one reaches this
+    // code.
     if Policies.haveToKnow {
       //~ removal_wakes_no_invocation
       if Self.isReplayed(idle) || Self.isReplayed(retired) { Waits.wake() }
@@ -238,7 +245,7 @@ struct Removal {
     }
     if process == Fork.generation { idle.reclaimAndRelease() }
     idle = RegistrationChain()
-    // In the child of a fork that a release function made, the registrations have been deferred.
+    // If a release function forked, the registrations have already been deferred in the child.
     if process != Fork.generation { retired = RegistrationChain() }
     if lists.retired != nil || need == .heavy && !retired.isEmpty {
       guard fence() else { return outcome.waiting = .system }
@@ -254,16 +261,16 @@ struct Removal {
     removed.contains { $0.details?.pointee.isReplayed ?? false }
   }
 
-  /// Notifies the policies of the multicasts of the change.
+  /// Notifies the policies of the changed multicasts.
   private func notify() {
     if let multicast { return Policies.notify(multicast) }
     // The slot may have been reused for another multicast. Notifying that multicast is harmless,
-    // because the notification tells its own current state.
+    // because the notification reports its current state.
     Self.forEachOwner(of: idle) { Policies.notify($0) }
     Self.forEachOwner(of: retired) { Policies.notify($0) }
   }
 
-  /// Makes a heavy fence.
+  /// Executes a heavy fence.
   private func fence() -> Bool {
     let begin = shims_now_ns()
     guard Fence.heavy() else { return false }
@@ -276,13 +283,13 @@ struct Removal {
     return true
   }
 
-  /// Visits the multicasts from which these were removed, perhaps some of them several times.
+  /// Visits the multicasts of the removed registrations, some of them perhaps several times.
   @inline(never)
   private static func forEachOwner(of removed: RegistrationChain, _ body: (Multicast) -> Void) {
     let process = Fork.generation
     var last: UInt32? = nil
     for registration in removed where registration.owner != last {
-      // In the child of a fork that the body made, the fork itself takes care of the registrations.
+      // If the body forked, the fork handler takes care of the registrations in the child.
       if process != Fork.generation { return }
       last = registration.owner
       body(Multicast(slot: registration.owner))
@@ -297,7 +304,7 @@ struct Removal {
     Self.forEachOwner(of: retired) { $0.reclaim() }
   }
 
-  /// Waits for calls of the registrations that were retired, then reclaims and releases these.
+  /// Waits for calls of the retired registrations, and then reclaims and releases them.
   private mutating func waitForCalls(_ timeout: Timeout) -> Status {
     if retired.isEmpty { return .ok }
     retired.checkRetired()
@@ -309,7 +316,7 @@ struct Removal {
     return PendingRemovals.complete(retired, timeout)
   }
 
-  /// Takes out the registrations that are not being called.
+  /// Extracts the registrations that are not being called.
   private mutating func finishedCalls() -> RegistrationChain {
     if retired.hasOne { return retired.extractUncalled() }
     return retired.extractUncalledOfMany()
@@ -317,13 +324,13 @@ struct Removal {
 
   // MARK: - 5. Wait for prior removals
 
-  /// Waits for running calls of selected delegates that were removed before, by a thread that did
+  /// Waits for running calls of selected delegates that were removed earlier, by a thread that did
   /// not wait or is still waiting.
   private func waitForPriorRemovals(
     of selection: Selection, _ timeout: Timeout
   ) -> Status {
     let multicast = self.multicast.unsafelyUnwrapped
-    // Usually there is no such delegate, and finding this out costs less than a fence.
+    // Usually there is no such delegate, and checking this costs less than a fence.
     let isInside = thread?.isInside ?? false
     let mayBeCalled = (isInside || need != .none) && multicast.hasRetired(selection)
     guard mayBeCalled || Queue.isInUse else { return .ok }
@@ -332,7 +339,7 @@ struct Removal {
       needsFence: mayBeCalled && multicast.needsHeavyFence(thread))
   }
 
-  /// Waits for running calls of delegates that were removed before.
+  /// Waits for running calls of delegates that were removed earlier.
   ///
   /// - Returns: `ok`; `pending` if this thread is in such a call or waiting would close a cycle;
   ///   `timeout`; or `system`.
@@ -345,8 +352,8 @@ struct Removal {
   private func waitForPriorRemovalsLate(
     _ prior: PriorCalls, _ timeout: Timeout, _ needsFence: Bool
   ) -> Status {
-    // The thread that removed the delegates may not have made its heavy fence yet. Also, `waitLate`
-    // needs a fence that begins after this thread has been counted.
+    // The thread that removed the delegates may not have executed its heavy fence yet. Also,
+    // `waitLate` requires a fence that begins after this thread was counted.
     if needsFence { guard fence() else { return .system } } else { Fence.full() }
     var waiting = Status.ok
     for record in ThreadRegistry.all {  //~ no_wait_for_prior_removals

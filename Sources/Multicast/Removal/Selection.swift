@@ -33,14 +33,14 @@ enum Selection {
 /// A set of running calls whose registrations have already been removed.
 enum PriorCalls {
   /// The calls of selected delegates of a multicast. If `mayBeCalled` is false, no invocation can
-  /// be in such a call, and only runs of queues are considered.
+  /// be in such a call, so only runs of queues are considered.
   case selected(Selection, of: Multicast, mayBeCalled: Bool)
   /// The calls of members of a lifetime.
   case members(Lifetime)
-  /// The calls that runs of a queue make.
+  /// The calls that are made by runs of a queue.
   case queued(Handle)
 
-  /// Whether a call is one of these, given the target of its frame and its token.
+  /// Whether this set contains a call, which is given by the target of its frame and by its token.
   func contains(_ target: Target, _ token: Token) -> Bool {
     switch self {
     case .members(let lifetime): return lifetime.isRetiredMember(token)
@@ -56,7 +56,7 @@ enum PriorCalls {
 
 extension Multicast {
   /// Whether a list that an invocation may be reading contains a selected delegate that was removed
-  /// and is not reclaimed yet.
+  /// but not yet reclaimed.
   @inline(never)
   func hasRetired(_ selection: Selection, token: Token? = nil) -> Bool {
     stripe.lock()
@@ -70,14 +70,15 @@ extension Multicast {
           && (token.map { $0 == entry.token } ?? true) && selection.includes(Registration(entry))
       }
     }
-    // A retired list does not keep count of its live entries.
+    // Search retired lists in any case, because they do not count their live entries.
     if let list, list.header.owner == handle, list.dead > 0 { look(list) }
     for list in retired where list.header.owner == handle { look(list) }
     return isFound
   }
 
   /// Whether a token refers to a selected delegate with a queue that was removed and may still be
-  /// called. It may no longer be in any list, since the run of a queue does not keep a list.
+  /// called. Perhaps no list contains this delegate any more, because the run of a queue does not
+  /// protect a list.
   fileprivate func isRetired(_ token: Token, _ selection: Selection) -> Bool {
     guard let registration = Registration(slotOf: token), registration.owner == handle.index
     else { return false }

@@ -30,7 +30,7 @@ extension Report {
       isWeak = isWeak || details.pointee.lock != nil
       events = details.pointee.events
       lifetime = RegistrationDetails.membership(of: details, .owned).pointee.lifetime
-      // The handle is read without the queue's lock. If the queue is being destroyed, it may be the
+      // Read the handle without the queue's lock. If the queue is being destroyed, this may be the
       // handle of a later queue in the slot.
       if let slot = details.pointee.queue { queue = Queue(slot: slot).handle }
     }
@@ -46,8 +46,8 @@ extension Report {
     return .stale
   }
 
-  /// - Parameter withCalls: Whether to add the threads that are in calls of its delegates, or wait
-  ///   for such calls.
+  /// - Parameter withCalls: Whether to add the threads that are in calls of the multicast's
+  ///   delegates or wait for such calls.
   @inline(never)
   mutating func add(_ multicast: Multicast, withCalls: Bool) {
     switch take(multicast) {
@@ -71,7 +71,7 @@ extension Report {
     if withCalls { addThreads(multicast) }
   }
 
-  /// Returns a copy of the next live delegate, and keeps its label.
+  /// Returns a copy of the next live delegate, and stores its label for the next line.
   private mutating func nextDelegate(_ position: inout UInt32, of multicast: Multicast) -> Facts? {
     guard take(multicast) == .locked else { return nil }
     defer { multicast.stripe.unlock() }
@@ -120,7 +120,7 @@ extension Report {
     UInt64(UInt(bitPattern: text))
   }
 
-  // MARK: - Names, in the lines of other things
+  // MARK: - Names in other lines
 
   /// Adds a multicast and its label or name.
   mutating func addName(of multicast: Multicast) {
@@ -133,12 +133,12 @@ extension Report {
     text.add("multicast %x%l", multicast.handle.rawValue)
   }
 
-  /// Keeps the name that a broadcaster has for a multicast, if there is one.
+  /// Stores the name that a broadcaster has for a multicast, if any.
   ///
-  /// - Complexity: O(names), since a slot has no room for a link to its name.
+  /// - Complexity: O(names), because a slot has no room for a link to its name.
   private mutating func keepName(of multicast: Handle) {
     for index in Broadcaster.pool.directory.indices {
-      // A current table is not freed while the lock is held.
+      // The current table is not freed while the lock is held.
       guard take(Lock.names) else { return }
       let name = Broadcaster.table(at: index)?.name(of: multicast)
       if let name { text.keep(name) }
@@ -147,8 +147,8 @@ extension Report {
     }
   }
 
-  /// Adds a delegate with its label, and whether it was removed. A removed delegate without a label
-  /// is followed by its function, because it is no longer listed with its multicast.
+  /// Adds a delegate with its label, and notes if it was removed. For a removed delegate without a
+  /// label, also adds the function, because the delegate is no longer listed with its multicast.
   mutating func addName(of token: Token) {
     text.keep(nil)
     var isRetired = false
@@ -157,7 +157,7 @@ extension Report {
       let owner = registration.owner
       let mutex = Stripe(of: owner).mutex
       if take(mutex) {
-        // The slot may have moved to another stripe; the token is stale then.
+        // The slot may have moved to another stripe. If so, the token is stale.
         if let id = registration.id(guardedAs: owner) {
           isRetired = id == token.changed(to: .retired)
           if isRetired || id.isLive(as: token) { text.keep(registration.label) }

@@ -2,7 +2,7 @@ import MulticastShims
 import Synchronization
 
 extension ThreadRecord {
-  /// The number that people and system tools use for the thread.
+  /// The thread number that users see in system tools.
   var systemNumber: UInt64 { UInt64(storage.pointee.systemNumber.load(ordering: .relaxed)) }
 }
 
@@ -12,7 +12,7 @@ extension Report {
     var wait = Wait.nothing
     var since: UInt64 = 0
     var isAsleep = false
-    /// Set for a thread without a record.
+    /// Only set for a thread without a record.
     var thread: UInt64 = 0
   }
 
@@ -20,8 +20,8 @@ extension Report {
 
   /// Adds the threads that are in calls or wait for something.
   ///
-  /// - Parameter multicast: If not nil, only threads that are concerned with calls of its delegates
-  ///   are added.
+  /// - Parameter multicast: If not nil, adds only the threads that are in calls of its delegates or
+  ///   wait for such calls.
   mutating func addThreads(_ multicast: Multicast?) {
     for record in ThreadRegistry.all where text.goesOn {
       var isKnown = false
@@ -59,7 +59,7 @@ extension Report {
     }
   }
 
-  /// Adds the line of a thread, unless it has been added already.
+  /// Adds the line of a thread, unless it was added already.
   private mutating func begin(_ thread: UInt64, _ isKnown: inout Bool) {
     if isKnown { return }
     isKnown = true
@@ -129,7 +129,7 @@ extension Report {
     }
   }
 
-  /// Adds the end of a line, about the thread that is expected to do something.
+  /// Ends a line with the number of the thread that is expected to act.
   private mutating func add(
     _ identity: UnsafeMutablePointer<Atomic<ThreadIdentity>>, _ format: Text.Format
   ) {
@@ -142,8 +142,8 @@ extension Report {
 }
 
 extension Multicast {
-  /// Whether a token belongs to a registration of this multicast, including a removed one that is
-  /// still being called. No lock is held, so the slot may have been reused by now.
+  /// Whether a token belongs to a registration of this multicast, or to a removed registration that
+  /// is still being called. No lock is held, so the slot may have been reused.
   fileprivate func owns(_ token: Token) -> Bool {
     Registration(slotOf: token)?.owner == handle.index
   }

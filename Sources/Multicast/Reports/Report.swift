@@ -2,32 +2,34 @@ import MulticastHeader
 import MulticastShims
 import Synchronization
 
-/// The reports of `multicast_dump` and `multicast_describe`: which objects there are, which thread
-/// is in which call, and what each thread waits for.
+/// The reports of `multicast_dump` and `multicast_describe`. They list all objects, the calls that
+/// each thread is in, and what each thread waits for.
 ///
-/// A report must also work in a program that hangs, or that a debugger has stopped. So it waits for
-/// no other thread without a limit, allocates no memory and needs no thread record. It reads in
-/// three ways:
+/// A report must also work in a program that hangs or that a debugger has stopped. So it never
+/// waits for another thread without a time limit, allocates no memory, and needs no thread record.
+/// It reads data in three ways:
 ///
 /// - *Handles and frames* are read without a lock. Slots, slabs, thread records and their blocks
-///   are never unmapped, and the fields that a report reads are atomic. The loads are acquire: they
-///   pair with the releases by which slabs, records and frames are published. A report makes no
-///   heavy fence, so it may miss a call that begins or ends meanwhile, but not one that lasts.
+///   are never unmapped, and the fields that a report reads are atomic. The loads are acquire, and
+///   pair with the releases by which slabs, records and frames are published. A report executes no
+///   heavy fence. So it may miss a call that begins or ends while it reads, but not a call that
+///   lasts longer.
 /// - *Everything else* is read under the lock that guards it, into a copy on the stack. A list,
 ///   details or a label cannot be freed while the lock of their stripe is held, and a sleeping
-///   thread cannot leave its list without the waits' lock. A report does not publish a frame
-///   instead, as an invocation does. It would have to register as an invoker, which takes the same
-///   lock, and from then on the removals of a multicast with a single invoker would have to make
-///   fences.
-/// - Each lock is only *tried*, for at most half a second. Threads hold locks for microseconds. A
-///   thread that still holds the lock after that time has stopped, and the report says what it
-///   could not read. After several such locks, the report does not wait at all.
+///   thread cannot leave its list without the waits' lock. Unlike an invocation, a report does not
+///   publish a frame to protect what it reads. To publish a frame, it would have to register as an
+///   invoker, which takes the same lock. From then on, removals from a multicast with a single
+///   invoker would have to execute fences.
+/// - A report only *tries* each lock, for at most half a second. Threads hold locks for
+///   microseconds, so a thread that still holds the lock after that time has stopped. The report
+///   then names the object that it could not read. After several such locks, it no longer waits for
+///   locks at all.
 ///
-/// The writer is called with no lock held. A report holds one lock at a time, and takes no other
-/// lock under it. Each line is correct at the moment when it was read.
+/// The report holds no lock when it calls the writer. It holds one lock at a time, and takes no
+/// other lock under it. Each line is correct for the moment at which it was read.
 struct Report {
   var text: Text
-  /// For how many more locks the report waits.
+  /// The number of locks for which the report may still wait.
   private var waitsLeft = 4
 
   init(_ text: Text) { self.text = text }
@@ -37,8 +39,8 @@ struct Report {
 
   /// Called after a lock was found held.
   ///
-  /// - Parameter end: The end of the wait; 0 at first.
-  /// - Returns: false if the lock is not to be tried again.
+  /// - Parameter end: The time at which to stop waiting; initially 0.
+  /// - Returns: false if the lock must not be tried again.
   private mutating func waits(_ end: inout UInt64) -> Bool {
     let now = shims_now_ns()
     if end == 0 { end = now &+ 500_000_000 }
@@ -58,7 +60,7 @@ struct Report {
     return true
   }
 
-  // MARK: - What is reported
+  // MARK: - Contents
 
   /// Reports all objects and threads of the process.
   static func dump(_ text: Text) {
@@ -115,13 +117,13 @@ extension Report {
     add(consumer, "  last run by thread: %d\n")
   }
 
-  /// Adds a line about a thread, if it has a record.
+  /// Adds a line about a thread if the thread has a record.
   private mutating func add(_ thread: ThreadIdentity, _ format: Text.Format) {
     guard let record = ThreadRegistry.record(of: thread) else { return }
     text.add(format, record.systemNumber)
   }
 
-  /// Adds a lifetime, or nothing if the handle belongs to something else.
+  /// Adds a lifetime. Adds nothing if the handle belongs to an object of another kind.
   mutating func addLifetime(_ handle: Handle) {
     guard handle.kind == .lifetime, let lifetime = Lifetime(slotOf: handle) else { return }
     guard take(lifetime.lock) else {
@@ -133,7 +135,7 @@ extension Report {
     if isCurrent { text.add("\nlifetime %x: delegates: %d\n", handle.rawValue, UInt64(count)) }
   }
 
-  /// Finds the queue whose consumer is stored at an address; none if there is no such queue.
+  /// Finds the queue whose consumer is stored at the given address; none if there is no such queue.
   static func queue(of consumer: UnsafeMutablePointer<Atomic<ThreadIdentity>>) -> Handle {
     for index in Queue.pool.directory.indices {
       let queue = Queue(slot: Queue.pool.header(index))

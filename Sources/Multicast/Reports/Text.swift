@@ -1,16 +1,16 @@
 import MulticastHeader
 import MulticastShims
 
-/// A text for people, which is composed in a caller's buffer and passed on line by line.
+/// A text for users. It is composed in a caller's buffer and passed on line by line.
 struct Text {
-  /// The text of a line, with places for values:
+  /// The text of a line, with placeholders for values:
   ///
   ///     %x  hexadecimal      %s  a text
   ///     %d  decimal          %t  nanoseconds, as seconds
   ///     %l  a space and the label that `keep` stored, in quotes; nothing if it is empty.
   ///         It takes no value.
   ///
-  /// The line is passed to the writer when it ends.
+  /// A line is passed to the writer when it is complete.
   struct Format: ExpressibleByStringLiteral {
     fileprivate var rest: UnsafePointer<UInt8>
 
@@ -23,16 +23,16 @@ struct Text {
     }
   }
 
-  /// Longer lines are cut. No line of a report is longer.
+  /// Longer lines are truncated. No line of a report is longer.
   static let lineSize = 768
 
-  /// The writer; nil if the text goes to a descriptor.
+  /// The writer; nil if the text is written to a descriptor.
   let writer: multicast_writer?
   let context: UnsafeMutableRawPointer?
   private let line: UnsafeMutablePointer<UInt8>
   private var length = 0
   private var label = shims_label()
-  /// Whether the writer has taken all lines so far.
+  /// Whether the writer has accepted all lines so far.
   private(set) var goesOn = true
 
   init(
@@ -44,13 +44,13 @@ struct Text {
     self.line = line
   }
 
-  /// Keeps a label for the next line, or none.
+  /// Stores a label for the next line, or nil for none.
   @inline(never)
   mutating func keep(_ label: UnsafeMutablePointer<shims_label>?) {
     self.label = label?.pointee ?? shims_label()
   }
 
-  /// Keeps the first 63 bytes of a name as the label. A prefix gets an asterisk.
+  /// Stores the first 63 bytes of a name as the label. For a prefix, appends an asterisk.
   mutating func keep(_ name: Name) {
     label = shims_label()
     let size = min(name.length, MemoryLayout<shims_label>.size - 1)
@@ -144,7 +144,7 @@ struct Text {
   private mutating func put(_ text: UnsafePointer<CChar>?) {
     guard var text else { return }
     while text.pointee != 0 {
-      // Replace characters that would end the quotes of a label, or the line.
+      // Replace characters that would end the quotes around a label, or end the line.
       let character = UInt8(bitPattern: text.pointee)
       let isPlain = character >= 32 && character != UInt8(ascii: "\"")
       put(isPlain ? character : UInt8(ascii: "?"))

@@ -1,15 +1,15 @@
 import MulticastShims
 
-/// Annotations for race detectors (thread sanitizer, Helgrind and DRD), which find accesses of two
-/// threads that nothing orders.
+/// Annotations for race detectors (thread sanitizer, Helgrind and DRD). These tools report accesses
+/// by two threads that nothing orders.
 ///
-/// The annotations say that an add happens before the calls of the delegate, and that these calls
-/// happen before the end of the removal. They use a separate address for each of the two relations,
-/// so that calls on two threads are not ordered with each other, and real races between them are
-/// found.
+/// The annotations state that an add happens before the calls of the delegate, and that these calls
+/// happen before the end of the removal. Each of the two relations has a separate address. With a
+/// common address, calls on two threads would appear to be ordered, and the tools would miss real
+/// races between them.
 enum RaceDetector {
-  /// Set once when the library starts, before the first multicast exists. If it is set, every
-  /// multicast is treated as watched, so that the fast path of an invocation contains none of these
+  /// Set once when the library starts, before the first multicast exists. If it is set, the library
+  /// treats every multicast as watched, so that the fast path of an invocation needs no
   /// annotations.
   nonisolated(unsafe) private(set) static var isPresent = false
 
@@ -21,8 +21,8 @@ enum RaceDetector {
   static func didCall(_ slot: UnsafeMutableRawPointer) { happensBefore(slot + 8) }
   static func didRemove(_ slot: UnsafeMutableRawPointer) { happensAfter(slot + 8) }
 
-  /// Everything that this thread has done so far happens before the next steps of any thread that
-  /// calls `happensAfter` later.
+  /// States that everything this thread has done so far happens before the next steps of any thread
+  /// that later calls `happensAfter` with the same address.
   static func happensBefore(_ address: UnsafeMutableRawPointer?) {
     if isPresent { shims_happens_before(address) }
   }

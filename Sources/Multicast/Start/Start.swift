@@ -2,13 +2,13 @@ import MulticastHeader
 import MulticastShims
 import Synchronization
 
-/// The start of the library, which happens at its first use.
+/// Starts the library when it is first used.
 enum Start {
-  /// Changed under the slab lock. Release and acquire, so that a thread without that lock sees the
-  /// results of the start.
+  /// Changed under the slab lock. The release pairs with the acquire, so that a thread without that
+  /// lock sees the results of the start.
   private static let isDone = Atomic<Bool>(false)
 
-  /// Replaces libc's allocator, before anything is allocated.
+  /// Replaces libc's allocator. This is possible only before anything is allocated.
   static func replaceAllocator(by allocator: multicast_allocator) -> Status {
     Lock.slabs.lock()
     defer { Lock.slabs.unlock() }
@@ -17,14 +17,15 @@ enum Start {
     return .ok
   }
 
-  /// Called before the first slab is added; nothing can be invoked before that. No lock is held.
+  /// Called before the first slab is added, and so before anything can be invoked. No lock is held.
   @inline(__always)
   static func ensure() -> Bool { isDone.load(ordering: .acquiring) || begin() }  // order: started
 
   @inline(never)
   private static func begin() -> Bool {
-    // No lock may be held here: while this thread waits for libc's lock, a thread that forks may be
-    // waiting for one of this library's locks.
+    // Hold no lock here, because that could cause a deadlock: this thread would wait for libc's
+    // lock, while another thread that is forking holds libc's lock and waits for the library's
+    // lock.
     guard shims_watch_fork() else { return false }
     Lock.slabs.lock()
     defer { Lock.slabs.unlock() }
@@ -48,7 +49,8 @@ extension ThreadRegistry {
 }
 
 extension SlotPool {
-  /// Creates an object in a vacant slot. Starts the library if this is its first use.
+  /// Creates an object in a vacant slot. If this is the first use of the library, starts the
+  /// library.
   ///
   /// - Parameter initialize: Initializes the fields of the slot.
   /// - Returns: the handle of the new object.
@@ -64,7 +66,7 @@ extension SlotPool {
     return Self.occupy(index, slot, kind, initialize)
   }
 
-  /// Creates an object in a slot that the caller has taken.
+  /// Creates an object in a slot that the caller has taken from its pool.
   @inline(__always)
   static func occupy<Storage: ~Copyable>(
     _ index: UInt32, _ slot: UnsafeMutablePointer<SlotHeader>, _ kind: Handle.Kind,
@@ -72,8 +74,7 @@ extension SlotPool {
   ) -> Handle {
     let handle = slot.pointee.id.load(ordering: .relaxed).next(kind, index: index)
     initialize(UnsafeMutableRawPointer(slot).assumingMemoryBound(to: Storage.self), handle)
-    // Release: a thread that finds the handle, even by guessing it, also finds the fields
-    // initialized.
+    // Release: a thread that finds the handle, even by guessing it, finds the fields initialized.
     slot.pointee.id.store(handle, ordering: .releasing)  // order: occupant
     return handle
   }

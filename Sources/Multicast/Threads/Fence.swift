@@ -1,26 +1,27 @@
 import MulticastShims
 import Synchronization
 
-/// The asymmetric fence: a light half for invocations and a heavy half for writers.
+/// The asymmetric fence, which has a light half for invocations and a heavy half for writers.
 ///
-/// An invocation publishes its frame by stores, makes the light fence, and then reads data that
-/// writers change. A writer makes its change, makes the heavy fence, and then reads the frames. At
-/// least one of the two sees the other.
+/// An invocation publishes its frame by stores, executes the light fence, and then reads data that
+/// writers change. A writer makes its change, executes the heavy fence, and then reads the frames.
+/// At least one of the two sees the other's stores.
 ///
 /// If the kernel supports expedited membarrier, the light fence is only a compiler barrier, and the
 /// heavy fence makes every running thread of the process execute a fence instruction. Without
-/// membarrier (in an old kernel or a sandbox), both are full fences. `Bias` describes a third way:
-/// if a multicast changes all the time, both sides make full fences.
+/// membarrier (in an old kernel or a sandbox), both are full fences. Both sides also execute full
+/// fences for a multicast that changes all the time (see `Bias`).
 enum Fence {
-  /// Set only by `start`, before the first thread record exists, so before the first light fence.
+  /// Set only by `start`, before the first thread record exists, and so before the first light
+  /// fence.
   nonisolated(unsafe) private(set) static var isAsymmetric = false
 
   static func start() {
     isAsymmetric = shims_membarrier_register()
   }
 
-  /// To the kernel, the child of a fork is a new process. It has one thread. If the kernel refuses
-  /// to register the process, `heavy` reports that.
+  /// To the kernel, the child of a fork is a new process, which has to register again. The child
+  /// has only one thread. If the kernel refuses, the next call of `heavy` reports the failure.
   static func restartInChild() {
     if isAsymmetric { _ = shims_membarrier_register() }
   }
@@ -39,7 +40,7 @@ enum Fence {
     static func > (a: Need, b: Need) -> Bool { a.rawValue > b.rawValue }
   }
 
-  /// A full fence. Both sides make it where no heavy fence is made.
+  /// A full fence. Where no heavy fence is executed, both sides execute a full fence.
   static func full() { shims_full_fence() }
 
   // MARK: - Heavy fences
@@ -48,14 +49,15 @@ enum Fence {
   private static let done = Atomic<UInt64>(0)
   private static let hasFailed = Atomic<Bool>(false)
 
-  /// Makes a heavy fence. If an invocation is not found in the frames afterwards, it sees all
-  /// changes that any thread made before the fence began.
+  /// Executes a heavy fence. If the caller does not find an invocation in the frames afterwards,
+  /// that invocation sees all changes that any thread made before the fence began.
   ///
-  /// - Returns: false if the kernel refuses the barrier although registration succeeded. Nothing
-  ///   may be reclaimed then.
+  /// - Returns: false if the kernel refuses the barrier although it accepted the registration. The
+  ///   caller must not reclaim anything then.
   static func heavy() -> Bool {
     Lock.checkNoneIsHeld()  //~ fence_under_lock
-    // Count the fence before the barrier: a stamp that is read later is not older than the fence.
+    // Count the fence before the barrier. Otherwise a thread could make a change and read the stamp
+    // after the barrier but before the count, and mistake this fence for a later one.
     // order: fences
     let number = begun.wrappingAdd(1, ordering: .sequentiallyConsistent).newValue
     guard makeBarrier() else {
@@ -81,8 +83,8 @@ enum Fence {
   struct Stamp {
     let rawValue: UInt64
 
-    /// The present moment. The caller makes a full fence between a change and this call. Then each
-    /// heavy fence with a higher number begins when the change is already visible.
+    /// The current moment. The caller executes a full fence between its change and this call, so
+    /// that the change is visible before any heavy fence with a higher number begins.
     static var now: Stamp { Stamp(rawValue: begun.load(ordering: .acquiring)) }  // order: fences
 
     /// Whether some heavy fence that began after this moment has completed.

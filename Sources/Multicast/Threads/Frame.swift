@@ -1,20 +1,21 @@
 import Synchronization
 
-/// A hazard frame, which a thread publishes for one invocation, one run of a queue, one look-up of
-/// a name, or one call of a function of a watch.
+/// A hazard frame. A thread publishes one for each invocation, each run of a queue, each lookup of
+/// a name, and each call of a watch's function.
 ///
 /// The owner writes it without atomic read-modify-write operations. Writers read it after a heavy
 /// fence.
 struct Frame {
   struct Fields: ~Copyable {
-    /// The target of the frame. The first frame without a target marks the end of the stack.
+    /// The target of the frame. The first frame without a target is the end of the stack.
     let target: Atomic<Target>
-    /// The address of the invocation list that is being read, or 0. This is a hazard pointer: a
-    /// list that a frame names is not freed. Other threads only compare the address.
+    /// The address of the invocation list that the owner is reading, or 0. This is a hazard
+    /// pointer: a list is not freed while a frame names it. Other threads only compare the address.
     let list: Atomic<UInt>
-    /// The hazard: the token of the registration whose delegate is being called, or none. An object
-    /// that a hazard names is not reclaimed. While the wake function of a queue runs, the hazard is
-    /// the handle of the queue. While a function of a watch runs, it is the handle of the watch.
+    /// The hazard: the token of the registration whose delegate the owner is calling, or none. An
+    /// object is not reclaimed while a hazard names it. While the wake function of a queue runs,
+    /// the hazard is the handle of the queue. While a function of a watch runs, it is the handle of
+    /// the watch.
     let hazard: Atomic<Token>
     /// The address of the payload or receipt that this invocation or run retains, or 0.
     let payload: Atomic<UInt>
@@ -42,7 +43,7 @@ struct Frame {
     nonmutating set { fields.pointee.payload.store(newValue, ordering: .relaxed) }
   }
 
-  /// Makes the frame visible. The caller then makes the light fence.
+  /// Makes the frame visible. The caller then executes the light fence.
   ///
   /// Release: a thread that sees the target also sees this list or a later one.
   func publish(_ target: Target, reading list: UInt = 0) {
@@ -50,25 +51,27 @@ struct Frame {
     fields.pointee.target.store(target, ordering: .releasing)  // order: frame
   }
 
-  /// Replaces the list. The caller then makes the light fence, and checks whether the list is still
-  /// current.
+  /// Replaces the list. The caller then executes the light fence, and checks whether the list is
+  /// still current.
   ///
   /// Release: the invocation's reads of the previous list come before this store.
   func publish(reading list: UInt) {
     fields.pointee.list.store(list, ordering: .releasing)  // order: list_hazard
   }
 
-  /// Tags the frame as one whose invocation makes full fences. The caller then makes a full fence.
+  /// Marks the invocation of this frame as one that executes full fences. The caller then executes
+  /// a full fence.
   func setFenced() {
     fields.pointee.target.store(target.fenced, ordering: .releasing)  // order: frame
   }
 
-  /// Release: a writer that no longer sees the frame may reclaim the list.
+  /// Ends the use of the frame. Release: a writer that no longer sees the frame may free the list,
+  /// so this thread's reads of the list come before this store.
   func withdraw() {
     fields.pointee.target.store(.none, ordering: .releasing)  // order: withdrawal
   }
 
-  /// Protects a registration. The caller then makes the light fence, and looks at the slot.
+  /// Protects a registration. The caller then executes the light fence and checks the slot.
   func setHazard(_ token: Token) {
     fields.pointee.hazard.store(token, ordering: .releasing)  // order: removal
   }
@@ -83,7 +86,7 @@ struct Frame {
 
   /// The target and the hazard of the frame. Nil if the frame is not in use.
   var published: (target: Target, hazard: Token)? {
-    // Both loads are acquire and pair with the releases in `withdraw` and `clearHazard`. So the
+    // Acquire: the two loads pair with the releases in `withdraw` and `clearHazard`, so that the
     // effects of the delegate happen before the reader's next steps.
     let target = fields.pointee.target.load(ordering: .acquiring)  // order: frame
     if target.isNone { return nil }
@@ -91,8 +94,8 @@ struct Frame {
   }
 }
 
-/// The target of a frame: the address of a slot. The low bits, which are zero in such an address,
-/// encode the kind of work and whether an invocation makes full fences.
+/// The target of a frame, which is the address of a slot. The low bits of such an address are zero.
+/// Here they encode the kind of work and whether the invocation executes full fences.
 struct Target: RawRepresentable, AtomicRepresentable {
   let rawValue: UInt
 
@@ -113,7 +116,7 @@ struct Target: RawRepresentable, AtomicRepresentable {
     Target(rawValue: UInt(bitPattern: slot) | 1)
   }
 
-  /// A look-up in the names of the broadcaster in a slot.
+  /// A lookup in the names of the broadcaster in a slot.
   static func lookUp(_ slot: UnsafeMutableRawPointer) -> Target {
     Target(rawValue: UInt(bitPattern: slot) | 2)
   }
@@ -125,15 +128,15 @@ struct Target: RawRepresentable, AtomicRepresentable {
   var isInvocation: Bool { rawValue & Self.kind == 0 }
   var isRun: Bool { rawValue & Self.kind == 1 }
 
-  /// Whether this is an invocation that may make light fences.
+  /// Whether this is an invocation that may execute light fences.
   var isBiased: Bool { rawValue & Self.fenced == 0 }
   var fenced: Target { Target(rawValue: rawValue | Self.fenced) }
 
-  /// The slot. The target of a watch has none.
+  /// The slot of the target. The target of a watch has no slot.
   var slot: UnsafeMutableRawPointer {
     UnsafeMutableRawPointer(bitPattern: rawValue & ~(Self.kind | Self.fenced)).unsafelyUnwrapped
   }
 
-  /// Whether two targets stand for the same work on the same slot, whatever their fences are.
+  /// Whether two targets mean the same kind of work on the same slot, whatever their fences are.
   static func == (a: Target, b: Target) -> Bool { (a.rawValue ^ b.rawValue) & ~fenced == 0 }
 }

@@ -1,11 +1,11 @@
 import MulticastShims
 import Synchronization
 
-/// A thread that sleeps in the wait graph. The struct is on the stack of that thread, and in a list
-/// of sleeping threads whose keys have the same hash. Guarded by the waits' lock.
+/// A sleeping thread in the wait graph. The struct is on the stack of that thread, and in a list of
+/// the sleeping threads whose keys have the same hash. The waits' lock guards it.
 ///
 /// When a wait ends, the threads that sleep with its key are woken. When the set of threads that
-/// can end waits changes, all threads are woken: see `Waits.wake`.
+/// can end waits changes, all sleeping threads are woken (see `Waits.wake`).
 struct Sleeper: ~Copyable, Linked {
   /// The key of a wait, which is an address or a handle.
   typealias Key = UInt64
@@ -14,15 +14,15 @@ struct Sleeper: ~Copyable, Linked {
   let key: Key
   /// The record of the thread, if it has one.
   private let thread: UnsafeMutablePointer<ThreadRecord.Storage>?
-  /// For reports on a thread without a record: the system's number of the thread, and the time when
-  /// it went to sleep.
+  /// The system's number of the thread, and the time when it went to sleep. Reports use them for
+  /// threads without a record.
   let systemNumber: UInt32
   let since: UInt64
-  /// 0 while the thread sleeps. The links below are in use as long as this is 0.
+  /// 0 while the thread sleeps. The links below are in use as long as this field is 0.
   let isWoken = Atomic<UInt32>(0)
   private var nextOfList: UnsafeMutablePointer<Sleeper>?
   private var previousOfList: UnsafeMutablePointer<Sleeper>?
-  /// The next thread without a record, if this thread has none.
+  /// The next sleeping thread without a record. Only used if this thread has no record either.
   var next: UnsafeMutablePointer<Sleeper>?
 
   init(wait: Wait, key: Key, since: UInt64, by thread: ThreadRecord?) {
@@ -45,7 +45,8 @@ struct Sleeper: ~Copyable, Linked {
     list.pointee.first?.assumingMemoryBound(to: Sleeper.self)
   }
 
-  /// The first thread that sleeps with a key, searched from the given thread of its list on.
+  /// The first thread that sleeps with a key. The search starts at the given thread of the key's
+  /// list.
   static func find(
     _ key: Key, from first: UnsafeMutablePointer<Sleeper>?
   ) -> UnsafeMutablePointer<Sleeper>? {
@@ -54,7 +55,7 @@ struct Sleeper: ~Copyable, Linked {
     return sleeper
   }
 
-  /// Appends a thread to its list, or puts it before the others if it was woken in vain.
+  /// Appends a thread to its list, or inserts it at the front if it was woken spuriously.
   static func link(_ sleeper: UnsafeMutablePointer<Sleeper>, isAgain: Bool) {
     let list = list(of: sleeper.pointee.key)
     let last = list.pointee.last?.assumingMemoryBound(to: Sleeper.self)
@@ -63,7 +64,7 @@ struct Sleeper: ~Copyable, Linked {
     connect(sleeper, next, in: list)
   }
 
-  /// Makes two threads neighbours in a list. Nil stands for the end of the list on that side.
+  /// Links two neighbours in a list. Nil means that the list ends on that side.
   private static func connect(
     _ previous: UnsafeMutablePointer<Sleeper>?, _ next: UnsafeMutablePointer<Sleeper>?,
     in list: List
@@ -85,7 +86,7 @@ struct Sleeper: ~Copyable, Linked {
     sleeper.pointee.thread?.pointee.isWoken = true
   }
 
-  /// Takes a thread out of its list, which ends its sleep.
+  /// Removes a thread from its list, which ends its sleep.
   ///
   /// - Returns: the next thread of the list.
   @discardableResult
@@ -95,7 +96,8 @@ struct Sleeper: ~Copyable, Linked {
     let list = list(of: sleeper.pointee.key)
     let next = sleeper.pointee.nextOfList
     connect(sleeper.pointee.previousOfList, next, in: list)
-    // Release: pairs with the acquire of the sleeping thread, which reads this without the lock.
+    // Release: pairs with the acquire in `Waits.sleep`, where the thread reads this field without
+    // the lock.
     sleeper.pointee.isWoken.store(1, ordering: .releasing)  // order: woken
     return next
   }
@@ -104,7 +106,7 @@ struct Sleeper: ~Copyable, Linked {
     UnsafeMutableRawPointer(sleeper.pointee.isWoken.address).assumingMemoryBound(to: UInt32.self)
   }
 
-  /// Empties the lists in the child of a fork, which has none of the threads that slept.
+  /// Empties the lists in the child of a fork, in which the sleeping threads do not exist.
   static func forgetAllInChild() {
     for index in 0..<Int(SHIMS_SLEEPER_LISTS) {
       shims_get_sleepers(index).pointee = shims_sleepers()
@@ -118,14 +120,14 @@ protocol Linked: ~Copyable {
 }
 
 extension UnsafeMutablePointer where Pointee: Linked & ~Copyable {
-  /// The first matching element, searched from this one on.
+  /// The first matching element, searched from this element on.
   func first(where isWanted: (Self) -> Bool) -> Self? {
     var next: Self? = self
     while let current = next, !isWanted(current) { next = current.pointee.next }
     return next
   }
 
-  /// Takes this element out of the list that begins with `first`, if it is in that list.
+  /// Removes this element from the list that starts with `first`, if it is in that list.
   func unlink(from first: inout Self?) {
     if first == self { return first = pointee.next }
     var other = first
@@ -137,7 +139,8 @@ extension UnsafeMutablePointer where Pointee: Linked & ~Copyable {
 }
 
 extension Atomic {
-  /// The address of an atomic variable that does not move: one in a slot, a record or a block.
+  /// The address of an atomic variable that does not move, such as a variable in a slot, a record
+  /// or a block.
   var address: UnsafeMutablePointer<Self> {
     withUnsafePointer(to: self) { UnsafeMutablePointer(mutating: $0) }
   }

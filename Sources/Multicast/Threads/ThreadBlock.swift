@@ -1,42 +1,44 @@
 import MulticastShims
 import Synchronization
 
-/// Places for thread records, with a bit for each record that a thread owns.
+/// A block of places for thread records, with a bit for each record that a thread owns.
 ///
 /// Blocks and records are never freed. A reader skips blocks without owners, and reads the bits of
-/// the other blocks 64 at a time, so threads that have ended cost next to nothing. All records
-/// except the first 64 are in mapped memory, in groups of 64. A thread whose calls do not nest uses
-/// one or two pages of it. If no record of a group has an owner, its pages can be given back to the
-/// system: see `discardIdle`.
+/// the other blocks 64 at a time. So the records of threads that have ended cost readers almost
+/// nothing. All records except the first 64 are in mapped memory, in groups of 64. A thread whose
+/// calls do not nest touches only one or two pages of its record. If no record of a group has an
+/// owner, the pages of the group can be returned to the system (see `discardIdle`).
 struct ThreadBlock {
   struct Storage: ~Copyable {
     /// The number of the first record.
     var firstNumber: UInt32
-    /// The number of records that threads own. A thread is counted from before its first frame
-    /// until after its last one, perhaps for a moment longer than it owns the record.
+    /// The number of records that threads own. A thread is counted before it publishes its first
+    /// frame, and until after it has withdrawn its last one. It may stay counted slightly longer
+    /// than it owns the record.
     let ownerCount: Atomic<UInt32>
-    /// The number of groups of 64 places.
+    /// The number of groups, which have 64 places each.
     var groupCount: Int
     let next: Atomic<UnsafeMutablePointer<Storage>?>
   }
 
-  /// The bits of a group of 64 places.
+  /// The bits of a group, one for each of its 64 places.
   typealias Bits = Atomic<UInt64>
 
-  // There are two cache lines of bits for all groups: one for owned records, one for existing
-  // records.
+  // The bits of all groups fill two cache lines: one has the bits of owned records, and the other
+  // one has the bits of existing records.
   private static let ownedOffset = 64
   private static let existingOffset = 128
   private static let recordsOffset = 192
   private static let alignment = 64
-  /// The number of groups in the first block, and in each of the others.
+  /// The number of groups in the first block, and in every later block.
   private static let (fewGroups, manyGroups) = (1, 8)
 
   let storage: UnsafeMutablePointer<Storage>
 
   init(_ storage: UnsafeMutablePointer<Storage>) { self.storage = storage }
 
-  /// Allocates a block without records, for the place behind the last one. The slab lock is held.
+  /// Allocates a block without records, to be linked after the last block. The caller holds the
+  /// slab lock.
   static func allocate(after last: ThreadBlock?) throws(Status) -> ThreadBlock {
     let groupCount = last == nil ? fewGroups : manyGroups
     let size = recordsOffset + groupCount * 64 * MemoryLayout<UnsafeMutableRawPointer?>.stride
@@ -70,26 +72,27 @@ struct ThreadBlock {
 
   var groupCount: Int { storage.pointee.groupCount }
 
-  /// The number that follows the number of the last record.
+  /// One more than the number of the last record.
   var endNumber: UInt32 { storage.pointee.firstNumber &+ UInt32(groupCount * 64) }
 
   private func bits(_ offset: Int, _ group: Int) -> UnsafeMutablePointer<Bits> {
     (UnsafeMutableRawPointer(storage) + offset).assumingMemoryBound(to: Bits.self) + group
   }
 
-  /// The places. A place that has been filled never changes again.
+  /// The places. Each place contains the address of a record, which never changes once it was
+  /// stored.
   private var records: UnsafeMutablePointer<UnsafeMutablePointer<ThreadRecord.Storage>?> {
     (UnsafeMutableRawPointer(storage) + Self.recordsOffset)
       .assumingMemoryBound(to: UnsafeMutablePointer<ThreadRecord.Storage>?.self)
   }
 
-  /// The record in a place that has been filled.
+  /// The record in a place, which must not be empty.
   func record(_ group: Int, _ bit: Int) -> ThreadRecord {
     ThreadRecord(records[group * 64 + bit].unsafelyUnwrapped)
   }
 
-  /// The bits of the records of a group that threads own. Acquire: pairs with the release in `add`,
-  /// so that the contents of these records are visible.
+  /// The bits of those records of a group that threads own. Acquire: pairs with the release in
+  /// `add`, so that the contents of these records are visible.
   func owned(_ group: Int) -> UInt64 {
     bits(Self.ownedOffset, group).pointee.load(ordering: .acquiring)  // order: record
   }
@@ -108,10 +111,10 @@ struct ThreadBlock {
 
   // MARK: - Owners
 
-  /// Gives a record that no thread owns to the calling thread.
+  /// Makes the calling thread the owner of a record that no thread owns.
   ///
-  /// The bit is set before the owner publishes a frame. So if a reader does not see the bit after
-  /// its heavy fence, it misses only frames of later invocations.
+  /// The thread sets the bit before it publishes a frame. So if a reader does not see the bit after
+  /// its heavy fence, it misses only frames of invocations that begin later.
   func takeIdle() -> ThreadRecord? {
     var group = 0
     while group < groupCount {
@@ -125,7 +128,7 @@ struct ThreadBlock {
       // order: next_owner
       let before = bits(Self.ownedOffset, group).pointee.bitwiseOr(bit, ordering: .acquiring)
       if before.oldValue & bit == 0 {
-        // Relaxed is enough: like the bit, the count rises before the owner publishes a frame.
+        // Relaxed is enough: like the bit, the count changes before the owner publishes a frame.
         storage.pointee.ownerCount.wrappingAdd(1, ordering: .relaxed)  //~ owner_not_counted
         let record = record(group, bit.trailingZeroBitCount)
         if record.number == 0 { prepare(record, group, bit.trailingZeroBitCount) }
@@ -135,14 +138,14 @@ struct ThreadBlock {
     return nil
   }
 
-  /// Gives the pages of a group of 64 records back to the system if no record of the group has an
-  /// owner. Afterwards the pages read as zeros, which stand for records without an owner and
-  /// without a frame in use. The slab lock is held.
+  /// For each group in which no record has an owner, returns the pages of the group to the system.
+  /// Afterwards the pages read as zeros, which represent records without an owner and without a
+  /// frame in use. The caller holds the slab lock.
   ///
-  /// The calling thread owns all 64 records in the meantime. So no thread takes one of them, and a
-  /// reader finds no frame in use, whether or not the pages are zeros already.
+  /// While it does this, the calling thread owns all 64 records of the group, so no other thread
+  /// takes one of them. A reader finds no frame in use, whether or not the pages are zero already.
   ///
-  /// - Returns: how many bytes were given back.
+  /// - Returns: the number of bytes that were returned to the system.
   func discardIdle() -> Int {
     guard isMapped else { return 0 }
     var bytes = 0
@@ -155,7 +158,8 @@ struct ThreadBlock {
         // order: next_owner
         owned.pointee.compareExchange(expected: 0, desired: all, ordering: .acquiring).exchanged
       {
-        // The first record of a group is taken first. If it is zero, so are the others.
+        // Threads take the first record of a group first. So if that record is zero, the others are
+        // zero, too.
         if record(group, 0).number != 0 { bytes &+= discard(group) }
         owned.pointee.bitwiseAnd(~all, ordering: .releasing)  // order: next_owner
       }
@@ -163,10 +167,11 @@ struct ThreadBlock {
     return bytes
   }
 
-  /// Makes the records of all other threads idle in the child of a fork.
+  /// Ends the ownership of all records except the survivor's, in the child of a fork.
   ///
-  /// If only such threads owned records of a group, its pages are given back to the system. Writing
-  /// to each of thousands of records would make the system copy a page for each of them.
+  /// If a group does not contain the survivor's record, the pages of the group are returned to the
+  /// system. If the child wrote to thousands of records instead, the system would have to copy a
+  /// page for each of them.
   func disown(but survivor: ThreadRecord?) {
     var left: UInt32 = 0
     for group in 0..<groupCount {
@@ -188,12 +193,13 @@ struct ThreadBlock {
       }
       bits(Self.ownedOffset, group).pointee.store(all & ~others, ordering: .relaxed)
     }
-    // The count is not lowered but set: at the fork, a thread may have changed only its bit.
+    // Set the count instead of lowering it: a thread may have changed its bit, but not yet the
+    // count, when the process forked.
     storage.pointee.ownerCount.store(left, ordering: .relaxed)
   }
 
-  /// Gives the pages of a group back to the system, if possible. Returns how many bytes. If this is
-  /// not 0, all records of the group are zero now.
+  /// Returns the pages of a group to the system, if possible. The result is the number of bytes. If
+  /// it is not 0, all records of the group are zero now.
   private func discard(_ group: Int) -> Int {
     let all = existing(group)
     if all == 0 { return 0 }
@@ -214,8 +220,8 @@ struct ThreadBlock {
 
   /// Initializes a record that consists of zeros.
   ///
-  /// The number is stored last, after a fence. If another thread forks in between, the child finds
-  /// that the record is not prepared.
+  /// The number is stored last, after a fence. So if another thread forks in between, the child
+  /// finds that the record is not prepared.
   private func prepare(_ record: ThreadRecord, _ group: Int, _ place: Int) {
     record.reset()
     record.storage.pointee.block = storage
@@ -224,8 +230,8 @@ struct ThreadBlock {
   }
 
   /// Ends the ownership of a record of this block. Release: pairs with the acquire in `takeIdle`.
-  /// Multicasts take the next owner for the same invoker, so it has to see what this thread has
-  /// done.
+  /// To a multicast, the record's next owner is the same invoker as this thread, so the next owner
+  /// has to see everything that this thread has done.
   func giveBack(_ record: ThreadRecord) {
     let (group, bit) = place(of: record)
     // order: next_owner
@@ -239,7 +245,8 @@ struct ThreadBlock {
     return hasOwners && owned(group) & bit != 0
   }
 
-  /// The record with a number below the end of this block; nil if no thread owns it.
+  /// The record with the given number, which must be less than `endNumber`; nil if no thread owns
+  /// the record.
   func ownedRecord(_ number: UInt32) -> ThreadRecord? {
     if number < storage.pointee.firstNumber { return nil }
     let (group, bit) = place(of: number)
@@ -255,7 +262,7 @@ struct ThreadBlock {
     return (Int(place / 64), 1 << UInt64(place % 64))
   }
 
-  /// Adds a record, which the calling thread owns. The slab lock is held.
+  /// Adds a record, which the calling thread owns from then on. The caller holds the slab lock.
   ///
   /// - Returns: nil if all places are filled.
   func add() throws(Status) -> ThreadRecord? {
@@ -267,8 +274,8 @@ struct ThreadBlock {
     let bit: UInt64 = 1 << UInt64(place)
     prepare(record, group, place)
     records[group * 64 + place] = record.storage
-    // Both bits are set with release, so that a thread that sees one of them sees the record. The
-    // owned bit is set first, so that no other thread claims the record.
+    // Set both bits with release, so that a thread that sees either bit also sees the record. Set
+    // the owned bit first, so that no other thread claims the record.
     storage.pointee.ownerCount.wrappingAdd(1, ordering: .relaxed)
     // order: record
     bits(Self.ownedOffset, group).pointee.bitwiseOr(bit, ordering: .releasing)  //~ record_not_owned

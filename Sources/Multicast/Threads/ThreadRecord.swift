@@ -2,7 +2,7 @@ import MulticastShims
 import Synchronization
 
 /// Identifies a thread by two numbers: its number among all threads that ever had a record, and the
-/// number of its record. 0 stands for no thread.
+/// number of its record. 0 means no thread.
 struct ThreadIdentity: RawRepresentable, AtomicRepresentable {
   let rawValue: UInt64
 
@@ -26,57 +26,58 @@ struct ThreadIdentity: RawRepresentable, AtomicRepresentable {
 
 /// A thread's stack of hazard frames, which every thread can read.
 ///
-/// Records are never freed. When a thread ends, its record is reused by another thread.
+/// Records are never freed. After a thread has ended, another thread can reuse its record.
 struct ThreadRecord {
   struct Storage: ~Copyable {
-    /// Counted from 1. A multicast with a single invoker identifies the invoker by this number.
+    /// The number of the record, counted from 1. A multicast with a single invoker identifies the
+    /// invoker by this number.
     var number: UInt32
-    /// The number of calls with full fences that no multicast has counted yet: see `Bias`. For the
-    /// owner only.
+    /// The number of calls with full fences that no multicast has counted yet (see `Bias`). Only
+    /// the owner uses this field.
     var fencedCalls: UInt32
-    /// The first frame that is not in use, and the last frame, which only a look-up of a name may
-    /// use. For the owner only.
+    /// The first frame that is not in use, and the last frame, which is reserved for lookups of
+    /// names. Only the owner uses these fields.
     var top: UnsafeMutablePointer<Frame.Fields>
     var last: UnsafeMutablePointer<Frame.Fields>
     /// The block that contains the record. Set before the record is published.
     var block: UnsafeMutablePointer<ThreadBlock.Storage>?
     /// The owner's identity.
     let identity: Atomic<ThreadIdentity>
-    /// The system's number of the owner. Relaxed is enough, since only reports use it.
+    /// The system's number of the owner. Relaxed is enough, because only reports use it.
     let systemNumber: Atomic<UInt32>
-    /// Guarded by the waits' lock: whether the search for a cycle has reached this thread.
+    /// Whether the search for a cycle has reached this thread. Guarded by the waits' lock.
     var search: Waits.Search
-    /// Guarded by the waits' lock: whether the owner was woken with its key and has not run again
-    /// yet, and whether a search has skipped the owner for this reason.
+    /// Whether the owner was woken with its key and has not run since, and whether a search has
+    /// skipped the owner for this reason. Guarded by the waits' lock.
     var isWoken: Bool
     var isPassedOver: Bool
-    /// Guarded by the waits' lock: the owner's wait.
+    /// The owner's wait. Guarded by the waits' lock.
     var wait: Wait
-    /// Guarded by the waits' lock: the time when the wait began.
+    /// The time when the wait began. Guarded by the waits' lock.
     var waitsSince: UInt64
-    /// Slots for the owner's next multicasts. For the owner only.
+    /// Slots for the next multicasts that the owner creates. Only the owner uses this field.
     var vacant: VacantSlots
-    /// The invocations that the owner has deferred, by multicast: see `Deferrals`. Changed by the
-    /// owner, under the waits' lock.
+    /// The invocations that the owner has deferred, grouped by multicast (see `Deferrals`). The
+    /// owner changes this field under the waits' lock.
     var deferrals: UnsafeMutableRawPointer?
-    /// The owner's adds that are replaying kept invocations, the innermost first: see `Replay`.
-    /// Changed by the owner, under the waits' lock.
+    /// The owner's adds that are replaying kept invocations, the innermost one first (see
+    /// `Replay`). The owner changes this field under the waits' lock.
     var replays: UnsafeMutableRawPointer?
-    /// The name of the notification that calls observers of a prefix, and the frame of that
-    /// invocation; the innermost one if they are nested. For the owner only.
+    /// The notified name and the frame of the innermost invocation that calls observers of a
+    /// prefix. Only the owner uses this field.
     var named: (name: UnsafePointer<CChar>, frame: UnsafeMutablePointer<Frame.Fields>)?
   }
 
-  /// The highest number of nested invocations and runs of a thread.
+  /// The maximum number of nested invocations and runs of a thread.
   static let frameLimit: UInt32 = 256
-  /// There is one more frame, so that a name can be looked up in the innermost call.
+  /// One more frame exists, so that the innermost call can still look up a name.
   private static let frameCount = frameLimit + 1
-  /// The size of the space for the calls that the outermost run of a queue has copied.
+  /// The size of the buffer into which the outermost run of a queue copies calls.
   static let batchSize = 512
   private static let batchOffset = 192
   private static let headerSize = batchOffset + batchSize
-  /// The size is rounded up. In each of 64 adjacent records, the outermost frame is then in a
-  /// single cache line, and in the same page as the header.
+  /// The size is rounded up to a multiple of 1024. In each of 64 adjacent records, the outermost
+  /// frame is then in a single cache line, and in the same page as the header.
   static let size =
     (headerSize + Int(frameCount) * MemoryLayout<Frame.Fields>.stride + 1023) & ~1023
   private static let alignment = 128
@@ -91,7 +92,7 @@ struct ThreadRecord {
     return ThreadRecord(record.assumingMemoryBound(to: Storage.self))
   }
 
-  /// The calling thread's record, for use where the thread is known to have one.
+  /// The calling thread's record. The caller knows that the thread has one.
   static var currentAgain: ThreadRecord {
     ThreadRecord(
       shims_get_thread_record_again().unsafelyUnwrapped.assumingMemoryBound(to: Storage.self))
@@ -108,7 +109,7 @@ struct ThreadRecord {
     return ThreadRecord(block.bindMemory(to: Storage.self, capacity: 1))
   }
 
-  /// Initializes a record that consists of zeros. No other thread knows its owner yet.
+  /// Initializes a record that consists of zeros, before other threads can see who owns it.
   func reset() {
     precondition(MemoryLayout<Storage>.size <= Self.batchOffset)  // evaluated by the compiler
     storage.pointee.top = frame(0).fields
@@ -116,7 +117,7 @@ struct ThreadRecord {
     wait = .nothing
   }
 
-  /// Called when the thread no longer needs the record. Ends the ownership.
+  /// Ends the ownership of the record, which its thread no longer needs.
   @inline(never) func giveBack() {
     giveBackSlots()  //~ vacant_slots_not_given_back
     ThreadBlock(storage.pointee.block.unsafelyUnwrapped).giveBack(self)
@@ -129,7 +130,7 @@ struct ThreadRecord {
     return Frame(frames.assumingMemoryBound(to: Frame.Fields.self) + Int(depth))
   }
 
-  /// The space for copied calls. For the owner only.
+  /// The buffer for copied calls. Only the owner uses it.
   var batch: UnsafeMutableRawPointer {
     UnsafeMutableRawPointer(storage) + Self.batchOffset
   }
@@ -141,16 +142,17 @@ struct ThreadRecord {
   /// The first frame that is not in use.
   var top: Frame { Frame(storage.pointee.top) }
 
-  /// The owner's identity, or none. The identity of another thread may be out of date at any
-  /// moment. Release and acquire: a record that has an identity is initialized.
+  /// The owner's identity, or none. The identity of another thread may change at any moment. The
+  /// release pairs with the acquire, so that a thread that reads an identity finds the record
+  /// initialized.
   var identity: ThreadIdentity {
     get { storage.pointee.identity.load(ordering: .acquiring) }  // order: record
     // order: record
     nonmutating set { storage.pointee.identity.store(newValue, ordering: .releasing) }
   }
 
-  /// The owner's wait, guarded by the waits' lock. The stored wait is not valid in a record without
-  /// an owner, which may consist of zeros.
+  /// The owner's wait. The waits' lock guards it. In a record without an owner, which may consist
+  /// of zeros, the stored wait is not valid.
   var wait: Wait {
     get { identity.isNone ? .nothing : storage.pointee.wait }
     nonmutating set { storage.pointee.wait = newValue }
@@ -164,7 +166,7 @@ struct ThreadRecord {
 
   // MARK: - For the owner
 
-  /// Takes the frame for an invocation or run. The frame is in use once it is published.
+  /// Reserves the next frame for an invocation or run. The frame is in use once it is published.
   ///
   /// - Returns: nil if too many invocations and runs are nested.
   func push() -> Frame? {
@@ -188,8 +190,8 @@ struct ThreadRecord {
   /// Whether this thread is inside an invocation or a run.
   var isInside: Bool { top != frame(0) }
 
-  /// The frame in which this thread is calling a delegate whose registration matches, or nil. If
-  /// calls are nested, the innermost such frame.
+  /// The innermost frame in which this thread is calling a delegate with a matching registration,
+  /// or nil.
   func innermostCall(where matches: (Token) -> Bool) -> Frame? {
     var frame = storage.pointee.top
     while frame != self.frame(0).fields {
@@ -200,13 +202,14 @@ struct ThreadRecord {
     return nil
   }
 
-  /// The name for which an invocation calls observers of a prefix; nil if it calls others.
+  /// The notified name if the invocation in this frame calls observers of a prefix; otherwise nil.
   func name(in frame: Frame) -> UnsafePointer<CChar>? {
     guard let named = storage.pointee.named, named.frame == frame.fields else { return nil }
     return named.name
   }
 
-  /// Visits the registrations whose delegates this thread is calling, beginning with the outermost.
+  /// Visits the registrations whose delegates this thread is calling, from the outermost call to
+  /// the innermost one.
   func forEachCall(_ body: (Token) -> Void) {
     var frame = self.frame(0).fields
     while frame != storage.pointee.top {
@@ -218,12 +221,12 @@ struct ThreadRecord {
 
   // MARK: - For all threads
 
-  /// The first matching frame in use, searched from the outermost one.
+  /// The outermost matching frame in use.
   ///
-  /// Frames are read up to the first one that is not in use. If a call has not returned, its frame
-  /// is in use, and so are all frames below it. A frame that a reader misses belongs to an
-  /// invocation that began after the reader's heavy fence, and sees the changes that the reader
-  /// made before it.
+  /// Frames are read up to the first one that is not in use. As long as a call is running, its
+  /// frame and all frames below it are in use. So a frame that a reader misses belongs to an
+  /// invocation that began after the reader's heavy fence, and that invocation sees the changes
+  /// that the reader made before the fence.
   func firstFrame(where matches: (Frame, _ target: Target, _ hazard: Token) -> Bool) -> Frame? {
     var depth: UInt32 = 0
     while depth < Self.frameCount {
@@ -252,7 +255,7 @@ struct ThreadRecord {
     firstFrame { _, _, hazard in hazard == token } != nil
   }
 
-  /// Whether an invocation, run or look-up of this target is on this thread's stack.
+  /// Whether an invocation, run or lookup with this target is on this thread's stack.
   func isInside(_ target: Target) -> Bool {
     firstFrame { _, other, _ in other == target } != nil
   }
@@ -263,12 +266,12 @@ struct ThreadRecord {
       != nil
   }
 
-  /// Empties the stack of a thread that no longer exists: it has ended inside a call, or it was a
-  /// thread of the parent of a fork.
+  /// Empties the frames of a thread that has ended inside a call, or that does not exist in this
+  /// process because it belonged to the parent of a fork.
   ///
   /// - Parameters:
-  ///   - release: Called for each payload that a frame retained. It is called under the waits'
-  ///     lock, because a fork in between would leave a reference that is in no frame.
+  ///   - release: Called under the waits' lock for each payload that a frame retained. Without the
+  ///     lock, a fork in between would leave a reference that is in no frame.
   ///   - willLeave: Called for each frame, with no lock held. The frame is still in use, so this
   ///     function may invoke multicasts.
   ///   - didLeave: Called for each frame after it was withdrawn.
@@ -299,15 +302,16 @@ struct ThreadRecord {
   }
 }
 
-/// The stack address at which the use of a frame began. Empty in builds without checks.
+/// The stack address of the function that pushed the frame. In builds without checks, the struct is
+/// empty.
 struct StackMark {
   #if MULTICAST_INTERNAL_CHECKS
     var address: UInt = 0
   #endif
 }
 
-/// The checks are for the owner of a record. The frames below the top are in use by calls that are
-/// still on the stack. The frames from the top on are not in use.
+/// Checks for the owner of a record. The frames below the top are in use by calls that are still on
+/// the stack. The top frame and the frames above it are not in use.
 extension ThreadRecord {
   /// Called after a frame was pushed and before anything is written to it.
   func checkPush(_ frame: Frame, _ file: StaticString = #fileID, _ line: UInt = #line) {
@@ -340,7 +344,7 @@ extension ThreadRecord {
     #endif
   }
 
-  /// Called before the frame above the innermost invocation is used without a push.
+  /// Called before the frame above the innermost invocation is used without being pushed.
   func checkTop(_ file: StaticString = #fileID, _ line: UInt = #line) {
     #if MULTICAST_INTERNAL_CHECKS
       let check = Check(file, line)

@@ -7,20 +7,21 @@ enum ThreadRegistry {
     Atomic<UnsafeMutablePointer<ThreadBlock.Storage>?>(nil)
   private static let threadCount = Atomic<UInt64>(0)
 
-  /// The highest number of records. The number of a record has to fit into the invoker word beside
-  /// a generation, and must be less than `multipleInvokers`.
+  /// The maximum number of records. The number of a record must fit into the invoker word next to a
+  /// generation, and must be less than `multipleInvokers`.
   private static let limit: UInt32 = 1 << 24
 
-  /// Gives the calling thread a record, which it keeps until its destructors run.
+  /// Gives the calling thread a record, which the thread keeps until its destructors run.
   ///
-  /// Later destructors of the program may still call the library. The library's own destructor does
-  /// not run after them, so a thread that enters then has to leave again itself.
+  /// After the library's destructor has run, later destructors of the program may still call the
+  /// library. The library's destructor does not run again after them, so an operation that takes a
+  /// record at this stage must also give it back (see `leaveIfEnding`).
   ///
   /// - Returns: nil if memory is exhausted.
   static func enter() -> ThreadRecord? {
     guard let record = takeIdle() ?? add() else { return nil }
-    // It is not certain that the library's destructor runs again in an ending thread. That matters
-    // only if a cancellation ends the thread once more inside a call.
+    // In an ending thread, it is not certain that the library's destructor runs again. It is only
+    // needed there if the thread is also cancelled inside a call.
     guard shims_watch_exit(record.storage) || shims_is_thread_ending() else {
       record.giveBack()
       return nil
@@ -32,15 +33,16 @@ enum ThreadRegistry {
     return record
   }
 
-  /// The record of the calling thread, and whether the thread has just received it.
+  /// The record of the calling thread, and whether this call took the record.
   @inline(never)
   static func enterIfNeeded() -> (record: ThreadRecord, hasEntered: Bool)? {
     if let record = ThreadRecord.current { return (record, false) }
     return enter().map { ($0, true) }
   }
 
-  /// Called at the end of an operation that may have entered. Only the operation that has entered
-  /// leaves, because a caller's function may use the library inside the operation.
+  /// Called at the end of an operation that may have taken a record. Only that operation gives the
+  /// record back. Functions of the caller may use the library inside the operation, and must not
+  /// give back the record.
   @inline(never)
   static func leaveIfEnding(_ record: ThreadRecord, _ hasEntered: Bool) {
     guard hasEntered && shims_is_thread_ending() && !record.isInside else { return }
@@ -48,8 +50,8 @@ enum ThreadRegistry {
     leave(record)
   }
 
-  /// Takes back the record of the calling thread. The thread may have run a queue, and another
-  /// thread may expect it to run the queue again. So all waiting threads are woken.
+  /// Takes the record from the calling thread. Wakes all sleeping threads, because the thread may
+  /// have run a queue, and another thread may be waiting for it to run the queue again.
   static func leave(_ record: ThreadRecord) {
     shims_set_thread_record(nil)
     record.identity = .none
@@ -57,7 +59,7 @@ enum ThreadRegistry {
     Waits.wake()  //~ no_wake_after_thread
   }
 
-  /// Makes the records of the other threads idle in the child of a fork.
+  /// In the child of a fork, makes the records of all other threads idle.
   static func forgetOthers(
     than survivor: ThreadRecord?, release: (_ payload: UInt, _ target: Target) -> Void,
     didLeave: (_ target: Target) -> Void
@@ -73,7 +75,7 @@ enum ThreadRegistry {
     for block in blocks { block.disown(but: survivor) }
   }
 
-  /// Every record that a thread owns. If a thread gets a record later, that record is only for
+  /// All records that threads own. A record that a thread takes later contains only frames of
   /// invocations that begin after the reader's heavy fence.
   static var all: Records { Records(block: blocks.rest) }
 
@@ -135,9 +137,10 @@ enum ThreadRegistry {
     ThreadBlock.List(rest: first.load(ordering: .acquiring).map { ThreadBlock($0) })
   }
 
-  /// Gives the pages of records that no thread owns back to the system. The slab lock is held.
+  /// Returns pages to the system if they contain only records that no thread owns. The caller holds
+  /// the slab lock.
   ///
-  /// - Returns: how many bytes were given back.
+  /// - Returns: the number of bytes that were returned to the system.
   static func discardIdle() -> Int {
     var bytes = 0
     for block in blocks { bytes &+= block.discardIdle() }
@@ -149,7 +152,7 @@ enum ThreadRegistry {
     return nil
   }
 
-  /// Makes one more record.
+  /// Creates one more record, which the calling thread owns.
   private static func add() -> ThreadRecord? {
     Lock.slabs.lock()
     defer { Lock.slabs.unlock() }

@@ -6,22 +6,25 @@ enum Wait {
   case nothing
   /// A wait until the running calls of a registration have returned.
   case calls(Token)
-  /// A wait for running calls of several registrations. The token is the token of the first one.
+  /// A wait for running calls of several registrations. The token belongs to the first of them.
   case callsOfSeveral(Token)
-  /// A wait for one thread. The pointer leads to its identity, or to none if it is not known.
+  /// A wait for one thread. The pointer leads to the thread's identity, which is none if the thread
+  /// is unknown.
   case thread(UnsafeMutablePointer<Atomic<ThreadIdentity>>)
-  /// A wait for room in a queue. The consumer is expected to run the queue; any thread may.
+  /// A wait for room in a queue. The consumer is expected to run the queue, but any thread may do
+  /// so.
   case room(consumer: UnsafeMutablePointer<Atomic<ThreadIdentity>>)
-  /// A wait for calls of an invocation that are waiting in a queue or running.
+  /// A wait for calls that an invocation has queued, until each of them was made, dropped or
+  /// cancelled.
   case run(QueuedCalls)
-  /// A wait for release functions, on any thread.
+  /// A wait until release functions have returned, on any thread.
   case releases
 
   /// Calls that share a receipt, which counts them.
   struct QueuedCalls {
     /// The address of the receipt. A thread that runs one of the calls has this address in a frame.
     let receipt: UInt
-    /// The lower half counts the references to the receipt. The waiting thread has one of them.
+    /// The lower half counts the references to the receipt. The waiting thread holds one of them.
     let references: UnsafeMutablePointer<Atomic<UInt64>>
     /// The slot of the queue, and the handle of the queue. The slot may have been reused.
     let slot: UnsafeMutablePointer<SlotHeader>
@@ -29,7 +32,7 @@ enum Wait {
     /// The thread that is expected to run the calls in the queue.
     let consumer: UnsafeMutablePointer<Atomic<ThreadIdentity>>
 
-    /// Whether the calls are over. The waiting thread may not have run again yet.
+    /// Whether the calls are over. The waiting thread may not have noticed this yet.
     ///
     /// Acquire: the effects of the calls happen before this thread's next steps.
     var areOver: Bool {
@@ -52,7 +55,8 @@ enum Wait {
     }
   }
 
-  /// Whether one thread is expected to end this wait, whether or not that thread is in a call.
+  /// Whether one particular thread is expected to end this wait, even if that thread is not in a
+  /// call.
   var isForThread: Bool {
     switch self {
     case .thread, .room, .run: true
@@ -71,7 +75,8 @@ enum Wait {
     }
   }
 
-  /// The thread that is expected to end this wait, if only one thread is; otherwise nil.
+  /// The only thread that is expected to end this wait; nil if it is unknown or if several threads
+  /// can.
   var soleThread: ThreadRecord? {
     switch self {
     case .thread(let identity), .room(let identity):
@@ -87,7 +92,8 @@ enum Wait {
     case .calls(let token), .callsOfSeveral(let token): return record.isCalling(token)
     case .thread(let identity), .room(let identity): return Self.isThat(identity, of: record)
     case .run(let calls):
-      // Read the handle after the consumer, which may belong to the next queue in the slot.
+      // Read the handle after the consumer. In the other order, the consumer might already belong
+      // to the next queue in the slot.
       if Self.isThat(calls.consumer, of: record) && calls.hasQueue { return true }
       return record.retains(calls.receipt)
     }
@@ -96,14 +102,14 @@ enum Wait {
   @inline(never) private static func isThat(
     _ identity: UnsafeMutablePointer<Atomic<ThreadIdentity>>, of record: ThreadRecord
   ) -> Bool {
-    // Relaxed is enough: another thread may become the consumer at any moment.
+    // Relaxed is enough, because another thread may become the consumer at any moment anyway.
     let identity = identity.pointee.load(ordering: .relaxed)
     return !identity.isNone && identity == record.identity
   }
 
-  /// Whether this is a wait for a queue whose consumer is not known. A wait for one thread is never
-  /// counted here. If that thread has no record, it is outside all calls, so no other thread keeps
-  /// it from beginning or ending.
+  /// Whether this is a wait for a queue whose consumer is not known. False for a wait for one
+  /// thread: if that thread has no record, it is outside all calls, so no other thread can prevent
+  /// it from starting or ending.
   @inline(never) var isForUnknownThread: Bool {
     if case .run(let calls) = self, !calls.hasQueue { return false }
     if case .room = self { return soleThread == nil }

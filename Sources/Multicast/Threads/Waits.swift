@@ -3,19 +3,19 @@ import Synchronization
 
 /// The wait graph: the wait of each sleeping thread, and the search for cycles.
 ///
-/// A sleeping thread has published its wait, and cannot change its calls. The waits' lock guards
-/// the graph. The lock also orders a change and its wake-up: a thread checks its condition and goes
-/// to sleep under one hold of the lock, so no wake-up is lost.
+/// A sleeping thread has published its wait and cannot change its calls. The waits' lock guards the
+/// graph. It also prevents lost wake-ups, because a thread checks its condition and goes to sleep
+/// under one hold of the lock.
 enum Waits {
-  /// The first of the sleeping threads without a record. Such threads are outside all calls.
+  /// The first sleeping thread without a record. Threads without a record are outside all calls.
   nonisolated(unsafe) private(set) static var firstUnregistered: UnsafeMutablePointer<Sleeper>? =
     nil
 
-  /// The key of waits for calls of any of several registrations.
+  /// The key of a wait for running calls of several registrations.
   static let anyCall: Sleeper.Key = 1
 
-  /// Rises whenever the set of threads that can end waits may have changed. Each sleeping thread
-  /// then searches for a cycle again.
+  /// Incremented whenever the set of threads that can end waits may have changed. Each sleeping
+  /// thread then searches for a cycle again.
   nonisolated(unsafe) private static var generation: UInt64 = 0
 
   nonisolated(unsafe) private(set) static var sleeperCount = 0
@@ -24,7 +24,7 @@ enum Waits {
 
   // MARK: - Sleeping
 
-  /// Waits until a condition is true that another thread brings about.
+  /// Waits until another thread makes a condition true.
   ///
   /// - Parameter key: The key of the wait, if `wait` itself has none.
   /// - Returns: `ok`; `pending` if the other thread waits for this thread, directly or through
@@ -45,22 +45,25 @@ enum Waits {
   }
 
   /// Whether a thread has to search for a cycle before it sleeps: because its wait begins, again
-  /// after a change, or not.
+  /// because something has changed, or not at all.
   ///
-  /// A thread that was woken in vain publishes its wait again under the same hold of the lock under
-  /// which it withdrew the wait. Threads that go to sleep later find it in their own searches, so
-  /// the thread itself need not search again. There is one exception. When a thread has been woken
-  /// with its key but has not run yet, its wait may have ended, so searches skip the thread and
-  /// note this in its record. Otherwise a thread that has ended the wait, and now waits for the
-  /// call of the woken thread, would find a cycle. A thread that was skipped searches again.
+  /// A thread that was woken spuriously withdraws its wait and publishes it again under one hold of
+  /// the lock. Threads that go to sleep later find the wait in their own searches, so this thread
+  /// need not search again, with one exception.
+  ///
+  /// The exception is a thread that was woken with its key but has not run yet. Its wait may have
+  /// ended, so searches skip it and note this in its record. The skipped thread then makes another
+  /// search. If searches did not skip it, they would find cycles that do not exist: thread A ends
+  /// the wait of thread B, and then waits for a call that B is in. B's wait is over, but is still
+  /// in the graph, and leads back to A.
   enum SearchNeeded { case begins, again, no }
 
-  /// Wakes the threads that sleep with a key, which then check their conditions again.
+  /// Wakes the threads that sleep with a key. They then check their conditions again.
   ///
   /// - Parameters:
-  ///   - key: Nil wakes all threads, which then also search for cycles again. This is for changes
-  ///     of the set of threads that can end waits.
-  ///   - change: A change that has to be made under the lock.
+  ///   - key: Nil wakes all threads, which then also search for cycles again. Use nil after a
+  ///     change of the set of threads that can end waits.
+  ///   - change: A change that must be made under the lock.
   static func wake(_ key: Sleeper.Key? = nil, _ change: () -> Void = {}) {
     Lock.waits.lock()
     change()
@@ -68,14 +71,15 @@ enum Waits {
     Lock.waits.unlock()
   }
 
-  /// Wakes the thread that has slept longest with a key, which then checks its condition again.
+  /// Wakes the thread that has slept longest with a key. It then checks its condition again.
   ///
   /// - Parameter none: Called under the lock if no other thread sleeps with the key.
   static func wakeOne(_ key: Sleeper.Key, _ none: () -> Void) {
     Lock.waits.lock()
     let sleeper = Sleeper.find(key, from: Sleeper.first(Sleeper.list(of: key)))
-    // The thread is woken without the lock, because it takes the lock first. It may have gone on,
-    // and the word may be in use by another sleeping thread, which then checks its own word.
+    // Wake the thread after the lock is released, because the thread first takes the lock. By then,
+    // the thread may already have returned, and another sleeping thread may use the same address
+    // for its word. The other thread then wakes spuriously, checks its word, and sleeps again.
     var word: UnsafeMutablePointer<UInt32>? = nil
     var next: UnsafeMutablePointer<Sleeper>? = nil
     if let sleeper {
@@ -90,15 +94,18 @@ enum Waits {
 
   // MARK: - Under the lock
 
-  /// Sleeps until this thread is woken or the timeout is over. The lock is released meanwhile.
+  /// Releases the lock, sleeps until this thread is woken or the timeout is over, and takes the
+  /// lock again.
   ///
-  /// - Parameter isAgain: Whether the thread was woken in vain. It then sleeps before the others.
+  /// - Parameter isAgain: Whether the thread was woken spuriously. It then sleeps at the front of
+  ///   its list.
   /// - Returns: whether to search for a cycle before the next sleep.
   @inline(never) static func sleep(
     for wait: Wait, _ key: Sleeper.Key, _ timeout: Timeout, isAgain: Bool = false
   ) -> SearchNeeded {
     Lock.waits.checkBeforeSleeping()
-    // Looked up each time: a release function on this thread may have given it a record.
+    // Get the record each time: a release function that ran on this thread may have given the
+    // thread a record.
     let thread = ThreadRecord.current
     let before = generation
     let now = shims_now_ns()
@@ -135,7 +142,7 @@ enum Waits {
 
   /// One of the sleeping threads without a record.
   ///
-  /// - Parameter place: How many threads come before it in the list.
+  /// - Parameter place: The number of threads before it in the list.
   static func unregisteredWaiter(at place: Int) -> UnsafeMutablePointer<Sleeper>? {
     var (waiter, left) = (firstUnregistered, place)
     while left > 0 {
@@ -167,7 +174,7 @@ enum Waits {
     shims_futex_wake(Sleeper.word(of: sleeper), 1)
   }
 
-  /// Resets the wait graph in the child of a fork, which has none of the threads that slept.
+  /// Resets the wait graph in the child of a fork, in which the sleeping threads do not exist.
   static func forgetSleepersInChild() {
     sleeperCount = 0
     threadSleeperCount = 0
@@ -188,7 +195,7 @@ enum Waits {
 
 /// The search for a cycle of waits. The waits' lock is held.
 extension Waits {
-  /// How far the search has come with a thread.
+  /// How far the search has processed a thread.
   enum Search: UInt8 { case unknown, reached, followed }
 
   /// Whether the threads that can end this wait are waiting for this thread, directly or through
@@ -199,13 +206,14 @@ extension Waits {
   /// would close a cycle.
   ///
   /// The search may reach a wait for a queue whose consumer is not known. Then any thread may be
-  /// the consumer, including this thread, so the wait counts as a cycle. There is one exception. If
+  /// the consumer, including this one, so the wait counts as a cycle. There is one exception. If
   /// `first` is itself a wait for a queue, this thread is not expected to run the other queue: no
-  /// thread has run that queue, and this thread is going to sleep. Each of the sleeping threads may
-  /// be the consumer, so the search continues with all of them.
+  /// thread has run that queue, and this thread is about to sleep. In this case any of the sleeping
+  /// threads may be the consumer, so the search continues with all of them.
   ///
   /// A thread that goes to sleep later makes the same search, and finds this wait published. A
-  /// thread outside all calls delays no other thread, except one that waits for the run of a queue.
+  /// thread outside all calls keeps no other thread waiting, except threads that wait for it to run
+  /// a queue.
   @inline(never) static func closesCycle(_ first: Wait) -> Bool {
     let thread = ThreadRecord.current
     if first.isForReleases { return threadSleeperCount > 0 && mayBeAwaited(thread) }
@@ -232,8 +240,9 @@ extension Waits {
     return false
   }
 
-  /// For a thread that waits for release functions, outside all calls and release functions:
-  /// whether another thread waits for it, or for a queue that perhaps only it may run.
+  /// Whether another thread waits for this thread, or waits for a queue that perhaps only this
+  /// thread may run. This thread waits for release functions, and is outside all calls and release
+  /// functions.
   private static func mayBeAwaited(_ thread: ThreadRecord?) -> Bool {
     ThreadRegistry.all.contains {
       let wait = $0.currentWait
@@ -243,7 +252,7 @@ extension Waits {
     }
   }
 
-  /// Marks the threads that can end a wait, or all sleeping threads if these are not known.
+  /// Marks the threads that can end a wait. If they are not known, marks all sleeping threads.
   ///
   /// - Parameter hasReachedSleepers: Whether all sleeping threads were marked before.
   /// - Returns: whether this thread is, or may be, one of the marked threads.
@@ -259,8 +268,8 @@ extension Waits {
     return thread.map { $0.search == .reached } ?? false
   }
 
-  /// Fast path of the search, for as long as each wait is for a single known thread. It does not
-  /// look at all threads.
+  /// Fast path of the search, for chains in which each wait is for a single known thread. It does
+  /// not visit all threads.
   ///
   /// - Returns: nil if the result is not known.
   private static func closesChain(_ first: Wait, _ thread: ThreadRecord?) -> Bool? {
@@ -299,9 +308,9 @@ extension Waits {
 }
 
 extension ThreadRecord {
-  /// The wait of the thread, for a search. If the thread was woken with its key and only has to run
-  /// again, the result is `nothing`, and the search skips the thread. If it was woken in vain, the
-  /// thread then searches itself.
+  /// The wait of the thread, as a search sees it. If the thread was woken with its key and has not
+  /// run yet, the result is `nothing`, so the search skips the thread. If the thread was woken
+  /// spuriously, it later makes its own search.
   @inline(never) var currentWait: Wait {
     if storage.pointee.isWoken {  //~ woken_is_followed
       storage.pointee.isPassedOver = true  //~ not_searched_after_passed_over

@@ -4,22 +4,23 @@ import Synchronization
 
 /// Reports that a multicast has grown to the number of delegates at which its watch is notified.
 ///
-/// For adds that only append, a list ends before that number: see `InvocationList.Header.limit`. So
-/// these adds need no extra check. The add that reaches the number collects the counts under the
-/// stripe's lock, and calls the watch after releasing it.
+/// For adds that only append, the limit of a list is below that number (see
+/// `InvocationList.Header.limit`), so these adds need no extra check. The add that reaches the
+/// number collects the counts under the stripe's lock, and calls the watch after it has released
+/// the lock.
 struct ListenerWarning {
   private let target: Handle
   private let watch: Token
   private let count: UInt64
-  /// A property that many of the delegates share: a label or a function.
+  /// The label or the function that many of the delegates have in common.
   private var label = shims_label()
   private var hasLabel = false
   private var function: multicast_function? = nil
   private var most: UInt64 = 0
 
-  /// Called after an add. The stripe's lock is held.
+  /// Called after an add. The caller holds the stripe's lock.
   ///
-  /// - Returns: nil if the watch is not to be notified.
+  /// - Returns: nil if there is no need to notify the watch.
   init?(in multicast: Multicast) {
     let list = multicast.list.unsafelyUnwrapped
     var next = list.header.warningCount
@@ -27,11 +28,11 @@ struct ListenerWarning {
     guard let watch = Watch.current(for: multicast.handle), watch.warningCount != 0 else {
       return nil
     }
-    // The count was set for an earlier watch, so it means nothing for this one.
+    // The count was set for an earlier watch, so it does not apply to this one.
     if next == 0 || list.header.warningWatch != watch.number { next = watch.warningCount }
     list.header.setWarning(next, of: watch.number)
     if list.live < next { return nil }
-    // An add does not notify if it is made inside a function of a watch or at the last level of
+    // An add does not notify if it is made inside a function of a watch or at the deepest level of
     // nesting. The next add does.
     if let thread = ThreadRecord.current, thread.isInside(.watch) || !thread.hasRoom { return nil }
     while next <= list.live { next <<= 1 }
@@ -51,7 +52,7 @@ struct ListenerWarning {
     }
   }
 
-  /// Calls the watch's `listener_warning`, if the watch has not been replaced. No lock is held.
+  /// Calls the watch's `listener_warning`, unless the watch has been replaced. No lock is held.
   func notify() {
     guard let (thread, hasEntered) = ThreadRegistry.enterIfNeeded() else { return }
     defer { ThreadRegistry.leaveIfEnding(thread, hasEntered) }
@@ -69,14 +70,14 @@ struct ListenerWarning {
     Watch.end(watch.id, frame, thread)
   }
 
-  /// A group of delegates that have the same label, or no label and the same function.
+  /// A group of delegates with the same label, or with no label and the same function.
   private struct Group {
     /// One delegate of the group.
     var one: Registration? = nil
     var label: UnsafeMutablePointer<shims_label>? = nil
     var count: UInt32 = 0
 
-    /// How many groups are counted at once.
+    /// The number of groups that are counted at the same time.
     static let most = 8
 
     init() {}
@@ -95,13 +96,13 @@ struct ListenerWarning {
       return label == nil && other.label == nil && one.hasFunction(of: second)
     }
 
-    /// Returns the largest group, if it has more than a ninth of the delegates. The stripe's lock
-    /// is held.
+    /// Returns the largest group if it has more than a ninth of the delegates, otherwise nil. The
+    /// caller holds the stripe's lock.
     ///
-    /// The first pass is the algorithm of Misra and Gries: a delegate that fits in none of the
-    /// groups takes one away from each group. It removes nine delegates at once, one of each group
-    /// and itself, so any group with more than a ninth of all delegates is left at the end. The
-    /// second pass counts the delegates of the groups that are left.
+    /// The first pass is the algorithm of Misra and Gries. A delegate that belongs to none of the
+    /// eight groups lowers the count of every group by one. This discards nine delegates at a time:
+    /// one of each group, and the delegate itself. So a group with more than a ninth of all
+    /// delegates always remains. The second pass counts the delegates of the remaining groups.
     static func largest(
       of list: InvocationList, _ groups: UnsafeMutableBufferPointer<Group>
     ) -> Group? {

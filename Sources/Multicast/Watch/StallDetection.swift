@@ -1,7 +1,7 @@
 import MulticastHeader
 import MulticastShims
 
-/// Detects that a thread waits long for a call, and notifies a watch once.
+/// Detects that a thread has been waiting long for a call, and notifies a watch once.
 struct StallDetection {
   private let target: Handle
   private let begin: UInt64
@@ -10,7 +10,7 @@ struct StallDetection {
   init(for token: Token) {
     let registration = Registration(slotOf: token)
     self.init(with: registration.map { Multicast(slot: $0.owner).handle } ?? .none)
-    // Removing a watch does not wait for a call of a delegate, so no other watch is notified.
+    // The removal of a watch does not wait for a call of a delegate, so no other watch is notified.
     if token.kind == .watch { moment = .max }
   }
 
@@ -31,14 +31,15 @@ struct StallDetection {
 
   /// Notifies the watch if the thread has waited too long. No lock is held.
   ///
-  /// - Parameter token: The delegate for whose call the thread waits; none if it is not known.
+  /// - Parameter token: The token of the delegate whose call the thread waits for; none if unknown.
   /// - Returns: whether the thread had waited too long.
   mutating func notifyIfStalled(_ token: Token) -> Bool {
     guard isOver else { return false }
     moment = .max
     guard let (thread, hasEntered) = ThreadRegistry.enterIfNeeded() else { return true }
     defer { ThreadRegistry.leaveIfEnding(thread, hasEntered) }
-    // The label is copied, because the call may end, and then the registration with its label.
+    // Copy the label, because the call may end, and the registration and its label may then be
+    // freed.
     var label = shims_label()
     var hasLabel = false
     if let registration = Registration(slotOf: token) {

@@ -5,12 +5,13 @@ import Synchronization
 /// Functions of a caller that are notified of the calls of one multicast or of all multicasts.
 ///
 /// A bit of the invoker word says whether a multicast is watched, so an invocation that is not
-/// watched needs no extra check. A watched invocation looks the watch up after each call, under the
+/// watched needs no extra check. A watched invocation looks up the watch after each call, under the
 /// watches' lock.
 ///
-/// A watch may be removed at any time. While one of its functions runs, a frame of the thread
-/// therefore has the watch as its hazard, which is set under the watches' lock. The thread that
-/// removes the watch takes that lock later, so it sees the hazard, and waits for it as for a call.
+/// A watch may be removed at any time. Therefore, while one of its functions runs, a frame of the
+/// thread has the watch as its hazard. This hazard is set under the watches' lock. A thread that
+/// removes the watch takes the lock later, so it sees the hazard, and waits for it in the same way
+/// as for a call.
 struct Watch: Linked {
   let given: multicast_watch
   /// The multicast, or none for the watch of all multicasts.
@@ -18,15 +19,15 @@ struct Watch: Linked {
   let id: Token
   var next: UnsafeMutablePointer<Watch>?
 
-  /// The id of the newest watch. The lock guards changes.
+  /// The id of the newest watch. It changes under the lock.
   private static let newest = Atomic<Token>(.none)
 
   private static let flag = Atomic<UInt64>(0)
 
-  /// The bit that a multicast gets with its first invoker: `Multicast.watched` if all multicasts
-  /// are watched, otherwise 0.
+  /// The bit that a first invoker sets in the invoker word of a multicast. It is
+  /// `Multicast.watched` if all multicasts are watched, otherwise 0.
   ///
-  /// Relaxed is enough: see `update`.
+  /// Relaxed is enough, as explained at `update`.
   static var ofAll: UInt64 { flag.load(ordering: .relaxed) }
 
   // MARK: - Setting
@@ -73,13 +74,13 @@ struct Watch: Linked {
     update(multicast)
     if last.isNone { return .ok }
     // Pairs with the fence in `end`: either this thread sees that the hazard is cleared, or the
-    // other thread sees the new id and wakes this one.
+    // other thread sees the new id and wakes this thread.
     Fence.full()
     return PendingRemovals.wait(for: last, .untilExit)  //~ no_wait_for_watch
   }
 
-  /// Returns a block for a new watch. The block for the watch of all multicasts is static, so
-  /// setting that watch needs no memory. It is written and read under the lock.
+  /// Returns a block for a new watch. The watch of all multicasts has a static block, so no memory
+  /// is needed to set that watch. The lock guards this block.
   private static func allocate(for target: Handle) throws(Status) -> UnsafeMutableRawPointer {
     let size = MemoryLayout<Watch>.size
     precondition(size <= Int(SHIMS_WATCH_SIZE))  // known to the compiler
@@ -104,7 +105,8 @@ struct Watch: Linked {
     list.pointee?.assumingMemoryBound(to: Watch.self)
   }
 
-  /// Removes a watch, and the watches of multicasts that do not exist any more. The lock is held.
+  /// Removes a watch, and the watches of multicasts that no longer exist. The caller holds the
+  /// lock.
   private static func take(
     _ target: Handle, from list: List, _ last: inout Token,
     _ removed: inout UnsafeMutablePointer<Watch>?
@@ -115,7 +117,7 @@ struct Watch: Linked {
       next = watch.pointee.next
       let isThat = watch.pointee.target == target
       if isThat { last = watch.pointee.id }
-      if watch.pointee.target.isNone {  // static
+      if watch.pointee.target.isNone {  // it is in the static block
         count(watch, .max)
         continue
       }
@@ -130,14 +132,14 @@ struct Watch: Linked {
     }
   }
 
-  /// Counts a watch that is set or removed. The lock is held.
+  /// Counts a watch that is being set or removed. The caller holds the lock.
   private static func count(_ watch: UnsafeMutablePointer<Watch>, _ change: UInt64) {
     guard watch.pointee.warningCount != 0 else { return }
     let watches = InvocationList.warningWatches.load(ordering: .relaxed)
     InvocationList.warningWatches.store(watches &+ change, ordering: .relaxed)
   }
 
-  /// The first number of delegates at which the watch is notified; 0 for never.
+  /// The smallest number of delegates at which the watch is notified; 0 for never.
   var warningCount: UInt32 {
     let count =
       given.listener_warning == nil || given.listener_warning_count == 0
@@ -145,17 +147,17 @@ struct Watch: Linked {
     return UInt32(min(count, UInt64(UInt32.max)))
   }
 
-  /// Identifies the watch in the header of a list; never 0.
+  /// Identifies the watch in the header of a list. Never 0.
   var number: UInt32 { UInt32(truncatingIfNeeded: id.rawValue / Handle.oneGeneration) | 1 << 31 }
 
   /// Updates the `watched` bits in the invoker words. If several threads set watches at the same
   /// time, they all compute the same bits, so the order does not matter.
   ///
-  /// A multicast gets its first invoker under its stripe's lock, or at a moment when no thread
-  /// holds that lock. If this happens after this thread has held the lock, the invoker sees the
-  /// flag; if it happens before, this function finds the multicast.
+  /// The first invoker of a multicast registers under the stripe's lock, or at a moment when no
+  /// thread holds that lock. If this happens after this thread has held the lock, the invoker sees
+  /// the flag. If it happens before, this function finds the multicast.
   ///
-  /// - Parameter multicast: nil for all.
+  /// - Parameter multicast: The multicast to update; nil for all multicasts.
   private static func update(_ multicast: Multicast?) {
     let first = multicast?.handle.index ?? 0
     for number in first..<first &+ (multicast == nil ? Stripe.count : 1) {
@@ -177,17 +179,17 @@ struct Watch: Linked {
 
   // MARK: - Notifier
 
-  /// Returns the watch of a multicast, which is its own or the one of all multicasts. The lock is
-  /// held.
+  /// Returns the watch that applies to a multicast: its own, or else the watch of all multicasts.
+  /// The caller holds the lock.
   ///
-  /// - Parameter target: The handle of the multicast, perhaps with another kind: a multicast may be
-  ///   destroyed while its delegates are called.
+  /// - Parameter target: The handle of the multicast. Its kind may have changed, because the
+  ///   multicast may be destroyed while its delegates are being called.
   static func find(_ target: Handle) -> UnsafeMutablePointer<Watch>? {
     first(list(of: target))?.first { $0.pointee.target.changed(to: target.kind) == target }
       ?? first(list(of: .none))
   }
 
-  /// Returns a copy of the watch of a multicast.
+  /// Returns a copy of the watch that applies to a multicast.
   static func current(for target: Handle) -> Watch? {
     Lock.watches.lock()
     defer { Lock.watches.unlock() }
@@ -197,9 +199,10 @@ struct Watch: Linked {
   /// Whether calls of a multicast are watched.
   static func isSet(for target: Handle) -> Bool { current(for: target) != nil }
 
-  /// Returns the multicast of a delegate, for `watching`. It is read before the check that the
-  /// delegate is live; if the delegate is live, this is its multicast. The call may destroy the
-  /// multicast, and the slot may then be reused.
+  /// Returns the multicast of a delegate, for `watching`. The caller reads it before it checks
+  /// whether the delegate is live. If the delegate is live, the result is its multicast. After the
+  /// call, it would be too late to read it, because the call may destroy the multicast, and the
+  /// slot may then be reused.
   static func target(of token: Token) -> Handle {
     Multicast(slot: Registration(index: token.index).owner).handle
   }
@@ -222,8 +225,8 @@ struct Watch: Linked {
     return result
   }
 
-  /// Notifies the watch of a multicast that a call has returned, or that a thread has waited long
-  /// for one. No lock is held.
+  /// Notifies the watch of a multicast that a call has returned, or that a thread has been waiting
+  /// long for a call to return. No lock is held.
   @inline(never)
   static func notify(
     _ target: Handle, _ token: Token, _ label: UnsafeMutablePointer<shims_label>?,
@@ -232,7 +235,7 @@ struct Watch: Linked {
     let elapsed = shims_now_ns() &- begin
     let text = label.flatMap { shims_get_label($0) }
     if !isStuck { shims_probe_call_end(token.rawValue, UInt64(event), elapsed, text) }
-    // The watch is not notified of calls that are made inside a function of a watch.
+    // Do not notify the watch of calls inside a function of a watch.
     let isNotified = !thread.isInside(.watch)
     Lock.watches.lock()
     guard let watch = find(target) else { return Lock.watches.unlock() }
@@ -249,9 +252,9 @@ struct Watch: Linked {
     end(id, frame, thread)
   }
 
-  /// Publishes a frame for calls of a watch's functions. Unlocks the watches' lock.
+  /// Publishes a frame for calls of a watch's functions. Releases the watches' lock.
   ///
-  /// - Returns: nil if no function is to be called, or if calls are nested too deep.
+  /// - Returns: nil if no function has to be called, or if calls are nested too deeply.
   @inline(__always)
   static func unlockAndBegin(_ id: Token, _ isNeeded: Bool, _ thread: ThreadRecord) -> Frame? {
     let frame = isNeeded ? thread.push() : nil
@@ -274,7 +277,7 @@ struct Watch: Linked {
     if newest.load(ordering: .relaxed) != id { Waits.wake(id.rawValue) }
   }
 
-  /// Called after a call was appended to a queue, or refused by it.
+  /// Called after a queue has accepted or refused a call.
   static func didAppend(
     _ token: Token, _ event: UInt32, to queue: Queue, _ outcome: Queue.EnqueueResult
   ) {
@@ -288,9 +291,10 @@ struct Watch: Linked {
 }
 
 extension Multicast {
-  /// Updates the `watched` bit in the invoker word of this multicast. The stripe's lock is held.
+  /// Updates the `watched` bit in the invoker word of this multicast. The caller holds the stripe's
+  /// lock.
   ///
-  /// - Parameter isOfAll: Whether the watch of all multicasts was set.
+  /// - Parameter isOfAll: Whether the watch of all multicasts was set or removed.
   @inline(never) fileprivate func updateWatched(isOfAll: Bool) {
     guard isCurrent, handle.isOfMulticast else { return }
     let watch = Watch.current(for: handle)
