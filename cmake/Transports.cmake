@@ -22,8 +22,8 @@ endif()
 
 # multicast_find_engine(NAME ENGINE HEADER LIBRARY VERSION PACKAGE)
 # ENGINE is the client library with the header HEADER. The cache variables
-# MULTICAST_<ENGINE>_INCLUDE and MULTICAST_<ENGINE>_LIBRARY contain its place. PACKAGE is the Debian
-# package.
+# MULTICAST_<ENGINE>_INCLUDE and MULTICAST_<ENGINE>_LIBRARY contain its location. PACKAGE is the
+# Debian package.
 function(multicast_find_engine NAME ENGINE HEADER LIBRARY VERSION PACKAGE)
   set(include MULTICAST_${ENGINE}_INCLUDE)
   set(library MULTICAST_${ENGINE}_LIBRARY)
