@@ -160,12 +160,12 @@ extern "C" {
  *              - Broadcasters: if another thread was destroying a broadcaster, or unregistering
  *                from all of its names, the child may have done so for only some of the names.
  * exit         atexit handlers, destructors of static objects, and threads that outlive `main` may
- *              call the library. It stays mapped after dlclose(). While the main thread is in
- *              exit(), including after `main` has returned, a removal on that thread does not wait
- *              for calls on other threads, because these calls may never return. It returns
- *              MULTICAST_ERROR_TIMEOUT, and the program must then free nothing. With musl, inside
- *              quick_exit(), or if another thread calls exit(), removals wait as usual, so use the
- *              variants with a time limit there.
+ *              call the library. The library stays mapped after dlclose(). While the main thread is
+ *              in exit(), including after `main` has returned, a removal on that thread does not
+ *              wait for calls on other threads, because these calls may never return. If there are
+ *              such calls, it returns MULTICAST_ERROR_TIMEOUT, and the program must free nothing.
+ *              With musl, inside quick_exit(), or if another thread calls exit(), removals wait as
+ *              usual, so use the variants with a time limit there.
  * Thread end   A thread may end inside a delegate or visitor, by pthread_exit() or by cancellation.
  *              The library's destructor of thread-specific data then ends the call. It runs after
  *              the destructors of keys that were created earlier. A replay that the thread was
@@ -179,13 +179,13 @@ extern "C" {
  *              bytes, or 1,300 for an invocation with options, plus what the delegates use.
  *
  * Real time    Functions that threads with deadlines may call have a line "Real time" in their
- *              comment. "yes" means that it acquires no lock, allocates no memory, makes no system
- *              call, and does not wait. "prepared" means the same, once the thread has called
- *              multicast_thread_prepare() and has invoked the multicast or run the queue once
- *              before its deadlines begin. The delegates must follow the same rules. The exception
- *              is the lock of a queue, which is held only briefly: a thread that finds it locked
- *              spins, and then sleeps. "yes" also applies to every inline function. All other
- *              functions acquire a lock and may allocate memory, make system calls, or wait.
+ *              comment. "yes" means that the function acquires no lock, allocates no memory, makes
+ *              no system call, and does not wait. "prepared" means the same, once the thread has
+ *              called multicast_thread_prepare() and has invoked the multicast or run the queue
+ *              once before its deadlines begin. The delegates must follow the same rules. The
+ *              exception is the lock of a queue, which is held only briefly: a thread that finds it
+ *              locked spins, and then sleeps. "yes" also applies to every inline function. All
+ *              other functions acquire a lock and may allocate memory, make system calls, or wait.
  *
  * Not supported, because C offers no way to do it safely:
  *
@@ -308,8 +308,7 @@ MULTICAST_API multicast_status multicast_add(multicast target, multicast_delegat
 ///
 /// @param event    Passed on unchanged; selects the method of the protocol.
 /// @param payload  Passed on unchanged; may be NULL if `size` is 0.
-/// @param size     Bytes at `payload`, copied for queued calls. If 0, these receive the pointer
-///                 itself.
+/// @param size     Bytes at `payload`, copied for queued calls. If 0, these receive the pointer.
 /// @return The number of delegates that were called or whose call was queued (>= 0), even if the
 ///         multicast was destroyed during the invocation. MULTICAST_ERROR_INVALID_HANDLE;
 ///         MULTICAST_ERROR_INVALID_ARGUMENT: `size` without `payload`; MULTICAST_ERROR_LIMIT: 256
@@ -336,8 +335,8 @@ MULTICAST_API int64_t multicast_invoke(multicast target, uint32_t event, const v
 ///         before and is still being called, the function waits for that call first.
 /// Cost:      O(delegates) to find it. If 1,000 delegates or more are searched often, the multicast
 ///            builds an index of up to 48 bytes per delegate, and finding one takes O(1). O(1) to
-///            remove it. Removals that follow each other closely issue no memory barriers, but
-///            until they end, calls of the multicast's delegates each take a few nanoseconds more.
+///            remove it. Removals that follow each other closely issue no memory barriers, but as
+///            long as they do, each call of the delegates takes a few nanoseconds more.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_remove(multicast target, multicast_delegate delegate);
 
@@ -360,7 +359,7 @@ MULTICAST_API multicast_status multicast_destroy(multicast target);
 MULTICAST_API multicast_status multicast_remove_every(multicast target,
                                                       multicast_delegate delegate);
 
-/// The initializer of a handle that is none: `multicast_token token = MULTICAST_NONE;`
+/// Initializes a handle that is none: `multicast_token token = MULTICAST_NONE;`
 /// @since 1.0
 #define MULTICAST_NONE {0}
 
@@ -378,8 +377,8 @@ MULTICAST_API multicast_status multicast_remove_every(multicast target,
 ///                   tokens of the others are stale. Not written if `count` is above 2^26.
 /// @return As multicast_add(). MULTICAST_ERROR_LIMIT if `count` is above 2^26; the function then
 ///         uses none of its arguments.
-/// Ownership: like multicast_add(). A failure releases each context once, but none if `count` is
-///            above 2^26.
+/// Ownership: like multicast_add(). A failure releases each context once; none if `count` is above
+///            2^26.
 /// Cost:      that of `count` calls of multicast_add(), under one lock.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_add_many(multicast target,
@@ -474,7 +473,7 @@ MULTICAST_API multicast_status multicast_destroy_within(multicast target, uint64
 
 /* ---- 3. Queries ------------------------------------------------------------------------------ */
 
-/// Whether a handle belongs to an existing multicast.
+/// Returns whether a handle belongs to an existing multicast.
 ///
 /// @param target  Any value: it need not be a valid handle.
 /// @return true while it exists.
@@ -489,7 +488,7 @@ MULTICAST_API MULTICAST_NODISCARD bool multicast_is_valid(multicast target);
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD int64_t multicast_count(multicast target);
 
-/// Whether an equal delegate is registered, even if it is paused or its context is dead.
+/// Returns whether an equal delegate is registered, even if it is paused or its context is dead.
 ///
 /// @param delegate  The function and context to search for.
 /// @return true if there is one; false if there is none or the handle is not valid.
@@ -517,7 +516,7 @@ MULTICAST_API MULTICAST_NODISCARD bool multicast_contains(multicast target,
 /// @since 1.1
 MULTICAST_API MULTICAST_NODISCARD const uint32_t *multicast_listener_flag(multicast target);
 
-/// Whether a multicast has listeners: reads the flag, without calling the library.
+/// Returns whether a multicast has listeners, by reading the flag without calling the library.
 ///
 /// @param flag  From multicast_listener_flag(); not NULL.
 /// @return false if an invocation would call no delegate and would not be kept for later delegates.
@@ -552,7 +551,7 @@ MULTICAST_API int64_t multicast_list(multicast target, multicast_delegate *out, 
 /// @since 1.0
 MULTICAST_API int64_t multicast_prune(multicast target);
 
-/// The reason why the last creation on this thread returned zero.
+/// Returns the reason why the last creation on this thread returned zero.
 ///
 /// @return MULTICAST_OK if the last creation succeeded or there was none; otherwise the reason:
 ///         MULTICAST_ERROR_INVALID_ARGUMENT, MULTICAST_ERROR_INVALID_HANDLE,
@@ -606,7 +605,7 @@ MULTICAST_API int64_t multicast_visit(multicast target, multicast_visitor visito
 /// @param context  Passed to `visitor` and to `undo`; may be NULL.
 /// @return The number of delegates (>= 0) if all were visited, or 0 if one was refused.
 ///         MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_INVALID_ARGUMENT; MULTICAST_ERROR_LIMIT
-///         as multicast_invoke(); MULTICAST_ERROR_OUT_OF_MEMORY: none was visited.
+///         as in multicast_invoke(); MULTICAST_ERROR_OUT_OF_MEMORY: none was visited.
 /// Cost:      like multicast_visit(), and one allocation.
 /// @since 1.1
 MULTICAST_API int64_t multicast_visit_undo(multicast target, multicast_visitor visitor,
@@ -614,7 +613,7 @@ MULTICAST_API int64_t multicast_visit_undo(multicast target, multicast_visitor v
 
 /* ---- 5. Tokens ------------------------------------------------------------------------------- */
 
-/// Whether a registration is live.
+/// Returns whether a registration is live.
 ///
 /// @param token  Any value: it need not be a valid handle.
 /// @return true from its addition to its removal; with MULTICAST_ONCE, until its only call begins.
@@ -654,15 +653,16 @@ MULTICAST_API multicast_status multicast_token_remove_within(multicast_token tok
 
 /// Pauses a delegate: invocations skip it until it is resumed. No effect if it is already paused.
 ///
-/// The function does not wait for running calls of the delegate, and its queued calls are made.
+/// Queued calls of the delegate are still made. The function does not wait for running calls.
 ///
 /// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE.
 /// Threads:   invocations that begin after the pause, on this thread or on a thread that has
-///            synchronized with it, do not call it. Others may still do so for a short time.
+///            synchronized with it, do not call the delegate. Others may still call it for a short
+///            time.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_token_pause(multicast_token token);
 
-/// Resumes a paused delegate: it is called again, in its old position. Otherwise no effect.
+/// Resumes a paused delegate, in its old position. No effect if the delegate is not paused.
 ///
 /// A running invocation calls the delegate unless it has already passed the delegate's position.
 ///
@@ -670,7 +670,7 @@ MULTICAST_API multicast_status multicast_token_pause(multicast_token token);
 /// @since 1.0
 MULTICAST_API multicast_status multicast_token_resume(multicast_token token);
 
-/// The registration whose delegate this thread is calling; the innermost one if calls are nested.
+/// Returns the registration whose delegate this thread is calling, or the innermost of several.
 ///
 /// A delegate can use it to remove or pause itself without knowing its token.
 ///
@@ -688,8 +688,7 @@ MULTICAST_API MULTICAST_NODISCARD multicast_token multicast_token_current(void);
 ///
 /// @param event    Passed on unchanged. If the delegate does not want this event, it is not called.
 /// @param payload  Passed on unchanged; may be NULL if `size` is 0.
-/// @param size     Bytes at `payload`, copied for a queued call. If 0, the call receives the
-///                 pointer itself.
+/// @param size     Bytes at `payload`, copied for a queued call. If 0, this receives the pointer.
 /// @return 1: it was called or its call was queued. 0: it was removed at this moment, is paused,
 ///         does not want the event, or has a dead context; or its queue refused the call, or there
 ///         was no memory to queue the payload. MULTICAST_ERROR_INVALID_HANDLE;
@@ -713,9 +712,9 @@ MULTICAST_API int64_t multicast_token_invoke(multicast_token token, uint32_t eve
 MULTICAST_API int64_t multicast_token_visit(multicast_token token, multicast_visitor visitor,
                                             void *context);
 
-/// The registrations whose delegates this thread is calling, the outermost first.
+/// Lists the registrations whose delegates this thread is calling, the outermost first.
 ///
-/// The list shows how a call came about, for example if a delegate has invoked its own multicast.
+/// The list shows how a call came about, for example when a delegate has invoked its own multicast.
 ///
 /// @param out       Receives up to `capacity` tokens, which may already have been removed; may be
 ///                  NULL if `capacity` is 0.
@@ -776,9 +775,9 @@ struct multicast_add_options {
   uint64_t events;
   /// The end of this lifetime removes the registration (default: none, it stays until removed).
   multicast_lifetime lifetime;
-  /// The queue in which calls wait. Destroying it removes the registration (default: none, the
-  /// delegate is called on the thread that invokes). Only multicast_broadcaster_register() uses the
-  /// queue of a broadcaster; an add to one of the broadcaster's multicasts does not.
+  /// The queue in which calls wait. Destroying this queue removes the registration (default: none,
+  /// the delegate is called on the thread that invokes). Only multicast_broadcaster_register() uses
+  /// the queue of a broadcaster; an add to one of the broadcaster's multicasts does not.
   multicast_queue queue;
   /// Called exactly once for each registration, when that registration no longer uses the context:
   /// after the last call of it has returned, or after a failed add (see multicast_add()). Calls of
@@ -828,7 +827,7 @@ static inline multicast_add_options multicast_add_options_default(void) {
   return options;
 }
 
-/// What multicast_token_get_registration() and multicast_enumerate() report about a registration.
+/// The properties of a registration, for multicast_token_get_registration() and enumerators.
 /// @since 1.0
 typedef struct multicast_registration {
   uint32_t struct_size;   ///< sizeof(multicast_registration).
@@ -917,9 +916,9 @@ MULTICAST_API MULTICAST_NODISCARD multicast_lifetime multicast_lifetime_create(v
 /// it fails with MULTICAST_ERROR_INVALID_HANDLE.
 ///
 /// @return MULTICAST_OK; MULTICAST_PENDING: a call or a `release` of such a delegate is running,
-///         and waiting was not possible; all is over once the last `release` has returned;
-///         MULTICAST_ERROR_INVALID_HANDLE, after the same wait if another thread has just ended the
-///         lifetime; MULTICAST_ERROR_SYSTEM.
+///         and waiting was not possible; nothing is left to wait for once the last `release` has
+///         returned; MULTICAST_ERROR_INVALID_HANDLE, after the same wait if another thread has just
+///         ended the lifetime; MULTICAST_ERROR_SYSTEM.
 /// Reentry:   inside a `release`, returns MULTICAST_PENDING if the operation that runs this
 ///            `release` has also removed a registration of the lifetime.
 /// Cost:      O(registrations under it), with one memory barrier for all multicasts.
@@ -929,12 +928,13 @@ MULTICAST_API multicast_status multicast_lifetime_end(multicast_lifetime lifetim
 /// Like multicast_lifetime_end(), but waits at most for a given time.
 ///
 /// @return As multicast_lifetime_end(). MULTICAST_ERROR_TIMEOUT: ended, but a call or a `release`
-///         is still running on another thread; all is over once the last `release` has returned.
+///         is still running on another thread; nothing is left to wait for once the last `release`
+///         has returned.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_lifetime_end_within(multicast_lifetime lifetime,
                                                              uint64_t timeout_ns);
 
-/// Whether a handle belongs to a lifetime that has not ended.
+/// Returns whether a handle belongs to a lifetime that has not ended.
 ///
 /// @param lifetime  Any value: it need not be a valid handle.
 /// @return true until it ends.
@@ -942,7 +942,7 @@ MULTICAST_API multicast_status multicast_lifetime_end_within(multicast_lifetime 
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD bool multicast_lifetime_is_valid(multicast_lifetime lifetime);
 
-/// The number of registrations under a lifetime, counted as multicast_count() counts delegates.
+/// Returns the number of registrations under a lifetime, counted as in multicast_count().
 ///
 /// @return The count (>= 0); MULTICAST_ERROR_INVALID_HANDLE.
 /// @since 1.0
@@ -960,7 +960,7 @@ MULTICAST_API MULTICAST_NODISCARD int64_t multicast_lifetime_count(multicast_lif
 /// function that ended the object returned MULTICAST_OK, there is nothing left to wait for.
 ///
 /// @param handle  The `id` of a multicast_lifetime, multicast, multicast_token or
-///                multicast_queue. Any other value gives an error or MULTICAST_OK.
+///                multicast_queue. For any other value, the result is an error or MULTICAST_OK.
 /// @return MULTICAST_OK: the object is no longer in use, and never will be. MULTICAST_PENDING: a
 ///         call of it is running on this thread or on a thread that waits for this one. If only
 ///         `release` functions of a lifetime are running, this is also the result in any other call
@@ -974,7 +974,7 @@ MULTICAST_API multicast_status multicast_ended_within(uint64_t handle, uint64_t 
 
 /* ---- 8. Queues ------------------------------------------------------------------------------- */
 
-/// A full queue's treatment of a new call.
+/// The treatment of a new call if a queue is full.
 /// @since 1.0
 typedef uint32_t multicast_overflow;
 
@@ -1088,13 +1088,14 @@ MULTICAST_API multicast_status multicast_queue_destroy(multicast_queue queue);
 ///
 /// @return As multicast_queue_destroy(). MULTICAST_ERROR_TIMEOUT: the queue has been destroyed, but
 ///         a call, a `release` or the `wake` is still running on another thread. If the queue has
-///         no `wake`, it is over once the last `release` has returned. A second call, after this
-///         one has returned, returns MULTICAST_ERROR_INVALID_HANDLE without waiting.
+///         no `wake`, nothing is left to wait for once the last `release` has returned. A second
+///         call, after this one has returned, returns MULTICAST_ERROR_INVALID_HANDLE without
+///         waiting.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_queue_destroy_within(multicast_queue queue,
                                                               uint64_t timeout_ns);
 
-/// Whether a handle belongs to an existing queue.
+/// Returns whether a handle belongs to an existing queue.
 ///
 /// @param queue  Any value: it need not be a valid handle.
 /// @return true while it exists.
@@ -1140,7 +1141,7 @@ MULTICAST_API int64_t multicast_queue_clear(multicast_queue queue);
 /// @since 1.0
 MULTICAST_API int64_t multicast_queue_wait(multicast_queue queue, uint64_t timeout_ns);
 
-/// A descriptor that is readable while calls are queued: for poll, epoll, GLib, libuv, asyncio.
+/// Returns a descriptor that is readable while calls are queued, for poll, epoll, libuv or asyncio.
 ///
 /// When it is readable, call multicast_queue_run(). If the loop uses edge-triggered polling, run
 /// the queue until it is empty; otherwise nothing else is needed. The first call of this function
@@ -1330,8 +1331,8 @@ static inline multicast_outcome multicast_outcome_default(void) {
 ///            that a delegate acquires. If this thread ends in a delegate, the payload is released.
 /// Reentry:   inside a call that a queue executes, calls for the same queue are `unfinished`.
 /// Cost:      like multicast_invoke(). One small allocation for a payload that is handed over or
-///            copied by `copy`; with MULTICAST_WAIT, also one per series of consecutive calls for
-///            the same queue.
+///            copied by `copy`; with MULTICAST_WAIT, also one per run of consecutive calls for a
+///            queue.
 /// @since 1.1
 MULTICAST_API int64_t multicast_invoke_with(multicast target, const multicast_invocation *how,
                                             multicast_outcome *out);
@@ -1418,7 +1419,7 @@ typedef struct multicast_create_options {
   /// running. Not called if the creation fails.
   void (*release)(void *context);
   /// The default `lock` and `unlock` of delegates whose options have none, for contexts of one
-  /// kind, as in a language binding. They need no memory per delegate. Set both or neither.
+  /// kind, as in a language binding. They need no additional memory. Set both or neither.
   void *(*lock_context)(void *context);
   void (*unlock_context)(void *strong);  ///< See `lock_context`.
   /// The default `release` of delegates whose options have none. Unlike a `release` in the options,
@@ -1514,7 +1515,7 @@ MULTICAST_API multicast_status multicast_broadcaster_destroy(multicast_broadcast
 MULTICAST_API multicast_status multicast_broadcaster_destroy_within(
     multicast_broadcaster broadcaster, uint64_t timeout_ns);
 
-/// Whether a handle belongs to an existing broadcaster.
+/// Returns whether a handle belongs to an existing broadcaster.
 ///
 /// @param broadcaster  Any value: it need not be a valid handle.
 /// @return true while it exists.
@@ -1523,8 +1524,7 @@ MULTICAST_API multicast_status multicast_broadcaster_destroy_within(
 MULTICAST_API MULTICAST_NODISCARD bool multicast_broadcaster_is_valid(
     multicast_broadcaster broadcaster);
 
-/// The broadcaster of the process, for code that shares no other. It has no queue and always
-/// exists.
+/// Returns the broadcaster of the process, for code that shares no other. It has no queue.
 ///
 /// @return Its handle, which is always the same. Zero: out of memory at its first use.
 /// Ownership: the library owns it.
@@ -1573,8 +1573,8 @@ MULTICAST_API multicast_status multicast_broadcaster_register_prefix(
     multicast_broadcaster broadcaster, const char *prefix, multicast_delegate observer,
     const multicast_add_options *options, multicast_token *out);
 
-/// The name of the notification for which this thread is calling an observer of a prefix, even if
-/// the thread is running a queue. If calls are nested, the innermost call counts.
+/// Returns the name of the notification for which this thread is calling an observer of a prefix,
+/// also while it runs a queue. If calls are nested, the innermost call counts.
 ///
 /// @return The name, valid until the observer returns; NULL in any other call and outside of calls.
 /// Real time: yes.
@@ -1685,7 +1685,8 @@ MULTICAST_API MULTICAST_NODISCARD multicast multicast_broadcaster_multicast(
 ///
 /// multicast_broadcaster_notify() calls the observers of this process, and then `publish`. The
 /// transport passes notifications that it receives to multicast_broadcaster_deliver(), except those
-/// that it published itself. Do not trust received data: check its `size`, and that the name ends.
+/// that it published itself. Do not trust received data: check its size, and that the name is
+/// terminated.
 ///
 /// Each function may be called on any thread, and on several threads at the same time, but
 /// `subscribe` and `unsubscribe` are called one at a time for each name. multicast_token_current()
@@ -1848,7 +1849,7 @@ MULTICAST_API multicast_status multicast_describe(multicast target, multicast_wr
 /// Functions that watch a multicast, or all multicasts. A watch without functions only counts: see
 /// multicast_token_get_stats().
 ///
-/// It watches calls of delegates and visitors by invocations, by visits, and by runs of queues.
+/// A watch sees calls of delegates and visitors by invocations, by visits, and by runs of queues.
 /// `slow` and `called` run on the thread of the call, after the call has returned, and before a
 /// removal that waits for the call can complete. Calls that the watch's functions make, and calls
 /// at the 256th level of nesting, are counted but not watched. A thread that cannot allocate its
@@ -1865,9 +1866,9 @@ typedef struct multicast_watch {
   /// Called after a call that took at least `slow_ns`. `label` is the label of the registration, or
   /// NULL, and is valid until this function returns.
   void (*slow)(void *context, multicast_token token, const char *label, uint64_t elapsed_ns);
-  /// Called once a removal, or an invocation with MULTICAST_WAIT, has waited for `slow_ns` and
-  /// keeps waiting. Called only once, on the thread that waits. `token` is the registration for
-  /// whose call the thread waits, or none if the call is still in the queue.
+  /// Called when a removal, or an invocation with MULTICAST_WAIT, has waited for `slow_ns` and
+  /// keeps waiting. Called once for each wait, on the thread that waits. `token` is the
+  /// registration for whose call the thread waits, or none if the call is still in the queue.
   void (*stuck)(void *context, multicast_token token, const char *label, uint64_t elapsed_ns);
   /// Called after a call that took `elapsed_ns`. `event` is the invocation's, or 0 for a visit.
   void (*called)(void *context, multicast_token token, uint32_t event, uint64_t elapsed_ns);
@@ -1876,8 +1877,8 @@ typedef struct multicast_watch {
   uint64_t listener_warning_count;
   /// Called when a multicast has grown to `listener_warning_count` delegates, or to 2, 4, 8, ...
   /// times that number. Called once for each of these numbers until the watch is set again, even if
-  /// delegates are removed and added again, and once if one add passes several of them. Called on
-  /// the thread that adds, after the add. An add inside a function of a watch, or at the 256th
+  /// delegates are removed and added again, but only once if one add passes several of them. Called
+  /// on the thread that adds, after the add. An add inside a function of a watch, or at the 256th
   /// level of nesting, does not call it, but the next add does. multicast_describe() writes the
   /// name of `target` and all its delegates.
   ///
@@ -1905,11 +1906,11 @@ static inline multicast_watch multicast_watch_default(void) {
 
 /// Sets, replaces or removes the watch of a multicast, or of all multicasts.
 ///
-/// A multicast with its own watch is watched by that watch only. The watch of all multicasts
-/// includes those that are created later, and the names of broadcasters. Invocations that begin
-/// after this function has returned are watched, with the calls that they queue. Calls that were
-/// queued before may also be watched. Destroying a multicast ends its own watch. If the library was
-/// built with USDT probes, tools such as bpftrace also see watched calls.
+/// A multicast with its own watch is watched by that watch only. A watch of all multicasts also
+/// watches later ones, and the names of broadcasters. Invocations that begin after this function
+/// has returned are watched, with the calls that they queue. Calls that were queued before may also
+/// be watched. Destroying a multicast ends its own watch. If the library was built with USDT
+/// probes, tools such as bpftrace also see watched calls.
 ///
 /// @param target  The multicast, or zero for all multicasts.
 /// @param watch   The watch, or NULL to remove it.
@@ -1976,7 +1977,7 @@ MULTICAST_API multicast_status multicast_token_get_stats(multicast_token token,
   ((MULTICAST_VERSION_MAJOR * 0x10000u) + (MULTICAST_VERSION_MINOR * 0x100u) + \
    MULTICAST_VERSION_PATCH)
 
-/// The version of the loaded library, in the format of MULTICAST_VERSION.
+/// Returns the version of the loaded library, in the format of MULTICAST_VERSION.
 ///
 /// @return 0x00MMmmpp: major, minor, patch.
 /// Real time: yes.
@@ -1998,7 +1999,7 @@ MULTICAST_API uint32_t multicast_version(void);
   X(MULTICAST_ERROR_STATE, -80, "not possible at this point")                                    \
   X(MULTICAST_ERROR_SYSTEM, -90, "the system refused a thread, a descriptor or a memory barrier")
 
-/// The identifier of a status, such as "MULTICAST_ERROR_TIMEOUT".
+/// Returns the identifier of a status, such as "MULTICAST_ERROR_TIMEOUT".
 ///
 /// @param status  Any number: a status, or the negative result of a function that counts.
 /// @return A static text, never NULL; "MULTICAST_UNKNOWN_STATUS" for an unknown number.
@@ -2006,7 +2007,7 @@ MULTICAST_API uint32_t multicast_version(void);
 /// @since 1.0
 MULTICAST_API const char *multicast_status_name(int64_t status);
 
-/// The message of a status, in English, without a full stop.
+/// Returns the message of a status, in English, without a full stop.
 ///
 /// @param status  Any number: a status, or the negative result of a function that counts.
 /// @return A static text, never NULL; "not a status of this library" for an unknown number.
