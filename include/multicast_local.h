@@ -40,11 +40,11 @@ extern "C" {
  *              `overflow` decides what happens. Both sides count losses: see multicast_local_stats.
  * Unknown peers
  *              A peer whose thread is in an observer, or is stopped, cannot announce its names to a
- *              transport that joins. Until it does, that transport keeps all its publications in
- *              the ring for the peer, which later reads the notifications of its names. So nothing
- *              is lost unless the ring fills up; in that case, `overflow` decides what happens. In
- *              the other direction, notifications of the peer arrive as soon as the peer knows the
- *              new transport. multicast_local_flush() waits for this.
+ *              transport that joins. Until the peer does so, the transport keeps all its
+ *              publications in the ring. The peer then reads the notifications of its names from
+ *              there. So nothing is lost unless the ring fills up; in that case, `overflow` decides
+ *              what happens. In the other direction, notifications of the peer arrive as soon as
+ *              the peer knows the new transport. multicast_local_flush() waits for this.
  * Last values  The publishing transport keeps the publications that `retains` selects, and sends
  *              each of them once to each peer that registers its first observer of the name later.
  *              In the publishing process, the first observer of the name also receives the kept
@@ -52,21 +52,21 @@ extern "C" {
  *              that another thread makes during the registration, or receive it twice. A kept value
  *              is lost when its publisher ends.
  * Questions    A question is sent to all peers that answer questions about its name. For each of
- *              them, multicast_local_ask() reports its answer, its end, or that it did not answer.
- *              Questions and answers use the same rings as notifications, with the same rules for
- *              order, losses and `overflow`. If MULTICAST_OVERFLOW_DROP_OLDEST overwrites a
- *              question or an answer, the asker cannot distinguish this from a peer that does not
+ *              these peers, multicast_local_ask() reports its answer, its end, or that it has not
+ *              answered. Questions and answers use the same rings as notifications, with the same
+ *              rules for order, losses and `overflow`. If MULTICAST_OVERFLOW_DROP_OLDEST overwrites
+ *              a question or an answer, the asker cannot distinguish this from a peer that does not
  *              answer: the question ends at its time limit, or, if it has none, when the peer
  *              leaves. A transport does not receive its own questions.
  * Ends         When a process ends, in any way, the system notifies all other peers, without a
  *              timeout. This takes at most 10 ms, unless the machine is busy or the last
  *              publications of the process take longer. The other peers deliver these publications,
  *              and then report MULTICAST_LOCAL_GONE.
- * Security     Only processes of the same user can join. This is ensured by the permissions of the
- *              folder, and by the credentials that the system reports for each connection. The
- *              library checks the data of a peer before using it, and disconnects a peer that
- *              breaks the rules. Observers must check payloads themselves. Losses that a peer
- *              reports are counted up to the capacity of its ring.
+ * Security     Only processes of the same user can join. The permissions of the folder ensure this,
+ *              as do the credentials that the system reports for each connection. The library
+ *              checks the data of a peer before using it, and disconnects a peer that breaks the
+ *              rules. Observers must check payloads themselves. Losses that a peer reports are
+ *              counted up to the capacity of its ring.
  * Threads      A transport has one thread. It calls `changed` and, if there is no `queue`, the
  *              observers and the functions that answer. While such a call runs, nothing is
  *              received. After a notification, the thread polls for the next one for 50 us,
@@ -108,7 +108,7 @@ enum multicast_local_state_code {
   MULTICAST_LOCAL_LOST = 6
 };
 
-/// How to join a group. `broadcaster` must be set. Texts are copied.
+/// The options for joining a group. `broadcaster` must be set. The library copies texts.
 /// @since 1.1
 typedef struct multicast_local_options {
   uint32_t struct_size;  ///< sizeof(multicast_local_options).
@@ -148,9 +148,9 @@ typedef struct multicast_local_options {
   /// the transport may wait forever for a stopped peer.
   uint64_t block_ns;
   /// How long to wait before the second attempt to join. Each further wait is twice as long, and
-  /// each is randomly shortened by up to a quarter. Must not exceed `reconnect_max_ns`, even if
-  /// that has its default; larger values, including MULTICAST_FOREVER, are invalid (default: 0,
-  /// which means 100 ms).
+  /// each is randomly shortened by up to a quarter. Must not exceed `reconnect_max_ns`, whether
+  /// that is set or left at its default; larger values, including MULTICAST_FOREVER, are invalid
+  /// (default: 0, which means 100 ms).
   uint64_t reconnect_min_ns;
   /// The longest wait between two attempts, up to 2^62 (default: 0, which means 30 s).
   uint64_t reconnect_max_ns;
@@ -158,10 +158,11 @@ typedef struct multicast_local_options {
   /// that runs this queue. The caller still owns it. If it has MULTICAST_OVERFLOW_BLOCK, a full
   /// queue blocks the transport (default: none, observers run on the transport's thread).
   multicast_queue queue;
-  /// Returns whether to keep this publication. The last kept one of each name and event is sent to
-  /// each peer, including this process, that registers its first observer of the name later. All
-  /// kept publications of a name must fit into half of the ring; otherwise `publish` returns
-  /// MULTICAST_ERROR_LIMIT. Called on the publishing thread. (default: NULL, nothing is kept)
+  /// Returns whether to keep this publication. The last kept publication of each name and event is
+  /// sent to each peer, including this process, that registers its first observer of the name
+  /// later. All kept publications of a name must fit into half of the ring; otherwise `publish`
+  /// returns MULTICAST_ERROR_LIMIT. Called on the publishing thread. (default: NULL, nothing is
+  /// kept)
   bool (*retains)(void *context, const char *name, uint32_t event);
   /// Called for each change, on the transport's thread. For a peer, `pid` is its process, and
   /// `text` its name. For this transport, `pid` is an errno or 0, and `text` gives the reason in
@@ -228,13 +229,13 @@ static inline multicast_local_options multicast_local_options_default(void) {
 MULTICAST_API multicast_status multicast_local_connect(const multicast_local_options *options,
                                                        multicast_transport *out);
 
-/// Waits until this transport is in its group, it and all peers know each other's names, and all
-/// peers have read everything that this transport published before this call.
+/// Waits until this transport is in its group, until it and all peers know each other's names, and
+/// until all peers have read everything that this transport published before this call.
 ///
 /// Call it after attaching if the first publications matter and the program does not wait for
-/// MULTICAST_LOCAL_CONNECTED. Also call it after registering, if it matters from when on an
-/// observer is notified. It is not needed before a process ends. The function also waits for peers
-/// that are stopped, whose observers do not return, or that cannot be reached yet.
+/// MULTICAST_LOCAL_CONNECTED. Also call it after registering an observer that must not miss later
+/// notifications. It is not needed before a process ends. The function also waits for peers that
+/// are stopped, whose observers do not return, or that cannot be reached yet.
 ///
 /// @param transport   As created by multicast_local_connect().
 /// @param timeout_ns  Nanoseconds on the monotonic clock; 0: no waiting; MULTICAST_FOREVER: no
@@ -273,17 +274,17 @@ typedef struct multicast_local_question {
 ///                   `question` and `payload` are valid until it returns. It replaces the previous
 ///                   function of the name. NULL: stop answering questions.
 /// @param context    Passed to `function` and `release`.
-/// @param release    Runs once, on any thread, when `context` is not used any more: after the
-///                   function was replaced and its calls have returned, or after the transport's
-///                   release. It also runs if this function fails, but not in the child of a fork.
-///                   May be NULL; not used if `function` is NULL.
+/// @param release    Runs once, on any thread, when `context` is no longer used: after the function
+///                   was replaced and its calls have returned, or after the transport's release. It
+///                   also runs if this function fails, but not in the child of a fork. May be NULL;
+///                   not used if `function` is NULL.
 /// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE: not a transport of this library, or it has
 ///         been released; MULTICAST_ERROR_INVALID_ARGUMENT: not a name; MULTICAST_ERROR_NOT_FOUND:
 ///         `function` is NULL, and there is none to remove; MULTICAST_ERROR_STATE: in the child of
 ///         a fork; MULTICAST_ERROR_OUT_OF_MEMORY.
 /// Threads:   does not wait, so a call of the previous function may still be running.
-/// Reentry:   the function may call this function and reply, but may ask with this transport only
-///            if the transport has a `queue`.
+/// Reentry:   `function` may call multicast_local_answer() and multicast_local_reply(). It may call
+///            multicast_local_ask() with this transport only if the transport has a `queue`.
 /// Cost:      O(1), and a message to each peer.
 /// @since 1.1
 MULTICAST_API multicast_status multicast_local_answer(
@@ -339,13 +340,13 @@ MULTICAST_API multicast_status multicast_local_reply(const multicast_local_quest
 /// @param context     Passed to `visit`.
 /// @return MULTICAST_OK: `visit` was called for all peers, or has returned false;
 ///         MULTICAST_ERROR_TIMEOUT: like MULTICAST_OK, but some peers have not answered in time;
-///         MULTICAST_ERROR_NOT_FOUND: nobody answers the name, which is known immediately unless
-///         there are unknown peers (see multicast_local_flush()); MULTICAST_ERROR_QUEUE_FULL: there
-///         is no room (see `overflow`); MULTICAST_ERROR_LIMIT: larger than `max_payload`;
+///         MULTICAST_ERROR_NOT_FOUND: no peer answers the name; returned immediately, unless there
+///         are unknown peers (see multicast_local_flush()); MULTICAST_ERROR_QUEUE_FULL: there is no
+///         room (see `overflow`); MULTICAST_ERROR_LIMIT: larger than `max_payload`;
 ///         MULTICAST_ERROR_INVALID_ARGUMENT: not a name, or NULL; MULTICAST_ERROR_INVALID_HANDLE:
 ///         not a transport of this library, or it has been released, perhaps during the call:
-///         `visit` is not called for the rest; MULTICAST_ERROR_STATE: on the transport's thread, or
-///         in the child of a fork; MULTICAST_ERROR_OUT_OF_MEMORY.
+///         `visit` is not called for the remaining peers; MULTICAST_ERROR_STATE: on the transport's
+///         thread, or in the child of a fork; MULTICAST_ERROR_OUT_OF_MEMORY.
 /// Threads:   any thread except the transport's may call it, several at the same time. `visit` runs
 ///            on the calling thread. A `queue` that this thread runs is not run during the call.
 /// Reentry:   observers and functions that answer may ask with this transport if it has a `queue`,

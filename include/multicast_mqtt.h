@@ -40,8 +40,9 @@ extern "C" {
  *              interruption, the last notifications arrive again, in order. With 2, a notification
  *              arrives exactly once while the connections last. When a connection ends,
  *              libmosquitto 2.0 may lose, repeat or delay notifications that are in transit. A
- *              notification has arrived when this library has received it. Notifications that are
- *              lost because of the limits for publications and queues are counted.
+ *              notification counts as arrived when this library has received it. Publications and
+ *              queues have limits; the library counts the notifications that are lost because of
+ *              them.
  * Late observers
  *              The broker keeps the last publication of each name and event that `retains` selects.
  *              It sends the publication to each transport that subscribes later, when the first
@@ -53,7 +54,7 @@ extern "C" {
  *              its correlation data is NUMBER; ID and NUMBER have 16 hexadecimal digits each.
  *              Answers are published to that topic, with the quality of service `qos` and the same
  *              correlation data. Questions and answers are messages as described above, and are
- *              never retained. So other programs can answer, too, and can ask if they use such a
+ *              never retained. So other programs can also answer, and can ask if they use such a
  *              topic. Questions need MQTT 5.
  * Security     Any client can notify if the broker lets it publish, and can read if the broker lets
  *              it subscribe. Only the broker's access control and TLS protect the messages.
@@ -106,13 +107,13 @@ enum multicast_mqtt_state_code {
   MULTICAST_MQTT_CONNECTED = 1,             ///< The broker has accepted the connection.
   MULTICAST_MQTT_LOST = 2,                  ///< The connection has ended. It will be retried.
   MULTICAST_MQTT_REFUSED = 3,               ///< There is no connection. It will be retried.
-  /// The broker refused a subscription, which is retried at the next connection. One call for each.
+  /// The broker refused a subscription, which is retried at the next connection. Called for each.
   MULTICAST_MQTT_SUBSCRIPTION_REFUSED = 4,
-  /// The broker refused a publication, which is not sent again. One call for each.
+  /// The broker refused a publication, which is not sent again. Called for each.
   MULTICAST_MQTT_PUBLICATION_REFUSED = 5
 };
 
-/// How to connect. `broadcaster` must be set. Texts are copied.
+/// The options for connecting. `broadcaster` must be set. The library copies texts.
 /// @since 1.1
 typedef struct multicast_mqtt_options {
   uint32_t struct_size;  ///< sizeof(multicast_mqtt_options).
@@ -147,7 +148,8 @@ typedef struct multicast_mqtt_options {
   const char *key_password;
   /// The quality of service of publications and subscriptions: 0, 1 or 2. See "Losses".
   uint32_t qos;
-  /// Seconds after which a silent connection is checked, 5 to 65535 (default: 0, which means 60).
+  /// The number of seconds after which a silent connection is checked, 5 to 65535 (default: 0,
+  /// which means 60).
   uint32_t keep_alive_s;
   /// For how many seconds the broker collects messages for this client while there is no connection
   /// (default: 0, it collects none). With `client_id`, the broker also collects them for the next
@@ -156,7 +158,7 @@ typedef struct multicast_mqtt_options {
   /// broadcaster that has observers. After that, messages without observers are ignored. MQTT 3.1.1
   /// has no such number, so the broker decides.
   uint32_t session_expiry_s;
-  /// How many publications may wait to be sent, 1 to 2^24 (default: 0, which means 8192).
+  /// The number of publications that may wait to be sent, 1 to 2^24 (default: 0, which means 8192).
   uint32_t capacity;
   /// The treatment of a publication if `capacity` publications already wait:
   /// MULTICAST_OVERFLOW_REFUSE, with MULTICAST_ERROR_QUEUE_FULL, or MULTICAST_OVERFLOW_DROP_OLDEST
@@ -166,9 +168,9 @@ typedef struct multicast_mqtt_options {
   /// 0, which means 16 MiB).
   uint32_t max_payload;
   /// How long to wait before the second attempt to connect. Each further wait is twice as long, and
-  /// each is randomly shortened by up to a quarter. Must not exceed `reconnect_max_ns`, even if
-  /// that has its default; larger values, including MULTICAST_FOREVER, are invalid (default: 0,
-  /// which means 100 ms).
+  /// each is randomly shortened by up to a quarter. Must not exceed `reconnect_max_ns`, whether
+  /// that is set or left at its default; larger values, including MULTICAST_FOREVER, are invalid
+  /// (default: 0, which means 100 ms).
   uint64_t reconnect_min_ns;
   /// The longest wait between two attempts, up to 2^62 (default: 0, which means 30 s).
   uint64_t reconnect_max_ns;
@@ -245,8 +247,8 @@ MULTICAST_API multicast_status multicast_mqtt_connect(const multicast_mqtt_optio
 /// With `qos` 0, it waits until the publications were sent, and otherwise until they were
 /// acknowledged.
 ///
-/// Call it before a process ends. Also call it after registering, if it matters from when on an
-/// observer is notified.
+/// Call it before a process ends. Also call it after registering an observer that must not miss
+/// later notifications.
 ///
 /// @param transport   As created by multicast_mqtt_connect().
 /// @param timeout_ns  Nanoseconds on the monotonic clock; 0: no waiting; MULTICAST_FOREVER: no
@@ -289,17 +291,17 @@ typedef struct multicast_mqtt_question {
 ///                   `question` and `payload` are valid until it returns. It replaces the previous
 ///                   function of the name. NULL: stop answering questions.
 /// @param context    Passed to `function` and `release`.
-/// @param release    Runs once, on any thread, when `context` is not used any more: after the
-///                   function was replaced and its calls have returned, or after the transport's
-///                   release. It also runs if this function fails, but not in the child of a fork.
-///                   May be NULL; not used if `function` is NULL.
+/// @param release    Runs once, on any thread, when `context` is no longer used: after the function
+///                   was replaced and its calls have returned, or after the transport's release. It
+///                   also runs if this function fails, but not in the child of a fork. May be NULL;
+///                   not used if `function` is NULL.
 /// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE: not a transport of this library, or it has
 ///         been released; MULTICAST_ERROR_INVALID_ARGUMENT: not a name; MULTICAST_ERROR_NOT_FOUND:
 ///         `function` is NULL, and there is none to remove; MULTICAST_ERROR_STATE: in the child of
 ///         a fork; MULTICAST_ERROR_OUT_OF_MEMORY.
 /// Threads:   does not wait, so a call of the previous function may still be running.
-/// Reentry:   the function may call this function and reply, but may ask with this transport only
-///            if the transport has a `queue`.
+/// Reentry:   `function` may call multicast_mqtt_answer() and multicast_mqtt_reply(). It may call
+///            multicast_mqtt_ask() with this transport only if the transport has a `queue`.
 /// Cost:      O(1), and a subscription.
 /// @since 1.1
 MULTICAST_API multicast_status multicast_mqtt_answer(

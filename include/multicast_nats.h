@@ -39,11 +39,11 @@ extern "C" {
  *              the connection of a receiver that is too slow for too long. While this process has
  *              no connection, its publications wait (see `capacity`).
  * Late observers
- *              The server keeps no value. An observer that registers later is not notified of
+ *              The server keeps no values, so an observer that registers later is not notified of
  *              earlier publications, neither in the publishing process nor elsewhere.
  * Questions    The question E of the name N is published as PREFIX.%?N.E, with the reply subject
  *              _INBOX.ID.NUMBER, where ID and NUMBER have 16 hexadecimal digits each. Answers are
- *              published to that subject. So other programs can answer, too, and can ask if they
+ *              published to that subject. So other programs can also answer, and can ask if they
  *              use such a subject.
  * Security     Any client can notify if the server lets it publish, and can read if the server lets
  *              it subscribe. Only the server's permissions and TLS protect the messages. Observers
@@ -84,13 +84,13 @@ enum multicast_nats_state_code {
   MULTICAST_NATS_CONNECTED = 1,             ///< A server has accepted the connection.
   MULTICAST_NATS_LOST = 2,                  ///< The connection has ended. It will be retried.
   MULTICAST_NATS_REFUSED = 3,               ///< There is no connection. It will be retried.
-  /// The server refused a subscription, which is retried at the next connection. One call for each.
+  /// The server refused a subscription, which is retried at the next connection. Called for each.
   MULTICAST_NATS_SUBSCRIPTION_REFUSED = 4,
-  /// The server refused a publication, which is not sent again. One call for each.
+  /// The server refused a publication, which is not sent again. Called for each.
   MULTICAST_NATS_PUBLICATION_REFUSED = 5
 };
 
-/// How to connect. `broadcaster` must be set. Texts are copied.
+/// The options for connecting. `broadcaster` must be set. The library copies texts.
 /// @since 1.1
 typedef struct multicast_nats_options {
   uint32_t struct_size;  ///< sizeof(multicast_nats_options).
@@ -123,10 +123,11 @@ typedef struct multicast_nats_options {
   const char *key_file;
   /// The name that the server's certificate must have (default: NULL, the host of the address).
   const char *tls_name;
-  /// Seconds after which a silent connection is checked, 1 to 65535 (default: 0, which means 60).
-  /// The connection is considered lost if the server stays silent for the same time again.
+  /// The number of seconds after which a silent connection is checked, 1 to 65535 (default: 0,
+  /// which means 60). The connection is considered lost if the server stays silent for the same
+  /// time again.
   uint32_t ping_interval_s;
-  /// How many publications may wait to be sent, 1 to 2^24 (default: 0, which means 8192).
+  /// The number of publications that may wait to be sent, 1 to 2^24 (default: 0, which means 8192).
   uint32_t capacity;
   /// The treatment of a publication if `capacity` publications already wait:
   /// MULTICAST_OVERFLOW_REFUSE, with MULTICAST_ERROR_QUEUE_FULL, or MULTICAST_OVERFLOW_DROP_OLDEST
@@ -136,13 +137,13 @@ typedef struct multicast_nats_options {
   /// has a limit, usually 1 MiB (default: 0, which means the limit of the server, or 2^28 before
   /// the first connection).
   uint32_t max_payload;
-  /// How many received bytes may wait for observers, including about 100 bytes for each message.
-  /// While more bytes wait, nothing is received (default: 0, which means 64 MiB).
+  /// The number of received bytes that may wait for observers, including about 100 bytes for each
+  /// message. While more bytes wait, nothing is received (default: 0, which means 64 MiB).
   uint64_t receive_bytes;
   /// How long to wait before the second attempt to connect. Each further wait is twice as long, and
-  /// each is randomly shortened by up to a quarter. Must not exceed `reconnect_max_ns`, even if
-  /// that has its default; larger values, including MULTICAST_FOREVER, are invalid (default: 0,
-  /// which means 100 ms).
+  /// each is randomly shortened by up to a quarter. Must not exceed `reconnect_max_ns`, whether
+  /// that is set or left at its default; larger values, including MULTICAST_FOREVER, are invalid
+  /// (default: 0, which means 100 ms).
   uint64_t reconnect_min_ns;
   /// The longest wait between two attempts, up to 2^62 (default: 0, which means 30 s).
   uint64_t reconnect_max_ns;
@@ -217,8 +218,8 @@ MULTICAST_API multicast_status multicast_nats_connect(const multicast_nats_optio
 
 /// Waits until a server has confirmed all publications and subscriptions before this call.
 ///
-/// Call it before a process ends. Also call it after registering, if it matters from when on an
-/// observer is notified. Messages that a server has not yet handled when its connection ends are
+/// Call it before a process ends. Also call it after registering an observer that must not miss
+/// later notifications. Messages that a server has not yet handled when its connection ends are
 /// nevertheless lost.
 ///
 /// @param transport   As created by multicast_nats_connect().
@@ -263,7 +264,7 @@ typedef struct multicast_nats_question {
 ///                   `question` and `payload` are valid until it returns. It replaces the previous
 ///                   function of the name. NULL: stop answering questions.
 /// @param context    Passed to `function` and `release`.
-/// @param release    Runs once, on any thread but libnats's, when `context` is not used any more:
+/// @param release    Runs once, on any thread but libnats's, when `context` is no longer used:
 ///                   after the function was replaced and its calls have returned, or after the
 ///                   transport's release. It also runs if this function fails, but not in the child
 ///                   of a fork. May be NULL; not used if `function` is NULL.
@@ -272,8 +273,8 @@ typedef struct multicast_nats_question {
 ///         `function` is NULL, and there is none to remove; MULTICAST_ERROR_STATE: in the child of
 ///         a fork; MULTICAST_ERROR_OUT_OF_MEMORY.
 /// Threads:   does not wait, so a call of the previous function may still be running.
-/// Reentry:   the function may call this function and reply, but may ask with this transport only
-///            if the transport has a `queue`.
+/// Reentry:   `function` may call multicast_nats_answer() and multicast_nats_reply(). It may call
+///            multicast_nats_ask() with this transport only if the transport has a `queue`.
 /// Cost:      O(1), and a subscription.
 /// @since 1.1
 MULTICAST_API multicast_status multicast_nats_answer(
