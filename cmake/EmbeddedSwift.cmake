@@ -126,8 +126,8 @@ function(multicast_add_embedded_swift_object object)
       -Xllvm -instrprof-atomic-counter-update-all
       -Xcc -fprofile-instr-generate -Xcc -fcoverage-mapping)
   endif()
-  # Keep frame pointers if C does, because bpftrace and perf --call-graph fp follow only frame
-  # pointers.
+  # Keep frame pointers if the C compiler does, because bpftrace and perf --call-graph fp follow
+  # only frame pointers.
   set(frame_pointers)
   string(TOUPPER "${CMAKE_BUILD_TYPE}" config)
   if("${CMAKE_C_FLAGS} ${CMAKE_C_FLAGS_${config}}" MATCHES "-fno-omit-frame-pointer")

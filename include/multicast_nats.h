@@ -252,9 +252,9 @@ typedef struct multicast_nats_question {
 
 /// Sets the function that answers questions of others about a name.
 ///
-/// The transport subscribes to the name at the server; multicast_nats_flush() waits until it has.
-/// If several transports answer a name, each of them receives each question. A transport does not
-/// receive its own questions. A question with an unknown kind of reply address is dropped and
+/// The transport subscribes to the name at the server. multicast_nats_flush() waits until this is
+/// done. If several transports answer a name, each of them receives each question. A transport does
+/// not receive its own questions. A question with an unknown kind of reply address is dropped and
 /// counted (`ignored`).
 ///
 /// @param transport  As created by multicast_nats_connect().
