@@ -49,7 +49,8 @@ struct listener {
   bool (*will_close)(void *self, const struct document *document, const char **why);
   /* Prepares for another name. Returns false if the document must not have this name. */
   bool (*will_rename)(void *self, const char *name);
-  /* The document does not get the name for which the listener has prepared. */
+  /* The document is not renamed after all. `name` is the name for which the listener has
+   * prepared. */
   void (*not_renamed)(void *self, const char *name);
 };
 

@@ -11,7 +11,7 @@
  * reference count:
  *
  *     the worker    has one reference, and drops it when it no longer needs the answer
- *     the library   gets one from `copy`, and drops it by `release` after the last queued call
+ *     the library   receives one from `copy`, and drops it by `release` after the last queued call
  *
  * Dropping the last reference frees the request. `copy` copies nothing here, but returns the same
  * request. The worker reads the answer only if all calls were made, because no store writes to the

@@ -156,7 +156,7 @@ extern "C" {
  *              - Listeners: if another thread was about to call `listeners_changed`, fork() calls
  *                it in the child. A call that had already begun is not repeated.
  *              - Replays: a replay that another thread had begun does not continue in the child.
- *              - Transports: the child inherits them. Detach those that only one process can use.
+ *              - Transports: the child inherits them. Detach any that only one process can use.
  *              - Broadcasters: if another thread was destroying a broadcaster, or unregistering
  *                from all of its names, the child may have done so for only some of the names.
  * exit         atexit handlers, destructors of static objects, and threads that outlive `main` may
@@ -191,9 +191,9 @@ extern "C" {
  *
  * - leaving a callback by longjmp() or by an exception;
  * - calls on one thread that do not end in the reverse of the order in which they began. This can
- *   happen where stacks are switched, as by fibers and greenlets: a delegate that has switched to
- *   another stack may return only after all calls that its thread has begun since then. C++20
- *   coroutines are not affected, because a coroutine returns to the library when it is suspended;
+ *   happen where stacks are switched, as by fibers and greenlets: after switching to another stack,
+ *   a delegate may return only when all calls that its thread has begun since then have returned.
+ *   C++20 coroutines are not affected, because a suspended coroutine returns to the library;
  * - calling the library from a signal handler, the child of vfork(), or an allocator's function;
  * - calling the library from a pthread_atfork() handler that was registered before it was loaded;
  * - ending a thread inside a `copy`, `listeners_changed`, watch or `release` function, or inside a
@@ -677,7 +677,7 @@ MULTICAST_API multicast_status multicast_token_resume(multicast_token token);
 /// @return Its token, which may already have been removed; zero outside all delegates and visitors.
 /// Reentry:   inside a `release`, the result is the registration whose call ran the `release`. A
 ///            `release` that runs at the end of its own delegate's last call is already outside
-///            that call, so the result is that of the enclosing call, or zero.
+///            that call, so the result is the registration of the enclosing call, or zero.
 /// Real time: yes.
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD multicast_token multicast_token_current(void);
@@ -1195,7 +1195,7 @@ typedef struct multicast_queue_stats {
   uint64_t queued;       ///< Calls that were accepted.
   uint64_t delivered;    ///< Calls that were executed, including the call that is running.
   /// Calls that were not accepted, because there was no room or no memory for the payload, because
-  /// waiting for room would have closed a cycle, or because the delegate was removed meanwhile.
+  /// waiting for room would have closed a cycle, or because the delegate was removed during it.
   uint64_t refused;
   /// Calls that were dropped to make room for newer calls, by multicast_queue_clear(), or, in the
   /// child of a fork, because they belong to the parent.
@@ -1230,11 +1230,12 @@ MULTICAST_API multicast_status multicast_queue_get_stats(multicast_queue queue,
 
 /// `flags`: the invocation waits until each call that it queued was made, dropped or cancelled.
 ///
-/// The invocation cannot deadlock with itself. The library expects that a queue is run by its own
-/// thread, or otherwise by the thread that ran it last. If that thread is this one, or waits for
-/// this one, the invocation does not wait for the call: it stays queued and counts as `unfinished`.
-/// If no thread has run the queue yet, or that thread has ended, the invocation waits until another
-/// thread runs the queue, unless a thread that might run it waits for this one.
+/// The invocation cannot deadlock with itself. The library assumes that a queue is run by its own
+/// thread, or otherwise by the thread that ran it last. If that thread is the invoking thread, or
+/// waits for the invoking thread, the invocation does not wait for the call, which stays queued and
+/// counts as `unfinished`. If no thread has run the queue yet, or the thread has ended, the
+/// invocation waits until another thread runs the queue, unless a thread that might run it waits
+/// for the invoking thread.
 /// @since 1.1
 #define MULTICAST_WAIT 0x1u
 
@@ -1557,10 +1558,10 @@ MULTICAST_API multicast_status multicast_broadcaster_register(multicast_broadcas
 ///
 /// One registration covers all of these names, including names that are created later. A
 /// notification or multicast_broadcaster_deliver() calls the observers of the name first, and then
-/// the observers of its prefixes, from the longest prefix to the shortest. Each of these groups is
-/// invoked when the calls of the previous group have ended, including the queued calls with
-/// MULTICAST_WAIT. An observer that an earlier group has added is therefore called. During the
-/// call, multicast_current_name() returns the name. Invoking the multicast of a name does not call
+/// the observers of its prefixes, from the longest prefix to the shortest. Each group is invoked
+/// when the calls of the previous group have ended; with MULTICAST_WAIT, this includes queued
+/// calls. An observer that an earlier group has added is therefore called. During the call,
+/// multicast_current_name() returns the name. Invoking the multicast of a name does not call
 /// observers of prefixes.
 ///
 /// @param prefix  0 to 254 bytes and a NUL, copied; "" is a prefix of every name. No byte has a
@@ -1800,7 +1801,7 @@ MULTICAST_API int64_t multicast_broadcaster_deliver(multicast_broadcaster broadc
 /// @since 1.1
 typedef bool (*multicast_writer)(void *context, const char *text, size_t size);
 
-/// Writes the state of the library in this process as a text, from which people can find out why a
+/// Writes the state of the library in this process as text, for people who want to find out why a
 /// program hangs, or what is still registered when it ends.
 ///
 /// Each `multicast`, `queue` and `lifetime` has a line, as has each `thread` that is in a call or

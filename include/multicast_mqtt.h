@@ -54,8 +54,8 @@ extern "C" {
  *              its correlation data is NUMBER; ID and NUMBER have 16 hexadecimal digits each.
  *              Answers are published to that topic, with the quality of service `qos` and the same
  *              correlation data. Questions and answers are messages as described above, and are
- *              never retained. So other programs can also answer, and can ask if they use such a
- *              topic. Questions need MQTT 5.
+ *              never retained. So other programs can also answer questions, and can ask questions
+ *              if they use such a response topic. Questions need MQTT 5.
  * Security     Any client can notify if the broker lets it publish, and can read if the broker lets
  *              it subscribe. Only the broker's access control and TLS protect the messages.
  *              Observers must check payloads. A hostile broker can end the process, because
@@ -362,7 +362,7 @@ MULTICAST_API multicast_status multicast_mqtt_reply(const multicast_mqtt_questio
 ///         uses MQTT 3.1.1, which has no questions; there is no connection, and
 ///         MULTICAST_MQTT_REFUSE_OFFLINE is set; on the transport's thread; in the child of a fork;
 ///         MULTICAST_ERROR_QUEUE_FULL: `capacity` publications wait, or the question was dropped to
-///         make room for newer ones, or that many answers wait for `visit` and one was lost;
+///         make room for newer ones, or `capacity` answers waited for `visit` and one was lost;
 ///         MULTICAST_ERROR_LIMIT: larger than `max_payload`; MULTICAST_ERROR_INVALID_ARGUMENT: not
 ///         a name, or NULL; MULTICAST_ERROR_INVALID_HANDLE: not a transport of this library, or it
 ///         has been released, perhaps during the call; MULTICAST_ERROR_OUT_OF_MEMORY: for the

@@ -43,8 +43,8 @@ extern "C" {
  *              earlier publications, neither in the publishing process nor elsewhere.
  * Questions    The question E of the name N is published as PREFIX.%?N.E, with the reply subject
  *              _INBOX.ID.NUMBER, where ID and NUMBER have 16 hexadecimal digits each. Answers are
- *              published to that subject. So other programs can also answer, and can ask if they
- *              use such a subject.
+ *              published to that subject. So other programs can also answer questions, and can ask
+ *              questions if they use such a reply subject.
  * Security     Any client can notify if the server lets it publish, and can read if the server lets
  *              it subscribe. Only the server's permissions and TLS protect the messages. Observers
  *              must check payloads.
@@ -334,9 +334,9 @@ MULTICAST_API multicast_status multicast_nats_reply(const multicast_nats_questio
 ///         was lost during the call, and somebody may have received the question; there is no
 ///         connection, and MULTICAST_NATS_REFUSE_OFFLINE is set; on the transport's thread; in the
 ///         child of a fork; MULTICAST_ERROR_QUEUE_FULL: `capacity` publications wait, or the
-///         question was dropped to make room for newer ones, or that many answers wait for `visit`
-///         and one was lost; MULTICAST_ERROR_LIMIT: larger than `max_payload`, or than the server
-///         accepts; MULTICAST_ERROR_INVALID_ARGUMENT: not a name, or NULL;
+///         question was dropped to make room for newer ones, or `capacity` answers waited for
+///         `visit` and one was lost; MULTICAST_ERROR_LIMIT: larger than `max_payload`, or than the
+///         server accepts; MULTICAST_ERROR_INVALID_ARGUMENT: not a name, or NULL;
 ///         MULTICAST_ERROR_INVALID_HANDLE: not a transport of this library, or it has been
 ///         released, perhaps during the call; MULTICAST_ERROR_OUT_OF_MEMORY: for the question, or
 ///         for an answer, which is lost.
