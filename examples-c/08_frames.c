@@ -4,9 +4,9 @@
  *
  * A producer takes a buffer from a pool of four, fills it, and invokes a multicast with the buffer
  * as the payload. Because the multicast_invocation has a `release` function, the library owns the
- * frame from then on, and every queued call receives the frame itself. When the last call with a
- * frame has returned, `release` returns the buffer to the pool. If the pool is empty, the producer
- * waits for a buffer, so it is never more than four frames ahead.
+ * frame from then on, and every queued call receives the frame itself. After the last call with a
+ * frame, `release` returns the buffer to the pool. If the pool is empty, the producer waits for a
+ * buffer, so it is never more than four frames ahead.
  *
  * The consumers have two queues, each with its own thread:
  *

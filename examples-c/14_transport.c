@@ -58,7 +58,8 @@ static void release(void *context) { close(*(const int *)context); }
 
 /* ---- Receiving ------------------------------------------------------------------------------- */
 
-/* Delivers messages until the other side closes its socket. Returns how many were broken. */
+/* Delivers messages until the other side closes its socket. Returns the number of broken
+ * messages. */
 static int receive(multicast_broadcaster broadcaster, int socket) {
   char message[MOST_MESSAGE];
   ssize_t received;

@@ -379,7 +379,7 @@ MULTICAST_API multicast_status multicast_remove_every(multicast target,
 ///         uses none of its arguments.
 /// Ownership: like multicast_add(). A failure releases each context once; none if `count` is above
 ///            2^26.
-/// Cost:      that of `count` calls of multicast_add(), under one lock.
+/// Cost:      like `count` calls of multicast_add(), under one lock.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_add_many(multicast target,
                                                   const multicast_delegate *delegates,
@@ -492,7 +492,7 @@ MULTICAST_API MULTICAST_NODISCARD int64_t multicast_count(multicast target);
 ///
 /// @param delegate  The function and context to search for.
 /// @return true if there is one; false if there is none or the handle is not valid.
-/// Cost:      that of finding the delegate in multicast_remove().
+/// Cost:      like the search in multicast_remove().
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD bool multicast_contains(multicast target,
                                                           multicast_delegate delegate);
@@ -1166,7 +1166,7 @@ MULTICAST_API MULTICAST_NODISCARD int multicast_queue_fd(multicast_queue queue);
 ///         has a thread, which may be stopping; MULTICAST_ERROR_SYSTEM: the system has no thread
 ///         left; MULTICAST_ERROR_OUT_OF_MEMORY.
 /// Ownership: the queue owns the thread until multicast_queue_stop() or multicast_queue_destroy().
-/// Cost:      that of creating a thread.
+/// Cost:      the cost of creating a thread.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_queue_start(multicast_queue queue);
 
@@ -2074,7 +2074,7 @@ MULTICAST_API multicast_status multicast_thread_prepare(void);
 /// allocator, nothing is returned.
 ///
 /// @return The number of bytes that were returned (>= 0).
-/// Cost:      O(vacant slots + the highest number of threads), and that of malloc_trim(). Adds,
+/// Cost:      O(vacant slots + the highest number of threads), and the cost of malloc_trim(). Adds,
 ///            removals and creations wait until it has finished; invocations do not.
 /// @since 1.1
 MULTICAST_API int64_t multicast_trim(void);

@@ -142,12 +142,12 @@ typedef struct multicast_local_options {
   /// do not return therefore blocks the other peers. Detaching the transport waits for a `publish`
   /// that waits for room.
   multicast_overflow overflow;
-  /// How long `publish` may wait for room with MULTICAST_OVERFLOW_BLOCK before it refuses. It does
-  /// not wait for a peer that has ended (default: 0, which means 1 s). MULTICAST_FOREVER means no
-  /// limit: two peers that publish to each other from observers may then deadlock, and detaching
-  /// the transport may wait forever for a stopped peer.
+  /// The longest time that `publish` waits for room with MULTICAST_OVERFLOW_BLOCK before it
+  /// refuses. It does not wait for a peer that has ended (default: 0, which means 1 s).
+  /// MULTICAST_FOREVER means no limit: two peers that publish to each other from observers may then
+  /// deadlock, and detaching the transport may wait forever for a stopped peer.
   uint64_t block_ns;
-  /// How long to wait before the second attempt to join. Each further wait is twice as long, and
+  /// The time to wait before the second attempt to join. Each further wait is twice as long, and
   /// each is randomly shortened by up to a quarter. Must not exceed `reconnect_max_ns`, whether
   /// that is set or left at its default; larger values, including MULTICAST_FOREVER, are invalid
   /// (default: 0, which means 100 ms).
@@ -208,7 +208,7 @@ static inline multicast_local_options multicast_local_options_default(void) {
 /// @param options  The options; not NULL.
 /// @param out      Receives the transport before `changed` can be called; all zero if the call
 ///                 fails. Not NULL.
-/// @return MULTICAST_OK: it has begun to join, and `changed` reports the result;
+/// @return MULTICAST_OK: the transport has begun to join, and `changed` will report the result;
 ///         MULTICAST_ERROR_INVALID_ARGUMENT: NULL or invalid options;
 ///         MULTICAST_ERROR_INVALID_HANDLE: the broadcaster or the queue does not exist;
 ///         MULTICAST_ERROR_LIMIT: 65,535 transports of this library exist;
@@ -392,9 +392,9 @@ typedef struct multicast_local_stats {
   /// Notifications that were delivered to the broadcaster; with `queue`, counted when the queue is
   /// run.
   uint64_t delivered;
-  /// Notifications that were not delivered: overwritten before this process had read them
-  /// (`overwritten`), no memory, the broadcaster was destroyed, or `queue` refused them, or dropped
-  /// them later to make room for newer ones or when it was destroyed.
+  /// Notifications that were not delivered, because they were overwritten before this process had
+  /// read them (`overwritten`), there was no memory, the broadcaster was destroyed, or `queue`
+  /// refused them, or dropped them later to make room for newer ones or when it was destroyed.
   uint64_t lost;
   /// Notifications that peers with MULTICAST_OVERFLOW_DROP_OLDEST have overwritten before this
   /// process had read them.

@@ -151,12 +151,12 @@ typedef struct multicast_mqtt_options {
   /// The number of seconds after which a silent connection is checked, 5 to 65535 (default: 0,
   /// which means 60).
   uint32_t keep_alive_s;
-  /// For how many seconds the broker collects messages for this client while there is no connection
-  /// (default: 0, it collects none). With `client_id`, the broker also collects them for the next
-  /// process with the same identifier. There, the collected messages wait for observers of their
-  /// names until a second after the first use of the transport, for example by attaching it to a
-  /// broadcaster that has observers. After that, messages without observers are ignored. MQTT 3.1.1
-  /// has no such number, so the broker decides.
+  /// The number of seconds for which the broker collects messages for this client while there is no
+  /// connection (default: 0, it collects none). With `client_id`, the broker also collects them for
+  /// the next process with the same identifier. There, the collected messages wait for observers of
+  /// their names until a second after the first use of the transport, for example by attaching it
+  /// to a broadcaster that has observers. After that, messages without observers are ignored. MQTT
+  /// 3.1.1 has no such number, so the broker decides.
   uint32_t session_expiry_s;
   /// The number of publications that may wait to be sent, 1 to 2^24 (default: 0, which means 8192).
   uint32_t capacity;
@@ -167,15 +167,15 @@ typedef struct multicast_mqtt_options {
   /// The largest payload, in bytes, up to 2^28 - 1024. Larger ones are refused or dropped (default:
   /// 0, which means 16 MiB).
   uint32_t max_payload;
-  /// How long to wait before the second attempt to connect. Each further wait is twice as long, and
+  /// The time to wait before the second attempt to connect. Each further wait is twice as long, and
   /// each is randomly shortened by up to a quarter. Must not exceed `reconnect_max_ns`, whether
   /// that is set or left at its default; larger values, including MULTICAST_FOREVER, are invalid
   /// (default: 0, which means 100 ms).
   uint64_t reconnect_min_ns;
   /// The longest wait between two attempts, up to 2^62 (default: 0, which means 30 s).
   uint64_t reconnect_max_ns;
-  /// How long the broker may take to answer after the system has connected, up to 2^62 (default: 0,
-  /// which means 10 s). Larger times, including MULTICAST_FOREVER, are invalid.
+  /// The longest time that the broker may take to answer after the system has connected, up to 2^62
+  /// (default: 0, which means 10 s). Larger times, including MULTICAST_FOREVER, are invalid.
   uint64_t connect_timeout_ns;
   /// The queue for notifications that arrive. Observers without their own queue run on the thread
   /// that runs this queue. The caller still owns it. If it has MULTICAST_OVERFLOW_BLOCK, a full
@@ -226,7 +226,7 @@ static inline multicast_mqtt_options multicast_mqtt_options_default(void) {
 /// @param options  The options; not NULL.
 /// @param out      Receives the transport before `changed` can be called; all zero if the call
 ///                 fails. Not NULL.
-/// @return MULTICAST_OK: it has begun to connect, and `changed` reports the result;
+/// @return MULTICAST_OK: the transport has begun to connect, and `changed` will report the result;
 ///         MULTICAST_ERROR_INVALID_ARGUMENT: NULL or invalid options;
 ///         MULTICAST_ERROR_INVALID_HANDLE: the broadcaster or the queue does not exist;
 ///         MULTICAST_ERROR_LIMIT: 65,535 transports of this library exist;
@@ -387,7 +387,7 @@ MULTICAST_API multicast_status multicast_mqtt_ask(
 ///
 /// At every moment `published` is the sum of `waiting`, `sending`, `sent`, `dropped` and
 /// `rejected`. Questions and answers are both publications and messages. A question that arrives
-/// counts as a notification; an answer that arrives in time is `received` only.
+/// counts as a notification; an answer that arrives in time counts only as `received`.
 /// @since 1.1
 typedef struct multicast_mqtt_stats {
   uint32_t struct_size;  ///< sizeof(multicast_mqtt_stats).
@@ -413,8 +413,9 @@ typedef struct multicast_mqtt_stats {
   /// Messages that were not delivered, because the topic or version is not this library's, the name
   /// has no observers, the message is too large, or nobody waits for the answer.
   uint64_t ignored;
-  /// Messages that were not delivered: no memory, the broadcaster was destroyed, or `queue` refused
-  /// them, or dropped them later to make room for newer ones or when it was destroyed.
+  /// Messages that were not delivered, because there was no memory, the broadcaster was destroyed,
+  /// or `queue` refused them, or dropped them later to make room for newer ones or when it was
+  /// destroyed.
   uint64_t lost;
 } multicast_mqtt_stats;
 

@@ -140,17 +140,17 @@ typedef struct multicast_nats_options {
   /// The number of received bytes that may wait for observers, including about 100 bytes for each
   /// message. While more bytes wait, nothing is received (default: 0, which means 64 MiB).
   uint64_t receive_bytes;
-  /// How long to wait before the second attempt to connect. Each further wait is twice as long, and
+  /// The time to wait before the second attempt to connect. Each further wait is twice as long, and
   /// each is randomly shortened by up to a quarter. Must not exceed `reconnect_max_ns`, whether
   /// that is set or left at its default; larger values, including MULTICAST_FOREVER, are invalid
   /// (default: 0, which means 100 ms).
   uint64_t reconnect_min_ns;
   /// The longest wait between two attempts, up to 2^62 (default: 0, which means 30 s).
   uint64_t reconnect_max_ns;
-  /// How long one server may take to accept the connection, up to 2^62 (default: 0, which means 10
-  /// s). Larger times, including MULTICAST_FOREVER, are invalid. libnats before 3.8 ignores the
-  /// limit if the server sends its greeting and then nothing more: it uses processor time and
-  /// memory until the server ends the connection.
+  /// The longest time that one server may take to accept the connection, up to 2^62 (default: 0,
+  /// which means 10 s). Larger times, including MULTICAST_FOREVER, are invalid. libnats before 3.8
+  /// ignores the limit if the server sends its greeting and then nothing more: it uses processor
+  /// time and memory until the server ends the connection.
   uint64_t connect_timeout_ns;
   /// The queue for notifications that arrive. Observers without their own queue run on the thread
   /// that runs this queue. The caller still owns it. If it has MULTICAST_OVERFLOW_BLOCK, a full
@@ -198,7 +198,7 @@ static inline multicast_nats_options multicast_nats_options_default(void) {
 /// @param options  The options; not NULL.
 /// @param out      Receives the transport before `changed` can be called; all zero if the call
 ///                 fails. Not NULL.
-/// @return MULTICAST_OK: it has begun to connect, and `changed` reports the result;
+/// @return MULTICAST_OK: the transport has begun to connect, and `changed` will report the result;
 ///         MULTICAST_ERROR_INVALID_ARGUMENT: NULL or invalid options;
 ///         MULTICAST_ERROR_INVALID_HANDLE: the broadcaster or the queue does not exist;
 ///         MULTICAST_ERROR_LIMIT: 65,535 transports of this library exist;
@@ -389,8 +389,9 @@ typedef struct multicast_nats_stats {
   /// Messages that were not delivered, because the subject is not this library's, the message is
   /// too large, or nobody waits for the answer.
   uint64_t ignored;
-  /// Messages that were not delivered: no memory, the broadcaster was destroyed, or `queue` refused
-  /// them, or dropped them later to make room for newer ones or when it was destroyed.
+  /// Messages that were not delivered, because there was no memory, the broadcaster was destroyed,
+  /// or `queue` refused them, or dropped them later to make room for newer ones or when it was
+  /// destroyed.
   uint64_t lost;
 } multicast_nats_stats;
 
