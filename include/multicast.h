@@ -1141,7 +1141,7 @@ MULTICAST_API int64_t multicast_queue_clear(multicast_queue queue);
 /// @since 1.0
 MULTICAST_API int64_t multicast_queue_wait(multicast_queue queue, uint64_t timeout_ns);
 
-/// Returns a descriptor that is readable while calls are queued, for poll, epoll, libuv or asyncio.
+/// Returns a descriptor that is readable while calls are queued: for poll, GLib, libuv, asyncio.
 ///
 /// When it is readable, call multicast_queue_run(). If the loop uses edge-triggered polling, run
 /// the queue until it is empty; otherwise nothing else is needed. The first call of this function
@@ -1447,7 +1447,7 @@ static inline multicast_create_options multicast_create_options_default(void) {
 /// @return Its handle. Zero: invalid options, or as multicast_create().
 /// Cost:      O(1); memory is allocated for many objects at a time. Multicasts without policies do
 ///            not become slower. An invocation takes a few nanoseconds longer. With `replay`, it
-///            also needs a lock and one or two allocations, and an add needs one allocation and
+///            also needs a lock and one or two allocations, and an add one allocation and
 ///            O(replay).
 /// @since 1.1
 MULTICAST_API MULTICAST_NODISCARD multicast
@@ -1525,7 +1525,8 @@ MULTICAST_API multicast_status multicast_broadcaster_destroy_within(
 MULTICAST_API MULTICAST_NODISCARD bool multicast_broadcaster_is_valid(
     multicast_broadcaster broadcaster);
 
-/// Returns the broadcaster of the process, for code that shares no other. It has no queue.
+/// Returns the broadcaster of the process, for code that shares no other. It has no queue and is
+/// never destroyed.
 ///
 /// @return Its handle, which is always the same. Zero: out of memory at its first use.
 /// Ownership: the library owns it.
@@ -1686,8 +1687,7 @@ MULTICAST_API MULTICAST_NODISCARD multicast multicast_broadcaster_multicast(
 ///
 /// multicast_broadcaster_notify() calls the observers of this process, and then `publish`. The
 /// transport passes notifications that it receives to multicast_broadcaster_deliver(), except those
-/// that it published itself. Do not trust received data: check its size, and that the name is
-/// terminated.
+/// that it published itself. Do not trust received data: check its size and the end of the name.
 ///
 /// Each function may be called on any thread, and on several threads at the same time, but
 /// `subscribe` and `unsubscribe` are called one at a time for each name. multicast_token_current()
