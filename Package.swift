@@ -1,18 +1,19 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-/// With the trait Embedded the core is what CMake builds: Embedded Swift, which needs libc only.
+/// With the trait Embedded, the core is compiled as CMake does it: as Embedded Swift, which needs
+/// only libc.
 private let embedded: BuildSettingCondition = .when(traits: ["Embedded"])
 
 let package = Package(
   name: "multicast",
   products: [
-    // For Swift programs: the overlay, and under it the core as ordinary Swift, linked statically.
+    // For Swift programs: the overlay and the core, as ordinary Swift, linked statically.
     .library(name: "MulticastSwift", targets: ["MulticastSwift"]),
     // For C programs: `swift build -c release --traits Embedded` makes libmulticast.so.
     .library(name: "multicast", type: .dynamic, targets: ["Multicast"]),
-    // For Swift programs that use the C interface: the header with Swift's names, `import CMulticast`,
-    // and the core, linked statically.
+    // For Swift programs that use the C interface: `import CMulticast` imports the header with
+    // Swift names. The core is linked statically.
     .library(name: "CMulticast", targets: ["Multicast"]),
   ],
   traits: [
@@ -25,7 +26,7 @@ let package = Package(
   ],
   targets: [
     .systemLibrary(name: "CMulticast", path: "include/CMulticast"),
-    // The header as C, for Swift to be checked against.
+    // The header with C names, against which the compiler checks the core's exports.
     .systemLibrary(name: "MulticastHeader"),
     .target(name: "MulticastShims", cSettings: [.unsafeFlags(["-Os"], embedded)]),
     .target(
@@ -36,11 +37,11 @@ let package = Package(
         .enableExperimentalFeature("Embedded", embedded),
         .unsafeFlags(
           [
-            // Small code, but for functions with the attribute @_optimize(speed).
+            // Optimize for size, except functions with the attribute @_optimize(speed).
             "-wmo", "-Osize", "-enforce-exclusivity=unchecked", "-Xfrontend", "-function-sections",
             "-Xfrontend", "-disable-stack-protector",
-            // No tables for exceptions, which would pass: SwiftPM cannot make swiftc write the
-            // personality of MulticastShims/common/unwind.c.
+            // No unwinding tables: exceptions would pass through the library, because SwiftPM
+            // cannot make swiftc use the personality of MulticastShims/common/unwind.c.
             "-Xcc", "-fno-asynchronous-unwind-tables", "-Xcc", "-fno-unwind-tables",
           ], embedded),
       ],
@@ -49,20 +50,21 @@ let package = Package(
           [
             "-use-ld=lld",
             "-Xlinker", "--version-script=\(Context.packageDirectory)/cmake/multicast.map",
-            // Threads that end call into the library: it must stay mapped.
+            // The library must stay mapped, because threads call into it when they end.
             "-Xlinker", "-z", "-Xlinker", "nodelete",
             "-Xlinker", "-z", "-Xlinker", "now", "-Xlinker", "--gc-sections",
-            // Functions with the same code are there once.
+            // Merge functions that have the same code.
             "-Xlinker", "--icf=all",
-            // SwiftPM adds debug information, ten times as large as the code.
+            // SwiftPM adds debug information that is ten times as large as the code.
             "-Xlinker", "--strip-debug",
           ], embedded)
       ]
     ),
-    // What the overlay needs of the Swift runtime, declared in C.
+    // Declares, in C, the functions of the Swift runtime that the overlay uses.
     .target(name: "MulticastRuntime"),
-    // It imports the header, as CMulticast: never the Embedded module. (MulticastHeader has the same
-    // declarations: the names of CMulticast would be missing in a program that imports both.)
+    // The overlay imports the header as CMulticast, and never the Embedded module. It does not
+    // import MulticastHeader, which has the same declarations: in a program that imports both
+    // modules, the names of CMulticast would be missing.
     .target(
       name: "MulticastSwift", dependencies: ["CMulticast", "Multicast", "MulticastRuntime"],
       exclude: ["README.md"]),

@@ -126,8 +126,8 @@ function(multicast_add_embedded_swift_object object)
       -Xllvm -instrprof-atomic-counter-update-all
       -Xcc -fprofile-instr-generate -Xcc -fcoverage-mapping)
   endif()
-  # Keep frame pointers if C does, because bpftrace and perf --call-graph fp follow only frame
-  # pointers.
+  # Keep frame pointers if the C compiler does, because bpftrace and perf --call-graph fp follow
+  # only frame pointers.
   set(frame_pointers)
   string(TOUPPER "${CMAKE_BUILD_TYPE}" config)
   if("${CMAKE_C_FLAGS} ${CMAKE_C_FLAGS_${config}}" MATCHES "-fno-omit-frame-pointer")
@@ -140,7 +140,7 @@ function(multicast_add_embedded_swift_object object)
   # The code is optimized for size, except functions with the attribute @_optimize(speed), which
   # programs call often. Functions in ALIGNED begin on cache lines, because the position of a loop
   # can double its time. Functions in JUMPING jump to other functions where a call would take
-  # longer. The function in PLACED begins the given number of bytes after the begin of a cache line,
+  # longer. The function in PLACED begins the given number of bytes after the start of a cache line,
   # so that its loop has a good position.
   list(JOIN arg_ALIGNED "|" aligned)
   list(JOIN arg_JUMPING "|" jumping)
@@ -158,7 +158,7 @@ function(multicast_add_embedded_swift_object object)
       -S -wmo -parse-as-library -swift-version 6
       -module-name ${arg_MODULE} -enable-experimental-feature Embedded
       -enforce-exclusivity=unchecked -Xfrontend -function-sections
-      # Off, as in C: the code never writes beyond the stack memory that it has reserved.
+      # The stack protector is off, as in C, because the code never writes beyond its stack frame.
       -Xfrontend -disable-stack-protector
       # On RISC-V the outliner moves code out of prologues, which makes the unwinding tables wrong.
       -Xllvm -enable-machine-outliner=never

@@ -1,10 +1,10 @@
 # multicast_old_glibc: options of objcopy that make an object use the first versions of functions
-# for which glibc has added newer versions since 2.17. Empty with other libcs and processors.
+# for which glibc has added newer versions since 2.17. It is empty for other libcs and processors.
 
 include(CheckCSourceCompiles)
 
-# The first version of a function is that of the first glibc for the processor, except for one newer
-# function on x86-64. On RISC-V the first glibc is newer than 2.17.
+# The first version of a function is the version of the first glibc for the processor, except for
+# one newer function on x86-64. On RISC-V the first glibc is newer than 2.17.
 set(multicast_old_glibc)
 foreach(processor __x86_64__=GLIBC_2.2.5 __aarch64__=GLIBC_2.17 __riscv=GLIBC_2.27)
   string(REPLACE = ";" processor ${processor})

@@ -6,7 +6,7 @@
 #   cpack --config build/CPackConfig.cmake -G DEB -B packages
 #
 # These are binary packages. There is no source package with a field Build-Depends, so the tools
-# have to be installed before: doxygen and python3 for the man pages, systemtap-sdt-dev for the
+# have to be installed beforehand: doxygen and python3 for the man pages, systemtap-sdt-dev for the
 # probes.
 #
 # Programs need libmulticast1 to run, and libmulticast-dev to be built. With MULTICAST_LOCAL there
@@ -89,7 +89,8 @@ files for CMake and pkg-config, and multicast-trace, which traces programs.")
 
 set(multicast_packages RUNTIME DEVELOPMENT)
 # Defines the packages of a transport. NAME is its name in capitals. BETWEEN and CARRIED are parts
-# of the description: between what the observers are, and how notifications reach them.
+# of the description: BETWEEN says where the observers are, and CARRIED how notifications reach
+# them.
 macro(multicast_package_transport NAME BETWEEN CARRIED)
   string(TOLOWER ${NAME} multicast_name)
   list(APPEND multicast_packages ${NAME}_RUNTIME ${NAME}_DEVELOPMENT)

@@ -3,13 +3,14 @@
 if(CPACK_GENERATOR STREQUAL "DEB")
   # Install the files as for /usr, instead of moving them there.
   set(CPACK_SET_DESTDIR ON)
-  # Files that are stripped too early have no symbols for the packages of symbols.
+  # If the files were stripped here, the packages of debug symbols would be empty.
   set(CPACK_STRIP_FILES OFF)
   if(NOT CPACK_PACKAGE_CONTACT MATCHES "^[^<>]+ <[^<>@ ]+@[^<>@ ]+>$")
     message(FATAL_ERROR
       "MULTICAST_MAINTAINER is '${CPACK_PACKAGE_CONTACT}': it has to be 'Name <address>'.")
   endif()
-  # Otherwise this would be the first line of all descriptions, which have their own first lines.
+  # Otherwise all descriptions would begin with this summary, although they have their own first
+  # lines.
   unset(CPACK_PACKAGE_DESCRIPTION_SUMMARY)
   if(NOT CPACK_MULTICAST_INSTALL_PREFIX STREQUAL "/usr")
     message(FATAL_ERROR

@@ -3,8 +3,8 @@
 # (built if MULTICAST_NATS is ON). Each is a separate shared library, which uses libmulticast.so
 # and, if it needs one, the client library that Debian packages.
 
-# No symbol may be undefined. This is checked in this project only, because with clang the functions
-# of a parent project's sanitizer are defined in the program.
+# Undefined symbols are errors, but only in this project: with clang, the functions of a parent
+# project's sanitizer are defined in the program.
 set(multicast_no_undefined)
 if(MULTICAST_BUILD_TESTS)
   set(multicast_no_undefined LINKER:-z,defs)
@@ -22,8 +22,8 @@ endif()
 
 # multicast_find_engine(NAME ENGINE HEADER LIBRARY VERSION PACKAGE)
 # ENGINE is the client library with the header HEADER. The cache variables
-# MULTICAST_<ENGINE>_INCLUDE and MULTICAST_<ENGINE>_LIBRARY contain its place. PACKAGE is the Debian
-# package.
+# MULTICAST_<ENGINE>_INCLUDE and MULTICAST_<ENGINE>_LIBRARY contain its location. PACKAGE is the
+# Debian package.
 function(multicast_find_engine NAME ENGINE HEADER LIBRARY VERSION PACKAGE)
   set(include MULTICAST_${ENGINE}_INCLUDE)
   set(library MULTICAST_${ENGINE}_LIBRARY)
@@ -65,8 +65,8 @@ function(multicast_add_transport FOLDER ENGINE)
   # handles belong to the shared library.
   target_link_libraries(${target} PUBLIC ${multicast_shared} PRIVATE Threads::Threads)
   target_link_options(${target} PRIVATE LINKER:--version-script=${map}
-    # The library must stay mapped: its thread may be the last to use it, and fork() calls its
-    # handlers.
+    # The library must stay mapped, because its thread may be the last to use it, and fork() calls
+    # its handlers.
     LINKER:-z,nodelete LINKER:-z,now ${multicast_no_undefined} ${multicast_sanitize_flags})
 endfunction()
 

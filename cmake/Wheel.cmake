@@ -52,8 +52,8 @@ set_target_properties(multicast_python PROPERTIES
   # The library is in the same folder.
   BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN")
 
-# The platform names the oldest glibc that the library supports (see OldGlibc.cmake), or otherwise
-# musl or the libc of this machine.
+# The wheel's platform names the oldest glibc that the library supports (see OldGlibc.cmake), or
+# otherwise musl or the libc of this machine.
 include(CheckCSourceCompiles)
 set(CMAKE_REQUIRED_QUIET ON)
 check_c_source_compiles("#include <features.h>

@@ -2,7 +2,7 @@
 #
 #   -v aligned=PATTERN  sections of functions that begin on cache lines
 #   -v placed=PATTERN   the function whose inner loop needs a certain position, on x86-64
-#   -v begin=N          that function begins N bytes after the begin of a cache line
+#   -v begin=N          that function begins N bytes after the start of a cache line
 #   -v jumping=PATTERN  exported functions that jump to others instead of calling them
 #   -v debug=1          keep the debug information
 #   -v demangle=PATH    swift-demangle, for readable names
@@ -67,7 +67,7 @@ FNR == 1 && demangle != "" {
   close(list)
   system("rm -f '" list "'")
 }
-# In the section of a thunk, which is no longer exported.
+# Finds the sections of thunks, which are no longer exported.
 /^\t\.section\t/ {
   hidden = $2
   gsub(/^"?\.text\.|"?,.*/, "", hidden)
@@ -93,9 +93,9 @@ hidden != "" && !/^\t[a-z]/ && index($0, hidden) { gsub(hidden, thunk_of[hidden]
 
 # On x86-64 tail calls of an exported function are changed from jumps to calls, so that its name is
 # on the stacks of the called functions. A jump to multicast_invoke_listed stays a jump, because
-# that name is as good. Functions in `jumping` keep their jumps, because calls would take longer;
-# the names of their targets are as good, too. No exported function has more than six arguments, so
-# nothing is passed on the stack.
+# that name is just as helpful. Functions in `jumping` keep their jumps, because calls would take
+# longer, and the names of their targets are just as helpful. No exported function has more than six
+# arguments, so nothing is passed on the stack.
 /^(multicast_[a-z_]+|Multicast.multicast_invoke_listed):/ { is_interface = $1 !~ ("^(" jumping "):"); stub_count = 0 }
 is_interface && !/multicast_invoke_listed/ && /^\tjmpq?\t.*# TAILCALL/ {
   $0 = call_of($0)
@@ -105,7 +105,7 @@ is_interface && !/multicast_invoke_listed/ && /^\tj[a-z]+\t.*# TAILCALL/ {
   $0 = "\t" $1 "\t.Lcalled_" ++called
 }
 is_interface && /^\.Lfunc_end[0-9]+:/ {
-  # The stubs have the unwinding state of the function's beginning.
+  # The stubs have the same unwinding state as the beginning of the function.
   for (i = 1; i <= stub_count; ++i) {
     print ".Lcalled_" (called - stub_count + i) ":"
     if (i == 1) print "\t.cfi_restore_state"
@@ -162,7 +162,7 @@ riscv && !/^\t\.asci[iz]/ { gsub(/\$[es]/, "_&") }
 # system, where swiftc puts them into the debug information.
 /^\t\.cfi_sections/ { next }
 
-# The time of a loop depends on where it begins within a cache line. The begin of the function is
+# The time of a loop depends on where it begins within a cache line. The start of the function is
 # placed so that the loop has a good position without padding before it, which would take time.
 # Tests/Benchmarks/placement says which positions are good.
 /^\t\.section\t"?\.text\./ { is_placed = placed != "" && is_x86 && $0 ~ placed; has_begun = 0 }

@@ -4,7 +4,7 @@
  *
  * A dispatch centre notifies the emergency services through a multicast, without knowing them. The
  * event number selects the method of the protocol, and the payload is its argument. Before the
- * second call, the fire station closes and is removed. When multicast_remove_every() has returned
+ * second call, the fire station closes and is removed. After multicast_remove_every() has returned
  * MULTICAST_OK, no thread calls the station any more, so its memory can be freed.
  *
  * Prints:

@@ -2,8 +2,8 @@
  *
  * 02_fanout: reads a file once and passes every line to four delegates.
  *
- * The reader does not know the delegates. It passes each line as a payload with a size, so a line
- * may have any length and any bytes:
+ * The reader knows nothing about the delegates. It passes each line as a payload with a size, so a
+ * line may have any length and any bytes:
  *
  *     counter   counts lines and bytes
  *     words     counts how often each word occurs
@@ -273,7 +273,7 @@ static bool read_lines(FILE *file, const char *path, multicast lines, const stru
   while (good) {
     ssize_t length = getline(&line, &capacity, file);
     if (length < 0) {
-      /* This is the end of the file, or reading failed, or there was no memory for the line. */
+      /* The file has ended, reading has failed, or there was no memory for the line. */
       if (ferror(file) || !feof(file)) good = complain(path, strerror(errno));
       break;
     }
@@ -368,7 +368,8 @@ static bool fan_out(const char *path, const char *pattern) {
   totals.seconds = seconds_now() - start;
   fclose(file);
 
-  /* With fewer than a hundred lines, the head has not removed itself. It is then released here. */
+  /* If the file has fewer than a hundred lines, the head has not removed itself and is released
+   * here. */
   multicast_status status = multicast_destroy(lines);
   if (good && status != MULTICAST_OK) good = complain("destroy", multicast_status_message(status));
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * 03_remove: removes delegates while another thread invokes, and frees their contexts at once.
+ * 03_remove: removes delegates while another thread invokes, and immediately frees their contexts.
  *
- * One thread invokes without pause. Meanwhile the main thread repeatedly adds a delegate with a
- * context from malloc(), removes it, and frees the context in the next statement. The program needs
- * no lock and no reference count: when multicast_remove_every() has returned MULTICAST_OK, the
- * delegate runs on no thread and never will again.
+ * One thread invokes a multicast without pause. At the same time, the main thread repeatedly adds a
+ * delegate with a context from malloc(), removes it, and frees the context in the next statement.
+ * The program needs no lock and no reference count: when multicast_remove_every() has returned
+ * MULTICAST_OK, the delegate runs on no thread and never will again.
  *
  * Every context has a mark, which is overwritten before the context is freed. If a delegate is
- * called with a freed context, or its context is freed during the call, it detects that the mark is
- * gone. The program then prints an error and exits with 1.
+ * called with a freed context, or its context is freed during the call, the delegate detects that
+ * the mark is gone. The program then prints an error and exits with 1.
  *
  * Usage: 03_remove [COUNT]
  *
@@ -137,8 +137,8 @@ static void add_remove_free(multicast target, uint64_t serial) {
 
   multicast_delegate delegate = {on_context, context};
   must("add", multicast_add(target, delegate, NULL, NULL));
-  /* It depends on chance whether an invocation calls the delegate before the removal. For some
-   * delegates, wait until one does. */
+  /* Whether an invocation calls the delegate before the removal depends on chance. For some
+   * delegates, wait until an invocation has called it. */
   if (await) await_first_call();
   must("remove", multicast_remove_every(target, delegate));
 

@@ -2,12 +2,12 @@
  *
  * 04_plugin: unloads a plugin whose delegate is being called.
  *
- * One thread presses keys without pause. Meanwhile the main thread loads a plugin, which adds a
- * delegate with a lifetime. It waits until a hundred keys have reached the plugin, ends the
- * lifetime, and unloads the plugin in the next statement. Nothing counts the calls inside the
- * plugin: when multicast_lifetime_end() has returned MULTICAST_OK, none of the plugin's delegates
- * runs on any thread, and none ever will again. Otherwise a call of unmapped code would crash the
- * program.
+ * One thread presses keys without pause. At the same time, the main thread loads a plugin, which
+ * adds a delegate with a lifetime. It waits until a hundred keys have reached the plugin, ends the
+ * lifetime, and unloads the plugin in the next statement. The calls inside the plugin need not be
+ * counted: after multicast_lifetime_end() has returned MULTICAST_OK, none of the plugin's delegates
+ * runs on any thread, and none ever will again. If one did, it would crash the program, because its
+ * code is unmapped.
  *
  * Usage: 04_plugin [COUNT]
  *

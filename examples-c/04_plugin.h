@@ -3,7 +3,7 @@
  * 04_plugin.h: the interface between the host, 04_plugin, and its plugins.
  *
  * Both link the shared library, so they use the same copy of it, and a handle that the host has
- * created is valid in the plugin. (With the static library each would have its own copy.)
+ * created is valid in the plugin. With the static library, each would have its own copy.
  */
 
 #ifndef PLUGIN_04_H
@@ -19,12 +19,12 @@ struct plugin_host {
   multicast_lifetime lifetime;
   /* The plugin calls this when a hundred keys have reached it. */
   void (*hundred)(void);
-  /* The plugin calls this at its end, with the number of keys that have reached it. */
+  /* The plugin calls this when it ends, with the number of keys that have reached it. */
   void (*counted)(uint64_t keys);
 };
 
-/* A plugin exports this as the constant `plugin_interface`. It is an object, because C does not
- * allow the object pointer that dlsym() returns to be converted to a function pointer. No function
+/* A plugin exports this as the constant `plugin_interface`. It is an object because dlsym() returns
+ * an object pointer, which C does not allow to be converted to a function pointer. No function
  * stops a plugin, since the end of the lifetime removes all its delegates. */
 struct plugin {
   multicast_status (*start)(const struct plugin_host *host);

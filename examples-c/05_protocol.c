@@ -47,9 +47,10 @@ struct listener {
   bool (*follow)(void *self, const char *link);
   /* Returns whether the document may be closed. If not, sets `why`. */
   bool (*will_close)(void *self, const struct document *document, const char **why);
-  /* Prepares for another name. Returns false if the document must not have it. */
+  /* Prepares for another name. Returns false if the document must not have this name. */
   bool (*will_rename)(void *self, const char *name);
-  /* The document does not get the name for which the listener has prepared. */
+  /* The document is not renamed after all. `name` is the name for which the listener has
+   * prepared. */
   void (*not_renamed)(void *self, const char *name);
 };
 
@@ -113,8 +114,8 @@ static long long counted(const char *what, int64_t called) {
   return called;
 }
 
-/* If a listener has neither method, its mask must not be 0, which means all events. So every mask
- * includes an event that does not exist. */
+/* A mask of 0 would mean all events. So every mask includes an event that does not exist, in case
+ * the listener has neither method. */
 static uint64_t listener_events(const struct listener *listener) {
   uint64_t events = UINT64_C(1) << 63;
   if (listener->did_open != NULL) events |= UINT64_C(1) << DID_OPEN;
@@ -272,7 +273,7 @@ static void document_rename(struct document *document, const char *name) {
 
 /* ---- The listeners: each has its own type, or none, and some of the methods ----------------- */
 
-/* Refuses to have a document with unsaved changes closed. */
+/* Refuses to close a document that has unsaved changes. */
 static bool guard_will_close(void *self, const struct document *document, const char **why) {
   (void)self;
   *why = "it is not saved";
@@ -364,7 +365,7 @@ int main(void) {
   struct backup backup_self = {0};
   struct opener mailer_self = {"mailto:"}, browser_self = {"https:"};
 
-  /* Methods that are not named are NULL. */
+  /* Methods that are not set are NULL. */
   struct listener guard = {"guard", .title = guard_title, .will_close = guard_will_close};
   struct listener speller = {"speller", &speller_self, .did_open = speller_did_open,
                              .title = speller_title, .will_close = speller_will_close};

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * 06_broadcaster: another thread notifies screens of a new title, on the main thread, by name.
+ * 06_broadcaster: a thread notifies screens by name, and the screens are called on the main thread.
  *
- * A screen that shows the title registers under the name "UpdateTitle". When there is a new title,
- * a typing thread sends a notification to that name, without knowing the screens. The broadcaster
- * uses the queue of the main loop, so a title waits there until the loop runs the queue. The
- * screens are called only on the main thread, as GUI toolkits require, and need no lock.
+ * A screen that shows the title registers under the name "UpdateTitle". A typing thread notifies
+ * the observers of that name of each new title, without knowing the screens. The broadcaster uses
+ * the queue of the main loop, so a title waits there until the loop runs the queue. The screens are
+ * called only on the main thread, as GUI toolkits require, and need no lock.
  *
  * At one point a screen is closed while a title waits for it. Unregistering cancels the waiting
- * call. When the function has returned MULTICAST_OK, nothing calls the screen any more, and its
+ * call. After the function has returned MULTICAST_OK, nothing calls the screen any more, so its
  * memory is freed in the next statement.
  *
  * Prints the text in expected/06_broadcaster.txt.

@@ -2,8 +2,8 @@
  *
  * 07_epoll: an event loop with epoll, which handles the lines that another thread reads.
  *
- * The loop watches two descriptors. The descriptor of a queue is readable while calls wait in the
- * queue, and the other one belongs to a timer. Another thread reads standard input, because reading
+ * The loop watches two descriptors: the descriptor of a queue, which is readable while calls wait
+ * in the queue, and the descriptor of a timer. Another thread reads standard input, because reading
  * may block and epoll cannot watch files. It broadcasts every line under the name "Input". The
  * observers of that name are called by the loop, between two waits:
  *
@@ -282,7 +282,7 @@ int main(int argc, char **argv) {
   if (argc > 1) fail(argv[1], "one argument too many; see --help");
   /* If standard input were closed, the next opened descriptor would get its number. */
   if (fcntl(STDIN_FILENO, F_GETFD) < 0) fail("standard input", strerror(errno));
-  /* Write each line at once, even to a pipe. */
+  /* Write each line immediately, even to a pipe. */
   setvbuf(stdout, NULL, _IOLBF, BUFSIZ);
 
   struct printer printer = {0};

@@ -2,13 +2,13 @@
  *
  * 08_frames: hands frames of 1 MiB to three consumers on two other threads, without a copy.
  *
- * A producer takes a buffer from a pool of four, fills it and invokes with it as the payload.
- * Because the multicast_invocation has a `release` function, the library owns the frame from then
- * on, and every queued call gets the frame itself. When the last call with a frame has returned,
- * `release` gives the buffer back to the pool. If the pool is empty, the producer waits for a
+ * A producer takes a buffer from a pool of four, fills it, and invokes a multicast with the buffer
+ * as the payload. Because the multicast_invocation has a `release` function, the library owns the
+ * frame from then on, and every queued call receives the frame itself. After the last call with a
+ * frame, `release` returns the buffer to the pool. If the pool is empty, the producer waits for a
  * buffer, so it is never more than four frames ahead.
  *
- * The consumers have two queues, each with a thread of its own:
+ * The consumers have two queues, each with its own thread:
  *
  *     preview, detector   on the queue "screen"
  *     recorder            on the queue "disk"

@@ -3,22 +3,22 @@
  * 09_request: a worker thread asks the delegates of the main loop, and waits for the answer.
  *
  * Two stores belong to the main thread. They answer requests there, on the queue of the main loop.
- * A worker thread asks how many units of an article they have. It invokes with MULTICAST_WAIT, so
- * the invocation returns when both stores have answered or the time is up.
+ * A worker thread asks how many units of an article they have. It uses MULTICAST_WAIT, so the
+ * invocation returns when both stores have answered or the time is up.
  *
  * When the time is up, the request may still be waiting in the queue, or a store may be using it.
  * So the request must not be on the stack of the worker. It is allocated by malloc(), and has a
  * reference count:
  *
  *     the worker    has one reference, and drops it when it no longer needs the answer
- *     the library   gets one from `copy`, and drops it by `release` after the last queued call
+ *     the library   receives one from `copy`, and drops it by `release` after the last queued call
  *
  * Dropping the last reference frees the request. `copy` copies nothing here, but returns the same
  * request. The worker reads the answer only if all calls were made, because no store writes to the
- * answer after that. The answer is a part of the request, and not a variable of the worker.
+ * answer after that. The answer is a part of the request, not a variable of the worker.
  *
- * The second request comes while the main loop is busy. The worker gives up and goes on. Afterwards
- * the stores handle the request although nobody waits for it, and the request is freed.
+ * The second request comes while the main loop is busy. The worker stops waiting and continues.
+ * Afterwards the stores handle the request although nobody waits for it, and the request is freed.
  *
  * Prints the text in expected/09_request.txt.
  */

@@ -2,15 +2,16 @@
  *
  * 10_on_demand: a source that runs only while someone listens.
  *
- * A clock ticks on a thread of its own. The thread costs something, so it exists only while the
- * clock has listeners: `listeners_changed` starts it when the first listener is added, and stops it
- * when the last one has been removed. It does not matter how a listener is removed. In this program
- * the first one is removed as a delegate, the second by the end of its window's lifetime, and the
- * last when the clock is destroyed.
+ * A clock ticks on its own thread. The thread uses resources, so it exists only while the clock has
+ * listeners: `listeners_changed` starts it when the first listener is added, and stops it when the
+ * last one has been removed. It does not matter how a listener is removed. In this program, the
+ * first one is removed as a delegate, the second by the end of its window's lifetime, and the last
+ * when the clock is destroyed.
  *
  * The library calls `listeners_changed` without holding a lock. So the function may wait for the
- * thread, which may be in a call of a listener at that moment. If a listener removes itself in such
- * a call, `listeners_changed` is called on the clock's thread, which must not wait for itself.
+ * clock's thread, which may be calling a listener at that moment. If a listener removes itself
+ * during such a call, `listeners_changed` is called on the clock's thread, which must not wait for
+ * itself.
  *
  * Prints the text in expected/10_on_demand.txt.
  */

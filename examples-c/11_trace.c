@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * 11_trace: a watch whose functions are called for each call, and for each slow call.
+ * 11_trace: a watch whose functions are called after each call, and after each slow call.
  *
  * The rest of the program need not know about the watch. While no watch is set, invocations take no
- * longer than usual. For a timeline of a program without a watch, see multicast-trace in TRACE.md.
+ * longer than usual. To draw a timeline of a program that sets no watch, see multicast-trace in
+ * TRACE.md.
  *
  * Prints the text in expected/11_trace.txt.
  */
@@ -52,7 +53,7 @@ int main(void) {
   multicast_invoke(readings, 1, NULL, 0);
   multicast_invoke(readings, 2, NULL, 0);
 
-  /* From here on none of the watch's functions runs, so their context may go away. */
+  /* From here on, none of the watch's functions runs, so their context may be freed. */
   if (multicast_set_watch(all, NULL) != MULTICAST_OK) return 1;
   multicast_invoke(readings, 3, NULL, 0);
   printf("calls that the watch was told of: %d\n", calls);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * 12_machines: one program in several processes, without a server, or on several machines.
+ * 12_machines: one program that runs in several processes without a server, or on several machines.
  *
- * A station measures the temperature. A display shows it, and an alarm rings when it freezes. All
- * of them know the name "temperature", but they do not know each other.
+ * A station measures the temperature. A display shows it, and an alarm rings when it is below zero.
+ * All of them know the name "temperature", but they do not know each other.
  *
  *   12_machines            the display and the alarm, which start the station as another process
  *   12_machines observe    the display and the alarm; ends when the station closes
@@ -84,7 +84,7 @@ static void measure(multicast_broadcaster to) {
   must("notify", multicast_broadcaster_notify(to, temperature, CLOSED, NULL, 0));
 }
 
-/* The child of a fork has no transport. It executes this program again, which makes its own
+/* The child of a fork has no transport. It executes this program again, which creates its own
  * transport. */
 static void run_station(const char *program) {
   int status = -1;

@@ -6,13 +6,13 @@
  * job is done. The answer must not be missed if it comes before the main thread waits. So the order
  * of the steps is:
  *
- *     1. Add a delegate with a queue and MULTICAST_ONCE. From here on no event is missed.
+ *     1. Add a delegate with a queue and MULTICAST_ONCE. From here on, no event is missed.
  *     2. Start the job.
  *     3. Call multicast_queue_wait(), which sleeps until a call is queued or the time is up.
  *     4. Call multicast_queue_run(), which calls the delegate. The delegate copies the payload.
  *     5. Destroy the queue, which also removes the delegate if it is still there.
  *
- * Each wait has a queue of its own, with room for one call. With MULTICAST_ONCE, no second event is
+ * Each wait has its own queue, with room for one call. With MULTICAST_ONCE, no second event is
  * queued while the first one waits, and the call removes the delegate. The payload is the queue's
  * copy, which is valid only during the call in step 4.
  *

@@ -9,8 +9,8 @@
  *
  * A message consists of four bytes for the event, the name with its terminating zero, and the
  * payload, which takes up the rest of the message. A message from another process may contain
- * anything, so the receiver trusts no size in it, and searches for the end of the name. The door
- * also sends two broken messages.
+ * anything, so the receiver trusts no sizes in it, and looks for the end of the name. The door also
+ * sends two broken messages.
  *
  *     gcc 14_transport.c -lmulticast -o 14_transport && ./14_transport
  *
@@ -58,7 +58,8 @@ static void release(void *context) { close(*(const int *)context); }
 
 /* ---- Receiving ------------------------------------------------------------------------------- */
 
-/* Delivers messages until the other side closes its socket. Returns how many were broken. */
+/* Delivers messages until the other side closes its socket. Returns the number of broken
+ * messages. */
 static int receive(multicast_broadcaster broadcaster, int socket) {
   char message[MOST_MESSAGE];
   ssize_t received;
@@ -85,7 +86,7 @@ static int receive(multicast_broadcaster broadcaster, int socket) {
   return broken;
 }
 
-/* ---- The lamp, in a process of its own ------------------------------------------------------- */
+/* ---- The lamp, in its own process ------------------------------------------------------------ */
 
 static void lamp_notified(void *context, uint32_t event, const void *payload, size_t size) {
   (void)context;

@@ -10,8 +10,8 @@ extern "C" {
 #endif
 
 /* libmulticast-local: a broadcaster whose observers may be in other processes of this machine.
- * There is no server, and nothing to start: the processes of a user that name the same group find
- * each other.
+ * There is no server, and nothing has to be started: the processes of a user find each other if
+ * they use the same group name.
  *
  *     multicast_local_options options = multicast_local_options_default();
  *     multicast_transport transport;
@@ -20,71 +20,70 @@ extern "C" {
  *     if (multicast_local_connect(&options, &transport) == MULTICAST_OK)
  *       multicast_broadcaster_attach(broadcaster, &transport);
  *
- * From then on multicast_broadcaster_notify() notifies the observers of this process and publishes.
- * The observers in other processes, whose broadcasters are attached to the same group, are notified
- * there. A transport is a peer of the group; a process may have several.
+ * From then on, multicast_broadcaster_notify() notifies the observers of this process and publishes
+ * the notification. It notifies observers in other processes if their broadcasters are attached to
+ * the same group. A transport is a peer of the group. A process may have several transports.
  *
- * The rules of multicast.h hold. In addition:
+ * The rules of multicast.h apply. In addition:
  *
- * Groups       A group is a folder with a socket for each peer. The first peer creates it, and the
- *              last one removes it. Each pair of peers shares one connection.
- * Rings        Each peer has a ring buffer in shared memory, which only this peer writes. It
- *              publishes there, and the others read. The only system calls are those that wake a
- *              sleeping peer.
- * Order        The publications of one transport arrive at each other transport in the order in
- *              which they were published, over all names. There is no order between the
+ * Groups       A group is a folder with a socket for each peer. The first peer creates the folder,
+ *              and the last one removes it. Each pair of peers shares one connection.
+ * Rings        Each peer has a ring buffer in shared memory, to which it writes its publications.
+ *              All other peers only read it. The only system calls are those that wake a sleeping
+ *              peer.
+ * Order        The publications of one transport, under all names, arrive at every other transport
+ *              in the order in which they were published. There is no order between the
  *              publications of two transports.
  * Losses       A notification arrives once at each peer that has observers of its name. When
- *              `publish` returns, the notification is in memory that the others have mapped: it
- *              arrives even if the process ends at once, in whatever way. If a ring is full,
- *              `overflow` says what happens. Both sides can find out that something was lost: see
- *              multicast_local_stats.
+ *              `publish` returns, the notification is in memory that the other peers have mapped,
+ *              so it arrives even if the process ends immediately, in any way. If a ring is full,
+ *              `overflow` decides what happens. Both sides count losses: see multicast_local_stats.
  * Unknown peers
- *              A peer whose thread is in an observer, or stopped, cannot tell its names to a
- *              transport that joins. Until it does, all publications of that transport stay in its
- *              ring for that peer, which then takes the notifications of its names. So nothing is
- *              lost, unless the ring fills up: then `overflow` says what happens. In the other
- *              direction, notifications of such a peer begin to arrive when it has learned of the
- *              transport that joins: multicast_local_flush() waits for that.
- * Last values  The publishing transport keeps the publications that `retains` selects, and gives
- *              each of them once to each peer whose first observer of the name comes later. In the
- *              publishing process the first observer of the name also gets the kept publication,
- *              before its registration returns. A publication that another thread makes during the
- *              registration may be missed there, or arrive twice. A value that was kept ends with
- *              its publisher.
- * Questions    A question goes to all peers that answer its name. multicast_local_ask() reports for
- *              each of them the answer, its end or its silence. Questions and answers are also
- *              in the rings: Order, Losses and `overflow` are as above. With
- *              MULTICAST_OVERFLOW_DROP_OLDEST, a question or an answer that is overwritten looks to
- *              the asker like a peer that does not answer: the question ends at its time limit, or,
- *              without one, only when that peer goes. A transport does not get its own questions.
- * Ends         When a process ends, in whatever way, the system notifies all others, without a
- *              timeout: within 10 ms, unless the machine is busy or the last publications of the
- *              process take longer. The others deliver these publications, and then report
- *              MULTICAST_LOCAL_GONE.
- * Security     Only processes of the same user take part: the permissions of the folder ensure it,
- *              and the credentials that the system reports for each connection. The library checks
- *              the data of a peer before it uses them: a peer that breaks the rules is cut off.
- *              Observers check payloads. Losses that a peer reports are counted up to the room that
- *              its ring had.
+ *              A peer whose thread is in an observer, or is stopped, cannot announce its names to a
+ *              transport that joins. Until the peer does so, the transport keeps all its
+ *              publications in the ring. The peer then reads the notifications of its names from
+ *              there. So nothing is lost unless the ring fills up; in that case, `overflow` decides
+ *              what happens. In the other direction, notifications of the peer arrive as soon as
+ *              the peer knows the new transport. multicast_local_flush() waits for this.
+ * Last values  The publishing transport keeps the publications that `retains` selects, and sends
+ *              each of them once to each peer that registers its first observer of the name later.
+ *              In the publishing process, the first observer of the name also receives the kept
+ *              publication, before its registration returns. This observer may miss a publication
+ *              that another thread makes during the registration, or receive it twice. A kept value
+ *              is lost when its publisher ends.
+ * Questions    A question is sent to all peers that answer questions about its name. For each of
+ *              these peers, multicast_local_ask() reports its answer, its end, or that it has not
+ *              answered. Questions and answers use the same rings as notifications, with the same
+ *              rules for order, losses and `overflow`. If MULTICAST_OVERFLOW_DROP_OLDEST overwrites
+ *              a question or an answer, the asker cannot distinguish this from a peer that does not
+ *              answer: the question ends at its time limit, or, if it has none, when the peer
+ *              leaves. A transport does not receive its own questions.
+ * Ends         When a process ends, in any way, the system notifies all other peers, without a
+ *              timeout. This takes at most 10 ms, unless the machine is busy or the last
+ *              publications of the process take longer. The other peers deliver these publications,
+ *              and then report MULTICAST_LOCAL_GONE.
+ * Security     Only processes of the same user can join. The permissions of the folder ensure this,
+ *              as do the credentials that the system reports for each connection. The library
+ *              checks the data of a peer before using it, and disconnects a peer that breaks the
+ *              rules. Observers must check payloads themselves. Losses that a peer reports are
+ *              counted up to the capacity of its ring.
  * Threads      A transport has one thread. It calls `changed` and, if there is no `queue`, the
  *              observers and the functions that answer. While such a call runs, nothing is
- *              received. After a notification the thread looks for the next one for 50 us before it
- *              sleeps, and yields to others.
- * fork         The child does not use the group: `publish` returns MULTICAST_ERROR_STATE, and
- *              nothing arrives. Inside fork() the child closes the connections of the parent, so
- *              the others do not depend on how long the child lives. A child that was created
+ *              received. After a notification, the thread polls for the next one for 50 us,
+ *              yielding to other threads, before it sleeps.
+ * fork         A child cannot use the group: `publish` returns MULTICAST_ERROR_STATE, and nothing
+ *              arrives. Inside fork(), the child closes the connections of the parent, so other
+ *              peers are not affected by the lifetime of the child. A child that was created
  *              without the handlers of pthread_atfork(), as by _Fork(), keeps the connections until
- *              it ends or calls exec: until then the others do not notice that the parent was
- *              killed, and wait for it when they join.
- *              If an observer or `changed` forks on the transport's thread and returns in the
- *              child, that thread ends there; the child exits with status 0 if it has started no
- *              other thread.
+ *              it ends or calls exec. Until then, other peers do not notice if the parent is
+ *              killed, and wait for it when they join. If an observer or `changed` forks on the
+ *              transport's thread and returns in the child, that thread ends in the child. The
+ *              child then exits with status 0, unless it has started other threads.
  *
- * The library needs Linux 5.1, and /proc. A group has at most 129 peers. A transport has observers
- * of, and answers, at most 65,536 names: subscribing to another one, or answering it, returns
- * MULTICAST_ERROR_LIMIT. A process that connects to a group and sends nothing for a second is cut
- * off.
+ * The library needs Linux 5.1, and /proc. A group has at most 129 peers. A transport can observe
+ * and answer at most 65,536 names; beyond that, subscribing or answering returns
+ * MULTICAST_ERROR_LIMIT. A process that connects to a group and sends nothing for a second is
+ * disconnected.
  */
 
 /* ---- 1. Options ------------------------------------------------------------------------------ */
@@ -96,91 +95,94 @@ typedef uint32_t multicast_local_state;
 /// The values of multicast_local_state.
 /// @since 1.1
 enum multicast_local_state_code {
-  /// This transport is in the group, and knows the names of the peers that were already there; it
-  /// does not wait for a peer that has not told its names within a second. See "Unknown peers".
+  /// This transport is in the group, and knows the names of the peers that were already there,
+  /// except those that have not announced their names within a second. See "Unknown peers".
   MULTICAST_LOCAL_CONNECTED = 1,
-  MULTICAST_LOCAL_REFUSED = 2,    ///< This transport could not join. It tries again.
-  MULTICAST_LOCAL_JOINED = 3,     ///< A peer has come, or was already there.
-  MULTICAST_LOCAL_GONE = 4,       ///< A peer has gone: it has detached, or its process has ended.
-  MULTICAST_LOCAL_EXPELLED = 5,   ///< A peer has broken the rules and was cut off.
+  MULTICAST_LOCAL_REFUSED = 2,    ///< This transport could not join. It will retry.
+  MULTICAST_LOCAL_JOINED = 3,     ///< A peer has joined, or was already there.
+  MULTICAST_LOCAL_GONE = 4,       ///< A peer has left: it has detached, or its process has ended.
+  MULTICAST_LOCAL_EXPELLED = 5,   ///< A peer has broken the rules and was disconnected.
   /// Notifications of a peer were lost, because this transport was too slow. At least one call
-  /// follows each loss, as soon as the loss is known; `overwritten` of multicast_local_stats has
-  /// the number.
+  /// follows each loss, as soon as the loss is known. `overwritten` of multicast_local_stats counts
+  /// the lost notifications.
   MULTICAST_LOCAL_LOST = 6
 };
 
-/// How to join a group. `broadcaster` must be set. Texts are copied.
+/// The options for joining a group. `broadcaster` must be set. The library copies texts.
 /// @since 1.1
 typedef struct multicast_local_options {
   uint32_t struct_size;  ///< sizeof(multicast_local_options).
   uint32_t flags;        ///< Must be 0.
-  /// The broadcaster that notifications are delivered to. Not none.
+  /// The broadcaster to which notifications are delivered; must be set.
   multicast_broadcaster broadcaster;
-  /// The group: 1 to 100 letters, digits, dots, underscores and hyphens, no dot at the beginning
+  /// The group: 1 to 100 letters, digits, dots, underscores and hyphens, without a leading dot
   /// (default: NULL, "default").
   const char *group;
-  /// The folder that has the folders of groups, an absolute path. It is made if it is not there,
-  /// and has to belong to this user, be closed to all others, and be no symbolic link, as do the
-  /// folders of groups; the umask of the process does not matter (default: NULL, `multicast` in
+  /// The folder that contains the groups' folders, as an absolute path. It is created if it does
+  /// not exist, whatever the umask. It and the groups' folders must belong to this user, be
+  /// inaccessible to others, and not be symbolic links (default: NULL, `multicast` in
   /// $XDG_RUNTIME_DIR, if that is a folder of this user, or else in /run/user/UID; if there is
   /// neither, /tmp/multicast-UID).
   const char *directory;
-  /// The name of this peer for the others, in `changed`: UTF-8, of which the characters in the
+  /// The name that other peers receive in `changed`, in UTF-8. Only complete characters in the
   /// first 63 bytes are used (default: NULL, the name of the program).
   const char *name;
-  /// The size of the ring, 2^16 to 2^30 bytes, rounded up to a power of two. Unused parts take no
-  /// memory. A notification takes its name, its payload and some 40 bytes (default: 0, which means
-  /// 2^23).
+  /// The size of the ring, 2^16 to 2^30 bytes, rounded up to a power of two. Unused parts use no
+  /// memory. A notification uses about 40 bytes in addition to its name and its payload (default:
+  /// 0, which means 2^23).
   uint64_t ring_bytes;
-  /// The largest payload that this transport publishes, in bytes, up to half of the ring less 1024;
-  /// larger ones are refused (default: 0, which means this limit).
+  /// The largest payload that this transport publishes, in bytes. Larger ones are refused. At most
+  /// half of the ring less 1024 (default: 0, which means this maximum).
   uint32_t max_payload;
   /// The treatment of a publication if the ring has no room, because a peer that has observers of
   /// its name has not read enough of it: with MULTICAST_OVERFLOW_REFUSE, `publish` returns
   /// MULTICAST_ERROR_QUEUE_FULL; with MULTICAST_OVERFLOW_DROP_OLDEST, that peer loses the oldest
   /// sixteenth of the ring; with MULTICAST_OVERFLOW_BLOCK, `publish` waits for room (default:
-  /// refuse). So, unless the oldest are dropped, a peer that is stopped, or whose observers do not
-  /// return, holds up the others. Detaching the transport waits for such a `publish`.
+  /// refuse). Except with MULTICAST_OVERFLOW_DROP_OLDEST, a peer that is stopped or whose observers
+  /// do not return therefore blocks the other peers. Detaching the transport waits for a `publish`
+  /// that waits for room.
   multicast_overflow overflow;
-  /// How long `publish` may wait for room, with MULTICAST_OVERFLOW_BLOCK; then it refuses. It waits
-  /// for no peer that has ended (default: 0, which means 1 s). MULTICAST_FOREVER: no limit; two
-  /// peers that publish to each other from observers may then wait for each other without end, and
-  /// detaching the transport waits without end for a peer that is stopped.
+  /// The longest time that `publish` waits for room with MULTICAST_OVERFLOW_BLOCK before it
+  /// refuses. It does not wait for a peer that has ended (default: 0, which means 1 s).
+  /// MULTICAST_FOREVER means no limit: two peers that publish to each other from observers may then
+  /// deadlock, and detaching the transport may wait forever for a stopped peer.
   uint64_t block_ns;
-  /// How long to wait before the second try to join; doubled with each further one, and up to a
-  /// quarter less at random. Must not exceed `reconnect_max_ns`, whether that is set or left at its
-  /// default; larger values, including MULTICAST_FOREVER, are invalid (default: 0, which means
-  /// 100 ms).
+  /// The time to wait before the second attempt to join. Each further wait is twice as long, and
+  /// each is randomly shortened by up to a quarter. Must not exceed `reconnect_max_ns`, whether
+  /// that is set or left at its default; larger values, including MULTICAST_FOREVER, are invalid
+  /// (default: 0, which means 100 ms).
   uint64_t reconnect_min_ns;
-  /// The most to wait between two tries, up to 2^62 (default: 0, which means 30 s).
+  /// The longest wait between two attempts, up to 2^62 (default: 0, which means 30 s).
   uint64_t reconnect_max_ns;
-  /// The queue for notifications that arrive; observers that have no queue of their own run on the
-  /// thread that runs it. It stays the caller's. If it has MULTICAST_OVERFLOW_BLOCK, a full queue
-  /// holds up the transport (default: none, observers run on the transport's thread).
+  /// The queue for notifications that arrive. Observers without their own queue run on the thread
+  /// that runs this queue. The caller still owns it. If it has MULTICAST_OVERFLOW_BLOCK, a full
+  /// queue blocks the transport (default: none, observers run on the transport's thread).
   multicast_queue queue;
-  /// Whether to keep this publication: the last one of each name and event is given to each peer
-  /// whose first observer of the name comes later, this process included. All that are kept of one
-  /// name have to fit into half of the ring; otherwise `publish` returns MULTICAST_ERROR_LIMIT.
-  /// Called on the publishing thread. (default: NULL, nothing is kept)
+  /// Returns whether to keep this publication. The last kept publication of each name and event is
+  /// sent to each peer, including this process, that registers its first observer of the name
+  /// later. All kept publications of a name must fit into half of the ring; otherwise `publish`
+  /// returns MULTICAST_ERROR_LIMIT. Called on the publishing thread. (default: NULL, nothing is
+  /// kept)
   bool (*retains)(void *context, const char *name, uint32_t event);
-  /// Called for each change, on the transport's thread. Of a peer, `pid` is its process, and `text`
-  /// its name. Of this transport, `pid` is an errno or 0, and `text` says why, in English. `text`
-  /// is valid until return.
+  /// Called for each change, on the transport's thread. For a peer, `pid` is its process, and
+  /// `text` its name. For this transport, `pid` is an errno or 0, and `text` gives the reason in
+  /// English. `text` is valid until the function returns.
   void (*changed)(void *context, multicast_local_state state, int32_t pid, const char *text);
   /// Passed to the two functions above and to `release`.
   void *context;
-  /// Runs once, on any thread, when `context` is not used any more, even if
+  /// Runs once, on any thread, when `context` is no longer used. It also runs if
   /// multicast_local_connect() fails, unless the options cannot be read.
   void (*release)(void *context);
 } multicast_local_options;
 
-/// All defaults, to initialize a static or local struct. `broadcaster` is still none.
+/// Initializes a static or local struct with all defaults. `broadcaster` still has to be set.
 /// @since 1.1
 #define MULTICAST_LOCAL_OPTIONS_INIT \
   {sizeof(multicast_local_options), 0, {0}, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, {0}, \
    NULL, NULL, NULL, NULL}
 
-/// All defaults, with `struct_size` set. `broadcaster` is still none.
+/// Returns a struct with all defaults, and with `struct_size` set. `broadcaster` still has to be
+/// set.
 ///
 /// @return The options, by value.
 /// @since 1.1
@@ -191,54 +193,58 @@ static inline multicast_local_options multicast_local_options_default(void) {
 
 /* ---- 2. The transport ------------------------------------------------------------------------ */
 
-/// Creates a transport for multicast_broadcaster_attach(). It joins the group on a thread of its
-/// own, and tries again if that fails.
+/// Creates a transport for multicast_broadcaster_attach(). It joins the group on its own thread,
+/// and retries if that fails.
 ///
 /// A transport does not receive its own publications.
 ///
-/// `publish` of the transport copies into the ring, on the calling thread. It returns
-/// MULTICAST_ERROR_QUEUE_FULL if there is no room, see `overflow`; MULTICAST_ERROR_LIMIT for a
-/// payload above `max_payload`, or for too much that is kept of a name; MULTICAST_ERROR_STATE in
-/// the child of a fork, or if the transport is being released; MULTICAST_ERROR_OUT_OF_MEMORY. If no
-/// peer has observers of the name, and none is unknown, it does nothing, and succeeds.
+/// `publish` of the transport copies the notification into the ring, on the calling thread. It
+/// returns MULTICAST_ERROR_QUEUE_FULL if there is no room (see `overflow`); MULTICAST_ERROR_LIMIT
+/// if the payload is larger than `max_payload`, or the kept publications of a name are too large;
+/// MULTICAST_ERROR_STATE in the child of a fork, or if the transport is being released;
+/// MULTICAST_ERROR_OUT_OF_MEMORY. If no peer has observers of the name, and no peer is unknown, it
+/// does nothing and succeeds.
 ///
-/// @param options  How; not NULL.
-/// @param out      Receives the transport, before `changed` can be called; all zero if the call
+/// @param options  The options; not NULL.
+/// @param out      Receives the transport before `changed` can be called; all zero if the call
 ///                 fails. Not NULL.
-/// @return MULTICAST_OK: it has begun to join, and `changed` reports the result;
+/// @return MULTICAST_OK: the transport has begun to join, and `changed` will report the result;
 ///         MULTICAST_ERROR_INVALID_ARGUMENT: NULL or invalid options;
-///         MULTICAST_ERROR_INVALID_HANDLE: not a broadcaster, or not a queue;
-///         MULTICAST_ERROR_LIMIT: 65,535 transports of this library are not released;
-///         MULTICAST_ERROR_OUT_OF_MEMORY; MULTICAST_ERROR_SYSTEM: no thread, no descriptor, or no
-///         memory that others can be given.
+///         MULTICAST_ERROR_INVALID_HANDLE: the broadcaster or the queue does not exist;
+///         MULTICAST_ERROR_LIMIT: 65,535 transports of this library exist;
+///         MULTICAST_ERROR_OUT_OF_MEMORY; MULTICAST_ERROR_SYSTEM: there is no thread, descriptor or
+///         shared memory left.
 /// Ownership: multicast_broadcaster_attach() takes the transport over, and calls `release` once. So
-///            attach it once, to one broadcaster, and do not use it after `release`. If you do not
-///            attach it, call `release` with `context` yourself. `release` leaves the group.
-/// Threads:   `release` waits for the transport's thread, unless that thread is in `changed`, or
-///            delivers what has arrived: then it leaves the group later, before `release` of the
-///            options runs. A process that ends earlier is like one that was killed: if it is the
-///            last one, the folder of the group stays until the next peer comes and leaves.
-/// Cost:      a thread, and four descriptors; one more for each peer. Address space: twice the
-///            ring, and twice that of each peer.
+///            attach it only once, to one broadcaster, and do not use it after `release`. If you do
+///            not attach it, call its `release` with its `context` yourself. `release` leaves the
+///            group.
+/// Threads:   `release` waits for the transport's thread, unless that thread is in `changed` or is
+///            delivering notifications. In that case, the transport leaves the group later, before
+///            `release` of the options runs. If the process ends before that, it is treated like a
+///            process that was killed. If it was the last one, the folder of the group stays until
+///            another peer has joined and left.
+/// Cost:      a thread, four descriptors, and one more descriptor for each peer. Address space:
+///            twice the size of the ring, and twice the size of each peer's ring.
 /// @since 1.1
 MULTICAST_API multicast_status multicast_local_connect(const multicast_local_options *options,
                                                        multicast_transport *out);
 
-/// Waits until this transport is in its group, knows the names of all peers that are there, each of
-/// them knows its names, and all have read the publications of this transport before this call.
+/// Waits until this transport is in its group, until it and all peers know each other's names, and
+/// until all peers have read everything that this transport published before this call.
 ///
-/// Call it after attaching, if the first publications matter and the program does not wait for
-/// MULTICAST_LOCAL_CONNECTED, and after registering, if it matters when an observer begins to be
-/// notified. It is not needed before a process ends. The function also waits for peers that are
-/// stopped, whose observers do not return, or that cannot be reached yet.
+/// Call it after attaching if the first publications matter and the program does not wait for
+/// MULTICAST_LOCAL_CONNECTED. Also call it after registering an observer that must not miss later
+/// notifications. It is not needed before a process ends. The function also waits for peers that
+/// are stopped, whose observers do not return, or that cannot be reached yet.
 ///
-/// @param transport   As multicast_local_connect() made it.
+/// @param transport   As created by multicast_local_connect().
 /// @param timeout_ns  Nanoseconds on the monotonic clock; 0: no waiting; MULTICAST_FOREVER: no
 ///                    limit.
 /// @return MULTICAST_OK; MULTICAST_ERROR_TIMEOUT; MULTICAST_ERROR_INVALID_HANDLE: not a transport
 ///         of this library, or it has been released, perhaps during the call;
 ///         MULTICAST_ERROR_STATE: on the transport's thread, or in the child of a fork.
-/// Threads:   several may wait. A `queue` that the waiting thread runs is not run during the wait.
+/// Threads:   several threads may wait. A `queue` that the waiting thread runs is not run during
+///            the wait.
 /// Cost:      O(peers) for each millisecond of the wait.
 /// @since 1.1
 MULTICAST_API multicast_status multicast_local_flush(const multicast_transport *transport,
@@ -246,39 +252,39 @@ MULTICAST_API multicast_status multicast_local_flush(const multicast_transport *
 
 /* ---- 3. Questions ---------------------------------------------------------------------------- */
 
-/// Where an answer goes.
+/// Identifies a question, so that it can be answered.
 ///
-/// Copy it, and keep it as long as you like: there is nothing to release. The fields are private.
+/// It may be copied and kept as long as needed, and need not be released. The fields are private.
 /// @since 1.1
 typedef struct multicast_local_question {
   uint64_t transport;  ///< The transport that answers. Zero: no question.
   uint64_t peer;       ///< The peer that asks.
-  uint64_t number;     ///< The number of the question among those of the peer.
+  uint64_t number;     ///< The number of the question among the peer's questions.
 } multicast_local_question;
 
-/// Sets the function that answers the questions of peers about a name.
+/// Sets the function that answers questions of peers about a name.
 ///
-/// The transport tells its peers which names it answers, as it tells them which names have
-/// observers; multicast_local_flush() waits until they know.
+/// The transport announces to its peers which names it answers, in the same way as the names that
+/// have observers. multicast_local_flush() waits until the peers know these names.
 ///
-/// @param transport  As multicast_local_connect() made it.
-/// @param name       1 to 255 bytes. The names of questions are not those of notifications.
-/// @param function   Called for each question, where observers are called; it may answer with
+/// @param transport  As created by multicast_local_connect().
+/// @param name       1 to 255 bytes. Questions and notifications have separate names.
+/// @param function   Called for each question, on the same thread as observers. It may answer with
 ///                   multicast_local_reply(), or keep a copy of the question and answer later.
-///                   `question` and `payload` are valid until it returns. It replaces an earlier
-///                   function of the name. NULL: questions are not answered any more.
+///                   `question` and `payload` are valid until it returns. It replaces the previous
+///                   function of the name. NULL: stop answering questions.
 /// @param context    Passed to `function` and `release`.
-/// @param release    Runs once, on any thread, when `context` is not used any more: after the
-///                   function was replaced and its calls have returned, or after the transport's
-///                   release; even if this fails. Not in the child of a fork. May be NULL; not used
-///                   if `function` is NULL.
+/// @param release    Runs once, on any thread, when `context` is no longer used: after the function
+///                   was replaced and its calls have returned, or after the transport's release. It
+///                   also runs if this function fails, but not in the child of a fork. May be NULL;
+///                   not used if `function` is NULL.
 /// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE: not a transport of this library, or it has
 ///         been released; MULTICAST_ERROR_INVALID_ARGUMENT: not a name; MULTICAST_ERROR_NOT_FOUND:
-///         no function, and none to replace; MULTICAST_ERROR_STATE: in the child of a fork;
-///         MULTICAST_ERROR_OUT_OF_MEMORY.
-/// Threads:   does not wait: a call of an earlier function may go on.
-/// Reentry:   the function may call this, and reply, but not ask with this transport, unless the
-///            transport has a `queue`.
+///         `function` is NULL, and there is none to remove; MULTICAST_ERROR_STATE: in the child of
+///         a fork; MULTICAST_ERROR_OUT_OF_MEMORY.
+/// Threads:   does not wait, so a call of the previous function may still be running.
+/// Reentry:   `function` may call multicast_local_answer() and multicast_local_reply(). It may call
+///            multicast_local_ask() with this transport only if the transport has a `queue`.
 /// Cost:      O(1), and a message to each peer.
 /// @since 1.1
 MULTICAST_API multicast_status multicast_local_answer(
@@ -287,17 +293,17 @@ MULTICAST_API multicast_status multicast_local_answer(
                      const void *payload, size_t size),
     void *context, void (*release)(void *context));
 
-/// Answers a question: the asker gets MULTICAST_OK and the payload.
+/// Answers a question: the asker receives MULTICAST_OK and the payload.
 ///
-/// A question without a reply ends when the asker's time is up. If there are several replies to a
-/// question, the asker gets the first one.
+/// A question that is not answered ends when the asker's time is up. If there are several replies
+/// to a question, the asker receives the first one.
 ///
 /// @param question  The question that the function received, or a copy of it.
 /// @param payload   The answer; may be NULL if there are no bytes.
 /// @param size      Bytes at `payload`, up to `max_payload`.
 /// @return MULTICAST_OK: the answer is in memory that the asker reads, although the asker may no
-///         longer wait for it; MULTICAST_ERROR_NOT_FOUND: the asker has gone;
-///         MULTICAST_ERROR_QUEUE_FULL: there is no room, see `overflow`, try again;
+///         longer wait for it; MULTICAST_ERROR_NOT_FOUND: the asker has left;
+///         MULTICAST_ERROR_QUEUE_FULL: there is no room (see `overflow`), so try again later;
 ///         MULTICAST_ERROR_LIMIT: larger than `max_payload`; MULTICAST_ERROR_INVALID_HANDLE: not a
 ///         question, or its transport has been released; MULTICAST_ERROR_INVALID_ARGUMENT: NULL;
 ///         MULTICAST_ERROR_STATE: in the child of a fork.
@@ -306,43 +312,43 @@ MULTICAST_API multicast_status multicast_local_answer(
 MULTICAST_API multicast_status multicast_local_reply(const multicast_local_question *question,
                                                      const void *payload, size_t size);
 
-/// Asks all peers that answer a name, and waits for their answers.
+/// Asks all peers that answer questions about a name, and waits for their answers.
 ///
 /// `visit` is called once for each peer that was asked, as soon as its result is known, with the
 /// process and the name of the peer, and
 ///   - MULTICAST_OK: it has answered, with the payload;
 ///   - MULTICAST_ERROR_NOT_FOUND: it has ended, or detached, without an answer;
-///   - MULTICAST_ERROR_STATE: it does not answer the name any more;
-///   - MULTICAST_ERROR_OUT_OF_MEMORY: it had no memory for the question, or this process has none
-///     for its answer;
+///   - MULTICAST_ERROR_STATE: it no longer answers questions about the name;
+///   - MULTICAST_ERROR_OUT_OF_MEMORY: it had no memory for the question, or this process has no
+///     memory for its answer;
 ///   - MULTICAST_ERROR_TIMEOUT: it has not answered in time. An answer that comes later is dropped
 ///     (`late` of multicast_local_stats).
-/// An unknown peer is also asked. If it turns out that it does not answer the name, or if it ends
-/// or the time is up, `visit` is not called for it. `peer` and `payload` are valid until `visit`
+/// Unknown peers are also asked. If such a peer turns out not to answer the name, or if it ends or
+/// the time is up, `visit` is not called for it. `peer` and `payload` are valid until `visit`
 /// returns; `payload` is NULL if there are no bytes. If `visit` returns false, it is not called
-/// again, and this function returns. For the first answer, return `status != MULTICAST_OK`; for
-/// all, return true.
+/// again, and this function returns. Return `status != MULTICAST_OK` to wait only for the first
+/// answer, or true to wait for all answers.
 ///
-/// @param transport   As multicast_local_connect() made it.
-/// @param name        As it is answered.
-/// @param event       Passed on to those that answer, as the payload.
+/// @param transport   As created by multicast_local_connect().
+/// @param name        The name for which others answer questions.
+/// @param event       Passed on to the functions that answer, like the payload.
 /// @param payload     Copied; may be NULL if there are no bytes.
 /// @param size        Bytes at `payload`, up to `max_payload`.
-/// @param timeout_ns  Nanoseconds on the monotonic clock, the wait for room included.
+/// @param timeout_ns  Nanoseconds on the monotonic clock, including the wait for room.
 ///                    MULTICAST_FOREVER: no limit.
 /// @param visit       Not NULL. It must not end the thread.
 /// @param context     Passed to `visit`.
 /// @return MULTICAST_OK: `visit` was called for all peers, or has returned false;
-///         MULTICAST_ERROR_TIMEOUT: as MULTICAST_OK, but some peers have not answered in time;
-///         MULTICAST_ERROR_NOT_FOUND: nobody answers the name; at once, unless there are unknown
-///         peers; see multicast_local_flush(); MULTICAST_ERROR_QUEUE_FULL: there is no room, see
-///         `overflow`; MULTICAST_ERROR_LIMIT: larger than `max_payload`;
+///         MULTICAST_ERROR_TIMEOUT: like MULTICAST_OK, but some peers have not answered in time;
+///         MULTICAST_ERROR_NOT_FOUND: no peer answers the name; returned immediately, unless there
+///         are unknown peers (see multicast_local_flush()); MULTICAST_ERROR_QUEUE_FULL: there is no
+///         room (see `overflow`); MULTICAST_ERROR_LIMIT: larger than `max_payload`;
 ///         MULTICAST_ERROR_INVALID_ARGUMENT: not a name, or NULL; MULTICAST_ERROR_INVALID_HANDLE:
 ///         not a transport of this library, or it has been released, perhaps during the call:
-///         `visit` is not called for the rest; MULTICAST_ERROR_STATE: on the transport's thread, or
-///         in the child of a fork; MULTICAST_ERROR_OUT_OF_MEMORY.
-/// Threads:   any but the transport's, several at once. `visit` runs on the calling thread. A
-///            `queue` that this thread runs is not run during the call.
+///         `visit` is not called for the remaining peers; MULTICAST_ERROR_STATE: on the transport's
+///         thread, or in the child of a fork; MULTICAST_ERROR_OUT_OF_MEMORY.
+/// Threads:   any thread except the transport's may call it, several at the same time. `visit` runs
+///            on the calling thread. A `queue` that this thread runs is not run during the call.
 /// Reentry:   observers and functions that answer may ask with this transport if it has a `queue`,
 ///            and with any other transport. `visit` may call anything.
 /// Cost:      O(peers), a copy, and some 100 bytes for each peer.
@@ -356,53 +362,54 @@ MULTICAST_API multicast_status multicast_local_ask(
 
 /* ---- 4. Statistics --------------------------------------------------------------------------- */
 
-/// Counts of a transport since it was made.
+/// The counts of a transport since it was created.
 ///
-/// A question counts as a publication, and at the peer that gets it as a notification. An answer
-/// counts only in `overwritten`.
+/// A question counts as a publication, and as a notification at the peer that receives it. An
+/// answer counts only in `overwritten`.
 ///
 /// At every moment `published` is the sum of `sent` and `unwanted`. `received` is the sum of
-/// `delivered`, the notifications that are being delivered or wait in `queue`, and those that were
-/// lost for another reason than the overflow of a ring.
+/// `delivered`, the notifications that are being delivered or wait in `queue`, and the
+/// notifications that were lost for reasons other than a full ring.
 /// @since 1.1
 typedef struct multicast_local_stats {
   uint32_t struct_size;  ///< sizeof(multicast_local_stats).
   uint32_t flags;        ///< 0.
   uint32_t connected;    ///< 1: it is in its group; 0: it is not.
-  uint32_t names;        ///< How many names have observers here.
-  uint32_t peers;        ///< How many other peers there are.
+  uint32_t names;        ///< The number of names that have observers in this process.
+  uint32_t peers;        ///< The number of other peers.
   uint32_t reserved;     ///< 0.
   uint64_t max_payload;  ///< The largest payload that is published, in bytes.
-  uint64_t joined;       ///< How many peers have come.
-  uint64_t gone;         ///< How many peers have gone, those that were cut off included.
-  uint64_t expelled;     ///< How many peers were cut off.
+  uint64_t joined;       ///< The number of peers that have joined.
+  uint64_t gone;         ///< The number of peers that have left or were disconnected.
+  uint64_t expelled;     ///< The number of peers that were disconnected.
   uint64_t published;    ///< Publications that were accepted.
   uint64_t sent;         ///< Publications that were written to the ring.
-  /// Publications for which no peer had observers, as far as was known.
+  /// Publications for which no peer was known to have observers.
   uint64_t unwanted;
   uint64_t refused;  ///< Publications that were not accepted.
-  /// Notifications of peers that were read, for observers of this process.
+  /// Notifications that were read from peers, for observers of this process.
   uint64_t received;
-  /// Notifications that were delivered to the broadcaster. With `queue`: when that is run.
+  /// Notifications that were delivered to the broadcaster; with `queue`, counted when the queue is
+  /// run.
   uint64_t delivered;
-  /// Notifications that were not delivered: overwritten before this process had read them
-  /// (`overwritten`), no memory, the broadcaster was destroyed, or `queue` did not take them or has
-  /// dropped them since, for newer ones or when it was destroyed.
+  /// Notifications that were not delivered, because they were overwritten before this process had
+  /// read them (`overwritten`), there was no memory, the broadcaster was destroyed, or `queue`
+  /// refused them, or dropped them later to make room for newer ones or when it was destroyed.
   uint64_t lost;
   /// Notifications that peers with MULTICAST_OVERFLOW_DROP_OLDEST have overwritten before this
   /// process had read them.
   uint64_t overwritten;
-  /// Answers that were dropped: nobody waited for them any more, or they were not asked for.
+  /// Answers that were dropped because nobody waited for them any more, or nobody had asked.
   uint64_t late;
 } multicast_local_stats;
 
-/// All zero, with `struct_size` set: ready for multicast_local_get_stats().
+/// Initializes a struct for multicast_local_get_stats(): all zero, with `struct_size` set.
 /// @since 1.1
 #define MULTICAST_LOCAL_STATS_INIT \
   {sizeof(multicast_local_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
    0}
 
-/// All zero, with `struct_size` set: ready for multicast_local_get_stats().
+/// Returns a struct for multicast_local_get_stats(): all zero, with `struct_size` set.
 ///
 /// @return The statistics, by value.
 /// @since 1.1
@@ -411,13 +418,13 @@ static inline multicast_local_stats multicast_local_stats_default(void) {
   return stats;
 }
 
-/// Reads all statistics of a transport, at one moment.
+/// Reads a consistent snapshot of all statistics of a transport.
 ///
-/// @param transport  As multicast_local_connect() made it.
-/// @param out        Receives the numbers. The caller sets `struct_size`.
+/// @param transport  As created by multicast_local_connect().
+/// @param out        Receives the statistics. The caller sets `struct_size`.
 /// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE: not a transport of this library, or it has
-///         been released; MULTICAST_ERROR_INVALID_ARGUMENT: NULL or a wrong `struct_size`, nothing
-///         written; MULTICAST_ERROR_STATE: in the child of a fork.
+///         been released; MULTICAST_ERROR_INVALID_ARGUMENT: NULL or a wrong `struct_size`, in which
+///         case nothing is written; MULTICAST_ERROR_STATE: in the child of a fork.
 /// @since 1.1
 MULTICAST_API multicast_status multicast_local_get_stats(const multicast_transport *transport,
                                                          multicast_local_stats *out);

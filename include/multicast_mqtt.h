@@ -19,73 +19,77 @@ extern "C" {
  *     if (multicast_mqtt_connect(&options, &transport) == MULTICAST_OK)
  *       multicast_broadcaster_attach(broadcaster, &transport);
  *
- * From then on multicast_broadcaster_notify() notifies the observers of this process and publishes.
- * The observers in other processes, whose broadcasters are attached to the same broker with the
- * same prefix, are notified there.
+ * From then on, multicast_broadcaster_notify() notifies the observers of this process and publishes
+ * the notification. It notifies observers in other processes if their broadcasters are attached to
+ * the same broker with the same prefix.
  *
- * The rules of multicast.h hold. In addition:
+ * The rules of multicast.h apply. In addition:
  *
  * Topics       The event E of the name N is published as PREFIX/N/E, where E is a decimal number.
- *              Bytes of the name outside of 0x20 to 0x7E, and `+ # / $ %`, are written as `%XX`. So
- *              each name and event has one topic, and each such topic one name and event.
- * Messages     A message is 16 bytes, then the payload: 93 4D 43, the version 01, four bytes 0, and
- *              eight bytes that identify the sender. A message that does not begin with 93 4D 43 is
- *              the payload itself, so that other programs can also publish. PREFIX/N without an
- *              event is event 0. Any other message is dropped and counted.
+ *              Bytes of the name outside the range 0x20 to 0x7E, and `+ # / $ %`, are written as
+ *              `%XX`. So each name and event corresponds to exactly one topic.
+ * Messages     A message consists of 16 bytes and the payload. The 16 bytes are 93 4D 43, the
+ *              version 01, four zero bytes, and eight bytes that identify the sender. A message
+ *              that does not begin with 93 4D 43 is the payload itself, so that other programs can
+ *              publish, too. PREFIX/N without an event means event 0. Any other message is dropped
+ *              and counted.
  * Order        The publications of one process arrive in order at each other process.
- * Losses       With `qos` 0 a notification arrives at most once. With 1 it arrives at least once if
- *              the broker keeps the messages that it has acknowledged, if `session_expiry_s` is
- *              longer than an interruption of the connection, and if neither process ends: after an
- *              interruption the last notifications arrive again, in order. With 2 a notification
- *              arrives exactly once while the connections last; of those that were under way when a
- *              connection ended, libmosquitto 2.0 may lose, repeat or delay some. A notification
- *              has arrived when this library has received it. Publications and queues have limits:
- *              notifications that are lost there are counted.
+ * Losses       With `qos` 0, a notification arrives at most once. With 1, it arrives at least once
+ *              if the broker keeps the messages that it has acknowledged, `session_expiry_s` is
+ *              longer than any interruption of the connection, and neither process ends. After an
+ *              interruption, the last notifications arrive again, in order. With 2, a notification
+ *              arrives exactly once while the connections last. When a connection ends,
+ *              libmosquitto 2.0 may lose, repeat or delay notifications that are in transit. A
+ *              notification counts as arrived when this library has received it. Publications and
+ *              queues have limits; the library counts the notifications that are lost because of
+ *              them.
  * Late observers
  *              The broker keeps the last publication of each name and event that `retains` selects.
- *              It gives the publication to each transport that subscribes later, for the first
- *              observer of a name. A further observer at the same broadcaster is not notified of
- *              it. Observers of the publishing transport are notified of it with
- *              MULTICAST_MQTT_PLAIN only.
+ *              It sends the publication to each transport that subscribes later, when the first
+ *              observer of the name registers. Further observers at the same broadcaster are not
+ *              notified of it. Observers of the publishing transport are notified of it only with
+ *              MULTICAST_MQTT_PLAIN.
  * Questions    The question E of the name N is published as PREFIX/%?N/E, with QoS 1, so that the
- *              broker may say that nobody gets it. Its response topic is PREFIX/%=ID, and its
- *              correlation data NUMBER: 16 hexadecimal digits each. Answers are published there,
- *              with the quality of service `qos` and the same data. Questions and answers are
- *              messages as above, and are never retained. So other programs can answer, and ask if
- *              they have such a topic. Questions need MQTT 5.
- * Security     A client may notify if the broker lets it publish, and read if the broker lets it
- *              subscribe. The broker's access control and TLS are the boundary. Observers check
- *              payloads. A hostile broker can end the process: libmosquitto 2.0 calls abort() for a
- *              property of MQTT 5 that it does not know. With `protocol` 4 there are no properties.
+ *              broker can report that nobody receives it. Its response topic is PREFIX/%=ID, and
+ *              its correlation data is NUMBER; ID and NUMBER have 16 hexadecimal digits each.
+ *              Answers are published to that topic, with the quality of service `qos` and the same
+ *              correlation data. Questions and answers are messages as described above, and are
+ *              never retained. So other programs can also answer questions, and can ask questions
+ *              if they use such a response topic. Questions need MQTT 5.
+ * Security     Any client can notify if the broker lets it publish, and can read if the broker lets
+ *              it subscribe. Only the broker's access control and TLS protect the messages.
+ *              Observers must check payloads. A hostile broker can end the process, because
+ *              libmosquitto 2.0 calls abort() for an MQTT 5 property that it does not know. With
+ *              `protocol` 4, there are no properties.
  * Threads      A transport has one thread. It calls `changed` and, if there is no `queue`, the
  *              observers. While such a call runs, nothing is sent or received.
- * fork         The child does not use the connection: `publish` returns MULTICAST_ERROR_STATE, and
- *              nothing arrives. The connection's descriptor is closed on exec.
- *              If an observer or `changed` forks on the transport's thread and returns in the
- *              child, that thread ends there; the child exits with status 0 if it has started no
- *              other thread.
+ * fork         A child cannot use the connection: `publish` returns MULTICAST_ERROR_STATE, and
+ *              nothing arrives. The connection's descriptor is closed on exec. If an observer or
+ *              `changed` forks on the transport's thread and returns in the child, that thread ends
+ *              in the child. The child then exits with status 0, unless it has started other
+ *              threads.
  */
 
 /* ---- 1. Options ------------------------------------------------------------------------------ */
 
 /// `flags` of multicast_mqtt_options: use TLS, and trust the certificates that the system trusts.
-/// It is implied by `ca_file` and `ca_path`, which say what to trust instead.
+/// It is implied by `ca_file` and `ca_path`, which specify other certificates to trust.
 /// @since 1.1
 #define MULTICAST_MQTT_TLS 0x1u
 
 /// `flags` of multicast_mqtt_options: with TLS, do not compare the name in the broker's certificate
-/// with `host`. Any certificate of the same authority is then accepted.
+/// with `host`. Any certificate of a trusted authority is then accepted.
 /// @since 1.1
 #define MULTICAST_MQTT_TLS_ANY_HOST 0x2u
 
-/// `flags` of multicast_mqtt_options: while there is no connection, publishing is refused with
-/// MULTICAST_ERROR_STATE. Without it publications wait for the connection: see `capacity`.
+/// `flags` of multicast_mqtt_options: while there is no connection, publishing fails with
+/// MULTICAST_ERROR_STATE. Without this flag, publications wait for a connection: see `capacity`.
 /// @since 1.1
 #define MULTICAST_MQTT_REFUSE_OFFLINE 0x4u
 
-/// `flags` of multicast_mqtt_options: messages are the payloads alone, for subscribers that do not
-/// use this library. A payload that looks like a message of this library is published as one. With
-/// MQTT 3.1.1 a transport then receives its own publications.
+/// `flags` of multicast_mqtt_options: messages consist only of payloads, for subscribers that do
+/// not use this library. A payload that looks like a message of this library is published as such a
+/// message. With MQTT 3.1.1, a transport then receives its own publications.
 /// @since 1.1
 #define MULTICAST_MQTT_PLAIN 0x8u
 
@@ -101,31 +105,32 @@ typedef uint32_t multicast_mqtt_state;
 /// @since 1.1
 enum multicast_mqtt_state_code {
   MULTICAST_MQTT_CONNECTED = 1,             ///< The broker has accepted the connection.
-  MULTICAST_MQTT_LOST = 2,                  ///< The connection has ended. It is tried again.
-  MULTICAST_MQTT_REFUSED = 3,               ///< There is no connection. It is tried again.
-  /// The broker refused a subscription. It is tried again at the next connection. One call each.
+  MULTICAST_MQTT_LOST = 2,                  ///< The connection has ended. It will be retried.
+  MULTICAST_MQTT_REFUSED = 3,               ///< There is no connection. It will be retried.
+  /// The broker refused a subscription, which is retried at the next connection. Called for each.
   MULTICAST_MQTT_SUBSCRIPTION_REFUSED = 4,
-  /// The broker refused a publication. It is not sent again. One call each.
+  /// The broker refused a publication, which is not sent again. Called for each.
   MULTICAST_MQTT_PUBLICATION_REFUSED = 5
 };
 
-/// How to connect. `broadcaster` must be set. Texts are copied.
+/// The options for connecting. `broadcaster` must be set. The library copies texts.
 /// @since 1.1
 typedef struct multicast_mqtt_options {
   uint32_t struct_size;  ///< sizeof(multicast_mqtt_options).
   uint32_t flags;        ///< The flags above, combined.
-  /// The broadcaster that notifications are delivered to. Not none.
+  /// The broadcaster to which notifications are delivered; must be set.
   multicast_broadcaster broadcaster;
   /// The broker's name or address (default: NULL, localhost).
   const char *host;
   /// The broker's port (default: 0, 1883, or 8883 with TLS).
   uint32_t port;
-  /// The version of MQTT: 5, or 4 for 3.1.1 (default: 0, 5 if the broker has it, else 3.1.1).
+  /// The version of MQTT: 5, or 4 for 3.1.1 (default: 0, which means 5 if the broker supports it,
+  /// and otherwise 3.1.1).
   uint32_t protocol;
   /// The broker's name for this client; no two connections may share it (default: NULL, random).
   const char *client_id;
-  /// The beginning of all topics: UTF-8, up to 200 bytes, 198 of them `/` at most, without `+`, `#`
-  /// and a leading `$` (default: NULL, "multicast").
+  /// The beginning of all topics: UTF-8, up to 200 bytes with at most 198 `/`, without `+`, `#` and
+  /// a leading `$` (default: NULL, "multicast").
   const char *topic_prefix;
   /// The user name for the broker (default: NULL, none).
   const char *user;
@@ -133,7 +138,7 @@ typedef struct multicast_mqtt_options {
   const char *password;
   /// The certificates of the authorities to trust, a PEM file.
   const char *ca_file;
-  /// The same certificates, as a directory that was prepared by `openssl rehash`.
+  /// A directory with these certificates, prepared by `openssl rehash`.
   const char *ca_path;
   /// The certificate of this client, a PEM file; needs TLS and `key_file`.
   const char *cert_file;
@@ -143,57 +148,61 @@ typedef struct multicast_mqtt_options {
   const char *key_password;
   /// The quality of service of publications and subscriptions: 0, 1 or 2. See "Losses".
   uint32_t qos;
-  /// Seconds after which a silent connection is checked, 5 to 65535 (default: 0, which means 60).
+  /// The number of seconds after which a silent connection is checked, 5 to 65535 (default: 0,
+  /// which means 60).
   uint32_t keep_alive_s;
-  /// For how many seconds the broker collects messages for this client while there is no connection
-  /// (default: 0, it collects none). With `client_id`, the broker also collects them for the next
-  /// process with that identifier: the collected messages wait here for observers of their names,
-  /// until a second after the transport was first used, by attaching it to a broadcaster with
-  /// observers or otherwise. Messages without observers are then ignored. MQTT 3.1.1 has no such
-  /// number: the broker decides.
+  /// The number of seconds for which the broker collects messages for this client while there is no
+  /// connection (default: 0, it collects none). With `client_id`, the broker also collects them for
+  /// the next process with the same identifier. There, the collected messages wait for observers of
+  /// their names until a second after the first use of the transport, for example by attaching it
+  /// to a broadcaster that has observers. After that, messages without observers are ignored. MQTT
+  /// 3.1.1 has no such number, so the broker decides.
   uint32_t session_expiry_s;
-  /// How many publications may wait to be sent, 1 to 2^24 (default: 0, which means 8192).
+  /// The number of publications that may wait to be sent, 1 to 2^24 (default: 0, which means 8192).
   uint32_t capacity;
-  /// The treatment of a publication if `capacity` of them wait: MULTICAST_OVERFLOW_REFUSE, with
-  /// MULTICAST_ERROR_QUEUE_FULL, or MULTICAST_OVERFLOW_DROP_OLDEST (default: refuse).
+  /// The treatment of a publication if `capacity` publications already wait:
+  /// MULTICAST_OVERFLOW_REFUSE, with MULTICAST_ERROR_QUEUE_FULL, or MULTICAST_OVERFLOW_DROP_OLDEST
+  /// (default: refuse).
   multicast_overflow overflow;
-  /// The largest payload, in bytes, up to 2^28 - 1024: larger ones are refused or dropped (default:
+  /// The largest payload, in bytes, up to 2^28 - 1024. Larger ones are refused or dropped (default:
   /// 0, which means 16 MiB).
   uint32_t max_payload;
-  /// How long to wait before the second try to connect; doubled with each further one, and up to a
-  /// quarter less at random. Must not exceed `reconnect_max_ns`, whether that is set or left at its
-  /// default; larger values, including MULTICAST_FOREVER, are invalid (default: 0, which means
-  /// 100 ms).
+  /// The time to wait before the second attempt to connect. Each further wait is twice as long, and
+  /// each is randomly shortened by up to a quarter. Must not exceed `reconnect_max_ns`, whether
+  /// that is set or left at its default; larger values, including MULTICAST_FOREVER, are invalid
+  /// (default: 0, which means 100 ms).
   uint64_t reconnect_min_ns;
-  /// The most to wait between two tries, up to 2^62 (default: 0, which means 30 s).
+  /// The longest wait between two attempts, up to 2^62 (default: 0, which means 30 s).
   uint64_t reconnect_max_ns;
-  /// How long the broker may take to answer when the system has connected, up to 2^62 (default: 0,
-  /// which means 10 s). Larger times, including MULTICAST_FOREVER, are invalid.
+  /// The longest time that the broker may take to answer after the system has connected, up to 2^62
+  /// (default: 0, which means 10 s). Larger times, including MULTICAST_FOREVER, are invalid.
   uint64_t connect_timeout_ns;
-  /// The queue for notifications that arrive; observers that have no queue of their own run on the
-  /// thread that runs it. It stays the caller's. If it has MULTICAST_OVERFLOW_BLOCK, a full queue
-  /// holds up the connection (default: none, observers run on the transport's thread).
+  /// The queue for notifications that arrive. Observers without their own queue run on the thread
+  /// that runs this queue. The caller still owns it. If it has MULTICAST_OVERFLOW_BLOCK, a full
+  /// queue blocks the connection (default: none, observers run on the transport's thread).
   multicast_queue queue;
-  /// Whether the broker is to retain this publication. See "Late observers". Called on the
+  /// Returns whether the broker should retain this publication. See "Late observers". Called on the
   /// publishing thread. (default: NULL, nothing is retained)
   bool (*retains)(void *context, const char *name, uint32_t event);
-  /// Called for each change, on the transport's thread. `code` is MQTT's reason code, or -1 if it
-  /// is not from the broker. `reason` says why, in English; it is valid until return.
+  /// Called for each change, on the transport's thread. `code` is MQTT's reason code, or -1 if the
+  /// change does not come from the broker. `reason` is a text in English, which is valid until the
+  /// function returns.
   void (*changed)(void *context, multicast_mqtt_state state, int32_t code, const char *reason);
   /// Passed to the two functions above and to `release`.
   void *context;
-  /// Runs once, when `context` is not used any more, even if multicast_mqtt_connect() fails, unless
-  /// the options cannot be read.
+  /// Runs once, when `context` is no longer used. It also runs if multicast_mqtt_connect() fails,
+  /// unless the options cannot be read.
   void (*release)(void *context);
 } multicast_mqtt_options;
 
-/// All defaults, to initialize a static or local struct. `broadcaster` is still none.
+/// Initializes a static or local struct with all defaults. `broadcaster` still has to be set.
 /// @since 1.1
 #define MULTICAST_MQTT_OPTIONS_INIT \
   {sizeof(multicast_mqtt_options), 0, {0}, NULL, 0, 0, NULL, NULL, NULL, NULL, NULL, \
    NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, {0}, NULL, NULL, NULL, NULL}
 
-/// All defaults, with `struct_size` set. `broadcaster` is still none.
+/// Returns a struct with all defaults, and with `struct_size` set. `broadcaster` still has to be
+/// set.
 ///
 /// @return The options, by value.
 /// @since 1.1
@@ -204,51 +213,53 @@ static inline multicast_mqtt_options multicast_mqtt_options_default(void) {
 
 /* ---- 2. The transport ------------------------------------------------------------------------ */
 
-/// Creates a transport for multicast_broadcaster_attach(). It connects on a thread of its own, now
-/// and whenever the connection is lost.
+/// Creates a transport for multicast_broadcaster_attach(). It connects on its own thread, now and
+/// whenever the connection is lost.
 ///
 /// The transport subscribes at the broker to names that have observers. It does not receive its own
 /// publications.
 ///
 /// `publish` of the transport returns MULTICAST_ERROR_QUEUE_FULL if `capacity` publications wait;
-/// MULTICAST_ERROR_LIMIT for a payload above `max_payload`; MULTICAST_ERROR_STATE in the child of a
-/// fork, and as MULTICAST_MQTT_REFUSE_OFFLINE says; MULTICAST_ERROR_OUT_OF_MEMORY.
+/// MULTICAST_ERROR_LIMIT if the payload is larger than `max_payload`; MULTICAST_ERROR_STATE in the
+/// child of a fork, or because of MULTICAST_MQTT_REFUSE_OFFLINE; MULTICAST_ERROR_OUT_OF_MEMORY.
 ///
-/// @param options  How; not NULL.
-/// @param out      Receives the transport, before `changed` can be called; all zero if the call
+/// @param options  The options; not NULL.
+/// @param out      Receives the transport before `changed` can be called; all zero if the call
 ///                 fails. Not NULL.
-/// @return MULTICAST_OK: it has begun to connect, and `changed` reports the result;
+/// @return MULTICAST_OK: the transport has begun to connect, and `changed` will report the result;
 ///         MULTICAST_ERROR_INVALID_ARGUMENT: NULL or invalid options;
-///         MULTICAST_ERROR_INVALID_HANDLE: not a broadcaster, or not a queue;
-///         MULTICAST_ERROR_LIMIT: 65,535 transports of this library are not released;
-///         MULTICAST_ERROR_OUT_OF_MEMORY; MULTICAST_ERROR_SYSTEM: no thread or descriptor, or a
-///         file of the TLS options cannot be used.
+///         MULTICAST_ERROR_INVALID_HANDLE: the broadcaster or the queue does not exist;
+///         MULTICAST_ERROR_LIMIT: 65,535 transports of this library exist;
+///         MULTICAST_ERROR_OUT_OF_MEMORY; MULTICAST_ERROR_SYSTEM: there is no thread or descriptor
+///         left, or a file of the TLS options cannot be used.
 /// Ownership: multicast_broadcaster_attach() takes the transport over, and calls `release` once. So
-///            attach it once, to one broadcaster, and do not use it after `release`. If you do not
-///            attach it, call `release` with `context` yourself. `release` disconnects, and drops
-///            the publications that still wait to be sent: see multicast_mqtt_flush().
-/// Threads:   `release` waits for the transport's thread, unless that thread is in `changed`,
-///            delivers what has arrived, or looks up the broker's address.
+///            attach it only once, to one broadcaster, and do not use it after `release`. If you do
+///            not attach it, call its `release` with its `context` yourself. `release` disconnects,
+///            and drops the publications that still wait to be sent: see multicast_mqtt_flush().
+/// Threads:   `release` waits for the transport's thread, unless that thread is in `changed`, is
+///            delivering notifications, or is looking up the broker's address.
 /// Cost:      a thread and three descriptors.
 /// @since 1.1
 MULTICAST_API multicast_status multicast_mqtt_connect(const multicast_mqtt_options *options,
                                                       multicast_transport *out);
 
-/// Waits until the broker has all publications and subscriptions that were made before this call:
-/// with `qos` 0 until publications were sent, else until they were acknowledged.
+/// Waits until the broker has all publications and subscriptions that were made before this call.
+/// With `qos` 0, it waits until the publications were sent, and otherwise until they were
+/// acknowledged.
 ///
-/// Call it before a process ends, and after registering, if it matters when an observer begins to
-/// be notified.
+/// Call it before a process ends. Also call it after registering an observer that must not miss
+/// later notifications.
 ///
-/// @param transport   As multicast_mqtt_connect() made it.
+/// @param transport   As created by multicast_mqtt_connect().
 /// @param timeout_ns  Nanoseconds on the monotonic clock; 0: no waiting; MULTICAST_FOREVER: no
 ///                    limit.
 /// @return MULTICAST_OK, even if the broker has refused some of them; MULTICAST_ERROR_TIMEOUT;
 ///         MULTICAST_ERROR_INVALID_HANDLE: not a transport of this library, or it has been
 ///         released, perhaps during the call; MULTICAST_ERROR_STATE: some publications were dropped
-///         during the wait, for newer ones or because the connection was lost, and the others are
-///         done; or this is the transport's thread, or the child of a fork.
-/// Threads:   several may wait. A `queue` that the waiting thread runs is not run during the wait.
+///         during the wait, to make room for newer ones or because the connection was lost, and the
+///         others are done; or the caller is the transport's thread, or the child of a fork.
+/// Threads:   several threads may wait. A `queue` that the waiting thread runs is not run during
+///            the wait.
 /// Cost:      O(names); no polling.
 /// @since 1.1
 MULTICAST_API multicast_status multicast_mqtt_flush(const multicast_transport *transport,
@@ -256,41 +267,41 @@ MULTICAST_API multicast_status multicast_mqtt_flush(const multicast_transport *t
 
 /* ---- 3. Questions ---------------------------------------------------------------------------- */
 
-/// Where an answer goes.
+/// Identifies a question, so that it can be answered.
 ///
-/// Copy it, and keep it as long as you like: there is nothing to release. The fields are private.
+/// It may be copied and kept as long as needed, and need not be released. The fields are private.
 /// @since 1.1
 typedef struct multicast_mqtt_question {
   uint64_t transport;  ///< The transport that answers. Zero: no question.
   uint64_t peer;       ///< The peer that asks.
-  uint64_t number;     ///< The number of the question among those of the peer.
+  uint64_t number;     ///< The number of the question among the peer's questions.
 } multicast_mqtt_question;
 
-/// Sets the function that answers the questions of others about a name.
+/// Sets the function that answers questions of others about a name.
 ///
-/// The transport subscribes to the name at the broker; multicast_mqtt_flush() waits until it has.
-/// Several transports may answer a name: each gets each question. A transport does not get its own
-/// questions. A question whose place for answers this library does not know is dropped and counted
-/// (`ignored`).
+/// The transport subscribes to the name at the broker. multicast_mqtt_flush() waits until this is
+/// done. If several transports answer a name, each of them receives each question. A transport does
+/// not receive its own questions. A question with an unknown kind of reply address is dropped and
+/// counted (`ignored`).
 ///
-/// @param transport  As multicast_mqtt_connect() made it.
-/// @param name       1 to 255 bytes. The names of questions are not those of notifications.
-/// @param function   Called for each question, where observers are called; it may answer with
+/// @param transport  As created by multicast_mqtt_connect().
+/// @param name       1 to 255 bytes. Questions and notifications have separate names.
+/// @param function   Called for each question, on the same thread as observers. It may answer with
 ///                   multicast_mqtt_reply(), or keep a copy of the question and answer later.
-///                   `question` and `payload` are valid until it returns. It replaces an earlier
-///                   function of the name. NULL: questions are not answered any more.
+///                   `question` and `payload` are valid until it returns. It replaces the previous
+///                   function of the name. NULL: stop answering questions.
 /// @param context    Passed to `function` and `release`.
-/// @param release    Runs once, on any thread, when `context` is not used any more: after the
-///                   function was replaced and its calls have returned, or after the transport's
-///                   release; even if this fails. Not in the child of a fork. May be NULL; not used
-///                   if `function` is NULL.
+/// @param release    Runs once, on any thread, when `context` is no longer used: after the function
+///                   was replaced and its calls have returned, or after the transport's release. It
+///                   also runs if this function fails, but not in the child of a fork. May be NULL;
+///                   not used if `function` is NULL.
 /// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE: not a transport of this library, or it has
 ///         been released; MULTICAST_ERROR_INVALID_ARGUMENT: not a name; MULTICAST_ERROR_NOT_FOUND:
-///         no function, and none to replace; MULTICAST_ERROR_STATE: in the child of a fork;
-///         MULTICAST_ERROR_OUT_OF_MEMORY.
-/// Threads:   does not wait: a call of an earlier function may go on.
-/// Reentry:   the function may call this, and reply, but not ask with this transport, unless the
-///            transport has a `queue`.
+///         `function` is NULL, and there is none to remove; MULTICAST_ERROR_STATE: in the child of
+///         a fork; MULTICAST_ERROR_OUT_OF_MEMORY.
+/// Threads:   does not wait, so a call of the previous function may still be running.
+/// Reentry:   `function` may call multicast_mqtt_answer() and multicast_mqtt_reply(). It may call
+///            multicast_mqtt_ask() with this transport only if the transport has a `queue`.
 /// Cost:      O(1), and a subscription.
 /// @since 1.1
 MULTICAST_API multicast_status multicast_mqtt_answer(
@@ -299,68 +310,69 @@ MULTICAST_API multicast_status multicast_mqtt_answer(
                      const void *payload, size_t size),
     void *context, void (*release)(void *context));
 
-/// Answers a question: the asker gets MULTICAST_OK and the payload.
+/// Answers a question: the asker receives MULTICAST_OK and the payload.
 ///
-/// A question without a reply ends when the asker's time is up. An asker that waits for more than
-/// one answer gets each reply, even several to one question.
+/// A question that is not answered ends when the asker's time is up. An asker that waits for more
+/// than one answer receives all replies, even if there are several to the same question.
 ///
 /// @param question  The question that the function received, or a copy of it.
 /// @param payload   The answer; may be NULL if there are no bytes.
 /// @param size      Bytes at `payload`, up to `max_payload`.
 /// @return MULTICAST_OK: it is published like a notification; the broker does not say whether the
 ///         asker is still there and waits for it; MULTICAST_ERROR_QUEUE_FULL: `capacity`
-///         publications wait, try again; MULTICAST_ERROR_LIMIT: larger than `max_payload`;
+///         publications wait, so try again later; MULTICAST_ERROR_LIMIT: larger than `max_payload`;
 ///         MULTICAST_ERROR_INVALID_HANDLE: not a question, or its transport has been released;
 ///         MULTICAST_ERROR_INVALID_ARGUMENT: NULL; MULTICAST_ERROR_STATE: in the child of a fork,
-///         and as MULTICAST_MQTT_REFUSE_OFFLINE says; MULTICAST_ERROR_OUT_OF_MEMORY.
-/// Cost:      as publishing.
+///         or because of MULTICAST_MQTT_REFUSE_OFFLINE; MULTICAST_ERROR_OUT_OF_MEMORY.
+/// Cost:      like publishing.
 /// @since 1.1
 MULTICAST_API multicast_status multicast_mqtt_reply(const multicast_mqtt_question *question,
                                                     const void *payload, size_t size);
 
-/// Asks all transports and programs that answer a name, and waits for their answers.
+/// Asks all transports and programs that answer questions about a name, and waits for their
+/// answers.
 ///
 /// `visit` is called once for each answer, in the order in which they arrive, with MULTICAST_OK and
-/// the payload, which is valid until it returns, and NULL if there are no bytes. The broker does
-/// not say who answers, nor how many there are, nor that one has ended without an answer: `pid` is
-/// 0, and `peer` is empty. `visit` has the type that multicast_local_ask() takes, where these
-/// values are known. If `visit` returns false, it is not called again, and this function returns.
-/// For the first answer, return `status != MULTICAST_OK`; for all that come within the time, return
-/// true. Later answers are dropped and counted (`ignored`).
+/// the payload, which is valid until `visit` returns, and NULL if it has no bytes. The broker does
+/// not report who answers, how many programs answer, or that one has ended without an answer, so
+/// `pid` is 0 and `peer` is empty. `visit` has the same type as in multicast_local_ask(), which
+/// knows these values. If `visit` returns false, it is not called again, and this function returns.
+/// To wait only for the first answer, return `status != MULTICAST_OK`; for all answers within the
+/// time, return true. Later answers are dropped and counted (`ignored`).
 ///
-/// Without a connection the function waits for one, if there is room for the question. An answer
-/// may be lost like a notification.
+/// Without a connection, the function waits for one if there is room for the question. Like
+/// notifications, answers may be lost.
 ///
-/// @param transport   As multicast_mqtt_connect() made it.
-/// @param name        As it is answered.
-/// @param event       Passed on to those that answer, as the payload.
+/// @param transport   As created by multicast_mqtt_connect().
+/// @param name        The name for which others answer questions.
+/// @param event       Passed on to the functions that answer, like the payload.
 /// @param payload     Copied; may be NULL if there are no bytes.
 /// @param size        Bytes at `payload`, up to `max_payload`.
-/// @param timeout_ns  Nanoseconds on the monotonic clock, the wait for a connection included. After
-///                    this time, a question that has not been sent is not sent any more.
+/// @param timeout_ns  Nanoseconds on the monotonic clock, including the wait for a connection.
+///                    After this time, a question that has not been sent yet is discarded.
 ///                    MULTICAST_FOREVER: no limit.
 /// @param visit       Not NULL. It must not end the thread.
 /// @param context     Passed to `visit`.
-/// @return MULTICAST_OK: `visit` has returned false, or the time is over and there were answers;
-///         MULTICAST_ERROR_TIMEOUT: the time is over, and there were no answers;
-///         MULTICAST_ERROR_NOT_FOUND, at once: nobody answers the name. Not all brokers report
-///         this; with the others the time runs out. mosquitto reports it, unless this transport
+/// @return MULTICAST_OK: `visit` has returned false, or the time is up and there were answers;
+///         MULTICAST_ERROR_TIMEOUT: the time is up, and there were no answers;
+///         MULTICAST_ERROR_NOT_FOUND, immediately: nobody answers this name. Not all brokers report
+///         this; with the others, the call times out. mosquitto reports it, unless this transport
 ///         answers the name itself; MULTICAST_ERROR_STATE: the connection was lost during the call,
-///         and somebody may have got the question; the broker has refused it; the connection uses
-///         MQTT 3.1.1, which has no questions; there is no connection, and
+///         and somebody may have received the question; the broker has refused it; the connection
+///         uses MQTT 3.1.1, which has no questions; there is no connection, and
 ///         MULTICAST_MQTT_REFUSE_OFFLINE is set; on the transport's thread; in the child of a fork;
-///         MULTICAST_ERROR_QUEUE_FULL: `capacity` publications wait, or the question was dropped
-///         for newer ones, or so many answers wait for `visit`, and one is lost;
+///         MULTICAST_ERROR_QUEUE_FULL: `capacity` publications wait, or the question was dropped to
+///         make room for newer ones, or `capacity` answers waited for `visit` and one was lost;
 ///         MULTICAST_ERROR_LIMIT: larger than `max_payload`; MULTICAST_ERROR_INVALID_ARGUMENT: not
 ///         a name, or NULL; MULTICAST_ERROR_INVALID_HANDLE: not a transport of this library, or it
 ///         has been released, perhaps during the call; MULTICAST_ERROR_OUT_OF_MEMORY: for the
 ///         question, or for an answer, which is lost.
-/// Threads:   any but the transport's, several at once. `visit` runs on the calling thread. A
-///            `queue` that this thread runs is not run during the call.
+/// Threads:   any thread except the transport's may call it, several at the same time. `visit` runs
+///            on the calling thread. A `queue` that this thread runs is not run during the call.
 /// Reentry:   observers and functions that answer may ask with this transport if it has a `queue`,
 ///            and with any other transport. `visit` may call anything.
-/// Cost:      as publishing, and a copy of each answer. The first question of a transport also
-///            subscribes where answers come.
+/// Cost:      like publishing, and a copy of each answer. The first question of a transport also
+///            subscribes to the answers.
 /// @since 1.1
 MULTICAST_API multicast_status multicast_mqtt_ask(
     const multicast_transport *transport, const char *name, uint32_t event, const void *payload,
@@ -371,47 +383,48 @@ MULTICAST_API multicast_status multicast_mqtt_ask(
 
 /* ---- 4. Statistics --------------------------------------------------------------------------- */
 
-/// Counts of a transport since it was made.
+/// The counts of a transport since it was created.
 ///
 /// At every moment `published` is the sum of `waiting`, `sending`, `sent`, `dropped` and
 /// `rejected`. Questions and answers are both publications and messages. A question that arrives
-/// counts as a notification; an answer that arrives in time is `received` only.
+/// counts as a notification; an answer that arrives in time counts only as `received`.
 /// @since 1.1
 typedef struct multicast_mqtt_stats {
   uint32_t struct_size;  ///< sizeof(multicast_mqtt_stats).
   uint32_t flags;        ///< 0.
-  /// The version of MQTT of the connection, 5 or 4; 0: there is no connection.
+  /// The MQTT version of the connection, 5 or 4; 0: there is no connection.
   uint32_t protocol;
   uint32_t names;        ///< How many names are subscribed, or will be at the next connection.
   uint64_t connections;  ///< How often the broker has accepted a connection.
   uint64_t published;    ///< Publications that were accepted.
   uint64_t waiting;      ///< Publications that wait to be sent now.
-  /// Publications that are on their way now: not yet written, or not yet acknowledged.
+  /// Publications that are being sent now: not yet written, or not yet acknowledged.
   uint64_t sending;
-  uint64_t sent;  ///< Publications that were written, with `qos` 0, or acknowledged.
-  /// Publications that were dropped: for newer ones, because the connection was lost, because
-  /// nobody waits for the answer any more, for lack of memory, or at `release`.
+  uint64_t sent;  ///< Publications that were acknowledged or, with `qos` 0, written.
+  /// Publications that were dropped: to make room for newer ones, because the connection was lost,
+  /// because nobody waits for the answer any more, because there was no memory, or at `release`.
   uint64_t dropped;
   uint64_t rejected;  ///< Publications that the broker has refused.
   uint64_t refused;   ///< Publications that were not accepted.
   uint64_t received;  ///< Messages that came, of all kinds.
-  /// Messages that were delivered to the broadcaster. With `queue`: when that is run.
+  /// Messages that were delivered to the broadcaster; with `queue`, counted when the queue is run.
   uint64_t delivered;
   uint64_t echoes;  ///< Messages that came back from the broker and were not delivered.
-  /// Messages that were not delivered: not a topic or a version of this library; a name without
-  /// observers; a message that is too large; or an answer that nobody waits for.
+  /// Messages that were not delivered, because the topic or version is not this library's, the name
+  /// has no observers, the message is too large, or nobody waits for the answer.
   uint64_t ignored;
-  /// Messages that were not delivered: no memory, the broadcaster was destroyed, or `queue` did not
-  /// take them or has dropped them since, for newer ones or when it was destroyed.
+  /// Messages that were not delivered, because there was no memory, the broadcaster was destroyed,
+  /// or `queue` refused them, or dropped them later to make room for newer ones or when it was
+  /// destroyed.
   uint64_t lost;
 } multicast_mqtt_stats;
 
-/// All zero, with `struct_size` set: ready for multicast_mqtt_get_stats().
+/// Initializes a struct for multicast_mqtt_get_stats(): all zero, with `struct_size` set.
 /// @since 1.1
 #define MULTICAST_MQTT_STATS_INIT \
   {sizeof(multicast_mqtt_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
-/// All zero, with `struct_size` set: ready for multicast_mqtt_get_stats().
+/// Returns a struct for multicast_mqtt_get_stats(): all zero, with `struct_size` set.
 ///
 /// @return The statistics, by value.
 /// @since 1.1
@@ -420,13 +433,13 @@ static inline multicast_mqtt_stats multicast_mqtt_stats_default(void) {
   return stats;
 }
 
-/// Reads all statistics of a transport, at one moment.
+/// Reads a consistent snapshot of all statistics of a transport.
 ///
-/// @param transport  As multicast_mqtt_connect() made it.
-/// @param out        Receives the numbers. The caller sets `struct_size`.
+/// @param transport  As created by multicast_mqtt_connect().
+/// @param out        Receives the statistics. The caller sets `struct_size`.
 /// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE: not a transport of this library, or it has
-///         been released; MULTICAST_ERROR_INVALID_ARGUMENT: NULL or a wrong `struct_size`, nothing
-///         written; MULTICAST_ERROR_STATE: in the child of a fork.
+///         been released; MULTICAST_ERROR_INVALID_ARGUMENT: NULL or a wrong `struct_size`, in which
+///         case nothing is written; MULTICAST_ERROR_STATE: in the child of a fork.
 /// @since 1.1
 MULTICAST_API multicast_status multicast_mqtt_get_stats(const multicast_transport *transport,
                                                         multicast_mqtt_stats *out);

@@ -19,57 +19,58 @@ extern "C" {
  *     if (multicast_nats_connect(&options, &transport) == MULTICAST_OK)
  *       multicast_broadcaster_attach(broadcaster, &transport);
  *
- * From then on multicast_broadcaster_notify() notifies the observers of this process and publishes.
- * The observers in other processes, whose broadcasters are attached to the same server or cluster
- * with the same prefix, are notified there.
+ * From then on, multicast_broadcaster_notify() notifies the observers of this process and publishes
+ * the notification. It notifies observers in other processes if their broadcasters are attached to
+ * the same server or cluster with the same prefix.
  *
- * The rules of multicast.h hold. In addition:
+ * The rules of multicast.h apply. In addition:
  *
  * Subjects     The event E of the name N is published as PREFIX.N.E, where E is a decimal number.
- *              Bytes of the name outside of 0x21 to 0x7E, and `. * > %`, are written as `%XX`. So
- *              each name and event has one subject, and each such subject one name and event.
- * Messages     A message is the payload itself. Any NATS client can publish and subscribe. Messages
- *              with other subjects are dropped and counted.
- * Order        The publications of one transport arrive in order at each other transport, while its
- *              connection lasts and afterwards. If the program has called libnats's
- *              nats_SetMessageDeliveryPoolSize() with more than 1, this holds for each name.
- * Losses       A notification arrives at most once. It is lost if it is under way when a connection
- *              ends, or if the receiver has no connection at that time. The server ends the
- *              connection of a receiver that is too slow for too long. Publications of this process
- *              wait while it has no connection, see `capacity`.
+ *              Bytes of the name outside the range 0x21 to 0x7E, and `. * > %`, are written as
+ *              `%XX`. So each name and event corresponds to exactly one subject.
+ * Messages     A message is the payload itself, so any NATS client can publish and subscribe.
+ *              Messages with other subjects are dropped and counted.
+ * Order        The publications of one transport arrive in order at every other transport, even
+ *              across interruptions of the connection. If the program has called libnats's
+ *              nats_SetMessageDeliveryPoolSize() with more than 1, this holds only for the
+ *              publications of each name.
+ * Losses       A notification arrives at most once. It is lost if it is in transit when a
+ *              connection ends, or if the receiver is not connected at that time. The server ends
+ *              the connection of a receiver that is too slow for too long. While this process has
+ *              no connection, its publications wait (see `capacity`).
  * Late observers
- *              The server keeps no value. An observer that registers later is not notified of
+ *              The server keeps no values, so an observer that registers later is not notified of
  *              earlier publications, neither in the publishing process nor elsewhere.
  * Questions    The question E of the name N is published as PREFIX.%?N.E, with the reply subject
- *              _INBOX.ID.NUMBER: 16 hexadecimal digits each. Answers are published there. So other
- *              programs can answer, and ask if they have such a subject.
- * Security     A client may notify if the server lets it publish, and read if the server lets it
- *              subscribe. The server's permissions and TLS are the boundary. Observers check
- *              payloads.
+ *              _INBOX.ID.NUMBER, where ID and NUMBER have 16 hexadecimal digits each. Answers are
+ *              published to that subject. So other programs can also answer questions, and can ask
+ *              questions if they use such a reply subject.
+ * Security     Any client can notify if the server lets it publish, and can read if the server lets
+ *              it subscribe. Only the server's permissions and TLS protect the messages. Observers
+ *              must check payloads.
  * Threads      A transport has one thread. It calls `changed` and, if there is no `queue`, the
  *              observers. While such a call runs, nothing is sent or received. libnats has up to
- *              four more threads for all transports of a process; they run no observers.
- * fork         The child does not use the connection: `publish` returns MULTICAST_ERROR_STATE, and
- *              nothing arrives. The connection's descriptor is closed on exec.
- *              If an observer or `changed` forks on the transport's thread and returns in the
- *              child, that thread ends there; the child exits with status 0 if it has started no
- *              other thread.
- *              The child also has the socket: if the parent detaches, the server keeps the
- *              connection and its subscriptions until the child ends or calls exec. libnats's
- *              threads do not exist in the child of a program that has used libnats: such a child
- *              must not make transports of its own before it calls exec.
+ *              four more threads for all transports of a process, which run no observers.
+ * fork         A child cannot use the connection: `publish` returns MULTICAST_ERROR_STATE, and
+ *              nothing arrives. The connection's descriptor is closed on exec. If an observer or
+ *              `changed` forks on the transport's thread and returns in the child, that thread ends
+ *              in the child. The child then exits with status 0, unless it has started other
+ *              threads. The child also has the socket, so if the parent detaches, the server keeps
+ *              the connection and its subscriptions until the child ends or calls exec. libnats's
+ *              threads do not exist in the child of a program that has used libnats, so such a
+ *              child must not create transports before it calls exec.
  */
 
 /* ---- 1. Options ------------------------------------------------------------------------------ */
 
 /// `flags` of multicast_nats_options: connect to servers with TLS only. It is implied by `ca_file`
-/// and `cert_file`, and by an address that begins with `tls://`. A server that wants TLS gets it in
-/// any case.
+/// and `cert_file`, and by an address that begins with `tls://`. A server that requires TLS
+/// receives TLS connections in any case.
 /// @since 1.1
 #define MULTICAST_NATS_TLS 0x1u
 
-/// `flags` of multicast_nats_options: while there is no connection, publishing is refused with
-/// MULTICAST_ERROR_STATE. Without it publications wait for the connection: see `capacity`.
+/// `flags` of multicast_nats_options: while there is no connection, publishing fails with
+/// MULTICAST_ERROR_STATE. Without this flag, publications wait for a connection: see `capacity`.
 /// @since 1.1
 #define MULTICAST_NATS_REFUSE_OFFLINE 0x2u
 
@@ -81,39 +82,40 @@ typedef uint32_t multicast_nats_state;
 /// @since 1.1
 enum multicast_nats_state_code {
   MULTICAST_NATS_CONNECTED = 1,             ///< A server has accepted the connection.
-  MULTICAST_NATS_LOST = 2,                  ///< The connection has ended. It is tried again.
-  MULTICAST_NATS_REFUSED = 3,               ///< There is no connection. It is tried again.
-  /// The server refused a subscription. It is tried again at the next connection. One call each.
+  MULTICAST_NATS_LOST = 2,                  ///< The connection has ended. It will be retried.
+  MULTICAST_NATS_REFUSED = 3,               ///< There is no connection. It will be retried.
+  /// The server refused a subscription, which is retried at the next connection. Called for each.
   MULTICAST_NATS_SUBSCRIPTION_REFUSED = 4,
-  /// The server refused a publication. It is not sent again. One call each.
+  /// The server refused a publication, which is not sent again. Called for each.
   MULTICAST_NATS_PUBLICATION_REFUSED = 5
 };
 
-/// How to connect. `broadcaster` must be set. Texts are copied.
+/// The options for connecting. `broadcaster` must be set. The library copies texts.
 /// @since 1.1
 typedef struct multicast_nats_options {
   uint32_t struct_size;  ///< sizeof(multicast_nats_options).
   uint32_t flags;        ///< The flags above, combined.
-  /// The broadcaster that notifications are delivered to. Not none.
+  /// The broadcaster to which notifications are delivered; must be set.
   multicast_broadcaster broadcaster;
-  /// The servers to try, in this order: addresses like `nats://host:4222` or `tls://host`, with a
-  /// comma between them, printable ASCII without quotation marks and backslashes (default: NULL,
-  /// "nats://localhost:4222").
+  /// The servers to try, in this order: addresses like `nats://host:4222` or `tls://host`,
+  /// separated by commas, in printable ASCII without quotation marks and backslashes (default:
+  /// NULL, "nats://localhost:4222").
   const char *servers;
   /// The name of this client in the server's reports; UTF-8 (default: NULL, none).
   const char *client_name;
-  /// The beginning of all subjects: up to 200 bytes, printable ASCII without spaces; one token or
-  /// more with dots between them, none empty, no wildcard (default: NULL, "multicast").
+  /// The beginning of all subjects: up to 200 bytes of printable ASCII without spaces, consisting
+  /// of one or more non-empty tokens that are separated by dots, without wildcards (default: NULL,
+  /// "multicast").
   const char *subject_prefix;
-  /// The user name for the server, UTF-8; needs `password` (default: NULL, none, or that of the
-  /// address).
+  /// The user name for the server, UTF-8; needs `password` (default: NULL, the user name in the
+  /// address, if there is one).
   const char *user;
   /// The password for the server, UTF-8; needs `user`.
   const char *password;
-  /// The token for a server that wants one; not together with `user` (default: NULL, none).
+  /// The token for a server that requires one; not together with `user` (default: NULL, none).
   const char *token;
-  /// Certificates of authorities to trust, a PEM file; those of the system are also trusted
-  /// (default: NULL, these alone).
+  /// The certificates of additional authorities to trust, a PEM file (default: NULL, only the
+  /// authorities that the system trusts).
   const char *ca_file;
   /// The certificate of this client, a PEM file; needs `key_file`.
   const char *cert_file;
@@ -121,54 +123,57 @@ typedef struct multicast_nats_options {
   const char *key_file;
   /// The name that the server's certificate must have (default: NULL, the host of the address).
   const char *tls_name;
-  /// Seconds after which a silent connection is checked, 1 to 65535 (default: 0, which means 60).
-  /// It is lost if the server is silent for as long again.
+  /// The number of seconds after which a silent connection is checked, 1 to 65535 (default: 0,
+  /// which means 60). The connection is considered lost if the server stays silent for the same
+  /// time again.
   uint32_t ping_interval_s;
-  /// How many publications may wait to be sent, 1 to 2^24 (default: 0, which means 8192).
+  /// The number of publications that may wait to be sent, 1 to 2^24 (default: 0, which means 8192).
   uint32_t capacity;
-  /// The treatment of a publication if `capacity` of them wait: MULTICAST_OVERFLOW_REFUSE, with
-  /// MULTICAST_ERROR_QUEUE_FULL, or MULTICAST_OVERFLOW_DROP_OLDEST (default: refuse).
+  /// The treatment of a publication if `capacity` publications already wait:
+  /// MULTICAST_OVERFLOW_REFUSE, with MULTICAST_ERROR_QUEUE_FULL, or MULTICAST_OVERFLOW_DROP_OLDEST
+  /// (default: refuse).
   multicast_overflow overflow;
-  /// The largest payload, in bytes, up to 2^28: larger ones are refused or dropped. A server has a
-  /// limit of its own, usually 1 MiB (default: 0, which means that of the server; 2^28 while there
-  /// was none).
+  /// The largest payload, in bytes, up to 2^28. Larger ones are refused or dropped. The server also
+  /// has a limit, usually 1 MiB (default: 0, which means the limit of the server, or 2^28 before
+  /// the first connection).
   uint32_t max_payload;
-  /// How many bytes may have arrived and wait for observers, about 100 for each message included.
-  /// While more wait, nothing is received (default: 0, which means 64 MiB).
+  /// The number of received bytes that may wait for observers, including about 100 bytes for each
+  /// message. While more bytes wait, nothing is received (default: 0, which means 64 MiB).
   uint64_t receive_bytes;
-  /// How long to wait before the second try to connect; doubled with each further one, and up to a
-  /// quarter less at random. Must not exceed `reconnect_max_ns`, whether that is set or left at its
-  /// default; larger values, including MULTICAST_FOREVER, are invalid (default: 0, which means
-  /// 100 ms).
+  /// The time to wait before the second attempt to connect. Each further wait is twice as long, and
+  /// each is randomly shortened by up to a quarter. Must not exceed `reconnect_max_ns`, whether
+  /// that is set or left at its default; larger values, including MULTICAST_FOREVER, are invalid
+  /// (default: 0, which means 100 ms).
   uint64_t reconnect_min_ns;
-  /// The most to wait between two tries, up to 2^62 (default: 0, which means 30 s).
+  /// The longest wait between two attempts, up to 2^62 (default: 0, which means 30 s).
   uint64_t reconnect_max_ns;
-  /// How long one server may take to accept the connection, up to 2^62 (default: 0, which means 10
-  /// s). Larger times, including MULTICAST_FOREVER, are invalid. libnats before 3.8 ignores the
-  /// limit when the server has greeted and says nothing more: it takes processor time and memory
-  /// until the server ends the connection.
+  /// The longest time that one server may take to accept the connection, up to 2^62 (default: 0,
+  /// which means 10 s). Larger times, including MULTICAST_FOREVER, are invalid. libnats before 3.8
+  /// ignores the limit if the server sends its greeting and then nothing more: it uses processor
+  /// time and memory until the server ends the connection.
   uint64_t connect_timeout_ns;
-  /// The queue for notifications that arrive; observers that have no queue of their own run on the
-  /// thread that runs it. It stays the caller's. If it has MULTICAST_OVERFLOW_BLOCK, a full queue
-  /// holds up the transport (default: none, observers run on the transport's thread).
+  /// The queue for notifications that arrive. Observers without their own queue run on the thread
+  /// that runs this queue. The caller still owns it. If it has MULTICAST_OVERFLOW_BLOCK, a full
+  /// queue blocks the transport (default: none, observers run on the transport's thread).
   multicast_queue queue;
-  /// Called for each change, on the transport's thread. `code` is libnats's natsStatus, or 0 if it
-  /// has none. `reason` says why, in English; it is valid until return.
+  /// Called for each change, on the transport's thread. `code` is libnats's natsStatus, or 0 if
+  /// there is none. `reason` is a text in English, which is valid until the function returns.
   void (*changed)(void *context, multicast_nats_state state, int32_t code, const char *reason);
   /// Passed to `changed` and to `release`.
   void *context;
-  /// Runs once, on any thread but libnats's, when `context` is not used any more, even if
+  /// Runs once, on any thread except libnats's, when `context` is no longer used. It also runs if
   /// multicast_nats_connect() fails, unless the options cannot be read.
   void (*release)(void *context);
 } multicast_nats_options;
 
-/// All defaults, to initialize a static or local struct. `broadcaster` is still none.
+/// Initializes a static or local struct with all defaults. `broadcaster` still has to be set.
 /// @since 1.1
 #define MULTICAST_NATS_OPTIONS_INIT \
   {sizeof(multicast_nats_options), 0, {0}, NULL, NULL, NULL, NULL, NULL, NULL, NULL, \
    NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, {0}, NULL, NULL, NULL}
 
-/// All defaults, with `struct_size` set. `broadcaster` is still none.
+/// Returns a struct with all defaults, and with `struct_size` set. `broadcaster` still has to be
+/// set.
 ///
 /// @return The options, by value.
 /// @since 1.1
@@ -179,95 +184,97 @@ static inline multicast_nats_options multicast_nats_options_default(void) {
 
 /* ---- 2. The transport ------------------------------------------------------------------------ */
 
-/// Creates a transport for multicast_broadcaster_attach(). It connects on a thread of its own, now
-/// and whenever the connection is lost.
+/// Creates a transport for multicast_broadcaster_attach(). It connects on its own thread, now and
+/// whenever the connection is lost.
 ///
 /// The transport subscribes at the server to names that have observers. It does not receive its own
 /// publications.
 ///
 /// `publish` of the transport returns MULTICAST_ERROR_QUEUE_FULL if `capacity` publications wait;
-/// MULTICAST_ERROR_LIMIT for a payload above `max_payload`, or above the limit of the server of the
-/// last connection; MULTICAST_ERROR_STATE in the child of a fork, and as
-/// MULTICAST_NATS_REFUSE_OFFLINE says; MULTICAST_ERROR_OUT_OF_MEMORY.
+/// MULTICAST_ERROR_LIMIT if the payload is larger than `max_payload` or than the limit of the
+/// server of the last connection; MULTICAST_ERROR_STATE in the child of a fork, or because of
+/// MULTICAST_NATS_REFUSE_OFFLINE; MULTICAST_ERROR_OUT_OF_MEMORY.
 ///
-/// @param options  How; not NULL.
-/// @param out      Receives the transport, before `changed` can be called; all zero if the call
+/// @param options  The options; not NULL.
+/// @param out      Receives the transport before `changed` can be called; all zero if the call
 ///                 fails. Not NULL.
-/// @return MULTICAST_OK: it has begun to connect, and `changed` reports the result;
+/// @return MULTICAST_OK: the transport has begun to connect, and `changed` will report the result;
 ///         MULTICAST_ERROR_INVALID_ARGUMENT: NULL or invalid options;
-///         MULTICAST_ERROR_INVALID_HANDLE: not a broadcaster, or not a queue;
-///         MULTICAST_ERROR_LIMIT: 65,535 transports of this library are not released;
-///         MULTICAST_ERROR_OUT_OF_MEMORY; MULTICAST_ERROR_SYSTEM: no thread or descriptor, or a
-///         file of the TLS options cannot be used.
+///         MULTICAST_ERROR_INVALID_HANDLE: the broadcaster or the queue does not exist;
+///         MULTICAST_ERROR_LIMIT: 65,535 transports of this library exist;
+///         MULTICAST_ERROR_OUT_OF_MEMORY; MULTICAST_ERROR_SYSTEM: there is no thread or descriptor
+///         left, or a file of the TLS options cannot be used.
 /// Ownership: multicast_broadcaster_attach() takes the transport over, and calls `release` once. So
-///            attach it once, to one broadcaster, and do not use it after `release`. If you do not
-///            attach it, call `release` with `context` yourself. `release` disconnects, and drops
-///            the publications that still wait to be sent: see multicast_nats_flush().
-/// Threads:   `release` waits for the transport's thread, unless that thread is in `changed`,
-///            delivers what has arrived, or connects.
-/// Cost:      a thread and two descriptors; with the first one, up to four threads of libnats.
+///            attach it only once, to one broadcaster, and do not use it after `release`. If you do
+///            not attach it, call its `release` with its `context` yourself. `release` disconnects,
+///            and drops the publications that still wait to be sent: see multicast_nats_flush().
+/// Threads:   `release` waits for the transport's thread, unless that thread is in `changed`, is
+///            delivering notifications, or is connecting.
+/// Cost:      a thread and two descriptors; the first transport also starts up to four threads of
+///            libnats.
 /// @since 1.1
 MULTICAST_API multicast_status multicast_nats_connect(const multicast_nats_options *options,
                                                       multicast_transport *out);
 
 /// Waits until a server has confirmed all publications and subscriptions before this call.
 ///
-/// Call it before a process ends, and after registering, if it matters when an observer begins to
-/// be notified. Messages that a server has not yet handled when its connection ends are lost
-/// nevertheless.
+/// Call it before a process ends. Also call it after registering an observer that must not miss
+/// later notifications. Messages that a server has not yet handled when its connection ends are
+/// nevertheless lost.
 ///
-/// @param transport   As multicast_nats_connect() made it.
+/// @param transport   As created by multicast_nats_connect().
 /// @param timeout_ns  Nanoseconds on the monotonic clock; 0: no waiting; MULTICAST_FOREVER: no
 ///                    limit.
 /// @return MULTICAST_OK, even if the server has refused some of them; MULTICAST_ERROR_TIMEOUT;
 ///         MULTICAST_ERROR_INVALID_HANDLE: not a transport of this library, or it has been
 ///         released, perhaps during the call; MULTICAST_ERROR_STATE: some publications were dropped
-///         during the wait, for newer ones or because a connection was lost, and the others are
-///         done; or this is the transport's thread, or the child of a fork.
-/// Threads:   several may wait. A `queue` that the waiting thread runs is not run during the wait.
-/// Cost:      a round trip to the server, if anything was published or subscribed since the last,
-///            and a thread that waits for it.
+///         during the wait, to make room for newer ones or because a connection was lost, and the
+///         others are done; or the caller is the transport's thread, or the child of a fork.
+/// Threads:   several threads may wait. A `queue` that the waiting thread runs is not run during
+///            the wait.
+/// Cost:      a round trip to the server, if anything was published or subscribed since the last
+///            one, and a thread that waits for it.
 /// @since 1.1
 MULTICAST_API multicast_status multicast_nats_flush(const multicast_transport *transport,
                                                     uint64_t timeout_ns);
 
 /* ---- 3. Questions ---------------------------------------------------------------------------- */
 
-/// Where an answer goes.
+/// Identifies a question, so that it can be answered.
 ///
-/// Copy it, and keep it as long as you like: there is nothing to release. The fields are private.
+/// It may be copied and kept as long as needed, and need not be released. The fields are private.
 /// @since 1.1
 typedef struct multicast_nats_question {
   uint64_t transport;  ///< The transport that answers. Zero: no question.
   uint64_t peer;       ///< The peer that asks.
-  uint64_t number;     ///< The number of the question among those of the peer.
+  uint64_t number;     ///< The number of the question among the peer's questions.
 } multicast_nats_question;
 
-/// Sets the function that answers the questions of others about a name.
+/// Sets the function that answers questions of others about a name.
 ///
-/// The transport subscribes to the name at the server; multicast_nats_flush() waits until it has.
-/// Several transports may answer a name: each gets each question. A transport does not get its own
-/// questions. A question whose place for answers this library does not know is dropped and counted
-/// (`ignored`).
+/// The transport subscribes to the name at the server. multicast_nats_flush() waits until this is
+/// done. If several transports answer a name, each of them receives each question. A transport does
+/// not receive its own questions. A question with an unknown kind of reply address is dropped and
+/// counted (`ignored`).
 ///
-/// @param transport  As multicast_nats_connect() made it.
-/// @param name       1 to 255 bytes. The names of questions are not those of notifications.
-/// @param function   Called for each question, where observers are called; it may answer with
+/// @param transport  As created by multicast_nats_connect().
+/// @param name       1 to 255 bytes. Questions and notifications have separate names.
+/// @param function   Called for each question, on the same thread as observers. It may answer with
 ///                   multicast_nats_reply(), or keep a copy of the question and answer later.
-///                   `question` and `payload` are valid until it returns. It replaces an earlier
-///                   function of the name. NULL: questions are not answered any more.
+///                   `question` and `payload` are valid until it returns. It replaces the previous
+///                   function of the name. NULL: stop answering questions.
 /// @param context    Passed to `function` and `release`.
-/// @param release    Runs once, on any thread but libnats's, when `context` is not used any more:
+/// @param release    Runs once, on any thread but libnats's, when `context` is no longer used:
 ///                   after the function was replaced and its calls have returned, or after the
-///                   transport's release; even if this fails. Not in the child of a fork. May be
-///                   NULL; not used if `function` is NULL.
+///                   transport's release. It also runs if this function fails, but not in the child
+///                   of a fork. May be NULL; not used if `function` is NULL.
 /// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE: not a transport of this library, or it has
 ///         been released; MULTICAST_ERROR_INVALID_ARGUMENT: not a name; MULTICAST_ERROR_NOT_FOUND:
-///         no function, and none to replace; MULTICAST_ERROR_STATE: in the child of a fork;
-///         MULTICAST_ERROR_OUT_OF_MEMORY.
-/// Threads:   does not wait: a call of an earlier function may go on.
-/// Reentry:   the function may call this, and reply, but not ask with this transport, unless the
-///            transport has a `queue`.
+///         `function` is NULL, and there is none to remove; MULTICAST_ERROR_STATE: in the child of
+///         a fork; MULTICAST_ERROR_OUT_OF_MEMORY.
+/// Threads:   does not wait, so a call of the previous function may still be running.
+/// Reentry:   `function` may call multicast_nats_answer() and multicast_nats_reply(). It may call
+///            multicast_nats_ask() with this transport only if the transport has a `queue`.
 /// Cost:      O(1), and a subscription.
 /// @since 1.1
 MULTICAST_API multicast_status multicast_nats_answer(
@@ -276,67 +283,69 @@ MULTICAST_API multicast_status multicast_nats_answer(
                      const void *payload, size_t size),
     void *context, void (*release)(void *context));
 
-/// Answers a question: the asker gets MULTICAST_OK and the payload.
+/// Answers a question: the asker receives MULTICAST_OK and the payload.
 ///
-/// A question without a reply ends when the asker's time is up. An asker that waits for more than
-/// one answer gets each reply, even several to one question.
+/// A question that is not answered ends when the asker's time is up. An asker that waits for more
+/// than one answer receives all replies, even if there are several to the same question.
 ///
 /// @param question  The question that the function received, or a copy of it.
 /// @param payload   The answer; may be NULL if there are no bytes.
 /// @param size      Bytes at `payload`, up to `max_payload`.
 /// @return MULTICAST_OK: it is published like a notification; the server does not say whether the
 ///         asker is still there and waits for it; MULTICAST_ERROR_QUEUE_FULL: `capacity`
-///         publications wait, try again; MULTICAST_ERROR_LIMIT: larger than `max_payload`, or than
-///         the server takes; MULTICAST_ERROR_INVALID_HANDLE: not a question, or its transport has
-///         been released; MULTICAST_ERROR_INVALID_ARGUMENT: NULL; MULTICAST_ERROR_STATE: in the
-///         child of a fork, and as MULTICAST_NATS_REFUSE_OFFLINE says;
-///         MULTICAST_ERROR_OUT_OF_MEMORY.
-/// Cost:      as publishing.
+///         publications wait, so try again later; MULTICAST_ERROR_LIMIT: larger than `max_payload`,
+///         or than the server accepts; MULTICAST_ERROR_INVALID_HANDLE: not a question, or its
+///         transport has been released; MULTICAST_ERROR_INVALID_ARGUMENT: NULL;
+///         MULTICAST_ERROR_STATE: in the child of a fork, or because of
+///         MULTICAST_NATS_REFUSE_OFFLINE; MULTICAST_ERROR_OUT_OF_MEMORY.
+/// Cost:      like publishing.
 /// @since 1.1
 MULTICAST_API multicast_status multicast_nats_reply(const multicast_nats_question *question,
                                                     const void *payload, size_t size);
 
-/// Asks all transports and programs that answer a name, and waits for their answers.
+/// Asks all transports and programs that answer questions about a name, and waits for their
+/// answers.
 ///
 /// `visit` is called once for each answer, in the order in which they arrive, with MULTICAST_OK and
-/// the payload, which is valid until it returns, and NULL if there are no bytes. The server does
-/// not say who answers, nor how many there are, nor that one has ended without an answer: `pid` is
-/// 0, and `peer` is empty. `visit` has the type that multicast_local_ask() takes, where these
-/// values are known. If `visit` returns false, it is not called again, and this function returns.
-/// For the first answer, return `status != MULTICAST_OK`; for all that come within the time, return
-/// true. Later answers are dropped and counted (`ignored`).
+/// the payload, which is valid until `visit` returns, and NULL if it has no bytes. The server does
+/// not report who answers, how many programs answer, or that one has ended without an answer, so
+/// `pid` is 0 and `peer` is empty. `visit` has the same type as in multicast_local_ask(), which
+/// knows these values. If `visit` returns false, it is not called again, and this function returns.
+/// To wait only for the first answer, return `status != MULTICAST_OK`; for all answers within the
+/// time, return true. Later answers are dropped and counted (`ignored`).
 ///
-/// Without a connection the function waits for one, if there is room for the question. An answer
-/// may be lost like a notification.
+/// Without a connection, the function waits for one if there is room for the question. Like
+/// notifications, answers may be lost.
 ///
-/// @param transport   As multicast_nats_connect() made it.
-/// @param name        As it is answered.
-/// @param event       Passed on to those that answer, as the payload.
+/// @param transport   As created by multicast_nats_connect().
+/// @param name        The name for which others answer questions.
+/// @param event       Passed on to the functions that answer, like the payload.
 /// @param payload     Copied; may be NULL if there are no bytes.
 /// @param size        Bytes at `payload`, up to `max_payload`.
-/// @param timeout_ns  Nanoseconds on the monotonic clock, the wait for a connection included. After
-///                    this time, a question that has not been sent is not sent any more.
+/// @param timeout_ns  Nanoseconds on the monotonic clock, including the wait for a connection.
+///                    After this time, a question that has not been sent yet is discarded.
 ///                    MULTICAST_FOREVER: no limit.
 /// @param visit       Not NULL. It must not end the thread.
 /// @param context     Passed to `visit`.
-/// @return MULTICAST_OK: `visit` has returned false, or the time is over and there were answers;
-///         MULTICAST_ERROR_TIMEOUT: the time is over, and there were no answers;
-///         MULTICAST_ERROR_NOT_FOUND, at once: nobody answers the name. Servers before 2.2 do not
-///         report this; with them the time runs out; MULTICAST_ERROR_STATE: the connection was lost
-///         during the call, and somebody may have got the question; there is no connection, and
-///         MULTICAST_NATS_REFUSE_OFFLINE is set; on the transport's thread; in the child of a fork;
-///         MULTICAST_ERROR_QUEUE_FULL: `capacity` publications wait, or the question was dropped
-///         for newer ones, or so many answers wait for `visit`, and one is lost;
-///         MULTICAST_ERROR_LIMIT: larger than `max_payload`, or than the server takes;
-///         MULTICAST_ERROR_INVALID_ARGUMENT: not a name, or NULL; MULTICAST_ERROR_INVALID_HANDLE:
-///         not a transport of this library, or it has been released, perhaps during the call;
-///         MULTICAST_ERROR_OUT_OF_MEMORY: for the question, or for an answer, which is lost.
-/// Threads:   any but the transport's, several at once. `visit` runs on the calling thread. A
-///            `queue` that this thread runs is not run during the call.
+/// @return MULTICAST_OK: `visit` has returned false, or the time is up and there were answers;
+///         MULTICAST_ERROR_TIMEOUT: the time is up, and there were no answers;
+///         MULTICAST_ERROR_NOT_FOUND, immediately: nobody answers this name. Servers before 2.2 do
+///         not report this; with them, the call times out; MULTICAST_ERROR_STATE: the connection
+///         was lost during the call, and somebody may have received the question; there is no
+///         connection, and MULTICAST_NATS_REFUSE_OFFLINE is set; on the transport's thread; in the
+///         child of a fork; MULTICAST_ERROR_QUEUE_FULL: `capacity` publications wait, or the
+///         question was dropped to make room for newer ones, or `capacity` answers waited for
+///         `visit` and one was lost; MULTICAST_ERROR_LIMIT: larger than `max_payload`, or than the
+///         server accepts; MULTICAST_ERROR_INVALID_ARGUMENT: not a name, or NULL;
+///         MULTICAST_ERROR_INVALID_HANDLE: not a transport of this library, or it has been
+///         released, perhaps during the call; MULTICAST_ERROR_OUT_OF_MEMORY: for the question, or
+///         for an answer, which is lost.
+/// Threads:   any thread except the transport's may call it, several at the same time. `visit` runs
+///            on the calling thread. A `queue` that this thread runs is not run during the call.
 /// Reentry:   observers and functions that answer may ask with this transport if it has a `queue`,
 ///            and with any other transport. `visit` may call anything.
-/// Cost:      as publishing, and a copy of each answer. The first question of a transport also
-///            subscribes where answers come.
+/// Cost:      like publishing, and a copy of each answer. The first question of a transport also
+///            subscribes to the answers.
 /// @since 1.1
 MULTICAST_API multicast_status multicast_nats_ask(
     const multicast_transport *transport, const char *name, uint32_t event, const void *payload,
@@ -347,12 +356,12 @@ MULTICAST_API multicast_status multicast_nats_ask(
 
 /* ---- 4. Statistics --------------------------------------------------------------------------- */
 
-/// Counts of a transport since it was made.
+/// The counts of a transport since it was created.
 ///
 /// At every moment `published` is the sum of `waiting`, `sending`, `sent` and `dropped`. Questions
 /// and answers are both publications and messages. A question that arrives counts as a
-/// notification; an answer that arrives in time is `received` only, as is the server's word that
-/// nobody answers.
+/// notification; an answer that arrives in time counts only as `received`, as does the server's
+/// report that nobody answers.
 /// @since 1.1
 typedef struct multicast_nats_stats {
   uint32_t struct_size;  ///< sizeof(multicast_nats_stats).
@@ -366,30 +375,32 @@ typedef struct multicast_nats_stats {
   uint64_t waiting;      ///< Publications that wait to be sent now.
   uint64_t sending;      ///< Publications that are being written now.
   uint64_t sent;         ///< Publications that were written to a connection.
-  /// Publications that were dropped: for newer ones; too large for the server; because the
-  /// connection ended while they were being written, so that the server may have some; because
-  /// nobody waits for the answer any more; for lack of memory; or at `release`.
+  /// Publications that were dropped: to make room for newer ones; too large for the server; because
+  /// the connection ended while they were being written, so that the server may have received some;
+  /// because nobody waits for the answer any more; because there was no memory; or at `release`.
   uint64_t dropped;
-  /// How often the server has said that this client may not publish. These also count as `sent`.
+  /// How often the server has reported that this client may not publish. These publications also
+  /// count as `sent`.
   uint64_t rejected;
   uint64_t refused;   ///< Publications that were not accepted.
-  uint64_t received;  ///< Messages that came.
-  /// Messages that were delivered to the broadcaster. With `queue`: when that is run.
+  uint64_t received;  ///< Messages that were received.
+  /// Messages that were delivered to the broadcaster; with `queue`, counted when the queue is run.
   uint64_t delivered;
-  /// Messages that were not delivered: not a subject of this library, too large, or an answer that
-  /// nobody waits for.
+  /// Messages that were not delivered, because the subject is not this library's, the message is
+  /// too large, or nobody waits for the answer.
   uint64_t ignored;
-  /// Messages that were not delivered: no memory, the broadcaster was destroyed, or `queue` did not
-  /// take them or has dropped them since, for newer ones or when it was destroyed.
+  /// Messages that were not delivered, because there was no memory, the broadcaster was destroyed,
+  /// or `queue` refused them, or dropped them later to make room for newer ones or when it was
+  /// destroyed.
   uint64_t lost;
 } multicast_nats_stats;
 
-/// All zero, with `struct_size` set: ready for multicast_nats_get_stats().
+/// Initializes a struct for multicast_nats_get_stats(): all zero, with `struct_size` set.
 /// @since 1.1
 #define MULTICAST_NATS_STATS_INIT \
   {sizeof(multicast_nats_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
-/// All zero, with `struct_size` set: ready for multicast_nats_get_stats().
+/// Returns a struct for multicast_nats_get_stats(): all zero, with `struct_size` set.
 ///
 /// @return The statistics, by value.
 /// @since 1.1
@@ -398,13 +409,13 @@ static inline multicast_nats_stats multicast_nats_stats_default(void) {
   return stats;
 }
 
-/// Reads all statistics of a transport, at one moment.
+/// Reads a consistent snapshot of all statistics of a transport.
 ///
-/// @param transport  As multicast_nats_connect() made it.
-/// @param out        Receives the numbers. The caller sets `struct_size`.
+/// @param transport  As created by multicast_nats_connect().
+/// @param out        Receives the statistics. The caller sets `struct_size`.
 /// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE: not a transport of this library, or it has
-///         been released; MULTICAST_ERROR_INVALID_ARGUMENT: NULL or a wrong `struct_size`, nothing
-///         written; MULTICAST_ERROR_STATE: in the child of a fork.
+///         been released; MULTICAST_ERROR_INVALID_ARGUMENT: NULL or a wrong `struct_size`, in which
+///         case nothing is written; MULTICAST_ERROR_STATE: in the child of a fork.
 /// @since 1.1
 MULTICAST_API multicast_status multicast_nats_get_stats(const multicast_transport *transport,
                                                         multicast_nats_stats *out);

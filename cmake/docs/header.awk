@@ -2,8 +2,8 @@
 # to which that page links, and labelled lines of comment blocks ("Cost: ...") become paragraphs
 # with titles.
 
-# The sections, for heads that do not list them; and the parameters and results that a comment leaves
-# out, by the rules that the head of multicast.h states.
+# Collects the sections, for heads that do not list them, and the parameters and results that
+# comments omit according to the rules at the head of multicast.h.
 BEGIN {
   while ((getline < ARGV[1]) > 0) {
     ++at

@@ -46,8 +46,8 @@ class MulticastConan(ConanFile):
     def package(self):
         CMake(self).install()
         copy(self, "LICENSE", self.source_folder, f"{self.package_folder}/licenses")
-        # Both kinds of library are installed. Removes the other kind; the CMake files use the one
-        # that is left.
+        # CMake has installed both kinds of library. Remove the kind that was not selected; the
+        # CMake files then use the remaining one.
         other, targets = "libmulticast.so*", "Shared"
         if self.options.shared:
             other, targets = "libmulticast.a", "Static"
