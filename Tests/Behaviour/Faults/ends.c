@@ -1,5 +1,5 @@
-/* exit() on any thread, while other threads use the library. Exit handlers and destructors use
- * the library afterwards. */
+/* A thread calls exit() while other threads use the library. After that, exit handlers and
+ * destructors use the library, too. */
 
 #include "child.h"
 #include "functions.h"
@@ -29,7 +29,7 @@ static void use_at_exit_on_another_thread(void) {
   on_another_thread(use_on_another_thread, NULL);
 }
 
-/* A destructor of the program, which runs after all exit handlers and before the destructors of
+/* This destructor of the program runs after all exit handlers and before the destructors of
  * libraries. */
 __attribute__((destructor)) static void use_in_destructor(void) {
   if (is_ending) use_at_exit();

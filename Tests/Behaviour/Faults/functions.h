@@ -20,8 +20,8 @@ typedef struct function {
   const char *name;
   const char *variant;
   memory_use memory;
-  int rounds; /* number of calls after which every kind of allocation was made */
-  bool is_first; /* whether it is called before all others, in an empty world */
+  int rounds; /* after this number of calls, every kind of allocation has been made */
+  bool is_first; /* whether the function is called before all others, in an empty world */
   /* Makes one call and checks the result. Returns 0 or MULTICAST_ERROR_OUT_OF_MEMORY. */
   int64_t (*call)(world *w);
 } function;
@@ -42,10 +42,10 @@ void function_register(const function *f);
   }                                                                                             \
   static int64_t call_##LINE(__attribute__((unused)) world *w)
 
-/* Destroys the objects that calls have created. */
+/* Destroys the objects that were passed to keep(). */
 void unmake_all(world *w);
 
-/* Calls every function in a world of its own. */
+/* Creates a world and calls every function with it. */
 void use_every_function(void);
 void *use_every_function_there(void *unused); /* the body of a thread */
 
@@ -60,7 +60,8 @@ multicast_lifetime lifetime_to_end(world *w);
 multicast_queue queue_to_end(world *w);
 multicast_broadcaster broadcaster_to_end(world *w);
 
-/* The removal of a delegate that was just added: it must be removed, and released once. */
+/* The removal of a delegate that was just added. The delegate must be removed, and released
+ * once. */
 typedef struct removal {
   int releases;
   int64_t count;
