@@ -7,7 +7,7 @@
 
 /* The objects of one wait. */
 typedef struct scene {
-  multicast m; /* the multicast of the name "name", with one delegate, which blocks */
+  multicast m; /* the multicast of the name "name", with one delegate, whose call blocks */
   multicast_token token;
   multicast_delegate delegate;
   multicast_queue queue; /* 0 if there is none */

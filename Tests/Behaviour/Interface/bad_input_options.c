@@ -16,8 +16,8 @@ static void expect_refused(const multicast_add_options *options) {
   CHECK_OK(multicast_destroy(m));
 }
 
-/* The bytes after a struct that is too small do not belong to the caller. Here, reading them
- * crashes. */
+/* The library must not read the bytes after a struct that is too small, since they do not belong to
+ * the caller. In this test, reading them crashes. */
 TEST(struct_size_too_small_is_noticed_before_all_else) {
   size_t page = (size_t)sysconf(_SC_PAGESIZE);
   char *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -62,7 +62,7 @@ TEST_OF_MULTICAST(add_many_of_none_refuses_options_that_contradict_themselves) {
 
 enum { LARGEST_STRUCT = 1024 };
 
-/* A struct type and a function that accepts it. */
+/* A type of structs, and a function that passes such a struct to the library. */
 typedef struct taker {
   const char *name;
   size_t known;
@@ -173,7 +173,7 @@ typedef union given {
   unsigned char bytes[LARGEST_STRUCT + 8];
 } given;
 
-/* Zero except for the size field; the bytes after the struct are not zero. */
+/* Makes a struct of that size: zeros after the size field, and other bytes after the struct. */
 static void initialize(given *g, size_t size) {
   const uint32_t told = (uint32_t)size;
   memset(g, 0xFF, sizeof *g);
@@ -181,8 +181,8 @@ static void initialize(given *g, size_t size) {
   memcpy(g, &told, sizeof told);
 }
 
-/* Expects the struct to be accepted; or, if `byte` is an index inside it, to be refused because
- * of that byte. */
+/* Expects the struct to be accepted, or, unless `byte` is SIZE_MAX, to be refused because of that
+ * byte. */
 static void expect_taken(const taker *t, given *g, size_t size, size_t byte) {
   char line[128];
   if (t->takes(g) == (byte == SIZE_MAX)) return;
@@ -222,7 +222,7 @@ TEST(struct_of_newer_caller_is_refused_for_any_unknown_byte) {
   }
 }
 
-/* A struct of a wrong size is refused and not written. The last one has the largest possible
+/* A struct of a wrong size is refused and not written to. The last struct has the largest possible
  * `struct_size`. */
 TEST(struct_of_any_size_from_what_is_known_to_1024_is_taken) {
   begin_asking();
