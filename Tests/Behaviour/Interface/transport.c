@@ -1,4 +1,4 @@
-/* Transports: what they publish, and which names they subscribe. */
+/* The notifications that transports publish, and the names that they subscribe. */
 
 #include "handles.h"
 #include "notes.h"
@@ -141,7 +141,8 @@ static bool pass_registration(void *context, const multicast_registration *regis
   return true;
 }
 
-/* Each function below adds observers in one way; the functions after them remove all observers. */
+/* The functions come*() add observers in different ways, and the functions go*() remove all
+ * observers in different ways. */
 static void come(void) { observe(heard, NAME, counter(&calls)); }
 static void come_directly(void) { add(find(heard, NAME), counter(&calls)); }
 static void come_together(void) {
@@ -205,11 +206,11 @@ static const way ways[] = {
     {come, go_with_multicast},     {come_directly, go_with_multicast}};
 enum { WAYS = sizeof ways / sizeof *ways };
 
-/* Tests every ordered pair of ways. */
+/* Tests each way of adding and removing followed by each other way. */
 static void expect_all_notified(void) {
   for (int first = 0; first < WAYS; ++first) {
     for (int second = 0; second < WAYS; ++second) {
-      /* A destroyed multicast accepts no delegates. */
+      /* Nothing can be added directly to the multicast that the first way has destroyed. */
       if (ways[first].go == go_with_multicast && ways[second].come == come_directly) continue;
       ways[first].come();
       expect_notified(&it, "+" NAME);
@@ -227,7 +228,7 @@ static void expect_all_notified(void) {
   }
 }
 
-/* Runs a test of `heard`, whose transport is `it`. */
+/* Runs the body of a test, with a broadcaster `heard` that has the transport `it`. */
 static void hear(void (*body)(void)) {
   heard = create();
   attach(heard, &it);
@@ -308,7 +309,8 @@ TEST(transport_without_functions_for_names_is_not_notified) {
   CHECK_OK(multicast_broadcaster_destroy(heard));
 }
 
-/* While the transport refuses, it may be notified repeatedly. */
+/* Expects one notification of a new name or more, since a transport that refuses may be notified
+ * repeatedly. */
 static void expect_notified_again(void) {
   const char *again = "+" NAME " ";
   while (strncmp(it.told, again, strlen(again)) == 0) {
@@ -389,8 +391,8 @@ TEST_OF_HEARD(transport_that_refuses_a_name_is_notified_after_another) {
   memset(&taking, 0, sizeof taking);
   taking.inside = go_at_refusal;
   taking.status = MULTICAST_ERROR_STATE;
-  /* The new transport refuses, all observers are removed, and the old transport is notified.
-   * Then an observer is added. */
+  /* During this call, the new transport refuses the name, all observers are removed, the old
+   * transport is notified of that, and an observer is added. */
   CHECK_OK(multicast_broadcaster_attach(heard, &transport));
   expect_notified(&it, "+" NAME " -" NAME);
   expect_notified(&taking, "+" NAME " +" NAME);
@@ -447,7 +449,7 @@ TEST(transport_that_replaces_another_is_notified_of_all_names) {
   expect_notified(&it, "+" NAME " +Other -" NAME);
   attach(heard, &second);
   CHECK_EQ(it.releases, 1);
-  expect_notified(&it, ""); /* a transport that is released is not unsubscribed */
+  expect_notified(&it, ""); /* a transport that is replaced is not told to unsubscribe */
   expect_notified(&second, "+Other");
   come();
   CHECK_EQ(notify(heard, "Other"), 1);
