@@ -332,7 +332,7 @@ static void find_it_closed_on_exec(void *context) {
   CHECK_EQ(flags & FD_CLOEXEC, FD_CLOEXEC);
 }
 
-/* The descriptor of the child is closed on exec, even if the child had to move it to the old number. */
+/* The descriptor of the child is closed on exec, even if the child had to move it. */
 TEST(queue_fd_of_child_of_fork_is_not_passed_on_to_other_programs) {
   int lower = open("/dev/null", O_RDONLY);
   watched w;

@@ -8,7 +8,7 @@
 /* The context of a delegate whose call invokes `inner` with MULTICAST_WAIT. */
 typedef struct inside {
   multicast inner;
-  multicast_queue queue; /* the queue of the awaited calls, or 0 if a test does not set it */
+  multicast_queue queue; /* the queue of the awaited calls; 0: do not check it */
   gate entered, go_on, has_left;
   multicast_outcome out;
   int64_t result;

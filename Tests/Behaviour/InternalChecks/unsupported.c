@@ -249,7 +249,7 @@ TEST(allocator_that_calls_the_library_is_found) {
 
 static void *end_in_allocator(void *target) {
   static int calls;
-  multicast_invoke(*(multicast *)target, 0, NULL, 0); /* makes the library create a record for this thread */
+  multicast_invoke(*(multicast *)target, 0, NULL, 0); /* creates the record of this thread */
   what_to_do = END_THREAD;
   (void)multicast_add(*(multicast *)target, counter(&calls), NULL, NULL);
   return NULL;
@@ -274,7 +274,7 @@ static void *end_in_release(void *target) {
   static int calls;
   multicast m = *(multicast *)target;
   multicast_token token = add_with(m, counter(&calls), &ADD_OPTIONS(.release = end_thread));
-  multicast_invoke(m, 0, NULL, 0); /* makes the library create a record for this thread */
+  multicast_invoke(m, 0, NULL, 0); /* creates the record of this thread */
   (void)multicast_token_remove(token);
   return NULL;
 }

@@ -37,8 +37,8 @@ static void must(bool is_so, const char *what) {
 
 static const char payload[256];
 
-/* calls.py generates `calls.inc`, with ROW(name, expression) for each function. Another function in
- * this file frees memory, to show that the sanitizer detects it. */
+/* calls.py generates `calls.inc`, with ROW(name, expression) for each function. One more row calls
+ * a function that frees memory, which the sanitizer must detect. */
 #define ROW(name, expression) \
   static void call_##name(void) { must((expression), #expression); }
 #include "calls.inc"
