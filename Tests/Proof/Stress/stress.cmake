@@ -1,8 +1,8 @@
-# The stress tests take half a minute in all. Each run prints its seed, which is random.
+# The stress tests take half a minute in total. Each run uses a random seed and prints it.
 
-# add_stress_test(name tree seconds options ...) uses the library of the given build tree, and also
-# the program of that tree if it has a sanitizer. With a tree NAME_posix it uses the program of NAME.
-# If `tree` is empty, the test uses this build.
+# add_stress_test(name tree seconds options ...) adds a test with the library of the build tree. If
+# the tree has a sanitizer, the test also uses the program of that tree, or, if the tree is called
+# NAME_posix, the program of the tree NAME. If `tree` is empty, the test uses this build.
 function(add_stress_test name tree seconds)
   set(labels stress)
   if(tree MATCHES "sanitize")
@@ -41,6 +41,7 @@ add_stress_test(sanitize_thread_without_membarrier sanitize_thread 4 --without-m
 add_stress_test(sanitize_thread_posix sanitize_thread_posix 4)
 add_stress_test(sanitize_address sanitize_address 4)
 
-# `mutate` takes an hour and is not a test, but this test checks that its mutations fit the sources.
+# `mutate` is not a test, because it takes an hour. This test only checks that its mutations fit the
+# sources.
 add_check(stress_mutations_apply LABELS stress TIMEOUT 60 PACKAGES python3
   COMMAND ${CMAKE_CURRENT_LIST_DIR}/mutate --check)
