@@ -99,7 +99,7 @@ static multicast_delegate delegate_of(listener *l) {
 void replays_make(void) {
   multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;
   options.replay = KEPT;
-  options.reentry = random_below(MULTICAST_REENTRY_LATEST); /* never LATEST, which would skip letters */
+  options.reentry = random_below(MULTICAST_REENTRY_LATEST); /* LATEST would skip letters */
   STORE(current, multicast_create_with(&options).id);
   MUST(LOAD(current) != 0, "a multicast");
 }

@@ -297,7 +297,7 @@ OPERATION("a session that waits for itself", 6) {
     pending = stats_of(&l).pending;
     MUST(o.unfinished == pending && o.finished == 0, "%llu unfinished, %llu pending",
          (unsigned long long)o.unfinished, (unsigned long long)pending);
-    if (pending > 0 && wakes == 1) ++wakes; /* otherwise the queue has not been run since the wake */
+    if (pending > 0 && wakes == 1) ++wakes; /* otherwise no run since the last wake */
     MUST(waker_calls(l.waker) == wakes, "wakes at the end: %d", waker_calls(l.waker));
   }
   EXPECT(destroy_queue(l.queue), OK);
