@@ -102,7 +102,7 @@ static void by_call_of_a_queues_thread(void) {
 
 static void by_main(void) { exit(EXPECTED_STATUS); }
 
-/* Other threads keep calling all functions. */
+/* The body of a thread that keeps calling all functions while another thread exits. */
 static void *be_busy(void *unused) {
   for (;;) use_every_function();
   return NULL;

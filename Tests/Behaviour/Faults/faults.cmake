@@ -8,7 +8,7 @@ if(NOT CMAKE_SYSTEM_PROCESSOR STREQUAL x86_64)
   list(FILTER fault_sources EXCLUDE REGEX "steps\\.c$")
 endif()
 
-# Generates the calls of every function.
+# Generate the source that calls every function.
 set(fault_calls ${PROJECT_BINARY_DIR}/Tests/fault_calls.c)
 generate(${fault_calls} ${faults_dir}/calls.py ${faults_dir}/functions.c ${faults_dir}/functions.h)
 
@@ -49,7 +49,7 @@ add_tests_of_sources(fault_tests fault ${fault_sources})
 # function fail.
 set_property(TEST out_of_memory_at_each_allocation_of_each_function
   out_of_memory_again_and_again_leaks_nothing_of_any_function APPEND PROPERTY LABELS everyday)
-# Each of these tests takes gigabytes, so only one runs at a time.
+# Each of these tests needs gigabytes of memory, so only one of them runs at a time.
 file(STRINGS ${faults_dir}/limits.c limits REGEX "^TEST\\(")
 list(TRANSFORM limits REPLACE "^TEST\\(([a-z_0-9]+)\\).*" "\\1")
 set_tests_properties(${limits} PROPERTIES RESOURCE_LOCK gigabytes COST 20 TIMEOUT 550)
@@ -59,8 +59,8 @@ add_check(dlclose_of_the_library_inside_of_a_call_leaves_it_mapped LABELS fault 
 add_check(dlclose_of_plugin_after_its_lifetime_unloads_it LABELS fault TIMEOUT 150
   COMMAND unloading $<TARGET_FILE:multicast> $<TARGET_FILE:fault_plugin>)
 
-# The interface tests with a malloc() that never aligns blocks to more than 16 bytes. The path is
-# relative, because LD_PRELOAD cannot contain a path with a space.
+# Run some interface tests with a malloc() that never aligns blocks to more than 16 bytes. The path
+# is relative, because LD_PRELOAD cannot contain a path with a space.
 add_check(interface_with_the_least_alignment_of_malloc LABELS fault COST 10
   COMMAND ${CMAKE_COMMAND} -E chdir $<TARGET_FILE_DIR:least_malloc>
     ${CMAKE_COMMAND} -E env LD_PRELOAD=./$<TARGET_FILE_NAME:least_malloc> ${faults_dir}/../../run-harness $<TARGET_FILE:interface_tests> ${smoke_tests} large_ invoke_with queue_payloads)

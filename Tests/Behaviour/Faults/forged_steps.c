@@ -147,7 +147,8 @@ THREAD(remove_during_call, void *unused) {
   gate_open(&may_return);
 }
 
-/* Returns how many of the calls reached the delegate. */
+/* Calls the function again and again, issues the handle one instruction later each time, and
+ * returns how many of the calls reached the delegate. */
 static int give_out_at_each_step(way w, int64_t (*called)(void)) {
   int count = 0, times = 1, given_out_at;
   function = called;
@@ -232,7 +233,8 @@ static int invoke_at_steps_of_add(const multicast_add_options *options, int stri
   return calls_during_add;
 }
 
-/* The add stores the token before another thread that guesses the token can call the delegate. */
+/* An add stores the token before any other thread can call the delegate, even a thread that has
+ * guessed the token. */
 TEST(forged_token_finds_the_token_stored_during_add) {
   multicast_add_options options = multicast_add_options_default();
   CHECK(invoke_at_steps_of_add(NULL, 1) > 0);

@@ -60,7 +60,7 @@ static void deallocate(void *context, void *memory, size_t size, size_t alignmen
 static void check_dead(void) {
   for (int i = 0; i < dead_count; ++i) {
     const unsigned char *bytes = (const unsigned char *)dead[i] + HEADER;
-    /* nothing was written after the deallocation */
+    /* nothing has been written to the block since its deallocation */
     for (size_t j = 0; j < dead[i]->size; ++j) CHECK_EQ(bytes[j], POISON);
   }
 }

@@ -194,13 +194,14 @@ static int fork_at_each_moment(int number, int called) {
     in_call = called;
     has_come = false;
     may_fork = has_forked = is_in_call = may_return = shut;
-    /* this thread becomes the second invoker and queues calls */
+    /* the new thread becomes the second invoker, and queues calls */
     pthread_t invoker = start_thread(invoke_there, NULL);
     if (called >= 0) gate_wait(&is_in_call);
     else join_thread(invoker);
     pthread_t remover = start_thread(remove_there, (void *)(intptr_t)moment);
     if (called >= 0) {
-      /* The removal waits for the call, perhaps before it reaches the moment. */
+      /* The removal may have to wait for the call before it reaches the moment, so do not wait
+       * forever. */
       gate_opens_within(&may_fork, 20);
       has_come = has_come && moment < 2 * COUNT;
     } else {

@@ -472,7 +472,7 @@ CALL(multicast_visit_undo, "refused", FAILS, 2) { return visit_undo(w, 1); }
 
 /* ---- Policies -------------------------------------------------------------------------------- */
 
-/* A delegate that invokes inside its first call. */
+/* The context of a delegate that invokes inside its first call. */
 typedef struct inner {
   world *world;
   multicast target;
@@ -914,8 +914,8 @@ void function_register(const function *f) {
   functions[function_count++] = *f;
 }
 
-/* The list does not contain the kinds of the handles. Each handle is tried as every kind, since it
- * is valid as one kind only. */
+/* The list of handles does not say of which kind each handle is, so try it as every kind. It is
+ * valid as only one of them. */
 void unmake_all(world *w) {
   while (w->made_count > 0) {
     const uint64_t id = w->made[--w->made_count];

@@ -51,7 +51,8 @@ void *use_every_function_there(void *unused); /* the body of a thread */
 
 /* ---- Helpers of the calls -------------------------------------------------------------------- */
 
-/* Keeps a new object until unmake_all(). Returns multicast_create_error() if the handle is 0. */
+/* Stores a new object, so that unmake_all() destroys it. Returns multicast_create_error() if the
+ * handle is 0. */
 int64_t keep(world *w, uint64_t handle);
 
 /* Create an object with one registration, which is released when the object ends. */
@@ -74,7 +75,7 @@ bool count_visit(void *context, const multicast_delegate *delegate);
 bool count_registration(void *context, const multicast_registration *registration);
 bool count_line(void *context, const char *line, size_t size);
 
-/* Options in which every field is set. */
+/* Return options in which every field is set. */
 const multicast_create_options *create_options_of(world *w);
 const multicast_broadcaster_options *broadcaster_options_of(world *w);
 

@@ -1,5 +1,5 @@
-/* The maximum number of handles, names and queued calls. These tests need gigabytes of memory and
- * are skipped on machines with less. */
+/* Tests of the maximum numbers of handles, names and queued calls. They need gigabytes of memory
+ * and are skipped on machines with less. */
 
 #include "../Interface/harness.h"
 
@@ -119,7 +119,7 @@ TEST(limit_of_registrations_is_a_status_and_room_comes_back) {
     if (count >= MOST / 2) at = 1 + count / AT_ONCE % OTHERS;
   }
   CHECK_ERROR(status, LIMIT);
-  /* Each stripe still has some vacant slots. */
+  /* Each stripe still has some vacant slots, which the other multicasts can use. */
   for (i = 1; i <= OTHERS; ++i) {
     while ((status = multicast_add(all[i], delegates[0], NULL, &token)) == MULTICAST_OK) {
       last = token;

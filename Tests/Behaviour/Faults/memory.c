@@ -19,8 +19,8 @@ typedef struct attempt {
   world w;
 } attempt;
 
-/* Returns whether the workers of stopped queues have ended, since each keeps a thread record until
- * then. */
+/* Returns whether all workers of stopped queues have ended. Until a worker ends, it keeps its
+ * thread record. */
 static bool is_without_other_threads(void) {
   DIR *tasks = opendir("/proc/self/task");
   int count = 0;
@@ -78,7 +78,8 @@ static void fail_allocation(const function *f, int which) {
   world_end(&a.w);
 }
 
-/* The same in a process that has not used the library yet. */
+/* Like fail_allocation(), but runs in a process that has not used the library. Expects that no more
+ * memory stays allocated than without a failure. */
 static void fail_at_first(const function *f, int which) {
   fail_allocation(f, which);
   if (which < 0) told->bytes_kept = allocated_bytes;

@@ -45,7 +45,7 @@ static void use_allocator_that_fails(void) {
 
 enum { OPERATIONS = 400 };
 
-/* Calls functions in an order that depends on the seed only. The failing allocations differ in each
+/* Calls functions in an order that depends only on the seed. The failing allocations differ in each
  * run. */
 static void operate(uint64_t seed) {
   for (int i = 0; i < OPERATIONS; ++i) {

@@ -1,5 +1,5 @@
-/* Runs a thread in single steps, by the trap flag of x86-64, and runs code on another thread
- * between two steps. */
+/* Single-steps a thread with the trap flag of x86-64, and runs code on another thread between two
+ * steps. */
 
 #ifndef STEPS_H
 #define STEPS_H

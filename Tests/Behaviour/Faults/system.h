@@ -1,5 +1,5 @@
-/* Replacements for functions of libc, which calls of the library reach. They can fail, delay, or
- * return wrong times. */
+/* Replacements for functions of libc. The library calls them instead of libc's, and they can fail,
+ * delay, or return wrong times. */
 
 #ifndef SYSTEM_H
 #define SYSTEM_H

@@ -277,7 +277,7 @@ TEST(cancellation_inside_of_a_queued_call_ends_it) {
 
 static pthread_key_t late;
 
-/* Runs in each round of destructors, after the library's own destructor. */
+/* This destructor runs in each round of destructors, after the library's destructor. */
 static void use_late(void *rounds_left) {
   use_every_function();
   if ((intptr_t)rounds_left > 1)
@@ -293,7 +293,7 @@ static void *end_late(void *unused) {
 TEST(late_destructors_of_a_thread_may_call_every_function) {
   int64_t bytes = 0;
   use_test_allocator();
-  /* creates the library's key first, so its destructor runs before `late`'s */
+  /* the library creates its key first, so that its destructor runs before use_late() */
   common = multicast_create();
   add(common, counter(&common_calls));
   CHECK_EQ(pthread_key_create(&late, use_late), 0);

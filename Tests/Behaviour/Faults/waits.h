@@ -5,7 +5,7 @@
 
 #include "../Interface/harness.h"
 
-/* The objects of one wait. */
+/* The objects that one wait uses. */
 typedef struct scene {
   multicast m; /* the multicast of the name "name", with one delegate, whose call blocks */
   multicast_token token;

@@ -1,4 +1,4 @@
-/* A world: one object of each kind, for the functions under test. */
+/* A world contains one object of each kind for the functions under test. */
 
 #ifndef WORLD_H
 #define WORLD_H

@@ -6,7 +6,7 @@
 #include "harness.h"
 
 /* Makes the library allocate with `allocate`, which receives `context`, and deallocate with free().
- * `allocate` returns memory from allocate_aligned(). */
+ * `allocate` must return memory from allocate_aligned(). */
 void use_allocator(void *(*allocate)(void *, size_t, size_t), void *context);
 
 /* Makes the library allocate from a private region and never free anything. Tests that fork need

@@ -3,8 +3,8 @@
 
 #include "allocators.h"
 
-/* What the next allocation runs on another thread, since an allocator must not call the library
- * itself. */
+/* The function that the next allocation runs on another thread, because an allocator must not call
+ * the library itself. */
 static void *(*meanwhile)(void *);
 static bool fails_then;
 

@@ -1,4 +1,5 @@
-/* Options and other structs that are invalid, or that come from a caller with a newer header. */
+/* Tests of options and other structs that are invalid, or that come from a caller with a newer
+ * header. */
 
 #include "harness.h"
 
@@ -195,7 +196,7 @@ static void expect_taken(const taker *t, given *g, size_t size, size_t byte) {
   check_failed(__FILE__, __LINE__, t->name, line);
 }
 
-/* Creates the objects for the functions that fill a struct. */
+/* Creates objects for the functions that fill a struct with the properties of an object. */
 static void begin_asking(void) {
   asked_queue = queue_with(1, MULTICAST_OVERFLOW_REFUSE);
   asked_target = multicast_create();

@@ -1,5 +1,5 @@
-/* One test for each statement in the documentation of the C++ header. Uses the harness of the C
- * tests. */
+/* This file contains a test for each statement in the documentation of the C++ header. It uses the
+ * harness of the C tests. */
 
 /* These headers must come before the harness, which is included inside `extern "C"`. */
 #include <pthread.h>
@@ -864,7 +864,7 @@ TEST(values_are_those_of_the_invoker_for_all_delegates) {
 }
 
 namespace {
-/* Counts its copies and moves. */
+/* A type that counts its copies and moves. */
 struct copied {
   static int copies;
   static int moves;

@@ -1,4 +1,4 @@
-/* multicast_create_error() and the functions that tell whether a handle is valid. */
+/* Tests multicast_create_error(), and the functions that return whether a handle is valid. */
 
 #include "broadcasters.h"
 #include "threads.h"
@@ -39,7 +39,7 @@ TEST_OF_BROADCASTER(create_error_is_ok_again_after_each_kind_of_creation) {
   expect_error(queue_of_no_size(), MULTICAST_ERROR_INVALID_ARGUMENT);
   expect_created(multicast_broadcaster_multicast(b, NAME).id);
   expect_error(queue_of_no_size(), MULTICAST_ERROR_INVALID_ARGUMENT);
-  /* the multicast of this name already exists */
+  /* succeeds, because the multicast of this name already exists */
   expect_created(multicast_broadcaster_multicast(b, NAME).id);
 }
 

@@ -1,4 +1,4 @@
-/* multicast_ended_within() waits until nothing of a lifetime, multicast, queue or token runs any
+/* multicast_ended_within() waits until no call of a lifetime, multicast, queue or token runs any
  * more. */
 
 #include "queues.h"
@@ -8,8 +8,8 @@
 
 enum { LIFETIME, MULTICAST, QUEUE, TOKEN, KINDS };
 
-/* One object of each kind, all of which the same delegate belongs to. Its call ends the object of
- * the given kind and then waits. */
+/* The objects of a test: one of each kind, to all of which the same delegate belongs. The call of
+ * this delegate ends the object of the kind `kind` and then waits. */
 static struct {
   int kind;
   multicast_lifetime lifetime;

@@ -300,7 +300,7 @@ TEST(remove_many_within_report_timeout_beside_the_count) {
         begin_running(&s, is_queued);
         CHECK_EQ(removers[i](&s, 0, is_null ? NULL : &status), 1);
         CHECK_STATUS(status, is_null ? UNTOUCHED : MULTICAST_ERROR_TIMEOUT);
-        /* now there is nothing to remove, but the running call is still waited for */
+        /* nothing is left to remove, but the function still waits for the running call */
         CHECK_EQ(removers[i](&s, 1000000, &status), 0);
         CHECK_ERROR(status, TIMEOUT);
         let_go(&s);

@@ -1,5 +1,5 @@
 /* A thread forks while another thread uses the library for the first time, or calls it before any
- * object exists. The child can use the library, because no lock is left locked in it. */
+ * object exists. The child can use the library, because all locks are free in it. */
 
 #include "process.h"
 

@@ -1,4 +1,4 @@
-/* Checks that every function with a handle as parameter refuses an invalid one. */
+/* Checks that every function with a handle as parameter refuses invalid handles. */
 
 #ifndef HANDLES_H
 #define HANDLES_H

@@ -66,7 +66,7 @@ extern int row;
 
 /* ---- Threads --------------------------------------------------------------------------------- */
 
-/* An event that happens once, and that threads can wait for. */
+/* A gate stands for an event that happens once. Threads can wait for it. */
 typedef struct gate {
   pthread_mutex_t mutex;
   pthread_cond_t condition;

@@ -1,4 +1,5 @@
-/* multicast_invoke_with(): the called delegates, the outcome, and invalid arguments. */
+/* Tests which delegates multicast_invoke_with() calls, which outcome it reports, and which
+ * arguments it refuses. */
 
 #include "notes.h"
 #include "payloads.h"

@@ -1,4 +1,5 @@
-/* The memory that multicast_invoke_with() allocates, and its failures when no memory is left. */
+/* Tests how much memory multicast_invoke_with() allocates, and how it fails when no memory is
+ * left. */
 
 #include "payloads.h"
 

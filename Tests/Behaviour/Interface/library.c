@@ -1,4 +1,4 @@
-/* The version, the texts of statuses, the initializers and the allocator. */
+/* Tests the version, the texts of statuses, the initializers and the allocator. */
 
 #include "harness.h"
 
@@ -66,7 +66,7 @@ TEST(status_texts_are_those_of_all_64_bits) {
 }
 
 /* Expects the initializer macro and the inline function to produce a struct of zeros with the right
- * size, as a caller writes it who can use neither. */
+ * size, like the struct of a caller that can use neither. */
 #define CHECK_DEFAULT(type, initializer)                  \
   do {                                                    \
     static type initialized = initializer;                \

@@ -1,4 +1,4 @@
-/* multicast_listener_flag() and multicast_has_listeners(): whether a multicast has any
+/* multicast_listener_flag() and multicast_has_listeners() report whether a multicast has any
  * listeners. */
 
 #include <sched.h>

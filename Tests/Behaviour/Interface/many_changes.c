@@ -176,8 +176,8 @@ TEST(removal_from_a_fenced_multicast_waits_for_the_call) {
   CHECK_EQ(membarriers(), 0);
 }
 
-/* The invocation is inside a call while many changes are made. Its later call is waited for,
- * too. */
+/* An invocation is in the call of the first delegate while the multicast changes many times. A
+ * removal must still wait for the same invocation's call of the second delegate. */
 TEST_OF_MULTICAST(removal_waits_for_a_call_that_began_before_the_changes) {
   blocker first = BLOCKER_INIT, second = BLOCKER_INIT;
   void *arguments[2];

@@ -1,5 +1,5 @@
-/* Payloads, waiting invocations and wake functions when a process forks. A payload that was handed
- * over before the fork belongs to the parent. */
+/* A process forks while it has payloads, waiting invocations and wake functions. A payload that was
+ * handed over before the fork belongs to the parent. */
 
 #include "notes.h"
 #include "payloads.h"

@@ -1,4 +1,4 @@
-/* Invocations that begin inside a call of the same multicast. */
+/* Tests the policies for invocations that begin inside a call of the same multicast. */
 
 #include "payloads.h"
 #include "policies.h"

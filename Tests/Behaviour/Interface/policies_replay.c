@@ -385,7 +385,7 @@ TEST(replay_has_deferred_invocations_when_they_are_made) {
 
 TEST_OF_REPLAY(replay_does_not_wait_for_itself, 1) {
   invoke_numbers(1, 1);
-  /* 200 invocations are more than a thread may be ahead of a replay on another thread */
+  /* another thread would have to wait for the replay after fewer invocations */
   multicast_delegate d = echoing(&first, target, 'a', 200, 2);
   add(target, d);
   CHECK_EQ(first.calls, 201);

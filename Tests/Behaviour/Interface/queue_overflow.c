@@ -70,8 +70,8 @@ TEST(queue_that_blocks_takes_in_all_who_wait_for_room) {
 }
 
 TEST(queue_makes_room_for_who_is_blocked_as_a_call_begins) {
-  /* The blocked invocation continues when a call starts and not only when it returns, since this
-   * call waits for the invocation. */
+  /* A call makes room as soon as it starts. The call in this test returns only after the blocked
+   * invocation has continued. */
   multicast_queue q = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
   multicast m = multicast_create(), other = multicast_create();
   blocker b = BLOCKER_INIT;

@@ -15,7 +15,8 @@
 
 /* ---- Calls ----------------------------------------------------------------------------------- */
 
-/* Counts calls, and finds out whether they overlap and on which thread they run. */
+/* The context of a delegate that counts its calls, expects that they do not overlap, and records on
+ * which threads they run. */
 typedef struct observer {
   int calls, inside;
   pthread_t on;

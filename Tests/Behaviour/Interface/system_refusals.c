@@ -1,4 +1,5 @@
-/* If the system refuses a request of the library, the program gets a status and nothing changes. */
+/* If the system refuses a request of the library, the program receives a status and nothing
+ * changes. */
 
 #include "threads.h"
 

@@ -1,4 +1,4 @@
-/* Valid tokens, pauses, and the current token. */
+/* Tests the validity of tokens, pauses, and the current token. */
 
 #include "handles.h"
 

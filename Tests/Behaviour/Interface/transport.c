@@ -1,4 +1,4 @@
-/* The notifications that transports publish, and the names that they subscribe. */
+/* Tests which notifications transports publish, and which names they subscribe to. */
 
 #include "handles.h"
 #include "notes.h"
@@ -206,7 +206,7 @@ static const way ways[] = {
     {come, go_with_multicast},     {come_directly, go_with_multicast}};
 enum { WAYS = sizeof ways / sizeof *ways };
 
-/* Tests each way of adding and removing followed by each other way. */
+/* Tests every way of adding and removing observers, followed by every way. */
 static void expect_all_notified(void) {
   for (int first = 0; first < WAYS; ++first) {
     for (int second = 0; second < WAYS; ++second) {
@@ -309,8 +309,8 @@ TEST(transport_without_functions_for_names_is_not_notified) {
   CHECK_OK(multicast_broadcaster_destroy(heard));
 }
 
-/* Expects one notification of a new name or more, since a transport that refuses may be notified
- * repeatedly. */
+/* Expects at least one notification of the name's first observer. There may be several, because a
+ * transport that refuses a name may be notified repeatedly. */
 static void expect_notified_again(void) {
   const char *again = "+" NAME " ";
   while (strncmp(it.told, again, strlen(again)) == 0) {

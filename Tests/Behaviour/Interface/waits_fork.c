@@ -1,5 +1,4 @@
-/* What threads of the parent were waiting for, removing or ending does not disturb the child of a
- * fork. */
+/* The waits and removals of the parent's other threads do not disturb the child of a fork. */
 
 #include "allocators.h"
 #include "threads.h"

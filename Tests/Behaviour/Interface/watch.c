@@ -1,4 +1,4 @@
-/* The calls that multicast_set_watch() watches, and the counts of multicast_token_get_stats(). */
+/* Tests which calls a watch reports, and the counts of multicast_token_get_stats(). */
 
 #include "broadcasters.h"
 #include "notes.h"
@@ -452,8 +452,8 @@ TEST_OF_MEMORY(statistics_without_memory_are_not_counted) {
   expect_counted(token, 1, 0, 0);
 }
 
-/* A delegate is watched from the next queueing of a call on. Calls that were queued before may
- * still run after that, and the watch may report them. */
+/* For a delegate with a queue, a new watch takes effect when the next call is queued. The watch may
+ * also report calls that were queued earlier and run after that. */
 TEST_OF_QUEUE(watch_may_be_notified_of_a_call_that_was_queued_before) {
   multicast_token t = add_queued(m, counter(&calls), q);
   multicast_token_stats stats = MULTICAST_TOKEN_STATS_INIT;

@@ -78,8 +78,7 @@ TEST_OF_MULTICAST(watch_that_is_taken_away_inside_its_function_is_pending) {
   CHECK_EQ(w.calls, 1);
 }
 
-/* A function of the watch removes a delegate and may have to wait for its call, on a thread that
- * removes the watch. */
+/* A function of the watch removes a delegate while another thread removes the watch. */
 static void remove_blocked(witness *it) {
   it->in_function = NULL;
   gate_open(&in_watch.entered);

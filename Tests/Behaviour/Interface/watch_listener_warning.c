@@ -1,4 +1,4 @@
-/* The calls of a watch's `listener_warning` and their arguments. */
+/* Tests when a watch's `listener_warning` is called, and with which arguments. */
 
 #include "allocators.h"
 #include "broadcasters.h"

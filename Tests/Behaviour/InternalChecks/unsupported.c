@@ -294,7 +294,7 @@ static multicast interrupted;
 static int handled;
 
 static void add_in_handler(int number) {
-  /* Not supported in a signal handler.
+  /* A signal handler must not call the library.
    * NOLINTNEXTLINE(bugprone-signal-handler,cert-sig30-c,cert-msc54-cpp) */
   (void)multicast_add(interrupted, counter(&handled), NULL, NULL);
 }
@@ -330,7 +330,7 @@ static void call_in_child_of_vfork(void) {
   /* NOLINTNEXTLINE(bugprone-unsafe-functions,cert-msc24-c,cert-msc33-c) */
   pid_t child = vfork();
   if (child == 0) {
-    /* Not supported in the child of vfork(). */
+    /* The child of vfork() must not call the library. */
     (void)multicast_invoke(m, 0, NULL, 0);
     (void)!multicast_count(m);
     _exit(0);

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Checks the order of the calls of a running invocation or visit, which is by priority. */
+/* Serves to check that a running invocation or visit makes its calls in order of priority. */
 typedef struct order {
   uint64_t number; /* the number of the invocation, counted per thread */
   int32_t priority;

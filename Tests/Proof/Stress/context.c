@@ -47,8 +47,8 @@ const void *payload_of(uint32_t event, size_t size) {
 
 uint32_t random_event(void) { return random_below(EVENT_COUNT); }
 
-/* Returns the size of a payload: no bytes, few enough for a queue to store them in the call, or so
- * many that queued calls share one copy. */
+/* Returns a random size for a payload: no bytes, few enough for a queue to store them in the call,
+ * or so many that queued calls share one copy. */
 size_t random_size(void) {
   switch (random_below(3)) {
     case 0: return 0;

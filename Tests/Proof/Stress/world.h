@@ -41,7 +41,7 @@ multicast_status destroy_queue(multicast_queue q);
 /* In a calm round, a delegate never waits for a thread that might not be inside a call. That means
  * that it does not wait for room in a queue, for a queue's thread to stop, or for queued calls. As
  * a consequence, every removal outside all calls waits until no call runs, even if its result does
- * not tell. In other rounds such a removal may return earlier, because the removing thread may be
+ * not say so. In other rounds such a removal may return earlier, because the removing thread may be
  * the one that has to run the queue. */
 extern bool world_is_calm;
 bool waits_for_certain(void);

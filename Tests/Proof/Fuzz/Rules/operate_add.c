@@ -115,7 +115,7 @@ static attempt begin_attempt(void) {
   return a;
 }
 
-/* A delegate without a function is rare. */
+/* Chooses the delegate, which rarely lacks a function. */
 static void take_delegate(attempt *a, uint8_t byte) {
   int i = a->add.count++;
   a->add.functions[i] = byte == 0xFF ? NONE : byte % FUNCTIONS;
