@@ -179,7 +179,7 @@ class Header:
             values.append(Constant(match[1], match[2], None, self._section))
         return values
 
-    # ---- What the comments say -------------------------------------------------------------------
+    # ---- Reading the comments --------------------------------------------------------------------
 
     def exported(self):
         return [one for one in self.functions.values() if one.is_exported]

@@ -3,7 +3,7 @@
 
 is_installer() { [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; }
 
-# ---- What is there -------------------------------------------------------------------------------
+# ---- Finding packages ----------------------------------------------------------------------------
 
 # finds_header HEADER [COMPILER OPTION ...]: returns whether the compiler finds the header (default:
 # g++).

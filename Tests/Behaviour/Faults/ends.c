@@ -35,7 +35,7 @@ __attribute__((destructor)) static void use_in_destructor(void) {
   if (is_ending) use_at_exit();
 }
 
-/* ---- Where exit() is called ------------------------------------------------------------------ */
+/* ---- The callers of exit() ------------------------------------------------------------------- */
 
 static void exit_now(void *context, uint32_t event, const void *bytes, size_t size) {
   exit(EXPECTED_STATUS);

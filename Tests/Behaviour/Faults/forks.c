@@ -100,7 +100,7 @@ static void *be_busy(void *number) {
   return NULL;
 }
 
-/* ---- Its children ---------------------------------------------------------------------------- */
+/* ---- The children of the busy parent --------------------------------------------------------- */
 
 static bool is_child;
 

@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* ---- The tracer: another process ------------------------------------------------------------- */
+/* ---- The tracer, which is another process ---------------------------------------------------- */
 
 enum { STOP = 's', GO_ON = 'g', PAUSES = 'p', DONE = 'd', REFUSED = 'r' };
 

@@ -95,7 +95,7 @@ static void begin_slow_thread(scene *s) {
   thread_may_begin = &thread_begins;
 }
 
-/* ---- The ends of waits ----------------------------------------------------------------------- */
+/* ---- Functions that end a wait --------------------------------------------------------------- */
 
 static void unblock_call(scene *s) { gate_open(&s->b.let_go); }
 static void unblock_release(scene *s) { gate_open(&s->release_may_return); }
@@ -105,7 +105,7 @@ static void let_thread_begin(scene *s) {
   gate_open(&thread_begins);
 }
 
-/* ---- The waits themselves -------------------------------------------------------------------- */
+/* ---- Functions that wait --------------------------------------------------------------------- */
 
 static int64_t by_remove(scene *s) { return multicast_remove(s->m, s->delegate); }
 static int64_t by_remove_many(scene *s) { return multicast_remove_many(s->m, &s->delegate, 1); }

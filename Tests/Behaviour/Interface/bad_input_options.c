@@ -241,7 +241,7 @@ TEST(struct_of_any_size_from_what_is_known_to_1024_is_taken) {
   }
 }
 
-/* ---- Too many at once ------------------------------------------------------------------------ */
+/* ---- Counts that are too large --------------------------------------------------------------- */
 
 TEST(add_many_above_2_to_the_26_uses_no_argument) {
   const size_t counts[] = {((size_t)1 << 26) + 1, (size_t)1 << 32, SIZE_MAX};

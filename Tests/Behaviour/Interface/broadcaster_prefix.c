@@ -45,7 +45,7 @@ static multicast_token observe_prefix(multicast_broadcaster b, const char *prefi
   return observe_prefix_with(b, prefix, d, NULL);
 }
 
-/* ---- Which names ----------------------------------------------------------------------------- */
+/* ---- Names with a prefix --------------------------------------------------------------------- */
 
 TEST_OF_BROADCASTER(prefix_observer_is_notified_of_names_that_begin_with_it) {
   observe(b, "door/front", counter(&calls));

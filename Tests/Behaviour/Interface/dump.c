@@ -110,7 +110,7 @@ TEST(dump_takes_no_memory) {
   fail_after = -1;
 }
 
-/* ---- What each thread does ------------------------------------------------------------------- */
+/* ---- The calls of each thread ---------------------------------------------------------------- */
 
 static multicast inner;
 static multicast_queue own;
@@ -177,7 +177,7 @@ TEST(dump_in_the_child_does_not_hang_if_another_thread_dumped) {
   join_thread(other);
 }
 
-/* ---- What each thread waits for -------------------------------------------------------------- */
+/* ---- The waits of each thread ---------------------------------------------------------------- */
 
 /* The program hangs on purpose, because a removal waits for a call that does not return. Another
  * thread reports the reason. */

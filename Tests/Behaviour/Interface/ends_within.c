@@ -4,7 +4,7 @@
 #include "broadcasters.h"
 #include "removals.h"
 
-/* ---- One registration, and every way to end it ----------------------------------------------- */
+/* ---- Ways to end a registration -------------------------------------------------------------- */
 
 typedef struct subject subject;
 struct subject {

@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-/* ---- Like multicast_invoke ------------------------------------------------------------------- */
+/* ---- Invocations like those of multicast_invoke() -------------------------------------------- */
 
 TEST_OF_QUEUE(invoke_with_defaults_calls_and_queues_as_invoke_does) {
   int number = 7;

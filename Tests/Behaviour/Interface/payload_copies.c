@@ -150,7 +150,7 @@ TEST_OF_QUEUE(copy_that_is_cleared_or_removed_is_released_once) {
   CHECK_EQ(copy_count, 3);
 }
 
-/* ---- What `copy` may do ---------------------------------------------------------------------- */
+/* ---- Using the library inside `copy` --------------------------------------------------------- */
 
 typedef struct copier {
   multicast m, other;

@@ -255,7 +255,7 @@ TEST_OF_QUEUE(payload_is_released_if_the_thread_ends_inside_a_queued_call) {
   CHECK_EQ(c.releases, 1);
 }
 
-/* ---- What `release` may do ------------------------------------------------------------------- */
+/* ---- Using the library inside `release` ------------------------------------------------------ */
 
 /* A payload whose `release` uses the library. */
 typedef struct busy {

@@ -133,7 +133,7 @@ TEST(release_of_a_payload_runs_when_the_queued_call_is_over) {
   CHECK_OK(removed);
 }
 
-/* ---- Before the wake of its queue ------------------------------------------------------------ */
+/* ---- Before `wake` is called ----------------------------------------------------------------- */
 
 static bool is_destroyed;
 static int wakes;

@@ -224,7 +224,7 @@ TEST(contexts_of_one_kind_take_no_memory) {
   CHECK_EQ(items[1].releases, 1000);
 }
 
-/* ---- For visitors only ----------------------------------------------------------------------- */
+/* ---- Multicasts that can only be visited ----------------------------------------------------- */
 
 TEST(visit_only_refuses_invocations) {
   static cargo c;

@@ -31,7 +31,7 @@ static multicast_add_options flagged(uint32_t flags) {
 #define TEST_OF_REPLAY(NAME, COUNT) \
   TEST_OF(NAME, (multicast m), (create_replaying(COUNT, MULTICAST_REENTRY_RECURSE)))
 
-/* ---- What is replayed ------------------------------------------------------------------------ */
+/* ---- The replayed invocations ---------------------------------------------------------------- */
 
 TEST_OF_REPLAY(replay_gives_a_new_delegate_the_last_invocations_in_order, 3) {
   add(target, noting('a'));

@@ -158,7 +158,7 @@ TEST(prune_of_nothing_is_zero_of_no_multicast_invalid_handle) {
   CHECK_ERROR(multicast_prune(none), INVALID_HANDLE);
 }
 
-/* ---- What `lock` may do ---------------------------------------------------------------------- */
+/* ---- Using the library inside `lock` --------------------------------------------------------- */
 
 static multicast pruned;
 

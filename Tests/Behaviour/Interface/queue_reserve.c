@@ -198,7 +198,7 @@ TEST(queue_reserve_is_for_its_capacity_and_8_more) {
   CHECK_EQ(allocations_for_nested(CALLS + MORE + 3), 3);
 }
 
-/* ---- Several queues, and the end of one ------------------------------------------------------ */
+/* ---- Several queues, one of which is destroyed ----------------------------------------------- */
 
 TEST_OF_SETTING(queue_payload_is_in_the_reserve_of_the_first_queue) {
   multicast_queue plain = reserving(0);

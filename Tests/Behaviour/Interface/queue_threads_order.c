@@ -78,7 +78,7 @@ TEST(queue_keeps_order_of_each_producer_when_runner_changes) {
   keeps_order(3, 2000, 64, BY_TURNS);
 }
 
-/* ---- From worker to worker ------------------------------------------------------------------- */
+/* ---- Calls that pass from worker to worker --------------------------------------------------- */
 
 /* The context of a delegate whose calls queue a call to the next queue, which has another
  * worker. */

@@ -4,7 +4,7 @@
 #include "notes.h"
 #include "payloads.h"
 
-/* ---- Queues with a wake ---------------------------------------------------------------------- */
+/* ---- Queues with a `wake` function ----------------------------------------------------------- */
 
 typedef struct woken {
   multicast_queue queue;
@@ -60,7 +60,7 @@ TEST_OF_MULTICAST(queue_wake_gets_its_context_also_if_that_is_null) {
   CHECK(last_context == NULL);
 }
 
-/* ---- When it is called ----------------------------------------------------------------------- */
+/* ---- When `wake` is called ------------------------------------------------------------------- */
 
 static woken *begin(void) {
   static woken w;
@@ -262,7 +262,7 @@ TEST_OF_WAKE(queue_wake_of_a_queue_with_a_thread_is_called_too) {
   expect_wakes(w, 1);
 }
 
-/* ---- What it may do -------------------------------------------------------------------------- */
+/* ---- Using the library inside `wake` --------------------------------------------------------- */
 
 static void run_all(woken *w) { w->result = multicast_queue_run(w->queue, 0); }
 
@@ -559,7 +559,7 @@ TEST(removal_does_not_wait_for_a_wake) {
   CHECK_EQ(invoke_finished(&i), 1);
 }
 
-/* ---- No wake after the destruction ----------------------------------------------------------- */
+/* ---- No call of `wake` after the destruction ------------------------------------------------- */
 
 typedef struct poisoned {
   uint32_t magic;

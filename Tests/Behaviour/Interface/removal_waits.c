@@ -65,7 +65,7 @@ TEST(remove_waits_for_a_call_in_an_outer_invocation) {
   invoke_finished(&b.invoking);
 }
 
-/* ---- Not waiting for other calls ------------------------------------------------------------- */
+/* ---- Calls that a removal does not wait for -------------------------------------------------- */
 
 TEST_OF_MULTICAST(remove_does_not_wait_for_other_delegates_of_the_multicast) {
   blocker b = BLOCKER_INIT;

@@ -242,7 +242,7 @@ TEST(second_callers_inside_a_release_of_the_first_do_not_wait) {
   }
 }
 
-/* ---- Many callers at once -------------------------------------------------------------------- */
+/* ---- Many concurrent callers ----------------------------------------------------------------- */
 
 enum { CALLERS = 4 };
 

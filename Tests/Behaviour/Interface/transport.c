@@ -131,7 +131,7 @@ TEST(deliver_refuses_what_notify_refuses) {
   CHECK_ERROR(multicast_broadcaster_deliver(b, NAME, 0, NULL, 0), INVALID_HANDLE);
 }
 
-/* ---- Which names have observers -------------------------------------------------------------- */
+/* ---- Notifications of names with observers --------------------------------------------------- */
 
 static multicast_broadcaster heard;
 static multicast_lifetime life;
@@ -572,7 +572,7 @@ TEST(transport_that_cannot_be_read_stays_the_callers) {
   CHECK_EQ(first.releases, 1);
 }
 
-/* ---- Inside its functions -------------------------------------------------------------------- */
+/* ---- Inside the functions of the transport --------------------------------------------------- */
 
 static void expect_calls(int64_t count, multicast_token innermost) {
   multicast_token stack[4] = {{0}};

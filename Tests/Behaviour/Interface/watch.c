@@ -15,7 +15,7 @@ static multicast_delegate pausing(int *milliseconds) {
   return DELEGATE(pause_call, milliseconds);
 }
 
-/* ---- Which calls ----------------------------------------------------------------------------- */
+/* ---- The watched calls ----------------------------------------------------------------------- */
 
 TEST(watch_is_notified_of_each_call_of_its_multicast) {
   multicast m = multicast_create(), other = multicast_create();

@@ -194,7 +194,7 @@ TEST_OF_MULTICAST(watch_is_not_notified_of_the_innermost_of_256_calls) {
   expect_counted(token, 256, 0, 0);
 }
 
-/* ---- Stuck ----------------------------------------------------------------------------------- */
+/* ---- Stuck waits ----------------------------------------------------------------------------- */
 
 static void expect_stuck(int64_t (*remove)(removal *)) {
   static running_call c;

@@ -67,7 +67,7 @@ static void add_labelled(int times, multicast m, const char *label) {
  * began. */
 #define CHECK_TOLD(times, m, text) (add_times(times, m, counter(&calls)), CHECK_TEXT(told, text))
 
-/* ---- When it is called ----------------------------------------------------------------------- */
+/* ---- When `listener_warning` is called ------------------------------------------------------- */
 
 TEST(listener_warning_is_called_once_for_each_doubling) {
   multicast m = watched(3);
@@ -189,7 +189,7 @@ TEST(listener_warning_is_called_with_any_options) {
   CHECK_TEXT(told, "2:A:2");
 }
 
-/* ---- Which multicasts ------------------------------------------------------------------------ */
+/* ---- The watched multicasts ------------------------------------------------------------------ */
 
 TEST(listener_warning_of_all_is_called_for_old_and_new) {
   multicast before = multicast_create(), after, invoked = multicast_create();

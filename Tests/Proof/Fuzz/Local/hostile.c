@@ -48,7 +48,7 @@ const char *hostile_name(unsigned number) {
   return names[number % 4];
 }
 
-/* ---- What it does ---------------------------------------------------------------------------- */
+/* ---- The steps of the peer ------------------------------------------------------------------- */
 
 /* Sends a packet. `where` determines its kind and the file. `size` determines the size of the text,
  * whether the text ends with NUL, and the number of files. */

@@ -242,7 +242,7 @@ static void act(const step *s) {
   meet_again_if_ended();
 }
 
-/* ---- What must hold -------------------------------------------------------------------------- */
+/* ---- Properties that must hold --------------------------------------------------------------- */
 
 static void expect_right_ring(void) {
   uint64_t at = victim->oldest;
