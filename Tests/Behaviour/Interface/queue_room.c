@@ -239,7 +239,8 @@ THREAD(invoke_in_crowd, crowd *c) {
   ADD(c->returned, 1);
 }
 
-/* Only the removal can wake the blocked threads, since nothing else happens in the process. */
+/* Only the runs of this thread can wake the blocked threads, since nothing else happens in the
+ * process. */
 TEST(queue_call_taken_out_lets_one_blocked_invocation_go_on) {
   for (uint32_t round = 0; round < 30; ++round) {
     const int capacity = 1 + (int)round % 3;

@@ -113,8 +113,8 @@ TEST(queue_calls_pass_from_worker_to_worker) {
   for (int i = 0; i < STAGES; ++i) CHECK_EQ(relays[i].passed, COUNT);
 }
 
-/* The context of a delegate in one of two blocking queues. The worker of each queue queues calls to
- * the other queue. If both queues are full, the workers would wait for each other, so one of the
+/* The context of a delegate in one of two blocking queues. The worker of each queue appends calls
+ * to the other queue. If both queues are full, the workers would wait for each other, so one of the
  * calls must be refused. */
 typedef struct pingpong {
   multicast other;

@@ -426,8 +426,8 @@ static void take_time(void *context, uint32_t event, const void *payload, size_t
 }
 
 /* The direct call takes as long as the invocation's timeout. After that, another thread makes the
- * queued call, so soon that the wait would not time out if its time began only after the direct
- * call. */
+ * queued call. The wait must time out anyway, because its time began with the invocation and not
+ * after the direct call. */
 enum { TIME_MS = 400, SOON_MS = 200 };
 static multicast_queue run_soon_queue;
 static pthread_t soon;
