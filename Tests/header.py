@@ -198,8 +198,8 @@ class Header:
 
     @lru_cache(maxsize=None)
     def statuses(self, name):
-        """Returns the statuses that a function can return. Includes those of other functions to
-        which its comment refers, as in "As multicast_add()"."""
+        """Returns the statuses that a function can return. Includes the statuses of other
+        functions to which its comment refers, as in "As multicast_add()"."""
         text = self.functions[name].comment.result
         found = set(re.findall(r"MULTICAST_(?:OK|PENDING|ERROR_\w+)\b", text))
         call = r"multicast_\w+\(\)"

@@ -139,7 +139,7 @@ static void call_function(void) {
   STORE(has_returned, true);
 }
 
-/* Removes the delegate during a call of it, and expects the removal not to succeed. */
+/* Removes the delegate during its call, and expects the removal not to succeed. */
 THREAD(remove_during_call, void *unused) {
   while (!LOAD(has_returned) && !gate_opens_within(&is_called, 1)) continue;
   was_called = !LOAD(has_returned);

@@ -14,7 +14,7 @@ typedef struct block {
 
 enum { HEADER = 128, ALIVE = 0x600d, DEAD = 0xdead, POISON = 0x5a, MOST = 200000 };
 
-/* used without a lock, because in a child no thread would release the lock */
+/* not protected by a lock, because in a child no thread would release the lock */
 static block *dead[MOST];
 static int dead_count;
 

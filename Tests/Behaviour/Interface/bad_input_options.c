@@ -63,7 +63,7 @@ TEST_OF_MULTICAST(add_many_of_none_refuses_options_that_contradict_themselves) {
 
 enum { LARGEST_STRUCT = 1024 };
 
-/* A type of structs, and a function that passes such a struct to the library. */
+/* A struct type, and a function that passes such a struct to the library. */
 typedef struct taker {
   const char *name;
   size_t known;
@@ -182,8 +182,8 @@ static void initialize(given *g, size_t size) {
   memcpy(g, &told, sizeof told);
 }
 
-/* Expects the struct to be accepted, or, unless `byte` is SIZE_MAX, to be refused because of that
- * byte. */
+/* Expects the library to accept the struct if `byte` is SIZE_MAX, and otherwise to refuse it
+ * because of that byte. */
 static void expect_taken(const taker *t, given *g, size_t size, size_t byte) {
   char line[128];
   if (t->takes(g) == (byte == SIZE_MAX)) return;

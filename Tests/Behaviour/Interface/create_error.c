@@ -157,7 +157,7 @@ TEST_OF_MULTICAST(is_valid_of_none_and_of_forged_handles_is_false) {
       uint64_t forged = ids[i] ^ UINT64_C(1) << bit;
       int expected = 0;
       for (int j = 0; j < 4; ++j) {
-        /* by chance, the forged handle may equal one of the others */
+        /* by chance, the forged handle may equal the handle of another object */
         if (forged == ids[j]) expected = 1 << j;
       }
       CHECK_EQ(kinds_of(forged), expected);

@@ -44,8 +44,8 @@ static multicast_status end_queue(const subject *s, uint64_t timeout_ns) {
 /* One way to end a registration. */
 typedef struct way {
   ender *end;
-  /* The results of ending the same registration again without waiting, while its call still runs
-   * and after the call. */
+  /* The results of ending the same registration a second time without waiting: while its call still
+   * runs, and after the call has returned. */
   multicast_status again, afterwards;
 } way;
 

@@ -32,8 +32,8 @@ static void expect_end(multicast m, unsigned event, unsigned count) {
   expect("invoke__end %llx %x %x", number(m.id), event, count);
 }
 
-/* Expects the probes of a call of count_call(). A 1 stands for the measured time, which must not be
- * 0. */
+/* Expects the probes of one call of count_call(). A 1 stands for the measured time, which must not
+ * be 0. */
 static void expect_call(multicast_token token, unsigned event, const char *label) {
   unsigned long long function = (uintptr_t)count_call;
   expect("call__begin %llx %x %llx %llx", number(token.id), event, function, address(&calls));

@@ -91,8 +91,9 @@ TEST_OF_QUEUE(queue_cancels_the_calls_of_a_context_found_dead) {
   CHECK_TEXT(figures(q), "queued 6, delivered 3, cancelled 3");
 }
 
-/* With a `max` of 0, a run makes as many calls as were waiting when it began. One of these is not
- * made, because its context is dead, so a call that is queued during the run takes its place. */
+/* With a `max` of 0, a run makes as many calls as were waiting when it began. One of these calls is
+ * not made, because its context is dead, so a call that is queued during the run takes its
+ * place. */
 TEST(queue_run_of_all_that_wait_makes_another_for_one_found_dead) {
   counted dying;
   another more = {multicast_create(), 0};

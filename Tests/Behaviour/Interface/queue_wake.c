@@ -197,8 +197,8 @@ TEST(queue_wake_is_not_called_when_a_call_drops_the_oldest) {
   expect_wakes(&w, 1);
 }
 
-/* A queued call may contain an event loop of its own. The library must wake that loop for each new
- * call, even if other calls have been waiting all the time. */
+/* A queued call may run another event loop. The library must wake that loop for each new call, even
+ * if other calls have been waiting all the time. */
 static int wakes_inside;
 
 FUNCTION(invoke_and_count_wakes, woken *w) {
@@ -336,7 +336,7 @@ TEST_OF_WAKE(queue_wake_may_remove_and_destroy_the_multicast) {
   w->then = remove_everything;
   add_queued(w->target, counter(&calls), w->queue);
   add_queued(w->target, counter(&calls), w->queue);
-  /* the second delegate was removed meanwhile */
+  /* the second delegate has been removed by then */
   CHECK_EQ(multicast_invoke(w->target, 0, NULL, 0), 1);
   CHECK_EQ(w->result, 2);
   CHECK_OK(w->status);

@@ -556,8 +556,8 @@ TEST(queue_destroy_cancels_calls_before_it_waits_for_one) {
   CHECK_EQ(invoke_finished(&invoking), 1);
 }
 
-/* A queue was destroyed during a call of it. One thread waits for that call, and the call removes
- * the delegate in whose call the waiting thread is. */
+/* A queue was destroyed while one of its calls was running. One thread waits for that call, and the
+ * call removes the delegate in whose call the waiting thread is. */
 typedef struct doomed_scene {
   multicast_queue q;
   multicast outer;
@@ -651,8 +651,9 @@ TEST(queue_destroy_of_queue_that_call_waits_for_lets_it_go_on) {
   CHECK_OK(multicast_queue_destroy(q));
 }
 
-/* A queue is destroyed during a call of it, and a new queue reuses the slot. A thread that waits
- * for this call must not be mistaken for a thread that waits for the consumer of the new queue. */
+/* A queue is destroyed while one of its calls is running, and a new queue reuses the slot. A thread
+ * that waits for this call must not be mistaken for a thread that waits for the consumer of the new
+ * queue. */
 TEST(wait_for_destroyed_queue_is_not_for_next_queue_in_slot) {
   multicast_queue q = default_queue(), next;
   blocker b = BLOCKER_INIT;

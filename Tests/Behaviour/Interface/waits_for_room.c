@@ -1,5 +1,5 @@
 /* A removal waits for a call, and the call waits for room in a full queue that the removing thread
- * would have to run. One of the two must not wait. */
+ * would have to run. Either the removal or the call must not wait. */
 
 #include "threads.h"
 
@@ -242,7 +242,7 @@ static void remove_what_waits_for_room(cycle *c, multicast_queue queue) {
 
 /* A call of a delegate waits for room in a queue whose consumer is this thread. This thread makes
  * room, which wakes the call. If `takes_room` is set, it also fills the queue again. Finally it
- * removes the delegate, and returns the status. */
+ * removes the delegate. Returns the status of the removal. */
 static multicast_status remove_what_was_woken(bool takes_room) {
   cycle c = {{0}, GATE_INIT, GATE_INIT, GATE_INIT, -1, 0};
   int calls = 0;

@@ -42,7 +42,7 @@ context *context_make(void);
 context *context_make_borrowed(void);
 
 /* The first function makes a multicast that has functions to lock and release the contexts of its
- * delegates. The second one makes a context for such a multicast. */
+ * delegates. The second function makes a context for such a multicast. */
 multicast make_multicast_of_contexts(const multicast_create_options *more);
 context *context_make_shared(void);
 

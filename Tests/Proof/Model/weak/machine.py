@@ -15,8 +15,8 @@ program if
 
 A branch does not delay a load, because processors execute loads speculatively. A compiler fence is
 no operation of the machine. membarrier passes each other thread at a moment when the thread has
-executed all operations before some place in its program and none after it. For the thread that
-executes it, it is a full fence. A critical section begins with an acquire and ends with a release,
+executed all operations before some place in its program and none after it. It is also a full fence
+for the thread that executes it. A critical section begins with an acquire and ends with a release,
 so it is not a full fence, and operations from outside can move into it.
 
 A program has no loops and few steps. Each of its threads begins and ends once.
