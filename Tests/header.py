@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Parses include/multicast.h: its functions, structs, types and constants, with their comments.
 
-Tests read from this module everything that they need to know about the header, so that nothing has
-to be listed a second time by hand. As a program, it prints the names of one kind, one per line."""
+Tests use this module, so that no test contains its own list of functions or constants. As a
+program, it prints the names of one kind, one per line."""
 
 import re
 import sys

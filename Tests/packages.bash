@@ -102,7 +102,7 @@ require() {
   exit 77
 }
 
-# need_packages PACKAGE ...: like require, for those packages that are missing.
+# need_packages PACKAGE ...: like require, but only for missing packages.
 need_packages() {
   local lacking
   mapfile -t lacking < <(missing_packages "$@")

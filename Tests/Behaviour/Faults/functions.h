@@ -1,8 +1,8 @@
-/* A table of all functions of the header. Each entry has a call that checks its result. Tests use
- * the table to make every function fail in the same way.
+/* A table of all functions of the header. Each entry has a call that checks its result. For each
+ * kind of failure, a test calls every function in the table.
  *
- * functions.c contains the calls that need more than the objects of the world, or that check
- * more than the status. For all other functions, calls.py generates calls from their parameters. */
+ * functions.c contains the calls that need additional objects, or that check more than the status.
+ * For all other functions, calls.py generates calls from their parameters. */
 
 #ifndef FUNCTIONS_H
 #define FUNCTIONS_H

@@ -291,8 +291,8 @@ static void use_with_single_invoker(void) {
   CHECK_EQ(calls, 1);
 }
 
-/* The removal fails with MULTICAST_ERROR_SYSTEM. The delegate is removed and not called any
- * more, but never released. Everything else works. */
+/* The removal fails with MULTICAST_ERROR_SYSTEM. The delegate is not called again, but the library
+ * never releases it. Everything else works. */
 static void remove_without_membarrier(void *argument) {
   const int i = *(int *)argument;
   world w;

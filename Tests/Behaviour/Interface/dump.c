@@ -28,7 +28,7 @@ TEST(dump_has_the_labels_of_queues) {
               number(q.id));
   expect_line(text.text, "queue 0x%llx \"%.63s\": calls that wait: 0 of 1024...",
               number(other.id), longest);
-  /* A caller whose header is so old that it has no labels. */
+  /* Create a queue like a caller with an old header, whose options have no label. */
   options.struct_size = (uint32_t)offsetof(multicast_queue_options, label);
   multicast_queue older = multicast_queue_create(&options);
   dumped(&text);

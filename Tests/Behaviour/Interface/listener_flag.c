@@ -25,7 +25,7 @@ TEST_OF_MULTICAST(listener_flag_is_set_while_there_are_delegates) {
 }
 
 /* A removal inside an invocation does not use the fast path, so the dead entry stays in the list,
- * after the live ones. */
+ * after the live entries. */
 static void remove_inside(void *context, uint32_t event, const void *payload, size_t size) {
   (void)event, (void)payload, (void)size;
   CHECK_OK(multicast_token_remove(*(multicast_token *)context));

@@ -200,8 +200,8 @@ TEST(contexts_dead_or_removed_while_locked_are_not_visited) {
   CHECK_EQ(multicast_count(shared), 1);
 }
 
-/* If only the multicast has functions for the contexts, its delegates need no more memory than
- * those of other multicasts. */
+/* If a multicast has functions for the contexts, and its delegates have none, these delegates need
+ * no more memory than the delegates of other multicasts. */
 TEST(contexts_of_one_kind_take_no_memory) {
   use_test_allocator();
   multicast m = create_for_items();

@@ -482,7 +482,7 @@ TEST_OF_DEFERRAL(reentry_defer_of_a_destroyed_multicast_is_only_released) {
 }
 
 /* Destroys the multicast during a call and creates another multicast in the same slot. The policy
- * of the new multicast must not take the running call for one of its own. */
+ * of the new multicast must not mistake the running call for a call of the new multicast. */
 static void destroy_and_create(echo *e) {
   multicast next;
   e->in_call = NULL;
@@ -552,7 +552,7 @@ TEST_OF_DEFERRAL(reentry_thread_that_ends_in_deferred_invocation_leaves_rest) {
 /* ---- Release functions ----------------------------------------------------------------------- */
 
 static void invoke_in_release(const void *payload, size_t size) {
-  /* the library makes this invocation after the other deferred ones */
+  /* the library makes this invocation after the other deferred invocations */
   CHECK_EQ(multicast_invoke(first.target, 3, NULL, 0), 0);
 }
 static void defer_with_release(echo *e) {

@@ -1,5 +1,5 @@
 /* USDT probes. Each test prints a line for every probe that it should hit, with the expected
- * arguments. check-probes compares these lines with those that a debugger prints. */
+ * arguments. check-probes compares these lines with the lines that a debugger prints. */
 
 #include "removals.h"
 #include "reports.h"

@@ -140,7 +140,8 @@ THREAD(end_with_a_last_word, void *unused) {
 }
 
 TEST(thread_cancelled_in_call_of_last_destructor_ends_the_call) {
-  /* the library creates its key first, so that its destructor runs before those of later keys */
+  /* the library creates its key first, so that its destructor runs before the destructors of later
+   * keys */
   inherited = multicast_create();
   CHECK_EQ(pthread_key_create(&last_word, invoke_at_the_end), 0);
   multicast_token token = add(inherited, DELEGATE(wait_to_be_cancelled, NULL));

@@ -270,8 +270,8 @@ TEST(queue_that_blocks_an_invocation_delays_no_other_removal) {
   CHECK_NOTED(multicast_queue_run(q, 0), 1, "a2 q2");
 }
 
-/* Two invocations are blocked. When there is room for the first call, the second call does not need
- * any room of its own. */
+/* Two invocations are blocked. When there is room for the first call, the second call needs no
+ * additional room. */
 static void expect_both_unblocked(uint32_t flags, int64_t sum) {
   narrow n;
   sender s[2];

@@ -161,7 +161,7 @@ TEST_OF_ATTACHED(thread_that_ends_inside_a_transport_is_not_waited_for) {
   CHECK_EQ(it.releases, 1);
 }
 
-/* ---- Names whose multicast is destroyed by its handle ---------------------------------------- */
+/* ---- Names whose multicast a caller destroys ---------------------------------------- */
 
 TEST(transport_is_notified_of_next_multicast_by_the_same_thread) {
   pthread_t thread = begin_calling(destroy_it);

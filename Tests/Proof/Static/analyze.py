@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-# The fuzz targets are left out, because the analyzer reports false leaks for their tables, and
+# The analyzer does not check the fuzz targets, because it reports false leaks for their tables, and
 # because the sanitizers check them in every run anyway.
 WITHOUT = "/Tests/Proof/Fuzz/"
 # gcc keeps unused inline functions, so that it also analyzes the inline functions of the shims.

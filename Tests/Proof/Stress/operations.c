@@ -200,7 +200,7 @@ OPERATION("multicast_set_watch of all", 6) {
   STORE(is_busy, false);
 }
 
-/* Counts the visits of multicast_visit_undo() and those that it has undone. */
+/* Counts the visits of multicast_visit_undo(), and the visits that it has undone. */
 typedef struct trial {
   int left, visited, undone;
 } trial;

@@ -1,8 +1,10 @@
 # The stress tests take half a minute in total. Each run uses a random seed and prints it.
 
-# add_stress_test(name tree seconds options ...) adds a test with the library of the build tree. If
-# the tree has a sanitizer, the test also uses the program of that tree, or, if the tree is called
-# NAME_posix, the program of the tree NAME. If `tree` is empty, the test uses this build.
+# add_stress_test(name tree seconds options ...) adds a test that runs the stress program of this
+# build with the library of the build tree `tree`. If `tree` is empty, the test uses the library of
+# this build. If the tree has a sanitizer, the test runs the stress program of the same tree. A tree
+# NAME_posix with a sanitizer has only a library, so the test runs the stress program of the tree
+# NAME.
 function(add_stress_test name tree seconds)
   set(labels stress)
   if(tree MATCHES "sanitize")

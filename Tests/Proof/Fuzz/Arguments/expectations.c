@@ -54,7 +54,8 @@ void after_multicast_remove_all_within(multicast target, uint64_t timeout_ns,
   expect_status_beside(result, out);
 }
 
-/* More delegates than can exist, so that the library must not use any of the other arguments. */
+/* Returns a number that is larger than the greatest possible number of delegates, so that the
+ * library must not use any other argument. */
 static size_t too_many(void) { return ((size_t)1 << 26) + 1 + any_size() / 2; }
 
 static void expect_tokens(const multicast_token *tokens, size_t count, multicast_status status) {

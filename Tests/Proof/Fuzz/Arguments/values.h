@@ -1,5 +1,5 @@
 /* Makes arguments from the bytes of the input: valid, stale and forged handles, structs of any size
- * and content, names and payloads. Pointers are valid, and lead to exactly as many bytes as the
+ * and content, names and payloads. Pointers are valid, and point to exactly the bytes that the
  * library may read according to the header. */
 
 #ifndef VALUES_H

@@ -88,7 +88,7 @@ void begin_default_broadcaster(void);
 void end_default_broadcaster(void);
 
 /* Whether a function that may wait is called with a time limit, and with which limit. With a single
- * thread there is nothing to wait for, so the limit does not change any result. */
+ * thread, no function has to wait, so the limit does not change any result. */
 typedef struct limit {
   bool is_limited;
   uint64_t timeout_ns;
