@@ -217,7 +217,7 @@ static void run_round(uint64_t round) {
 }
 
 /* In the first rounds the library allocates the memory that it keeps for reuse. The thousands of
- * allocations after that must not add to it. */
+ * allocations in later rounds must not add to this memory. */
 TEST(random_failures_on_several_threads_keep_no_memory) {
   enum { SETTLED = 16, ROUNDS = 48 };
   int64_t blocks = 0;

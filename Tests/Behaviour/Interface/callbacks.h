@@ -1,5 +1,5 @@
 /* A list of all kinds of callbacks that the library makes. Tests use it to run code inside each
- * kind. */
+ * kind of callback. */
 
 #ifndef CALLBACKS_H
 #define CALLBACKS_H

@@ -164,7 +164,7 @@ TEST_OF_ACTOR(paused_after_a_list_in_between_was_freed_is_not_called) {
 }
 
 /* The number of threads that each read a different list of one multicast. The library examines
- * lists in batches, and these are more lists than one batch. */
+ * lists in batches, and the readers use more lists than fit into one batch. */
 enum { READERS = 152 };
 
 typedef struct reader {

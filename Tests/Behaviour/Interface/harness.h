@@ -247,10 +247,10 @@ bool is_posix(void);
  * counts these tests. */
 void needs_linux(const char *what);
 
-/* Defined if the child of a fork cannot start threads. The thread sanitizer believes that locks of
- * the parent are still held in the child, and refuses threads there if the parent had several.
- * Under the address sanitizer, a new thread allocates memory, but at the fork another thread may
- * have held the allocator's lock. */
+/* Defined if the child of a fork cannot start threads. The thread sanitizer assumes that locks of
+ * the parent are still held in the child, and refuses to create threads in the child if the parent
+ * had several threads. Under the address sanitizer, a new thread allocates memory, but at the fork
+ * another thread may have held the allocator's lock. */
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define IS_WITHOUT_THREADS_IN_CHILDREN
 #elif defined(__has_feature)

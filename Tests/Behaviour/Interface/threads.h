@@ -5,7 +5,7 @@
 
 #include "harness.h"
 
-/* A closed gate. Tests copy it to close a gate again. */
+/* A closed gate. To close a gate again, a test overwrites it with a copy of this gate. */
 extern const gate shut;
 
 /* The body of a thread that waits for A_WHILE_MS and then opens the gate `to_open`. */

@@ -210,7 +210,8 @@ enum { WAYS = sizeof ways / sizeof *ways };
 static void expect_all_notified(void) {
   for (int first = 0; first < WAYS; ++first) {
     for (int second = 0; second < WAYS; ++second) {
-      /* Nothing can be added directly to the multicast that the first way has destroyed. */
+      /* Skip this pair, because the first way has destroyed the multicast to which the second way
+       * would add a delegate. */
       if (ways[first].go == go_with_multicast && ways[second].come == come_directly) continue;
       ways[first].come();
       expect_notified(&it, "+" NAME);

@@ -30,7 +30,7 @@ multicast_transport transport_of(wire *w);
 void attach(multicast_broadcaster b, wire *w);
 void detach(multicast_broadcaster b);
 
-/* Expects these records since the previous call. */
+/* Expects exactly these records since the previous call of this function. */
 void expect_notified(wire *w, const char *told);
 
 #endif

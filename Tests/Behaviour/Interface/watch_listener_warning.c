@@ -256,7 +256,7 @@ TEST(listener_warning_has_the_most_frequent_label) {
   CHECK_TEXT(told, "10:leak:5");
 }
 
-/* Delegates with a label are not counted by their function. */
+/* The library counts delegates by their function only if they have no label. */
 TEST(listener_warning_counts_those_without_a_label_by_function) {
   multicast m = watched(9);
   add_labelled(2, m, "a");

@@ -18,7 +18,9 @@ void borrowed_add(multicast target, multicast_queue queue, multicast_lifetime li
 /* Removes a context that this thread has added, and frees it if the result allows that. */
 void borrowed_remove(void);
 
-/* When a thread ends, it leaves its contexts to other threads, which take them over one by one. */
+/* The first function is called at the end of a thread and leaves the thread's contexts to other
+ * threads. The second function takes over one of these contexts. If there is none and
+ * `in_doubt_too` is set, it takes over a context that was removed but may still be in use. */
 void borrowed_leave_behind(borrowed **own);
 void borrowed_take_over(bool in_doubt_too);
 

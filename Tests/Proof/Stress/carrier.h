@@ -17,7 +17,7 @@ void carriers_check(void);
  * released. */
 void carriers_end(void);
 
-/* Sets a function that all functions of transports call, too. */
+/* Sets a function that every function of a transport calls in addition to its own work. */
 void set_carrier_body(void (*body)(void));
 
 #endif

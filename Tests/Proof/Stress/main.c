@@ -52,7 +52,7 @@ static double now_s(void) {
 
 /* ---- Threads --------------------------------------------------------------------------------- */
 
-/* Performs random operations. The thread ends after them, or inside a call. */
+/* Performs random operations. The thread ends after its last operation, or inside a call. */
 static void *run_operations(void *own_seed) {
   actor_start(*(uint64_t *)own_seed, "with random operations");
   for (uint32_t left = 50 + random_below(1500); left > 0 && !LOAD(is_over); --left) operate();

@@ -44,7 +44,7 @@ void parcel_call_returns(const void *payload);
 int64_t parcel_count(void);
 uint64_t parcel_releases(void);
 
-/* Sets a function that all releases and copies call, too. */
+/* Sets a function that every release and copy function calls in addition to its own work. */
 void set_release_body(void (*body)(void));
 
 #endif

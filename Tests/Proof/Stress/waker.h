@@ -30,7 +30,7 @@ void queue_is_finished(multicast_queue queue);
 /* Called at the end of a round, when no thread is left. */
 void wakers_end(void);
 
-/* Sets a function that all wake functions call, too. */
+/* Sets a function that every wake function calls in addition to its own work. */
 void set_wake_body(void (*body)(void));
 
 #endif

@@ -37,8 +37,8 @@ void *any_bytes(size_t size);
 /* Returns a struct that begins with its size, or sometimes NULL. */
 void *any_struct(size_t known_size);
 
-/* Like any_struct(), for a struct that was smaller in an older version. All sizes from that one on
- * are valid. */
+/* Like any_struct(), for a struct that was smaller in an older version. All sizes from
+ * `oldest_size` on are valid. */
 void *any_older_struct(size_t oldest_size, size_t known_size);
 
 /* Returns a struct for the library to fill. Only its size field is initialized. */

@@ -50,8 +50,8 @@ const char *hostile_name(unsigned number) {
 
 /* ---- The steps of the peer ------------------------------------------------------------------- */
 
-/* Sends a packet. `where` determines its kind and the file. `size` determines the size of the text,
- * whether the text ends with NUL, and the number of files. */
+/* Sends a packet. `where` determines the kind of the packet and the attached file. `size`
+ * determines the size of the text, whether the text ends with NUL, and the number of files. */
 static void say(const step *s) {
   struct {
     message m;

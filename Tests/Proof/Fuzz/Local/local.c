@@ -83,8 +83,8 @@ static void observe(void *context, uint32_t event, const void *payload, size_t s
   if (size > 0) memcpy(copy, payload, size);
 }
 
-/* Lets the victim meet a new peer. Every second peer was in the group before the victim. Such a
- * peer receives everything until it has sent its names. */
+/* Connects the victim to a new peer. Every second peer was in the group before the victim. The
+ * victim sends all notifications to such a peer until the peer has sent its names. */
 static void meet(void) {
   other = peer_add(victim, hostile_connect(), ++met % 2 == 0 ? "1-0123456789abcdef" : "");
 }

@@ -239,8 +239,8 @@ void model_destroy(int target);
 /* Returns the allowed results of the removal that was just performed. */
 outcomes model_removal_of(int index);
 
-/* Like model_removal_of(), but for the removal of the first equal delegate, for which running calls
- * of equal delegates that were removed earlier count, too. */
+/* Like model_removal_of(), but for the removal of the first equal delegate. Such a removal also
+ * depends on running calls of equal delegates that were removed earlier. */
 outcomes model_removal_by_value(int index);
 
 /* Selects the delegates of one multicast by function and context. NONE selects any function or any

@@ -87,8 +87,9 @@ void perform_create_queue(const record *r) {
   EXPECT_EQ(multicast_queue_run(q.handle, 0), model.nesting < NESTING ? 0 : MULTICAST_ERROR_LIMIT);
 }
 
-/* Returns whether the descriptor belongs to another queue. The system reuses the numbers of closed
- * descriptors, and a release may have requested the descriptor of another queue. */
+/* Returns whether the descriptor belongs to another queue. This can be the case after a queue was
+ * destroyed, because the system reuses the numbers of closed descriptors, and a release function
+ * may have requested the descriptor of another queue. */
 static bool is_of_another(int descriptor) {
   for (int i = 0; i < model.queue_count; ++i)
     if (model.queues[i].is_alive && model.queues[i].descriptor == descriptor) return true;

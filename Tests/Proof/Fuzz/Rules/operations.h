@@ -97,7 +97,7 @@ limit choose_limit(uint8_t byte);
 
 /* ---- Choosing -------------------------------------------------------------------------------- */
 
-/* The object that a byte chooses. It is usually alive. */
+/* An object chosen by a byte of the input. It is usually alive. */
 typedef struct choice {
   int index; /* NONE for a forged handle, and for the handle of an object of another kind */
   uint64_t id;
@@ -167,8 +167,8 @@ outcomes errors_of(const choice *c, bool is_missing);
  * multicast_invoke_with. */
 void add_refusal(const choice *c, outcomes *errors);
 
-/* Returns whether the header leaves open if an invocation at this point is inside a call of the
- * multicast. */
+/* Returns true if the header does not say whether an invocation at this point counts as an
+ * invocation inside a call of the multicast. */
 bool is_place_open(const choice *c);
 
 /* Begins the frame of a function that makes calls. If errors are expected, the frame has no
