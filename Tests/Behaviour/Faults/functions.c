@@ -265,7 +265,7 @@ CALL(multicast_list, "", TAKES_NONE, 1) {
   return 0;
 }
 
-/* Three delegates are called. The call of the fourth is queued, or refused and counted. */
+/* The invocation calls three delegates, and queues the fourth call or counts it as refused. */
 static int64_t invoke_with(world *w, size_t size) {
   int calls = LOAD(w->calls);
   uint64_t refused = stats_of(w->queue).refused;
@@ -331,7 +331,7 @@ static multicast_invocation invocation_of(world *w, hand_over kind) {
   return how;
 }
 
-/* Three delegates are called. The call of the fourth is queued, or refused and counted. */
+/* The invocation calls three delegates, and queues the fourth call or counts it as refused. */
 static int64_t invoke_as(world *w, const multicast_invocation *how) {
   multicast_outcome out = MULTICAST_OUTCOME_INIT;
   int calls = LOAD(w->calls), payloads = w->payloads;

@@ -25,7 +25,7 @@ static multicast invoked_by_two(int count) {
   return m;
 }
 
-/* Makes that many changes, and returns how many memory barriers they need. */
+/* Makes the given number of changes, and returns how many memory barriers they need. */
 static int barriers_of(multicast m, int changes) {
   (void)membarriers();
   for (int i = 0; i < changes; ++i) add_and_remove(m);

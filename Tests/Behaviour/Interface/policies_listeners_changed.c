@@ -1,5 +1,5 @@
-/* The library calls `listeners_changed` when the first delegate was added and when the last one was
- * removed. */
+/* The library calls `listeners_changed` after the first delegate was added and after the last
+ * delegate was removed. */
 
 #include "policies.h"
 #include "queues.h"

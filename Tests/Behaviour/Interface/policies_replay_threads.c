@@ -177,7 +177,7 @@ TEST(replay_that_is_behind_ends_when_its_delegate_is_removed) {
 
 /* ---- Cycles ---------------------------------------------------------------------------------- */
 
-/* Two threads would wait for each other. One thread is in a call of the delegate of `other` and
+/* Two threads must not wait for each other. One thread is in a call of the delegate of `other` and
  * invokes `target` so often that it has to wait for the replay. In the replay, on this thread, a
  * delegate removes the delegate of `other` and would have to wait for that call. */
 static multicast other;

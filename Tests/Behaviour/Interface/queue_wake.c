@@ -182,7 +182,7 @@ TEST(queue_wake_is_not_called_without_need) {
   CHECK_EQ(multicast_invoke(latest, 0, NULL, 0), 1); /* replaces the waiting call */
   expect_wakes(&w, 2);
   CHECK_EQ(multicast_remove_all(latest), 1);
-  /* no new wake, because the queue has not been run since the last one */
+  /* no new wake, because the queue has not been run since the last wake */
   CHECK_EQ(multicast_invoke(w.target, 0, NULL, 0), 1);
   expect_wakes(&w, 2);
   CHECK_OK(multicast_queue_destroy(w.queue)); /* while a call is waiting */

@@ -33,8 +33,8 @@ typedef struct moment {
 
 moment this_moment(void);
 
-/* Fails the test if this thread was busy for half of the time since that moment, because then it
- * has polled. */
+/* Fails the test if this thread was busy for half of the time since the given moment, because a
+ * thread that sleeps instead of polling is hardly ever busy. */
 void expect_to_have_slept(moment since);
 
 #endif

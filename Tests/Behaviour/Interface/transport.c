@@ -206,7 +206,8 @@ static const way ways[] = {
     {come, go_with_multicast},     {come_directly, go_with_multicast}};
 enum { WAYS = sizeof ways / sizeof *ways };
 
-/* Tests every way of adding and removing observers, followed by every way. */
+/* Tests every pair of ways: the first way adds and removes observers, and then the second way
+ * does. */
 static void expect_all_notified(void) {
   for (int first = 0; first < WAYS; ++first) {
     for (int second = 0; second < WAYS; ++second) {

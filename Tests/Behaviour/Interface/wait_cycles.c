@@ -496,7 +496,7 @@ TEST_OF_MULTICAST(removal_cancels_queued_calls_before_it_waits) {
   inside i;
   int unused = 0;
   multicast_delegate d = waiting_for(&i, other, &unused);
-  /* Make another thread the consumer of `other`. It will make no more calls. */
+  /* Make another thread the consumer of `other`. That thread will make no more calls. */
   CHECK_EQ(multicast_invoke(i.inner, 0, NULL, 0), 1);
   l.queue = other;
   l.thread = start_thread(run_and_idle, &l);

@@ -366,8 +366,9 @@ static void ask_for_destructor(void *context, uint32_t event, const void *payloa
   CHECK_EQ(pthread_setspecific(*(pthread_key_t *)context, context), 0);
 }
 
-/* The worker makes no more calls but has not ended, because it is in a destructor of the test. That
- * destructor runs before the library's, since its key was created first. */
+/* The worker makes no more calls but has not ended, because it is in a destructor of the test. The
+ * test's destructor runs before the library's destructor, because the test's key was created
+ * first. */
 TEST(removal_is_pending_where_its_call_needs_a_stopped_worker) {
   static cycle c = {{0}, GATE_INIT, GATE_INIT, GATE_INIT, -1, 0};
   pthread_key_t key;

@@ -159,7 +159,8 @@ FUNCTION(fork_while_another_waits, inheritance *h) {
 }
 
 /* A thread of the parent waits for the call that forks. In the child, a new thread reuses the
- * record of this thread. The library must not believe that the new thread waits, too. */
+ * record of this thread. The library must not conclude from the record that the new thread is
+ * waiting. */
 TEST(removal_in_child_waits_for_thread_that_waits_for_nothing) {
   static inheritance h = {{0}, {0}, {0}, 0, GATE_INIT, BLOCKER_INIT};
   h.outer = multicast_create();

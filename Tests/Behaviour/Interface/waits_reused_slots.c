@@ -1,4 +1,4 @@
-/* A queue or multicast reuses the slot of a destroyed one while a call of the destroyed one still
+/* A new queue or multicast reuses the slot of a destroyed queue or multicast, of which a call still
  * runs. */
 
 #include "harness.h"

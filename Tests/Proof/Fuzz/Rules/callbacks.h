@@ -1,6 +1,6 @@
-/* The functions that the library calls: delegates, releases, locks, unlocks and a visitor. Each of
- * them asks the model whether it had to be called now, and performs the operations that the input
- * has marked as inside it. */
+/* The functions that the library calls: delegates, releases, locks, unlocks and a visitor. Each
+ * function expects that, according to the model, the library had to call it now. Then it performs
+ * the operations that the input has marked as nested in it. */
 
 #ifndef CALLBACKS_H
 #define CALLBACKS_H
