@@ -914,8 +914,8 @@ void function_register(const function *f) {
   functions[function_count++] = *f;
 }
 
-/* The list of handles does not say of which kind each handle is, so try it as every kind. It is
- * valid as only one of them. */
+/* The list of handles does not say of which kind each handle is, so try each handle as every kind.
+ * It is valid as only one kind. */
 void unmake_all(world *w) {
   while (w->made_count > 0) {
     const uint64_t id = w->made[--w->made_count];

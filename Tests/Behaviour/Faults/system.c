@@ -118,7 +118,7 @@ int posix_memalign(void **out, size_t alignment, size_t size) {
 
 /* ---- Clocks ---------------------------------------------------------------------------------- */
 
-/* For the library, every clock except the monotonic one alternates between a day ahead and a day
+/* For the library, every clock except the monotonic clock alternates between a day ahead and a day
  * behind. */
 static int64_t offset(clockid_t clock, const void *caller) {
   enum { DAY = 86400 };

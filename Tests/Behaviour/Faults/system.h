@@ -6,7 +6,7 @@
 
 #include "../Interface/harness.h"
 
-/* Returns the function of that name in libc. */
+/* Returns libc's function with the given name. */
 void *next_one(const char *name);
 
 typedef struct ask {

@@ -174,7 +174,8 @@ typedef union given {
   unsigned char bytes[LARGEST_STRUCT + 8];
 } given;
 
-/* Makes a struct of that size: zeros after the size field, and other bytes after the struct. */
+/* Makes a struct of the given size, with zeros after the size field, and other bytes after the
+ * struct. */
 static void initialize(given *g, size_t size) {
   const uint32_t told = (uint32_t)size;
   memset(g, 0xFF, sizeof *g);

@@ -196,8 +196,8 @@ int64_t end_blocked(blocker *b);
 multicast_token add(multicast m, multicast_delegate d);
 multicast_token add_with(multicast m, multicast_delegate d, const multicast_add_options *options);
 
-/* A struct in which all fields but the given ones have their defaults, as in ADD_OPTIONS(.priority
- * = 3). */
+/* A struct with the given fields, as in ADD_OPTIONS(.priority = 3). All other fields have their
+ * defaults. */
 #define WITH_FIELDS(TYPE, ...) ((TYPE){.struct_size = (uint32_t)sizeof(TYPE), __VA_ARGS__})
 #define ADD_OPTIONS(...) WITH_FIELDS(multicast_add_options, __VA_ARGS__)
 #define QUEUE_OPTIONS(...) WITH_FIELDS(multicast_queue_options, __VA_ARGS__)

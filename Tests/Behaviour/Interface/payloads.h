@@ -27,7 +27,7 @@ const void *copy_cargo(const void *payload, size_t size);
 extern int refused_copies;
 const void *copy_nothing(const void *payload, size_t size);
 
-/* Return an invocation that hands over the cargo, or one that copies it. */
+/* Return an invocation that hands over the cargo, or an invocation that copies it. */
 multicast_invocation handing_over(cargo *c);
 multicast_invocation copying(cargo *c);
 int64_t hand_over(multicast m, cargo *c);

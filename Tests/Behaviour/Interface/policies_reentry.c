@@ -152,7 +152,7 @@ TEST_OF_DEFERRAL(reentry_defer_holds_across_nested_multicasts) {
   add(other, echoing(&third, other, 'c', 1, 50));
   CHECK_EQ(invoke_number(m, 1), 2);
   /* An invocation that was deferred inside the inner invocation is made when the inner invocation
-   * ends. Invocations deferred in the outer one follow later. */
+   * ends. Invocations deferred in the outer invocation follow later. */
   CHECK_TEXT(noted, "a1 b11 c11 b111 c111 A1 a111 A111");
 }
 

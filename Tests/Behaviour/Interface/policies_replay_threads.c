@@ -329,7 +329,7 @@ TEST(replay_into_full_queue_waits_and_delays_no_removal) {
 /* ---- Millions of numbered events ------------------------------------------------------------- */
 
 /* Two threads number their invocations. Every delegate must receive the numbers of each thread in
- * order and without a gap. The first number may be any, because old invocations are not
+ * order and without a gap. A delegate may receive any number first, because old invocations are not
  * replayed. */
 enum { INVOKING = 2, ADDING = 2, REPLAYED = 16 };
 static struct {

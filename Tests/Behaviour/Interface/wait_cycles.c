@@ -502,7 +502,7 @@ TEST_OF_MULTICAST(removal_cancels_queued_calls_before_it_waits) {
   l.thread = start_thread(run_and_idle, &l);
   gate_wait(&l.has_run);
   /* Both delegates are in `m`. The call of the first delegate invokes `m`, which calls the second
-   * one. */
+   * delegate. */
   i.inner = m;
   multicast_add_options options = ADD_OPTIONS(.queue = q, .events = 2);
   multicast_token first = add_with(m, d, &options);

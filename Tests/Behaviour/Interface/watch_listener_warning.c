@@ -63,8 +63,8 @@ static void add_labelled(int times, multicast m, const char *label) {
   while (times-- > 0) add_with(m, counter(&calls), &options);
 }
 
-/* Adds that many delegates, and expects that the text contains all notifications since the test
- * began. */
+/* Adds the given number of delegates, and expects that the text contains all notifications since
+ * the test began. */
 #define CHECK_TOLD(times, m, text) (add_times(times, m, counter(&calls)), CHECK_TEXT(told, text))
 
 /* ---- When `listener_warning` is called ------------------------------------------------------- */

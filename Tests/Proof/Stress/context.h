@@ -66,7 +66,8 @@ int64_t context_count(void);
 uint64_t context_calls(void);
 uint64_t context_releases(void);
 
-/* Sets a function that all calls and releases call, too. Its argument is NULL in a release. */
+/* Sets a function that every delegate and release function calls in addition to its own work. Its
+ * argument is NULL in a release. */
 void set_call_body(void (*body)(context *c));
 
 /* Payloads that calls can verify. */

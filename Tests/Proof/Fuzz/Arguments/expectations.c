@@ -193,8 +193,8 @@ void after_multicast_broadcaster_multicast(multicast_broadcaster broadcaster,
 
 static void ignore_call(void *context, uint32_t event, const void *payload, size_t size) {}
 
-/* Makes this thread the one that ran the queue last, which an invocation never blocks. Destroys the
- * queue if that fails. */
+/* Makes this thread the last thread that ran the queue, because invocations on that thread never
+ * block. Destroys the queue if that fails. */
 static void become_consumer(multicast_queue q) {
   multicast m = multicast_create();
   multicast_delegate d = {ignore_call, NULL};

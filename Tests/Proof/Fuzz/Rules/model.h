@@ -2,8 +2,8 @@
  * thread. It was written from the text of the header, not from the library.
  *
  * The model runs along with the library. An operation first changes the model and then calls the
- * library. Each function that the library calls asks the model whether this call is the right one
- * at this point. When the library returns, the model says which results are allowed. */
+ * library. Each function that the library calls checks with the model that this call is correct at
+ * this point. When the library returns, the model says which results are allowed. */
 
 #ifndef MODEL_H
 #define MODEL_H

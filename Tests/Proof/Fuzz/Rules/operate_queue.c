@@ -13,9 +13,9 @@ enum { DEFAULT_CAPACITY = 1024 };
 
 static void do_nothing(void *context, uint32_t event, const void *payload, size_t size) {}
 
-/* Makes this thread the one that ran the queue last, which an invocation never blocks. Otherwise an
- * invocation of this single thread could block forever. Returns false if there is no memory for the
- * call that this needs. */
+/* Makes this thread the last thread that ran the queue, because invocations on that thread never
+ * block. Otherwise an invocation could block forever, because the target has a single thread.
+ * Returns false if there is no memory for the call that is needed for this. */
 static bool become_consumer(model_queue *q) {
   multicast m = multicast_create();
   multicast_delegate d = {do_nothing, NULL};

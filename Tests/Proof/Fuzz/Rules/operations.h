@@ -83,7 +83,7 @@ void note_deep_nesting(void);
  * calls. */
 void compare_transports(void);
 
-/* The default broadcaster outlives an input. Each input finds and leaves it without observers. */
+/* The default broadcaster outlives an input. It has no observers before and after each input. */
 void begin_default_broadcaster(void);
 void end_default_broadcaster(void);
 
