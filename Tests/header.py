@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""include/multicast.h, parsed: its functions, structs, types and constants, with their comments.
+"""Parses include/multicast.h: its functions, structs, types and constants, with their comments.
 
-What the tests need to know of the header, they read here: nothing is listed by hand a second time.
-As a program it prints the names of one kind, one a line."""
+Tests use this module, so that no test contains its own list of functions or constants. As a
+program, it prints the names of one kind, one per line."""
 
 import re
 import sys
@@ -12,11 +12,12 @@ from pathlib import Path
 
 PATH = Path(__file__).resolve().parent.parent / "include/multicast.h"
 
-# A function, or a type of functions. `result` and the types of `parameters` are as written.
+# A function, or a type of functions. `result` and the types of `parameters` are spelled as in the
+# header.
 Function = namedtuple(
     "Function", "name result parameters comment section is_exported must_be_used")
 Parameter = namedtuple("Parameter", "type name")
-# A struct. The type of a field that is a function or an array is the whole declaration.
+# A struct. If a field is a function or an array, its type is the whole declaration.
 Struct = namedtuple("Struct", "name fields comment section")
 Field = namedtuple("Field", "type name comment")
 Enum = namedtuple("Enum", "name values comment section")
@@ -27,7 +28,8 @@ LABELS = ["Ownership", "Threads", "Reentry", "Cost", "Real time"]
 
 
 class Comment:
-    """A comment block: its text, its parameters, and what follows a label such as "Cost"."""
+    """A comment block. It consists of a text, of descriptions of parameters, and of texts that
+    follow labels such as "Cost"."""
 
     def __init__(self, lines):
         self.text, self.parameters, self.result, self.since, self.labels = "", {}, "", "", {}
@@ -55,7 +57,7 @@ class Comment:
 
 
 def _parameter(text):
-    """`void *context`, `uint32_t event`: the type without the name."""
+    """Splits a parameter such as `void *context` into its type and its name."""
     text = " ".join(text.split())
     match = re.fullmatch(r"(.*?[ *])(\w+)", text)
     return Parameter(match[1].strip(), match[2])
@@ -75,14 +77,15 @@ def _field(text, comment):
 
 
 class Header:
-    """All of the header. What is declared is found by its name; the order is that of the header."""
+    """The whole header. The declarations are in the order of the header, and are indexed by their
+    names."""
 
     def __init__(self, path=PATH):
         self.functions, self.function_types, self.structs = {}, {}, {}
         self.enums, self.constants, self.typedefs = {}, {}, {}
         self._section = ""
         self._comment = []
-        self.usual = {}  # what a parameter is if a comment does not mention it
+        self.usual = {}  # the meaning of parameters that a comment does not mention
         lines = iter(Path(path).read_text().splitlines())
         for line in lines:
             if match := re.match(r" \* +- (`\w+`.*?): (.*?)[;.]$", line):
@@ -134,7 +137,8 @@ class Header:
             raise SystemExit(f"{PATH.name}: not understood: {line}")
 
     def _complete(self, comment, parameters):
-        """Adds what a comment leaves out, by the rules at the head of the header."""
+        """Adds the parts that a comment leaves out, according to the rules at the head of the
+        header."""
         like = re.match(r" ?Like (multicast_\w+)\(\)", comment.text)
         other = self.functions[like[1]].comment if like else Comment([])
         cost = f"as {like[1]}()" if like else "O(1)"
@@ -145,7 +149,7 @@ class Header:
         comment.labels = {**other.labels, "Cost": cost, **comment.labels}
 
     def _members(self, lines):
-        """What is declared until the brace, each with its comment."""
+        """Yields each declaration before the closing brace, with its comment."""
         comment, text = [], ""
         for line in lines:
             if line.startswith("}"):
@@ -175,17 +179,17 @@ class Header:
             values.append(Constant(match[1], match[2], None, self._section))
         return values
 
-    # ---- What the comments say -------------------------------------------------------------------
+    # ---- Reading the comments --------------------------------------------------------------------
 
     def exported(self):
         return [one for one in self.functions.values() if one.is_exported]
 
     def handles(self):
-        """The structs of nothing but an id."""
+        """Returns the names of the structs that contain only an id."""
         return [one.name for one in self.structs.values() if [f.name for f in one.fields] == ["id"]]
 
     def receiver(self, function):
-        """The type of handle that the function is about."""
+        """Returns the type of handle that the function operates on."""
         first = function.parameters[0].type if function.parameters else ""
         if first in self.handles():
             return first
@@ -194,7 +198,8 @@ class Header:
 
     @lru_cache(maxsize=None)
     def statuses(self, name):
-        """The statuses that a function can return, also those of others: "As multicast_add()"."""
+        """Returns the statuses that a function can return. Includes the statuses of other
+        functions to which its comment refers, as in "As multicast_add()"."""
         text = self.functions[name].comment.result
         found = set(re.findall(r"MULTICAST_(?:OK|PENDING|ERROR_\w+)\b", text))
         call = r"multicast_\w+\(\)"
@@ -210,7 +215,8 @@ class Header:
                 "out of memory" in text or any(self.takes_memory(other) for other in others))
 
     def parameter_text(self, function, name):
-        """What is said of a parameter, where it is said: "As in multicast_invoke()" leads there."""
+        """Returns the description of a parameter. If it says "As in multicast_invoke()", the
+        description at that function follows."""
         text = function.comment.parameters[name]
         if match := re.match(r"As in (multicast_\w+)\(\)", text):
             other = self.functions[match[1]]

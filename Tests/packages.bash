@@ -1,11 +1,12 @@
-# Debian's packages with what tests need. To be sourced.
+# Functions that find and install the Debian packages that tests need. Scripts source this file.
 # shellcheck shell=bash
 
 is_installer() { [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; }
 
-# ---- What is there -------------------------------------------------------------------------------
+# ---- Finding packages ----------------------------------------------------------------------------
 
-# finds_header HEADER [COMPILER OPTION ...]: whether the compiler finds it (default: g++).
+# finds_header HEADER [COMPILER OPTION ...]: returns whether the compiler finds the header (default:
+# g++).
 finds_header() {
   local header=$1
   shift
@@ -13,13 +14,14 @@ finds_header() {
   echo "#include <$header>" | "$@" -E -o /dev/null - >/dev/null 2>&1
 }
 
-# Whether dpkg has installed the package.
+# Returns whether dpkg has installed the package.
 has_dpkg() {
   command -v dpkg-query >/dev/null &&
     [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
 }
 
-# has_package PACKAGE: whether what tests use of a package is there, wherever it comes from.
+# has_package PACKAGE: returns whether the part of the package that tests use is installed, no
+# matter how it was installed.
 has_package() {
   case $1 in
     abigail-tools) command -v abidiff && command -v abidw ;;
@@ -61,7 +63,7 @@ has_package() {
   esac >/dev/null 2>&1
 }
 
-# missing_packages PACKAGE ...: prints those that are not there, one a line.
+# missing_packages PACKAGE ...: prints the packages that are missing, one per line.
 missing_packages() {
   local package
   for package; do has_package "$package" || echo "$package"; done
@@ -69,14 +71,14 @@ missing_packages() {
 
 # ---- Installing ----------------------------------------------------------------------------------
 
-# install_packages PACKAGE ...: all of them in one call; fails where they cannot be had. What TMPDIR
-# says is for this user, not for the one that apt-get becomes.
+# install_packages PACKAGE ...: installs all packages in one call, or fails. apt-get runs without
+# TMPDIR, because it switches to another user, who may not be able to use this user's directory.
 install_packages() {
   local install=(apt-get -qq -o DPkg::Lock::Timeout=600 install -y --no-install-recommends "$@")
   echo "installing $*" >&2
   {
-    flock 9 # while one updates the lists, another apt-get would fail
-    # The lists are looked up afresh only where those that are there do not do.
+    flock 9 # one at a time, because apt-get fails while another updates the lists
+    # Update the lists of packages only if installing with the present lists fails.
     DEBIAN_FRONTEND=noninteractive env -u TMPDIR "${install[@]}" >/dev/null 2>&1 9>&- ||
       { env -u TMPDIR apt-get -qq update >/dev/null 9>&- &&
         DEBIAN_FRONTEND=noninteractive env -u TMPDIR "${install[@]}" >/dev/null 9>&-; }
@@ -84,8 +86,9 @@ install_packages() {
   hash -r
 }
 
-# require IS_THERE PACKAGE ...: where the command IS_THERE fails, installs the packages as root;
-# otherwise says how to, and ends the script with 77, which ctest takes for skipped.
+# require IS_THERE PACKAGE ...: if the command IS_THERE fails and this is root, installs the
+# packages. If another user runs this, prints the command that installs them and ends the script
+# with 77, which makes ctest count the test as skipped.
 require() {
   local is_there=$1
   shift
@@ -99,7 +102,7 @@ require() {
   exit 77
 }
 
-# need_packages PACKAGE ...: likewise, for those of the packages that are not there.
+# need_packages PACKAGE ...: like require, but only for missing packages.
 need_packages() {
   local lacking
   mapfile -t lacking < <(missing_packages "$@")
@@ -109,7 +112,8 @@ need_packages() {
   require are_there "${lacking[@]}"
 }
 
-# need TOOL PACKAGE [TOOL PACKAGE ...]: likewise, for the tools that are not on the PATH.
+# need TOOL PACKAGE [TOOL PACKAGE ...]: like require, for the packages of the tools that are not on
+# the PATH.
 need() {
   local absent=() lacking=()
   while [ $# -gt 0 ]; do

@@ -1,4 +1,4 @@
-/* Tests with a malloc that aligns to 16 bytes and no more, in place of libc's. */
+/* The library works with a malloc() that never aligns blocks to more than 16 bytes. */
 
 #include "child.h"
 #include "functions.h"
@@ -8,7 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* This process uses libc's malloc, so it starts another one with least_malloc. */
+/* This process already uses libc's malloc(), so the body runs in a new process that preloads
+ * least_malloc. */
 static void with_least_malloc(const char *name, void (*body)(void)) {
   char *arguments[] = {"fault_tests", "--in-process", (char *)(uintptr_t)name, NULL};
   pid_t child;
@@ -24,7 +25,7 @@ static void with_least_malloc(const char *name, void (*body)(void)) {
     return;
   }
   CHECK(getenv("LD_PRELOAD") == NULL);
-  /* LD_PRELOAD cannot contain a path with a space. */
+  /* Use a relative path, because LD_PRELOAD cannot contain a path with a space. */
   CHECK_EQ(chdir(LEAST_MALLOC_DIRECTORY), 0);
   CHECK_EQ(setenv("LD_PRELOAD", "./" LEAST_MALLOC, 1), 0);
   CHECK_EQ(posix_spawn(&child, "/proc/self/exe", NULL, NULL, arguments, environ), 0);
@@ -37,7 +38,7 @@ static void use_it(void) {
   for (int i = 0; i < 4; ++i) join_thread(threads[i]);
 }
 
-/* Growing lists, indices, slabs, names and rings, and deallocations while other threads run. */
+/* Makes lists, indices, slabs, names and rings grow, and frees memory while other threads run. */
 static void grow(void) {
   enum { MANY = 20000 };
   static multicast_token tokens[MANY];

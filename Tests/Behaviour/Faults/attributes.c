@@ -1,4 +1,5 @@
-/* Thread attributes cannot be initialized. A libc may need memory for them. */
+/* Starting a worker fails cleanly if pthread_attr_init() fails, for example because libc has no
+ * memory for the attributes. */
 
 #include "system.h"
 
@@ -6,7 +7,7 @@
 
 static bool are_refused;
 
-/* Takes precedence over libc's function, which it calls. */
+/* Replaces libc's function, and calls it unless the test refuses attributes. */
 int pthread_attr_init(pthread_attr_t *attributes) {
   int (*real)(pthread_attr_t *);
   if (LOAD(are_refused)) return ENOMEM;

@@ -14,7 +14,7 @@ pid_t begin_child(void) {
   return child;
 }
 
-/* The parent measures the time, since the child may hang before fork() has returned there. */
+/* The parent measures the time, since the child may hang before its fork() returns. */
 int end_of_child(pid_t child) {
   int status = 0;
   pid_t ended = 0;

@@ -10,7 +10,8 @@
 /* Flushes all output and forks. Returns 0 in the child. */
 pid_t begin_child(void);
 
-/* Waits for a child and returns its exit status, or minus the signal. Kills a child that hangs. */
+/* Waits for a child and returns its exit status, or the negative number of the signal that ended
+ * it. Kills a child that hangs. */
 int end_of_child(pid_t child);
 
 #endif

@@ -1,5 +1,5 @@
-/* Child processes that share the memory of this process without the knowledge of libc. They do
- * not use the library. */
+/* Child processes created by clone(), which share the memory of this process although libc does not
+ * know them. They do not use the library. */
 
 #include "child.h"
 
@@ -22,7 +22,7 @@ static int execute(void *unused) {
   _exit(1);
 }
 
-/* Parent and child run at the same time. */
+/* Stays alive for a while, so that parent and child run at the same time. */
 static int linger(void *unused) {
   usleep(2000);
   _exit(7);
@@ -57,7 +57,7 @@ static void with_children(int (*body)(void *), int flags, int expected) {
     int before = LOAD(calls);
     pid_t child = clone(body, stack + STACK, CLONE_VM | flags | SIGCHLD, NULL);
     CHECK(child > 0);
-    /* The threads continue, whether or not the child has ended. */
+    /* The parent's threads keep running, whether or not the child has ended. */
     EVENTUALLY(LOAD(calls) > before);
     CHECK(!LOAD(b.has_left));
     CHECK_EQ(waitpid(child, &status, 0), child);

@@ -1,5 +1,5 @@
-/* A sandbox denies system calls, from the start or from some moment on. A function that needs
- * them returns an error status, and everything else keeps working. */
+/* A sandbox denies system calls, from the start or later. A function that needs a denied call
+ * returns an error status, and everything else keeps working. */
 
 #include "child.h"
 #include "functions.h"
@@ -13,7 +13,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* System calls in which the masked bits of one argument have one value. */
+/* Describes the denied system calls: their number, and a value that the masked bits of one argument
+ * must have. */
 typedef struct denied {
   uint32_t number, argument, mask, value;
 } denied;
@@ -24,7 +25,7 @@ static const denied advice = {SYS_madvise, 0, 0, 0};
 static const denied new_threads = {SYS_clone, 0, CLONE_THREAD, CLONE_THREAD};
 static const denied new_tasks = {SYS_clone3, 0, 0, 0};
 
-/* Affects this thread and the threads that it starts later. */
+/* Denies the system call on this thread and on threads that it starts later. */
 static void deny(denied d, uint32_t error) {
   struct sock_filter filter[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
@@ -73,8 +74,8 @@ TEST(denied_descriptors_are_minus_1_and_queues_work) { with_each_error(use_witho
 
 static void *do_nothing(void *unused) { return unused; }
 
-/* If the program can start threads, so can the library: libc may use another system call than
- * the denied one. */
+/* If the program can still start threads, so can the library, because libc may fall back to a
+ * system call that is not denied. */
 static void use_without_threads(void *unused) {
   world w;
   pthread_t thread;
@@ -117,8 +118,8 @@ TEST(denied_threads_are_system_and_the_program_can_run_the_queue) {
 
 /* ---- Waits ----------------------------------------------------------------------------------- */
 
-/* Denies the futex operation with which the library sleeps, and which libc does not use. A
- * waiting thread then polls. */
+/* Waits while the sandbox denies the futex operation with which the library sleeps. libc does not
+ * use that operation. Waiting threads poll instead. */
 static void wait_for_a_call(void) {
   multicast m = multicast_create();
   blocker b = BLOCKER_INIT;

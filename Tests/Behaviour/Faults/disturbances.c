@@ -12,7 +12,7 @@ typedef struct waiter {
   const wait *w;
   scene s;
   int64_t result, took_ns;
-  bool has_left; /* whether the awaited call had returned before the wait did */
+  bool has_left; /* whether the awaited call returned before the wait */
   pid_t id;
   gate begins, returned;
   pthread_t thread;
@@ -39,7 +39,8 @@ static void *wait_there(void *argument) {
   return NULL;
 }
 
-/* Disturbs a waiting thread. The wait must have the same result as an undisturbed one. */
+/* Disturbs a waiting thread, and expects the wait to have the same result as without the
+ * disturbance. */
 static void is_undisturbed(const wait *kind, void (*disturb)(waiter *), void (*calm)(void),
                            void *ends_with) {
   static const gate shut = GATE_INIT;
@@ -55,7 +56,7 @@ static void is_undisturbed(const wait *kind, void (*disturb)(waiter *), void (*c
   w.thread = start_thread(wait_there, &w);
   gate_wait(&w.begins);
   disturb(&w);
-  /* waits without `end` time out, on a busy machine perhaps before this check */
+  /* a wait without `end` times out, perhaps before this check on a busy machine */
   if (kind->end != NULL) {
     CHECK(!gate_opens_within(&w.returned, A_WHILE_MS));
     kind->end(&w.s);
@@ -130,7 +131,8 @@ static void cancel(waiter *w) {
   CHECK_EQ(pthread_cancel(w->thread), 0);
 }
 
-/* The wait continues to its end. The thread is cancelled at its next cancellation point. */
+/* The wait runs to its end, and only then is the thread cancelled, at its next cancellation
+ * point. */
 TEST(cancellation_disturbs_no_wait) { none_is_disturbed(cancel, NULL, PTHREAD_CANCELED); }
 
 static void cancel_before(waiter *w) { CHECK_EQ(pthread_cancel(w->thread), 0); }

@@ -1,5 +1,5 @@
-/* exit() on any thread, while other threads use the library. Exit handlers and destructors use
- * the library afterwards. */
+/* A thread calls exit() while other threads use the library. After that, exit handlers and
+ * destructors use the library, too. */
 
 #include "child.h"
 #include "functions.h"
@@ -29,13 +29,13 @@ static void use_at_exit_on_another_thread(void) {
   on_another_thread(use_on_another_thread, NULL);
 }
 
-/* A destructor of the program, which runs after all exit handlers and before the destructors of
+/* This destructor of the program runs after all exit handlers and before the destructors of
  * libraries. */
 __attribute__((destructor)) static void use_in_destructor(void) {
   if (is_ending) use_at_exit();
 }
 
-/* ---- Where exit() is called ------------------------------------------------------------------ */
+/* ---- The callers of exit() ------------------------------------------------------------------- */
 
 static void exit_now(void *context, uint32_t event, const void *bytes, size_t size) {
   exit(EXPECTED_STATUS);
@@ -102,7 +102,7 @@ static void by_call_of_a_queues_thread(void) {
 
 static void by_main(void) { exit(EXPECTED_STATUS); }
 
-/* Other threads keep calling all functions. */
+/* The body of a thread that keeps calling all functions while another thread exits. */
 static void *be_busy(void *unused) {
   for (;;) use_every_function();
   return NULL;

@@ -1,4 +1,4 @@
-/* Extreme values of arguments, and unusual kinds of processes, during a call that takes long. */
+/* Extreme timeouts, and processes that are started in unusual ways, during a long call. */
 
 #include "../Interface/harness.h"
 
@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A nearly infinite timeout acts like none: the wait ends with the call. */
+/* A wait with a nearly infinite timeout ends when the call ends, like a wait without a limit. */
 static const uint64_t nearly_for_ever[] = {
     UINT64_MAX, UINT64_MAX - 1, UINT64_MAX - 1000000000, INT64_MAX, (uint64_t)INT64_MAX + 1};
 
@@ -57,8 +57,8 @@ TEST(timeouts_next_to_the_largest_of_a_queue_end_with_a_call) {
   }
 }
 
-/* Each removal times out without running `release` early. The last of them waits without a
- * limit. */
+/* Each removal with a timeout times out and does not run `release` early. The last removal has no
+ * time limit and waits for the call. */
 TEST(a_nanosecond_again_and_again_beside_a_long_call) {
   enum { TIMES = 2000 };
   multicast m = multicast_create();
@@ -80,7 +80,7 @@ TEST(a_nanosecond_again_and_again_beside_a_long_call) {
   CHECK_OK(multicast_destroy(m));
 }
 
-/* The child shares the memory, as after vfork(), until it executes another program. */
+/* Like after vfork(), the child shares the parent's memory until it executes another program. */
 TEST(posix_spawn_inside_a_call_changes_nothing) {
   multicast m = multicast_create();
   blocker b = BLOCKER_INIT;
@@ -103,7 +103,7 @@ static void *go_on_as_daemon(void *unused) {
   return NULL;
 }
 
-/* The child of daemon() continues with the parent's objects. */
+/* The process that daemon() creates can use the objects of its parent. */
 TEST(daemon_goes_on_with_what_there_was) {
   multicast m = multicast_create();
   int ends[2], calls = 0;

@@ -8,12 +8,12 @@ if(NOT CMAKE_SYSTEM_PROCESSOR STREQUAL x86_64)
   list(FILTER fault_sources EXCLUDE REGEX "steps\\.c$")
 endif()
 
-# Generates the calls of every function.
+# Generate the source that calls every function.
 set(fault_calls ${PROJECT_BINARY_DIR}/Tests/fault_calls.c)
 generate(${fault_calls} ${faults_dir}/calls.py ${faults_dir}/functions.c ${faults_dir}/functions.h)
 
-# Functions of the program take precedence over libc's. It links the shared library, which therefore
-# also finds them.
+# The program replaces functions of libc. It links the shared library, so that calls of the library
+# reach the replacements, too.
 add_executable(fault_tests ${fault_sources} ${fault_calls})
 target_include_directories(fault_tests PRIVATE ${faults_dir})
 target_link_libraries(fault_tests PRIVATE harness multicast Threads::Threads ${CMAKE_DL_LIBS})
@@ -21,8 +21,8 @@ target_compile_definitions(fault_tests PRIVATE
   LEAST_MALLOC="$<TARGET_FILE_NAME:least_malloc>"
   LEAST_MALLOC_DIRECTORY="$<TARGET_FILE_DIR:least_malloc>")
 
-# A library for LD_PRELOAD. The compiler must not replace its loops by calls of the functions that
-# they implement.
+# A library for LD_PRELOAD. The compiler must not replace a loop by a call of the function that the
+# loop implements.
 add_library(least_malloc MODULE ${faults_dir}/least_malloc.c)
 target_compile_definitions(least_malloc PRIVATE _GNU_SOURCE)
 target_compile_options(least_malloc PRIVATE -fno-builtin)
@@ -31,7 +31,7 @@ add_dependencies(fault_tests least_malloc)
 
 add_library(fault_plugin MODULE ${faults_dir}/plugin.c)
 add_executable(unloading ${faults_dir}/unloading.c)
-# Does not link the library, which could otherwise never be unloaded.
+# These targets do not link the library, because a linked library could never be unloaded.
 foreach(target fault_plugin unloading)
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/include)
 endforeach()
@@ -45,10 +45,11 @@ foreach(target fault_tests fault_plugin least_malloc unloading)
 endforeach()
 
 add_tests_of_sources(fault_tests fault ${fault_sources})
-# No interface test makes every allocation of every function fail.
+# These two tests are also everyday tests, because no interface test makes every allocation of every
+# function fail.
 set_property(TEST out_of_memory_at_each_allocation_of_each_function
   out_of_memory_again_and_again_leaks_nothing_of_any_function APPEND PROPERTY LABELS everyday)
-# Each of these tests takes gigabytes, so only one runs at a time.
+# Each of these tests needs gigabytes of memory, so only one of them runs at a time.
 file(STRINGS ${faults_dir}/limits.c limits REGEX "^TEST\\(")
 list(TRANSFORM limits REPLACE "^TEST\\(([a-z_0-9]+)\\).*" "\\1")
 set_tests_properties(${limits} PROPERTIES RESOURCE_LOCK gigabytes COST 20 TIMEOUT 550)
@@ -58,8 +59,8 @@ add_check(dlclose_of_the_library_inside_of_a_call_leaves_it_mapped LABELS fault 
 add_check(dlclose_of_plugin_after_its_lifetime_unloads_it LABELS fault TIMEOUT 150
   COMMAND unloading $<TARGET_FILE:multicast> $<TARGET_FILE:fault_plugin>)
 
-# The interface tests, with a malloc that aligns to 16 bytes and no more. LD_PRELOAD cannot contain
-# a path with a space.
+# Run some interface tests with a malloc() that never aligns blocks to more than 16 bytes. The path
+# is relative, because LD_PRELOAD cannot contain a path with a space.
 add_check(interface_with_the_least_alignment_of_malloc LABELS fault COST 10
   COMMAND ${CMAKE_COMMAND} -E chdir $<TARGET_FILE_DIR:least_malloc>
     ${CMAKE_COMMAND} -E env LD_PRELOAD=./$<TARGET_FILE_NAME:least_malloc> ${faults_dir}/../../run-harness $<TARGET_FILE:interface_tests> ${smoke_tests} large_ invoke_with queue_payloads)
@@ -69,7 +70,8 @@ set_tests_properties(interface_with_the_least_alignment_of_malloc PROPERTIES
 add_check(race_detectors_find_the_race_and_no_other LABELS fault COST 15 PACKAGES valgrind
   COMMAND ${faults_dir}/../Races/run $<TARGET_FILE:multicast> ${PROJECT_BINARY_DIR}/races)
 
-# Runs a representative part of both harnesses; an option of the script runs the rest.
+# These tests run a representative part of each harness; the option --all of the script runs the
+# rest.
 foreach(harness interface fault)
   add_check(memcheck_of_the_${harness}_tests LABELS fault COST 60 PACKAGES valgrind
     COMMAND ${faults_dir}/memcheck $<TARGET_FILE:${harness}_tests>)

@@ -1,12 +1,12 @@
-/* A handle is guessed before it exists, and is issued at some instruction of a call that uses
- * the guess. The call either refuses the handle or treats it as one that already existed. Each
- * instruction of the call is tested. */
+/* A program guesses a handle before it exists and uses the guess in a call. During that call, the
+ * library issues this very handle. The call must either refuse the handle or behave as if it had
+ * existed before. The tests issue the handle at each instruction of the call. */
 
 #include "steps.h"
 
 #include "../Interface/transports.h"
 
-/* The distance between the handles of two successive objects in a slot. */
+/* The difference between the handles of two successive objects in the same slot. */
 static const uint64_t ONE_GENERATION = UINT64_C(1) << 30;
 
 static uint64_t guessed;
@@ -59,8 +59,8 @@ static void create_guessed(void) {
   add_waiting();
 }
 
-/* After its first invocation a thread reuses its most recently vacated slot first, so the next
- * handle is predictable. */
+/* A thread that has invoked a multicast reuses the slot that it vacated last, so the next handle is
+ * predictable. */
 static void prepare_multicast(void) {
   current = multicast_create();
   CHECK_EQ(multicast_invoke(current, 0, NULL, 0), 0);
@@ -77,7 +77,7 @@ static void give_out_multicast(void) {
   create_guessed();
 }
 
-/* The slot is first used by the multicast of a broadcaster with a transport. */
+/* Lets the multicast of a broadcaster with a transport use the slot first. */
 static void prepare_transport(void) {
   static wire w;
   prepare_multicast();
@@ -139,7 +139,7 @@ static void call_function(void) {
   STORE(has_returned, true);
 }
 
-/* A removal does not succeed while the delegate is being called. */
+/* Removes the delegate during its call, and expects the removal not to succeed. */
 THREAD(remove_during_call, void *unused) {
   while (!LOAD(has_returned) && !gate_opens_within(&is_called, 1)) continue;
   was_called = !LOAD(has_returned);
@@ -147,7 +147,8 @@ THREAD(remove_during_call, void *unused) {
   gate_open(&may_return);
 }
 
-/* Returns how many of the calls reached the delegate. */
+/* Calls the function again and again, issues the handle one instruction later each time, and
+ * returns how many of the calls reached the delegate. */
 static int give_out_at_each_step(way w, int64_t (*called)(void)) {
   int count = 0, times = 1, given_out_at;
   function = called;
@@ -161,7 +162,7 @@ static int give_out_at_each_step(way w, int64_t (*called)(void)) {
     if (was_called) {
       ++count;
     } else if (result == 0) {
-      /* 0 is possible only if the multicast was invoked before the add */
+      /* the result can be 0 only if the multicast was invoked before the delegate was added */
       CHECK(w.give_out != give_out_token);
     } else if (result != MULTICAST_ERROR_STATE) {
       CHECK_ERROR(result, INVALID_HANDLE);
@@ -232,7 +233,8 @@ static int invoke_at_steps_of_add(const multicast_add_options *options, int stri
   return calls_during_add;
 }
 
-/* The token is stored before a thread that guesses it can call the delegate. */
+/* An add stores the token before any other thread can call the delegate, even a thread that has
+ * guessed the token. */
 TEST(forged_token_finds_the_token_stored_during_add) {
   multicast_add_options options = multicast_add_options_default();
   CHECK(invoke_at_steps_of_add(NULL, 1) > 0);

@@ -14,18 +14,19 @@ typedef struct block {
 
 enum { HEADER = 128, ALIVE = 0x600d, DEAD = 0xdead, POISON = 0x5a, MOST = 200000 };
 
-/* accessed without a lock, because no thread would release it in a child */
+/* not protected by a lock, because in a child no thread would release the lock */
 static block *dead[MOST];
 static int dead_count;
 
-/* How many moments the watched thread passes before the fork; -1: do not fork. A moment is an
+/* How many moments the watched thread passes before the fork, or -1 for no fork. A moment is an
  * allocation or a deallocation. */
 static int moments_to_pass = -1;
 static pthread_t watched;
 static bool has_come; /* whether the moment was reached */
 static gate may_fork = GATE_INIT, has_forked = GATE_INIT;
 
-/* A fork waits for any lock that the library holds here, so this wait has a timeout. */
+/* Waits for the fork, but with a timeout, because the fork itself waits if this thread holds a lock
+ * of the library here. */
 static void be_at_a_moment(void) {
   if (moments_to_pass < 0 || !pthread_equal(pthread_self(), watched)) return;
   if (--moments_to_pass >= 0) return;
@@ -47,7 +48,7 @@ static void *allocate(void *context, size_t size, size_t alignment) {
 
 static void deallocate(void *context, void *memory, size_t size, size_t alignment) {
   block *b = (block *)(void *)((char *)memory - HEADER);
-  CHECK_EQ(b->magic, ALIVE); /* the block is deallocated for the first time */
+  CHECK_EQ(b->magic, ALIVE); /* the block has not been deallocated before */
   CHECK_EQ(b->size, size);
   b->magic = DEAD;
   memset(memory, POISON, size);
@@ -59,7 +60,7 @@ static void deallocate(void *context, void *memory, size_t size, size_t alignmen
 static void check_dead(void) {
   for (int i = 0; i < dead_count; ++i) {
     const unsigned char *bytes = (const unsigned char *)dead[i] + HEADER;
-    /* nothing was written after the deallocation */
+    /* nothing has been written to the block since its deallocation */
     for (size_t j = 0; j < dead[i]->size; ++j) CHECK_EQ(bytes[j], POISON);
   }
 }
@@ -88,7 +89,7 @@ static void *be_watched(void *argument) {
   return NULL;
 }
 
-/* The watched thread does not exist in the child, and the child can use every object that the
+/* In the child the watched thread does not exist, but the child can use every object that this
  * thread was using. */
 static void be_a_child(scene *s) {
   moments_to_pass = -1;
@@ -116,7 +117,7 @@ static void fork_at(scene *s) {
   CHECK_EQ(end, 0);
 }
 
-/* Returns the number of moments. */
+/* Forks at each moment of a call, and returns the number of moments. */
 static int fork_at_each(const function *f) {
   static const gate shut = GATE_INIT;
   static scene s;

@@ -1,5 +1,5 @@
-/* Forks while another thread, or this one, removes many delegates. Each release runs exactly
- * once in each of the two processes. */
+/* A process forks while one of its threads removes many delegates. Each release runs exactly once
+ * in the parent and once in the child. */
 
 #include "child.h"
 
@@ -7,15 +7,15 @@
 
 enum { COUNT = 12 };
 
-/* How often each release function has started in this process. */
+/* How often the release of each delegate has started in this process. */
 static int begun[COUNT];
 static int in_call; /* the delegate in whose call a thread stays, or -1 */
 static gate is_in_call = GATE_INIT, may_return = GATE_INIT;
 
 /* ---- The moments ----------------------------------------------------------------------------- */
 
-/* A moment is the start or end of a release, or a deallocation by the remover. This is the
- * number of moments before the fork. */
+/* The number of moments before the fork. A moment is the start or end of a release, or a
+ * deallocation by the removing thread. */
 static int moments_to_pass = -1; /* -1: do not fork */
 static pthread_t watched;
 static bool has_come, forks_itself;
@@ -28,13 +28,13 @@ static void be_at_a_moment(void) {
   has_come = true;
   if (forks_itself) {
     child_of_own = begin_child();
-    /* Not in the child: no thread waits for the gate there, and a thread of the parent may have
-     * held its lock. */
+    /* The child does not open the gate, because no thread waits for it there, and because a thread
+     * of the parent may have held the gate's lock at the fork. */
     if (child_of_own != 0) gate_open(&may_return);
     return;
   }
   gate_open(&may_fork);
-  gate_opens_within(&has_forked, 20); /* if this thread holds a lock, the fork waits for it */
+  gate_opens_within(&has_forked, 20); /* with a lock held here, the fork waits */
 }
 
 static void release(void *context) {
@@ -72,7 +72,8 @@ static multicast m;
 static multicast_lifetime lifetime;
 static multicast_queue queue;
 
-/* Delegates with and without details, members of a lifetime, and delegates with queued calls. */
+/* Adds delegates with and without details, delegates of a lifetime, and delegates with queued
+ * calls. */
 static void add_all(void) {
   m = multicast_create();
   lifetime = multicast_lifetime_create();
@@ -133,7 +134,7 @@ static void *remove_there(void *moment) {
   return NULL;
 }
 
-/* No delegate is left, and every release has run once. */
+/* Expects that no delegate is left and that every release has run once. */
 static void check_all_released(void) {
   for (int i = 0; i < COUNT; ++i) {
     if (begun[i] != 1) fprintf(stderr, "release %d\n", i);
@@ -143,7 +144,7 @@ static void check_all_released(void) {
 
 static void be_released_later(void *count) { ++*(int *)count; }
 
-/* Adds as many delegates as there were, and checks that no slot is used twice. */
+/* Adds more delegates than there were, and expects that no two share a slot. */
 static void add_as_many(void) {
   multicast_add_options options = ADD_OPTIONS(.release = be_released_later);
   multicast_token tokens[2 * COUNT];
@@ -157,8 +158,8 @@ static void add_as_many(void) {
 
 static void be_a_child(void) {
   moments_to_pass = -1;
-  /* Removes the delegates that the other thread had not removed yet. The others were released
-   * inside fork(). */
+  /* Destroying the multicast removes the delegates that the parent's thread had not removed yet.
+   * The other delegates were released inside fork(). */
   if (multicast_is_valid(m)) {
     add_as_many();
     CHECK_OK(multicast_destroy(m));
@@ -182,7 +183,7 @@ static void end_all(void) {
   multicast_queue_destroy(queue);
 }
 
-/* Returns the number of moments. */
+/* Forks at each moment of a removal, and returns the number of moments. */
 static int fork_at_each_moment(int number, int called) {
   static const gate shut = GATE_INIT;
   int moment;
@@ -193,13 +194,14 @@ static int fork_at_each_moment(int number, int called) {
     in_call = called;
     has_come = false;
     may_fork = has_forked = is_in_call = may_return = shut;
-    /* makes a second invoker, and queues calls */
+    /* the new thread becomes the second invoker, and queues calls */
     pthread_t invoker = start_thread(invoke_there, NULL);
     if (called >= 0) gate_wait(&is_in_call);
     else join_thread(invoker);
     pthread_t remover = start_thread(remove_there, (void *)(intptr_t)moment);
     if (called >= 0) {
-      /* The removal waits for the call, perhaps after some moments. */
+      /* The removal may have to wait for the call before it reaches the moment, so do not wait
+       * forever. */
       gate_opens_within(&may_fork, 20);
       has_come = has_come && moment < 2 * COUNT;
     } else {
@@ -245,7 +247,8 @@ TEST(fork_while_others_wait_for_one_of_many_releases_each_once) {
   printf("%d forks\n", moments);
 }
 
-/* The thread that removes is also the one that forks, in each of its release functions. */
+/* Removes and forks on the same thread: the fork happens inside a release, once for each
+ * release. */
 static void fork_in_each_release(int called) {
   static const gate shut = GATE_INIT;
   forks_itself = true;
@@ -259,7 +262,8 @@ static void fork_in_each_release(int called) {
         invoker = start_thread(invoke_there, NULL);
         gate_wait(&is_in_call);
       }
-      /* The delegate that is being called is released last, so its call returns after the fork. */
+      /* The delegate whose call is running is released last. If the fork is inside this release,
+       * let the call return now. */
       if (called >= 0 && moment >= 2 * (COUNT / 3)) gate_open(&may_return);
       child_of_own = -1;
       watched = pthread_self();
@@ -276,7 +280,7 @@ static void fork_in_each_release(int called) {
   }
 }
 
-/* The payload of the cancelled calls is released before the delegates. */
+/* The removal releases the payload of the cancelled calls before it releases the delegates. */
 TEST(fork_in_release_of_payload_of_a_removal_releases_once) {
   forks_itself = true;
   for (int number = 0; number < WAYS; ++number) {

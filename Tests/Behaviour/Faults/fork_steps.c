@@ -21,7 +21,7 @@ static void fork_once(void) {
   CHECK_EQ(end_of_child(child), 0);
 }
 
-/* Returns the number of forks. */
+/* Forks at each instruction of the body, and returns the number of forks. */
 static int fork_at_each_step(void (*body)(void), void (*be_child)(void)) {
   be_the_child = be_child;
   return answer_at_steps(body, at_each_step, fork_once);
@@ -69,9 +69,9 @@ static void *fork_while_another_thread_prepares(void *unused) {
   return NULL;
 }
 
-/* 64 idle threads occupy the first block of records. The watched thread and the forking thread use
- * records of a later block, whose pages multicast_trim() has returned to the system. Since the
- * forking thread has touched these pages, the child needs no new ones. */
+/* 64 idle threads use all records of the first block. The watched thread and the forking thread use
+ * records of a later block, whose pages multicast_trim() has returned to the system. The forking
+ * thread has already written to these pages. */
 TEST(fork_at_each_instruction_of_the_first_use_by_a_thread) {
   static gate none_are_left = GATE_INIT;
   static pthread_t threads[MOST_THREADS];

@@ -30,7 +30,7 @@ static void choose_seed(const char *test) {
 
 static bool is_over;
 
-/* Shared objects: all threads use them and remove each other's delegates. */
+/* Objects that all threads use, and from which they remove each other's delegates. */
 static multicast common;
 static multicast_lifetime common_lifetime;
 static multicast_queue common_queue, common_worked; /* the second queue has a worker */
@@ -100,7 +100,7 @@ static void *be_busy(void *number) {
   return NULL;
 }
 
-/* ---- Its children ---------------------------------------------------------------------------- */
+/* ---- The children of the busy parent --------------------------------------------------------- */
 
 static bool is_child;
 

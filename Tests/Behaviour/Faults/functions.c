@@ -7,8 +7,8 @@ static const char *new_name(world *w, char *text, size_t size) {
   return text;
 }
 
-/* Turns off failing allocations for preparations. Returns the previous setting, to be restored
- * before the function under test is called. */
+/* Lets allocations succeed during preparations. Returns the previous setting, which the caller
+ * restores before it calls the function under test. */
 static int spare_memory(void) {
   int after = fail_after;
   fail_after = -1;
@@ -23,7 +23,7 @@ int64_t keep(world *w, uint64_t handle) {
   return 0;
 }
 
-/* Adds a delegate to be removed. */
+/* Adds a delegate that the test will remove. */
 static multicast_token add_one(world *w) {
   multicast_add_options options = ADD_OPTIONS(.release = be_released);
   int after = spare_memory();
@@ -68,7 +68,7 @@ CALL(multicast_set_allocator, "", TAKES_NONE, 1) {
 
 /* ---- Multicast ------------------------------------------------------------------------------- */
 
-/* Each failed creation reports its reason. */
+/* Each creation that fails stores the reason. */
 CALL(multicast_create_error, "", TAKES_NONE, 2) {
   int after = spare_memory();
   multicast m = multicast_create();
@@ -231,7 +231,7 @@ static int64_t remove_all(world *w, bool is_within) {
 CALL(multicast_remove_all, "", TAKES_NONE, 5) { return remove_all(w, false); }
 CALL(multicast_remove_all_within, "", TAKES_NONE, 5) { return remove_all(w, true); }
 
-/* One context is dead and the other is alive. */
+/* Two delegates have contexts: one is dead, the other is alive. */
 CALL(multicast_prune, "", FAILS, 5) {
   int64_t count = multicast_count(w->m), result;
   int releases = LOAD(w->releases), after = spare_memory();
@@ -265,7 +265,7 @@ CALL(multicast_list, "", TAKES_NONE, 1) {
   return 0;
 }
 
-/* Three delegates are called. The call of the fourth is queued, or refused and counted. */
+/* The invocation calls three delegates, and queues the fourth call or counts it as refused. */
 static int64_t invoke_with(world *w, size_t size) {
   int calls = LOAD(w->calls);
   uint64_t refused = stats_of(w->queue).refused;
@@ -290,7 +290,8 @@ CALL(multicast_invoke, "not for the first time", MAY_COPE, 10) {
   return invoke_with(w, sizeof payload);
 }
 
-/* A payload to hand over: the bytes that the delegates expect, followed by data for `release`. */
+/* A payload that is handed over. It consists of the bytes that the delegates expect, followed by
+ * data for `release`. */
 typedef struct package {
   char bytes[sizeof payload];
   world *w;
@@ -330,7 +331,7 @@ static multicast_invocation invocation_of(world *w, hand_over kind) {
   return how;
 }
 
-/* Three delegates are called. The call of the fourth is queued, or refused and counted. */
+/* The invocation calls three delegates, and queues the fourth call or counts it as refused. */
 static int64_t invoke_as(world *w, const multicast_invocation *how) {
   multicast_outcome out = MULTICAST_OUTCOME_INIT;
   int calls = LOAD(w->calls), payloads = w->payloads;
@@ -427,7 +428,7 @@ static int64_t set_watch(world *w, multicast target) {
   CHECK_OK(multicast_set_watch(target, NULL));
   if (result < 0) return result;
   CHECK_EQ(result, 4);
-  /* Other threads are watched, too, and may remove the watch of all multicasts. */
+  /* A watch of all multicasts also watches other threads, and other threads may remove it. */
   if (target.id != 0) CHECK(LOAD(calls) - before >= 4);
   return 0;
 }
@@ -439,7 +440,8 @@ CALL(multicast_set_watch, "of all, and an invocation", MAY_COPE, 4) {
   return set_watch(w, all);
 }
 
-/* Accepts the first visit and refuses the second, so the first one is undone. */
+/* Its visitor accepts the first delegate and refuses the second, so that the first visit is
+ * undone. */
 typedef struct trial {
   world *world;
   int accepted;
@@ -470,7 +472,7 @@ CALL(multicast_visit_undo, "refused", FAILS, 2) { return visit_undo(w, 1); }
 
 /* ---- Policies -------------------------------------------------------------------------------- */
 
-/* A delegate that invokes inside its first call. */
+/* The context of a delegate that invokes inside its first call. */
 typedef struct inner {
   world *world;
   multicast target;
@@ -536,7 +538,7 @@ CALL(multicast_add_many, "with a replay", FAILS, 8) {
 
 /* ---- Token ----------------------------------------------------------------------------------- */
 
-/* The delegates of these tests also check this function inside their calls. */
+/* Inside a call, the delegates of these tests check this function, too. */
 CALL(multicast_token_current, "", TAKES_NONE, 1) {
   CHECK(multicast_token_current().id == 0 || multicast_token_is_valid(multicast_token_current()));
   return 0;
@@ -558,7 +560,7 @@ CALL(multicast_token_invoke, "of a queued delegate", MAY_COPE, 2) {
   return result < 0 ? result : 0;
 }
 
-/* The delegates of these tests also check this function inside their calls. */
+/* Inside a call, the delegates of these tests check this function, too. */
 CALL(multicast_call_stack, "", TAKES_NONE, 1) {
   multicast_token tokens[256];
   int64_t count = multicast_call_stack(tokens, 256);
@@ -707,7 +709,7 @@ CALL(multicast_broadcaster_register, "", MAY_COPE, 10) {
   return register_by(multicast_broadcaster_register, w, known_name);
 }
 
-/* Of no name that others use. */
+/* The prefix matches no name that other calls use. */
 CALL(multicast_broadcaster_register_prefix, "", MAY_COPE, 40) {
   char prefix[80];
   new_name(w, prefix, sizeof prefix);
@@ -720,7 +722,7 @@ static void expect_known_name(void *context, uint32_t event, const void *payload
   ADD(*(int *)context, 1);
 }
 
-/* The queued call takes memory for the name. */
+/* The queued call allocates memory for the name. */
 CALL(multicast_current_name, "", MAY_COPE, 4) {
   int count = 0, after = spare_memory();
   multicast_broadcaster b = multicast_broadcaster_create(NULL);
@@ -840,8 +842,8 @@ CALL(multicast_broadcaster_notify_with, "a payload copied by copy", MAY_COPE, 2)
   return notify_handing_over(w, COPIED);
 }
 
-/* The functions of the transport. Each call attaches a transport and then replaces it by another
- * one. */
+/* The functions of the transports. Each call below attaches a transport and then replaces it by
+ * another transport. */
 static multicast_status publish_nothing(void *context, const char *name, uint32_t event,
                                         const void *bytes, size_t size) {
   return MULTICAST_OK;
@@ -875,7 +877,8 @@ CALL(multicast_broadcaster_attach, "", MAY_COPE, 10) {
   return result;
 }
 
-/* The name has an observer, so it is published and subscribed. */
+/* The transport subscribes to the name, because the name has an observer, and publishes its
+ * notifications. */
 CALL(multicast_broadcaster_register, "with a transport", MAY_COPE, 10) {
   int releases = 0;
   multicast_transport transport = transport_counting(&releases);
@@ -911,7 +914,8 @@ void function_register(const function *f) {
   functions[function_count++] = *f;
 }
 
-/* A handle is valid only as an object of its own kind. */
+/* The list of handles does not say of which kind each handle is, so try each handle as every kind.
+ * It is valid as only one kind. */
 void unmake_all(world *w) {
   while (w->made_count > 0) {
     const uint64_t id = w->made[--w->made_count];

@@ -1,8 +1,8 @@
-/* A table of all functions of the header. Each entry has a call that checks its result. Tests use
- * the table to make every function fail in the same way.
+/* A table of all functions of the header. Each entry has a call that checks its result. For each
+ * kind of failure, a test calls every function in the table.
  *
- * functions.c contains the calls that need more than the objects of the world, or that check
- * more than the status. For all other functions, calls.py generates calls from their parameters. */
+ * functions.c contains the calls that need additional objects, or that check more than the status.
+ * For all other functions, calls.py generates calls from their parameters. */
 
 #ifndef FUNCTIONS_H
 #define FUNCTIONS_H
@@ -20,8 +20,8 @@ typedef struct function {
   const char *name;
   const char *variant;
   memory_use memory;
-  int rounds; /* number of calls after which every kind of allocation was made */
-  bool is_first; /* whether it is called before all others, in an empty world */
+  int rounds; /* after this number of calls, every kind of allocation has been made */
+  bool is_first; /* whether the function is called before all others, in an empty world */
   /* Makes one call and checks the result. Returns 0 or MULTICAST_ERROR_OUT_OF_MEMORY. */
   int64_t (*call)(world *w);
 } function;
@@ -42,16 +42,17 @@ void function_register(const function *f);
   }                                                                                             \
   static int64_t call_##LINE(__attribute__((unused)) world *w)
 
-/* Destroys the objects that calls have created. */
+/* Destroys the objects that were passed to keep(). */
 void unmake_all(world *w);
 
-/* Calls every function in a world of its own. */
+/* Creates a world and calls every function with it. */
 void use_every_function(void);
 void *use_every_function_there(void *unused); /* the body of a thread */
 
 /* ---- Helpers of the calls -------------------------------------------------------------------- */
 
-/* Keeps a new object until unmake_all(). Returns multicast_create_error() if the handle is 0. */
+/* Stores a new object, so that unmake_all() destroys it. Returns multicast_create_error() if the
+ * handle is 0. */
 int64_t keep(world *w, uint64_t handle);
 
 /* Create an object with one registration, which is released when the object ends. */
@@ -60,7 +61,8 @@ multicast_lifetime lifetime_to_end(world *w);
 multicast_queue queue_to_end(world *w);
 multicast_broadcaster broadcaster_to_end(world *w);
 
-/* The removal of a delegate that was just added: it must be removed, and released once. */
+/* The removal of a delegate that was just added. The delegate must be removed, and released
+ * once. */
 typedef struct removal {
   int releases;
   int64_t count;
@@ -73,7 +75,7 @@ bool count_visit(void *context, const multicast_delegate *delegate);
 bool count_registration(void *context, const multicast_registration *registration);
 bool count_line(void *context, const char *line, size_t size);
 
-/* Options in which every field is set. */
+/* Return options in which every field is set. */
 const multicast_create_options *create_options_of(world *w);
 const multicast_broadcaster_options *broadcaster_options_of(world *w);
 

@@ -1,5 +1,6 @@
-/* A malloc for LD_PRELOAD whose blocks have only the promised alignment: 16 bytes, or what the
- * caller requests. It fills blocks with a pattern and detects double frees. */
+/* A malloc() for LD_PRELOAD whose blocks are never aligned better than promised: to 16 bytes, or to
+ * the alignment that the caller requests. It fills blocks with a pattern and detects double
+ * frees. */
 
 #include <errno.h>
 #include <pthread.h>
@@ -16,7 +17,7 @@ int least_malloc_is_loaded = 1;
 
 /* Precedes each block. */
 typedef struct header {
-  uint32_t state;  /* IN_USE, with the kind of the chunk in the high bits; or FREE */
+  uint32_t state;  /* FREE, or IN_USE with the kind of the chunk in the high bits */
   uint32_t offset; /* the distance from the start of its chunk */
   uint64_t size;   /* the requested size */
 } header;
@@ -24,7 +25,7 @@ enum { IN_USE = 0x1EA57, FREE = 0xF4EE };
 enum { LEAST = 16, SMALLEST = 6, LARGEST_OF_ARENA = 20, ARENA = 1 << 22 };
 enum { TOO_LARGE_TO_FILL = 65536 };
 
-/* A chunk is a power of two in size. */
+/* A piece of an arena, for one block. Its size is a power of two. */
 typedef struct chunk {
   struct chunk *next; /* the next vacant chunk */
 } chunk;
@@ -45,7 +46,7 @@ static void *map(size_t size) {
   return block == MAP_FAILED ? NULL : block;
 }
 
-/* A new arena replaces the old one, whose rest is lost. */
+/* If the arena is too small, a new arena replaces it, and the rest of the old arena is wasted. */
 static void *take(unsigned kind) {
   const size_t size = (size_t)1 << kind;
   if (kind > LARGEST_OF_ARENA) return map(size);
@@ -96,7 +97,7 @@ static void *allocate(size_t size, size_t alignment) {
   unsigned kind = kind_for(size, alignment);
   char *begin = take(kind);
   if (begin == NULL) return NULL;
-  /* an odd multiple of the alignment */
+  /* move the block to an odd multiple of the alignment */
   char *block = begin + sizeof(header);
   block += 2 * alignment - 1 - ((uintptr_t)block + alignment - 1) % (2 * alignment);
   header_of(block)->state = IN_USE | kind << 24;

@@ -1,15 +1,15 @@
-/* The maximum number of handles, names and queued calls. These tests take gigabytes; on a
- * machine with too little memory they are skipped. */
+/* Tests of the maximum numbers of handles, names and queued calls. They need gigabytes of memory
+ * and are skipped on machines with less. */
 
 #include "../Interface/harness.h"
 
 #include <unistd.h>
 
-/* maximum handles of one kind */
+/* the maximum number of handles of one kind */
 enum { MOST = 1 << 26 , MOST_CALLS = 1 << 24, MOST_NAMES = 14680064 };
 
-/* Returns whether that many gigabytes are available. Extends the time limit of the test if they
- * are. */
+/* Returns whether the given number of gigabytes of memory is available. If it is, extends the time
+ * limit of the test. */
 static bool there_are(int gigabytes) {
   long kilobytes = 0;
   char line[128];
@@ -58,8 +58,8 @@ static const kind lifetimes = {create_lifetime, end_lifetime, is_lifetime};
 /* The maximum is about 1 % lower because the first slabs have fewer slots. */
 static void expect_about(int count) { CHECK(count > MOST / 100 * 99 && count <= MOST); }
 
-/* The memory of the test's own handles is subtracted. 2 % of the slots' memory and 4 MB may
- * remain. */
+/* Expects that at most 2 % of the slots' memory and 4 MB are still in use. `of_test` bytes, which
+ * the test itself uses for its handles, do not count. */
 static void expect_memory_back(int64_t before, int64_t peak, int64_t of_test) {
   CHECK(multicast_trim() >= 0);
   int64_t left = resident_bytes() - before - of_test;
@@ -79,7 +79,7 @@ static void create_all(const kind *k) {
   printf("%d handles, ", count);
   int64_t peak = resident_bytes();
   expect_about(count);
-  /* Each object that ends makes room for a new one with a new handle. */
+  /* Each object that is destroyed makes room for a new object with a new handle. */
   for (int round = 0; round < 1000; ++round) {
     i = (int)(((int64_t)round * 7919 * 7919) % count);
     id = all[i];
@@ -100,7 +100,8 @@ static void create_all(const kind *k) {
 TEST(limit_of_multicasts_is_a_status_and_room_comes_back) { create_all(&multicasts); }
 TEST(limit_of_lifetimes_is_a_status_and_room_comes_back) { create_all(&lifetimes); }
 
-/* Half of the registrations are in one multicast, the others in multicasts of all stripes. */
+/* Half of the registrations are in one multicast. The others are spread over multicasts of all
+ * stripes. */
 TEST(limit_of_registrations_is_a_status_and_room_comes_back) {
   enum { AT_ONCE = 4096, OTHERS = 64 };
   static multicast_delegate delegates[AT_ONCE];
@@ -118,7 +119,7 @@ TEST(limit_of_registrations_is_a_status_and_room_comes_back) {
     if (count >= MOST / 2) at = 1 + count / AT_ONCE % OTHERS;
   }
   CHECK_ERROR(status, LIMIT);
-  /* Each stripe still has some vacant slots. */
+  /* Each stripe still has some vacant slots, which the other multicasts can use. */
   for (i = 1; i <= OTHERS; ++i) {
     while ((status = multicast_add(all[i], delegates[0], NULL, &token)) == MULTICAST_OK) {
       last = token;

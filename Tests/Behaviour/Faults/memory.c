@@ -19,7 +19,8 @@ typedef struct attempt {
   world w;
 } attempt;
 
-/* The worker of a stopped queue keeps its thread record until it ends. */
+/* Returns whether all workers of stopped queues have ended. Until a worker ends, it keeps its
+ * thread record. */
 static bool is_without_other_threads(void) {
   DIR *tasks = opendir("/proc/self/task");
   int count = 0;
@@ -77,15 +78,16 @@ static void fail_allocation(const function *f, int which) {
   world_end(&a.w);
 }
 
-/* Runs before the library is used. */
+/* Like fail_allocation(), but runs in a process that has not used the library. Expects that no more
+ * memory stays allocated than without a failure. */
 static void fail_at_first(const function *f, int which) {
   fail_allocation(f, which);
   if (which < 0) told->bytes_kept = allocated_bytes;
   if (allocated_bytes > told->bytes_kept) CHECK_EQ(allocated_bytes, told->bytes_kept);
 }
 
-/* Repeats all failures until the library allocates nothing more, since it keeps some memory for
- * reuse. */
+/* Repeats all failures until the amount of allocated memory stays the same, since the library keeps
+ * some memory for reuse. */
 static void fail_again_and_again(const function *f, int unused) {
   int64_t bytes = -1, blocks = -1;
   for (int sweep = 0; bytes != allocated_bytes || blocks != allocated_blocks; ++sweep) {

@@ -1,4 +1,4 @@
-/* The functions of the plugin. */
+/* The functions that the plugin exports. */
 
 #ifndef PLUGIN_H
 #define PLUGIN_H

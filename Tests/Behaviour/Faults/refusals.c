@@ -1,4 +1,4 @@
-/* System calls fail, and later succeed. */
+/* Requests to the system fail at first and succeed later. */
 
 #include "child.h"
 #include "functions.h"
@@ -19,7 +19,8 @@ static void expect_nothing_can_be_created(void) {
   CHECK_EQ(multicast_broadcaster_default().id, 0);
 }
 
-/* Often enough to exhaust a resource that the library leaks. */
+/* Creates objects while the request is refused, so often that any resource leaked by a failed
+ * creation would be used up. Then expects everything to work. */
 static void is_refused_then_granted(ask *a) {
   int64_t bytes = 0;
   use_test_allocator();
@@ -37,8 +38,8 @@ static void is_refused_then_granted(ask *a) {
 
 TEST(thread_key_refused_creates_nothing_and_works_later) { is_refused_then_granted(&ask_key); }
 
-/* The handlers are registered when the library is loaded, and again at the first use if that
- * failed. */
+/* The library registers its fork handlers when it is loaded, and tries again at its first use if
+ * that failed. */
 TEST(fork_handlers_refused_creates_nothing_and_works_later) {
   char *arguments[] = {"fault_tests", "--in-process",
                        "fork_handlers_refused_creates_nothing_and_works_later", NULL};
@@ -48,7 +49,7 @@ TEST(fork_handlers_refused_creates_nothing_and_works_later) {
     return;
   }
   CHECK_EQ(setenv(REFUSE_FORK_HANDLERS_AT_LOAD, "yes", 1), 0);
-  /* Under valgrind /proc/self/exe would be valgrind itself. */
+  /* Start the program by its name, since under valgrind /proc/self/exe is valgrind itself. */
   CHECK_EQ(posix_spawn(&child, program_invocation_name, NULL, NULL, arguments, environ), 0);
   CHECK_EQ(end_of_child(child), 0);
 }
@@ -109,7 +110,8 @@ THREAD(invoke_and_stay, int *invoked) {
   gate_wait(&thread_may_end);
 }
 
-/* The records of the first 64 threads are allocated. Further ones are mapped in blocks of 64. */
+/* The library allocates the records of the first 64 threads and maps further records in blocks of
+ * 64. */
 TEST(mapping_refused_for_a_thread_is_out_of_memory_at_first) {
   enum { COUNT = 63 }; /* the 64th thread is this one */
   pthread_t threads[COUNT];
@@ -289,8 +291,8 @@ static void use_with_single_invoker(void) {
   CHECK_EQ(calls, 1);
 }
 
-/* The removal fails with MULTICAST_ERROR_SYSTEM. The delegate is removed and not called any
- * more, but never released. Everything else works. */
+/* The removal fails with MULTICAST_ERROR_SYSTEM. The delegate is not called again, but the library
+ * never releases it. Everything else works. */
 static void remove_without_membarrier(void *argument) {
   const int i = *(int *)argument;
   world w;
@@ -350,8 +352,8 @@ TEST(membarrier_refused_in_the_child_of_a_fork_is_system) {
 static multicast growing;
 static bool has_grown;
 
-/* Replaces the list several times. The invocation reads the first list, which is freed at the
- * end. */
+/* Adds so many delegates that the list is replaced several times. The invocation still reads the
+ * first list, which is freed when the invocation ends. */
 FUNCTION(add_50_others, void *unused) {
   if (has_grown) return;
   has_grown = true;
@@ -361,7 +363,7 @@ FUNCTION(add_50_others, void *unused) {
 
 TEST_OF_MULTICAST(memory_refused_after_adding_50_delegates_in_a_call) {
   growing = m;
-  /* allocates enough slots for registrations */
+  /* make the library allocate all the registration slots that the test needs */
   for (int i = 0; i < 64; ++i) add(m, counter(&calls));
   CHECK_EQ(multicast_remove_all(m), 64);
   add(m, DELEGATE(add_50_others, NULL));

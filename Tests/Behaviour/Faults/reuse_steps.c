@@ -1,6 +1,7 @@
-/* At any instruction of an invocation, another thread removes its delegates and replaces its
- * list. Memory that the library frees is overwritten at once. An invocation that has published a
- * list and does not read the list pointer again crashes here. */
+/* During an invocation, another thread removes the delegates, makes the library replace the list,
+ * and overwrites all memory that the library has freed. The tests do this at many instructions of
+ * the invocation. If the invocation did not read the list pointer again after publishing the list,
+ * it would crash here. */
 
 #include "steps.h"
 
@@ -11,7 +12,7 @@
 enum { LARGEST = 1024, SIZES = LARGEST / 16, OF_EACH = 3 };
 static void *filled[SIZES * OF_EACH];
 
-/* Allocates the most recently freed blocks of all sizes. */
+/* Allocates the most recently freed blocks of all sizes and overwrites them. */
 static void fill(void) {
   for (int i = 0; i < SIZES * OF_EACH; ++i) {
     const size_t size = (size_t)(i / OF_EACH + 1) * 16 - 8;
@@ -72,7 +73,7 @@ static void invoke_target(void) {
   CHECK(multicast_invoke(target, 0, NULL, 0) >= 0);
 }
 
-/* Stop at every third instruction. Every window that must be detected is longer than that. */
+/* Stops at every third instruction, which is enough because every critical window is longer. */
 static void at_steps(int first, void (*prepare)(multicast)) {
   int times = 1, removed_at;
   calls_made = removals = 0;

@@ -1,24 +1,26 @@
-/* Threads that the processor stops after each instruction, by means of the trap flag of x86-64. */
+/* Single-steps a thread with the trap flag of x86-64, and runs code on another thread between two
+ * steps. */
 
 #ifndef STEPS_H
 #define STEPS_H
 
 typedef enum due { NOT_YET, NOW, NO_MORE } due;
 
-/* Runs `body` on a new thread, which calls begin_steps(). From then on a signal handler on that
- * thread calls `when` before each instruction of the library. If the result is NOW, the thread
- * waits until `answer` has run on the calling thread, but for at most 100 ms: it may hold a lock of
- * the library that `answer` needs. It then continues and calls `when` again after `answer` has
- * returned.
+/* Runs `body` on a new thread. After `body` has called begin_steps(), a signal handler on that
+ * thread calls `when` before each instruction of the library. If `when` returns NOW, the new thread
+ * waits until `answer` has run on the calling thread. It waits for at most 100 ms, because it may
+ * hold a lock of the library that `answer` needs. Then it continues, and `when` is not called again
+ * until `answer` has returned.
  *
  * Returns how often `answer` has run. */
 int answer_at_steps(void (*body)(void), due (*when)(void), void (*answer)(void));
-/* The same for one instruction of the library: the one with this number, from 0. Returns 0 if
- * `body` executes fewer. */
+/* Like answer_at_steps(), but runs `answer` only before the instruction with this number, counted
+ * from 0. Returns 0 if `body` executes fewer instructions of the library. */
 int answer_at_step(int number, void (*body)(void), void (*answer)(void));
 void begin_steps(void);
 
-/* Called in a child that `answer` has forked, where the thread must not be stopped any more. */
+/* Must be called in a child that `answer` has forked, since the stepped thread does not exist
+ * there. */
 void forget_steps(void);
 
 #endif

@@ -17,7 +17,7 @@ void *next_one(const char *name) {
   return found;
 }
 
-/* Returns whether an address is in the library. */
+/* Returns whether the address belongs to the code of the library. */
 static bool is_of_library(const void *address) {
   Dl_info here, library;
   return dladdr(address, &here) != 0 &&
@@ -73,8 +73,8 @@ int pthread_key_create(pthread_key_t *key, void (*destructor)(void *)) {
   return REFUSES(ask_key) ? EAGAIN : real(key, destructor);
 }
 
-/* The library registers fork handlers while it is loaded, before a test can choose what to
- * refuse. */
+/* The library registers its fork handlers while it is loaded, before a test can set
+ * `ask_fork_handlers`. */
 static bool has_begun;
 __attribute__((constructor)) static void note_begin(void) { has_begun = true; }
 
@@ -82,7 +82,7 @@ static bool is_refused_at_load(void) {
   return !has_begun && getenv(REFUSE_FORK_HANDLERS_AT_LOAD) != NULL;
 }
 
-/* pthread_atfork() in a shared library calls this function of libc. */
+/* In a shared library, pthread_atfork() calls this function of libc. */
 int __register_atfork(void (*before)(void), void (*parent)(void), void (*child)(void), void *dso);
 int __register_atfork(void (*before)(void), void (*parent)(void), void (*child)(void),
                       void *dso) {
@@ -109,7 +109,7 @@ void *mmap(void *at, size_t size, int protection, int flags, int file, off_t beg
   return MAP_FAILED;
 }
 
-/* Used for memory with a larger alignment than malloc() provides. */
+/* The library calls posix_memalign() for alignments that malloc() does not guarantee. */
 int posix_memalign(void **out, size_t alignment, size_t size) {
   static int (*real)(void **, size_t, size_t);
   if (real == NULL) *(void **)&real = next_one("posix_memalign");
@@ -118,7 +118,7 @@ int posix_memalign(void **out, size_t alignment, size_t size) {
 
 /* ---- Clocks ---------------------------------------------------------------------------------- */
 
-/* For the library, every clock except the monotonic one alternates between a day ahead and a day
+/* For the library, every clock except the monotonic clock alternates between a day ahead and a day
  * behind. */
 static int64_t offset(clockid_t clock, const void *caller) {
   enum { DAY = 86400 };

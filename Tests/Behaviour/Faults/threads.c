@@ -19,7 +19,7 @@ static void on_a_stack_of(size_t size, void *(*body)(void *), void *argument) {
   join_thread(thread);
 }
 
-/* The size includes the frames and thread-locals of this program. */
+/* The 16 KB also hold the stack frames and thread-local variables of this program. */
 TEST(stack_of_16_kilobytes_is_enough_for_every_function) {
   on_a_stack_of(16384, use_every_function_there, NULL);
 }
@@ -40,7 +40,7 @@ typedef struct nest {
   int64_t (*again)(struct nest *);
 } nest;
 
-/* Uses very little stack itself. */
+/* Starts the next level of nesting, and uses very little stack itself. */
 static void go_deeper(void *context, uint32_t event, const void *payload, size_t size) {
   nest *n = context;
   if (++n->depth > n->deepest) n->deepest = n->depth;
@@ -71,7 +71,7 @@ static int64_t by_token_invoke(nest *n) { return multicast_token_invoke(n->token
 static int64_t by_token_visit(nest *n) {
   return multicast_token_visit(n->token, visit_deeper, n);
 }
-/* The delegate queues a call of itself and runs the queue. */
+/* The delegate has queued another call of itself, which this run makes. */
 static int64_t by_run(nest *n) { return multicast_queue_run(n->queue, 1); }
 
 static void *nest_to_the_limit(void *argument) {
@@ -220,8 +220,8 @@ static void *be_cancelled_in_run(void *unused) {
   return NULL;
 }
 
-/* The thread ends as by pthread_exit(): its call ends, a removed delegate is released, and its
- * thread record is reused. */
+/* Cancels a thread inside a call. As with pthread_exit(), the call ends, a removed delegate is
+ * released, and the thread record is reused. */
 static void is_cancelled(void *(*body)(void *), bool is_queued, bool is_removed) {
   static const gate shut = GATE_INIT;
   int calls = 0, releases = 0;
@@ -277,7 +277,7 @@ TEST(cancellation_inside_of_a_queued_call_ends_it) {
 
 static pthread_key_t late;
 
-/* Runs in each round of destructors, after the library's own destructor. */
+/* This destructor runs in each round of destructors, after the library's destructor. */
 static void use_late(void *rounds_left) {
   use_every_function();
   if ((intptr_t)rounds_left > 1)
@@ -293,7 +293,7 @@ static void *end_late(void *unused) {
 TEST(late_destructors_of_a_thread_may_call_every_function) {
   int64_t bytes = 0;
   use_test_allocator();
-  /* creates the library's key first, so its destructor runs before `late`'s */
+  /* the library creates its key first, so that its destructor runs before use_late() */
   common = multicast_create();
   add(common, counter(&common_calls));
   CHECK_EQ(pthread_key_create(&late, use_late), 0);
@@ -301,7 +301,7 @@ TEST(late_destructors_of_a_thread_may_call_every_function) {
     on_another_thread(end_late, NULL);
     if (i == 9) bytes = allocated_bytes;
   }
-  /* The worker of a stopped queue may still have its record, but not each of 100 workers. */
+  /* Some workers of stopped queues may still have their records, but not all 100 of them. */
   CHECK(allocated_bytes - bytes < 100000);
   use_every_function();
   CHECK_OK(multicast_destroy(common));

@@ -1,5 +1,5 @@
-/* A debugger or profiler stops threads with ptrace: inside a call, while asleep in a removal,
- * and at any instruction of a removal. Other threads' timeouts still work, and everything
+/* A debugger or profiler stops a thread with ptrace() inside a call, while it sleeps in a removal,
+ * or at any instruction of a removal. The timeouts of other threads still work, and everything
  * continues afterwards. */
 
 #include "child.h"
@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* ---- The tracer: another process ------------------------------------------------------------- */
+/* ---- The tracer, which is another process ---------------------------------------------------- */
 
 enum { STOP = 's', GO_ON = 'g', PAUSES = 'p', DONE = 'd', REFUSED = 'r' };
 
@@ -32,7 +32,7 @@ static bool wait_for_stop(pid_t thread) {
     int status;
     if (waitpid(thread, &status, __WALL) != thread || !WIFSTOPPED(status)) return false;
     if (WSTOPSIG(status) == SIGTRAP || WSTOPSIG(status) == SIGSTOP) return true;
-    /* a signal for the thread itself: pass it on */
+    /* this signal is not from ptrace(), so pass it on to the thread */
     if (ptrace(PTRACE_CONT, thread, 0, WSTOPSIG(status)) != 0) return false;
   }
 }
@@ -46,7 +46,7 @@ static void rest(long microseconds) {
   nanosleep(&duration, NULL);
 }
 
-/* Stops a thread repeatedly, each time for a millisecond and at another instruction. */
+/* Stops the thread repeatedly, each time at a different instruction and for a millisecond. */
 static bool pause_often(pid_t thread) {
   for (int i = 0; i < 150; ++i) {
     if (!stop(thread)) return false;
@@ -140,8 +140,8 @@ static void *remove_it(void *argument) {
   return NULL;
 }
 
-/* The thread must be asleep, since otherwise it may hold a lock of the test. If ptrace is not
- * permitted, there is nothing to test. */
+/* Stops the thread, which must be asleep, because a running thread may hold a lock of the test.
+ * Returns false if ptrace() is not permitted, since there is nothing to test then. */
 static bool is_stopped(tracer *t, traced *thread) {
   if (tell(t, STOP, thread->number)) return true;
   puts("ptrace is not permitted here");
@@ -206,7 +206,7 @@ static void stop_removal(uint64_t timeout_ns, bool ends_meanwhile) {
     CHECK(tell(&by, GO_ON, t.number));
     join_thread(thread);
     if (ends_meanwhile) {
-      CHECK_OK(t.result); /* even if its timeout passed while it was stopped */
+      CHECK_OK(t.result); /* although its timeout may have passed while the thread was stopped */
     } else {
       CHECK_ERROR(t.result, TIMEOUT);
       CHECK(!LOAD(b.has_left));
@@ -247,7 +247,8 @@ static void *change_often(void *argument) {
   return NULL;
 }
 
-/* The thread may hold a lock when it is stopped. The others then wait until it continues. */
+/* Stops the thread again and again. If it holds a lock at that moment, other threads wait until it
+ * continues. */
 static void *pause_it(void *argument) {
   tracer *by = argument;
   order o;

@@ -1,5 +1,5 @@
-/* dlclose() of the library and of a plugin while calls run. This program does not link the
- * library, so only the library itself can keep itself mapped. */
+/* The program closes the library or a plugin with dlclose() while calls run. It does not link the
+ * library, so nothing but the library itself can keep the library mapped. */
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -107,7 +107,7 @@ static int closings;
 
 static void close_library(void *context, uint32_t event, const void *payload, size_t size) {
   if (__atomic_add_fetch(&closings, 1, __ATOMIC_SEQ_CST) == 1)
-    CHECK_EQ(dlclose(library.handle), 0); /* this call returns into the closed library */
+    CHECK_EQ(dlclose(library.handle), 0); /* the running call returns into the closed library */
 }
 
 static void close_the_library(void) {
@@ -125,7 +125,7 @@ static void close_the_library(void) {
     CHECK_EQ(library.add(target, closing, NULL, NULL), MULTICAST_OK);
     CHECK_EQ(library.add(target, closing, &options, NULL), MULTICAST_OK);
     start_threads(threads);
-    let_them_invoke(); /* the library was closed in the meantime */
+    let_them_invoke(); /* now with a closed library */
     CHECK(is_mapped(library_path));
     let_them_invoke();
     join_threads(threads); /* the closed library releases their thread records */

@@ -32,7 +32,7 @@ static void start_other(scene *s, void *(*body)(void *)) {
   s->has_other = true;
 }
 
-/* Another thread is in a call of the delegate. */
+/* Starts a thread, and returns when it is in a call of the delegate. */
 static void begin_called(scene *s) {
   multicast_add_options options = ADD_OPTIONS(.release = release_slowly, .lifetime = s->lifetime);
   CHECK_OK(multicast_broadcaster_register(s->broadcaster, name, s->delegate, &options, &s->token));
@@ -41,7 +41,7 @@ static void begin_called(scene *s) {
   gate_wait(&s->b.entered);
 }
 
-/* Like begin_called(), but the delegate was removed without waiting. */
+/* Like begin_called(), and then removes the delegate without waiting. */
 static void begin_removed(scene *s) {
   begin_called(s);
   CHECK_STATUS(multicast_token_remove_nowait(s->token), MULTICAST_PENDING);
@@ -53,7 +53,7 @@ static void *remove_it(void *argument) {
   return NULL;
 }
 
-/* Another thread is in the `release` of the delegate. */
+/* Starts a thread, and returns when it is in the `release` of the delegate. */
 static void begin_released(scene *s) {
   multicast_add_options options = ADD_OPTIONS(.release = release_slowly, .lifetime = s->lifetime);
   s->release_blocks = true;
@@ -63,7 +63,7 @@ static void begin_released(scene *s) {
   gate_wait(&s->b.entered);
 }
 
-/* The worker of the queue is in a call of the delegate. */
+/* Starts a worker, and returns when it is in a call of the delegate. */
 static void begin_run(scene *s) {
   s->queue = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
   multicast_add_options options = ADD_OPTIONS(.release = release_slowly, .queue = s->queue,
@@ -95,7 +95,7 @@ static void begin_slow_thread(scene *s) {
   thread_may_begin = &thread_begins;
 }
 
-/* ---- The ends of waits ----------------------------------------------------------------------- */
+/* ---- Functions that end a wait --------------------------------------------------------------- */
 
 static void unblock_call(scene *s) { gate_open(&s->b.let_go); }
 static void unblock_release(scene *s) { gate_open(&s->release_may_return); }
@@ -105,7 +105,7 @@ static void let_thread_begin(scene *s) {
   gate_open(&thread_begins);
 }
 
-/* ---- The waits themselves -------------------------------------------------------------------- */
+/* ---- Functions that wait --------------------------------------------------------------------- */
 
 static int64_t by_remove(scene *s) { return multicast_remove(s->m, s->delegate); }
 static int64_t by_remove_many(scene *s) { return multicast_remove_many(s->m, &s->delegate, 1); }
@@ -206,7 +206,7 @@ void scene_begin(scene *s, const wait *w) {
   w->begin(s);
 }
 
-/* Unblocks all calls and destroys everything. Nothing runs afterwards. */
+/* Lets all calls return and destroys everything, so that nothing runs afterwards. */
 void scene_end(scene *s) {
   gate_open(&s->b.let_go);
   gate_open(&s->release_may_return);

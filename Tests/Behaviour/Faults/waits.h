@@ -5,9 +5,9 @@
 
 #include "../Interface/harness.h"
 
-/* The objects of one wait. */
+/* The objects that one wait uses. */
 typedef struct scene {
-  multicast m; /* the multicast of the name "name", with one delegate, which blocks */
+  multicast m; /* the multicast of the name "name", with one delegate, whose call blocks */
   multicast_token token;
   multicast_delegate delegate;
   multicast_queue queue; /* 0 if there is none */

@@ -1,4 +1,4 @@
-/* A world: one object of each kind, for the functions under test. */
+/* A world contains one object of each kind for the functions under test. */
 
 #ifndef WORLD_H
 #define WORLD_H
@@ -6,15 +6,15 @@
 #include "../Interface/harness.h"
 
 typedef struct world {
-  multicast m; /* four delegates: plain, queued, member of the lifetime, plain */
+  multicast m; /* its four delegates are plain, queued, in the lifetime, and plain */
   multicast_token token;
   multicast_queue queue; /* has room for 16 calls and refuses */
   multicast_lifetime lifetime;
   multicast_broadcaster broadcaster; /* "known" has one observer */
   multicast known;
   int calls;
-  int releases, owed; /* releases that have run, and releases that must have run at the end */
-  int payloads, payloads_released; /* payloads that were handed over, and released */
+  int releases, owed; /* releases that have run, and releases due by the end */
+  int payloads, payloads_released; /* payloads handed over, and payloads released */
   int names;          /* number of new names */
   uint64_t made[100]; /* handles that the functions have created */
   int made_count;
@@ -26,7 +26,7 @@ extern const char payload[100]; /* delegates get this payload or none */
 void world_begin(world *w);
 void world_end(world *w); /* destroys everything, and checks that every release has run */
 
-/* The state of a world, as far as functions can query it. */
+/* The part of a world's state that functions can query. */
 typedef struct world_state {
   int64_t delegates, members, observers;
   multicast_delegate list[64];
@@ -38,7 +38,8 @@ world_state world_look(const world *w);
 /* Fails the test if the state has changed. */
 void world_expect(const world *w, const world_state *before);
 
-/* The delegate of all its registrations, and another one, which is not registered at first. */
+/* The delegate of all registrations in the world, and another delegate, which is not registered at
+ * first. */
 multicast_delegate delegate_of(world *w);
 multicast_delegate other_delegate_of(world *w);
 void be_released(void *context); /* counts its calls */

@@ -1,17 +1,17 @@
-/* Allocators for tests: the test decides what happens before each allocation. */
+/* Allocators that run a function of the test before each allocation. */
 
 #ifndef ALLOCATORS_H
 #define ALLOCATORS_H
 
 #include "harness.h"
 
-/* Makes the library allocate with `allocate`, which receives `context`, and deallocate with
- * free(). */
+/* Makes the library allocate with `allocate`, which receives `context`, and deallocate with free().
+ * `allocate` must return memory from allocate_aligned(). */
 void use_allocator(void *(*allocate)(void *, size_t, size_t), void *context);
 
-/* Makes the library take memory from a private region and never return it. Tests that fork need
- * this, because the allocator of the address sanitizer does not survive a fork while another thread
- * allocates or deallocates. */
+/* Makes the library allocate from a private region and never free anything. Tests that fork need
+ * this, because the address sanitizer's allocator is unusable in the child if another thread was
+ * allocating or deallocating at the fork. */
 void use_lasting_memory(void);
 
 /* Returns memory that free() accepts. For use inside an `allocate` function. */

@@ -15,8 +15,8 @@ TEST_OF_MEMORY(invoke_allocates_nothing_after_the_first_of_a_thread) {
   CHECK(!has_failed);
 }
 
-/* An allocator that runs one invocation on another thread while the library holds the lock of
- * the multicast. */
+/* While the library allocates with the lock of the multicast held, this allocator invokes the
+ * multicast on another thread. */
 static multicast invoked_in_allocator;
 static int64_t result_in_allocator;
 static bool invoke_in_allocator;

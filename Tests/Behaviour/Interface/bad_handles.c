@@ -1,4 +1,4 @@
-/* Handles that are null, stale, forged or of another kind: every function refuses them. */
+/* Every function refuses handles that are null, stale, forged or of another kind. */
 
 #include "broadcasters.h"
 #include "handles.h"
@@ -10,7 +10,8 @@ typedef struct handle {
   uint64_t id;
 } handle;
 
-/* Includes a multicast with policies, the multicast of a name, and the default broadcaster. */
+/* There are more handles than kinds: a multicast with policies, the multicast of a name, and the
+ * default broadcaster are also tested. */
 enum { HANDLES = 8 };
 
 static void create_each(handle handles[HANDLES]) {
@@ -39,7 +40,7 @@ static bool is_alive(const handle *h) {
   }
 }
 
-/* Ends all but the default broadcaster, which cannot be destroyed. */
+/* Destroys or ends each object except the default broadcaster, which cannot be destroyed. */
 static void end_each(handle handles[HANDLES]) {
   for (int i = HANDLES - 2; i >= 0; --i) {
     const uint64_t id = handles[i].id;
@@ -53,7 +54,7 @@ static void end_each(handle handles[HANDLES]) {
   }
 }
 
-/* Skips the check if one of the handles has that value. */
+/* Expects every function to refuse this value, unless it happens to be one of the handles. */
 static void expect_forged(const handle handles[HANDLES], uint64_t id) {
   for (int i = 0; i < HANDLES; ++i) {
     if (handles[i].id == id) return;
@@ -116,7 +117,8 @@ TEST(forged_handles_are_invalid) {
     random ^= random << 17;
     expect_forged(handles, random);
   }
-  /* The low bits of existing slots, vacant and used, with random high bits and with zeros. */
+  /* The low bits name existing slots, vacant and used ones. The high bits are random, and then
+   * zeros. */
   for (uint64_t i = 0; i < 4096; ++i) {
     expect_forged(handles, (random & ~UINT64_C(0x3FFFFFFF)) | i);
     expect_forged(handles, i);
@@ -125,7 +127,7 @@ TEST(forged_handles_are_invalid) {
 }
 
 TEST_OF_MULTICAST(queue_has_nothing_that_a_forged_handle_could_lead_to) {
-  /* No internal object of a queue can be reached by a handle. Try every kind in every slot. */
+  /* A queue has internal objects, which no handle may reach. Try every kind with every slot. */
   const multicast_queue q = create_queue();
   const multicast_token token = add_queued(m, counter(&calls), q);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);

@@ -1,4 +1,5 @@
-/* Options and other structs that are invalid, or that come from a caller with a newer header. */
+/* Tests of options and other structs that are invalid, or that come from a caller with a newer
+ * header. */
 
 #include "harness.h"
 
@@ -16,8 +17,8 @@ static void expect_refused(const multicast_add_options *options) {
   CHECK_OK(multicast_destroy(m));
 }
 
-/* The bytes after a struct that is too small do not belong to the caller. Here, reading them
- * crashes. */
+/* The library must not read the bytes after a struct that is too small, since they do not belong to
+ * the caller. In this test, reading them crashes. */
 TEST(struct_size_too_small_is_noticed_before_all_else) {
   size_t page = (size_t)sysconf(_SC_PAGESIZE);
   char *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -62,7 +63,7 @@ TEST_OF_MULTICAST(add_many_of_none_refuses_options_that_contradict_themselves) {
 
 enum { LARGEST_STRUCT = 1024 };
 
-/* A struct type and a function that accepts it. */
+/* A struct type, and a function that passes such a struct to the library. */
 typedef struct taker {
   const char *name;
   size_t known;
@@ -173,7 +174,8 @@ typedef union given {
   unsigned char bytes[LARGEST_STRUCT + 8];
 } given;
 
-/* Zero except for the size field; the bytes after the struct are not zero. */
+/* Makes a struct of the given size, with zeros after the size field, and other bytes after the
+ * struct. */
 static void initialize(given *g, size_t size) {
   const uint32_t told = (uint32_t)size;
   memset(g, 0xFF, sizeof *g);
@@ -181,8 +183,8 @@ static void initialize(given *g, size_t size) {
   memcpy(g, &told, sizeof told);
 }
 
-/* Expects the struct to be accepted; or, if `byte` is an index inside it, to be refused because
- * of that byte. */
+/* Expects the library to accept the struct if `byte` is SIZE_MAX, and otherwise to refuse it
+ * because of that byte. */
 static void expect_taken(const taker *t, given *g, size_t size, size_t byte) {
   char line[128];
   if (t->takes(g) == (byte == SIZE_MAX)) return;
@@ -195,7 +197,7 @@ static void expect_taken(const taker *t, given *g, size_t size, size_t byte) {
   check_failed(__FILE__, __LINE__, t->name, line);
 }
 
-/* Creates the objects for the functions that fill a struct. */
+/* Creates objects for the functions that fill a struct with the properties of an object. */
 static void begin_asking(void) {
   asked_queue = queue_with(1, MULTICAST_OVERFLOW_REFUSE);
   asked_target = multicast_create();
@@ -222,7 +224,7 @@ TEST(struct_of_newer_caller_is_refused_for_any_unknown_byte) {
   }
 }
 
-/* A struct of a wrong size is refused and not written. The last one has the largest possible
+/* A struct of a wrong size is refused and not written to. The last struct has the largest possible
  * `struct_size`. */
 TEST(struct_of_any_size_from_what_is_known_to_1024_is_taken) {
   begin_asking();
@@ -240,7 +242,7 @@ TEST(struct_of_any_size_from_what_is_known_to_1024_is_taken) {
   }
 }
 
-/* ---- Too many at once ------------------------------------------------------------------------ */
+/* ---- Counts that are too large --------------------------------------------------------------- */
 
 TEST(add_many_above_2_to_the_26_uses_no_argument) {
   const size_t counts[] = {((size_t)1 << 26) + 1, (size_t)1 << 32, SIZE_MAX};

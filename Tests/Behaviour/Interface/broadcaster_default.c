@@ -1,4 +1,4 @@
-/* The default broadcaster, which exists without set-up. */
+/* The default broadcaster exists without being created. */
 
 #include "broadcasters.h"
 

@@ -1,5 +1,5 @@
-/* Destroy and unregister wait for calls on other threads. Inside a call, every function may be
- * used and nothing hangs. */
+/* Destroying a broadcaster and unregistering observers wait for calls on other threads. Inside a
+ * call, the program may use every function, and nothing hangs. */
 
 #include "broadcasters.h"
 #include "handles.h"
@@ -53,8 +53,8 @@ TEST(broadcaster_destroyed_inside_an_observers_call_is_pending) {
   expect_no(OF_BROADCASTER, ending.id);
 }
 
-/* Each thread notifies one name; another thread waits for these calls in `destroy` or
- * `unregister`. */
+/* Two threads each notify one name. Another thread waits for these calls, because it destroys the
+ * broadcaster or unregisters the observers. */
 static gate has_returned = GATE_INIT;
 static int64_t waited_result;
 
@@ -223,7 +223,7 @@ static void do_anything(void *context, uint32_t event, const void *payload, size
   CHECK_EQ(notify(b, NAME), 1);
   CHECK_OK(multicast_broadcaster_destroy(b));
   observe(ending, "New", counter(context));
-  observe(ending, NAME, counter(context)); /* this notification does not call it */
+  observe(ending, NAME, counter(context)); /* not called by the running notification */
   CHECK_EQ(notify(ending, "New"), 1);
   CHECK_EQ(multicast_broadcaster_notify(ending, NAME, 1, NULL, 0), 2);
   CHECK_EQ(multicast_broadcaster_unregister_all(ending, "New"), 1);

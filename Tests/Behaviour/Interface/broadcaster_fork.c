@@ -112,8 +112,8 @@ TEST(broadcaster_in_the_child_while_the_parents_threads_register) {
   CHECK_EQ(notify(shared, "OfTheChild"), 0);
 }
 
-/* A fork does not take the locks of ThreadSanitizer's clocks. In about one of ten thousand
- * children such a lock is held by a thread of the parent, and the child waits for it forever. */
+/* ThreadSanitizer does not protect the locks of its clocks at a fork. In about one of ten thousand
+ * forks, a thread of the parent holds such a lock, and the child waits for it forever. */
 #ifdef __SANITIZE_THREAD__
 enum { FORKS_DURING_LOOK_UPS = 10 };
 #else

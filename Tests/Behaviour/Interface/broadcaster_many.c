@@ -1,4 +1,4 @@
-/* Several observers at once, and all observers with one context. */
+/* One call registers several observers, or unregisters all observers with a context. */
 
 #include "broadcasters.h"
 #include "queues.h"

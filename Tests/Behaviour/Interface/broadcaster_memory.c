@@ -1,16 +1,16 @@
-/* Memory of broadcasters: failed lookups take none, and names keep theirs. */
+/* Failed lookups use no memory, and nothing that broadcasters use leaks. */
 
 #include "broadcasters.h"
 
-/* Returns the handle of a multicast that is destroyed at once. */
+/* Creates and destroys a multicast, and returns its handle. */
 static uint64_t short_lived(void) {
   multicast m = multicast_create();
   CHECK_OK(multicast_destroy(m));
   return m.id;
 }
 
-/* A failed lookup creates no multicast, not even for a moment: another thread could add to it by
- * a forged handle. */
+/* A lookup that fails must not create a multicast, not even for a moment, because another thread
+ * could add delegates to it with a forged handle. */
 TEST(broadcaster_of_a_new_name_out_of_memory_takes_no_handle) {
   enum { NAMES = 2000 };
   int failures = 0;
@@ -29,7 +29,7 @@ TEST(broadcaster_of_a_new_name_out_of_memory_takes_no_handle) {
     CHECK_EQ(short_lived() - before, step);
     CHECK(find(b, numbered(NAME, i)).id != 0);
   }
-  /* some failures are in growing the table, others in allocating a chunk of names */
+  /* sometimes the table could not grow, and sometimes there was no memory for more names */
   CHECK(failures > 5);
 }
 

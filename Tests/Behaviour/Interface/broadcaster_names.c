@@ -1,4 +1,4 @@
-/* A name is compared by all its bytes, and by nothing else. */
+/* Two names are equal if and only if all their bytes are equal. */
 
 #include "broadcasters.h"
 
@@ -33,7 +33,7 @@ TEST_OF_BROADCASTER(broadcaster_names_that_differ_in_one_byte_never_meet) {
   for (int round = 0; round < 2; ++round) {
     for (int place = 0; place < PLACES; ++place) {
       for (int byte = 1; byte < BYTES; ++byte) {
-        if (byte == 'n') continue; /* this byte gives the same name at every place */
+        if (byte == 'n') continue; /* with this byte, the name is the same for every place */
         name[places[place]] = (char)byte;
         if (round == 0) {
           observe(b, name, counter(&each[place][byte]));
@@ -177,8 +177,8 @@ TEST_OF_BROADCASTER(broadcaster_of_100000_names) {
   CHECK_OK(multicast_broadcaster_destroy(b));
 }
 
-/* Returns the processor time, in seconds, that it takes to create the multicasts of many names that
- * differ only in the bytes at one position. */
+/* Creates the multicasts of many names that differ only in the bytes at one position, and returns
+ * the processor time that this takes, in seconds. */
 static double seconds_for_names(int place) {
   enum { COUNT = 8000, LENGTH = 40, DIGITS = 5 };
   multicast_broadcaster b = create();
@@ -197,7 +197,8 @@ static double seconds_for_names(int place) {
   return (double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) / 1e9;
 }
 
-/* If the hash ignored part of the name, each lookup would compare the name with all others. */
+/* If the hash ignored a part of the name, names that differ only there would have equal hashes, and
+ * each lookup would compare the name with all others. */
 TEST(broadcaster_looks_names_up_as_fast_wherever_they_differ) {
   static const int places[] = {0, 8, 16, 24, 32, 35};
   double each[6], least;

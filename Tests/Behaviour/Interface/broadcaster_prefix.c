@@ -1,4 +1,4 @@
-/* Observers of a prefix are notified of all names that begin with it. */
+/* An observer of a prefix is notified of all names that begin with the prefix. */
 
 #include "handles.h"
 #include "notes.h"
@@ -45,7 +45,7 @@ static multicast_token observe_prefix(multicast_broadcaster b, const char *prefi
   return observe_prefix_with(b, prefix, d, NULL);
 }
 
-/* ---- Which names ----------------------------------------------------------------------------- */
+/* ---- Names with a prefix --------------------------------------------------------------------- */
 
 TEST_OF_BROADCASTER(prefix_observer_is_notified_of_names_that_begin_with_it) {
   observe(b, "door/front", counter(&calls));
@@ -272,7 +272,7 @@ TEST(current_name_ends_with_a_thread_that_ends_inside_the_call) {
   join_thread(start_thread(notify_and_end, NULL));
   CHECK_EQ(calls, 1);
   CHECK_OK(multicast_token_remove(own));
-  on_another_thread(notify_plainly, NULL); /* with the thread record of the one that has ended */
+  on_another_thread(notify_plainly, NULL); /* reuses the record of the thread that has ended */
   expect_named("plain:-");
 }
 
@@ -309,7 +309,7 @@ TEST(prefix_observer_with_a_queue_gets_the_name_and_the_payload) {
   CHECK_TEXT((const char *)kept.bytes, "small");
   CHECK_EQ(multicast_broadcaster_notify(b, "a/3", 1, large, 0), 3);
   CHECK_EQ(multicast_queue_run(q, 0), 3);
-  CHECK(kept.payload == large); /* without a size the pointer itself is passed on */
+  CHECK(kept.payload == large); /* a payload of size 0 is not copied */
   CHECK_EQ(notify(b, "a/4"), 2);
   CHECK_EQ(multicast_queue_clear(q), 2);
   CHECK_EQ(allocated_bytes, before);
@@ -449,7 +449,7 @@ TEST(prefix_observers_end_with_the_broadcaster) {
     if (round == 10) before = allocated_bytes;
   }
   CHECK_EQ(allocated_bytes, before);
-  multicast_broadcaster next = create(); /* in the same slot */
+  multicast_broadcaster next = create(); /* it reuses the slot */
   CHECK_EQ(notify(next, "p.1"), 0);
 }
 
@@ -507,7 +507,7 @@ TEST_OF_BROADCASTER(prefix_is_named_in_reports) {
 
 static multicast_broadcaster nested;
 
-/* Called inside itself, up to the last level. */
+/* Notifies the same name inside its call, up to the last level of nesting. */
 static void nest(void *context, uint32_t event, const void *payload, size_t size) {
   ADD(*(int *)context, 1);
   const bool is_last = event == 255;

@@ -1,4 +1,5 @@
-/* The options of a broadcaster, and its default queue for observers without their own. */
+/* Tests the options of a broadcaster, and its default queue for observers that have no other
+ * queue. */
 
 #include "broadcasters.h"
 

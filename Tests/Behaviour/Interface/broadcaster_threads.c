@@ -5,8 +5,8 @@
 
 /* ---- Locks ----------------------------------------------------------------------------------- */
 
-/* An allocator that looks up a name on another thread while `lookups_to_make` is positive. The
- * library calls it while holding the lock under which names are added. */
+/* The library calls this allocator while it holds the lock under which names are added. The
+ * allocator then looks up a name on another thread, as long as `lookups_to_make` is positive. */
 static int lookups_to_make;
 static void *(*lookup)(void *);
 static uint64_t id_to_find;
@@ -37,7 +37,7 @@ static void look_up_in_every_allocation(void *(*body)(void *)) {
   observe(shared, NAME, counter(&calls));
   id_to_find = find(shared, NAME).id;
   CHECK_EQ(notify(shared, NAME), 1);
-  on_another_thread(look_up_there, NULL); /* leaves a thread record, which the next thread reuses */
+  on_another_thread(look_up_there, NULL); /* the next thread reuses this thread's record */
   lookup = body;
   lookups_to_make = 200;
   for (int i = 0; i < 2000; ++i) CHECK(find(shared, numbered(NAME, i)).id != 0);
@@ -119,7 +119,7 @@ typedef struct worker {
   unsigned seed;
   observer own;
   int registered;
-  uint64_t padding[8]; /* keeps workers on different cache lines */
+  uint64_t padding[8]; /* keeps the workers in different cache lines */
 } worker;
 
 THREAD(register_until_it_ends, worker *w) {

@@ -16,11 +16,12 @@ multicast_broadcaster create_on(multicast_queue q);
 
 /* ---- Names ----------------------------------------------------------------------------------- */
 
-/* The name that most tests use, and the maximum length of a name. */
+/* NAME is the name in most tests, and LONGEST the maximum length of a name. */
 #define NAME "UpdateTitle"
 enum { LONGEST = 255 };
 
-/* Returns a name with a number. The text stays valid until this thread has made four more calls. */
+/* Returns the prefix followed by the number. The text is valid until the fourth call after this one
+ * on the same thread. */
 const char *numbered(const char *prefix, int number);
 multicast find(multicast_broadcaster b, const char *name);
 int64_t notify(multicast_broadcaster b, const char *name);
@@ -41,19 +42,20 @@ multicast_delegate observing(observer *o);
 
 /* ---- Threads and forks ----------------------------------------------------------------------- */
 
-/* The broadcaster that several threads, or parent and child, share; and whether they should end. */
+/* The broadcaster that several threads, or parent and child, share, and whether its users should
+ * end. */
 extern multicast_broadcaster shared;
 extern bool is_over;
 
-/* name_the_shared() fills the names. look_up_all_the_time() expects each name to keep its
- * multicast. */
+/* name_the_shared() fills in the names. look_up_all_the_time() looks them up until `is_over` is
+ * set, and expects each name to keep its multicast. */
 enum { SHARED_NAMES = 8 };
 extern char shared_names[SHARED_NAMES][32];
 
 void name_the_shared(void);
 void *look_up_all_the_time(void *unused);
 
-/* The multicasts that exist so far: the first `growing_count` elements. */
+/* The handles of the multicasts that exist so far, in the first `growing_count` elements. */
 enum { GROWING = 20000 };
 extern uint64_t growing_ids[GROWING];
 extern int growing_count;

@@ -1,4 +1,5 @@
-/* Every kind of callback that the library makes, for tests of what happens inside. */
+/* A list of all kinds of callbacks that the library makes. Tests use it to run code inside each
+ * kind of callback. */
 
 #ifndef CALLBACKS_H
 #define CALLBACKS_H
@@ -7,7 +8,7 @@
 
 typedef struct callback {
   const char *name;
-  /* Makes the library call `body`, once or more. */
+  /* Uses the library so that it makes this callback, which calls `body`, at least once. */
   void (*run)(void (*body)(void));
 } callback;
 

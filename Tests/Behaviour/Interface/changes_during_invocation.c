@@ -1,5 +1,5 @@
-/* Delegates are added and removed, and multicasts are invoked again or destroyed, while an
- * invocation runs. */
+/* While an invocation runs, delegates are added and removed, and the multicast is invoked again or
+ * destroyed. */
 
 #include "harness.h"
 
@@ -106,7 +106,7 @@ CALLBACK(reorder_then_remove_other) {
   static int ignored;
   multicast_add_options options = multicast_add_options_default();
   ++a->calls;
-  options.priority = 7; /* the delegate goes first, which moves the others to other places */
+  options.priority = 7; /* the delegate is inserted before the others, which move */
   CHECK_OK(multicast_add(a->target, counter(&ignored), &options, NULL));
   a->result = multicast_token_remove(a->token);
 }
@@ -119,8 +119,8 @@ TEST_OF_ACTOR(removed_after_insertion_during_invoke_is_not_called) {
   CHECK_EQ(calls, 0);
 }
 
-/* Called by two nested invocations, each of which reads a list of its own. The inner
- * invocation's list is freed when it ends; the outer one still reads an older list. */
+/* Two nested invocations call this delegate, and each reads a different list. When the inner
+ * invocation ends, its list is freed, while the outer invocation still reads an older list. */
 CALLBACK(reorder_inside_then_remove_other) {
   actor *a = context;
   static int ignored;
@@ -141,8 +141,7 @@ TEST_OF_ACTOR(removed_after_a_list_in_between_was_freed_is_not_called) {
   CHECK_EQ(calls, 3 + 2);
 }
 
-/* Like the previous delegate, but it pauses, and one delegate that it pauses is in no older
- * list. */
+/* Like the previous delegate, but pauses two delegates, one of which is in no older list. */
 CALLBACK(reorder_inside_then_pause_other) {
   actor *a = context;
   static int ignored;
@@ -164,8 +163,8 @@ TEST_OF_ACTOR(paused_after_a_list_in_between_was_freed_is_not_called) {
   CHECK_EQ(calls, 2 + 1);
 }
 
-/* Threads that each read a different list of one multicast. There are more lists than the
- * library examines in one batch. */
+/* The number of threads that each read a different list of one multicast. The library examines
+ * lists in batches, and the readers use more lists than fit into one batch. */
 enum { READERS = 152 };
 
 typedef struct reader {
@@ -207,8 +206,8 @@ TEST_OF_MEMORY(removed_while_threads_read_many_lists_is_called_by_none) {
     CHECK_EQ(multicast_remove_context(m, &ignored), 1);
   }
   int64_t bytes = LOAD(allocated_bytes);
-  /* Each step frees a quarter of the lists. Before each step but the first, one delegate is
-   * removed, so the remaining invocations call one delegate fewer. */
+  /* In each step a quarter of the threads return, and their lists are freed. Each step except the
+   * first begins by removing one delegate, which the remaining invocations then do not call. */
   for (int step = 0; step < 4; ++step) {
     if (step > 0) CHECK_OK(multicast_token_remove(tokens[step - 1]));
     for (int i = step; i < READERS; i += 4) {
@@ -274,7 +273,7 @@ TEST_OF_ACTOR(nested_too_deep_is_limit_at_256) {
   CHECK_EQ(multicast_invoke(a.target, 0, NULL, 0), 1);
   CHECK_ERROR(a.result, LIMIT);
   CHECK_EQ(a.calls, 256);
-  /* The state is as before. */
+  /* Nothing remains of the failure, so the same depth is possible again. */
   a.calls = 0;
   CHECK_EQ(multicast_invoke(a.target, 0, NULL, 0), 1);
   CHECK_EQ(a.calls, 256);
@@ -348,7 +347,8 @@ TEST(destroyed_during_invoke_leaks_nothing) {
   CHECK_EQ(allocated_bytes, before);
 }
 
-/* A delegate that runs for a long time, such as an event loop, while its multicast changes. */
+/* A delegate runs for a long time, like an event loop, while its multicast changes. The lists that
+ * are replaced in that time do not pile up. */
 static int64_t bytes_early, bytes_late;
 
 static void churn(multicast m) {

@@ -1,5 +1,5 @@
-/* One test for each statement in the documentation of the C++ header. Uses the harness of the C
- * tests. */
+/* This file contains a test for each statement in the documentation of the C++ header. It uses the
+ * harness of the C tests. */
 
 /* These headers must come before the harness, which is included inside `extern "C"`. */
 #include <pthread.h>
@@ -37,12 +37,13 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/* A lambda captures a copy of this shared_ptr, so the count is one again when the lambda has
- * been freed. */
+/* A lambda under test captures a copy of this shared_ptr. When the use count is back to one, the
+ * lambda has been freed. */
 using witness = std::shared_ptr<int>;
 witness make_witness() { return std::make_shared<int>(0); }
 
-/* Returns the status that a body throws, or MULTICAST_OK if it throws nothing. */
+/* Returns the status in the exception that the body throws, or MULTICAST_OK if it throws
+ * nothing. */
 template <typename Body>
 multicast_status failure(Body &&body) {
   try {
@@ -285,7 +286,8 @@ TEST(a_weak_object_lives_until_its_call_has_returned) {
     o.reset();
     text += "called ";
   };
-  /* The object is destroyed when the call ends. Its removal, inside that call, does not wait. */
+  /* The object is destroyed when the call ends. Its destructor removes the delegate, still inside
+   * the call, so the removal does not wait. */
   o->at_end = [&] {
     text += "dead";
     CHECK_STATUS(r.get().remove(), MULTICAST_PENDING);
@@ -639,7 +641,7 @@ TEST(a_thread_that_ends_destroys_the_objects_of_who_called) {
   add(m, ends);
   add(m, waits);
   auto invoke = [&](uint32_t event) {
-    // This copy counts until the stack is unwound: see use_count() below.
+    // The use_count() below shows whether unwinding the stack has destroyed this copy.
     // NOLINTNEXTLINE(performance-unnecessary-copy-initialization)
     const witness local = w;
     multicast_invoke(m, event, nullptr, 0);
@@ -744,7 +746,7 @@ TEST(a_delegate_can_destroy_the_signal_that_calls_it) {
   string text;
   s->add([&, w](const string &argument) {
     s.reset();
-    CHECK_EQ(w.use_count(), 2); /* the next delegate has been freed, while this one is running */
+    CHECK_EQ(w.use_count(), 2); /* only the lambda that is running still exists */
     text += argument;
     throw 1;
   });
@@ -862,7 +864,7 @@ TEST(values_are_those_of_the_invoker_for_all_delegates) {
 }
 
 namespace {
-/* Counts its copies and moves. */
+/* A type that counts its copies and moves. */
 struct copied {
   static int copies;
   static int moves;
@@ -962,7 +964,7 @@ TEST(references_arrive_as_they_are) {
   CHECK_EQ(n, 10);
   CHECK_TEXT(text.c_str(), "ab");
 
-  /* The same holds for arguments that a queue would copy. */
+  /* This also holds for types that a queue could copy. */
   mcast::signal<void(const plain_base &)> copyable;
   static_assert(copyable.is_queueable);
   plain_derived derived;
@@ -1193,7 +1195,7 @@ TEST(a_queue_gets_one_copy_for_all_calls_of_an_invocation) {
   CHECK_EQ(copied::copies, 2);
   CHECK_EQ(copied::moves, 0);
   CHECK_EQ(sum, 603);
-  by_value(copied(1)); /* moved into the queue, although direct delegates have seen it before */
+  by_value(copied(1)); /* moved into the queue, although direct delegates saw it first */
   CHECK_EQ(copied::copies, 2);
   CHECK_EQ(copied::moves, 1);
   CHECK_EQ(q.run(), 6);
@@ -1247,7 +1249,7 @@ TEST(a_queue_has_a_thread_of_its_own) {
   CHECK_STATUS(failure([&] { q.run(); }), MULTICAST_ERROR_STATE);
   s();
   gate_wait(&called);
-  const multicast_status status = q.stop(); /* the worker may be ending at this point */
+  const multicast_status status = q.stop(); /* the worker may already be ending */
   CHECK(status == MULTICAST_OK || status == MULTICAST_ERROR_STATE);
 }
 
@@ -1364,7 +1366,7 @@ TEST(an_add_that_fails_frees_what_the_delegate_captured) {
   mcast::signal<void()> s;
   const witness w = make_witness();
   mcast::options how;
-  how.lifetime = mcast::lifetime().handle(); /* this lifetime has already ended */
+  how.lifetime = mcast::lifetime().handle(); /* this temporary lifetime has already ended */
   CHECK_STATUS(failure([&] { s.add([w] {}, how); }), MULTICAST_ERROR_INVALID_HANDLE);
   how.lifetime = {};
   how.queue = mcast::queue().handle();

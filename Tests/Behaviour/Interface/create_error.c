@@ -1,4 +1,4 @@
-/* Why a creation failed, and which handles are valid. */
+/* Tests multicast_create_error(), and the functions that return whether a handle is valid. */
 
 #include "broadcasters.h"
 #include "threads.h"
@@ -39,7 +39,7 @@ TEST_OF_BROADCASTER(create_error_is_ok_again_after_each_kind_of_creation) {
   expect_error(queue_of_no_size(), MULTICAST_ERROR_INVALID_ARGUMENT);
   expect_created(multicast_broadcaster_multicast(b, NAME).id);
   expect_error(queue_of_no_size(), MULTICAST_ERROR_INVALID_ARGUMENT);
-  /* the multicast of this name already exists */
+  /* succeeds, because the multicast of this name already exists */
   expect_created(multicast_broadcaster_multicast(b, NAME).id);
 }
 
@@ -109,7 +109,7 @@ TEST_OF_MULTICAST(create_error_stays_until_the_next_creation) {
 
 /* ---- Valid handles --------------------------------------------------------------------------- */
 
-/* Returns a bit for each function that considers the handle valid. */
+/* Returns a set of bits, one for each function that considers the handle valid. */
 static int kinds_of(uint64_t id) {
   multicast m = MULTICAST_NONE;
   multicast_lifetime l = MULTICAST_NONE;
@@ -157,7 +157,7 @@ TEST_OF_MULTICAST(is_valid_of_none_and_of_forged_handles_is_false) {
       uint64_t forged = ids[i] ^ UINT64_C(1) << bit;
       int expected = 0;
       for (int j = 0; j < 4; ++j) {
-        /* the forged handle is one of the others by chance */
+        /* by chance, the forged handle may equal the handle of another object */
         if (forged == ids[j]) expected = 1 << j;
       }
       CHECK_EQ(kinds_of(forged), expected);

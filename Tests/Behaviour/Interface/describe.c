@@ -1,4 +1,4 @@
-/* multicast_describe(): one multicast. */
+/* multicast_describe() reports on one multicast. */
 
 #include "removals.h"
 #include "reports.h"
@@ -38,7 +38,7 @@ TEST(describe_lists_the_delegates_in_order_with_their_options) {
               number(last.id), number(q.id));
   CHECK(strstr(text.text, "the first") < strstr(text.text, "paused"));
   CHECK(strstr(text.text, "paused") < strstr(text.text, "latest"));
-  CHECK_EQ(text.lines, 5); /* including an empty line */
+  CHECK_EQ(text.lines, 5); /* one of them is empty */
 }
 
 TEST(describe_says_how_many_invocations_are_kept_for_a_replay) {
@@ -61,10 +61,10 @@ TEST_OF_MULTICAST(describe_has_the_symbol_of_a_function_that_a_library_exports) 
   add(m, none);
   add(m, counter(&calls));
   described(&text, m);
-  if (getauxval(AT_BASE) != 0) { /* a static program exports nothing */
+  if (getauxval(AT_BASE) != 0) { /* functions of a static program have no names */
     expect_line(text.text, "  delegate ...(...qsort+0x0), context 0x0");
   }
-  /* the address is in no library, as after an unload */
+  /* the address belongs to no library, like a function of an unloaded library */
   expect_line(text.text, "  delegate ...: 0x40, context 0x0");
   expect_line(text.text, "  delegate ...: ...(...+0x...), context 0x...");
 }
@@ -121,7 +121,7 @@ TEST(describe_has_calls_of_that_multicast_and_waits_for_them) {
   CHECK_OK(r.result);
 }
 
-/* The writer may use the library, because no lock is held. */
+/* The writer uses the library, which is possible because the library holds no lock. */
 static bool change_in_writer(void *context, const char *line, size_t size) {
   multicast m = *(multicast *)context;
   add(m, counter(&calls));

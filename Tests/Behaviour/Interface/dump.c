@@ -28,7 +28,7 @@ TEST(dump_has_the_labels_of_queues) {
               number(q.id));
   expect_line(text.text, "queue 0x%llx \"%.63s\": calls that wait: 0 of 1024...",
               number(other.id), longest);
-  /* A caller that was built before there were labels. */
+  /* Create a queue like a caller with an old header, whose options have no label. */
   options.struct_size = (uint32_t)offsetof(multicast_queue_options, label);
   multicast_queue older = multicast_queue_create(&options);
   dumped(&text);
@@ -66,7 +66,7 @@ TEST(dump_of_what_was_given_back_is_one_line) {
   CHECK_OK(multicast_lifetime_end(lifetime));
   CHECK_OK(multicast_queue_destroy(q));
   dumped(&text);
-  CHECK_EQ(text.lines, 3); /* the multicast is no longer mentioned */
+  CHECK_EQ(text.lines, 3); /* the destroyed multicast has no line */
   expect_line(text.text, "multicast 0x%llx: delegates: 0", number(m.id));
   CHECK_OK(multicast_destroy(m));
   dumped(&text);
@@ -110,7 +110,7 @@ TEST(dump_takes_no_memory) {
   fail_after = -1;
 }
 
-/* ---- What each thread does ------------------------------------------------------------------- */
+/* ---- The calls of each thread ---------------------------------------------------------------- */
 
 static multicast inner;
 static multicast_queue own;
@@ -166,7 +166,8 @@ static void dump_in_child(void *unused) {
   dumped(&text);
 }
 
-/* A thread that reads the list of loaded libraries may hold the loader's lock at the fork. */
+/* While the parent forks, another of its threads may hold the loader's lock, because a dump reads
+ * the list of loaded libraries. */
 TEST(dump_in_the_child_does_not_hang_if_another_thread_dumped) {
   inner = multicast_create();
   for (int i = 0; i < 100; ++i) add(inner, DELEGATE(dump_here, NULL));
@@ -176,10 +177,10 @@ TEST(dump_in_the_child_does_not_hang_if_another_thread_dumped) {
   join_thread(other);
 }
 
-/* ---- What each thread waits for -------------------------------------------------------------- */
+/* ---- The waits of each thread ---------------------------------------------------------------- */
 
-/* The program hangs on purpose: a removal waits for a call that does not return. Another thread
- * reports why. */
+/* The program hangs on purpose, because a removal waits for a call that does not return. Another
+ * thread reports the reason. */
 TEST_OF_MULTICAST(dump_shows_for_whom_a_removal_waits) {
   blocker b = BLOCKER_INIT;
   removal r;
@@ -202,7 +203,8 @@ TEST_OF_MULTICAST(dump_shows_for_whom_a_removal_waits) {
   CHECK(strstr(dumped(&text), "thread") == NULL);
 }
 
-/* The waiting thread in the previous test had no record; this one has. */
+/* In this test the waiting thread is inside a call and has a record, unlike in the previous
+ * test. */
 static multicast_token awaited;
 
 static void remove_awaited(void *context, uint32_t event, const void *payload, size_t size) {
@@ -310,7 +312,8 @@ TEST_OF_MULTICAST(dump_shows_that_a_thread_waits_for_the_thread_of_a_queue) {
 static gate holds = GATE_INIT, let_go = GATE_INIT;
 static int is_to_hold;
 
-/* The library calls the allocator while it holds locks, so this thread keeps holding them. */
+/* The library calls this allocator while it holds locks, which the thread then keeps until `let_go`
+ * opens. */
 static void *allocate_slowly(void *context, size_t size, size_t alignment) {
   if (LOAD(is_to_hold) != 0) {
     STORE(is_to_hold, 0);
@@ -330,7 +333,7 @@ TEST(dump_does_not_hang_if_a_thread_keeps_a_lock_of_the_library) {
   use_allocator(allocate_slowly, NULL);
   multicast m = multicast_create();
   multicast beside = multicast_create();
-  /* some of these share a lock with `m` */
+  /* some of these multicasts share a lock with `m` */
   for (i = 0; i < 300; ++i) CHECK(multicast_create().id != 0);
   add(m, counter(&calls));
   add(beside, counter(&calls));

@@ -1,5 +1,4 @@
-/* Names in the report of multicast_dump(): names of broadcasters, functions of removed
- * delegates. */
+/* multicast_dump() shows the names of multicasts and the functions of removed delegates. */
 
 #include "broadcasters.h"
 #include "queues.h"
@@ -73,8 +72,8 @@ TEST(dump_has_the_name_in_the_line_of_a_call) {
 
 /* ---- Functions of removed delegates ---------------------------------------------------------- */
 
-/* Returns the place, such as ": program(+0x1234)", from the line of a live delegate. With musl the
- * name of the program stands in place of "program". With POSIX alone it is an address. */
+/* Returns the part of a live delegate's line that names its function, such as ": program(+0x1234)".
+ * If the library uses only POSIX, it is an address. */
 static const char *place_of(multicast m) {
   static char place[64];
   described(&text, m);

@@ -1,4 +1,5 @@
-/* multicast_ended_within: whether a lifetime, multicast, queue or token has ended. */
+/* multicast_ended_within() waits until no call of a lifetime, multicast, queue or token runs any
+ * more. */
 
 #include "queues.h"
 
@@ -7,7 +8,8 @@
 
 enum { LIFETIME, MULTICAST, QUEUE, TOKEN, KINDS };
 
-/* The delegate belongs to all of them. Its call ends one of them and then waits. */
+/* The objects of a test: one object of each kind. The same delegate belongs to all of them. The
+ * call of this delegate ends the object of the kind `kind` and then waits. */
 static struct {
   int kind;
   multicast_lifetime lifetime;
@@ -101,7 +103,7 @@ TEST(ended_within_waits_for_a_call_that_has_ended_its_own) {
   }
 }
 
-/* The slots are reused by new objects while the call still runs. */
+/* While the call still runs, new objects reuse the slots of the objects that have ended. */
 TEST(ended_within_is_not_about_the_next_one_in_its_slot) {
   for (int kind = 0; kind < KINDS; ++kind) {
     int calls = 0;
@@ -145,13 +147,14 @@ TEST(ended_within_of_no_handle_is_invalid) {
   CHECK_ERROR(multicast_ended_within(it.token.id + later, 0), INVALID_HANDLE);
   CHECK_ERROR(multicast_ended_within(it.queue.id + later, 0), INVALID_HANDLE);
   CHECK_ERROR(multicast_ended_within(it.lifetime.id + later, 0), INVALID_HANDLE);
-  for (int kind = 0; kind < KINDS; ++kind) { /* no slot has the last index */
+  for (int kind = 0; kind < KINDS; ++kind) { /* a handle with the last index, which no slot has */
     it.kind = kind;
     CHECK_ERROR(multicast_ended_within(handle() | 0x3FFFFFF, 0), INVALID_HANDLE);
   }
 }
 
-/* The call waits for this thread. This thread waits for a call that waits for the other thread. */
+/* Two threads are each in a call that waits for the other thread's call: one in a removal, the
+ * other in multicast_ended_within(). */
 static multicast second;
 static multicast_token of_second;
 static multicast_status asked;
@@ -178,7 +181,7 @@ TEST(ended_within_that_would_close_a_cycle_is_pending) {
   pthread_t thread = begin_call();
   CHECK_EQ(multicast_invoke(second, 0, NULL, 0), 1);
   join_thread(thread);
-  /* At least one of the two waits was given up. */
+  /* At least one of the two waits has to return MULTICAST_PENDING. */
   CHECK(asked == MULTICAST_PENDING || it.inside == MULTICAST_PENDING);
   CHECK(asked == MULTICAST_OK || it.inside == MULTICAST_OK);
   CHECK_OK(ended(0));

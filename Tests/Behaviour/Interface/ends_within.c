@@ -1,9 +1,10 @@
-/* Ends and removals with a time limit: 0 means no waiting, MULTICAST_FOREVER means no limit. */
+/* Functions that end or remove something within a time limit. 0 means not to wait, and
+ * MULTICAST_FOREVER means no limit. */
 
 #include "broadcasters.h"
 #include "removals.h"
 
-/* ---- One registration, and every way to end it ----------------------------------------------- */
+/* ---- Ways to end a registration -------------------------------------------------------------- */
 
 typedef struct subject subject;
 struct subject {
@@ -43,7 +44,8 @@ static multicast_status end_queue(const subject *s, uint64_t timeout_ns) {
 /* One way to end a registration. */
 typedef struct way {
   ender *end;
-  /* The result of a second call, which does not wait: while the call still runs, and after it. */
+  /* The results of ending the same registration a second time without waiting: while its call still
+   * runs, and after the call has returned. */
   multicast_status again, afterwards;
 } way;
 
@@ -52,7 +54,7 @@ static const way ways[] = {
     {end_token, MULTICAST_ERROR_TIMEOUT, MULTICAST_ERROR_INVALID_HANDLE},
     {end_multicast, MULTICAST_ERROR_TIMEOUT, MULTICAST_ERROR_INVALID_HANDLE},
     {end_lifetime, MULTICAST_ERROR_TIMEOUT, MULTICAST_ERROR_INVALID_HANDLE},
-    /* No other thread is destroying these any more. */
+    /* These handles are no longer valid, even while the call runs. */
     {end_broadcaster, MULTICAST_ERROR_INVALID_HANDLE, MULTICAST_ERROR_INVALID_HANDLE},
     {end_queue, MULTICAST_ERROR_INVALID_HANDLE, MULTICAST_ERROR_INVALID_HANDLE},
 };
@@ -79,7 +81,7 @@ static void begin_idle(subject *s, bool is_queued) {
   begin_with(s, is_queued, blocking(&s->b), release_blocker);
 }
 
-/* A call of the delegate runs on another thread. */
+/* Adds the delegate, and returns when a call of it runs on another thread. */
 static void begin_running(subject *s, bool is_queued) {
   begin_idle(s, is_queued);
   if (is_queued) {
@@ -98,7 +100,7 @@ static void let_call_go(subject *s) {
   CHECK_EQ(s->is_queued ? run_finished(&s->run) : invoke_finished(&s->i), 1);
 }
 
-/* The running call of a delegate that was removed without waiting runs its `release`. */
+/* Lets the running call of a removed delegate return, after which its thread runs `release`. */
 static void let_go(subject *s) {
   let_call_go(s);
   CHECK_EQ(LOAD(s->b.releases), 1);
@@ -298,7 +300,7 @@ TEST(remove_many_within_report_timeout_beside_the_count) {
         begin_running(&s, is_queued);
         CHECK_EQ(removers[i](&s, 0, is_null ? NULL : &status), 1);
         CHECK_STATUS(status, is_null ? UNTOUCHED : MULTICAST_ERROR_TIMEOUT);
-        /* waits for the call of the delegate that was removed before */
+        /* nothing is left to remove, but the function still waits for the running call */
         CHECK_EQ(removers[i](&s, 1000000, &status), 0);
         CHECK_ERROR(status, TIMEOUT);
         let_go(&s);

@@ -1,4 +1,5 @@
-/* The child of a fork can use the library at once, and runs the deferred releases. */
+/* The child of a fork can use the library immediately, and runs the releases that threads of the
+ * parent had not run yet. */
 
 #include "process.h"
 
@@ -78,7 +79,8 @@ static void contend_in_child(void *unused) {
 #endif
 }
 
-/* No wake-up in the child is for one of them. */
+/* In the child, a thread that unlocks must not wake one of the parent's sleeping threads instead of
+ * a thread of the child. */
 TEST(fork_while_threads_wait_for_a_lock_loses_no_wake_up) {
   static int rounds = INT_MAX;
   pthread_t threads[RIVALS];
@@ -179,7 +181,7 @@ TEST(fork_child_does_what_a_waiter_of_the_parent_had_to_do) {
   CHECK_EQ(multicast_invoke(inherited, 0, NULL, 0), 1);
   CHECK(child >= 0);
   if (child == 0) {
-    CHECK_EQ(releases_after_fork, 1); /* run at the end of the call that called fork() */
+    CHECK_EQ(releases_after_fork, 1); /* run when the call returned that called fork() */
     _exit(0);
   }
   CHECK(waitpid(child, &status, 0) == child);
@@ -194,7 +196,7 @@ typedef struct remover {
 } remover;
 #define REMOVER_INIT {{0}, BLOCKER_INIT, GATE_INIT, GATE_INIT, 0}
 
-/* Overwrites the stack that the library has used. */
+/* Overwrites the part of the stack that the library was using. */
 __attribute__((noinline)) static void overwrite_stack(void) {
   volatile unsigned char bytes[16384];
   for (size_t i = 0; i < sizeof bytes; ++i) bytes[i] = 0x5A;

@@ -1,5 +1,5 @@
-/* A thread forks while another thread uses the library for the first time, or uses it before any
- * object was created. The child can use the library, because the fork took all locks. */
+/* A thread forks while another thread uses the library for the first time, or calls it before any
+ * object exists. The child can use the library, because all locks are free in it. */
 
 #include "process.h"
 
@@ -14,7 +14,7 @@ THREAD(use_once, void *unused) {
   CHECK_OK(multicast_destroy(m));
 }
 
-/* Forks. The child runs the body, and has 20 s for it. */
+/* Forks a child that runs the body. A child that takes longer than 20 s is killed. */
 static pid_t begin_child(void *(*body)(void *)) {
   const pid_t child = fork();
   CHECK(child >= 0);
@@ -31,10 +31,10 @@ static void expect_success(pid_t child) {
   CHECK_EQ(status, 0);
 }
 
-/* A fork does not take the locks of ThreadSanitizer's malloc. Under the sanitizer, the first use
- * therefore ends before the fork, and the thread is idle. All rounds are then alike, and each
- * takes a second, because the sanitizer waits for that thread at the end. Without the sanitizer,
- * the fork may happen at any point of the first use. */
+/* Without a sanitizer, the fork may happen at any point of the first use. ThreadSanitizer, however,
+ * does not protect the locks of its malloc() at a fork, so under it the fork happens after the
+ * first use, when the other thread is idle. That makes all rounds alike, and each takes a second,
+ * because the sanitizer waits for the idle thread at the end. A few rounds are therefore enough. */
 #ifdef __SANITIZE_THREAD__
 enum { IS_OVER_AT_FORKS = 1, ROUNDS = 5 };
 #else
@@ -51,9 +51,9 @@ static void *use_first(void *unused) {
   return unused;
 }
 
-/* In a process that has not used the library, another thread starts to use it and this thread
- * forks. The other thread is detached; otherwise ThreadSanitizer reports it as a leak in the
- * child. */
+/* Runs in a process that has not used the library. A second thread starts to use the library while
+ * this thread forks. The second thread is detached, because ThreadSanitizer would otherwise report
+ * it as a leak in the child. */
 static void *fork_during_first_use(void *unused) {
   CHECK_EQ(pthread_detach(start_thread(use_first, NULL)), 0);
   for (int i = 0; i < spins; ++i) __asm__ volatile("");

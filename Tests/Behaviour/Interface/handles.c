@@ -44,7 +44,8 @@ static void expect_refused(const handle_call *c, uint64_t id) {
   }
 }
 
-/* Does the same for handles in options, in which 0 means none. */
+/* Like expect_refused(), but for a handle in the options of an add, where 0 is valid and means
+ * none. */
 static void expect_refused_option(uint64_t id, multicast_add_options with_it) {
   if (id == 0) return;
   multicast into = multicast_create();

@@ -1,4 +1,4 @@
-/* Invalid handles, for every function that takes a handle. */
+/* Checks that every function with a handle as parameter refuses invalid handles. */
 
 #ifndef HANDLES_H
 #define HANDLES_H
@@ -14,11 +14,11 @@ typedef enum handle_kind {
   HANDLE_KINDS
 } handle_kind;
 
-/* Expects every function that takes a handle of that kind to refuse this one and to change
- * nothing. A context that was to be added is released once. */
+/* Expects every function with a parameter of that kind to refuse the handle and to change nothing.
+ * A function that would have added a delegate with a `release` must run it once. */
 void expect_no(handle_kind kind, uint64_t id);
 
-/* Like expect_no(), but for all kinds, or for all kinds except one. */
+/* Like expect_no(), but for all kinds of parameters, or for all kinds except one. */
 void expect_nothing(uint64_t id);
 void expect_nothing_but(handle_kind kind, uint64_t id);
 
@@ -28,14 +28,14 @@ typedef struct handle_call {
   const char *function;
   handle_kind kind;
   int releases;
-  bool takes_none;             /* 0 stands for all multicasts */
-  int64_t (*call)(uint64_t id); /* MULTICAST_ERROR_INVALID_HANDLE, if the function refuses it */
+  bool takes_none;             /* whether 0 is valid and means all multicasts */
+  int64_t (*call)(uint64_t id); /* returns the status of the function */
 } handle_call;
 extern const handle_call handle_calls[];
 extern const size_t handle_call_count;
 
-/* Arguments of these calls. The delegate is never called, and the `release` of the options
- * counts its calls. */
+/* Arguments of these calls. No call reaches the delegate, and the `release` in the options counts
+ * its calls. */
 extern const multicast_delegate never_called;
 extern multicast_add_options handle_options;
 extern multicast_token handle_token;

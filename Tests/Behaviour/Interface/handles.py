@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes a call of each function that takes a handle. All arguments but the handle are valid."""
+"""Generates a call of each function with a handle as parameter. All arguments except the handle are
+valid."""
 
 import sys
 from pathlib import Path
@@ -18,7 +19,7 @@ BY_TYPE = {
     "multicast_writer": "never_write", "const multicast_watch *": "NULL",
     "const multicast_transport *": "NULL",
 }
-# Functions that accept 0 as their multicast.
+# Functions that accept 0 in place of a multicast.
 WITHOUT = {"multicast_set_watch"}
 HEAD = """\
 /* Made by Tests/Behaviour/Interface/handles.py. */
@@ -37,7 +38,7 @@ def argument(parameter):
 
 
 def call_of(known, function):
-    """A C expression that calls the function and yields a status."""
+    """Returns a C expression that calls the function and whose value is its status."""
     arguments = [f"({function.parameters[0].type}){{id}}", *map(argument, function.parameters[1:])]
     call = f"{function.name}({', '.join(arguments)})"
     if function.result == "bool":

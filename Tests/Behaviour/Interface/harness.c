@@ -86,7 +86,8 @@ static bool opens_within(gate *g, int milliseconds) {
   return is_open;
 }
 
-/* Returns whether all other threads of the process sleep, or true if the system does not say. */
+/* Returns whether all other threads of the process are asleep, or true if the system does not
+ * provide this information. */
 static bool do_others_sleep(void) {
   DIR *threads = opendir("/proc/self/task");
   struct dirent *each;
@@ -102,15 +103,16 @@ static bool do_others_sleep(void) {
     size_t size = fread(text, 1, sizeof text - 1, file);
     fclose(file);
     text[size] = 0;
-    const char *state = strrchr(text, ')'); /* the text after the name */
+    const char *state = strrchr(text, ')'); /* the thread's state follows its name */
     if (state != NULL && strncmp(state, ") R", 3) == 0) do_sleep = false;
   }
   closedir(threads);
   return do_sleep;
 }
 
-/* A_WHILE_MS is extended until the other threads sleep, because a loaded machine is slower.
- * There is an upper limit, since some tests have threads that never sleep. */
+/* On a loaded machine, A_WHILE_MS may be too short for other threads to act, so gate_opens_within()
+ * repeats this wait until they sleep. It repeats at most this often, since some tests have threads
+ * that never sleep. */
 enum { LONGEST_WHILE = 20 };
 
 bool gate_opens_within(gate *g, int milliseconds) {
@@ -282,13 +284,13 @@ int fail_after = -1;
 bool fail_only_once = true;
 bool has_failed;
 
-/* The requested size and alignment, stored before each block. */
+/* The size and alignment that the library has requested, stored before each block. */
 typedef struct asked {
   size_t size, alignment;
 } asked;
 
-/* The offset of the block in the allocated memory. The memory is aligned to twice the maximum
- * alignment, so that the block has the requested alignment and no larger one. */
+/* Returns the offset of the block in the allocated memory. The memory has twice the maximum
+ * alignment, and the offset is such that the block has exactly the requested alignment. */
 enum { MOST_ALIGNED = 128 };
 static size_t distance_of(const asked *a) {
   return a->alignment < MOST_ALIGNED ? MOST_ALIGNED + a->alignment : MOST_ALIGNED;
@@ -339,7 +341,8 @@ void use_test_allocator(void) {
 
 /* ---- The process ----------------------------------------------------------------------------- */
 
-/* A value for a membarrier argument that the kernel ignores. The filter allows calls with it. */
+/* A marker in a membarrier argument that the kernel ignores. The filter lets calls with this marker
+ * pass. */
 enum { COUNTED = 4711 };
 
 static void filter_membarrier(uint32_t action) {
@@ -370,7 +373,7 @@ void end_by_membarrier(void) {
 
 static int membarrier_count;
 
-/* Makes the call that the filter trapped. */
+/* Counts the membarrier call that the filter has trapped, and then makes it. */
 static void count_membarrier(int signal, siginfo_t *info, void *context) {
   ucontext_t *state = context;
   int error = errno;

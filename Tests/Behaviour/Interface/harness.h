@@ -1,8 +1,8 @@
-/* A small test harness: named tests, checks that print the compared values, and helpers for
+/* A small test harness with named tests, checks that print the compared values, and helpers for
  * threads.
  *
- * A test is TEST(name) { ... } in any file. Each test runs in its own process, so it may replace
- * the allocator, fork or leave threads behind. main.c describes the command line. */
+ * TEST(name) { ... } in any file defines a test. Each test runs in its own process, so it may
+ * replace the allocator, fork or leave threads behind. main.c describes the command line. */
 
 #ifndef HARNESS_H
 #define HARNESS_H
@@ -44,7 +44,7 @@ void test_register(test *registered);
   TEST(NAME) { NAME##_of ARGUMENTS; }                                          \
   static void NAME##_of PARAMETERS
 
-/* A failed check ends the test at once. Checks may be used on any thread. */
+/* A failed check ends the test immediately. Any thread may use checks. */
 __attribute__((noreturn)) void check_failed(const char *file, int line, const char *expression,
                                             const char *detail);
 void check_equal(const char *file, int line, const char *left, const char *right, int64_t a,
@@ -61,12 +61,12 @@ void check_text(const char *file, int line, const char *left, const char *a, con
   check_status(__FILE__, __LINE__, #a, (int64_t)(a), MULTICAST_ERROR_##NAME)
 #define CHECK_TEXT(a, b) check_text(__FILE__, __LINE__, #a, a, b)
 
-/* The current row of a table-driven test, which a failed check prints; -1 without a table. */
+/* The current row of a table-driven test, or -1 for other tests. A failed check prints it. */
 extern int row;
 
 /* ---- Threads --------------------------------------------------------------------------------- */
 
-/* An event that happens once, and that threads can wait for. */
+/* A gate stands for an event that happens once. Threads can wait for it. */
 typedef struct gate {
   pthread_mutex_t mutex;
   pthread_cond_t condition;
@@ -79,10 +79,11 @@ void gate_open(gate *g);
 void gate_wait(gate *g);               /* fails the test after 20 s */
 bool gate_opens_within(gate *g, int milliseconds);
 
-/* Long enough for another thread to do what the test forbids. */
+/* How long a test waits to see that another thread does not do something. */
 enum { A_WHILE_MS = 40 };
 
-/* THREAD(name, PARAMETER) { ... }: the body of a thread, with a parameter of any pointer type. */
+/* THREAD(name, PARAMETER) { ... }: defines the body of a thread. Its parameter can be any
+ * pointer. */
 #define THREAD(NAME, PARAMETER)                                                \
   static void NAME##_with(PARAMETER);                                          \
   static void *NAME(void *argument) {                                          \
@@ -94,7 +95,7 @@ enum { A_WHILE_MS = 40 };
 pthread_t start_thread(void *(*body)(void *), void *argument);
 void join_thread(pthread_t thread);    /* fails the test after 20 s */
 
-/* Runs a body on another thread and waits for it. */
+/* Runs the body on another thread and waits until it has returned. */
 void on_another_thread(void *(*body)(void *), void *argument);
 
 void pause_ms(int milliseconds);
@@ -117,7 +118,8 @@ void pause_ms(int milliseconds);
 
 #define DELEGATE(FUNCTION, CONTEXT) ((multicast_delegate){FUNCTION, CONTEXT})
 
-/* FUNCTION(name, CONTEXT) { ... }: the function of a delegate, whose context is any pointer. */
+/* FUNCTION(name, CONTEXT) { ... }: defines the function of a delegate. Its context can be any
+ * pointer. */
 #define FUNCTION(NAME, CONTEXT)                                                \
   static void NAME##_with(CONTEXT, uint32_t event, const void *payload, size_t size); \
   static void NAME(void *context, uint32_t event, const void *payload, size_t size) { \
@@ -125,35 +127,36 @@ void pause_ms(int milliseconds);
   }                                                                            \
   static void NAME##_with(CONTEXT, uint32_t event, const void *payload, size_t size)
 
-/* Increments the int that is its context. */
+/* The function of a delegate that increments the int in its context. */
 void count_call(void *context, uint32_t event, const void *payload, size_t size);
 
 void call_nothing(void *context, uint32_t event, const void *payload, size_t size);
 void end_this_thread(void *context, uint32_t event, const void *payload, size_t size);
 
-/* `lock` and `unlock` functions of add options: for a context that is dead, or that is its own
- * strong pointer. */
+/* Functions for `lock` and `unlock`. lock_dead() reports that the context is dead; lock_same()
+ * returns the context itself as the strong pointer. */
 void *lock_dead(void *context);
 void *lock_same(void *context);
 void unlock_nothing(void *strong);
 
-/* The body of a thread that removes the registration of a multicast_token. */
+/* The body of a thread that removes a registration. The argument points to its multicast_token. */
 void *remove_token(void *token);
 
-/* A second counting function, for delegates that differ only in the function. */
+/* Like count_call(), for tests that need two delegates with different functions and the same
+ * context. */
 void count_call_too(void *context, uint32_t event, const void *payload, size_t size);
 
-/* A `release` that increments the int that is its context. */
+/* A `release` function that increments the int in its context. */
 void count_release(void *context);
 
 multicast_delegate counter(int *calls);
 
 #ifndef __cplusplus
-/* A counter for tests that need only one. */
+/* For tests that need only one counter. */
 extern int calls;
 #endif
 
-/* The context of a delegate that appends its letter to a text. */
+/* The context of a delegate that appends the letter `name` to a text. */
 typedef struct letter {
   char *text;
   char name;
@@ -161,7 +164,7 @@ typedef struct letter {
 void write_letter(void *context, uint32_t event, const void *payload, size_t size);
 multicast_delegate writer(letter *l);
 
-/* A thread that invokes once. */
+/* A thread that invokes a multicast once. */
 typedef struct invoker {
   multicast target;
   int64_t result;
@@ -184,16 +187,17 @@ void block_call(void *context, uint32_t event, const void *payload, size_t size)
 void release_blocker(void *context);
 multicast_delegate blocking(blocker *b);
 
-/* Start and end an invocation on another thread. In between, the invocation is inside the call of
- * `b`. end_blocked() returns its result. */
+/* Start an invocation on another thread, which stays inside the call of `b`, and let it end.
+ * end_blocked() returns the result of the invocation. */
 void begin_blocked(blocker *b, multicast m);
 int64_t end_blocked(blocker *b);
 
-/* Adds, and expects success. */
+/* Adds the delegate, and expects success. */
 multicast_token add(multicast m, multicast_delegate d);
 multicast_token add_with(multicast m, multicast_delegate d, const multicast_add_options *options);
 
-/* The default value of a struct, except for the given fields, as in ADD_OPTIONS(.priority = 3). */
+/* A struct with the given fields, as in ADD_OPTIONS(.priority = 3). All other fields have their
+ * defaults. */
 #define WITH_FIELDS(TYPE, ...) ((TYPE){.struct_size = (uint32_t)sizeof(TYPE), __VA_ARGS__})
 #define ADD_OPTIONS(...) WITH_FIELDS(multicast_add_options, __VA_ARGS__)
 #define QUEUE_OPTIONS(...) WITH_FIELDS(multicast_queue_options, __VA_ARGS__)
@@ -219,33 +223,34 @@ bool is_readable(int descriptor);
  * and checks that each block is returned with its size and alignment. */
 void use_test_allocator(void);
 
-/* A test with a multicast `m` and counted allocations. */
+/* Defines a test with an empty multicast `m` that uses the test allocator. */
 #define TEST_OF_MEMORY(NAME) \
   TEST_OF(NAME, (multicast m), ((use_test_allocator(), multicast_create())))
 extern int64_t allocated_bytes;
 extern int64_t allocated_blocks;
-extern int fail_after;      /* number of allocations before the first failure (-1: none fails) */
-extern bool fail_only_once; /* whether only that allocation fails, or all later ones, too */
+extern int fail_after;      /* allocations before the first failure; -1: no failure */
+extern bool fail_only_once; /* true: only this one fails; false: all later ones, too */
 extern bool has_failed;
 
 /* ---- The process ----------------------------------------------------------------------------- */
 
-/* From now on the kernel refuses membarrier with EPERM. */
+/* Makes all later calls of membarrier fail with EPERM. */
 void deny_membarrier(void);
 void end_by_membarrier(void);      /* makes any call of membarrier end the process */
 void count_membarriers(void); /* counts calls on this thread and on threads that it starts later */
 int membarriers(void); /* returns the number of calls since the previous membarriers() */
 bool is_without_membarrier(void); /* true if the whole run denies membarrier */
 
-/* Whether the library uses only POSIX: the option --posix. */
+/* Returns whether the library uses only POSIX, according to the option --posix. */
 bool is_posix(void);
-/* Ends a test of something that Linux has and POSIX lacks, if the library uses only POSIX. The
- * harness prints and counts the tests that end here. */
+/* If the library uses only POSIX, ends a test of something that needs Linux. The harness prints and
+ * counts these tests. */
 void needs_linux(const char *what);
 
-/* In a child, the thread sanitizer believes that locks of the parent are still held, and cannot
- * start threads if the parent had several. With the address sanitizer, a new thread needs the
- * allocator, whose lock another thread of the parent may have held. */
+/* Defined if the child of a fork cannot start threads. The thread sanitizer assumes that locks of
+ * the parent are still held in the child, and refuses to create threads in the child if the parent
+ * had several threads. Under the address sanitizer, a new thread allocates memory, but at the fork
+ * another thread may have held the allocator's lock. */
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define IS_WITHOUT_THREADS_IN_CHILDREN
 #elif defined(__has_feature)
@@ -254,7 +259,7 @@ void needs_linux(const char *what);
 #endif
 #endif
 
-/* Runs a body in a child, and expects the child to exit with status 0. */
+/* Forks a child that runs the body, and expects it to exit with status 0. */
 void in_child(void (*body)(void *), void *argument);
 
 #endif

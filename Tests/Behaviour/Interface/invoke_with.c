@@ -1,11 +1,12 @@
-/* Invocations with options: which delegates they call, what they report, and what they refuse. */
+/* Tests which delegates multicast_invoke_with() calls, which outcome it reports, and which
+ * arguments it refuses. */
 
 #include "notes.h"
 #include "payloads.h"
 
 #include <stddef.h>
 
-/* ---- Like multicast_invoke ------------------------------------------------------------------- */
+/* ---- Invocations like those of multicast_invoke() -------------------------------------------- */
 
 TEST_OF_QUEUE(invoke_with_defaults_calls_and_queues_as_invoke_does) {
   int number = 7;
@@ -88,7 +89,7 @@ TEST_OF_QUEUE(outcome_leaves_out_a_call_of_once_that_already_waits) {
   CHECK_INVOKED(m, &how, 0, 0, 0, 0, 0, 0);
 }
 
-/* A delegate that is removed before its call would be queued. */
+/* The token of a delegate that is removed before its call would be queued. */
 static multicast_token victim;
 
 static void remove_victim(void *context, uint32_t event, const void *payload, size_t size) {
@@ -185,7 +186,7 @@ TEST(outcome_is_zero_if_256_invocations_are_nested) {
   CHECK_EQ(c.releases, 1);
 }
 
-/* Invokes an empty multicast at the maximum depth. */
+/* Invokes an empty multicast at the maximum depth of nesting. */
 FUNCTION(invoke_empty_at_the_limit, nest *n) {
   if (++n->depth == 256) n->result = multicast_invoke(n->empty, 0, NULL, 0);
   else CHECK_EQ(multicast_invoke(n->m, 0, NULL, 0), 1);
@@ -226,7 +227,7 @@ TEST_OF_QUEUE(outcome_is_zero_for_a_handle_that_is_not_valid) {
 
 static int calls_of_refused;
 
-/* Expects the invocation to be refused and the outcome to stay unwritten. */
+/* Expects the library to refuse the invocation and not to write to the outcome. */
 static void expect_refused(const multicast_invocation *how) {
   multicast m = multicast_create();
   multicast_outcome out = dirty_outcome(), before = dirty_outcome();
@@ -237,7 +238,7 @@ static void expect_refused(const multicast_invocation *how) {
   CHECK_OK(multicast_destroy(m));
 }
 
-/* Other sizes, and structs of newer callers, are tested in bad_input_options.c. */
+/* bad_input_options.c tests other sizes, and structs of callers with a newer header. */
 TEST(invocation_that_cannot_be_read_releases_nothing) {
   cargo c = {0, 0, 0};
   multicast_invocation how = handing_over(&c);
@@ -279,7 +280,8 @@ FUNCTION(see_pointer, seen *s) {
   s->size = size;
 }
 
-/* A delegate for a payload that is not a cargo. */
+/* Returns a delegate that stores its arguments and does not read the payload, which need not be a
+ * cargo. */
 static multicast_delegate seeing_null(seen *s) {
   return (multicast_delegate){see_pointer, s};
 }
@@ -406,7 +408,8 @@ TEST(notify_with_of_what_is_not_a_name_or_a_broadcaster_releases) {
   }
 }
 
-/* Compares the whole struct, including the part that this version does not know. */
+/* Compares the whole struct, including the fields that this version of the library does not
+ * know. */
 TEST(outcome_of_a_newer_caller_is_not_written_if_the_name_is_none) {
   union {
     multicast_outcome known;

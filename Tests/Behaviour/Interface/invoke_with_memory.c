@@ -1,4 +1,5 @@
-/* Invocations with options: what they allocate, and what happens when memory is short. */
+/* Tests how much memory multicast_invoke_with() allocates, and how it fails when no memory is
+ * left. */
 
 #include "payloads.h"
 
@@ -34,7 +35,7 @@ TEST(payload_that_is_handed_over_takes_one_small_allocation) {
   add_rows("-001-10");
   for (int kind = 0; kind < 2; ++kind) {
     how = kind == 0 ? handing_over(&c) : copying(&c);
-    how.size = kind == 0 ? sizeof c : 1000000; /* the size is only passed on */
+    how.size = kind == 0 ? sizeof c : 1000000; /* the library only passes the size on */
     blocks = allocated_blocks;
     bytes = allocated_bytes;
     CHECK_EQ(multicast_invoke_with(m, &how, NULL), 7);
@@ -94,7 +95,7 @@ TEST(payload_that_cannot_be_taken_over_is_released_and_not_used) {
   CHECK_OUTCOME(out, 0, 0, 0, 0, 0);
 }
 
-/* The outcome is not a valid struct, so nothing may be written to it, whatever else fails. */
+/* The outcome is not a valid struct, so the library must not write to it, whatever else fails. */
 TEST(outcome_of_bad_struct_size_is_not_written_without_memory) {
   union {
     uint64_t bytes[8];

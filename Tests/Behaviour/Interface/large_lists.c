@@ -1,5 +1,5 @@
-/* When a large multicast is searched repeatedly, the library builds an index. Searches find the
- * same delegates as before. */
+/* The library builds an index when a large multicast is searched repeatedly. With the index,
+ * searches find the same delegates as without it. */
 
 #include "numbers.h"
 
@@ -11,7 +11,7 @@ static multicast_delegate delegate(unsigned which) {
   return (multicast_delegate){call_nothing, &contexts[which]};
 }
 
-/* The expected contents of the multicast, in order. */
+/* A multicast, and the delegates that it must contain, in order. */
 typedef struct model {
   multicast m;
   unsigned count;
@@ -34,7 +34,7 @@ static void model_add(model *all, unsigned which, int32_t priority) {
   CHECK(all->count < MOST);
 }
 
-/* Returns the place of the first such delegate, or `count`. */
+/* Returns the position of the first delegate with this `which`, or `count` if there is none. */
 static unsigned model_find(const model *all, unsigned which) {
   unsigned place = 0;
   while (place < all->count && all->delegates[place].which != which) ++place;
@@ -77,8 +77,8 @@ static void expect_model(const model *all) {
 
 enum { KEPT = 10 };
 
-/* Searches for the last delegates, which the tests keep. Without an index these searches take
- * longest. */
+/* Searches for the last delegates, which the tests never remove. Without an index, these searches
+ * take the longest. */
 static void search_often(multicast m) {
   for (unsigned i = 0; i < OFTEN; ++i) CHECK(multicast_contains(m, delegate(MANY - 1 - i % KEPT)));
 }
@@ -112,8 +112,8 @@ TEST(large_multicast_of_equal_delegates_only_is_searched) {
   expect_model(&all);
 }
 
-/* Each round removes and adds many delegates, so that lists are replaced and indices become too
- * small. */
+/* Each round removes and adds so many delegates that the library replaces the list, and that the
+ * index becomes too small. */
 TEST(large_multicast_agrees_with_a_list_while_it_changes) {
   unsigned seed = 1;
   fill(&all);
@@ -148,7 +148,7 @@ TEST(large_multicast_agrees_with_a_list_beside_priorities) {
   }
 }
 
-/* A removed delegate stays in the index until the index is full. */
+/* The index keeps entries of removed delegates until it is full. */
 TEST(large_multicast_is_searched_while_one_comes_and_goes) {
   unsigned seed = 3;
   fill(&all);

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Writes a C source that compiles only if the header has the layouts and constants recorded in
-Tests/Languages/Interop/abi/multicast.abi.xml, and if all initializers and inline functions work."""
+"""Generates a C source that compiles only if the header has the layouts and constants recorded in
+Tests/Languages/Interop/abi/multicast.abi.xml, and if it can use all initializers and inline
+functions."""
 
 import re
 import sys
@@ -39,7 +40,7 @@ TAIL = """
 
 
 def layout(known):
-    """Assertions about the sizes and offsets of all structs, and the sizes of numeric types."""
+    """Returns assertions about the layouts of all structs and the sizes of numeric types."""
     abi = ElementTree.parse(ABI).getroot()
     size = {one.get("id"): one.get("size-in-bits") for one in abi.iter() if one.get("size-in-bits")}
     base = {one.get("id"): one.get("type-id") for one in abi.iter("typedef-decl")}
@@ -59,7 +60,7 @@ def layout(known):
             while kind in base:
                 kind = base[kind]
             yield f"sizeof({name}) == {int(size[kind]) // 8}"
-    # The types are not enums, so -fshort-enums does not change them.
+    # The numeric types are not enums, so that -fshort-enums does not change their size.
     for one in known.typedefs.values():
         yield f"({one.name})-1 " + ("== UINT32_MAX" if one.type == "uint32_t" else "< 0")
     declared = {*known.structs, *known.typedefs}

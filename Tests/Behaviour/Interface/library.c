@@ -1,4 +1,4 @@
-/* The version, the texts of statuses, the initializers and the allocator. */
+/* Tests the version, the texts of statuses, the initializers and the allocator. */
 
 #include "harness.h"
 
@@ -53,7 +53,7 @@ TEST(process_memory_beyond_the_limits_is_null) {
   CHECK(multicast_process_memory(0, SIZE_MAX) == NULL);
 }
 
-/* A function that counts returns its negative status in 64 bits. */
+/* Functions that return a count return negative statuses as 64-bit integers. */
 TEST(status_texts_are_those_of_all_64_bits) {
   int64_t count = multicast_count((multicast)MULTICAST_NONE);
   CHECK_TEXT(multicast_status_name(count), "MULTICAST_ERROR_INVALID_HANDLE");
@@ -65,8 +65,8 @@ TEST(status_texts_are_those_of_all_64_bits) {
   CHECK_TEXT(multicast_status_message((INT64_C(1) << 32) + 1), "not a status of this library");
 }
 
-/* Compares the initializer macro and the inline function with what a caller without both writes:
- * zeros and the size. */
+/* Expects the initializer macro and the inline function to produce a struct of zeros with the right
+ * size, like the struct of a caller that can use neither. */
 #define CHECK_DEFAULT(type, initializer)                  \
   do {                                                    \
     static type initialized = initializer;                \
@@ -124,11 +124,12 @@ TEST(set_allocator_without_functions_is_invalid_argument) {
   allocator.deallocate = (void (*)(void *, void *, size_t, size_t))(uintptr_t)1;
   allocator.struct_size = 0;
   CHECK_ERROR(multicast_set_allocator(&allocator), INVALID_ARGUMENT);
-  CHECK(multicast_create().id != 0); /* a failed call has changed nothing */
+  CHECK(multicast_create().id != 0); /* the failed calls have changed nothing */
 }
 
 TEST_OF_MEMORY(memory_of_an_empty_multicast_and_of_a_delegate_is_small) {
-  /* The limits are 128 and 96 bytes. Slabs are allocated for many objects at a time. */
+  /* The limits are averages for many objects, because the library allocates slabs for many objects
+   * at a time. */
   enum { MANY = 100000 };
   static int calls;
   int64_t before = allocated_bytes;

@@ -1,9 +1,10 @@
-/* The end of a lifetime waits for calls and releases, and is pending where waiting would
+/* Ending a lifetime waits for calls and releases, and returns MULTICAST_PENDING where waiting would
  * deadlock. */
 
 #include "removals.h"
 
-/* A delegate of a lifetime is being called; the removal under test is the end of that lifetime. */
+/* Starts a call of a delegate in a lifetime on another thread. The removal under test, `r`, will
+ * end that lifetime. */
 static void begin_member(removal *r, blocker *b, invoker *i, void (*release)(void *),
                          uint32_t flags) {
   prepare_removal(r, multicast_create(), b, by_lifetime);
@@ -85,7 +86,7 @@ static void release_slowly(void *context) {
 }
 
 static void end_waits_for_release(uint32_t flags) {
-  /* The delegate was removed before, so its release runs on the thread that called it. */
+  /* The delegate is removed during its call, so its release runs on the thread of the call. */
   blocker b = BLOCKER_INIT;
   removal r;
   invoker i;
@@ -201,7 +202,8 @@ THREAD(let_it_return_later, stay *of) {
 
 static multicast_status ended;
 
-/* The release after the call may or may not have run at this point. */
+/* Ends the lifetime while the release of its delegate, on another thread, may or may not have
+ * run. */
 FUNCTION(end_inside_a_call, stay *s) {
   pthread_t opener = start_thread(let_it_return_later, s);
   ended = multicast_lifetime_end(s->lifetime);

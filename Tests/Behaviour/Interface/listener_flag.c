@@ -1,4 +1,5 @@
-/* multicast_listener_flag: whether there are any listeners. */
+/* multicast_listener_flag() and multicast_has_listeners() report whether a multicast has any
+ * listeners. */
 
 #include <sched.h>
 
@@ -23,8 +24,8 @@ TEST_OF_MULTICAST(listener_flag_is_set_while_there_are_delegates) {
   CHECK(multicast_listener_flag(m) == flag);
 }
 
-/* Inside an invocation no removal takes its fast path, so dead entries remain after the live
- * ones. */
+/* A removal inside an invocation does not use the fast path, so the dead entry stays in the list,
+ * after the live entries. */
 static void remove_inside(void *context, uint32_t event, const void *payload, size_t size) {
   (void)event, (void)payload, (void)size;
   CHECK_OK(multicast_token_remove(*(multicast_token *)context));
@@ -150,7 +151,8 @@ TEST(listener_flag_of_no_multicast_is_none) {
   CHECK(!is_wanted(m));
 }
 
-/* Slots are reused and their pages return to the system. */
+/* A program may read the flag after the multicast was destroyed, even when the memory was returned
+ * to the system. */
 TEST(listener_flag_stays_readable_after_its_multicast) {
   enum { MANY = 4096 };
   static multicast all[MANY];
@@ -167,8 +169,8 @@ TEST(listener_flag_stays_readable_after_its_multicast) {
   for (int i = 0; i < MANY; ++i) (void)!multicast_has_listeners(interests[i]);
 }
 
-/* New multicasts take slots from the thread's cache, from the pool, and from the cache again. No
- * flag remains from the previous multicast in the slot. */
+/* Each new multicast reuses a slot, from the thread's cache or from the pool. The flag of the
+ * previous multicast in the slot must not remain set. */
 TEST(listener_flag_of_a_new_multicast_is_none) {
   enum { MANY = 100 };
   static multicast all[MANY];
@@ -205,7 +207,8 @@ static void *add_and_remove(void *argument) {
   return NULL;
 }
 
-/* A thread that knows of a completed add or removal sees the effect in the flag. */
+/* When a thread has learned from another thread that an add or a removal is complete, the flag
+ * shows it. */
 TEST_OF_MULTICAST(listener_flag_is_seen_by_threads_that_know_of_an_add) {
   handover h = {m, {0}, 0};
   const uint32_t *flag = multicast_listener_flag(m);

@@ -61,8 +61,8 @@ static bool matches(const char *name, char **filters) {
   return false;
 }
 
-/* Kills processes that a test has left behind, including hanging children, which nothing else
- * waits for. */
+/* Kills processes that a test has left behind, such as children that hang, since no other process
+ * waits for them. */
 static void end_orphans(void) {
   char path[64];
   long orphan;
@@ -70,7 +70,7 @@ static void end_orphans(void) {
   do {
     FILE *children = fopen(path, "r");
     orphan = 0;
-    /* this kernel does not have the file, so the processes are left alone */
+    /* without this file, which some kernels lack, the processes cannot be found */
     if (children == NULL) return;
     if (fscanf(children, "%ld", &orphan) == 1) {
       kill((pid_t)orphan, SIGKILL);
@@ -80,7 +80,7 @@ static void end_orphans(void) {
   } while (orphan > 0);
 }
 
-/* Returns the exit status of the test. */
+/* Runs the test and returns its exit status. */
 static int run_in_process_of_its_own(const char *program, const test *t) {
   const char *arguments[5];
   int count = 0, status = 0;

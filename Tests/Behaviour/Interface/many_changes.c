@@ -1,5 +1,5 @@
-/* Changes in quick succession while other threads invoke. Every change keeps its promises, and
- * only the first ones need the kernel's memory barrier. */
+/* A multicast changes in quick succession while other threads invoke it. Only the first changes
+ * need the kernel's memory barrier, and every removal keeps its promises. */
 
 #include "threads.h"
 
@@ -16,7 +16,7 @@ static void add_and_remove(multicast m) {
   CHECK_OK(multicast_token_remove(add(m, nothing(&context))));
 }
 
-/* Returns a multicast with `count` delegates that two threads have invoked. */
+/* Returns a multicast with `count` delegates, which two threads have invoked. */
 static multicast invoked_by_two(int count) {
   static int contexts[256];
   multicast m = multicast_create();
@@ -25,22 +25,22 @@ static multicast invoked_by_two(int count) {
   return m;
 }
 
-/* Returns how many barriers that number of changes makes. */
+/* Makes the given number of changes, and returns how many memory barriers they need. */
 static int barriers_of(multicast m, int changes) {
   (void)membarriers();
   for (int i = 0; i < changes; ++i) add_and_remove(m);
   return membarriers();
 }
 
-/* Makes changes until they need no barrier any more. On a loaded machine this may take several
- * attempts, since the time between two changes matters. */
+/* Makes changes until they need no more barriers. This may take several attempts on a loaded
+ * machine, since it depends on the time between two changes. */
 static void change_until_fenced(multicast m) { EVENTUALLY(barriers_of(m, MANY / 10) == 0); }
 static void begin_fenced(multicast m) {
   count_membarriers();
   change_until_fenced(m);
 }
 
-/* Invokes until a removal makes a barrier again. */
+/* Invokes until a removal needs a barrier again. */
 static void invoke_until_biased(multicast m) {
   int tries = 0;
   while (barriers_of(m, 1) == 0) {
@@ -153,7 +153,7 @@ THREAD(remove_blocker, void *argument) {
   CHECK(((blocker *)arguments[1])->has_left);
 }
 
-/* A removal on another thread waits for a call of `b` that a third thread makes. */
+/* Expects a removal on another thread to wait for a call of `b` on a third thread. */
 static void expect_removal_to_wait(multicast m, blocker *b) {
   void *arguments[] = {&m, b};
   invoker other;
@@ -176,7 +176,8 @@ TEST(removal_from_a_fenced_multicast_waits_for_the_call) {
   CHECK_EQ(membarriers(), 0);
 }
 
-/* The invocation began before the mode changed, and has been inside a call since. */
+/* An invocation is in the call of the first delegate while the multicast changes many times. A
+ * removal must still wait for the same invocation's call of the second delegate. */
 TEST_OF_MULTICAST(removal_waits_for_a_call_that_began_before_the_changes) {
   blocker first = BLOCKER_INIT, second = BLOCKER_INIT;
   void *arguments[2];
@@ -256,7 +257,7 @@ TEST(delegate_of_a_fenced_multicast_removes_the_next_one) {
   CHECK_EQ(multicast_invoke(s.m, 0, NULL, 0), 3);
 }
 
-/* A release function that waits for a thread. That thread removes the next delegate. */
+/* Tests a release function that waits for another thread, which removes the next delegate. */
 static multicast_token behind;
 
 THREAD(remove_behind, void *unused) {

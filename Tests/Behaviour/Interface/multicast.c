@@ -1,5 +1,4 @@
-/* Creating, adding, removing and listing: the effect of each function, and its status in each
- * case. */
+/* Tests the effects and statuses of the functions that create, add, remove, count and list. */
 
 #include "harness.h"
 

@@ -1,4 +1,4 @@
-/* The options of a registration: once, unique and events. */
+/* Tests three options of a registration: once, unique and events. */
 
 #include "harness.h"
 

@@ -1,4 +1,4 @@
-/* Removals, growing lists and lookups of names inside up to 256 nested calls. */
+/* Delegates are removed, lists grow, and names are looked up inside up to 256 nested calls. */
 
 #include "allocators.h"
 #include "threads.h"
@@ -70,7 +70,7 @@ static void step(void *context, uint32_t event, const void *payload, size_t size
   }
   removed = multicast_remove_all(steps[STEPS / 2]);
   has_no_memory = false;
-  CHECK_EQ(bystander_releases, 2); /* both delegates were idle */
+  CHECK_EQ(bystander_releases, 2); /* no call of these two delegates was running */
   CHECK_EQ(step_releases, 0);      /* this delegate is being called */
 }
 
@@ -118,7 +118,7 @@ static void look_names_up(descent *d) {
   }
 }
 
-/* The lookup needs a frame in addition to the innermost one. */
+/* The lookup needs one frame more than the innermost call. */
 TEST_OF_MULTICAST(names_are_looked_up_in_256_nested_calls_beside_removals) {
   static descent d;
   invoker i;
@@ -140,7 +140,7 @@ TEST_OF_MULTICAST(names_are_looked_up_in_256_nested_calls_beside_removals) {
   CHECK_OK(multicast_broadcaster_destroy(names));
 }
 
-/* A delegate called by the innermost of 256 nested invocations. */
+/* The context of a delegate that the innermost of 256 nested invocations calls. */
 typedef struct innermost {
   descent around;
   multicast target;
@@ -192,7 +192,7 @@ TEST(removal_and_growth_wait_for_innermost_of_256_nested_calls) {
   CHECK_EQ(i.calls, 4);
   invoke_in_background(&outermost, i.around.target);
   gate_wait(&i.b.entered);
-  /* Larger lists replace the list that the invocation reads. */
+  /* The list that the invocation reads is replaced by larger lists. */
   for (int round = 0; round < 100; ++round) add(i.target, counter(&later));
   CHECK_ERROR(multicast_token_remove_within(i.token, 0), TIMEOUT);
   CHECK_ERROR(multicast_token_remove_within(i.token, 1000000), TIMEOUT);

@@ -1,5 +1,6 @@
-/* The library holds no lock while it runs a function of the caller. In each test such a function
- * makes another thread use the same multicast, which would hang if a lock were held. */
+/* The library holds no lock while it runs a function of the caller. In each test, the caller's
+ * function waits for another thread that uses the same multicast, which would hang if the library
+ * held a lock. */
 
 #include "harness.h"
 

@@ -1,4 +1,4 @@
-/* Delegates that record their calls in a text, which tests compare. */
+/* Delegates that record their calls in a text, so that tests can compare it. */
 
 #ifndef NOTES_H
 #define NOTES_H
@@ -7,21 +7,22 @@
 
 /* ---- The text -------------------------------------------------------------------------------- */
 
-/* A delegate whose context is a letter appends that letter and the number in its payload to
- * `noted`, as in "a1 b1 a2". If the event is not 0 it is appended, too: "a1@7". */
+/* Each call appends the letter of its delegate and the number in the payload, as in "a1 b1 a2". It
+ * also appends the event if that is not 0, as in "a1@7". */
 extern char noted[1 << 16];
 extern size_t noted_length;
 
-/* The number of releases, indexed by the letter of the delegate. */
+/* How often each delegate was released, indexed by its letter. */
 extern int releases[128];
 
 void note_call(void *context, uint32_t event, const void *payload, size_t size);
 void count_release_of(void *context);
 
-/* Returns a delegate that calls note_call(). Use count_release_of() as its `release`. */
+/* Returns a delegate with this letter, whose function is note_call(). Its `release` can be
+ * count_release_of(). */
 multicast_delegate noting(char name);
 
-/* Checks the result of an expression, and the notes after it. */
+/* Evaluates the expression, and checks its result and the text recorded so far. */
 #define CHECK_NOTED(expression, result, text)                                  \
   do {                                                                         \
     check_equal(__FILE__, __LINE__, #expression, #result, expression, result); \

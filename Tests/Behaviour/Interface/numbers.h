@@ -1,4 +1,4 @@
-/* Numbers as payloads, and pseudo-random numbers. */
+/* Functions for payloads that are numbers, and for pseudo-random numbers. */
 
 #ifndef NUMBERS_H
 #define NUMBERS_H
@@ -11,7 +11,7 @@ int64_t invoke_number(multicast m, int number);
 /* Invokes with a payload of `size` bytes, at most 4096, that begins with the number. */
 int64_t invoke_padded_number(multicast m, int number, size_t size);
 
-/* The next pseudo-random number of 16 bits. */
+/* Returns the next pseudo-random number, which has 16 bits. */
 unsigned next(unsigned *seed);
 
 #endif

@@ -35,7 +35,8 @@ TEST_OF_MULTICAST(order_is_by_priority_first) {
 }
 
 TEST_OF_MULTICAST(order_survives_removals_and_growth) {
-  /* 2,000 random adds and removals at five priorities, compared with a plain array. */
+  /* Compares the multicast with a plain array after each of 2,000 random adds and removals at five
+   * priorities. */
   enum { MOST = 600 };
   static struct {
     int priority, id;

@@ -1,10 +1,11 @@
-/* What remains unchanged when memory runs out. Faults/memory.c tests that each function fails
- * correctly at each of its allocations. */
+/* A failed add changes nothing when memory runs out. Faults/memory.c makes each allocation of each
+ * function fail. */
 
 #include "harness.h"
 
 TEST(out_of_memory_in_add_reclaims_what_it_had_taken) {
-  /* Multicasts at this distance share their slabs of registrations. */
+  /* Every 32nd multicast has the same stripe, and multicasts of a stripe share their slabs of
+   * registrations. */
   multicast m[129];
   int releases = 0;
   multicast_add_options options = ADD_OPTIONS(.release = count_release);
@@ -34,7 +35,7 @@ TEST(out_of_memory_in_add_reclaims_what_it_had_taken) {
   fail_after = -1;
   CHECK_EQ(releases, 200);
   CHECK_EQ(allocated_bytes, before);
-  options.events = 1; /* this option needs memory of its own */
+  options.events = 1; /* this option is stored in separate memory */
   for (int i = 0; i < 200; ++i) {
     fail_after = 1; /* the details of the registration are allocated, but not the list */
     CHECK_ERROR(multicast_add(m[0], counter(&releases), &options, NULL), OUT_OF_MEMORY);

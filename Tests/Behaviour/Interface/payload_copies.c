@@ -1,5 +1,5 @@
-/* Payloads that a function of the caller copies. Direct calls get the original payload, and
- * queued calls share the copy. */
+/* If the caller provides a `copy` function for the payload, direct calls receive the original, and
+ * all queued calls share one copy. */
 
 #include "notes.h"
 #include "payloads.h"
@@ -82,7 +82,7 @@ TEST_OF_QUEUE(copy_of_size_0_is_called_and_its_result_is_queued) {
   CHECK_EQ(multicast_queue_run(q, 0), 1);
   CHECK(s.payload == &copies[0] && s.size == 0);
   CHECK_EQ(copies[0].releases, 1);
-  how.payload = NULL; /* the library does not read the payload */
+  how.payload = NULL; /* the library itself does not read the payload */
   CHECK_EQ(multicast_invoke_with(m, &how, NULL), 1);
   CHECK_EQ(multicast_queue_run(q, 0), 1);
   CHECK(s.payload == &copies[1] && s.size == 0);
@@ -120,7 +120,7 @@ TEST_OF_MULTICAST(copy_that_returns_null_once_refuses_all_queued_calls) {
   CHECK_EQ(calls, 4);
   CHECK_TEXT(figures(q), "refused 4");
   CHECK_TEXT(figures(other), "refused 2");
-  CHECK_EQ(c.releases, 0); /* `release` applies to results of `copy` only */
+  CHECK_EQ(c.releases, 0); /* `release` is called only for results of `copy` */
 }
 
 TEST_OF_MULTICAST(copy_for_calls_all_refused_is_released_by_the_invocation) {
@@ -150,7 +150,7 @@ TEST_OF_QUEUE(copy_that_is_cleared_or_removed_is_released_once) {
   CHECK_EQ(copy_count, 3);
 }
 
-/* ---- What `copy` may do ---------------------------------------------------------------------- */
+/* ---- Using the library inside `copy` --------------------------------------------------------- */
 
 typedef struct copier {
   multicast m, other;

@@ -17,7 +17,7 @@ TEST_OF_MULTICAST(payload_is_released_before_return_if_no_call_is_queued) {
   add(m, seeing(&s));
   CHECK_EQ(hand_over(m, &c), 1);
   CHECK_EQ(c.releases, 2);
-  CHECK_EQ(s.releases, 1); /* one release before this call; the next one follows the call */
+  CHECK_EQ(s.releases, 1); /* from the call before; this payload is released after the call */
   CHECK(s.payload == &c && s.size == sizeof c);
   CHECK_EQ(c.size, sizeof c);
   CHECK(pthread_equal(c.released_on, pthread_self()));
@@ -125,7 +125,7 @@ TEST_OF_QUEUE(payload_of_a_call_that_is_replaced_by_the_latest_is_released) {
   CHECK_EQ(hand_over(m, &c[0]), 1);
   CHECK_EQ(hand_over(m, &c[1]), 1);
   CHECK(c[0].releases == 1 && c[1].releases == 0);
-  /* replaces the queued call by one without a payload */
+  /* a call without a payload replaces the queued call */
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
   CHECK_EQ(c[1].releases, 1);
   CHECK_EQ(hand_over(m, &c[2]), 1);
@@ -255,9 +255,9 @@ TEST_OF_QUEUE(payload_is_released_if_the_thread_ends_inside_a_queued_call) {
   CHECK_EQ(c.releases, 1);
 }
 
-/* ---- What `release` may do ------------------------------------------------------------------- */
+/* ---- Using the library inside `release` ------------------------------------------------------ */
 
-/* A payload whose `release` uses the library. The first field receives the number of releases. */
+/* A payload whose `release` uses the library. */
 typedef struct busy {
   multicast m, other;
   multicast_queue q;
@@ -319,8 +319,8 @@ TEST(payload_release_may_call_anything_wherever_it_runs) {
   }
 }
 
-/* While `release` runs, another thread uses the same objects, which would hang if a lock were
- * held. */
+/* The objects that another thread uses while `release` runs. That thread would hang if the library
+ * held a lock. */
 static busy *meanwhile_used;
 
 THREAD(use_meanwhile, void *unused) {
@@ -346,7 +346,7 @@ TEST(payload_release_runs_while_no_lock_is_held) {
   for (int i = 1; i <= 3; ++i) {
     CHECK_EQ(multicast_invoke_with(b.m, &how, NULL), 1);
     if (i == 1) CHECK_EQ(multicast_queue_clear(b.q), 1);
-    /* replaces the queued call, which drops it */
+    /* the new call replaces the queued call */
     if (i == 2) CHECK_EQ(multicast_invoke(b.m, 0, NULL, 0), 1);
     if (i == 3) CHECK_OK(multicast_token_remove(token));
     CHECK_EQ(b.releases, i);

@@ -1,5 +1,5 @@
-/* What the `release` of a payload may do in every place where the library calls it, and threads
- * that end before it. */
+/* The `release` of a payload may use the library, no matter when the library calls it, even while a
+ * thread ends. */
 
 #include "payloads.h"
 
@@ -52,7 +52,7 @@ TEST(release_of_payload_in_late_destructor_keeps_record_of_thread) {
   other = multicast_create();
   token = add(target, idle());
   multicast_token blocked = add(other, blocking(&b));
-  /* this key is created after the library's key */
+  /* the library has already created its own key */
   CHECK_EQ(pthread_key_create(&late_key, invoke_late), 0);
   on_another_thread(end_with_a_late_invocation, NULL);
   gate_open(&go_on);
@@ -85,13 +85,13 @@ static void *hand_over_and_end(void *unused) {
 }
 
 static void *open_go_on(void *unused) {
-  pause_ms(A_WHILE_MS); /* gives the removal time to fall asleep */
+  pause_ms(A_WHILE_MS); /* let the removal fall asleep */
   gate_open(&go_on);
   return unused;
 }
 
-/* A thread ends inside a call of a delegate while this thread removes the delegate. The release of
- * the payload then waits for a call in a queue of which this thread is the consumer. */
+/* A thread ends inside a call of a delegate while this thread removes the delegate. After that, the
+ * `release` of the payload waits for a call in a queue of which this thread is the consumer. */
 TEST(release_of_payload_of_ended_thread_may_wait_for_removal) {
   entered = go_on = shut;
   target = multicast_create();
@@ -133,7 +133,7 @@ TEST(release_of_a_payload_runs_when_the_queued_call_is_over) {
   CHECK_OK(removed);
 }
 
-/* ---- Before the wake of its queue ------------------------------------------------------------ */
+/* ---- Before `wake` is called ----------------------------------------------------------------- */
 
 static bool is_destroyed;
 static int wakes;

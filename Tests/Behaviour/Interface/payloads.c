@@ -84,7 +84,7 @@ void begin_waiting(waiter *w, multicast m, const multicast_invocation *how) {
   w->thread = start_thread(invoke_and_wait, w);
 }
 
-/* Returns whether the thread sleeps, according to the system. */
+/* Returns whether the system says that the thread is asleep. */
 static bool is_asleep(waiter *w) {
   char path[64], line[256] = "";
   FILE *file;
@@ -94,7 +94,7 @@ static bool is_asleep(waiter *w) {
   if (file == NULL) return false;
   if (fgets(line, sizeof line, file) == NULL) line[0] = '\0';
   fclose(file);
-  const char *end = strrchr(line, ')'); /* points to the end of the name */
+  const char *end = strrchr(line, ')'); /* the end of the thread's name */
   return end != NULL && strncmp(end, ") S", 3) == 0;
 }
 

@@ -1,5 +1,5 @@
-/* Payloads that count their copies and releases, and threads that wait for the calls that they
- * have queued. */
+/* Payloads that count how often they are copied and released, and threads that wait for the calls
+ * that they have queued. */
 
 #ifndef PAYLOADS_H
 #define PAYLOADS_H
@@ -17,30 +17,30 @@ typedef struct cargo {
 } cargo;
 void release_cargo(const void *payload, size_t size);
 
-/* The results of copy_cargo(), at most MOST_COPIES per test. */
+/* The copies that copy_cargo() has made. A test can make at most MOST_COPIES. */
 enum { MOST_COPIES = 64 };
 extern cargo copies[MOST_COPIES];
 extern int copy_count;
 const void *copy_cargo(const void *payload, size_t size);
 
-/* Counts its calls and reports that no memory is left. */
+/* How often refuse_to_copy() was called, which reports that no memory is left. */
 extern int refused_copies;
 const void *copy_nothing(const void *payload, size_t size);
 
-/* Invocations that hand over a cargo, or that copy it. */
+/* Return an invocation that hands over the cargo, or an invocation that copies it. */
 multicast_invocation handing_over(cargo *c);
 multicast_invocation copying(cargo *c);
 int64_t hand_over(multicast m, cargo *c);
 
 /* ---- Delegates ------------------------------------------------------------------------------- */
 
-/* The last call that a delegate received. */
+/* The last call of a delegate. */
 typedef struct seen {
   int calls;
   uint32_t event;
   const void *payload;
   size_t size;
-  int releases; /* if the payload is a cargo: its releases at that time */
+  int releases; /* the releases of the payload at that time, if it is a cargo */
 } seen;
 multicast_delegate seeing(seen *s);
 
@@ -60,10 +60,10 @@ typedef struct waiter {
 } waiter;
 void begin_waiting(waiter *w, multicast m, const multicast_invocation *how);
 
-/* Expects the thread to be still waiting after A_WHILE_MS. */
+/* Expects the thread to be asleep, and still waiting after A_WHILE_MS. */
 void expect_to_be_waiting(waiter *w);
 
-/* Expects the invocation to end with this result and outcome. */
+/* Waits for the end of the invocation, and expects this result and outcome. */
 void expect_waited(waiter *w, int64_t result, uint64_t finished, uint64_t unfinished);
 
 #define CHECK_OUTCOME(out, CALLED, QUEUED, REFUSED, FINISHED, UNFINISHED)                     \
@@ -75,8 +75,8 @@ void expect_waited(waiter *w, int64_t result, uint64_t finished, uint64_t unfini
     CHECK_EQ((out).unfinished, UNFINISHED);                                                   \
   } while (0)
 
-/* Checks the result of an invocation and its outcome: called, queued, refused, finished,
- * unfinished. */
+/* Checks the result and the outcome of an invocation. The last arguments are the fields `called`,
+ * `queued`, `refused`, `finished` and `unfinished`. */
 #define CHECK_INVOKED(target, how, result, ...)                                               \
   do {                                                                                        \
     multicast_outcome outcome = MULTICAST_OUTCOME_INIT;                                       \

@@ -1,10 +1,11 @@
-/* Contexts that all share their lock functions, and contexts that are for visitors only. */
+/* Multicasts whose contexts all have the same `lock`, `unlock` and `release`, and multicasts that
+ * can only be visited. */
 
 #include "payloads.h"
 #include "policies.h"
 #include "queues.h"
 
-/* A context that counts the operations on it. */
+/* A context that counts the library's operations on it. */
 typedef struct item {
   bool is_dead;
   int locks, unlocks, releases, calls;
@@ -17,7 +18,7 @@ static void *lock_item(void *context) {
   item *i = context;
   ++i->locks;
   if (i->in_lock != NULL) i->in_lock(i);
-  /* differs from the context, so that mixing them up is detected */
+  /* this pointer differs from the context, so that the tests notice if the two are confused */
   return i->is_dead ? NULL : &i->calls;
 }
 static void unlock_item(void *strong) {
@@ -94,7 +95,7 @@ TEST_OF_ITEMS(contexts_of_one_kind_are_locked_with_any_option) {
   }
   CHECK_EQ(items[0].unlocks, 6);
   for (int which = 1; which < 7; ++which) items[which].is_dead = true;
-  /* the delegate with a queue is found dead when the queue runs */
+  /* only the delegate with a queue counts, since its context is found dead when the queue runs */
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
   CHECK_EQ(multicast_queue_run(q, 0), 0);
   for (int which = 1; which < 7; ++which) CHECK_EQ(items[which].releases, 1);
@@ -199,8 +200,8 @@ TEST(contexts_dead_or_removed_while_locked_are_not_visited) {
   CHECK_EQ(multicast_count(shared), 1);
 }
 
-/* The delegates are added without options, so they have no `lock` and `unlock` of their own and use
- * those of the multicast. */
+/* If a multicast has functions for the contexts, and its delegates have none, these delegates need
+ * no more memory than the delegates of other multicasts. */
 TEST(contexts_of_one_kind_take_no_memory) {
   use_test_allocator();
   multicast m = create_for_items();
@@ -217,13 +218,13 @@ TEST(contexts_of_one_kind_take_no_memory) {
   before = allocated_bytes;
   for (int i = 0; i < 1000; ++i) add(m, delegate_of(&items[1]));
   int64_t locked = allocated_bytes - before;
-  /* the difference is at most the unused slots of another stripe */
+  /* this multicast may have another stripe, and its unused slots make a small difference */
   CHECK(locked <= plain + INT64_C(32) * 1000);
   CHECK_EQ(multicast_remove_all(m), 1000);
   CHECK_EQ(items[1].releases, 1000);
 }
 
-/* ---- For visitors only ----------------------------------------------------------------------- */
+/* ---- Multicasts that can only be visited ----------------------------------------------------- */
 
 TEST(visit_only_refuses_invocations) {
   static cargo c;

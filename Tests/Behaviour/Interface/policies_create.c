@@ -1,4 +1,5 @@
-/* Creating multicasts with policies, and what they have in common with other multicasts. */
+/* Multicasts with policies are created, and behave like other multicasts where their policy does
+ * not matter. */
 
 #include "handles.h"
 #include "policies.h"
@@ -59,7 +60,7 @@ TEST(create_with_a_label_of_any_length) {
   CHECK_EQ(calls, 6);
 }
 
-/* Returns options with a single policy, so that each policy is tested alone. */
+/* Returns options with only one policy. Each policy is tested separately. */
 static multicast_create_options policy(int which) {
   multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;
   if (which == 0) options.reentry = MULTICAST_REENTRY_REFUSE;
@@ -115,7 +116,7 @@ TEST(multicast_with_policies_is_like_any_other) {
   }
 }
 
-/* Slots are reused for multicasts with and without policies. */
+/* A multicast without policies can reuse the slot of a multicast with policies, and vice versa. */
 TEST(slots_are_reused_with_and_without_policies) {
   for (int i = 0; i < 4000; ++i) {
     multicast_create_options options = policy(i % POLICIES);

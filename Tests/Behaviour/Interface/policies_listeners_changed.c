@@ -1,5 +1,5 @@
-/* `listeners_changed`: called when the first delegate was added and when the last one was
- * removed. */
+/* The library calls `listeners_changed` after the first delegate was added and after the last
+ * delegate was removed. */
 
 #include "policies.h"
 #include "queues.h"
@@ -225,7 +225,7 @@ TEST_OF_HEARD(listeners_changed_is_called_on_the_thread_of_the_change) {
 static void change_inside(listener *i) {
   i->in_call = NULL;
   CHECK_EQ(multicast_remove_all(i->target), 1);
-  /* notifications do not nest, so the removal has not been reported yet */
+  /* notifications do not nest, so the removal will be reported later */
   CHECK_TEXT(i->told, "+");
   add(i->target, noting('b'));
   CHECK_EQ(multicast_remove_all(i->target), 1);
@@ -283,7 +283,7 @@ TEST_OF_HEARD(listeners_changed_that_runs_elsewhere_is_released_afterwards) {
   CHECK_EQ(LOAD(it.releases), 0);
   gate_open(&let_go);
   join_thread(thread);
-  expect_notified("+-"); /* one thread has reported both changes */
+  expect_notified("+-"); /* the thread that added the delegate has reported both changes */
   CHECK_EQ(it.releases, 1);
 }
 
@@ -388,7 +388,7 @@ TEST_OF_HEARD(fork_inside_listeners_changed_continues_in_both) {
 
 static void go_on_in_child(void *argument) {
   multicast *m = argument;
-  expect_notified("+-"); /* the pending notification of the other thread, made inside fork() */
+  expect_notified("+-"); /* fork() has made the notification of the other thread */
   add(*m, noting('b'));
   expect_notified("+");
   CHECK_OK(multicast_destroy(*m));

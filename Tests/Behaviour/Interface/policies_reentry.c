@@ -1,4 +1,4 @@
-/* Invocations that begin inside a call of the same multicast. */
+/* Tests the policies for invocations that begin inside a call of the same multicast. */
 
 #include "payloads.h"
 #include "policies.h"
@@ -33,7 +33,8 @@ TEST_OF_REFUSAL(reentry_refuse_is_state_and_calls_nothing) {
   CHECK_TEXT(noted, "a1 b1 a2 b2");
 }
 
-/* Descends through 256 nested calls. The outermost one is a call of a multicast with a policy. */
+/* The context of a delegate that descends through 256 nested calls. The outermost call is by a
+ * multicast with a policy. */
 typedef struct abyss {
   multicast policed, plain;
   int levels, calls;
@@ -150,8 +151,8 @@ TEST_OF_DEFERRAL(reentry_defer_holds_across_nested_multicasts) {
   add(other, echoing(&second, m, 'b', 1, 50));
   add(other, echoing(&third, other, 'c', 1, 50));
   CHECK_EQ(invoke_number(m, 1), 2);
-  /* An invocation deferred inside the inner invocation is made when that one ends, and an outer
-   * one later. */
+  /* An invocation that was deferred inside the inner invocation is made when the inner invocation
+   * ends. Invocations deferred in the outer invocation follow later. */
   CHECK_TEXT(noted, "a1 b11 c11 b111 c111 A1 a111 A111");
 }
 
@@ -163,7 +164,7 @@ TEST(reentry_defer_in_two_multicasts_at_once) {
   add(inner, echoing(&second, inner, 'b', 1, 50));
   add(inner, echoing(&third, outer, 'c', 1, 50));
   CHECK_EQ(invoke_number(outer, 1), 1);
-  /* The outer multicast ends last, and makes its deferred invocation then. */
+  /* The invocation of `outer` ends last, and only then makes its deferred invocation. */
   CHECK_TEXT(noted, "a1 b11 c11 b111 c111 a111");
 }
 
@@ -274,7 +275,7 @@ static void defer_large(echo *e) {
   memset(large, 5, sizeof large);
   CHECK_EQ(multicast_invoke(e->target, 1, large, sizeof large), 0);
   memset(large, 6, sizeof large);
-  CHECK_EQ(multicast_invoke(e->target, 2, large, 0), 0); /* the pointer itself is passed */
+  CHECK_EQ(multicast_invoke(e->target, 2, large, 0), 0); /* a payload of size 0 is not copied */
 }
 static parcel kept[2];
 static void keep_parcel(void *context, uint32_t event, const void *payload, size_t size) {
@@ -480,7 +481,8 @@ TEST_OF_DEFERRAL(reentry_defer_of_a_destroyed_multicast_is_only_released) {
   CHECK_EQ(original.releases, 1);
 }
 
-/* A new multicast may reuse the slot. This thread is not inside a call of the new one. */
+/* Destroys the multicast during a call and creates another multicast in the same slot. The policy
+ * of the new multicast must not mistake the running call for a call of the new multicast. */
 static void destroy_and_create(echo *e) {
   multicast next;
   e->in_call = NULL;
@@ -521,7 +523,7 @@ TEST(reentry_defer_of_a_thread_that_ends_is_released_and_not_made) {
   multicast m = create_with_reentry(MULTICAST_REENTRY_DEFER);
   add(m, DELEGATE(call_first_only, &first));
   add(m, seeing(&last));
-  on_another_thread(invoke_empty, &m); /* allocates the records that later threads reuse */
+  on_another_thread(invoke_empty, &m); /* later threads reuse this thread's record */
   int64_t blocks = allocated_blocks;
   first.target = m;
   first.in_call = defer_and_end;
@@ -550,7 +552,7 @@ TEST_OF_DEFERRAL(reentry_thread_that_ends_in_deferred_invocation_leaves_rest) {
 /* ---- Release functions ----------------------------------------------------------------------- */
 
 static void invoke_in_release(const void *payload, size_t size) {
-  /* this invocation is deferred behind the others */
+  /* the library makes this invocation after the other deferred invocations */
   CHECK_EQ(multicast_invoke(first.target, 3, NULL, 0), 0);
 }
 static void defer_with_release(echo *e) {
@@ -624,7 +626,7 @@ TEST_OF_DEFERRAL(fork_inside_a_call_keeps_what_the_thread_has_deferred) {
   add(m, DELEGATE(call_first_only, &first));
   add(m, seeing(&last));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 2);
-  CHECK_EQ(last.calls, 3); /* this is the same in the child */
+  CHECK_EQ(last.calls, 3); /* also in the child */
   CHECK_EQ(last.event, 4);
   /* the payload belongs to the parent */
   if (first.result == 0) _exit(handed.releases == 0 ? 0 : 1);

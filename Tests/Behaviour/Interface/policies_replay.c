@@ -1,4 +1,5 @@
-/* Multicasts that replay to delegates that are added later, on one thread. */
+/* Multicasts that replay past invocations to delegates that are added later. These tests use one
+ * thread. */
 
 #include "allocators.h"
 #include "payloads.h"
@@ -25,12 +26,12 @@ static multicast_add_options flagged(uint32_t flags) {
   return ADD_OPTIONS(.flags = flags);
 }
 
-/* TEST_OF_REPLAY(name, N) { ... }: a test with a multicast `target` that replays the last N
+/* TEST_OF_REPLAY(name, N) { ... }: defines a test with a multicast `target` that replays the last N
  * invocations. */
 #define TEST_OF_REPLAY(NAME, COUNT) \
   TEST_OF(NAME, (multicast m), (create_replaying(COUNT, MULTICAST_REENTRY_RECURSE)))
 
-/* ---- What is replayed ------------------------------------------------------------------------ */
+/* ---- The replayed invocations ---------------------------------------------------------------- */
 
 TEST_OF_REPLAY(replay_gives_a_new_delegate_the_last_invocations_in_order, 3) {
   add(target, noting('a'));
@@ -327,7 +328,7 @@ TEST_OF_REPLAY(replay_inside_an_invocation_has_that_invocation, 2) {
   multicast_delegate d = echoing(&first, target, 'a', 0, 0);
   first.in_call = add_second;
   add(target, d);
-  CHECK_EQ(invoke_number(target, 1), 1); /* does not call the new delegate a second time */
+  CHECK_EQ(invoke_number(target, 1), 1); /* the new delegate is not called twice */
   CHECK_TEXT(noted, "a1 b1");
   CHECK_NOTED(invoke_number(target, 2), 2, "a1 b1 a2 b2");
 }
@@ -339,7 +340,7 @@ static void add_third(echo *e) {
 
 TEST_OF_REPLAY(replay_keeps_what_another_one_needs_that_it_is_inside_of, 2) {
   invoke_numbers(1, 2);
-  /* the delegate also invokes with 11, 12 and 13 */
+  /* this delegate invokes with 11, 12 and 13 when it is called with 1 */
   multicast_delegate d = echoing(&first, target, 'a', 3, 2);
   first.in_call = add_third;
   add(target, d);
@@ -384,7 +385,7 @@ TEST(replay_has_deferred_invocations_when_they_are_made) {
 
 TEST_OF_REPLAY(replay_does_not_wait_for_itself, 1) {
   invoke_numbers(1, 1);
-  /* 200 is more than the maximum backlog */
+  /* another thread would have to wait for the replay after fewer invocations */
   multicast_delegate d = echoing(&first, target, 'a', 200, 2);
   add(target, d);
   CHECK_EQ(first.calls, 201);
@@ -496,7 +497,7 @@ TEST_OF_REPLAY(replay_releases_under_no_lock, 1) {
   multicast_invocation how = INVOCATION(.release = release_and_add);
   CHECK_EQ(multicast_invoke_with(target, &how, NULL), 0);
   how.release = NULL;
-  /* replaces the previous one, which is released */
+  /* this payload replaces the previous one, which is released */
   CHECK_EQ(multicast_invoke_with(target, &how, NULL), 0);
   CHECK_EQ(replayed_when_released, 1);
 }
@@ -517,7 +518,7 @@ TEST(replay_memory_is_bounded_and_given_back) {
   for (int i = 0; i < 100; ++i) {
     add(m, counter(&calls));
     CHECK_OK(multicast_remove(m, counter(&calls)));
-    if (i == 0) blocks = allocated_blocks; /* the list and a slab are allocated by now */
+    if (i == 0) blocks = allocated_blocks; /* the list and a slab have been allocated */
   }
   CHECK_EQ(calls, 800);
   CHECK_EQ(allocated_blocks, blocks);

@@ -1,4 +1,4 @@
-/* Multicasts that replay while several threads invoke, add, remove and end. */
+/* Multicasts replay past invocations while other threads invoke, add, remove and end. */
 
 #include "payloads.h"
 #include "policies.h"
@@ -16,7 +16,7 @@ static multicast create_replaying(uint32_t replay) {
 
 /* ---- A replay on another thread -------------------------------------------------------------- */
 
-/* A delegate whose first call waits. */
+/* The context of a delegate whose first call waits until `let_go` opens. */
 typedef struct stopper {
   gate entered, let_go;
   int numbers[1000];
@@ -40,7 +40,8 @@ THREAD(add_stopper, void *unused) {
   added = multicast_add(target, DELEGATE(stop_in_first, &it), &how_added, NULL);
 }
 
-/* Invokes with 1 and 2, then adds a delegate on another thread, which waits in the call with 1. */
+/* Invokes with 1 and 2, and then adds a delegate on another thread. The replay on that thread stops
+ * inside the call with 1. */
 static pthread_t begin_replay(uint32_t replay) {
   create_replaying(replay);
   CHECK_EQ(invoke_number(target, 1), 0);
@@ -176,8 +177,9 @@ TEST(replay_that_is_behind_ends_when_its_delegate_is_removed) {
 
 /* ---- Cycles ---------------------------------------------------------------------------------- */
 
-/* Another thread, inside a call of `other`, invokes `target` until it would have to wait for the
- * replay. The replay removes the delegate of `other` and would have to wait for that call. */
+/* Two threads must not wait for each other. One thread is in a call of the delegate of `other` and
+ * invokes `target` so often that it has to wait for the replay. In the replay, on this thread, a
+ * delegate removes the delegate of `other` and would have to wait for that call. */
 static multicast other;
 static multicast_token of_other;
 static gate is_inside = GATE_INIT, may_invoke = GATE_INIT;
@@ -215,7 +217,7 @@ TEST(replay_and_invocation_that_wait_for_each_other_do_not_hang) {
   CHECK_EQ(replayed, 201);
 }
 
-/* The same cycle, but the removal begins to wait first. */
+/* Like remove_in_replay(), but the removal begins to wait before the other thread invokes. */
 static void remove_first(void *context, uint32_t event, const void *payload, size_t size) {
   if (++replayed > 1) return;
   removed = multicast_token_remove(of_other);
@@ -326,8 +328,9 @@ TEST(replay_into_full_queue_waits_and_delays_no_removal) {
 
 /* ---- Millions of numbered events ------------------------------------------------------------- */
 
-/* Each invoking thread numbers its invocations. A delegate receives those of each thread without
- * a gap. The first number may be any, because older invocations are not replayed. */
+/* Two threads number their invocations. Every delegate must receive the numbers of each thread in
+ * order and without a gap. A delegate may receive any number first, because old invocations are not
+ * replayed. */
 enum { INVOKING = 2, ADDING = 2, REPLAYED = 16 };
 static struct {
   uint32_t invoked[INVOKING];
@@ -373,7 +376,7 @@ THREAD(add_listeners, void *argument) {
     multicast_token token;
     is_last = LOAD(all.left) == 0;
     CHECK_OK(multicast_add(target, DELEGATE(listen_to, &l), NULL, &token));
-    if (is_last) CHECK_EQ(l.calls, REPLAYED); /* no thread invokes any more */
+    if (is_last) CHECK_EQ(l.calls, REPLAYED); /* the threads no longer invoke */
     for (int i = (int)(next(&seed) % 64); i > 0 && LOAD(all.left) > 0; --i) sched_yield();
     if (LOAD(all.left) == 0) { /* the listener has received the last event */
       for (int i = 0; i < INVOKING; ++i) {
@@ -406,8 +409,7 @@ static void storm(uint32_t count) {
   CHECK_OK(multicast_destroy(target));
 }
 
-/* The number of events that each thread invokes: the environment variable MULTICAST_EVENTS, or a
- * default. */
+/* How often each thread invokes: the environment variable MULTICAST_EVENTS, or a default. */
 static uint32_t event_count(void) {
   const char *given = getenv("MULTICAST_EVENTS");
   return given == NULL ? 100000 : (uint32_t)strtoul(given, NULL, 10);
@@ -424,7 +426,7 @@ static gate in_replay = GATE_INIT, is_over = GATE_INIT;
 static void invoke_until_it_waits(void *context, uint32_t event, const void *payload,
                                   size_t size) {
   gate_wait(&in_replay);
-  /* waits from the 65th invocation on */
+  /* from the 65th invocation on, the thread waits for the replay */
   for (int i = 0; i < 80; ++i) CHECK(invoke_number(target, i) >= 0);
   gate_open(&is_over);
 }

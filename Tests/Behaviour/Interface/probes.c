@@ -1,5 +1,5 @@
 /* USDT probes. Each test prints a line for every probe that it should hit, with the expected
- * arguments. check-probes compares these lines with those that a debugger prints. */
+ * arguments. check-probes compares these lines with the lines that a debugger prints. */
 
 #include "removals.h"
 #include "reports.h"
@@ -32,7 +32,8 @@ static void expect_end(multicast m, unsigned event, unsigned count) {
   expect("invoke__end %llx %x %x", number(m.id), event, count);
 }
 
-/* Expects a call of count_call(). The elapsed time is not 0. */
+/* Expects the probes of one call of count_call(). A 1 stands for the measured time, which must not
+ * be 0. */
 static void expect_call(multicast_token token, unsigned event, const char *label) {
   unsigned long long function = (uintptr_t)count_call;
   expect("call__begin %llx %x %llx %llx", number(token.id), event, function, address(&calls));

@@ -1,4 +1,4 @@
-/* Common code of the tests of fork, thread exit and process exit. */
+/* Code that the tests of fork, of threads that end and of process exit share. */
 
 #ifndef PROCESS_H
 #define PROCESS_H
@@ -8,7 +8,7 @@
 /* The multicast that a child inherits. */
 extern multicast inherited;
 
-/* Uses `inherited` and a multicast of its own, and checks the results. */
+/* Uses `inherited` and a new multicast, and checks the results. */
 void use_everything(void *unused);
 
 #endif

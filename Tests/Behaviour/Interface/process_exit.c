@@ -1,4 +1,4 @@
-/* The library after dlclose() and during exit(). */
+/* The library still works after dlclose() and during exit(). */
 
 #include "process.h"
 #include "threads.h"
@@ -41,7 +41,7 @@ static void *invoke_before_and_after(void *unused) {
   gate_open(&has_invoked);
   gate_wait(&closed);
   CHECK_EQ(opened.invoke(in_opened, 0, NULL, 0), 1);
-  return NULL; /* the library's destructor for this thread runs after this function */
+  return NULL; /* after this, the library's destructor for this thread runs */
 }
 
 TEST(dlclose_while_threads_use_the_library_is_safe) {
@@ -103,7 +103,7 @@ TEST(exit_while_other_threads_invoke_is_harmless) {
 
 /* ---- Destruction at exit, while a thread stays inside a call --------------------------------- */
 
-#ifdef __GLIBC__ /* musl gives no sign that exit() has begun */
+#ifdef __GLIBC__ /* with musl, the library cannot know that exit() has begun */
 
 static blocker at_exit_blocker = BLOCKER_INIT;
 static multicast_token token_at_exit;

@@ -1,4 +1,4 @@
-/* Threads that end: their records are reclaimed, and their running calls end. */
+/* When a thread ends, its running calls end and its record is reclaimed. */
 
 #include "process.h"
 
@@ -35,7 +35,7 @@ THREAD(end_with_destructor, void *unused) {
 }
 
 TEST(thread_local_destructors_may_invoke) {
-  /* creates the library's key before `late_key`; destructors run in either order */
+  /* the library creates its key before `late_key` exists, but either destructor may run first */
   inherited = multicast_create();
   add(inherited, counter(&calls));
   CHECK_EQ(pthread_key_create(&late_key, invoke_late), 0);
@@ -91,7 +91,8 @@ FUNCTION(replace_list, replacer *r) {
   if (r->ends_thread) pthread_exit(NULL);
 }
 
-/* Returns the bytes in use after a call that replaces the list. */
+/* Replaces the list of a multicast inside a call, and returns how many bytes are allocated when the
+ * thread of the call has ended. */
 static int64_t bytes_held(bool ends_thread) {
   replacer r = {.ends_thread = ends_thread};
   inherited = multicast_create();
@@ -104,7 +105,7 @@ static int64_t bytes_held(bool ends_thread) {
 
 TEST(thread_that_ends_inside_a_call_leaves_no_list_behind) {
   use_test_allocator();
-  bytes_held(false); /* allocates the memory that stays allocated */
+  bytes_held(false); /* the first use allocates memory that stays allocated */
   CHECK_EQ(bytes_held(true), bytes_held(false));
 }
 
@@ -123,7 +124,7 @@ static gate in_last_word = GATE_INIT;
 static void wait_to_be_cancelled(void *context, uint32_t event, const void *payload, size_t size) {
   int previous;
   if (event == 0) return;
-  /* musl disables cancellation in a thread that ends */
+  /* enable cancellation, which musl disables when a thread ends */
   CHECK_EQ(pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &previous), 0);
   gate_open(&in_last_word);
   for (;;) pause(); /* a cancellation point */
@@ -139,7 +140,8 @@ THREAD(end_with_a_last_word, void *unused) {
 }
 
 TEST(thread_cancelled_in_call_of_last_destructor_ends_the_call) {
-  /* creates the library's key first, so its destructor runs before those of later keys */
+  /* the library creates its key first, so that its destructor runs before the destructors of later
+   * keys */
   inherited = multicast_create();
   CHECK_EQ(pthread_key_create(&last_word, invoke_at_the_end), 0);
   multicast_token token = add(inherited, DELEGATE(wait_to_be_cancelled, NULL));

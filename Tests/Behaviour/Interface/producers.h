@@ -9,7 +9,7 @@
 
 extern size_t largest; /* maximum size of a message */
 
-/* The payload of a producer: its number and the number of the message. */
+/* The start of a producer's payload: the number of the producer and the number of the message. */
 typedef struct message {
   uint32_t producer, sequence; /* followed by bytes that are derived from both */
 } message;
@@ -18,12 +18,12 @@ message read_message(const void *payload, size_t size);
 
 /* ---- Producers ------------------------------------------------------------------------------- */
 
-/* A thread that invokes once per message. */
+/* A thread that invokes `count` times, with another message each time. */
 typedef struct producer {
   multicast target;
   uint32_t number, count;
-  int64_t queued; /* the sum of the results of its invocations */
-  bool may_fail;  /* the multicast may be destroyed meanwhile */
+  int64_t queued; /* the sum of the results of all its invocations */
+  bool may_fail;  /* invocations may fail, because the multicast may be destroyed */
   pthread_t thread;
 } producer;
 void start_producers(producer *p, uint32_t producers, multicast m, uint32_t count);
@@ -33,7 +33,8 @@ int64_t join_producers(producer *p, uint32_t producers);
 
 enum { MOST_PRODUCERS = 4 };
 
-/* Expects the messages of each producer in order, and no overlapping calls. */
+/* The context of a delegate that expects the messages of each producer in order, and no overlapping
+ * calls. */
 typedef struct inbox {
   uint32_t last[MOST_PRODUCERS];
   int inside;
@@ -44,7 +45,8 @@ multicast_delegate receiving(inbox *in);
 
 enum { ALIVE = 0x600DF00D, DEAD = 0x0BADF00D };
 
-/* A context that is freed as soon as its removal has returned MULTICAST_OK. */
+/* The context of a delegate. It is freed as soon as the delegate's removal has returned
+ * MULTICAST_OK. */
 typedef struct guest {
   uint32_t magic;
   int calls;
@@ -59,7 +61,7 @@ void call_guest(void *context, uint32_t event, const void *payload, size_t size)
 
 /* ---- Sleepers -------------------------------------------------------------------------------- */
 
-/* A thread that waits in a queue for a call or for room. */
+/* A thread that waits until a queue has a call or room. */
 typedef struct sleeper {
   multicast_queue queue;
   multicast target;

@@ -1,4 +1,5 @@
-/* A delegate whose context is dead stays until a call or multicast_prune() notices. */
+/* A delegate with a dead context stays registered until a call or multicast_prune() finds that it
+ * is dead. */
 
 #include "queues.h"
 
@@ -103,7 +104,7 @@ TEST_OF_MULTICAST(prune_removes_paused_ones) {
   CHECK_EQ(multicast_prune(m), 1);
   CHECK_EQ(s[0].releases, 1);
   CHECK_EQ(s[1].unlocks, 1);
-  CHECK_OK(multicast_token_resume(s[1].token)); /* pruning has left it paused */
+  CHECK_OK(multicast_token_resume(s[1].token)); /* pruning has not ended the pause */
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
 }
 
@@ -157,7 +158,7 @@ TEST(prune_of_nothing_is_zero_of_no_multicast_invalid_handle) {
   CHECK_ERROR(multicast_prune(none), INVALID_HANDLE);
 }
 
-/* ---- What `lock` may do ---------------------------------------------------------------------- */
+/* ---- Using the library inside `lock` --------------------------------------------------------- */
 
 static multicast pruned;
 

@@ -1,4 +1,4 @@
-/* Which delegates have queued calls, and in which order the calls run. */
+/* The delegates whose calls are queued, and the order in which these calls run. */
 
 #include "notes.h"
 #include "queues.h"

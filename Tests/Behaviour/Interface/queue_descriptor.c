@@ -20,7 +20,7 @@ TEST_OF_QUEUE(queue_fd_asked_for_when_calls_wait_is_readable) {
 static int watched_fd;
 
 FUNCTION(watch_inside, requeuer *r) {
-  CHECK(!is_readable(watched_fd)); /* this call no longer waits */
+  CHECK(!is_readable(watched_fd)); /* the running call no longer counts as waiting */
   if (r->left-- > 0) {
     CHECK_EQ(invoke_number(r->target, 1), 1);
     CHECK(is_readable(watched_fd));

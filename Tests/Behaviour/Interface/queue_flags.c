@@ -1,5 +1,5 @@
-/* Queued delegates with MULTICAST_LATEST keep only the newest call; those with MULTICAST_ONCE
- * are called once. */
+/* With MULTICAST_LATEST only the newest call of a delegate stays in the queue. With MULTICAST_ONCE
+ * a delegate has only one call. */
 
 #include "notes.h"
 #include "queues.h"

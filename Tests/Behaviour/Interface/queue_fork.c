@@ -1,4 +1,4 @@
-/* Queues across fork: the queued calls stay in the parent, and both processes can use the queue. */
+/* When a process forks, queued calls stay in the parent, and both processes can use the queue. */
 
 #include "notes.h"
 #include "producers.h"
@@ -71,7 +71,7 @@ TEST(queue_fd_of_the_child_is_not_changed_by_the_parent) {
     alarm(20);
     CHECK_EQ(invoke_number(inherited_target, 7), 1);
     CHECK_EQ(write(to_parent[1], &byte, 1), 1);
-    CHECK_EQ(read(to_child[0], &byte, 1), 1); /* the parent has run all its calls by now */
+    CHECK_EQ(read(to_child[0], &byte, 1), 1); /* the parent has now run all its calls */
     CHECK(is_readable(inherited_fd));
     CHECK_EQ(multicast_queue_run(inherited, 0), 1);
     CHECK(!is_readable(inherited_fd));
@@ -127,7 +127,7 @@ static void expect_nobody_running(void *unused) {
   CHECK_OK(multicast_token_remove(busy_token)); /* the call runs in the parent only */
   CHECK_EQ(busy.releases, 1);
   CHECK_EQ(invoke_number(inherited_target, 7), 1);
-  /* the thread that runs the call does not exist in this process */
+  /* the child does not have the thread that was running the call */
   CHECK_EQ(multicast_queue_run(inherited, 0), 1);
   CHECK_OK(multicast_queue_destroy(inherited));
 }
@@ -262,7 +262,7 @@ static void fork_in_worker(void *context, uint32_t event, const void *payload, s
   CHECK(forked >= 0);
   if (forked == 0) {
     alarm(20);
-    /* the worker does not exist in this process */
+    /* the child does not have the worker */
     CHECK_ERROR(multicast_queue_stop(inherited), STATE);
     CHECK_EQ(stats_of(inherited).pending, 0);
     CHECK_EQ(invoke_number(inherited_target, 8), 1);
@@ -332,7 +332,7 @@ static void find_it_closed_on_exec(void *context) {
   CHECK_EQ(flags & FD_CLOEXEC, FD_CLOEXEC);
 }
 
-/* If a lower descriptor is free, the child first opens its own under another number. */
+/* The descriptor of the child is closed on exec, even if the child had to move it. */
 TEST(queue_fd_of_child_of_fork_is_not_passed_on_to_other_programs) {
   int lower = open("/dev/null", O_RDONLY);
   watched w;
@@ -356,7 +356,7 @@ static void find_it_readable(void *context) {
   CHECK(!is_readable(w->descriptor));
 }
 
-/* The child first opens its own descriptor under another number. */
+/* The descriptor of the child gets the old number, too, although a lower number is free. */
 TEST(queue_fd_keeps_its_number_in_child_where_lower_one_is_free) {
   int lower = open("/dev/null", O_RDONLY);
   watched w;

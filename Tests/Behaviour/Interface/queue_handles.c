@@ -1,4 +1,4 @@
-/* Adding with a queue that was destroyed, or with a lifetime that has ended. */
+/* Adding a delegate with a destroyed queue or with an ended lifetime fails. */
 
 #include "notes.h"
 #include "queues.h"

@@ -6,7 +6,8 @@
 
 /* ---- Out of memory --------------------------------------------------------------------------- */
 
-/* A full queue refuses a call whose payload cannot be copied, and keeps its other calls. */
+/* Expects a full queue to refuse a call whose payload cannot be copied, and to keep its other
+ * calls. */
 static void refuses_what_cannot_be_copied(multicast_overflow overflow, uint32_t flags) {
   static unsigned char payload[4096];
   use_test_allocator();
@@ -58,7 +59,7 @@ TEST(queue_of_payloads_larger_than_memory_refuses_them) {
   multicast_queue q = default_queue();
   multicast m = multicast_create();
   add_queued(m, noting('a'), q);
-  /* these payloads are so large that computing the allocation's size would overflow */
+  /* the sizes of these payloads are so large that computing the size of the allocation overflows */
   for (int i = 0; i < 100; ++i) {
     CHECK_EQ(multicast_invoke(m, 0, &byte, SIZE_MAX - (size_t)i), 0);
     CHECK_EQ(multicast_invoke(m, 0, &byte, (size_t)PTRDIFF_MAX - (size_t)i), 0);

@@ -1,10 +1,10 @@
-/* Random operations on a queue, compared with a model in an array. */
+/* Random operations on a queue are compared with a model, which is an array. */
 
 #include "harness.h"
 
 enum { PLAYERS = 7, LATEST_FROM = 5, WAITING = 200 };
 
-/* The model: an array with the oldest call first. */
+/* The model, with the oldest call first. */
 static struct {
   struct { int player, number; } waiting[WAITING];
   int count, capacity;
@@ -60,7 +60,8 @@ static void model_retract(int player) {
   }
 }
 
-/* A payload has 4 to 100 bytes: the number, followed by bytes that are derived from it. */
+/* Returns the size of the payload for a number, from 4 to 100 bytes. The payload begins with the
+ * number, and the other bytes are derived from it. */
 static size_t size_of_number(int number) { return 4 + (size_t)(number * 7 % 97); }
 
 static void note_made(void *context, uint32_t event, const void *payload, size_t size) {
@@ -92,7 +93,7 @@ static void unseat(player *p) {
   switch (any(4)) {
     case 0: CHECK_OK(multicast_token_remove(p->token)); break;
     case 1: CHECK_EQ(multicast_remove_all(p->target), 1); break;
-    case 2: break; /* the delegate is removed by the end of its lifetime */
+    case 2: break; /* the end of its lifetime removes the delegate below */
     default:
       CHECK_OK(multicast_destroy(p->target));
       p->target = multicast_create();
@@ -154,7 +155,7 @@ static void play(int capacity, bool drops, int steps) {
       model_retract(i);
       seat(&players[i], i, q);
     } else {
-      /* first nearly or completely full, later with gaps */
+      /* fill the queue nearly or completely; removals make gaps later */
       while (model.count < capacity && any(50) > 0)
         model_queue_and_compare(players, (int)any(LATEST_FROM), ++number);
     }

@@ -102,7 +102,7 @@ typedef struct looker {
   gate looked;
   char name[32];
   size_t stack_size;
-  bool is_within; /* the call's frame is on the configured stack */
+  bool is_within; /* whether the call runs on a stack of the configured size */
 } looker;
 
 FUNCTION(look_at_thread, looker *l) {
@@ -150,7 +150,7 @@ TEST(queue_thread_has_the_name_of_the_options) {
   memset(name, 'x', sizeof name - 1); /* the name was copied */
   look(&l, q);
   CHECK_TEXT(l.name, "telemetry");
-  look(&l, q); /* the worker was started again */
+  look(&l, q); /* this worker is a new thread */
   CHECK_TEXT(l.name, "telemetry");
 }
 
@@ -181,8 +181,8 @@ TEST(queue_thread_name_is_not_that_of_the_thread_that_starts_it) {
   CHECK_TEXT(name, "the starter");
 }
 
-/* The system and sanitizers may enlarge the stack. The tolerance for that, 2 MB, is smaller than
- * the default stack size of the system. */
+/* The stack may be up to 2 MB larger than configured, because the system and sanitizers may enlarge
+ * it. The system's default stack is larger than that, so the test would notice it. */
 TEST(queue_thread_has_the_stack_of_the_options) {
   static const size_t sizes[] = {(size_t)512 * 1024, (size_t)3 * 1024 * 1024};
   multicast_queue_options options = MULTICAST_QUEUE_OPTIONS_INIT;

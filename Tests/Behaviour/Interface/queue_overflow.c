@@ -3,7 +3,7 @@
 #include "notes.h"
 #include "queues.h"
 
-/* A thread that invokes once with a number. */
+/* A thread that invokes once, with a number as the payload. */
 typedef struct sender {
   multicast target;
   int number;
@@ -70,8 +70,8 @@ TEST(queue_that_blocks_takes_in_all_who_wait_for_room) {
 }
 
 TEST(queue_makes_room_for_who_is_blocked_as_a_call_begins) {
-  /* The call that makes room by starting returns only after the blocked invocation has
-   * continued. */
+  /* A call makes room as soon as it starts. The call in this test returns only after the blocked
+   * invocation has continued. */
   multicast_queue q = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
   multicast m = multicast_create(), other = multicast_create();
   blocker b = BLOCKER_INIT;
@@ -90,7 +90,7 @@ TEST(queue_makes_room_for_who_is_blocked_as_a_call_begins) {
   CHECK_TEXT(figures(q), "pending 1, queued 2, delivered 1");
 }
 
-/* For removing a delegate whose own call is blocked, see queue_refused.c. */
+/* queue_refused.c tests the removal of a delegate whose own call is blocked. */
 TEST(queue_unblocks_who_invokes_when_it_is_destroyed) {
   narrow n;
   sender s;
@@ -141,7 +141,7 @@ TEST(queue_refuses_instead_of_blocking_its_own_call) {
   requeuer r;
   begin_invoking_twice(&r);
   CHECK_EQ(invoke_number(r.target, 1), 1);
-  CHECK_EQ(run_elsewhere(r.queue, 1), 1); /* that thread has not run the queue before */
+  CHECK_EQ(run_elsewhere(r.queue, 1), 1); /* another thread runs the queue for the first time */
   CHECK_EQ(r.nested, 10);
   CHECK_TEXT(figures(r.queue), "pending 1, queued 2, delivered 1, refused 1");
 }
@@ -157,7 +157,7 @@ TEST(queue_refuses_instead_of_blocking_a_call_of_its_worker) {
   CHECK_TEXT(figures(r.queue), "queued 2, delivered 2, refused 1");
 }
 
-/* The call of this delegate waits for `may_return`, then invokes into a full queue that blocks. */
+/* A delegate whose call waits for `may_return` and then invokes into a full queue, which blocks. */
 typedef struct blocked_call {
   narrow full;
   gate entered, may_return, returned;
@@ -187,7 +187,8 @@ static void begin_blocked_call(blocked_call *c) {
   c->token = add_with(c->target, d, &ADD_OPTIONS(.release = release_blocked));
 }
 
-/* The consumer has removed the delegate. Either the removal was pending or the call was refused. */
+/* The consumer of the queue has removed the delegate, which waits for room in that queue. To avoid
+ * a deadlock, either the removal was pending or the delegate's invocation was refused. */
 static void expect_one_to_have_given_way(blocked_call *c, invoker *i, multicast_status status) {
   if (status == MULTICAST_PENDING) {
     CHECK_EQ(multicast_queue_run(c->full.queue, 1), 1);
@@ -210,7 +211,7 @@ TEST(queue_that_blocks_a_call_its_consumer_removes_does_not_hang) {
   invoke_in_background(&i, c.target);
   gate_open(&c.may_return);
   gate_wait(&c.entered);
-  CHECK(!gate_opens_within(&c.returned, A_WHILE_MS)); /* the call is probably blocked by now */
+  CHECK(!gate_opens_within(&c.returned, A_WHILE_MS)); /* the call probably waits for room now */
   expect_one_to_have_given_way(&c, &i, multicast_token_remove(c.token));
 }
 
@@ -220,7 +221,7 @@ TEST(queue_refuses_a_call_for_which_its_consumer_waits) {
   begin_blocked_call(&c);
   invoke_in_background(&i, c.target);
   gate_wait(&c.entered);
-  /* this thread is probably waiting by then */
+  /* when it opens, this thread is probably waiting */
   pthread_t helper = start_thread(open_after_a_while, &c.may_return);
   expect_one_to_have_given_way(&c, &i, multicast_token_remove(c.token));
   join_thread(helper);
@@ -269,8 +270,8 @@ TEST(queue_that_blocks_an_invocation_delays_no_other_removal) {
   CHECK_NOTED(multicast_queue_run(q, 0), 1, "a2 q2");
 }
 
-/* Two invocations are blocked. When there is room for one of the calls, the other needs no more
- * room. */
+/* Two invocations are blocked. When there is room for the first call, the second call needs no
+ * additional room. */
 static void expect_both_unblocked(uint32_t flags, int64_t sum) {
   narrow n;
   sender s[2];

@@ -1,4 +1,4 @@
-/* Each queued call has its own copy of the payload until it has returned. */
+/* The payload of a queued call is a copy, which exists until the call has returned. */
 
 #include "notes.h"
 #include "queues.h"

@@ -22,7 +22,7 @@ static void retracts(int64_t (*remove)(removal *)) {
   released_from = default_queue();
   add_removable(&r, noting('a'), released_from, release_and_look);
   add_queued(other, noting('b'), r.queue);
-  for (int i = 1; i <= 6; ++i) { /* tests payloads inside the queue and in separate allocations */
+  for (int i = 1; i <= 6; ++i) { /* stored in the queue or in a separate allocation */
     size_t size = i % 3 == 0 ? sizeof large : sizeof number;
     number = i;
     memcpy(large, &number, sizeof number);
@@ -37,7 +37,8 @@ static void retracts(int64_t (*remove)(removal *)) {
     CHECK_EQ(multicast_count(other), 0);
     return;
   }
-  /* the six calls of the other delegate: the removed one's were cancelled before its release */
+  /* only the six calls of the other delegate, because the others were cancelled before the
+   * release */
   CHECK_EQ(waiting_at_release, 6);
   CHECK_TEXT(figures(r.queue), "pending 6, queued 12, cancelled 6");
   CHECK_NOTED(multicast_queue_run(r.queue, 0), 6, "b1 b2 b3 b4 b5 b6");

@@ -73,7 +73,7 @@ TEST(queue_call_that_runs_is_not_waited_for_by_unique) {
   CHECK_TEXT(figures(c.r.queue), "pending 1, queued 4, delivered 1, cancelled 2");
   CHECK_EQ(LOAD(c.b.releases), 0);
   gate_open(&c.b.let_go);
-  /* two calls were waiting when the run began, so it also makes the call of the new registration */
+  /* the run began with two waiting calls, so it also makes the call of the new registration */
   CHECK_EQ(run_finished(&c.run), 2);
   CHECK_EQ(LOAD(c.b.releases), 1);
   CHECK_EQ(c.b.calls, 2);
@@ -168,7 +168,8 @@ TEST(queue_call_that_replaces_itself_by_unique_is_released_after) {
   removes_itself(by_unique, MULTICAST_OK);
 }
 
-/* Two calls on two threads, each of which removes the other's delegate. */
+/* The context of a delegate whose call removes another delegate. Two such calls on two threads
+ * remove each other's delegate. */
 typedef struct rival {
   multicast target;
   multicast_token token;

@@ -1,4 +1,4 @@
-/* `payload_size` of a queue: memory for payloads, allocated when the queue is created. */
+/* With the option `payload_size`, a queue allocates the memory for payloads when it is created. */
 
 #include "allocators.h"
 #include "queues.h"
@@ -32,7 +32,7 @@ static void count_memory(void) {
   CHECK_OK(multicast_set_allocator(&allocator));
 }
 
-/* The context is the expected size. */
+/* The function of a delegate whose context is the expected size. */
 static void look(void *context, uint32_t event, const void *given, size_t size) {
   const unsigned char *bytes = given;
   CHECK_EQ(size, *(size_t *)context);
@@ -54,7 +54,8 @@ static multicast_queue reserving(size_t size) {
   return multicast_queue_create(&QUEUE_OPTIONS(.capacity = CALLS, .payload_size = size));
 }
 
-/* A multicast with a delegate in a queue. Both have been used, so one-time allocations are done. */
+/* A queue, and a multicast with a delegate in it. Both have been used, so that all one-time
+ * allocations have been made. */
 typedef struct setting {
   multicast m;
   multicast_queue q;
@@ -145,7 +146,7 @@ TEST_OF_SETTING(queue_payloads_in_the_reserve_take_no_allocation) {
 }
 
 TEST_OF_SETTING(queue_payloads_with_options_are_in_the_reserve) {
-  CHECK_EQ(invoke(s->m, 0, SIZE), 1); /* this first call writes the payload */
+  CHECK_EQ(invoke(s->m, 0, SIZE), 1); /* now the payload has been written */
   int before = allocations;
   CHECK_EQ(multicast_invoke_with(s->m, &INVOCATION(.payload = payload, .size = SIZE), NULL), 1);
   CHECK_EQ(multicast_queue_run(s->q, 0), 2);
@@ -162,8 +163,8 @@ TEST_OF_SETTING(queue_payloads_that_are_larger_take_an_allocation) {
   CHECK_EQ(multicast_queue_run(s->q, 0), 1);
 }
 
-/* Each call retains its payload while it runs and queues the next call, until the reserve is
- * used up. */
+/* Each call queues the next call while it runs and still uses its payload, until all memory of the
+ * reserve is in use. */
 static setting *nested;
 static int depth, in_memory;
 
@@ -197,7 +198,7 @@ TEST(queue_reserve_is_for_its_capacity_and_8_more) {
   CHECK_EQ(allocations_for_nested(CALLS + MORE + 3), 3);
 }
 
-/* ---- Several queues, and the end of one ------------------------------------------------------ */
+/* ---- Several queues, one of which is destroyed ----------------------------------------------- */
 
 TEST_OF_SETTING(queue_payload_is_in_the_reserve_of_the_first_queue) {
   multicast_queue plain = reserving(0);
@@ -209,7 +210,8 @@ TEST_OF_SETTING(queue_payload_is_in_the_reserve_of_the_first_queue) {
   CHECK_EQ(allocations - before, 0);
 }
 
-/* The payload still waits in another queue after the first queue was destroyed. */
+/* The payload is in the reserve of the first queue. When that queue is destroyed, another queue
+ * still has a call with this payload. */
 TEST_OF_SETTING(queue_payload_outlives_the_queue_of_its_reserve) {
   multicast_queue second = reserving(0);
   add_queued(s->m, looking(&s->size), second);

@@ -1,4 +1,5 @@
-/* Which thread makes room in a queue that blocks, and when that changes. */
+/* A queue that blocks when it is full knows which thread makes room. These tests change that
+ * thread. */
 
 #include "queues.h"
 
@@ -6,11 +7,12 @@
 
 typedef enum variation { NOTHING, STOPS_IT, REMOVES_WHO_BLOCKS } variation;
 
-/* A queue for one call, which is made by a thread other than the worker. */
+/* A queue with room for one call. A thread other than the worker runs it, and then a worker is
+ * started. */
 typedef struct takeover {
   multicast_queue queue;
   multicast queued, direct;
-  multicast_token blocked; /* its call invokes into the queue on another thread */
+  multicast_token blocked; /* its call, on another thread, invokes into the queue */
   gate begins;
   invoker other;
   variation more;
@@ -140,7 +142,7 @@ static void remove_while_it_ends(void *(*body)(void *), void (*last)(void *)) {
   t.queued = multicast_create();
   t.direct = multicast_create();
   prepare_last_words(&r);
-  /* this key is created after the library's */
+  /* the library has already created its own key */
   CHECK_EQ(pthread_key_create(&last_word, last), 0);
   add_queued(t.queued, counter(&calls), t.queue);
   t.blocked = add(t.direct, DELEGATE(invoke_and_block, &t));
@@ -151,7 +153,7 @@ static void remove_while_it_ends(void *(*body)(void *), void (*last)(void *)) {
   invoke_in_background(&t.other, t.direct);
   gate_wait(&t.begins);
   pause_ms(A_WHILE_MS);
-  /* opens the gate while the removal sleeps */
+  /* the thread opens the gate while the removal sleeps */
   pthread_t ending = start_thread(open_after_a_while, &r.may_end);
   t.removal = multicast_token_remove(t.blocked);
   /* OK if the call was refused */
@@ -209,7 +211,7 @@ FUNCTION(destroy_and_go_on, successor *s) {
   on_another_thread(run_next, s);
   CHECK_EQ(multicast_invoke(s->queued, START_WORKER, NULL, 0), 1);
   CHECK_EQ(multicast_invoke(s->queued, COUNT, NULL, 0), 1);
-  CHECK_EQ(multicast_queue_run(s->next, 0), 1); /* the call starts a worker */
+  CHECK_EQ(multicast_queue_run(s->next, 0), 1); /* the call has started a worker */
 }
 
 TEST_OF_MULTICAST(queue_worker_begins_while_last_queue_in_its_slot_runs) {
@@ -237,7 +239,8 @@ THREAD(invoke_in_crowd, crowd *c) {
   ADD(c->returned, 1);
 }
 
-/* No other event in the process wakes the blocked threads. */
+/* Only the runs of this thread can wake the blocked threads, since nothing else happens in the
+ * process. */
 TEST(queue_call_taken_out_lets_one_blocked_invocation_go_on) {
   for (uint32_t round = 0; round < 30; ++round) {
     const int capacity = 1 + (int)round % 3;

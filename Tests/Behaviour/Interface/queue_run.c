@@ -1,4 +1,4 @@
-/* Calls run on the thread that runs the queue, on one thread at a time, also when runs are
+/* Calls run on the thread that runs the queue. They run on one thread at a time, even when runs are
  * nested. */
 
 #include "notes.h"
@@ -35,7 +35,7 @@ TEST(queue_run_inside_its_own_call_goes_on_with_the_next) {
   invoke_number(r.target, 2);
   invoke_number(r.target, 4);
   invoke_number(r.target, 6);
-  /* makes calls 1, 4 and 6; call 2 runs inside call 1 */
+  /* this run makes the calls 1, 4 and 6; call 2 runs inside call 1 */
   CHECK_EQ(multicast_queue_run(r.queue, 0), 3);
   CHECK_EQ(r.nested, 1);
   CHECK_TEXT(noted, "(1 (2 )2 )1 (4 )4 (6 )6");
@@ -142,7 +142,7 @@ TEST_OF_MULTICAST(queue_run_by_second_thread_is_state_after_a_nested_run) {
   CHECK_EQ(n.nested, 1);
   CHECK_ERROR(multicast_queue_run(n.queue, 0), STATE);
   CHECK_EQ(LOAD(n.calls), 2);
-  /* A worker does not run the next call before the current one has returned, either. */
+  /* A worker does not make the next call before the current call has returned, either. */
   CHECK_OK(multicast_queue_start(n.queue));
   pause_ms(A_WHILE_MS);
   CHECK_EQ(LOAD(n.calls), 2);
@@ -193,7 +193,7 @@ static void destroy_and_create(void *context, uint32_t event, const void *payloa
   CHECK_EQ(invoke_number(successor_target, 3), 1);
   CHECK_EQ(invoke_number(successor_target, 4), 1);
   CHECK_EQ(multicast_queue_run(successor, 1), 1);
-  /* another thread can run it, because this thread is in a run of another queue */
+  /* another thread can run it, because this thread is running the destroyed queue */
   CHECK_EQ(run_elsewhere(successor, 1), 1);
 }
 

@@ -72,7 +72,7 @@ TEST(queue_stop_inside_a_run_waits_for_an_idle_worker) {
   requeuer r;
   begin_requeuing(&r, start_and_stop, 0);
   CHECK_EQ(multicast_queue_run(r.queue, 1), 1);
-  CHECK_STATUS(r.nested, MULTICAST_OK); /* the worker has not had its turn, so it can end */
+  CHECK_STATUS(r.nested, MULTICAST_OK); /* the worker was waiting for its turn, so it could end */
 }
 
 TEST_OF_MULTICAST(queue_stop_inside_call_elsewhere_waits_where_no_cycle_closes) {
@@ -104,8 +104,8 @@ TEST(queue_stop_of_a_worker_before_its_turn_does_not_wait) {
   CHECK_EQ(run_finished(&c.run) + multicast_queue_run(c.r.queue, 0), 3);
 }
 
-/* A call of the worker removes a delegate. A call of that delegate, on another thread, stops or
- * destroys the queue. Each would wait for the other. */
+/* Two threads would wait for each other. The worker is in a call that removes a delegate. Another
+ * thread is in a call of this delegate, which stops or destroys the queue. */
 typedef struct standoff {
   multicast_queue queue;
   multicast_token direct_token;

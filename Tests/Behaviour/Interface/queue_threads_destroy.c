@@ -1,4 +1,4 @@
-/* Queues that are destroyed, started and stopped while other threads use them. */
+/* Queues are destroyed, started and stopped while other threads use them. */
 
 #include "producers.h"
 #include "queues.h"
@@ -25,7 +25,7 @@ static void destroys_in_use(multicast_overflow overflow, bool has_worker) {
     if (round % 5 > 0) pause_ms(round % 5);
     if (!has_worker && round % 2 == 0) CHECK(multicast_queue_run(q, 0) >= 0);
     CHECK_OK(multicast_queue_destroy(q));
-    /* no further call is made after the release; a call would check this */
+    /* from now on, a call would fail, because it checks this value */
     CHECK_EQ(LOAD(g.magic), DEAD);
     CHECK_EQ(LOAD(guests_released), 1);
     CHECK_EQ(multicast_count(m), 0);
@@ -58,8 +58,8 @@ static void *stop_queue(void *argument) {
   return (void *)(intptr_t)multicast_queue_stop(*(multicast_queue *)argument);
 }
 
-/* Runs a body on four threads at once. Returns how many of them got MULTICAST_OK; the others
- * must get STATE. */
+/* Runs the body on four threads at the same time, and returns how many of them received
+ * MULTICAST_OK. The others must receive MULTICAST_ERROR_STATE. */
 static int at_once(void *(*body)(void *), multicast_queue *q) {
   pthread_t threads[4];
   int successes = 0;

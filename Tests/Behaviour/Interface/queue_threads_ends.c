@@ -142,7 +142,7 @@ TEST(queue_worker_that_ends_inside_call_leaves_queue_to_others) {
   begin_ending(&e, false, 3);
   CHECK_OK(multicast_queue_start(e.queue));
   EVENTUALLY(LOAD(e.calls) == 1);
-  multicast_status status = multicast_queue_stop(e.queue); /* this stop must not wait forever */
+  multicast_status status = multicast_queue_stop(e.queue); /* must not wait forever */
   CHECK(status == MULTICAST_OK || status == MULTICAST_ERROR_STATE);
   EVENTUALLY(multicast_queue_run(e.queue, 1) == 1);
   CHECK_OK(multicast_queue_start(e.queue));

@@ -10,7 +10,7 @@
 static void sleep_until_readable(int descriptor) {
   struct pollfd polled = {0, POLLIN, 0};
   polled.fd = descriptor;
-  CHECK_EQ(poll(&polled, 1, 20000), 1); /* a timeout would mean a lost wake-up */
+  CHECK_EQ(poll(&polled, 1, 20000), 1); /* a timeout means that a wake-up was lost */
 }
 
 typedef enum consumption { BY_RUN, BY_WORKER, BY_POLL, BY_TURNS } consumption;
@@ -30,7 +30,7 @@ static void consume(multicast_queue q, const inbox *in, uint32_t expected, consu
         sleep_until_readable(fd);
         CHECK(multicast_queue_run(q, 0) > 0);
         break;
-      case BY_TURNS: /* alternates between this thread and a worker */
+      case BY_TURNS: /* alternate between this thread and a worker */
         CHECK_OK(multicast_queue_start(q));
         while (round % 3 == 0 && stats_of(q).delivered < expected / 2) sched_yield();
         CHECK_OK(multicast_queue_stop(q));
@@ -78,9 +78,10 @@ TEST(queue_keeps_order_of_each_producer_when_runner_changes) {
   keeps_order(3, 2000, 64, BY_TURNS);
 }
 
-/* ---- From worker to worker ------------------------------------------------------------------- */
+/* ---- Calls that pass from worker to worker --------------------------------------------------- */
 
-/* The context of a delegate whose calls queue the next call to another queue with a worker. */
+/* The context of a delegate whose calls queue a call to the next queue, which has another
+ * worker. */
 typedef struct relay {
   multicast next;
   uint32_t passed;
@@ -112,8 +113,9 @@ TEST(queue_calls_pass_from_worker_to_worker) {
   for (int i = 0; i < STAGES; ++i) CHECK_EQ(relays[i].passed, COUNT);
 }
 
-/* Two queues that block. The worker of each queues calls into the other, which can close a cycle
- * of waits, so one of the two calls is refused. */
+/* The context of a delegate in one of two blocking queues. The worker of each queue appends calls
+ * to the other queue. If both queues are full, the workers would wait for each other, so one of the
+ * calls must be refused. */
 typedef struct pingpong {
   multicast other;
   uint32_t made, accepted;
@@ -141,7 +143,8 @@ TEST(queue_workers_that_fill_each_others_queues_do_not_hang) {
   for (int round = 0; round < 200; ++round) {
     for (int i = 0; i < 2; ++i) CHECK(multicast_invoke(m[i], 4, &round, sizeof round) >= 0);
   }
-  /* The other worker may be waiting for room in the queue that was stopped first. */
+  /* The other worker may be waiting for room in the queue that is stopped first, so the stop may be
+   * pending. */
   for (int i = 0; i < 2; ++i) {
     multicast_status status = multicast_queue_stop(q[i]);
     if (status != MULTICAST_PENDING) CHECK_OK(status);
@@ -157,8 +160,8 @@ TEST(queue_workers_that_fill_each_others_queues_do_not_hang) {
 typedef struct rivals {
   multicast target;
   multicast_queue queue;
-  int inside; /* number of threads that are inside a call */
-  int together; /* how often there was more than one */
+  int inside; /* the number of threads that are inside a call */
+  int together; /* how often more than one thread was inside a call */
   int calls;
 } rivals;
 

@@ -1,5 +1,5 @@
-/* Waits in a queue continue after signals and cancellation. A pending cancellation leaves no lock
- * held. */
+/* Waits in a queue continue after signals and cancellation. A thread with a pending cancellation
+ * leaves no lock held. */
 
 #include "producers.h"
 #include "queues.h"
@@ -67,7 +67,7 @@ static void begin_cancelled(cancelled *c) {
   c->target = multicast_create();
   c->queue = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
   add_with(c->target, counter(&c->calls), &ADD_OPTIONS(.queue = c->queue));
-  /* reading and writing the descriptor are cancellation points */
+  /* the library reads and writes the descriptor, and both calls are cancellation points */
   CHECK(multicast_queue_fd(c->queue) >= 0);
 }
 

@@ -114,8 +114,8 @@ static void conserves(multicast_overflow overflow, uint32_t flags, bool has_work
     CHECK_EQ(s.queued, queued);
     CHECK_EQ(s.delivered, calls_seen);
     if (overflow == MULTICAST_OVERFLOW_DROP_OLDEST) CHECK_EQ(s.refused, 0);
-    /* A blocked call is refused only if its delegate is removed, and each producer has at most
-     * one blocked call. */
+    /* A blocked call is refused only if its delegate is removed. Each producer has at most one
+     * blocked call. */
     if (overflow == MULTICAST_OVERFLOW_BLOCK)
       CHECK(s.refused <= (uint64_t)c.removed * producers);
     if (overflow != MULTICAST_OVERFLOW_DROP_OLDEST) CHECK_EQ(s.dropped, 0);
@@ -209,7 +209,7 @@ static void use_queue_in_child(void *unused) {
   unsigned char bytes[100];
   int calls = 0;
   CHECK_EQ(stats_of(inherited).pending, 0);
-  CHECK_EQ(multicast_queue_run(inherited, 0), 0); /* the worker does not exist in this process */
+  CHECK_EQ(multicast_queue_run(inherited, 0), 0); /* this process does not have the worker */
   CHECK_ERROR(multicast_queue_stop(inherited), STATE);
   multicast_token token = add_queued(inherited_target, counter(&calls), inherited);
   inherited_inbox->inside = 0; /* the parent's worker may have been inside a call */
@@ -245,8 +245,8 @@ static void forks_at_any_moment(multicast_overflow overflow) {
   int64_t queued;
   int i;
 #if defined(__SANITIZE_ADDRESS__)
-  /* The allocator of the address sanitizer does not survive a fork during an allocation, so
-   * payloads must fit into the queue. */
+  /* Use payloads that fit into the queue without an allocation, because the address sanitizer's
+   * allocator cannot be used in a child that was forked during an allocation. */
   largest = 32;
 #endif
   inherited = queue_with(32, overflow);
@@ -260,7 +260,7 @@ static void forks_at_any_moment(multicast_overflow overflow) {
   start_producers(p, PRODUCERS, inherited_target, COUNT);
   looker = start_thread(look_at_figures, &inherited);
 #if defined(__SANITIZE_ADDRESS__)
-  pause_ms(A_WHILE_MS); /* the threads have started and allocate no more */
+  pause_ms(A_WHILE_MS); /* the threads have started and no longer allocate */
 #endif
   for (i = 0; i < 40; ++i) in_child(use_queue_in_child, NULL);
   queued = join_producers(p, PRODUCERS);

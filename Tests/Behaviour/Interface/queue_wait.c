@@ -14,12 +14,12 @@ TEST_OF_QUEUE(queue_wait_returns_how_many_calls_wait) {
   CHECK_EQ(multicast_queue_wait(q, UINT64_MAX), 1);
 }
 
-/* Waiting does not poll, so it uses hardly any processor time. */
+/* A waiting thread sleeps instead of polling, so it uses hardly any processor time. */
 TEST(queue_wait_sleeps_until_its_time_is_up) {
   multicast_queue q = default_queue();
   const moment begin = this_moment();
   int round;
-  /* long enough for the seconds of the clock to change during a wait */
+  /* so often that a new second of the clock begins during one of the waits */
   for (round = 0; round < 4; ++round) {
     CHECK_ERROR(multicast_queue_wait(q, 350000000), TIMEOUT);
   }

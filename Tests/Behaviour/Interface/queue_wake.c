@@ -1,10 +1,10 @@
-/* The wake function of a queue tells an event loop that calls wait. The library holds no lock
- * when it calls the function, and never calls it after the queue was destroyed. */
+/* With the `wake` function of a queue, the library notifies an event loop that calls are waiting.
+ * It holds no lock when it calls the function, and never calls it after the queue was destroyed. */
 
 #include "notes.h"
 #include "payloads.h"
 
-/* ---- Queues with a wake ---------------------------------------------------------------------- */
+/* ---- Queues with a `wake` function ----------------------------------------------------------- */
 
 typedef struct woken {
   multicast_queue queue;
@@ -60,7 +60,7 @@ TEST_OF_MULTICAST(queue_wake_gets_its_context_also_if_that_is_null) {
   CHECK(last_context == NULL);
 }
 
-/* ---- When it is called ----------------------------------------------------------------------- */
+/* ---- When `wake` is called ------------------------------------------------------------------- */
 
 static woken *begin(void) {
   static woken w;
@@ -129,7 +129,7 @@ TEST_OF_WAKE(queue_wake_is_called_when_a_run_ends_and_calls_still_wait) {
   expect_wakes(w, 3);
 }
 
-/* A call that queues itself again. */
+/* The context of a delegate whose first call makes the next call in a nested run. */
 typedef struct again {
   woken *w;
   int left, calls;
@@ -148,7 +148,7 @@ TEST_OF_WAKE(queue_wake_is_called_at_the_end_of_the_outermost_run_only) {
   for (int i = 0; i < 4; ++i) CHECK_EQ(multicast_invoke(w->target, 0, NULL, 0), 1);
   CHECK_EQ(multicast_queue_run(w->queue, 2), 2);
   CHECK_EQ(a.nested, 1);
-  CHECK_EQ(a.left, 1); /* the nested run called no wake, because the outer run continues */
+  CHECK_EQ(a.left, 1); /* the nested run did not call `wake`, because the outer run continues */
   expect_wakes(w, 2);
   CHECK_EQ(stats_of(w->queue).pending, 1);
 }
@@ -166,7 +166,7 @@ TEST(queue_wake_is_not_called_without_need) {
   CHECK_OK(multicast_token_resume(t));
   expect_wakes(&w, 0);
   multicast_invocation how = INVOCATION(.copy = copy_nothing);
-  /* the call fails because no memory is left */
+  /* the payload cannot be copied, so no call is queued */
   CHECK_EQ(multicast_invoke_with(w.target, &how, NULL), 0);
   expect_wakes(&w, 0);
   CHECK_EQ(multicast_invoke(w.target, 0, NULL, 0), 1);
@@ -182,10 +182,10 @@ TEST(queue_wake_is_not_called_without_need) {
   CHECK_EQ(multicast_invoke(latest, 0, NULL, 0), 1); /* replaces the waiting call */
   expect_wakes(&w, 2);
   CHECK_EQ(multicast_remove_all(latest), 1);
-  /* no new wake, because the queue was not run since */
+  /* no new wake, because the queue has not been run since the last wake */
   CHECK_EQ(multicast_invoke(w.target, 0, NULL, 0), 1);
   expect_wakes(&w, 2);
-  CHECK_OK(multicast_queue_destroy(w.queue)); /* a call was waiting */
+  CHECK_OK(multicast_queue_destroy(w.queue)); /* while a call is waiting */
   expect_wakes(&w, 2);
 }
 
@@ -197,7 +197,8 @@ TEST(queue_wake_is_not_called_when_a_call_drops_the_oldest) {
   expect_wakes(&w, 1);
 }
 
-/* An event loop inside a delegate is woken, although calls were waiting all the time. */
+/* A queued call may run another event loop. The library must wake that loop for each new call, even
+ * if other calls have been waiting all the time. */
 static int wakes_inside;
 
 FUNCTION(invoke_and_count_wakes, woken *w) {
@@ -261,7 +262,7 @@ TEST_OF_WAKE(queue_wake_of_a_queue_with_a_thread_is_called_too) {
   expect_wakes(w, 1);
 }
 
-/* ---- What it may do -------------------------------------------------------------------------- */
+/* ---- Using the library inside `wake` --------------------------------------------------------- */
 
 static void run_all(woken *w) { w->result = multicast_queue_run(w->queue, 0); }
 
@@ -271,7 +272,7 @@ TEST_OF_WAKE(queue_wake_may_run_the_queue) {
   CHECK_EQ(multicast_invoke(w->target, 0, NULL, 0), 1);
   CHECK_EQ(w->result, 1);
   CHECK_EQ(calls, 1);
-  CHECK_EQ(w->depth, 0); /* the wake function runs outside of all calls */
+  CHECK_EQ(w->depth, 0); /* `wake` runs outside of all calls */
   CHECK_EQ(w->current.id, 0);
 }
 
@@ -303,7 +304,7 @@ TEST_OF_WAKE(queue_wake_runs_while_no_lock_is_held) {
   CHECK_EQ(multicast_invoke(w->target, 0, NULL, 0), 1);
   expect_wakes(w, 1);
   CHECK_EQ(multicast_invoke(w->target, 0, NULL, 0), 1);
-  w->then = use_on_another_thread; /* this time the wake comes at the end of a run */
+  w->then = use_on_another_thread; /* this time, the run calls `wake` at its end */
   CHECK_EQ(multicast_queue_run(w->queue, 1), 1);
   expect_wakes(w, 2);
 }
@@ -335,7 +336,7 @@ TEST_OF_WAKE(queue_wake_may_remove_and_destroy_the_multicast) {
   w->then = remove_everything;
   add_queued(w->target, counter(&calls), w->queue);
   add_queued(w->target, counter(&calls), w->queue);
-  /* the second delegate was removed meanwhile */
+  /* the second delegate has been removed by then */
   CHECK_EQ(multicast_invoke(w->target, 0, NULL, 0), 1);
   CHECK_EQ(w->result, 2);
   CHECK_OK(w->status);
@@ -357,7 +358,7 @@ TEST(queue_destroy_inside_its_wake_is_pending) {
     for (int round = 0; round < (i == 0 ? 1 : 3); ++round)
       CHECK_EQ(multicast_invoke(w.target, 0, NULL, 0), 1);
     if (i == 1) {
-      w.then = destroy_own_queue; /* this time the wake comes at the end of a run */
+      w.then = destroy_own_queue; /* this time, the run calls `wake` at its end */
       CHECK_EQ(multicast_queue_run(w.queue, 1), 1);
     }
     CHECK_STATUS(w.status, MULTICAST_PENDING);
@@ -427,7 +428,8 @@ static void destroy_in_background(destroyer *d, woken *w) {
   d->thread = start_thread(destroy_in_thread, d);
 }
 
-/* Another thread is inside `wake`, called either by an invocation or at the end of a run. */
+/* Starts a thread that stays inside `wake`, which is called by an invocation or, if `at_end`, at
+ * the end of a run. */
 static void begin_blocked_wake(woken *w, invoker *i, runner *run, int *calls, bool at_end) {
   begin_woken(w);
   add_queued(w->target, counter(calls), w->queue);
@@ -484,7 +486,8 @@ TEST(queue_destroy_within_a_time_does_not_wait_longer_for_a_wake) {
   }
 }
 
-/* The thread that destroys the queue is in a call that the thread inside `wake` waits for. */
+/* The thread that destroys the queue is in a call of a delegate. The thread inside `wake` removes
+ * that delegate and waits for the call. */
 static woken *pending_woken;
 static multicast_status pending_status;
 
@@ -556,7 +559,7 @@ TEST(removal_does_not_wait_for_a_wake) {
   CHECK_EQ(invoke_finished(&i), 1);
 }
 
-/* ---- No wake after the destruction ----------------------------------------------------------- */
+/* ---- No call of `wake` after the destruction ------------------------------------------------- */
 
 typedef struct poisoned {
   uint32_t magic;
@@ -601,7 +604,7 @@ TEST(queue_wake_is_never_called_after_the_destruction) {
     if (i % 50 == 0) pause_ms(1);
     if (i % 3 > 0) multicast_queue_run(q, (size_t)i % 3);
     CHECK_OK(multicast_queue_destroy(q));
-    /* a plain write, so that the thread sanitizer detects a late wake */
+    /* this write is not atomic, so that the thread sanitizer detects a late call of `wake` */
     contexts[i].magic = IS_GONE;
     wakes += contexts[i].wakes;
   }
@@ -610,7 +613,7 @@ TEST(queue_wake_is_never_called_after_the_destruction) {
   CHECK(wakes > 0);
 }
 
-/* An event loop that sleeps until it is woken makes every call. */
+/* No call is left behind if an event loop always sleeps until `wake` is called. */
 static pthread_mutex_t loop_mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t loop_condition = PTHREAD_COND_INITIALIZER;
 static bool is_woken;

@@ -1,4 +1,5 @@
-/* The worker of a queue is a thread of its own that makes the calls one by one. */
+/* The worker of a queue is a thread of the library that makes the queued calls one after the
+ * other. */
 
 #include "notes.h"
 #include "queues.h"
@@ -14,12 +15,12 @@
 
 /* ---- Calls ----------------------------------------------------------------------------------- */
 
-/* Counts calls, and checks that they do not overlap and all run on one thread other than the
- * test's. */
+/* The context of a delegate that counts its calls, expects that they do not overlap, and records on
+ * which threads they run. */
 typedef struct observer {
   int calls, inside;
   pthread_t on;
-  bool is_elsewhere_too; /* calls have run on more than one thread */
+  bool is_elsewhere_too; /* whether calls have run on more than one thread */
   pthread_t maker;
   bool blocks_signals;
 } observer;
@@ -71,7 +72,7 @@ TEST_OF_QUEUE(queue_worker_makes_the_calls_on_a_thread_of_its_own) {
   CHECK_OK(multicast_queue_start(q));
   for (int i = 1; i < 100; ++i) {
     CHECK_EQ(invoke_number(m, i), 1);
-    if (i % 10 == 0) EVENTUALLY(LOAD(o.calls) == i + 1); /* the worker falls asleep and is woken */
+    if (i % 10 == 0) EVENTUALLY(LOAD(o.calls) == i + 1); /* the worker has to be woken again */
   }
   EVENTUALLY(LOAD(o.calls) == 100);
   CHECK_OK(multicast_queue_stop(q));
@@ -128,7 +129,7 @@ static multicast_queue started_inside;
 static int64_t start_result;
 
 FUNCTION(start_in_a_call, observer *o) {
-  ADD(o->inside, 1); /* a concurrent call on the worker would fail */
+  ADD(o->inside, 1); /* a concurrent call on the worker would notice this */
   start_result = multicast_queue_start(started_inside);
   pause_ms(A_WHILE_MS);
   ADD(o->inside, -1);
@@ -192,8 +193,8 @@ TEST(queue_workers_end_and_leave_nothing_behind) {
     CHECK_OK(multicast_queue_destroy(q));
     if (i == 10) before = allocated_bytes;
   }
-  EVENTUALLY(count_threads() < 10); /* only this thread and threads of a sanitizer remain */
-  /* Several workers may have existed at once, each with a thread record. */
+  EVENTUALLY(count_threads() < 10); /* this thread and threads of a sanitizer remain */
+  /* Several workers with thread records may have existed at the same time. */
   CHECK(LOAD(allocated_bytes) - before < INT64_C(8192) * WORKERS / 2);
 }
 
@@ -233,6 +234,6 @@ static void start_without_threads(void *unused) {
 }
 
 TEST(queue_start_is_system_when_there_is_no_thread_left) {
-  /* in a child, because a sanitizer needs threads when this process ends */
+  /* use a child, because a sanitizer needs to start threads when this process ends */
   in_child(start_without_threads, NULL);
 }

@@ -15,7 +15,8 @@ multicast_queue default_queue(void);
 /* Adds a delegate with these flags and count_release_of() as its `release`. */
 multicast_token add_flagged(multicast m, multicast_delegate d, multicast_queue q, uint32_t flags);
 
-/* A queue with room for one call, which is taken: queueing another call blocks. */
+/* A queue that blocks when it is full. It is full, since it has room for one call and one call is
+ * waiting. */
 typedef struct narrow {
   multicast_queue queue;
   multicast target;
@@ -43,7 +44,7 @@ void run_in_background(runner *r, multicast_queue q, size_t max);
 int64_t run_finished(runner *r);
 int64_t run_elsewhere(multicast_queue q, size_t max);
 
-/* The body of a thread that runs all waiting calls. */
+/* The body of a thread that runs all waiting calls of a queue. */
 void *run_on_a_new_thread(void *argument);
 
 /* ---- Calls that use their queue -------------------------------------------------------------- */
@@ -52,21 +53,21 @@ void *run_on_a_new_thread(void *argument);
 typedef struct requeuer {
   multicast target;
   multicast_queue queue;
-  int left;       /* how many more times it queues itself */
+  int left;       /* how often the calls will queue another call */
   int made;
   int64_t nested; /* the sum of the results of the runs inside its calls */
 } requeuer;
 void begin_requeuing(requeuer *r, multicast_function function, int left);
 
-/* A call with an odd number runs the next call inside itself. */
+/* A delegate function. Calls with odd numbers make the next call in a nested run. */
 void run_inside(void *context, uint32_t event, const void *payload, size_t size);
 
-/* add_destroyer() adds a delegate to the queue `doomed`. The delegate's call destroys that queue
- * and notes "d"; its releases are counted. */
+/* add_destroyer() adds a delegate to the queue `doomed`. The call of this delegate destroys the
+ * queue and notes "d". The releases of the delegate are counted. */
 extern multicast_queue doomed;
 void add_destroyer(multicast m);
 
-/* A visitor that calls each delegate, whose context is an int. */
+/* A visitor that calls each delegate. The contexts of the delegates must point to ints. */
 bool visit_all(void *context, const multicast_delegate *delegate);
 
 #endif

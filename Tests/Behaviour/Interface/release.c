@@ -92,7 +92,7 @@ TEST_OF_MULTICAST(release_is_not_put_off_by_another_delegate_that_runs) {
   add_with(m, counter(&releases), &ADD_OPTIONS(.release = count_release));
   begin_blocked(&b, m);
   CHECK_OK(multicast_remove(m, counter(&releases)));
-  CHECK_EQ(LOAD(releases), 1); /* although the invocation still runs */
+  CHECK_EQ(LOAD(releases), 1); /* the delegate was released although the invocation still runs */
   end_blocked(&b);
   CHECK_EQ(LOAD(releases), 1);
 }
@@ -165,8 +165,8 @@ static void call_contested(void *context, uint32_t event, const void *payload, s
 static void release_contested(void *context) { ADD(((contested *)context)->releases, 1); }
 
 TEST(release_runs_exactly_once_whoever_wins) {
-  /* This thread removes each delegate while two others call it. Half of the delegates are added
-   * with MULTICAST_ONCE. */
+  /* This thread removes each delegate while two other threads call it. Every second delegate is
+   * added with MULTICAST_ONCE. */
   enum { ROUNDS = 300 };
   static contested all[ROUNDS];
   multicast_add_options options = ADD_OPTIONS(.release = release_contested);
@@ -190,12 +190,12 @@ TEST(release_runs_exactly_once_whoever_wins) {
 
 /* ---- The current token ----------------------------------------------------------------------- */
 
-/* The context of a delegate that is removed in its call. Its `release` runs when the call has
- * ended. */
+/* The context of a delegate that may be removed during its call. In that case `release` runs when
+ * the call has ended. */
 typedef struct last_call {
   multicast_token own, in_call, in_release;
   void (*remove)(struct last_call *);
-  multicast inner; /* invoked inside the call */
+  multicast inner; /* a multicast that is invoked inside the call */
   int releases;
 } last_call;
 

@@ -44,7 +44,8 @@ TEST(remove_of_one_added_again_inside_its_own_call_is_pending) {
   CHECK_ERROR(multicast_remove(own, d), NOT_FOUND);
 }
 
-/* The delegate is only in the old list that the invocation still reads. */
+/* The removed delegate is no longer in the current list, but only in an old list that the
+ * invocation still reads. */
 TEST(remove_waits_for_a_call_in_a_list_that_was_replaced) {
   blocker b = BLOCKER_INIT;
   removal r;

@@ -1,4 +1,4 @@
-/* Removals that overlap: repeated removals, removals by several threads, and removals of several
+/* Several removals of the same registration, several threads that remove, and removals of several
  * registrations. */
 
 #include "removals.h"
@@ -97,8 +97,8 @@ TEST(remove_by_two_threads_at_once_succeeds_for_one) {
   CHECK_EQ(LOAD(c.b.releases), 1);
 }
 
-/* A MULTICAST_ONCE delegate is removed when its call begins. Another removal waits for that
- * call, but not for its release. */
+/* A MULTICAST_ONCE delegate is removed when its call begins. A second removal of this delegate
+ * waits for the call, but not for the release. */
 static multicast_token once_token, crossing_token;
 static gate once_entered = GATE_INIT, crossing_entered = GATE_INIT, crossing_waits = GATE_INIT;
 static int64_t in_release = INT64_MIN, in_crossing = INT64_MIN;
@@ -194,8 +194,8 @@ static void start_event_invoker(event_invoker *i, multicast m, uint32_t event) {
 }
 
 TEST(remove_all_in_a_call_waits_for_others_and_leaves_its_own) {
-  /* Some delegates are being called on other threads, one on this thread, and some are idle.
-   * Each is released once. */
+  /* Three delegates are being called on other threads and one on this thread, and three delegates
+   * are idle. Each of them is released once. */
   enum { RUNNING = 3, IDLE = 3 };
   blocker running[RUNNING];
   event_invoker invokers[RUNNING], sweeping;
@@ -208,7 +208,7 @@ TEST(remove_all_in_a_call_waits_for_others_and_leaves_its_own) {
     s.target = m;
     s.may_sweep = shut;
     multicast_delegate d = {remove_everything, &s};
-    options.events = 2; /* the other invocations do not call it */
+    options.events = 2; /* the invocations on other threads do not call this delegate */
     if (round == 0) add_with(m, d, &options);
     options.release = release_blocker;
     for (int i = 0; i < RUNNING; ++i) {

@@ -1,4 +1,4 @@
-/* Removals that wait for each other do not hang. */
+/* Removals that would wait for each other do not hang. */
 
 #include "removals.h"
 

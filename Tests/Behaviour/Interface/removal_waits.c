@@ -1,4 +1,4 @@
-/* Removal waits for running calls of that delegate and for nothing else. */
+/* A removal waits for running calls of the removed delegate and for nothing else. */
 
 #include "removals.h"
 
@@ -65,11 +65,11 @@ TEST(remove_waits_for_a_call_in_an_outer_invocation) {
   invoke_finished(&b.invoking);
 }
 
-/* ---- Not waiting for other calls ------------------------------------------------------------- */
+/* ---- Calls that a removal does not wait for -------------------------------------------------- */
 
 TEST_OF_MULTICAST(remove_does_not_wait_for_other_delegates_of_the_multicast) {
   blocker b = BLOCKER_INIT;
-  add(m, counter(&calls)); /* the running invocation has already called it */
+  add(m, counter(&calls)); /* the invocation has already called this delegate */
   add(m, blocking(&b));
   add(m, counter(&b.releases));
   begin_blocked(&b, m);

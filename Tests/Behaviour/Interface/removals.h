@@ -1,4 +1,4 @@
-/* Every way to remove a registration, and removals on a separate thread. */
+/* All ways to remove a registration, and removals on another thread. */
 
 #ifndef REMOVALS_H
 #define REMOVALS_H
@@ -17,14 +17,15 @@ struct removal {
   multicast_delegate delegate;
   multicast_token token;
   multicast_lifetime lifetime;
-  blocker *b;    /* the context, if the removal has to wait for a call */
+  blocker *b;    /* the context of the delegate, if the removal has to wait for a call */
   gate returned;
   int64_t result;
   bool had_left; /* whether the call had ended when the removal returned */
   pthread_t thread;
 };
 
-/* All return MULTICAST_OK or an error. Functions that return a count subtract one from it. */
+/* Each function removes the registration in one way. All return MULTICAST_OK or an error status:
+ * where the library returns the number of removed delegates, they subtract one. */
 int64_t by_remove(removal *r);
 int64_t by_token(removal *r);
 int64_t by_nowait(removal *r);
@@ -44,14 +45,15 @@ void add_removable(removal *r, multicast_delegate d, multicast_queue q, void (*r
 
 /* ---- On another thread ----------------------------------------------------------------------- */
 
-/* Prepares the removal of `blocking(b)` from a multicast, but does not add the delegate. */
+/* Prepares the removal of the delegate `blocking(b)`. The caller still has to add it to the
+ * multicast. */
 void prepare_removal(removal *r, multicast target, blocker *b, int64_t (*remove)(removal *));
 
-/* The body of a thread that removes. */
+/* The body of a thread that makes a removal. */
 void *remove_in_thread(void *argument);
 
-/* Removes on another thread while `b` is being called. Expects the removal to wait until the
- * call has returned, and to return `result`. */
+/* Makes a removal on another thread while `b` is being called. Expects the removal to wait until
+ * the call has returned, and to return `result`. */
 void expect_to_wait(removal *r, int64_t result);
 
 /* ---- While another thread is inside a call --------------------------------------------------- */
@@ -64,7 +66,7 @@ typedef struct running_call {
 } running_call;
 void begin_running_call(running_call *c, int64_t (*remove)(removal *));
 
-/* The removal of a delegate with a queue: one call runs and two more wait. */
+/* The removal of a delegate with a queue, in which one call runs and two more wait. */
 typedef struct queued_call {
   blocker b;
   runner run;
@@ -85,7 +87,7 @@ void release_itself(void *context);
 
 /* ---- Contexts that are freed after the removal ----------------------------------------------- */
 
-/* A context that no call may use after its removal. `alive` is a plain variable, so that the
+/* A context that no call may use once the delegate was removed. `alive` is not atomic, so that the
  * thread sanitizer reports a call that races with the removal. */
 typedef struct guarded {
   uint32_t alive;

@@ -1,4 +1,4 @@
-/* Removing every registration of a delegate, and which removals wait for calls of an equal
+/* Removals of all registrations of a delegate, and removals that wait for calls of an equal
  * delegate that was removed before. */
 
 #include "removals.h"
@@ -84,14 +84,15 @@ TEST(remove_every_inside_a_call_of_one_is_pending) {
   /* the call also removes the other registration */
   CHECK_EQ(multicast_invoke(o.r.target, 0, NULL, 0), 1);
   CHECK_STATUS(o.result, MULTICAST_PENDING);
-  CHECK_EQ(o.releases_inside, 1); /* only the idle registration was released by then */
+  CHECK_EQ(o.releases_inside, 1); /* inside the call, only the idle registration was released */
   CHECK_EQ(o.releases, 2);
   CHECK_EQ(multicast_count(o.r.target), 0);
 }
 
 /* ---- An equal delegate that was removed before ----------------------------------------------- */
 
-/* A removed registration is still being called while an equal one is registered. */
+/* Removes a registration during its call and adds an equal delegate, and returns while that call
+ * still runs. */
 static multicast_token begin_equal(running_call *c, int64_t (*remove)(removal *)) {
   begin_running_call(c, remove);
   CHECK_STATUS(multicast_token_remove_nowait(c->r.token), MULTICAST_PENDING);

@@ -31,7 +31,7 @@ const char *described(report *r, multicast m) {
   return r->text;
 }
 
-/* Returns whether a line matches a pattern, in which `...` matches any text. */
+/* Returns whether the line matches the pattern, in which `...` matches any text. */
 static bool is_like(const char *line, size_t size, const char *pattern) {
   const char *end = line + size, *after = NULL, *tried = NULL;
   while (line < end || *pattern != '\0') {
@@ -40,7 +40,7 @@ static bool is_like(const char *line, size_t size, const char *pattern) {
       tried = line;
     } else if (line < end && *line == *pattern) {
       ++line, ++pattern;
-    } else if (after != NULL && tried < end) { /* let the dots match one more character */
+    } else if (after != NULL && tried < end) { /* try again, with one more character for the dots */
       pattern = after;
       line = ++tried;
     } else {
@@ -72,7 +72,7 @@ void expect_line(const char *text, const char *format, ...) {
 
 const char *own_number(void) {
   static char text[16];
-  if (is_posix()) return "..."; /* one that the library gives */
+  if (is_posix()) return "..."; /* a number that the library chooses */
   snprintf(text, sizeof text, "%d", (int)syscall(SYS_gettid));
   return text;
 }

@@ -1,11 +1,11 @@
-/* The output of multicast_dump() and multicast_describe(). */
+/* Captures the output of multicast_dump() and multicast_describe(). */
 
 #ifndef REPORTS_H
 #define REPORTS_H
 
 #include "harness.h"
 
-/* The output as it was written. */
+/* The output of one call. */
 typedef struct report {
   char text[1 << 16];
   size_t length;
@@ -13,7 +13,8 @@ typedef struct report {
   int most; /* the writer stops after this many lines; 0: never */
 } report;
 
-/* The writer; its context is a report. Fails the test unless it receives one line at a time. */
+/* A writer that appends to the report in its context. Fails the test unless it receives one line at
+ * a time. */
 bool report_line(void *context, const char *text, size_t size);
 
 /* Return the current output. */
@@ -27,8 +28,8 @@ bool has_line(const char *text, const char *line);
 /* Like has_line(), with a format of printf(). Fails the test if no line matches. */
 __attribute__((format(printf, 2, 3))) void expect_line(const char *text, const char *format, ...);
 
-/* For expect_line(): the number by which the system knows the calling thread, and the place of a
- * function that no library exports. */
+/* Return patterns for expect_line(): the system's number of the calling thread, and the address of
+ * a function that no library exports. */
 const char *own_number(void);
 const char *some_place(void);
 

@@ -1,5 +1,5 @@
-/* While one thread ends a queue, lifetime, broadcaster or multicast, a second caller waits as
- * the first one does. */
+/* If a thread is ending a queue, lifetime, broadcaster or multicast, a second caller waits for the
+ * same calls as that thread. */
 
 #include "broadcasters.h"
 #include "removals.h"
@@ -242,7 +242,7 @@ TEST(second_callers_inside_a_release_of_the_first_do_not_wait) {
   }
 }
 
-/* ---- Many callers at once -------------------------------------------------------------------- */
+/* ---- Many concurrent callers ----------------------------------------------------------------- */
 
 enum { CALLERS = 4 };
 
@@ -256,7 +256,7 @@ THREAD(end_at_once, race *r) {
   ADD(r->ready, 1);
   while (LOAD(r->ready) < CALLERS) sched_yield();
   multicast_status status = r->e.end(&r->e, MULTICAST_FOREVER);
-  /* Whichever thread was first, no call can use the context any more. */
+  /* If this returns MULTICAST_OK, no call uses the context any more, whichever thread was first. */
   if (status == MULTICAST_OK) {
     ADD(r->ok, 1);
   } else {
@@ -296,7 +296,7 @@ TEST(one_of_several_ends_at_once_is_ok_and_all_have_waited) {
 
 static void end_in_child(void *argument) {
   ended *e = argument;
-  /* The parent's thread that ends the object does not exist in the child. */
+  /* The child does not have the thread that is ending the object in the parent. */
   CHECK_ERROR(e->end(e, MULTICAST_FOREVER), INVALID_HANDLE);
   CHECK(!multicast_is_valid(e->target) || e->end == end_lifetime || e->end == end_queue);
 }

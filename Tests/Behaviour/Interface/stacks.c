@@ -1,5 +1,5 @@
-/* From a function that the library calls, the stack can be unwound through the library to
- * `main`. Debuggers, profilers, sanitizers and backtrace() all use the same unwind tables. */
+/* In every callback, the stack can be unwound through the library to `main`. Debuggers, profilers,
+ * sanitizers and backtrace() use the same unwind tables. */
 
 #include "callbacks.h"
 
@@ -35,7 +35,7 @@ static void look(void) {
   }
 }
 
-/* Must not be inlined, and must not end in a tail call. */
+/* This function must have a stack frame, so it must not be inlined or end in a tail call. */
 __attribute__((noinline)) static void make_call(const callback *c) {
   c->run(look);
   __asm__ __volatile__("" ::: "memory");

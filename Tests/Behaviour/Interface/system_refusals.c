@@ -1,4 +1,5 @@
-/* A refusal by the system becomes a status and changes nothing. */
+/* If the system refuses a request of the library, the program receives a status and nothing
+ * changes. */
 
 #include "threads.h"
 
@@ -57,7 +58,8 @@ TEST(queue_create_without_room_is_out_of_memory_and_takes_none) {
   check_that_all_works();
 }
 
-/* A program must not close the descriptor. The library preserves errno even then. */
+/* A program must not close the queue's descriptor. Even if it does, the library leaves errno
+ * unchanged. */
 TEST_OF_MULTICAST(queue_with_a_closed_descriptor_works_and_leaves_errno) {
   enum { OF_THE_PROGRAM = 7777 };
   multicast_queue q = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
@@ -143,7 +145,7 @@ TEST(lifetime_end_of_what_was_removed_without_barrier_is_system) {
 }
 
 THREAD(remove_without_the_barrier, multicast_token *token) {
-  deny_membarrier(); /* only this thread is refused the barrier */
+  deny_membarrier(); /* the kernel refuses the barrier on this thread only */
   CHECK_ERROR(multicast_token_remove(*token), SYSTEM);
 }
 
@@ -156,8 +158,8 @@ TEST(lifetime_end_does_not_wait_for_removals_without_barrier) {
   CHECK_EQ(of.releases, 0);
 }
 
-/* Creates the multicast of a name, with one observer. Two threads have invoked it; from now on
- * the kernel refuses the barrier. */
+/* Returns the multicast of a name with one observer, which two threads have invoked. After that,
+ * makes the kernel refuse the barrier. */
 static multicast begin_name(multicast_broadcaster b, int *calls) {
   CHECK_OK(multicast_broadcaster_register(b, "name", counter(calls), NULL, NULL));
   multicast m = multicast_broadcaster_multicast(b, "name");
@@ -187,7 +189,8 @@ FUNCTION(destroy_without_the_barrier, destroyed *d) {
   d->status = multicast_broadcaster_destroy(d->broadcaster);
 }
 
-/* Other removals inside a call return PENDING, but without the barrier this one returns SYSTEM. */
+/* Inside a call, this function would return MULTICAST_PENDING, but MULTICAST_ERROR_SYSTEM takes
+ * precedence. */
 TEST(broadcaster_destroy_in_a_call_without_barrier_is_system) {
   destroyed d = {{0}, MULTICAST_OK};
   if (is_without_membarrier()) return; /* the barrier was never granted */

@@ -5,17 +5,17 @@
 
 #include "harness.h"
 
-/* A closed gate, to copy where a test needs a new one. */
+/* A closed gate. To close a gate again, a test overwrites it with a copy of this gate. */
 extern const gate shut;
 
 /* The body of a thread that waits for A_WHILE_MS and then opens the gate `to_open`. */
 void *open_after_a_while(void *to_open);
 
-/* Invokes on this thread and on another one, so that a removal afterwards needs the heavy fence. */
+/* Invokes on this thread and on another thread, so that later removals need the heavy fence. */
 void let_two_threads_invoke(multicast m);
 
-/* Returns `size`, or the minimum stack size of the system if that is larger: 128 KB on arm64
- * with glibc. */
+/* Returns `size`, or the minimum size of a stack if that is larger, as on arm64 with glibc, where
+ * it is 128 KB. */
 size_t stack_of(size_t size);
 
 /* Runs a body on a thread with a stack of 64 KB, and waits for that thread. */
@@ -33,8 +33,8 @@ typedef struct moment {
 
 moment this_moment(void);
 
-/* Fails the test if this thread was busy for half of the time since then, which means that it
- * polled. */
+/* Fails the test if this thread was busy for half of the time since the given moment, because a
+ * thread that sleeps instead of polling is hardly ever busy. */
 void expect_to_have_slept(moment since);
 
 #endif

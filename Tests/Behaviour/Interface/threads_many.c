@@ -1,4 +1,4 @@
-/* More concurrent threads than one block of thread records holds. */
+/* Tests with more concurrent threads than a block of thread records has room for. */
 
 #include "process.h"
 #include "threads.h"
@@ -7,7 +7,7 @@ enum { THREADS = 150 };
 
 typedef struct crowd {
   multicast target;
-  multicast_token forking; /* the delegate that the forking thread calls */
+  multicast_token forking; /* the delegate in whose call a thread forks */
   blocker b;
   pthread_t threads[THREADS];
 } crowd;
@@ -72,8 +72,9 @@ TEST(removal_of_many_finds_which_of_them_many_threads_call) {
   CHECK_OK(multicast_destroy(c.target));
 }
 
-/* Records are reused, those of the first block first. The last thread therefore gets a record in
- * a later block, which had no owner in between. */
+/* Many threads end, and as many new threads reuse their records, beginning with the first block.
+ * One more thread then receives a record in a later block that had no owners for a while. The
+ * removal must find its call. */
 TEST_OF_MULTICAST(removal_finds_call_on_thread_that_came_after_many_had_ended) {
   static crowd earlier, others;
   blocker b = BLOCKER_INIT;
@@ -102,7 +103,7 @@ static bool has_text(void *context, const char *text, size_t size) {
   return true;
 }
 
-/* Counts the lines of a report that are about threads. */
+/* Returns how many lines of a report are about threads. */
 static int threads_in_report(void) {
   int count = 0;
   CHECK_OK(multicast_dump(has_text, &count));
@@ -115,7 +116,7 @@ THREAD(time_out_at_call, crowd *c) {
 }
 #endif
 
-/* Runs in a call of `forking`, on the child's only thread. */
+/* Runs in the child, inside the call that has forked. */
 static void use_after_many(void *argument) {
   crowd *c = argument;
   CHECK_EQ(threads_in_report(), 1);

@@ -1,4 +1,4 @@
-/* Tokens: validity, pauses and the current token. */
+/* Tests the validity of tokens, pauses, and the current token. */
 
 #include "handles.h"
 
@@ -59,7 +59,7 @@ TEST_OF_MULTICAST(pause_leaves_out_and_resume_takes_in_again) {
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 2);
   CHECK_OK(multicast_token_resume(token));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 3);
-  CHECK_TEXT(text, "acabc"); /* the delegate is back in its former place */
+  CHECK_TEXT(text, "acabc"); /* the delegate is called in its old position again */
 }
 
 TEST_OF_MULTICAST(pause_twice_is_as_once) {
@@ -173,7 +173,7 @@ TEST(token_current_in_a_release_is_the_call_that_it_is_run_in) {
   multicast_delegate outer;
   multicast_add_options options = ADD_OPTIONS(.release = note_current, .flags = MULTICAST_ONCE);
   multicast_delegate once = counter(&calls);
-  /* its release runs after its call, still inside the outer call */
+  /* its release runs after its own call, but inside the outer call */
   add_with(inner, once, &options);
   outer.function = invoke_inner;
   outer.context = &inner;
@@ -184,15 +184,15 @@ TEST(token_current_in_a_release_is_the_call_that_it_is_run_in) {
 
 /* ---- The token is written before the first call ---------------------------------------------- */
 
-/* A page that is read-only at first. A thread that writes to it waits until another thread has
- * invoked. */
+/* The token is written to a page that is read-only at first, so that the write traps. The signal
+ * handler waits until another thread has invoked, and makes the page writable. */
 static void *guarded_page;
 static multicast guarded_target;
 static int guarded_step; /* 1: invoke now, 2: has invoked, 3: finished */
 static int64_t called_before_token = -1;
 
 THREAD(invoke_when_notified, void *unused) {
-  /* From now on more than one thread has invoked the multicast. */
+  /* After this, more than one thread has invoked the multicast. */
   CHECK_EQ(multicast_invoke(guarded_target, 0, NULL, 0), 0);
   while (LOAD(guarded_step) == 0) sched_yield();
   called_before_token = multicast_invoke(guarded_target, 0, NULL, 0);
@@ -215,7 +215,7 @@ TEST(add_writes_the_token_before_the_delegate_can_be_called) {
   CHECK(guarded_page != MAP_FAILED);
   multicast_token *token = guarded_page;
   guarded_target = multicast_create();
-  /* The list has room for one more delegate, and a thread has invoked. */
+  /* Prepare a list with room for another delegate, and invoke on this thread. */
   multicast_token first = add(guarded_target, counter(&calls));
   CHECK_OK(multicast_token_remove(first));
   CHECK_EQ(multicast_invoke(guarded_target, 0, NULL, 0), 0);

@@ -6,7 +6,7 @@ static int called;
 
 static multicast_registration get(multicast_token token) {
   multicast_registration r;
-  memset(&r, 0xAB, sizeof r); /* every byte is written */
+  memset(&r, 0xAB, sizeof r); /* the function must write every byte */
   r.struct_size = sizeof r;
   CHECK_OK(multicast_token_get_registration(token, &r));
   CHECK_EQ(r.struct_size, sizeof r);
@@ -31,7 +31,8 @@ TEST_OF_MULTICAST(token_get_of_a_plain_registration_has_the_defaults) {
   CHECK_EQ(r.queue.id, 0);
 }
 
-/* Each option alone, since one non-default option may be all that a registration stores. */
+/* Tests each option separately, because a registration stores only options that differ from their
+ * defaults. */
 TEST_OF_MULTICAST(token_get_has_each_option_on_its_own) {
   multicast_lifetime lifetime = multicast_lifetime_create();
   multicast_queue queue = create_queue();

@@ -7,7 +7,7 @@
 
 static int64_t invoke_token(multicast_token t) { return multicast_token_invoke(t, 0, NULL, 0); }
 
-/* Notes "v" and the context of the delegate. */
+/* Notes "v" and the letter of the delegate. */
 static bool visit_and_note(void *context, const multicast_delegate *delegate) {
   note_call(context, 0, NULL, 0);
   note_call(delegate->context, 0, NULL, 0);
@@ -92,7 +92,7 @@ TEST_OF_MULTICAST(token_invoke_of_an_event_that_is_not_wanted_is_0) {
   CHECK_EQ(multicast_token_invoke(t, 5, NULL, 0), 0);
   CHECK_EQ(multicast_token_invoke(t, 4, NULL, 0), 1);
   CHECK_NOTED(multicast_token_invoke(t, 64, NULL, 0), 1, "a@4 a@64");
-  CHECK_EQ(visit_token(t), 1); /* visiting ignores the events */
+  CHECK_EQ(visit_token(t), 1); /* a visit ignores `events` */
 }
 
 TEST_OF_MULTICAST(token_invoke_of_a_queued_delegate_is_queued) {
@@ -111,7 +111,7 @@ TEST_OF_MULTICAST(token_invoke_of_a_queued_delegate_is_queued) {
   CHECK(p.size == 100 && p.bytes[0] == 1 && p.bytes[99] == 1);
   CHECK_EQ(multicast_queue_run(q, 1), 1);
   CHECK(p.size == 4 && p.bytes[3] == 1);
-  CHECK_EQ(multicast_token_invoke(t, 0, &p, 0), 1); /* the pointer itself is passed */
+  CHECK_EQ(multicast_token_invoke(t, 0, &p, 0), 1); /* a payload of size 0 is not copied */
   CHECK_EQ(multicast_queue_run(q, 1), 1);
   CHECK(p.payload == &p);
 }

@@ -1,4 +1,4 @@
-/* Transports: what they publish, and which names they subscribe. */
+/* Tests which notifications transports publish, and which names they subscribe to. */
 
 #include "handles.h"
 #include "notes.h"
@@ -131,7 +131,7 @@ TEST(deliver_refuses_what_notify_refuses) {
   CHECK_ERROR(multicast_broadcaster_deliver(b, NAME, 0, NULL, 0), INVALID_HANDLE);
 }
 
-/* ---- Which names have observers -------------------------------------------------------------- */
+/* ---- Notifications of names with observers --------------------------------------------------- */
 
 static multicast_broadcaster heard;
 static multicast_lifetime life;
@@ -141,7 +141,8 @@ static bool pass_registration(void *context, const multicast_registration *regis
   return true;
 }
 
-/* Each function below adds observers in one way; the functions after them remove all observers. */
+/* The functions come*() add observers in different ways, and the functions go*() remove all
+ * observers in different ways. */
 static void come(void) { observe(heard, NAME, counter(&calls)); }
 static void come_directly(void) { add(find(heard, NAME), counter(&calls)); }
 static void come_together(void) {
@@ -205,11 +206,13 @@ static const way ways[] = {
     {come, go_with_multicast},     {come_directly, go_with_multicast}};
 enum { WAYS = sizeof ways / sizeof *ways };
 
-/* Tests every ordered pair of ways. */
+/* Tests every pair of ways: the first way adds and removes observers, and then the second way
+ * does. */
 static void expect_all_notified(void) {
   for (int first = 0; first < WAYS; ++first) {
     for (int second = 0; second < WAYS; ++second) {
-      /* A destroyed multicast accepts no delegates. */
+      /* Skip this pair, because the first way has destroyed the multicast to which the second way
+       * would add a delegate. */
       if (ways[first].go == go_with_multicast && ways[second].come == come_directly) continue;
       ways[first].come();
       expect_notified(&it, "+" NAME);
@@ -227,7 +230,7 @@ static void expect_all_notified(void) {
   }
 }
 
-/* Runs a test of `heard`, whose transport is `it`. */
+/* Runs the body of a test, with a broadcaster `heard` that has the transport `it`. */
 static void hear(void (*body)(void)) {
   heard = create();
   attach(heard, &it);
@@ -308,7 +311,8 @@ TEST(transport_without_functions_for_names_is_not_notified) {
   CHECK_OK(multicast_broadcaster_destroy(heard));
 }
 
-/* While the transport refuses, it may be notified repeatedly. */
+/* Expects at least one notification of the name's first observer. There may be several, because a
+ * transport that refuses a name may be notified repeatedly. */
 static void expect_notified_again(void) {
   const char *again = "+" NAME " ";
   while (strncmp(it.told, again, strlen(again)) == 0) {
@@ -389,8 +393,8 @@ TEST_OF_HEARD(transport_that_refuses_a_name_is_notified_after_another) {
   memset(&taking, 0, sizeof taking);
   taking.inside = go_at_refusal;
   taking.status = MULTICAST_ERROR_STATE;
-  /* The new transport refuses, all observers are removed, and the old transport is notified.
-   * Then an observer is added. */
+  /* During this call, the new transport refuses the name, all observers are removed, the old
+   * transport is notified of that, and an observer is added. */
   CHECK_OK(multicast_broadcaster_attach(heard, &transport));
   expect_notified(&it, "+" NAME " -" NAME);
   expect_notified(&taking, "+" NAME " +" NAME);
@@ -447,7 +451,7 @@ TEST(transport_that_replaces_another_is_notified_of_all_names) {
   expect_notified(&it, "+" NAME " +Other -" NAME);
   attach(heard, &second);
   CHECK_EQ(it.releases, 1);
-  expect_notified(&it, ""); /* a transport that is released is not unsubscribed */
+  expect_notified(&it, ""); /* a transport that is replaced is not told to unsubscribe */
   expect_notified(&second, "+Other");
   come();
   CHECK_EQ(notify(heard, "Other"), 1);
@@ -570,7 +574,7 @@ TEST(transport_that_cannot_be_read_stays_the_callers) {
   CHECK_EQ(first.releases, 1);
 }
 
-/* ---- Inside its functions -------------------------------------------------------------------- */
+/* ---- Inside the functions of the transport --------------------------------------------------- */
 
 static void expect_calls(int64_t count, multicast_token innermost) {
   multicast_token stack[4] = {{0}};

@@ -23,8 +23,8 @@ static multicast_status send_message(void *context, const char *name, uint32_t e
                                                                         : MULTICAST_ERROR_SYSTEM;
 }
 
-/* The body of a thread that delivers until the other side closes its socket. The data it
- * receives may be malformed. */
+/* A thread that delivers until the other side closes its socket. The data that it receives may be
+ * malformed. */
 typedef struct receiver {
   multicast_broadcaster broadcaster;
   int socket;
@@ -72,7 +72,7 @@ TEST(transport_of_sockets_notifies_another_broadcaster) {
   CHECK(arrived.size == 6 && memcmp(arrived.bytes, "a door", 6) == 0);
   CHECK_EQ(calls, 1);
   CHECK_ERROR(multicast_broadcaster_notify(here, NAME, 7, &arrived, sizeof arrived), LIMIT);
-  CHECK_OK(multicast_broadcaster_destroy(here)); /* closes the socket, which ends the other side */
+  CHECK_OK(multicast_broadcaster_destroy(here)); /* closes the socket, so that the thread ends */
   join_thread(thread);
   CHECK_OK(multicast_broadcaster_destroy(there));
   close(sockets[0]);

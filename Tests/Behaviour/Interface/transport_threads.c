@@ -1,5 +1,5 @@
-/* Transports and threads: waiting for running calls, concurrent calls, payloads that are handed
- * over, and fork. */
+/* Removals that wait for calls of transports, concurrent calls, payloads that are handed over, and
+ * fork. */
 
 #include "payloads.h"
 #include "transports.h"
@@ -36,7 +36,7 @@ THREAD(destroy_it, void *unused) {
   CHECK_OK(multicast_destroy(find(b, NAME)));
 }
 
-/* A thread that is inside a function of the transport. */
+/* Starts a thread, and returns when it is inside a function of the transport. */
 static pthread_t begin_calling(void *(*body)(void *)) {
   b = create();
   attach(b, &it);
@@ -99,7 +99,7 @@ TEST(transport_call_does_not_delay_other_transports) {
   detach(b);
 }
 
-/* Two threads, each of which detaches the transport that the other is in. */
+/* Two threads are each inside a function of a transport and detach the other thread's transport. */
 typedef struct end {
   multicast_broadcaster own, others;
   multicast_status result;
@@ -144,7 +144,7 @@ static void end_thread(wire *w) {
   pthread_exit(NULL);
 }
 
-/* Prepares the tests of `b`, whose transport is `it`. */
+/* Creates the broadcaster `b` with the transport `it`. */
 static multicast_broadcaster begin(void) {
   b = create();
   attach(b, &it);
@@ -161,7 +161,7 @@ TEST_OF_ATTACHED(thread_that_ends_inside_a_transport_is_not_waited_for) {
   CHECK_EQ(it.releases, 1);
 }
 
-/* ---- Names whose multicast is destroyed by its handle ---------------------------------------- */
+/* ---- Names whose multicast a caller destroys ---------------------------------------- */
 
 TEST(transport_is_notified_of_next_multicast_by_the_same_thread) {
   pthread_t thread = begin_calling(destroy_it);
@@ -239,7 +239,7 @@ TEST(fork_child_notifies_of_the_next_multicast_of_a_name) {
 
 enum { THREADS = 4, CHANGES = 2000 };
 
-/* A transport that checks its notifications. */
+/* The context of a transport that checks its notifications. */
 typedef struct checker {
   int inside;      /* number of running subscribe and unsubscribe calls for NAME */
   int is_wanted;
@@ -310,7 +310,7 @@ TEST(transports_that_replace_each_other_are_notified_all) {
   }
   for (int i = 0; i < THREADS; ++i) join_thread(threads[i]);
   for (int i = 0; i < count; ++i) published += checkers[i].published;
-  CHECK_EQ(published, notified); /* exactly one transport published each of them */
+  CHECK_EQ(published, notified); /* each notification was published by exactly one transport */
   CHECK_EQ(checkers[count - 1].is_wanted, 0);
   multicast_token token = observe(b, NAME, counter(&calls));
   CHECK_EQ(checkers[count - 1].is_wanted, 1);
@@ -480,7 +480,7 @@ TEST(transport_publishes_what_was_waited_for_too_long) {
   observe(b, NAME, counter(&calls));
   expect_notified(&it, "+" NAME);
   CHECK_EQ(notify(b, NAME), 1);
-  /* makes this thread the consumer, which must not wait for itself */
+  /* this makes the thread the consumer of the queue, so it must not wait for the queue */
   CHECK_EQ(multicast_queue_run(q, 0), 1);
   how.flags = MULTICAST_WAIT;
   CHECK_EQ(multicast_broadcaster_notify_with(b, NAME, &how, &out), 1);

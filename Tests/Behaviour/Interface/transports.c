@@ -3,7 +3,7 @@
 static void note(wire *w, char what, const char *name) {
   CHECK_EQ(w->releases, 0);
   CHECK(w->length + strlen(name) + 3 < sizeof w->told);
-  /* A prefix is behind an empty name. */
+  /* A prefix is passed as an empty name, followed by the prefix itself. */
   w->length += (size_t)sprintf(w->told + w->length, "%s%c%s%s", w->length == 0 ? "" : " ", what,
                                *name == 0 ? name + 1 : name, *name == 0 ? "*" : "");
   w->thread = pthread_self();

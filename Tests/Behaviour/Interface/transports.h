@@ -6,31 +6,31 @@
 #include "broadcasters.h"
 #include "threads.h"
 
-/* Records "+Name" when a name gets its first observer, "-Name" when the name loses its last one,
- * and "!Name" when it publishes. */
+/* The context of a transport. It records "+Name" when a name gets its first observer, "-Name" when
+ * the name loses its last observer, and "!Name" when it publishes. */
 typedef struct wire {
   char told[4096];
   size_t length;
   int releases;
-  /* Data of the last publication. */
+  /* The arguments of the last publication. */
   uint32_t event;
   const void *payload;
   size_t size;
   unsigned char bytes[64];
   pthread_t thread;
-  /* The result of each of its functions. */
+  /* The status that all functions of the transport return. */
   multicast_status status;
-  /* If set, each function calls this after recording. */
+  /* If not NULL, each function of the transport calls it after recording. */
   void (*inside)(struct wire *);
 } wire;
 
 multicast_transport transport_of(wire *w);
 
-/* Attaches a zero-initialized wire, and expects success. */
+/* Attaches a transport with the wire, which must be zero-initialized, and expects success. */
 void attach(multicast_broadcaster b, wire *w);
 void detach(multicast_broadcaster b);
 
-/* Expects the records since the previous call. */
+/* Expects exactly these records since the previous call of this function. */
 void expect_notified(wire *w, const char *told);
 
 #endif

@@ -1,5 +1,5 @@
-/* Vacant slots become available to every stripe, and their pages return to the system. No handle
- * is issued twice. */
+/* multicast_trim() makes vacant slots available to every stripe and returns their pages to the
+ * system. After that, no handle is issued a second time. */
 
 #include <unistd.h>
 
@@ -41,21 +41,21 @@ static void check_stale(const multicast *m, const multicast_token *t, const mult
   }
 }
 
-/* POSIX has no function that gives pages of a block back. */
+/* POSIX has no function that returns some pages of a block to the system. */
 static bool trims(void) { return is_posix() ? multicast_trim() == 0 : multicast_trim() > 0; }
 
 TEST(trim_gives_back_the_slots_of_what_is_gone) {
   needs_linux("pages of a block that go back");
   make_many();
   CHECK(multicast_trim() >= 0);
-  CHECK_EQ(multicast_trim(), 0); /* all vacant slots are already trimmed */
+  CHECK_EQ(multicast_trim(), 0); /* there is nothing left to trim */
   end_many();
   int64_t bytes = multicast_trim();
   CHECK(bytes > MANY * SLOT / 2);
   CHECK_EQ(multicast_trim(), 0);
   make_many();
   end_many();
-  CHECK(multicast_trim() > bytes / 2); /* the same slots were in use again */
+  CHECK(multicast_trim() > bytes / 2); /* the slots have been used again */
 }
 
 TEST(trim_leaves_stale_handles_stale) {
@@ -98,7 +98,7 @@ static void trim_inside(void *context, uint32_t event, const void *payload, size
   CHECK(multicast_create().id != 0);
 }
 
-/* The slot stays because the invocation still reads its list. */
+/* The slot of the destroyed multicast must not be trimmed while an invocation still uses it. */
 TEST(trim_inside_a_call_of_what_was_destroyed) {
   for (int i = 0; i < 3; ++i) {
     make_many();
@@ -200,11 +200,12 @@ static void fill_and_empty(multicast m, int count) {
   CHECK_EQ(multicast_remove_all(m), count);
 }
 
-/* With a caller's allocator the memory stays allocated, but any multicast can take the slots. */
+/* If the caller has set an allocator, trimming returns no memory to the system, but other
+ * multicasts can use the slots. */
 TEST(trim_lets_other_multicasts_have_the_slots) {
   use_test_allocator();
   multicast a = multicast_create();
-  multicast b = multicast_create(); /* this multicast is in another stripe */
+  multicast b = multicast_create(); /* in another stripe than the first multicast */
   fill_and_empty(a, 32 * 4096);
   int64_t bytes = allocated_bytes;
   CHECK(bytes > INT64_C(32) * 4096 * 32);
@@ -214,7 +215,7 @@ TEST(trim_lets_other_multicasts_have_the_slots) {
   CHECK(allocated_bytes < bytes + bytes / 8);
 }
 
-/* Vacant slots are collected without a call of multicast_trim() once there are many. */
+/* If there are very many vacant slots, an add collects them without a call of multicast_trim(). */
 TEST(slots_of_registrations_go_to_other_multicasts_by_themselves) {
   enum { COUNT = 208 * 1024, STRIPES = 32 };
   use_test_allocator();
@@ -235,7 +236,7 @@ static int64_t resident_bytes(void) {
   return (int64_t)resident * sysconf(_SC_PAGESIZE);
 }
 
-/* Where free() retains memory, only the slots return to the system. */
+/* With other allocators, free() may keep memory, so only the slots return to the system. */
 #if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 enum { GOES_BACK = 1 };
 #else
@@ -247,16 +248,16 @@ THREAD(stay, void *unused) {
   gate_wait(&let_go);
 }
 
-/* For other processors the tests run in an emulator, whose own memory for threads would be
- * measured, too. */
+/* On other processors the tests run in an emulator, and the measurement would include the
+ * emulator's own memory for threads. */
 #if defined(__x86_64__)
 enum { IS_MEASURED = GOES_BACK };
 #else
 enum { IS_MEASURED = 0 };
 #endif
 
-/* libc retains memory of ended threads. The first burst of threads, which does not use the
- * library, allocates it before the measurement. */
+/* libc keeps some memory of threads that have ended. The first burst of threads makes libc allocate
+ * this memory before the measurement, and does not use the library. */
 TEST(trim_leaves_of_ended_threads_what_libc_keeps) {
   needs_linux("pages of a block that go back");
   enum { COUNT = IS_MEASURED ? 1000 : 100, CONSTANT = 2 << 20, TOUCHED = 4096 };
@@ -278,7 +279,7 @@ TEST(trim_leaves_of_ended_threads_what_libc_keeps) {
     if (round == 0) before = resident_bytes();
   }
   if (!IS_MEASURED) return;
-  /* the memory of the second burst beyond that of the first */
+  /* how much more memory the second burst used than the first */
   CHECK(peak > (int64_t)COUNT * TOUCHED);
   CHECK(resident_bytes() < before + CONSTANT);
 }

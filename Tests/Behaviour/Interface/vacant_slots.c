@@ -15,11 +15,11 @@ static void fill(void) {
   use_test_allocator();
   for (int i = 0; i < FILLED; ++i) CHECK((filled[i] = multicast_create()).id != 0);
   fail_after = 0;
-  CHECK(multicast_create().id == 0); /* every slot is in use */
+  CHECK(multicast_create().id == 0); /* every slot is in use now */
   fail_after = -1;
 }
 
-/* Creates multicasts while no memory is left, and checks that no slot is given out twice. */
+/* Creates multicasts while no memory is left, and expects that no two share a slot. */
 static void create_without_memory(int count) {
   multicast all[FILLED];
   int calls = 0;

@@ -1,5 +1,5 @@
-/* MULTICAST_WAIT never deadlocks with itself. It does not wait for a call that only this thread
- * could make, nor for a thread that waits for this one. */
+/* An invocation with MULTICAST_WAIT never deadlocks. It does not wait for a call that only its own
+ * thread could make, or for a thread that is waiting for it. */
 
 #include "payloads.h"
 
@@ -8,7 +8,7 @@
 /* The context of a delegate whose call invokes `inner` with MULTICAST_WAIT. */
 typedef struct inside {
   multicast inner;
-  multicast_queue queue; /* the queue of the awaited calls; 0 if it is not known */
+  multicast_queue queue; /* the queue of the awaited calls; 0: do not check it */
   gate entered, go_on, has_left;
   multicast_outcome out;
   int64_t result;
@@ -37,7 +37,8 @@ static multicast_delegate waiting_for(inside *i, multicast_queue q, int *calls) 
   return (multicast_delegate){wait_inside, i};
 }
 
-/* Returns a queue that this thread ran last, which makes it the consumer. */
+/* Returns a queue whose consumer is this thread, because it was the last thread to run the
+ * queue. */
 static multicast_queue queue_of_this_thread(void) {
   multicast_queue q = default_queue();
   multicast m = multicast_create();
@@ -54,7 +55,8 @@ static void expect_asleep(inside *i) {
   CHECK(!gate_opens_within(&i->has_left, A_WHILE_MS));
 }
 
-/* The thread of `q` is in a call. When `go_on` opens, the call waits for a call in `awaited`. */
+/* Starts a worker for `q`, and returns when it is inside a call. When `go_on` opens, this call
+ * waits for a call in `awaited`. */
 static void begin_in_queue(inside *i, multicast_queue q, multicast_queue awaited, int *calls) {
   multicast m = multicast_create();
   add_queued(m, waiting_for(i, awaited, calls), q);
@@ -105,7 +107,7 @@ TEST(wait_of_thread_of_queue_for_its_own_queue_is_unfinished) {
   begin_in_queue(&i, q, q, &calls);
   gate_open(&i.go_on);
   expect_outcome(&i, 0, 1);
-  EVENTUALLY(LOAD(calls) == 1); /* the call stayed queued */
+  EVENTUALLY(LOAD(calls) == 1); /* the call had stayed in the queue */
   CHECK_OK(multicast_queue_destroy(q));
 }
 
@@ -159,7 +161,7 @@ TEST(wait_of_two_threads_for_queues_that_none_has_run_goes_on) {
 
 /* ---- Threads that wait for each other -------------------------------------------------------- */
 
-/* The thread of each queue waits for the next queue, starting with the thread at `first`. */
+/* The worker of each queue waits for a call in the next queue. The worker at `first` begins. */
 static void wait_in_a_circle(int count, int first) {
   multicast_queue q[3];
   inside i[3];
@@ -189,12 +191,12 @@ TEST(wait_for_call_that_needs_room_of_this_thread_unfinished) {
   multicast into_narrow = multicast_create(), m = multicast_create();
   inside i;
   int queued = 0;
-  /* This thread is the consumer of the narrow queue, which is full. */
+  /* Make this thread the consumer of the narrow queue, and fill that queue. */
   add_queued(into_narrow, counter(&calls), narrow_queue);
   CHECK_EQ(multicast_invoke(into_narrow, 0, NULL, 0), 1);
   CHECK_EQ(multicast_queue_run(narrow_queue, 0), 1);
   CHECK_EQ(multicast_invoke(into_narrow, 0, NULL, 0), 1);
-  /* The queued call waits for room. */
+  /* The call in `q` waits for room in the narrow queue. */
   multicast_delegate d = waiting_for(&i, q, &queued);
   i.inner = into_narrow;
   i.queue.id = 0;
@@ -218,7 +220,7 @@ TEST(queue_full_refuses_thread_that_waiting_call_of_it_waits_for) {
   multicast_queue full = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
   inside i;
   int more = 0;
-  sleep_in_queue(&i, full, own, &calls); /* its thread waits for this one */
+  sleep_in_queue(&i, full, own, &calls); /* the worker of `full` waits for this thread */
   multicast other = multicast_create();
   multicast_outcome out = MULTICAST_OUTCOME_INIT;
   multicast_invocation how = MULTICAST_INVOCATION_INIT;
@@ -245,7 +247,8 @@ typedef struct scene {
   int calls;
 } scene;
 
-/* Another thread is in a call of a delegate, and is about to wait for calls in `q`. */
+/* Starts a call of a delegate on another thread. When `go_on` opens, the call waits for calls in
+ * `q`. */
 static void begin_scene(scene *s, multicast_queue q) {
   s->calls = 0;
   s->m = multicast_create();
@@ -288,7 +291,8 @@ TEST(removal_of_one_whose_call_waits_for_unrun_queue_is_pending) {
   expect_pending_removals(default_queue);
 }
 
-/* The call begins to wait while this thread removes its delegate. */
+/* This thread removes the delegate and waits for its call. Only then does the call begin to
+ * wait. */
 static void expect_waits_that_end(multicast_queue (*make)(void)) {
   for (int how = 0; how < ENDINGS; ++how) {
     multicast_queue q = make();
@@ -309,8 +313,8 @@ TEST(wait_for_queue_of_remover_of_the_waiter_is_unfinished) {
   expect_waits_that_end(queue_of_this_thread);
 }
 
-/* Any thread may be the one that will run the queue, including this one, which may have used the
- * library for the first time just now. */
+/* No thread has run the queue yet, so the library must assume that any thread may have to run it,
+ * including this one, even if this thread uses the library for the first time. */
 THREAD(remove_waiting_delegates, void *is_known) {
   if (is_known != NULL) CHECK_EQ(multicast_invoke(multicast_create(), 0, NULL, 0), 0);
   expect_waits_that_end(default_queue);
@@ -323,8 +327,8 @@ TEST(wait_for_unrun_queue_is_unfinished_if_new_thread_waits) {
   on_another_thread(remove_waiting_delegates, NULL);
 }
 
-/* The release of a delegate waits for queued calls, and the end of the lifetime waits for the
- * release. */
+/* The release of a delegate waits for queued calls. Ending the lifetime of the delegate waits for
+ * this release. */
 static inside in_release;
 static multicast_lifetime ended_meanwhile;
 
@@ -362,9 +366,9 @@ TEST(wait_in_release_for_unrun_queue_unfinished_by_new_thread) {
   wait_in_a_release(NULL);
 }
 
-/* The thread of a queue waits for a second queue that no thread has run yet, and which this
- * thread might run. This thread waits for a delegate's call, and that call waits for the thread
- * of the first queue. */
+/* A cycle of three threads. The worker of a queue waits for a call in a second queue that no thread
+ * has run yet, so that this thread might have to run it. This thread waits for a delegate's call,
+ * on a third thread. That call waits for the worker. */
 typedef struct chain {
   scene s;
   multicast into_q;
@@ -372,7 +376,7 @@ typedef struct chain {
 } chain;
 
 THREAD(close_the_chain, chain *c) {
-  pause_ms(A_WHILE_MS); /* gives the removal time to fall asleep */
+  pause_ms(A_WHILE_MS); /* let the removal fall asleep */
   CHECK_EQ(multicast_invoke(c->into_q, 0, NULL, 0), 1);
   expect_asleep(&c->i);
   gate_open(&c->s.i.go_on);
@@ -405,8 +409,8 @@ TEST(wait_for_waiter_of_unrun_queue_unfinished_by_new_thread) {
   on_another_thread(remove_in_a_chain, NULL);
 }
 
-/* The thread whose wait has just ended may not have run again, but it no longer counts as
- * waiting. */
+/* When the awaited calls have been made, the waiting thread may not have woken up yet. A removal
+ * must not count it as waiting. */
 TEST(removal_right_after_awaited_calls_were_made_waits) {
   for (int round = 0; round < 100; ++round) {
     multicast_queue q = queue_of_this_thread();
@@ -424,13 +428,13 @@ TEST(removal_right_after_awaited_calls_were_made_waits) {
   }
 }
 
-/* The awaited call removes the delegate in whose call the waiting thread is. */
+/* A thread waits inside a delegate's call for a queued call, which removes that delegate. */
 static scene *to_remove;
 static multicast_status removed_with;
 
 static void remove_the_waiting_one(void *context, uint32_t event, const void *payload,
                                    size_t size) {
-  pause_ms(A_WHILE_MS); /* by then the other thread is usually waiting */
+  pause_ms(A_WHILE_MS); /* after this, the other thread is usually waiting */
   removed_with = multicast_token_remove(to_remove->token);
 }
 
@@ -473,7 +477,7 @@ TEST(removal_of_queued_delegate_cancels_what_its_call_waits_for) {
   CHECK_OK(multicast_queue_destroy(q));
 }
 
-/* A thread that runs a queue once and then stays alive. */
+/* A thread that runs a queue once and stays alive. */
 typedef struct idle {
   multicast_queue queue;
   gate has_run, end;
@@ -492,12 +496,13 @@ TEST_OF_MULTICAST(removal_cancels_queued_calls_before_it_waits) {
   inside i;
   int unused = 0;
   multicast_delegate d = waiting_for(&i, other, &unused);
-  /* The consumer of `other` is another thread, which makes no more calls. */
+  /* Make another thread the consumer of `other`. That thread will make no more calls. */
   CHECK_EQ(multicast_invoke(i.inner, 0, NULL, 0), 1);
   l.queue = other;
   l.thread = start_thread(run_and_idle, &l);
   gate_wait(&l.has_run);
-  /* Both delegates are in `m`; the call of the first invokes the second. */
+  /* Both delegates are in `m`. The call of the first delegate invokes `m`, which calls the second
+   * delegate. */
   i.inner = m;
   multicast_add_options options = ADD_OPTIONS(.queue = q, .events = 2);
   multicast_token first = add_with(m, d, &options);
@@ -519,7 +524,7 @@ TEST_OF_MULTICAST(removal_cancels_queued_calls_before_it_waits) {
   CHECK_OK(multicast_queue_destroy(q));
 }
 
-/* After its own queued call was cancelled, this call lets a running call return. */
+/* The call that this delegate lets return when its own wait has ended. */
 static blocker *let_go_after;
 
 static void wait_and_let_go(void *context, uint32_t event, const void *payload, size_t size) {
@@ -551,7 +556,8 @@ TEST(queue_destroy_cancels_calls_before_it_waits_for_one) {
   CHECK_EQ(invoke_finished(&invoking), 1);
 }
 
-/* The queue was destroyed, but its call still runs, on a thread that waits for this one. */
+/* A queue was destroyed while one of its calls was running. One thread waits for that call, and the
+ * call removes the delegate in whose call the waiting thread is. */
 typedef struct doomed_scene {
   multicast_queue q;
   multicast outer;
@@ -595,7 +601,7 @@ TEST_OF_MULTICAST(removal_in_call_of_destroyed_queue_that_is_waited_for_ends) {
   invoke_in_background(&invoking, ds.outer);
   gate_wait(&ds.entered);
   EVENTUALLY(!multicast_queue_is_valid(ds.q));
-  pause_ms(A_WHILE_MS); /* gives it time to begin to wait */
+  pause_ms(A_WHILE_MS); /* let the other thread begin to wait */
   gate_open(&ds.go_on);
   CHECK_EQ(invoke_finished(&invoking), 1);
   CHECK_EQ(run_finished(&ds.run), 1);
@@ -645,8 +651,9 @@ TEST(queue_destroy_of_queue_that_call_waits_for_lets_it_go_on) {
   CHECK_OK(multicast_queue_destroy(q));
 }
 
-/* A queue was destroyed while its call still runs, and a new queue reuses the slot. A thread that
- * waits for the old queue's call does not wait for the consumer of the new queue. */
+/* A queue is destroyed while one of its calls is running, and a new queue reuses the slot. A thread
+ * that waits for this call must not be mistaken for a thread that waits for the consumer of the new
+ * queue. */
 TEST(wait_for_destroyed_queue_is_not_for_next_queue_in_slot) {
   multicast_queue q = default_queue(), next;
   blocker b = BLOCKER_INIT;
@@ -671,7 +678,7 @@ TEST(wait_for_destroyed_queue_is_not_for_next_queue_in_slot) {
   CHECK_EQ(multicast_invoke(other, 0, NULL, 0), 1);
   CHECK_EQ(multicast_queue_run(next, 0), 1); /* makes this thread the consumer of the new queue */
   pthread_t opener = start_thread(open_after_a_while, &b.let_go);
-  CHECK_OK(multicast_token_remove(token)); /* no thread waits for this one */
+  CHECK_OK(multicast_token_remove(token)); /* OK, because no thread waits for this thread */
   CHECK_EQ(i.releases, 1);
   join_thread(opener);
   CHECK_EQ(invoke_finished(&invoking), 1);

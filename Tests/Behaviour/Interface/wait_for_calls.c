@@ -1,4 +1,4 @@
-/* With MULTICAST_WAIT an invocation returns when each call that it queued was made, dropped or
+/* An invocation with MULTICAST_WAIT returns when all calls that it has queued were made, dropped or
  * cancelled. */
 
 #include "notes.h"
@@ -272,7 +272,8 @@ TEST_OF_MULTICAST(wait_for_destroyed_queue_lasts_while_its_call_runs) {
   CHECK_OK(multicast_queue_destroy(next));
 }
 
-/* The queue is destroyed after its calls were queued and before the invocation begins to wait. */
+/* The last delegate destroys the queue, after a call was queued and before the invocation begins to
+ * wait for it. */
 static multicast_queue doomed_queue;
 static blocker *running;
 static runner *runs_doomed;
@@ -285,7 +286,7 @@ static void destroy_doomed(void *context, uint32_t event, const void *payload, s
   }
   CHECK_STATUS(multicast_queue_destroy_within(doomed_queue, 0),
                running != NULL ? MULTICAST_ERROR_TIMEOUT : MULTICAST_OK);
-  /* This thread runs a new queue, which may reuse the slot. */
+  /* Make this thread the consumer of a new queue, which may reuse the slot. */
   multicast_queue next = default_queue();
   multicast m = multicast_create();
   int calls = 0;
@@ -414,7 +415,7 @@ TEST_OF_QUEUE(wait_that_times_out_during_a_call_counts_it_as_unfinished) {
   multicast_invocation how = INVOCATION(.flags = MULTICAST_WAIT, .timeout_ns = UINT64_C(300000000));
   CHECK_ERROR(multicast_invoke_with(m, &how, &out), TIMEOUT);
   CHECK_EQ(out.finished + out.unfinished, 2);
-  CHECK(out.unfinished >= 1); /* both are unfinished only on a slow machine */
+  CHECK(out.unfinished >= 1); /* on a slow machine, both calls may be unfinished */
   gate_open(&b.let_go);
   CHECK_OK(multicast_queue_destroy(q));
 }
@@ -424,8 +425,9 @@ static void take_time(void *context, uint32_t event, const void *payload, size_t
   ADD(*(int *)context, 1);
 }
 
-/* The direct call takes longer than the invocation's timeout. Another thread then makes the
- * queued call, early enough if the timeout started only then. */
+/* The direct call takes as long as the invocation's timeout. After that, another thread makes the
+ * queued call. The wait must time out anyway, because its time began with the invocation and not
+ * after the direct call. */
 enum { TIME_MS = 400, SOON_MS = 200 };
 static multicast_queue run_soon_queue;
 static pthread_t soon;

@@ -1,5 +1,5 @@
-/* A call waits for room in a full queue while a removal waits for the call. One of the two waits
- * is given up. */
+/* A removal waits for a call, and the call waits for room in a full queue that the removing thread
+ * would have to run. Either the removal or the call must not wait. */
 
 #include "threads.h"
 
@@ -21,8 +21,8 @@ FUNCTION(invoke_into_the_full_queue, cycle *c) {
 
 static void release_cycle(void *context) { ADD(((cycle *)context)->releases, 1); }
 
-/* A delegate of a lifetime was removed, but its call still runs and is about to wait for room in
- * a queue that this thread runs. */
+/* Prepares a cycle. A delegate of the lifetime was removed, but its call still runs. When `go_on`
+ * opens, the call waits for room in a queue that this thread has to run. */
 static multicast_lifetime begin_cycle(cycle *c, invoker *i, multicast_queue queue, int *calls) {
   multicast_lifetime lifetime = multicast_lifetime_create();
   multicast_add_options options = ADD_OPTIONS(.queue = queue);
@@ -61,7 +61,7 @@ TEST(lifetime_end_is_pending_where_the_caller_has_to_make_room) {
   multicast_queue queue = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
   multicast_lifetime lifetime = begin_cycle(&c, &i, queue, &calls);
   gate_open(&c.go_on);
-  CHECK(!gate_opens_within(&c.has_left, A_WHILE_MS)); /* the call is waiting for room */
+  CHECK(!gate_opens_within(&c.has_left, A_WHILE_MS)); /* the call waits for room */
   CHECK_STATUS(multicast_lifetime_end(lifetime), MULTICAST_PENDING);
   CHECK_EQ(multicast_queue_run(queue, 1), 1);
   CHECK_EQ(invoke_finished(&i), 1);
@@ -74,8 +74,7 @@ TEST(lifetime_end_is_pending_where_the_caller_has_to_make_room) {
 typedef struct late_runner {
   cycle c;
   multicast_queue queue;
-  /* Whether `release` fills the queue again, so that the call waits for room when `release`
-   * returns. */
+  /* Whether the call begins to wait for room inside `release`, and not only after it. */
   bool fills;
   pthread_t opener;
   int calls;
@@ -94,13 +93,13 @@ static void run_in_release(void *context) {
   on_another_thread(fill, &l->c.target);
   if (l->fills) {
     gate_open(&l->c.go_on);
-    CHECK(!gate_opens_within(&l->c.has_left, A_WHILE_MS)); /* the call is waiting for room */
+    CHECK(!gate_opens_within(&l->c.has_left, A_WHILE_MS)); /* the call waits for room */
   } else {
     l->opener = start_thread(open_after_a_while, &l->c.go_on);
   }
 }
 
-/* This thread must not have used the library yet. */
+/* Must be called on a thread that has not used the library yet. */
 static multicast begin_late(late_runner *l, invoker *i, multicast_lifetime lifetime) {
   multicast m = multicast_create();
   multicast_delegate running = {invoke_into_the_full_queue, &l->c}, other = {count_call, l};
@@ -172,7 +171,7 @@ typedef struct producer {
   multicast target;
   gate go_on, has_queued;
   int64_t queued;
-  blocker *other; /* the thread that runs the queue waits for a call of this delegate */
+  blocker *other; /* the queue's consumer waits for a call of this delegate */
 } producer;
 
 THREAD(produce, producer *p) {
@@ -210,8 +209,8 @@ TEST(queue_full_refuses_nobody_while_its_thread_waits_elsewhere) {
   CHECK_STATUS(multicast_token_remove_nowait(token), MULTICAST_PENDING);
   threads[0] = start_thread(produce, &p);
   threads[1] = start_thread(release_both, &p);
-  /* PENDING if the other thread has not completed the removal yet and might now wait for this
-   * one. In any case the call must have ended. */
+  /* This returns MULTICAST_PENDING if the other thread has not completed the removal yet and might
+   * wait for this thread. In any case, the call must have ended. */
   CHECK(multicast_lifetime_end(lifetime) >= MULTICAST_OK);
   CHECK(LOAD(b.has_left));
   CHECK_EQ(multicast_queue_run(queue, 1), 1);
@@ -234,16 +233,16 @@ static void remove_what_waits_for_room(cycle *c, multicast_queue queue) {
   invoke_in_background(&i, m);
   gate_open(&c->go_on);
   gate_wait(&c->entered);
-  CHECK(!gate_opens_within(&c->has_left, A_WHILE_MS)); /* the call is waiting for room */
+  CHECK(!gate_opens_within(&c->has_left, A_WHILE_MS)); /* the call waits for room */
   CHECK_STATUS(multicast_remove(m, d), MULTICAST_PENDING);
   CHECK_EQ(multicast_queue_run(queue, 1), 1);
   CHECK_EQ(invoke_finished(&i), 1);
   CHECK_EQ(c->queued, 1);
 }
 
-/* The call of a delegate waits for room in a queue of which this thread is the consumer. This
- * thread makes room, which wakes the call, and takes that room itself if `takes_room` is set.
- * Then it removes the delegate. */
+/* A call of a delegate waits for room in a queue whose consumer is this thread. This thread makes
+ * room, which wakes the call. If `takes_room` is set, it also fills the queue again. Finally it
+ * removes the delegate. Returns the status of the removal. */
 static multicast_status remove_what_was_woken(bool takes_room) {
   cycle c = {{0}, GATE_INIT, GATE_INIT, GATE_INIT, -1, 0};
   int calls = 0;
@@ -260,7 +259,7 @@ static multicast_status remove_what_was_woken(bool takes_room) {
   invoke_in_background(&i, m);
   gate_open(&c.go_on);
   gate_wait(&c.entered);
-  CHECK(!gate_opens_within(&c.has_left, A_WHILE_MS / 4)); /* the call is waiting for room */
+  CHECK(!gate_opens_within(&c.has_left, A_WHILE_MS / 4)); /* the call waits for room */
   CHECK_EQ(multicast_queue_run(queue, 1), 1);
   if (takes_room) multicast_invoke(c.target, 0, NULL, 0);
   multicast_status status = multicast_remove(m, d);
@@ -277,7 +276,8 @@ TEST(removal_waits_for_a_call_that_this_thread_has_made_room_for) {
   for (int i = 0; i < 30; ++i) CHECK_OK(remove_what_was_woken(false));
 }
 
-/* PENDING if the call is already waiting for this thread again, OK if the call is refused. */
+/* The removal is pending if the call is already waiting for room again. Otherwise the queue refuses
+ * the call, and the removal returns MULTICAST_OK. */
 TEST(removal_ends_where_its_call_was_woken_and_finds_no_room) {
   for (int i = 0; i < 30; ++i) {
     multicast_status status = remove_what_was_woken(true);
@@ -291,8 +291,8 @@ TEST(removal_is_pending_where_its_call_needs_an_unrun_queue) {
   remove_what_waits_for_room(&c, queue_with(1, MULTICAST_OVERFLOW_BLOCK));
 }
 
-/* Any thread may be the one that will run the queue, including this one, which may have used the
- * library for the first time just now. */
+/* No thread has run the queue yet, so the library must assume that any thread may have to run it,
+ * including this one, even if this thread uses the library for the first time. */
 THREAD(remove_what_will_wait_for_room, void *is_known) {
   static cycle c = {{0}, GATE_INIT, GATE_INIT, GATE_INIT, -1, 0};
   int calls = 0;
@@ -366,8 +366,9 @@ static void ask_for_destructor(void *context, uint32_t event, const void *payloa
   CHECK_EQ(pthread_setspecific(*(pthread_key_t *)context, context), 0);
 }
 
-/* The worker makes no more calls but has not ended, because it is in a destructor. Destructors
- * run in the order in which their keys were created. */
+/* The worker makes no more calls but has not ended, because it is in a destructor of the test. The
+ * test's destructor runs before the library's destructor, because the test's key was created
+ * first. */
 TEST(removal_is_pending_where_its_call_needs_a_stopped_worker) {
   static cycle c = {{0}, GATE_INIT, GATE_INIT, GATE_INIT, -1, 0};
   pthread_key_t key;
@@ -478,8 +479,8 @@ TEST(lifetime_end_waits_for_no_release_that_needs_an_unrun_queue) {
   pthread_t remover = start_thread(remove_its_member, &f);
   gate_wait(&f.entered);
   pause_ms(50);
-  /* If the release is already waiting, this thread may be the one that has to run the queue.
-   * Otherwise the call is refused. */
+  /* If the release is already waiting for room, this thread might have to run the queue, so the end
+   * of the lifetime is pending. Otherwise the queue refuses the call. */
   multicast_status status = multicast_lifetime_end(options.lifetime);
   CHECK(status == MULTICAST_PENDING || status == MULTICAST_OK);
   CHECK_EQ(multicast_queue_run(q, 1), 1);
@@ -514,7 +515,7 @@ TEST(removal_in_the_child_is_pending_if_call_needs_the_parent) {
   o.queue = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
   runner = start_thread(run_and_stay, &o);
   gate_wait(&o.has_run);
-  for (int i = 0; i < 2; ++i) { /* threads of the child reuse the records of these threads */
+  for (int i = 0; i < 2; ++i) { /* threads of the child will reuse the records of these threads */
     idle[i].target = o.c.target;
     idlers[i] = start_thread(invoke_and_idle, &idle[i]);
     gate_wait(&idle[i].entered);

@@ -1,4 +1,4 @@
-/* The child of a fork, and the waits, removals and ends of the parent's other threads. */
+/* The waits and removals of the parent's other threads do not disturb the child of a fork. */
 
 #include "allocators.h"
 #include "threads.h"
@@ -158,8 +158,9 @@ FUNCTION(fork_while_another_waits, inheritance *h) {
   in_child(wait_for_a_new_thread, h);
 }
 
-/* The new thread of the child reuses the record of a parent's thread. That thread was waiting
- * for the call that the child is in. */
+/* A thread of the parent waits for the call that forks. In the child, a new thread reuses the
+ * record of this thread. The library must not conclude from the record that the new thread is
+ * waiting. */
 TEST(removal_in_child_waits_for_thread_that_waits_for_nothing) {
   static inheritance h = {{0}, {0}, {0}, 0, GATE_INIT, BLOCKER_INIT};
   h.outer = multicast_create();

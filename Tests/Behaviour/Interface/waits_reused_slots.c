@@ -1,4 +1,5 @@
-/* A queue or multicast that reuses the slot of one that was destroyed but is still running. */
+/* A new queue or multicast reuses the slot of a destroyed queue or multicast, of which a call still
+ * runs. */
 
 #include "harness.h"
 
@@ -8,7 +9,7 @@ typedef struct successor {
   multicast_queue old, new;
   multicast target;
   int calls;
-  blocker *other; /* runs in the new queue, unless NULL */
+  blocker *other; /* its call runs in the new queue, unless it is NULL */
   pthread_t runner;
 } successor;
 
@@ -21,7 +22,8 @@ FUNCTION(destroy_and_create, successor *s) {
   int count = 0;
   ++s->calls;
   CHECK_STATUS(multicast_queue_destroy(s->old), MULTICAST_PENDING);
-  /* Create queues until one reuses the slot: the low bits are the index of the slot. */
+  /* Create queues until one of them reuses the slot, whose index is in the low bits of the
+   * handle. */
   do {
     s->new = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
     if (((s->new.id ^ s->old.id) & 0x3FFFFFF) == 0) break;

@@ -1,4 +1,4 @@
-/* multicast_set_watch() and multicast_token_get_stats(): the watched calls and the counts. */
+/* Tests which calls a watch reports, and the counts of multicast_token_get_stats(). */
 
 #include "broadcasters.h"
 #include "notes.h"
@@ -15,7 +15,7 @@ static multicast_delegate pausing(int *milliseconds) {
   return DELEGATE(pause_call, milliseconds);
 }
 
-/* ---- Which calls ----------------------------------------------------------------------------- */
+/* ---- The watched calls ----------------------------------------------------------------------- */
 
 TEST(watch_is_notified_of_each_call_of_its_multicast) {
   multicast m = multicast_create(), other = multicast_create();
@@ -82,7 +82,7 @@ TEST(watch_is_notified_of_visits_with_event_0) {
   CHECK_EQ(w.calls, 6);
   visits = 0;
   CHECK_EQ(multicast_visit_undo(guarded, stop_at_second, visit_all, &visits), 0);
-  CHECK_EQ(w.calls, 6 + 2 + 1); /* two visits, one of which is undone */
+  CHECK_EQ(w.calls, 6 + 2 + 1); /* the last three are two visits, one of which was undone */
 }
 
 TEST_OF_QUEUE(watch_is_notified_of_calls_of_each_kind_of_delegate) {
@@ -268,7 +268,7 @@ TEST_OF_MULTICAST(watch_of_a_multicast_that_is_fenced) {
   add(m, counter(&calls));
   on_another_thread(invoke_here, &m);
   CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
-  for (int i = 0; i < ROUNDS; ++i) { /* makes removals in quick succession */
+  for (int i = 0; i < ROUNDS; ++i) { /* remove in quick succession */
     CHECK_OK(multicast_token_remove(add(m, counter(&calls))));
     if (i == ROUNDS / 2) watch(m, counting_calls(&w));
   }
@@ -452,8 +452,8 @@ TEST_OF_MEMORY(statistics_without_memory_are_not_counted) {
   expect_counted(token, 1, 0, 0);
 }
 
-/* The delegate is watched from its next queued call on. Calls that were queued before run later,
- * so the watch may report them. */
+/* For a delegate with a queue, a new watch takes effect when the next call is queued. The watch may
+ * also report calls that were queued earlier and run after that. */
 TEST_OF_QUEUE(watch_may_be_notified_of_a_call_that_was_queued_before) {
   multicast_token t = add_queued(m, counter(&calls), q);
   multicast_token_stats stats = MULTICAST_TOKEN_STATS_INIT;

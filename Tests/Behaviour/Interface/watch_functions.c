@@ -1,4 +1,4 @@
-/* The functions of a watch: what they may do, and that none is called after the watch was
+/* The functions of a watch may use the library, and none of them is called after the watch was
  * removed. */
 
 #include "queues.h"
@@ -78,7 +78,7 @@ TEST_OF_MULTICAST(watch_that_is_taken_away_inside_its_function_is_pending) {
   CHECK_EQ(w.calls, 1);
 }
 
-/* A function of the watch waits for the thread that removes the watch. */
+/* A function of the watch removes a delegate while another thread removes the watch. */
 static void remove_blocked(witness *it) {
   it->in_function = NULL;
   gate_open(&in_watch.entered);
@@ -99,7 +99,7 @@ TEST(watch_that_waits_for_thread_that_takes_it_away_is_pending) {
   w.target = m;
   w.in_function = remove_blocked;
   watch(m, counting_calls(&w));
-  add(m, blocking(&in_watch)); /* the watch function removes it before it is called */
+  add(m, blocking(&in_watch)); /* the watch function removes this delegate before its call */
   invoke_in_background(&j, other);
   invoke_in_background(&i, m);
   CHECK_EQ(invoke_finished(&j), 1);
@@ -107,7 +107,7 @@ TEST(watch_that_waits_for_thread_that_takes_it_away_is_pending) {
   CHECK(status == MULTICAST_OK || status == MULTICAST_PENDING);
 }
 
-/* A removal inside a watch function waits for a call that removes the watch. */
+/* A function of the watch removes a delegate, whose call removes the watch. */
 static multicast held;
 static multicast_token held_token;
 
@@ -194,7 +194,7 @@ TEST_OF_MULTICAST(watch_is_not_notified_of_the_innermost_of_256_calls) {
   expect_counted(token, 256, 0, 0);
 }
 
-/* ---- Stuck ----------------------------------------------------------------------------------- */
+/* ---- Stuck waits ----------------------------------------------------------------------------- */
 
 static void expect_stuck(int64_t (*remove)(removal *)) {
   static running_call c;
@@ -415,7 +415,8 @@ TEST(watch_is_not_notified_that_the_end_of_another_one_waits) {
   unwatch_all();
 }
 
-/* Some of the new multicasts reuse the slot of the destroyed one. */
+/* Destroys the multicast during its call. Some of the new multicasts, which have another watch,
+ * reuse its slot. */
 FUNCTION(replace_target, multicast *m) {
   CHECK(multicast_destroy(*m) >= 0);
   for (int i = 0; i < 8; ++i) watch(multicast_create(), counting_calls(&w));

@@ -1,11 +1,11 @@
-/* `listener_warning` of a watch: when it is called, and with which arguments. */
+/* Tests when a watch's `listener_warning` is called, and with which arguments. */
 
 #include "allocators.h"
 #include "broadcasters.h"
 #include "reports.h"
 
-/* The notifications, one word each: the count, the label (or a letter for the function), and how
- * many delegates have it. */
+/* The notifications, as one word each. A word consists of the count, the label or a letter for the
+ * function, and the number of delegates with that label or function. */
 static char told[1024];
 static multicast last;
 static pthread_t notifier;
@@ -63,10 +63,11 @@ static void add_labelled(int times, multicast m, const char *label) {
   while (times-- > 0) add_with(m, counter(&calls), &options);
 }
 
-/* Adds that many delegates and expects these notifications since the test began. */
+/* Adds the given number of delegates, and expects that the text contains all notifications since
+ * the test began. */
 #define CHECK_TOLD(times, m, text) (add_times(times, m, counter(&calls)), CHECK_TEXT(told, text))
 
-/* ---- When it is called ----------------------------------------------------------------------- */
+/* ---- When `listener_warning` is called ------------------------------------------------------- */
 
 TEST(listener_warning_is_called_once_for_each_doubling) {
   multicast m = watched(3);
@@ -113,7 +114,8 @@ TEST(listener_warning_of_a_huge_number_is_never_called) {
   CHECK_TOLD(3000, n, "");
 }
 
-/* Delegates are added and removed in the middle, at the end, and all at once. */
+/* Delegates are removed in the middle and at the end of the list, and all together, and other
+ * delegates are added. */
 TEST(listener_warning_is_not_called_again_after_removals) {
   multicast m = watched(8);
   multicast_token tokens[40];
@@ -133,7 +135,7 @@ TEST(listener_warning_is_not_called_again_after_removals) {
   CHECK_TOLD(1, m, "8:A:8 16:A:16");
 }
 
-/* Lists with dead entries, as invocations may be reading them. */
+/* The list contains dead entries, as it does while invocations may be reading it. */
 TEST(listener_warning_counts_live_delegates_only) {
   multicast m = watched(40);
   multicast_token tokens[39];
@@ -153,7 +155,7 @@ TEST(listener_warning_is_called_anew_when_a_watch_is_set_anew) {
   multicast_watch watch = from(3);
   CHECK_TOLD(4, m, "4:A:4");
   CHECK_OK(multicast_set_watch(m, &watch));
-  CHECK_TOLD(1, m, "4:A:4 5:A:5"); /* 3 was passed before the watch was set again */
+  CHECK_TOLD(1, m, "4:A:4 5:A:5"); /* there were more than 3 before the new watch was set */
   CHECK_TOLD(1, m, "4:A:4 5:A:5 6:A:6");
 }
 
@@ -187,7 +189,7 @@ TEST(listener_warning_is_called_with_any_options) {
   CHECK_TEXT(told, "2:A:2");
 }
 
-/* ---- Which multicasts ------------------------------------------------------------------------ */
+/* ---- The watched multicasts ------------------------------------------------------------------ */
 
 TEST(listener_warning_of_all_is_called_for_old_and_new) {
   multicast before = multicast_create(), after, invoked = multicast_create();
@@ -210,7 +212,7 @@ TEST(listener_warning_of_all_is_not_called_beside_an_own_watch) {
   add_times(5, m, counter(&calls));
   CHECK_TOLD(50, silent, "");
   CHECK_TOLD(1, m, "6:A:6");
-  watch_all(3); /* reports nothing new, because `m` has a watch of its own */
+  watch_all(3); /* reports nothing, because `m` has another watch */
   CHECK_TOLD(5, m, "6:A:6");
   CHECK_TOLD(1, m, "6:A:6 12:A:12");
 }
@@ -254,7 +256,7 @@ TEST(listener_warning_has_the_most_frequent_label) {
   CHECK_TEXT(told, "10:leak:5");
 }
 
-/* Delegates with a label do not count for their function. */
+/* The library counts delegates by their function only if they have no label. */
 TEST(listener_warning_counts_those_without_a_label_by_function) {
   multicast m = watched(9);
   add_labelled(2, m, "a");
@@ -318,7 +320,7 @@ static void *fail_large(void *context, size_t size, size_t alignment) {
 
 THREAD(add_without_memory, multicast *argument) {
   multicast m = *argument;
-  STORE(fails, true); /* this thread has no record and cannot allocate one */
+  STORE(fails, true); /* so that this thread, which has no record, cannot allocate one */
   add_times(2, m, counter(&calls));
   STORE(fails, false);
   CHECK_TEXT(told, "");
@@ -357,8 +359,8 @@ static int notified[SETS][TARGETS]; /* one bit per doubling */
 static int wrong;
 static bool ends;
 
-/* The context is the number of the watch. Watches with odd numbers warn from 4 delegates on, the
- * others from 2. */
+/* The `listener_warning` of all watches. The context is the number of the watch. Watches with odd
+ * numbers warn from 4 delegates on, the others from 2. */
 static void check_crowd(void *context, multicast target, uint64_t count, const char *label,
                         multicast_function function, uint64_t most) {
   const size_t number = (size_t)context;
@@ -486,5 +488,5 @@ TEST_OF_MULTICAST(listener_warning_is_called_once_per_number_by_all_threads) {
   int64_t live = multicast_count(m);
   CHECK_EQ(live, THREADS * ADDS * 3 / 4);
   for (number = 4; number <= live; number *= 2) ++wanted;
-  CHECK_EQ(numbers, wanted); /* the total is not near a power of 2 */
+  CHECK_EQ(numbers, wanted); /* the final count is not near a power of 2 */
 }

@@ -6,7 +6,7 @@
 #include "payloads.h"
 #include "removals.h"
 
-/* The notifications of a watch. It is the context of the watch's functions. */
+/* The context of a watch's functions, which stores their notifications. */
 typedef struct witness {
   int calls, slow, stuck;
   multicast_token token;  /* from the last notification */
@@ -18,9 +18,9 @@ typedef struct witness {
   multicast target;
 } witness;
 
-/* sets all functions; a call is slow from one nanosecond on */
+/* Returns a watch with all functions. Every call that takes at least a nanosecond is slow. */
 multicast_watch watching(witness *w);
-multicast_watch counting_calls(witness *w); /* counts calls of `called` only */
+multicast_watch counting_calls(witness *w); /* sets only `called` */
 
 /* Set or remove the watch of a multicast or of all multicasts, and expect success. */
 void watch(multicast m, multicast_watch watch);
@@ -28,7 +28,7 @@ void watch_all(multicast_watch watch);
 void unwatch(multicast m);
 void unwatch_all(void);
 
-/* Return or check the counts of a registration. */
+/* Return the counts of a registration, or expect these counts. */
 multicast_token_stats counted(multicast_token token);
 void expect_counted(multicast_token token, uint64_t calls, uint64_t queued, uint64_t dropped);
 

@@ -1,4 +1,4 @@
-/* Weak contexts: `lock` and `unlock` around each call. */
+/* If contexts are weak, `lock` and `unlock` run around each call. */
 
 #include "harness.h"
 
@@ -30,7 +30,7 @@ static void unlock_counted(void *strong) {
 static void release_counted(void *context) { ADD(((counted *)context)->releases, 1); }
 
 FUNCTION(call_counted, counted *c) {
-  CHECK(LOAD(c->references) >= 1); /* this call holds a reference */
+  CHECK(LOAD(c->references) >= 1); /* the lock around this call holds a reference */
   ADD(c->calls, 1);
   if (c->inside != NULL) c->inside(c);
 }
@@ -96,7 +96,7 @@ TEST_OF_MULTICAST(weak_delegate_gets_the_strong_pointer_as_its_context) {
   CHECK(unlocked == &other_object);
   CHECK_EQ(multicast_visit(m, receive_visit, &visited), 1);
   CHECK(visited == &other_object);
-  CHECK(multicast_contains(m, d)); /* it is still found by its weak context */
+  CHECK(multicast_contains(m, d)); /* searching compares the weak context */
 }
 
 TEST_OF_MULTICAST(weak_lock_without_unlock_or_the_reverse_is_invalid_argument) {
@@ -175,7 +175,7 @@ TEST(weak_lock_racing_the_last_reference) {
     add_counted(m, c, 0);
     for (int i = 0; i < 2; ++i) threads[i] = start_thread(invoke_counted, c);
     while (LOAD(c->calls) < 10) pause_ms(0);
-    /* The last reference is gone. The next lock fails and removes the registration. */
+    /* Drop the last reference. The next `lock` fails, which removes the registration. */
     ADD(c->references, -1);
     for (int i = 0; i < 2; ++i) join_thread(threads[i]);
     CHECK_EQ(c->releases, 1);

@@ -1,5 +1,5 @@
-/* The internal checks detect unsupported uses, which multicast.h lists. Each case runs in its own
- * process, which must end by abort() with the message of the check. */
+/* The internal checks detect the unsupported uses that multicast.h lists. Each case runs in a child
+ * process, which the check must end by abort() with its message. */
 
 #include "../Interface/harness.h"
 
@@ -9,7 +9,8 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-/* Runs a body in a child. A check must end the child with a message that contains these words. */
+/* Runs the body in a child, and expects that a check ends the child with a message that contains
+ * these words. */
 static void ends_by_check(void (*body)(void), const char *words) {
   char text[4096];
   size_t length = 0;
@@ -110,8 +111,8 @@ static void leave_a_run(void) {
 
 TEST(queued_call_left_by_longjmp_is_found) { ends_by_check(leave_a_run, left); }
 
-/* The frame of the call must be deeper on the stack than later frames. Otherwise those could be
- * taken for nested inside the call. */
+/* Invokes deep on the stack. If later calls were deeper than this one, the checks could take them
+ * for calls nested inside it. */
 static __attribute__((noinline)) void invoke_deeper(multicast m) {
   volatile char room[4096];
   room[0] = 0;
@@ -161,7 +162,8 @@ static void invoke_in_fiber(int which) { multicast_invoke(invoked_by[which], 0, 
 
 static void resume(int which) { CHECK_EQ(swapcontext(&main_stack, &fibers[which]), 0); }
 
-/* The second fiber has the stack at the lower address, as if the first fiber had called it. */
+/* The stack of the second fiber is at the lower address, so its calls look as if they were nested
+ * in the call of the first fiber. */
 static void begin_two_fibers(void) {
   char *stacks = malloc((size_t)2 * STACK_SIZE);
   CHECK(stacks != NULL);
@@ -247,7 +249,7 @@ TEST(allocator_that_calls_the_library_is_found) {
 
 static void *end_in_allocator(void *target) {
   static int calls;
-  multicast_invoke(*(multicast *)target, 0, NULL, 0); /* gives the thread its record */
+  multicast_invoke(*(multicast *)target, 0, NULL, 0); /* creates the record of this thread */
   what_to_do = END_THREAD;
   (void)multicast_add(*(multicast *)target, counter(&calls), NULL, NULL);
   return NULL;
@@ -258,7 +260,8 @@ static void end_thread_in_library(void) {
   on_another_thread(end_in_allocator, &m);
 }
 
-/* Like asynchronous cancellation, but at a known point. */
+/* Ends a thread in the middle of the library, like asynchronous cancellation, but at a known
+ * point. */
 TEST(thread_that_ends_inside_of_the_library_is_found) {
   ends_by_check(end_thread_in_library, "no lock is held");
 }
@@ -271,7 +274,7 @@ static void *end_in_release(void *target) {
   static int calls;
   multicast m = *(multicast *)target;
   multicast_token token = add_with(m, counter(&calls), &ADD_OPTIONS(.release = end_thread));
-  multicast_invoke(m, 0, NULL, 0); /* gives the thread its record */
+  multicast_invoke(m, 0, NULL, 0); /* creates the record of this thread */
   (void)multicast_token_remove(token);
   return NULL;
 }
@@ -291,7 +294,7 @@ static multicast interrupted;
 static int handled;
 
 static void add_in_handler(int number) {
-  /* Not supported in a signal handler.
+  /* A signal handler must not call the library.
    * NOLINTNEXTLINE(bugprone-signal-handler,cert-sig30-c,cert-msc54-cpp) */
   (void)multicast_add(interrupted, counter(&handled), NULL, NULL);
 }
@@ -315,7 +318,8 @@ static void interrupt_until_found(void) {
   }
 }
 
-/* A check fails as soon as a signal arrives while a lock is held. */
+/* The handler calls the library again and again. A check fails as soon as a signal arrives while
+ * the thread holds a lock. */
 TEST(signal_handler_that_comes_to_a_lock_that_is_held_is_found) {
   ends_by_check(interrupt_until_found, "locks are taken in their order");
 }
@@ -326,7 +330,7 @@ static void call_in_child_of_vfork(void) {
   /* NOLINTNEXTLINE(bugprone-unsafe-functions,cert-msc24-c,cert-msc33-c) */
   pid_t child = vfork();
   if (child == 0) {
-    /* Not supported in the child of vfork(). */
+    /* The child of vfork() must not call the library. */
     (void)multicast_invoke(m, 0, NULL, 0);
     (void)!multicast_count(m);
     _exit(0);

@@ -1,5 +1,6 @@
-/* A correct program without races. A detector that does not understand how the library orders an
- * add, the calls and the removal reports a race for each context. */
+/* A program without races. A race detector must understand that the library makes an add happen
+ * before the calls, and the calls before the end of the removal. Otherwise it reports a race for
+ * each context. */
 
 #define _POSIX_C_SOURCE 200809L
 

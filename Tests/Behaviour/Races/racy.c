@@ -1,4 +1,5 @@
-/* Two threads call a delegate that counts without a lock. Detectors must report this race. */
+/* A program with a race that detectors must report: two threads call a delegate that counts without
+ * a lock. */
 
 #include <multicast.h>
 

@@ -1,5 +1,5 @@
-/* Calls one function of the library as a thread with deadlines would, under RealtimeSanitizer,
- * which ends the program at a lock, an allocation or a system call. */
+/* Calls one function of the library like a thread with deadlines. RealtimeSanitizer ends the
+ * program if the function takes a lock, allocates memory or makes a system call. */
 
 #include <multicast.h>
 
@@ -37,8 +37,8 @@ static void must(bool is_so, const char *what) {
 
 static const char payload[256];
 
-/* calls.py generates `calls.inc`, with ROW(name, expression) for each function. One more
- * function is not real-time safe, to show that a violation is detected. */
+/* calls.py generates `calls.inc`, with ROW(name, expression) for each function. One more row calls
+ * a function that frees memory, which the sanitizer must detect. */
 #define ROW(name, expression) \
   static void call_##name(void) { must((expression), #expression); }
 #include "calls.inc"

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes the rows of calls.c: one for each function that the header marks "Real time: yes" or
-"prepared", with arguments that calls.c has prepared, and one for a function that frees memory."""
+"""Generates the rows that calls.c includes: one for each function that the header marks "Real time:
+yes" or "prepared", and one for a function that frees memory. calls.c prepares the arguments."""
 
 import sys
 from pathlib import Path
@@ -18,7 +18,7 @@ BY_TYPE = {"multicast": "target", "multicast_token": "token", "multicast_queue":
 
 
 def row(known, function):
-    """A row with the name of the function and an expression that must be true."""
+    """Returns a row with the name of the function and an expression that must be true."""
     arguments = []
     for one in function.parameters:
         if one.type not in BY_TYPE and one.name not in BY_NAME:
@@ -26,14 +26,14 @@ def row(known, function):
         arguments.append(BY_TYPE.get(one.type) or BY_NAME[one.name])
     call = f"{function.name}({', '.join(arguments)})"
     if function.result in known.handles():
-        call += ".id == 0"  # because this is outside of all calls
+        call += ".id == 0"  # because no call is running
     elif function.name == "multicast_current_name":
         call += " == NULL"  # for the same reason
     elif function.result == "multicast_status":
         call += " == MULTICAST_OK"
     elif function.result == "int64_t":
-        # Two delegates want the call, one observer wants the notification, and one call waits in
-        # the queue.
+        # Functions that return a count return more than 0, because the multicast has two delegates,
+        # the name has an observer, and a call waits in the queue.
         call += " == 0" if "NULL" in arguments[:1] else " > 0"
     return f'ROW({function.name}, {call})'
 

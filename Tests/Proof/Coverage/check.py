@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Compares the regions that the tests do not reach with the list of expected ones."""
+"""Compares the regions that the tests do not reach with the list of regions that they are expected
+to miss."""
 
 import argparse
 import sys
@@ -8,8 +9,8 @@ from pathlib import Path
 import expected
 import regions
 
-# A count that is a difference of two others wraps below zero if a process is killed between the
-# two.
+# Some counts are differences of two counters. If a process is killed between the updates of the two
+# counters, the difference is negative, and appears as a huge number.
 IMPOSSIBLE = 1 << 62
 
 
@@ -43,7 +44,7 @@ def percent(some):
 
 
 def complaints(found, listed, least):
-    """Yields a text for each difference between the found and the listed regions."""
+    """Yields a message for each difference between the regions found and the regions listed."""
     keys = {}
     for region in found:
         keys.setdefault(region.key, []).append(region)
@@ -59,7 +60,8 @@ def complaints(found, listed, least):
     for key, one in listed.items():
         if key not in keys:
             yield f"{one.line}: there is no such region: remove it from the list"
-    # Regions that depend on the timing of threads do not count for the percentage.
+    # Whether a test reaches a `seldom` region depends on the timing of threads, so the percentage
+    # leaves these regions out.
     steady = [one for one in found if one.key not in listed or listed[one.key].how == "never"]
     if percent(steady) < least:
         yield (f"{percent(steady):.2f} % of the regions are reached, not counting the seldom ones:"

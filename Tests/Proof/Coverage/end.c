@@ -1,6 +1,6 @@
-/* Replaces _exit in programs that are compiled with -D_exit=end_with_counts. Processes that call
- * _exit, such as children of tests, do not run the functions of atexit(), so this function writes
- * the counts of gcov. */
+/* Replaces _exit() in programs compiled with -D_exit=end_with_counts. gcov normally writes its
+ * counts in an atexit() function, which does not run if a process calls _exit(), as children of
+ * tests do. */
 
 #include <gcov.h>
 #include <unistd.h>

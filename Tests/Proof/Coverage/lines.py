@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Compares the lines of C that tests do not reach, as gcov counts them, with the list of expected
-ones. A line counts as reached if each part of it is, such as both branches of an if in one line."""
+"""Compares the lines of C that the tests do not reach, according to gcov, with the list of lines
+that the tests are expected to miss. A line counts as reached if the tests reach all its parts, such
+as both branches of an if in one line."""
 
 import argparse
 import json
@@ -17,7 +18,7 @@ class Line:
         self.number = number
         self.key = (place, function, "»" + text)
         self.is_executed = False
-        self.is_whole = False  # each part of the line is executed
+        self.is_whole = False  # whether all parts of the line were executed
 
 
 def arguments():
@@ -30,7 +31,7 @@ def arguments():
 
 
 def read(counts, root, folders):
-    """Returns the lines of the sources that were compiled for gcov, in order."""
+    """Returns the lines of the sources that were compiled with counters for gcov, in order."""
     objects = sorted(Path(counts).rglob("*.gcno"))
     if not objects:
         raise SystemExit(f"{counts}: no *.gcno")
@@ -69,7 +70,7 @@ def table(lines):
 
 
 def complaints(lines, listed):
-    """Yields a text for each difference between the found and the listed lines."""
+    """Yields a message for each difference between the lines found and the lines listed."""
     keys = {}
     for line in lines:
         keys.setdefault(line.key, []).append(line)

@@ -8,13 +8,13 @@ CODE = 0  # the kind of region that contains code
 
 
 class Region:
-    """A piece of code that is executed as a whole, such as a block."""
+    """A region is a piece of code that is executed as a whole, such as a block."""
 
     def __init__(self, place, line, column):
         self.place = place  # the file, relative to the root
         self.line = line
         self.column = column
-        self.text = ""  # the line in which it begins, with » where it begins
+        self.text = ""  # the line in which the region begins, with » where it begins
         self.function = ""
         self.begins_function = False
         self.count = 0
@@ -26,8 +26,9 @@ class Region:
 
 
 def read(export, root, folders, swift_demangle):
-    """Returns all regions of the files in some directories of `root`, in order. If a generic or
-    inline function has several instances, or a macro several uses, the largest count is used."""
+    """Returns all regions of the files in some directories of `root`, in order. A region of a
+    generic or inline function with several instances, or of a macro with several uses, has the
+    largest of their counts."""
     regions = {}
     sources = {}
     functions = json.loads(Path(export).read_text())["data"][0]["functions"]
@@ -55,7 +56,7 @@ def read(export, root, folders, swift_demangle):
 
 
 def demangle(mangled, swift_demangle):
-    """Returns readable names, without modules and without arguments of templates."""
+    """Returns readable names of symbols, without modules and without template arguments."""
     names = {}
     for name in mangled:
         names[name] = name.split(":")[-1]

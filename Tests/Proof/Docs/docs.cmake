@@ -1,5 +1,4 @@
-# The references that Doxygen generates from the headers: HTML for all, and man pages for the C
-# headers.
+# Doxygen generates HTML references from all headers, and man pages from the C headers.
 
 add_test(NAME docs
   COMMAND ${CMAKE_CURRENT_LIST_DIR}/check --build ${PROJECT_BINARY_DIR}/docs-check

@@ -1,5 +1,5 @@
-# libFuzzer against a model of the header's rules, and with arbitrary arguments: `ctest -L fuzz`.
-# The test uses the same inputs each time. Fuzz/README.md says how to search for new inputs.
+# Runs the fuzz targets: `ctest -L fuzz`. The test uses the same inputs each time. Fuzz/README.md
+# describes how to search for new inputs.
 
 add_check(fuzz LABELS fuzz COST 100 PACKAGES python3
   COMMAND ${CMAKE_CURRENT_LIST_DIR}/run --inputs 8000 --seed 1 --build ${PROJECT_BINARY_DIR}/fuzz

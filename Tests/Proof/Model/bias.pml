@@ -1,5 +1,5 @@
-/* Bias: a multicast that changes often is fenced. Its invocations execute full fences, so its
- * removals need no heavy fences.
+/* A multicast that changes often is fenced instead of biased. Its invocations then execute full
+ * fences, so its removals need no heavy fences.
  *
  * The word of the invokers contains the mode. An invocation reads the word after it has published
  * its frame. A biased invocation executes light fences. A fenced invocation tags its frame and
@@ -10,14 +10,14 @@
  *
  *   begin_fencing, end_fencing   change the mode; core.pml has the other steps
  *
- * Proved, in both modes and while the mode changes: no delegate is called after its release, no
- * list is read after it has been freed, a sleeping removal is woken, and no retired list and no
- * deferred release is left over. This also holds beside an invocation with a stale handle, whose
- * frame is untagged.
+ * The model proves that, in both modes and while the mode changes, no delegate is called after its
+ * release, no list is read after it has been freed, a sleeping removal is woken, and no retired
+ * list and no deferred release is left over. This also holds if there is an invocation with a stale
+ * handle, whose frame is untagged.
  *
  * Threads: A and B invoke. B may decide which fence it needs inside the call of delegate 1, as a
  * removal there would. W removes the last delegate, or grows the list. S changes the mode, and
- * executes a heavy fence in between, as the removal of another delegate would.
+ * executes a heavy fence between two changes, like the removal of another delegate.
  *
  * Variants: HAS_A=1, A_IS_STALE (A has a stale handle), HAS_B=0 (2: B decides which fence it needs,
  * see above), MODE=0 (the initial mode; 1: fenced and settled), BEGINS=0, FENCES=0, ENDS=0 (the

@@ -1,4 +1,4 @@
-/* Look-ups of names without a lock, while the broadcaster is destroyed and its slot is reused.
+/* Threads look up names without a lock, while the broadcaster is destroyed and its slot is reused.
  *
  * A look-up publishes a frame whose target is the broadcaster, executes the light fence, reads the
  * table of names, searches it, and then compares the handle of the slot with its own. Destroying a
@@ -10,8 +10,8 @@
  *   add        replaces the table by a larger one
  *   destroy    destroys the broadcaster; waits for look-ups in a loop, as the implementation does
  *
- * Proved: no table is read after it has been freed, and no look-up with the handle of one
- * broadcaster finds a name of another.
+ * The model proves that no table is read after it has been freed, and that no look-up with the
+ * handle of one broadcaster finds a name of another broadcaster.
  *
  * Broadcasters 1 and 2 use the same slot, one after the other. Broadcaster 1 has table 1, which
  * `add` replaces by table 2. Broadcaster 2 has table 3.
@@ -52,7 +52,7 @@ inline find(me, frame, handle) {
                          IF(HANDLE_READ_BEFORE_TABLE, load(me, HANDLE, x);)
                          load(me, TABLE, table));
   IF(FRAME_CLEARED_TOO_EARLY, store(me, TARGET(frame), 0);)
-  assert(!is_free[table]); /* it is read, whichever broadcaster owns it */
+  assert(!is_free[table]); /* the table is read, no matter which broadcaster owns it */
   assert(!is_free[table]);
   UNLESS(HANDLE_READ_BEFORE_TABLE, load(me, HANDLE, x);)
   IF(HANDLE_NOT_READ, x = handle;)

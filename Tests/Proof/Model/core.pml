@@ -1,4 +1,5 @@
-/* The core: invocations, removals, and the lists that they share. Five scenarios include this file.
+/* The core of the protocol: invocations, removals, and the lists that they share. Five scenarios
+ * include this file.
  *
  * Invocations
  *   enter              publishes the frame with the list, is admitted, reads the list again and
@@ -105,8 +106,8 @@ typedef Invocation {
 
 /* ---- Frames --------------------------------------------------------------------------------- */
 
-/* Sets `seen` if some frame has the value in its field. A list counts only in a frame of this
- * multicast. Reads the frames of each thread from the outermost frame to the first unused frame. */
+/* Sets `seen` if the field of some frame contains the value. A list counts only in a frame of this
+ * multicast. Reads the frames of each thread, from the outermost frame to the first unused one. */
 inline scan(me, field, value, seen) {
   seen = 0;
   f = 0;
@@ -431,7 +432,8 @@ inline complete(me, d, waits) {
   found = 0
 }
 
-/* Another thread has retired the registration, and may not have executed its fence yet. */
+/* Waits for a registration that another thread has retired. That thread may not have executed its
+ * fence yet. */
 inline wait_for_prior(me, d) {
   UNLESS(LATE_WAITER_NOT_COUNTED,
          d_step { BUFFER_IS_EMPTY(me) -> mem[LATE_WAITERS]++ };)
@@ -580,7 +582,7 @@ inline store_fence_load(me, inv, address, value, from, result) {
   load(me, from, result)
 }
 
-/* A mutation: without the light fence the compiler may exchange the store and the load. */
+/* In a mutation without the light fence, the compiler exchanges the store and the load. */
 inline store_load(me, inv, address, value, from, result) {
   if
   :: EITHER(SYMMETRIC, true, inv.is_fenced) -> store(me, address, value); load(me, from, result)
@@ -698,8 +700,8 @@ inline check_call(me, inv) {
 }
 
 /* In a fenced invocation, one full fence serves both as the fence of the next hazard and as the
- * fence after the call of `last`. `call_did_return` may run functions of the library's user, so
- * this thread clears its hazard first: otherwise a removal could wait for it. */
+ * fence after the call of `last`. `call_did_return` may run functions of the program. This thread
+ * clears its hazard before that, because a removal could otherwise wait for this thread. */
 inline look_at_last(me, frame, inv) {
   load(me, ID(inv.last), y);
   if
@@ -717,8 +719,9 @@ inline look_at_last(me, frame, inv) {
   inv.last = 0
 }
 
-/* Ends a call. Also used for a registration that was skipped: a remover may have seen its hazard
- * and may be waiting for it. If the slot is no longer retired, only a late waiter can be. */
+/* Ends a call. This also happens for a registration that was skipped, because a remover may have
+ * seen its hazard and may be waiting for it. Once the slot is no longer retired, only a late waiter
+ * can still be waiting. */
 inline end_call(me, frame, inv, called) {
   EITHER(NO_FENCE_AFTER_CALL, store_load, store_fence_load)
   (me, inv, HAZARD(frame), 0, ID(called), x);
@@ -732,7 +735,7 @@ inline end_call(me, frame, inv, called) {
 }
 
 /* Each scenario defines `body`, which is what a delegate does. A biased invocation executes two
- * light fences per delegate, a fenced one executes one full fence per delegate. */
+ * light fences per delegate, and a fenced invocation executes one full fence per delegate. */
 inline visit(me, frame, inv) {
   do
   :: inv.is_valid && inv.list && inv.place < PLACES ->
@@ -776,7 +779,7 @@ inline invoke(me, frame, h) {
 }
 
 #if NESTED
-/* Inside a call: invokes the multicast again, but calls only the first delegate. */
+/* Invokes the multicast again inside a call, but calls only the first delegate. */
 inline invoke_inner(me, frame, h) {
   enter(me, frame, h, inner);
   if

@@ -1,18 +1,17 @@
-/* Cycles of waits: a removal inside a call never deadlocks, and returns PENDING only if waiting
- * would deadlock.
+/* A removal inside a call never deadlocks, and returns PENDING only if waiting would deadlock.
  *
- * A removal waits for the calls of its delegate on other threads. Before it sleeps it searches the
- * wait graph, under the lock of calls: which threads are in a call of the delegate, which delegates
- * those threads wait for, which threads are in calls of those delegates, and so on. If the search
- * reaches the removing thread itself, waiting would close a cycle: the removal returns PENDING and
- * its release is deferred. Otherwise the thread publishes which delegate it waits for, and sleeps.
- * A sleeping thread cannot change the calls that it is in, and a thread that goes to sleep later
- * performs its own search.
+ * A removal waits for the calls of its delegate on other threads. Before it sleeps, it searches the
+ * wait graph under the lock of calls. It finds the threads that are in a call of the delegate, the
+ * delegates that those threads wait for, the threads that are in calls of those delegates, and so
+ * on. If the search reaches the removing thread itself, waiting would close a cycle, so the removal
+ * returns PENDING and its release is deferred. Otherwise the thread publishes which delegate it
+ * waits for, and sleeps. A sleeping thread cannot change the calls that it is in, and a thread that
+ * goes to sleep later performs its own search.
  *
- * The search does not follow a thread that was woken and has not run again, because the calls that
- * it waited for may have ended. If a search has passed over such a thread, the thread searches
- * again before it goes back to sleep. Otherwise every later search has followed its wait, and it
- * need not search again.
+ * The search does not follow a thread that was woken but has not run again, because the calls that
+ * this thread waited for may have ended. If a search has passed over such a thread, the thread
+ * searches again before it goes back to sleep. Otherwise every later search has followed its wait,
+ * and the thread need not search again.
  *
  *   call_some, end_call    a call of a delegate that the thread chooses
  *   remove_some            a removal; if the delegate is removed already, waits for its calls
@@ -20,15 +19,18 @@
  *   is_cycle               the specification: whether there is a cycle, judged by the delegates for
  *                          which threads really sleep
  *
- * Proved: there is no deadlock. PENDING is returned only if the wait could not end. MULTICAST_OK is
- * returned only when no thread calls the delegate. Each delegate is released once.
+ * The model proves that there is no deadlock, that a removal returns PENDING only if the wait could
+ * not end and MULTICAST_OK only when no thread calls the delegate, and that each delegate is
+ * released once.
  *
- * Each thread calls a delegate (with NESTED, another one inside that call), and then removes a
- * delegate. Spin tries every choice of delegates. With OUTSIDE, the last thread is in no call.
+ * Each thread calls a delegate (with NESTED, it calls another delegate inside that call), and then
+ * removes a delegate. Spin tries every choice of delegates. With OUTSIDE, the last thread is in no
+ * call.
  *
- * Hazards and removals are visible at once here, and a critical section is one step, because
- * invoke_remove.pml proves that the two sides cannot miss each other. The search is one step too:
- * from a thread that is awake it reads only which delegates the thread is calling.
+ * In this model hazards and removals are visible immediately, and a critical section is one step,
+ * because invoke_remove.pml proves that the two sides cannot miss each other. The search is one
+ * step, too, because from a thread that is awake it reads only which delegates the thread is
+ * calling.
  *
  * Variants: THREADS=3, DELEGATES=3, NESTED=0, OUTSIDE=0, TWO_REMOVALS=0 (each thread removes
  * twice), HAS_TIMEOUT (any removal may time out).
@@ -98,7 +100,7 @@ inline closes_cycle(me, d) {
   next = 0
 }
 
-/* The specification, used only inside a d_step: collects, round by round, all threads that have to
+/* The specification, used only inside a d_step. Collects, round by round, all threads that have to
  * make progress before no thread calls `d`. It follows the delegates for which threads really
  * sleep. Sets `closed` if this thread is one of the collected threads. */
 inline is_cycle(me, d) {

@@ -1,21 +1,21 @@
-/* Destroying a multicast and reusing its slot, while threads invoke with stale handles, and while
+/* A multicast is destroyed and its slot is reused, while threads invoke with stale handles and
  * another thread removes a delegate.
  *
- * Slots are reused at once: the next multicast takes the slot while invocations of the previous one
- * still run. Destroying a multicast means, under the lock: clear the handle, retire the live
- * registrations, clear the list and retire it. The retired lists stay with the slot. An invocation
- * reads the list first, and compares the handle of the slot with its own afterwards: if they are
- * equal, the list belongs to its own multicast. The target of a frame is the slot, not the
- * multicast in it. So an invocation with a stale handle keeps lists of the next multicast from
- * being freed, and reclaims them when it ends.
+ * Slots are reused immediately: the next multicast takes the slot while invocations of the previous
+ * multicast still run. To destroy a multicast, a thread clears the handle, retires the live
+ * registrations, clears the list and retires the list, all under the lock. The retired lists stay
+ * with the slot. An invocation first reads the list and then compares the handle of the slot with
+ * its own. If they are equal, the list belongs to its multicast. The target of a frame is the slot,
+ * not the multicast in the slot. An invocation with a stale handle therefore keeps lists of the
+ * next multicast from being freed, and reclaims them when it ends.
  *
  *   destroy   does the steps above; then, like a removal: fences, waits, and frees the slots of the
  *             registrations that it has retired itself
  *   create    resets the word of the invokers and sets the handle; the first add sets the list
  *
- * Proved: an invocation with a handle calls no delegate of another multicast, no list is read after
- * it has been freed, each delegate is released once, each slot becomes vacant once, and no retired
- * list is left over. core.pml has the steps.
+ * The model proves that an invocation with a handle calls no delegate of another multicast, no list
+ * is read after it has been freed, each delegate is released once, each slot becomes vacant once,
+ * and no retired list is left over. core.pml has the steps.
  *
  * Threads: A invokes with handle 1, and B with handle 2 as soon as multicast 2 exists. D destroys
  * multicast 1. R removes its delegate. C creates multicast 2 as soon as the slot is vacant, and

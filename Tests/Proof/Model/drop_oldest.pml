@@ -4,14 +4,14 @@
  *                 Sources/Transports/Local/ring.c
  *   read_ring     reader_read, read_one, catch_up in reader.c
  *
- * Before it overwrites entries, the publisher stores three values: up to which position it will
- * overwrite (OLDEST), how many of those entries were for the reader (DROPPED), and which of the two
- * counts is complete (COUNTED). The reader copies an entry and reads OLDEST afterwards. If the
- * publisher was killed, the reader uses the position in COUNTED instead: no entry after that
- * position has been overwritten.
+ * Before it overwrites entries, the publisher stores three values: the position up to which it will
+ * overwrite (OLDEST), the number of those entries that were for the reader (DROPPED), and which of
+ * the two counts is complete (COUNTED). The reader copies an entry and reads OLDEST afterwards. If
+ * the publisher was killed, the reader uses the position in COUNTED instead, because no entry after
+ * that position has been overwritten.
  *
- * Proved: no torn entry is delivered; each number is either delivered once or counted once as lost.
- * This also holds if the publisher is killed after any step.
+ * The model proves that no torn entry is delivered, and that each number is either delivered once
+ * or counted once as lost, even if the publisher is killed after any step.
  *
  * Threads: the publisher P publishes NUMBERS entries to a ring with room for SIZE entries. An entry
  * is two words, which both contain its number. The reader R stores to its own variables only.
@@ -100,7 +100,7 @@ inline catch_up() {
      assert(dropped >= seen);
      lost = lost + dropped - seen;
      seen = dropped
-  :: else -> assert(!is_killed) /* or it would retry forever */
+  :: else -> assert(!is_killed) /* otherwise it would retry forever */
   fi;
   counted = 0;
   dropped = 0

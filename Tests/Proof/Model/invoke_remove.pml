@@ -1,21 +1,22 @@
-/* Invocation versus removal: hazards, the asymmetric fence, deferred releases, reused slots.
+/* Invocations run while delegates are removed. The model contains hazards, the asymmetric fence,
+ * deferred releases and reused slots.
  *
  * The invoker sets its hazard, executes the light fence, compares the id of the slot with the
  * token, and calls the delegate. When the call has returned, the invoker clears the hazard,
  * executes the light fence and compares again. The remover changes the id, executes the heavy fence
  * and scans the hazards of all frames. So either the remover finds the hazard, or the invoker finds
- * the changed id: before the call, and then it skips the delegate; or after the call, and then it
- * runs call_did_return. After the removal the slot is free for a registration with the next
- * generation. core.pml has these steps. `claim`, in this file, removes a delegate with
- * MULTICAST_ONCE when it is called.
+ * the changed id. If the invoker finds it before the call, it skips the delegate; if it finds it
+ * after the call, it runs call_did_return. After the removal the slot is free for a registration
+ * with the next generation. core.pml has these steps. `claim`, in this file, removes a delegate
+ * with MULTICAST_ONCE when it is called.
  *
- * Proved: no call begins or runs after a waiting removal has returned MULTICAST_OK. `release` runs
- * exactly once, while no call runs, even if no thread invokes again. No wake-up is lost. A delegate
- * with MULTICAST_ONCE is called at most once. A slot becomes vacant once. A stale list entry never
- * leads to a later registration in the same slot.
+ * The model proves these properties: No call begins or runs after a waiting removal has returned
+ * MULTICAST_OK. `release` runs exactly once, while no call runs, even if no thread invokes again.
+ * No wake-up is lost. A delegate with MULTICAST_ONCE is called at most once. A slot becomes vacant
+ * once. A stale list entry never leads to a later registration in the same slot.
  *
  * Threads: A and B invoke. W removes delegate 1 and waits. N removes the last delegate without
- * waiting. S removes delegate 1 as W does: the second of the two waits for the first removal. P
+ * waiting. S removes delegate 1 like W, and the second of the two waits for the first removal. P
  * pauses delegate 1: its id becomes special, and no invocation calls it.
  *
  * Variants: NESTED=0 (A invokes again inside the call of the last delegate), B_INVOKES_TWICE=0,

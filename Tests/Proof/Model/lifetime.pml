@@ -1,4 +1,4 @@
-/* Ending a lifetime: all its members are removed, and all their releases have returned.
+/* Ending a lifetime removes all its members and waits until all their releases have returned.
  *
  * `unfinished` counts each member whose release has not returned, and the thread that ends the
  * lifetime. That thread removes the members one by one, waits for their calls and releases them.
@@ -16,16 +16,17 @@
  *   release       runs `release` of a member, then decrements the count
  *   call          a call of member 1, and call_did_return
  *
- * Proved: when the first end returns MULTICAST_OK, or a second end returns, the releases of all
- * members have returned on all threads. The slot becomes free exactly once, and only after the end
- * is over. No registration of another lifetime is removed. There is no deadlock.
+ * The model proves these properties: When the first end returns MULTICAST_OK, or a second end
+ * returns, the releases of all members have returned on all threads. The slot becomes free exactly
+ * once, and only after the end is over. No registration of another lifetime is removed. There is no
+ * deadlock.
  *
- * Hazards and removals are visible at once, because invoke_remove.pml proves that the two sides
+ * Hazards and removals are visible immediately, because invoke_remove.pml proves that the two sides
  * cannot miss each other. A critical section under any lock is one step. A read without a lock is a
  * separate step.
  *
- * Threads: E ends the lifetime. F ends it too. N removes member 1 without waiting; then its slot is
- * reused by a registration that is not a member. J adds member 2. I calls member 1.
+ * Threads: E ends the lifetime. F ends it too. N removes member 1 without waiting, after which a
+ * registration that is not a member reuses its slot. J adds member 2. I calls member 1.
  *
  * Variants: HAS_F=0, HAS_N=0, HAS_J=0, HAS_I=0.
  */

@@ -7,8 +7,8 @@
  *            finds another one notifying leaves the notification to that thread
  *   destroy  ends the multicast under the lock. The thread that notifies last releases the policies
  *
- * Proved: there are never two calls of the function at once; each call reports a change; the last
- * report is true; the policies are released once, after the last call.
+ * The model proves that calls of the function never overlap, that each call reports a change, that
+ * the last report is true, and that the policies are released once, after the last call.
  *
  * Threads: two or three threads make changes, also inside a call of the function. One thread
  * destroys the multicast.

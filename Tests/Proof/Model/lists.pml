@@ -6,11 +6,11 @@
  * begun. A retired list is freed when a later heavy fence has ended and no frame names the list.
  * The writer tries to free the list after its own heavy fence. Each invocation that has named the
  * list tries to free it when it names another list or ends. An invocation executes no heavy fence
- * for that: if the writer's fence is still missing, it leaves the list to the writer.
+ * for that. If the writer's fence is still missing, the invocation leaves the list to the writer.
  *
- * Proved: no list is read after it has been freed, and each replaced list is freed, even if no
- * thread uses the multicast again. No delegate is called after its removal has returned. core.pml
- * has the steps.
+ * The model proves that no list is read after it has been freed, that each replaced list is freed
+ * even if no thread uses the multicast again, and that no delegate is called after its removal has
+ * returned. core.pml has the steps.
  *
  * Threads: A and B invoke. G grows the list. R removes delegate 1. F executes a heavy fence for
  * another multicast and then reclaims, as an ending invocation does.
@@ -45,8 +45,8 @@ THREAD(A, LOCALS,
        :: else -> break
        od)
 
-/* B names list 1 in a frame of another multicast: B's list was freed, and list 1 has its
- * address. */
+/* B names list 1 in a frame of another multicast. This can happen because B's list was freed and
+ * list 1 has the same address. */
 inline invoke_elsewhere(me, frame) {
   store(me, FRAME_LIST(frame), 1);
   store(me, TARGET(frame), ELSEWHERE);

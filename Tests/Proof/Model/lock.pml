@@ -9,8 +9,9 @@
  *   sleep_with_event         Lock.sleep(with:)
  *   wake_with_event          Lock.wakeAll
  *
- * Proved: one thread at a time holds the lock, and reads what earlier holders have written. A
- * thread that sleeps until it gets the lock, or until an event, is woken.
+ * The model proves that only one thread at a time holds the lock, that it reads the values that
+ * earlier holders have written, and that a thread which sleeps until it gets the lock, or until an
+ * event, is woken.
  *
  * Threads: each of THREADS threads takes the lock ROUNDS times and increments a counter. With
  * HAS_EVENT, thread 0 sleeps until all other threads have counted.

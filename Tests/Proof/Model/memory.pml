@@ -4,17 +4,17 @@
  *   WORDS     the size of the shared memory in bytes; an address is a number below it
  *   THREADS   the number of threads; threads are numbered from 0
  *   BUFFERED  threads 0 ... BUFFERED - 1 have a store buffer; stores of the other threads are
- *             visible at once
+ *             visible immediately
  *
  * Stores: a store buffer is a FIFO queue. A thread reads its own buffered stores (forwarding). The
  * process `Memory` moves the oldest store of any buffer to memory at any moment. Each load and each
  * store is one step. In this memory model a release store and an acquire load are plain accesses.
  *
  * Asymmetric fence: `light_fence` is a compiler fence. The model executes in program order, so a
- * compiler fence is an empty step here; a mutation that leaves it out exchanges the two accesses,
- * as a compiler may. `heavy_fence` is membarrier: each thread executes a full fence, at its own
+ * compiler fence is an empty step. A mutation that leaves it out exchanges the two accesses, as a
+ * compiler may. `heavy_fence` is membarrier: each thread executes a full fence, each at a different
  * moment and in any order. With SYMMETRIC (the fallback without membarrier) both are full fences.
- */
+ * / */
 
 #include "when.pml"
 
@@ -158,8 +158,9 @@ inline unlock(me, mutex) { store(me, mutex, 0) }
 bit asleep[THREADS];
 
 /* Models pthread_cond_wait, which unlocks and sleeps in one step. There are no spurious wake-ups,
- * because they would hide lost wake-ups. The implementation's count of sleepers is left out:
- * skipping pthread_cond_broadcast when no thread sleeps makes no difference. */
+ * because they would hide lost wake-ups. The model leaves out the implementation's count of
+ * sleeping threads, because skipping pthread_cond_broadcast when no thread sleeps makes no
+ * difference. */
 inline sleep(me, mutex) {
   d_step { BUFFER_IS_EMPTY(me) -> asleep[me] = 1; mem[mutex] = 0 };
   d_step { !asleep[me] && CAN_LOCK(me, mutex) -> mem[mutex] = 1 }

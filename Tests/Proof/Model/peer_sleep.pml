@@ -1,5 +1,5 @@
-/* Sleep of a peer in libmulticast-local: the peer's thread sleeps while the rings of the other
- * peers are empty. A publisher wakes it with a packet, once per sleep.
+/* In libmulticast-local, the thread of a peer sleeps while the rings of the other peers are empty.
+ * A publisher wakes it with a packet, once per sleep.
  *
  *   go_to_sleep   go_to_sleep in Sources/Transports/Local/session.c
  *   publish       ring_write, ring_show in ring.c
@@ -8,8 +8,8 @@
  * the heads once more. A publisher stores its head, executes a fence, and reads SLEEPS. Packets
  * stay in the socket until they are received.
  *
- * Proved: the reader reads everything that is published, without a timeout; no publisher sends two
- * packets for one sleep.
+ * The model proves that the reader reads everything that is published, without needing a timeout,
+ * and that no publisher sends two packets for one sleep.
  *
  * Threads: the reader R, and PUBLISHERS publishers, each of which publishes NUMBERS times.
  *

@@ -1,5 +1,5 @@
-/* Queues: calls are queued, run and cancelled, while their delegate is removed or the queue is
- * cleared or destroyed.
+/* Calls are queued, run and cancelled, while their delegate is removed or the queue is cleared or
+ * destroyed.
  *
  * An invocation appends a call under the lock of the queue, if the registration is live and its
  * queue still exists. The thread that runs the queue copies two calls under that lock, sets the
@@ -10,10 +10,10 @@
  * compare-and-swap, too.
  *
  * A removal marks the registration dead. It then closes the head and retracts the queued calls,
- * under the same lock. So the order of changes of the head decides between a run and a removal, and
- * no fence is needed between them: after `cancel`, every call that was taken out is protected by a
- * hazard. A run that took out a call earlier finds the head closed, and then checks whether the
- * registration is live.
+ * under the same lock. The order of the changes of the head therefore decides whether a run or a
+ * removal comes first, and no fence is needed between them. After `cancel`, every call that was
+ * taken out is protected by a hazard. A run that took out a call earlier finds the head closed, and
+ * then checks whether the registration is live.
  *
  *   invoke, append         finds the delegate in the list, appends a call to its queue
  *   run_queue, make, take_next, close_head, look_after   runs queued calls
@@ -21,11 +21,11 @@
  *   remove                 marks, retracts, fences, completes the removal
  *   scan_hazards, complete_removal, call_did_return, release   as in invoke_remove.pml
  *
- * Proved: no queued call runs after a waiting removal has returned MULTICAST_OK, and no call is
- * appended after the release. If another queue takes the slot, it receives no call of the old queue
- * and loses none of its own. Each call is made, cancelled or dropped, exactly once, and its payload
- * is released. Each deferred release runs. No wake-up is lost, neither of a removal nor of a thread
- * that waits for its turn.
+ * The model proves these properties: No queued call runs after a waiting removal has returned
+ * MULTICAST_OK, and no call is appended after the release. If another queue takes the slot, it
+ * receives no call of the old queue and loses none of its own. Each call is made, cancelled or
+ * dropped, exactly once, and its payload is released. Each deferred release runs. No wake-up is
+ * lost, neither of a removal nor of a thread that waits for its turn.
  *
  * Delegate 1 is removed, delegate 2 is not. Each queued call holds a reference to its payload.
  *

@@ -9,10 +9,10 @@
  *            taken under the lock. If none is left, the replay ends in the same critical section.
  *            From the next number on, invocations call the delegate themselves (a live call)
  *
- * Proved: a delegate receives each invocation once, from the oldest invocation that is replayed to
- * the last one. The replays come first and in order. The invocations of each thread come in order.
- * An invocation is still buffered when it is replayed. At most MOST + LEAD invocations are
- * buffered, apart from those inside a replay. There is no deadlock.
+ * The model proves these properties: A delegate receives each invocation once, from the oldest
+ * invocation that is replayed to the last one. The replays come first and in order. The invocations
+ * of each thread come in order. An invocation is still buffered when it is replayed. At most MOST +
+ * LEAD invocations are buffered, apart from those inside a replay. There is no deadlock.
  *
  * Threads: INVOKERS threads invoke TIMES times each; ADDERS threads add one delegate each. With
  * IS_NESTED, the first replay of each delegate invokes the multicast.

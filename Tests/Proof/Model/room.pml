@@ -1,7 +1,8 @@
-/* Waiting for room in a full queue (MULTICAST_OVERFLOW_BLOCK), and cycles of waits through it.
+/* Producers wait for room in a full queue (MULTICAST_OVERFLOW_BLOCK), which may close cycles of
+ * waits.
  *
  * A producer that finds the queue full checks for room again under the lock of calls. If there is
- * still none, it sets the flag `is_awaited` under the lock of the queue, searches the wait graph
+ * still no room, it sets the flag `is_awaited` under the lock of the queue, searches the wait graph
  * and sleeps. It waits for the consumer, which is the thread that ran the queue last. If the
  * consumer waits for the producer, directly or through other threads, the call is refused. A
  * producer that is woken but finds no room goes back to sleep without a search, because its wait
@@ -27,12 +28,12 @@
  *   remove                 retracts calls, wakes producers, waits for calls or returns PENDING
  *   closes_cycle, reach    the search, as in cycles.pml, with waits for room
  *
- * Proved: there is no deadlock, no lost wake-up and no lost call: each queued call is run or
- * cancelled. Each delegate is released once.
+ * The model proves that there is no deadlock and no lost wake-up, that each queued call is run or
+ * cancelled, and that each delegate is released once.
  *
- * The queue has room for one call, and is full at the start. Hazards are visible at once, and the
- * search is one step under the lock of calls: see cycles.pml. The lock of the queue is taken inside
- * the lock of calls, as in the implementation.
+ * The queue has room for one call, and is full at the start. Hazards are visible immediately, and
+ * the search is one step under the lock of calls, as in cycles.pml. The lock of the queue is taken
+ * inside the lock of calls, as in the implementation.
  *
  * Threads: B, inside a call of delegate 1, queues a call of delegate 2 and blocks. S does the same
  * outside any call. Q runs the queue. R removes delegate 2.

@@ -1,5 +1,5 @@
-/* The search for a cycle among the published waits, as in cycles.pml, extended by waits for a
- * queue: for its calls to end, or for room in it.
+/* The search for a cycle among the published waits, as in cycles.pml. In addition, threads may wait
+ * for a queue, until its calls have ended or until it has room.
  *
  * A scenario includes this file after memory.pml, and defines:
  *   CALLS_LOCK                 the lock under which waits are published

@@ -1,13 +1,13 @@
-/* Single invoker: as long as only one thread has ever invoked a multicast, that thread changes the
- * multicast without a fence.
+/* As long as only one thread has ever invoked a multicast, that thread changes the multicast
+ * without a fence.
  *
  * An invocation publishes its frame with the list, then registers its thread as the single invoker
  * or as one of several, and then reads the list again. A writer reads the word of the invokers
  * under the lock of the multicast. If no thread is registered, or only the writer itself, then no
- * other thread reads a list: an invoker that registers later sees the changes of the writer. So the
- * writer frees the old list at once, or changes it in place, and reuses the slot of a registration
- * at once, unless the writer is itself inside an invocation. A second invoker ends this mode for
- * the rest of the multicast's life.
+ * other thread reads a list, and an invoker that registers later sees the changes of the writer.
+ * Therefore the writer immediately frees the old list, or changes it in place, and immediately
+ * reuses the slot of a registration, unless the writer itself is inside an invocation. A second
+ * invoker ends this mode for the rest of the multicast's life.
  *
  * The first invoker registers by a compare-and-swap, then reads the lock and reads the word once
  * more. If the lock is free, every later writer finds the invoker registered. The invoker in turn
@@ -15,9 +15,10 @@
  * lock is taken, the invoker registers once more, under the lock. Every other invoker registers
  * under the lock, too.
  *
- * Proved: no list is read after it has been freed, or while it is changed in place; the delegate is
- * not called after its release; no stale list entry leads to the next registration in its slot; no
- * retired list and no deferred release is left over. core.pml has the steps.
+ * The model proves that no list is read after it has been freed or while it is changed in place,
+ * that the delegate is not called after its release, that no stale list entry leads to the next
+ * registration in its slot, and that no retired list and no deferred release is left over. core.pml
+ * has the steps.
  *
  * The writer grows the list, removes delegate 1 and adds another delegate. The writer is thread A
  * after its invocation, thread A inside the call of delegate 1, or W, which does not invoke.

@@ -1,9 +1,10 @@
-/* Transports of a broadcaster: while transports replace each other, each notification is published
- * by exactly one of them. The attached transport is subscribed to the names that have observers.
+/* While the transports of a broadcaster replace each other, each notification is published by
+ * exactly one of them. The attached transport is subscribed to the names that have observers.
  *
- * A transport is the only delegate of a multicast, so `invoke_remove` covers its calls and its end:
- * here each is one step. Attaching a transport marks the multicast of the name as observed,
- * exchanges the transport, updates the subscription, and waits for the calls of the old transport.
+ * A transport is the only delegate of a multicast, so `invoke_remove` covers its calls and its end,
+ * and each of them is one step in this model. Attaching a transport marks the multicast of the name
+ * as observed, exchanges the transport, updates the subscription, and waits for the calls of the
+ * old transport.
  *
  *   subscribe  reads the delegates and the transport under the stripe's lock, releases the lock to
  *              call `subscribe` or `unsubscribe`, and reads again, until the last call matches the
@@ -15,9 +16,10 @@
  *              and the subscribing thread goes on with the next multicast
  *   notify     publishes; if the transport has been detached, tries the next transport
  *
- * Proved: no function of a transport is called after its release; `subscribe` and `unsubscribe` are
- * called alternately and one at a time; the last call matches the state; while transports replace
- * each other, each notification is published exactly once.
+ * The model proves that no function of a transport is called after its release, that `subscribe`
+ * and `unsubscribe` are called alternately and one at a time, that the last of these calls matches
+ * the state, and that each notification is published exactly once while transports replace each
+ * other.
  *
  * Threads: A adds a delegate, and R removes a delegate if there is one. X destroys the multicast by
  * its handle. C attaches transport 2, and E attaches transport 3. D detaches the current transport.

@@ -1,4 +1,4 @@
-/* Waiting for queued calls (MULTICAST_WAIT), and cycles of waits through it.
+/* Threads wait for queued calls (MULTICAST_WAIT), which may close cycles of waits.
  *
  * All calls that one invocation appends to one queue share a receipt with a reference count: one
  * reference per call, and one for the invocation. When a call has been made, or taken out of the
@@ -8,8 +8,8 @@
  *
  * A thread whose frame contains the receipt is running such a call and can end the wait. Otherwise
  * the consumer of the queue is expected to run the calls. After the queue is destroyed, another
- * queue may take its slot; from then on only the frames count. So each time before it sleeps, the
- * waiter checks again whether the queue exists.
+ * queue may take its slot, and from then on only the frames count. Therefore the waiter checks
+ * again whether the queue exists each time before it sleeps.
  *
  *   wait_for_calls         the waiter
  *   run_one                the consumer: takes a call, makes it, releases the receipt
@@ -17,11 +17,11 @@
  *   remove                 removes the delegate that is calling the waiter
  *   closes_cycle, reach    the search, as in cycles.pml, with waits for queued calls
  *
- * Proved: there is no deadlock and no lost wake-up. If the wait ends without a cycle, no call is
- * queued or running. The receipt is freed once, and not used afterwards.
+ * The model proves that there is no deadlock and no lost wake-up, that no call is queued or running
+ * if the wait ends without a cycle, and that the receipt is freed once and not used afterwards.
  *
- * The calls are in the queue at the start. Hazards and frames are visible at once, and the search
- * is one step under the lock of calls: see cycles.pml.
+ * The calls are in the queue at the start. Hazards and frames are visible immediately, and the
+ * search is one step under the lock of calls, as in cycles.pml.
  *
  * Threads: W waits, inside a call of delegate W_IN. Q runs the queue, which has calls of delegate
  * 2. D destroys the queue. S runs the queue, too, after Q has ended.

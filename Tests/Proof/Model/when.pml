@@ -1,4 +1,4 @@
-/* Executes the body if the condition holds, and otherwise nothing. */
+/* Executes the body if the condition holds, and does nothing otherwise. */
 
 #define when(condition, body) if :: condition -> body :: else fi
 

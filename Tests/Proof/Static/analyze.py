@@ -7,10 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-# The fuzz targets are left out: the sanitizers check them in every run, and the analyzer reports
-# false leaks for their tables.
+# The analyzer does not check the fuzz targets, because it reports false leaks for their tables, and
+# because the sanitizers check them in every run anyway.
 WITHOUT = "/Tests/Proof/Fuzz/"
-# Unused inline functions are kept, so that the inline functions of the shims are analyzed, too.
+# gcc keeps unused inline functions, so that it also analyzes the inline functions of the shims.
 ANALYSIS = ["-O1", "-fkeep-inline-functions", "-fanalyzer", "-Werror", "-S", "-o", "/dev/null"]
 
 

@@ -1,5 +1,5 @@
-/* A thread that uses the library: its current operations, for the watchdog, and its random
- * numbers. */
+/* An actor is a thread that uses the library. It has random numbers, and records its current
+ * operations for the watchdog. */
 
 #ifndef ACTOR_H
 #define ACTOR_H
@@ -9,9 +9,9 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* The order of a running invocation or visit, which makes its calls in order of priority. */
+/* Serves to check that a running invocation or visit makes its calls in order of priority. */
 typedef struct order {
-  uint64_t number; /* of the invocation, counted per thread */
+  uint64_t number; /* the number of the invocation, counted per thread */
   int32_t priority;
 } order;
 
@@ -23,36 +23,36 @@ typedef struct actor {
   uint64_t id; /* 0 if unused */
   uint64_t random;
   const char *kind;
-  const char *doing[DOING_LIMIT]; /* nested operations */
+  const char *doing[DOING_LIMIT]; /* the current operations, which nest */
   uint64_t progress;
   uint64_t invocations;
-  order *order; /* of the innermost invocation; NULL if none, or inside a run */
+  order *order; /* the innermost invocation; NULL without one, and inside a run */
   struct borrowed *borrowed;
   uint32_t doing_count;
-  int calls;     /* calls that the thread is in */
+  int calls;     /* the number of calls that the thread is in */
   int weak_calls;
-  int releases;  /* releases, copies and wakes that the thread is in */
+  int releases;  /* the number of releases, copies and wakes that the thread is in */
   int budget;    /* how many operations its calls may still begin */
-  bool has_deferred; /* an invocation inside these calls may be deferred to their end */
-  bool is_plain; /* its calls perform no operations, because the thread must not block */
+  bool has_deferred; /* the library may have deferred an invocation to the end of these calls */
+  bool is_plain; /* its calls perform no operations, because it must not block */
 } actor;
 
-/* The actor of the calling thread. A thread of the library becomes an actor when it first calls
- * this. */
+/* Returns the actor of the calling thread. A thread of the library becomes an actor when it calls
+ * this function for the first time. */
 actor *actor_current(void);
 void actor_start(uint64_t seed, const char *kind);
 
-/* The seed for threads of the library. */
+/* Sets the seed for threads of the library. */
 void actor_set_seed(uint64_t seed);
 
-/* Whether this process is the child of a fork, where only one of the threads exists. */
+/* Returns whether this process is the child of a fork, in which only one thread exists. */
 bool is_in_child(void);
 
 uint64_t random_number(void);
 uint32_t random_below(uint32_t limit);
 bool one_in(uint32_t times);
 
-/* Begins and ends an operation of this thread. Operations inside calls nest. */
+/* Begin and end an operation of this thread. Operations inside calls nest. */
 void doing(const char *what);
 void doing_end(void);
 
@@ -62,7 +62,7 @@ void doing_more(void);
 void actor_print_current(void);
 void actors_print(FILE *out);
 
-/* The number of actors of a kind. */
+/* Returns the number of actors of a kind. */
 int actor_count(const char *kind);
 extern const char of_a_queue[];
 

@@ -59,8 +59,8 @@ void borrowed_remove(void) {
     status = multicast_token_remove(b->context->token);
     EXPECT(status, OK | PENDING | INVALID_HANDLE);
   }
-  /* Another thread may have removed the registration without waiting. This second removal then
-   * waits. */
+  /* If another thread has removed the registration without waiting, this second removal waits for
+   * its calls. */
   if (status != MULTICAST_OK && waits_for_certain()) {
     MUST(status != MULTICAST_PENDING, "PENDING outside all calls, in a calm round");
     EXPECT(multicast_token_remove(b->context->token), INVALID_HANDLE);

@@ -1,5 +1,5 @@
-/* Contexts without `release`. The thread that has added such a context removes it, and frees it as
- * soon as the result of the removal allows that. */
+/* Contexts without `release`. The thread that has added such a context also removes it, and frees
+ * it as soon as the result of the removal allows that. */
 
 #ifndef BORROWED_H
 #define BORROWED_H
@@ -18,11 +18,14 @@ void borrowed_add(multicast target, multicast_queue queue, multicast_lifetime li
 /* Removes a context that this thread has added, and frees it if the result allows that. */
 void borrowed_remove(void);
 
-/* A thread that ends leaves its contexts behind. Other threads take them over one by one. */
+/* The first function is called at the end of a thread and leaves the thread's contexts to other
+ * threads. The second function takes over one of these contexts. If there is none and
+ * `in_doubt_too` is set, it takes over a context that was removed but may still be in use. */
 void borrowed_leave_behind(borrowed **own);
 void borrowed_take_over(bool in_doubt_too);
 
-/* The number of removed contexts that may still be in use. They are taken over at the end. */
+/* Returns the number of contexts that were removed but may still be in use. At the end of a round
+ * they are taken over. */
 int64_t borrowed_in_doubt(void);
 
 #endif

@@ -21,7 +21,7 @@ typedef struct carrier {
   uint32_t word; /* not atomic, so that the thread sanitizer detects races */
   int32_t inside;
   pid_t process;
-  int32_t notifying[NAME_COUNT];       /* threads in subscribe and unsubscribe */
+  int32_t notifying[NAME_COUNT];       /* the number of threads in subscribe and unsubscribe */
   uint32_t is_subscribed[NAME_COUNT];
   uint32_t is_refused[NAME_COUNT];
   multicast_broadcaster broadcaster;
@@ -61,8 +61,9 @@ static multicast_status publish(void *context, const char *name, uint32_t event,
   return MULTICAST_OK;
 }
 
-/* Expects that subscribe and unsubscribe are called alternately and one at a time. The child of a
- * fork may receive a notification that a thread of the parent was just making. */
+/* Expects that subscribe and unsubscribe of a name are called alternately and never at the same
+ * time. This does not hold in the child of a fork, which may receive a notification that a thread
+ * of the parent was just making. */
 static void note(carrier *c, const char *name, uint32_t is_wanted) {
   int number = number_of_name(name);
   bool is_parent = c->process == getpid();

@@ -1,5 +1,5 @@
-/* The transports of broadcasters. Each attachment has a separate context, which checks that its
- * functions are called according to the rules. The context ends with its release. */
+/* Transports for broadcasters. A carrier is the context of one attachment. It checks that the
+ * library calls its functions according to the rules, and exists until it is released. */
 
 #ifndef CARRIER_H
 #define CARRIER_H
@@ -9,14 +9,15 @@
 /* Makes a transport for a broadcaster. */
 multicast_transport carrier_make(multicast_broadcaster b);
 
-/* At the end of a round: expects that each attached transport knows which names have observers. */
+/* Called at the end of a round. Expects that each attached transport knows which names have
+ * observers. */
 void carriers_check(void);
 
-/* At the end of a round, when no broadcaster is left: expects that all transports have been
+/* Called at the end of a round, when no broadcaster is left. Expects that all transports have been
  * released. */
 void carriers_end(void);
 
-/* Sets a function that each function of a transport also calls. */
+/* Sets a function that every function of a transport calls in addition to its own work. */
 void set_carrier_body(void (*body)(void));
 
 #endif

@@ -14,7 +14,7 @@
 
 enum { ALIVE = 0x600D600D, ENDED = 0x0DEADBAD };
 
-/* Tokens whose removal is complete, hashed by their bits. */
+/* A hash table of tokens whose removal is complete. */
 enum { FINISHED = 1 << 16 };
 static uint64_t finished[FINISHED];
 
@@ -29,8 +29,8 @@ void set_call_body(void (*body)(context *)) { call_body = body; }
 
 /* ---- Payloads -------------------------------------------------------------------------------- */
 
-/* Each event and offset has its own byte, so that a copy at a wrong offset or of a wrong size is
- * detected. */
+/* The bytes of a payload depend on the event and the offset, so that calls detect a copy from a
+ * wrong offset or of a wrong size. */
 enum { EVENT_COUNT = 70 };
 static unsigned char payloads[EVENT_COUNT][PAYLOAD_LIMIT];
 
@@ -47,8 +47,8 @@ const void *payload_of(uint32_t event, size_t size) {
 
 uint32_t random_event(void) { return random_below(EVENT_COUNT); }
 
-/* Returns the size of no payload, of a payload that a queue stores in the call, or of one that
- * queued calls share. */
+/* Returns a random size for a payload: no bytes, few enough for a queue to store them in the call,
+ * or so many that queued calls share one copy. */
 size_t random_size(void) {
   switch (random_below(3)) {
     case 0: return 0;
@@ -89,8 +89,8 @@ static void check_not_finished(const context *c, const char *when) {
        (unsigned long long)c->token.id);
 }
 
-/* Checks the order of the innermost invocation of this thread, and that it does not call delegates
- * that were added after its start. */
+/* Checks that the innermost invocation of this thread makes its calls in order, and that it does
+ * not call delegates that this thread has added since the invocation began. */
 static void check_order(const context *c) {
   order *o = actor_current()->order;
   if (o == NULL || actor_current()->has_deferred || c->is_shared) return;
@@ -102,7 +102,7 @@ static void check_order(const context *c) {
        (unsigned long long)o->number, (unsigned long long)c->added);
 }
 
-/* A call by token has no name. */
+/* Checks the current name. A call by token has no name. */
 static void check_name(const context *c) {
   const char *name = multicast_current_name();
   if (c->prefixed == NULL) MUST(name == NULL || c->is_shared, "a name outside of a prefix");
@@ -161,7 +161,7 @@ static void call(context *c, uint32_t event, const void *payload, size_t size) {
   ++actor_current()->calls;
   ADD(calls, 1);
   call_begins(c, event, payload, size);
-  pthread_cleanup_push(call_ends, c); /* the thread may end in the call */
+  pthread_cleanup_push(call_ends, c); /* the thread may end inside the call */
   if (!c->is_quiet) call_body(c);
   check_payload(event, payload, size);
   if (is_parcel(event)) parcel_call_ends(event, payload, size);
@@ -173,7 +173,7 @@ static void call_plain(void *argument, uint32_t event, const void *payload, size
   call(argument, event, payload, size);
 }
 
-/* A second function, so that some delegates differ in their function only. */
+/* A second function, so that some delegates differ only in their functions. */
 static void call_other(void *argument, uint32_t event, const void *payload, size_t size) {
   call(argument, event, payload, size);
 }
@@ -203,7 +203,7 @@ static void on_unlock(void *argument) {
 
 static void on_release(void *argument) {
   context *c = argument;
-  if (is_in_child()) return; /* calls of other threads never end in a child */
+  if (is_in_child()) return; /* in a child, calls of the parent's other threads never end */
   ++actor_current()->releases;
   ADD(releases, 1);
   check_alive(c, "at release");

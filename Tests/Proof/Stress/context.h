@@ -1,4 +1,4 @@
-/* A context for one registration, which checks each call, lock, unlock and release. */
+/* A context checks each call, lock, unlock and release of its registration. */
 
 #ifndef CONTEXT_H
 #define CONTEXT_H
@@ -16,11 +16,11 @@ typedef struct strong {
 typedef struct context {
   uint32_t state;
   int32_t calls;      /* running now */
-  int32_t begun;      /* the total of calls that have begun */
+  int32_t begun;      /* the number of calls that have ever begun */
   int32_t locked;     /* locks without unlock */
   int32_t released;   /* releases */
-  int32_t references; /* held by unreleased registrations and by threads that add one */
-  uint32_t word;      /* read by calls, written at the end; not atomic, to detect races */
+  int32_t references; /* of unreleased registrations, and of threads that add */
+  uint32_t word;      /* calls read it, and context_end() writes it; not atomic, to detect races */
   bool is_owned;      /* it has `release` */
   bool is_shared;     /* several registrations use it */
   bool has_token;     /* `token` is the token of its only registration */
@@ -28,45 +28,46 @@ typedef struct context {
   bool is_quiet;      /* its calls and its release perform no operations */
   multicast_add_options options;
   multicast_token token; /* written by the library before a call can begin */
-  uint64_t adder, added; /* the adding thread, and how many invocations it had begun */
+  uint64_t adder, added; /* the adding thread, and the invocations that it had begun */
   const char *prefixed;  /* the delegate observes this prefix; NULL if it observes none */
   uint32_t prefix_size;
-  int32_t *group;        /* counts the contexts of a group; or NULL */
+  int32_t *group;        /* the number of contexts in a group, or NULL */
   strong part;
 } context;
 
-/* Makes a context with random options. The caller has a reference to it. */
+/* Makes a context with random options. The caller owns a reference to it. */
 context *context_make(void);
 
 /* Makes a context without `release`. */
 context *context_make_borrowed(void);
 
-/* Makes a multicast with default functions that lock and release the contexts of its delegates, and
- * a context for such a multicast. */
+/* The first function makes a multicast that has functions to lock and release the contexts of its
+ * delegates. The second function makes a context for such a multicast. */
 multicast make_multicast_of_contexts(const multicast_create_options *more);
 context *context_make_shared(void);
 
 multicast_delegate context_delegate(context *c);
 
-/* Adds or releases a reference. The last release ends the context. */
+/* Add or release a reference. Releasing the last reference ends the context. */
 void context_retain(context *c);
 void context_release(context *c);
 
-/* Frees the context. No call with it may be running or begin later. */
+/* Frees the context. The caller must know that no call with it is running or will begin. */
 void context_end(context *c);
 
-/* Called when a waiting removal has returned MULTICAST_OK: no call of the token's registration may
- * be running or begin later. */
+/* Called when a removal that waits has returned MULTICAST_OK. From now on, a running or new call of
+ * the registration is a failure. */
 void token_is_finished(multicast_token token);
 
-/* The number of contexts that have not ended. */
+/* Returns the number of contexts that have not ended. */
 int64_t context_count(void);
 
-/* The total numbers of calls and of releases. */
+/* Return the total numbers of calls and of releases. */
 uint64_t context_calls(void);
 uint64_t context_releases(void);
 
-/* Sets a function that each call and release also calls. Its argument is NULL in a release. */
+/* Sets a function that every delegate and release function calls in addition to its own work. Its
+ * argument is NULL in a release. */
 void set_call_body(void (*body)(context *c));
 
 /* Payloads that calls can verify. */

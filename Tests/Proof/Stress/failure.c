@@ -37,7 +37,7 @@ static void on_signal(int number) {
 }
 
 void print_command_on_signals(void) {
-  /* The address sanitizer has its own handlers for these. */
+  /* The address sanitizer has its own handlers for these signals. */
 #ifndef __SANITIZE_ADDRESS__
   static const int numbers[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP};
   for (size_t i = 0; i < sizeof numbers / sizeof *numbers; ++i) signal(numbers[i], on_signal);

@@ -7,7 +7,7 @@
 #include "atomics.h"
 
 #ifdef __SANITIZE_ADDRESS__
-enum { KEPT = 0 }; /* the sanitizer has its own quarantine */
+enum { KEPT = 0 }; /* because the sanitizer has its own quarantine */
 #else
 enum { KEPT = 4096 };
 #endif

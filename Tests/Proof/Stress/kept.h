@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-/* Frees the block, at once or later. */
+/* Frees the block, immediately or later. */
 void keep_for_a_while(void *block, size_t size);
 
 /* Frees all blocks in the quarantine. */

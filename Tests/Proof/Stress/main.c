@@ -1,4 +1,4 @@
-/* Stress test: several threads call all functions of the interface at random. */
+/* A stress test in which several threads call all functions of the library at random. */
 
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -25,7 +25,7 @@
 enum { MOST_THREADS = 8 };
 
 static uint64_t seed;
-static bool is_over; /* the end of the round; accessed by the atomics of the harness */
+static bool is_over; /* whether the round ends */
 
 static void usage(FILE *out) {
   fprintf(out,
@@ -52,7 +52,7 @@ static double now_s(void) {
 
 /* ---- Threads --------------------------------------------------------------------------------- */
 
-/* Performs some operations. The thread ends after them, or inside a call. */
+/* Performs random operations. The thread ends after its last operation, or inside a call. */
 static void *run_operations(void *own_seed) {
   actor_start(*(uint64_t *)own_seed, "with random operations");
   for (uint32_t left = 50 + random_below(1500); left > 0 && !LOAD(is_over); --left) operate();
@@ -60,8 +60,8 @@ static void *run_operations(void *own_seed) {
   return NULL;
 }
 
-/* Runs the queues, because invocations may wait for room in a full queue. This thread never
- * waits. */
+/* Keeps running the queues, because invocations may wait for room in a full queue. This thread
+ * itself never waits. */
 static void *keep_queues_going(void *pump_is_over) {
   actor_start(seed, "with queue runs");
   actor_current()->is_plain = true;
@@ -108,7 +108,8 @@ static int open_descriptors(void) {
   return count;
 }
 
-/* Waits for the threads of destroyed queues, which end a moment later. */
+/* Waits until the threads of destroyed queues have ended, which they do soon after the
+ * destruction. */
 static void wait_for_queue_threads(void) {
   double end = now_s() + 30;
   while (actor_count(of_a_queue) > 0) {
@@ -120,8 +121,8 @@ static void wait_for_queue_threads(void) {
   }
 }
 
-/* Waits for payloads: a thread that has ended inside a call may release its payload a moment
- * later. */
+/* Waits until all payloads have been released. A thread that ends inside a call may release its
+ * payload a moment later. */
 static void wait_for_parcels(void) {
   double end = now_s() + 30;
   while (parcel_count() > 0) {
@@ -149,7 +150,8 @@ static void run_round(bool is_calm, int threads, double end, uint64_t round_seed
   kept_forget();
 }
 
-/* The memory that malloc has allocated, including the program's own; 0 if malloc does not say. */
+/* Returns how many bytes are allocated with malloc(), by the library and by this program, or 0 if
+ * libc does not provide this information. */
 static size_t bytes_in_use(void) {
 #ifdef __GLIBC__
 #if __GLIBC_PREREQ(2, 33)
@@ -199,7 +201,7 @@ static void run(double seconds, int fixed_threads) {
   }
 }
 
-/* Parses the whole text. Returns -1 if it is not a number or out of range. */
+/* Returns the number in a text, or -1 if the text is not a number or the number is out of range. */
 static double number_in(const char *text, double least, double most) {
   char *end;
   double number = strtod(text, &end);

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Makes a mutation in a copy of the sources of the library, or checks that each can be made."""
+"""Makes a mutation in a copy of the library's sources, or checks that every mutation can be
+made."""
 
 import argparse
 import difflib
@@ -22,7 +23,7 @@ class Wrong(Exception):
 
 
 class Mutation:
-    """A line of the list."""
+    """A mutation, that is, a line of the list."""
 
     def __init__(self, line, number):
         columns = re.split(r"\s{2,}", line.strip(), maxsplit=3)
@@ -51,12 +52,12 @@ def read_list(path):
 
 
 class Source:
-    """A source file: its lines without markers, and the line that each marker refers to."""
+    """The lines of a source file without the markers, and the line that each marker refers to."""
 
     def __init__(self, path):
         self.path = path
         self.lines = []
-        self.numbers = []  # the numbers of these lines in the file
+        self.numbers = []  # the number of each line in the file
         self.markers = []  # (name, index of the line)
         pending = []
         for number, line in enumerate(path.read_text().splitlines(), start=1):
@@ -105,18 +106,18 @@ def without_comment(line):
 
 
 def depth_after(code, depth=0):
-    """Returns how many brackets are open after some code."""
+    """Returns how many brackets are open after the code if `depth` brackets are open before it."""
     return depth + sum(code.count(c) for c in OPENING) - sum(code.count(c) for c in CLOSING)
 
 
 def end_of_statement(lines, first):
-    """Returns the number of the line after the statement that begins in a line."""
+    """Returns the number of the line that follows the statement which begins at line `first`."""
     depth = 0
     for number in range(first, len(lines)):
         depth = depth_after(without_comment(lines[number]), depth)
         following = lines[number + 1].strip() if number + 1 < len(lines) else ""
         if depth < 0:
-            return max(number, first + 1)  # the bracket of an outer block
+            return max(number, first + 1)  # this bracket closes an outer block
         if depth == 0 and not re.match(r"(\.|&&|\|\||[?:|&{]|else\b)", following):
             if not re.search(r"[=,]$", without_comment(lines[number])):
                 return number + 1
@@ -124,7 +125,8 @@ def end_of_statement(lines, first):
 
 
 def positions(text):
-    """Yields each position in a text, with the number of brackets that are open before it."""
+    """Yields each position in the text, together with the number of brackets that are open
+    there."""
     depth = 0
     for position, character in enumerate(text):
         depth -= character in CLOSING
@@ -133,7 +135,7 @@ def positions(text):
 
 
 def position_of(text, part, depth=0):
-    """Returns the first position of a part of a text at which `depth` brackets are open."""
+    """Returns the first position of the part in the text at which `depth` brackets are open."""
     for position, open_brackets in positions(text):
         if open_brackets == depth and text.startswith(part, position):
             return position
@@ -141,8 +143,8 @@ def position_of(text, part, depth=0):
 
 
 def condition(text):
-    """Returns the first and last position of the condition of a statement: the condition of an if,
-    a guard, a while or a ternary operator, the returned value, or the text in the last braces."""
+    """Returns where the condition of a statement begins and ends. This is the condition of an if, a
+    guard, a while or a ternary operator, the returned value, or the text in the last braces."""
     keyword = re.match(r"\s*(if|while|guard|return) ", text)
     if keyword and keyword[1] == "return":
         return keyword.end(), len(text.rstrip())
@@ -160,7 +162,7 @@ def condition(text):
 
 
 def operand(text, begin, end, number):
-    """Returns the first and last position of an operand of a condition, counted from 1."""
+    """Returns where an operand of a condition begins and ends. Operands are counted from 1."""
     begins, ends, skip = [begin], [], 0
     for position, depth in positions(text[begin:end]):
         separator = re.match(r", *\n? *|\s*(&&|\|\|) ", text[begin + position : end])
@@ -178,7 +180,8 @@ def operand(text, begin, end, number):
 
 
 def substitute(lines, first, change):
-    """Replaces the statement that begins in a line: `change` computes its new text."""
+    """Replaces the statement that begins at line `first` by the text that `change` returns for
+    it."""
     end = end_of_statement(lines, first)
     return lines[:first] + change("\n".join(lines[first:end])).split("\n") + lines[end:]
 
@@ -218,7 +221,7 @@ def set_value(lines, first, value):
 
 
 def words(argument):
-    """Returns the two words of an argument. Each may be in quotes."""
+    """Returns the two words of an argument. A word may be in quotes."""
     parts = shlex.split(argument)
     if len(parts) != 2:
         raise Wrong(f"expected OLD NEW: {argument}")
@@ -245,7 +248,7 @@ def hold(lines, first, lock):
     return insert(lines, first, f"Lock.{lock}.lock(); defer {{ Lock.{lock}.unlock() }}")
 
 
-# Each operation, with a pattern that its argument must match.
+# The operations, each with a pattern that its argument must match.
 OPERATIONS = {
     "delete": (delete, ""),
     "twice": (twice, ""),
@@ -260,7 +263,7 @@ OPERATIONS = {
 
 
 def mutate(source, line, mutation):
-    """Returns the text of the mutated source."""
+    """Returns the text of the source after the mutation."""
     name, _, argument = mutation.operation.partition(" ")
     operation, form = OPERATIONS.get(name, (None, ""))
     if not operation or not re.fullmatch(form, argument):
@@ -281,7 +284,7 @@ def apply(mutations, sources, name):
 
 
 def show(mutations, sources, name):
-    """Prints the change that the mutation makes."""
+    """Prints the change that a mutation makes."""
     mutation = next(m for m in mutations if m.name == name)
     source, line = find(sources, name)
     mutated = mutate(source, line, mutation).splitlines()
@@ -291,7 +294,7 @@ def show(mutations, sources, name):
 
 
 def check(mutations, sources):
-    """Returns a text for each mutation that cannot be made."""
+    """Returns a message for each mutation that cannot be made."""
     wrong = []
     known = {mutation.name: mutation for mutation in mutations}
     for mutation in known.values():

@@ -21,10 +21,10 @@
 #include "waker.h"
 #include "world.h"
 
-/* More contexts would only make invocations slower. */
+/* With more contexts, invocations would only be slower. */
 enum { MOST_CONTEXTS = 500 };
 
-/* The limit of nested operations in one operation, so that the operation ends. */
+/* How many operations may nest in one operation. There is a limit, so that the operation ends. */
 enum { BUDGET = 30 };
 
 void remember(multicast_token token) {
@@ -128,7 +128,7 @@ OPERATION("multicast_describe", 8) {
   EXPECT(multicast_describe(random_multicast(), look_at_line, &left), OK | INVALID_HANDLE);
 }
 
-/* A watch. It is freed when its functions can no longer be called. */
+/* The context of a watch. It is freed when the library can no longer call the watch's functions. */
 typedef struct watcher {
   bool is_set;
 } watcher;
@@ -181,7 +181,8 @@ OPERATION("multicast_set_watch", 20) {
   EXPECT(multicast_set_watch(m, one_in(2) ? NULL : &watch), OK | INVALID_HANDLE);
 }
 
-/* Only one thread at a time performs this, so that it knows which functions may still run. */
+/* Only one thread performs this operation at a time, so that it knows whether the watch's functions
+ * may still run. */
 OPERATION("multicast_set_watch of all", 6) {
   static bool is_busy;
   multicast all = {0};
@@ -199,7 +200,7 @@ OPERATION("multicast_set_watch of all", 6) {
   STORE(is_busy, false);
 }
 
-/* Counts visited delegates. Each visited delegate is either undone or stays visited. */
+/* Counts the visits of multicast_visit_undo(), and the visits that it has undone. */
 typedef struct trial {
   int left, visited, undone;
 } trial;
@@ -235,7 +236,7 @@ static void choose_place(context *c) {
   if (one_in(3)) c->options.lifetime = random_lifetime();
 }
 
-/* From this call on, the library owns the context, which may already be freed when the call
+/* The add hands the context over to the library, which may already have released it when the call
  * returns. */
 OPERATION("multicast_add", 100) {
   context *c = context_make();
@@ -264,8 +265,8 @@ OPERATION("multicast_broadcaster_register", 20) {
   }
 }
 
-/* Called after the observers of the name: so it has the lowest priority. One that such an observer
- * registers is called by the same notification. */
+/* Observers of a prefix are called after the observers of the name, so this one has the lowest
+ * priority. If an observer of the name registers it, the same notification calls it. */
 OPERATION("multicast_broadcaster_register_prefix", 6) {
   context *c = context_make();
   char prefix[64];
@@ -310,7 +311,7 @@ static void add_several(bool is_by_name) {
 OPERATION("multicast_add_many", 15) { add_several(false); }
 OPERATION("multicast_broadcaster_register_many", 5) { add_several(true); }
 
-/* Equal delegates: all registrations share one context. */
+/* Adds equal delegates. All their registrations share one context. */
 OPERATION("multicast_add of equal delegates", 10) {
   context *c = context_make();
   multicast m = random_multicast();
@@ -334,8 +335,8 @@ OPERATION("multicast_add of equal delegates", 10) {
   context_release(c);
 }
 
-/* Many removals in short succession make the multicast fenced: its invocations execute full
- * fences. */
+/* Many removals in quick succession switch the multicast to the fenced mode, in which its
+ * invocations execute full fences. */
 OPERATION("additions and removals in a row", 8) {
   multicast m = random_multicast();
   uint32_t i, count = 15 + random_below(15);
@@ -360,7 +361,7 @@ OPERATION("multicast_add with invalid options", 4) {
     case 0: c->options.struct_size = random_below(60); break;
     case 1: c->options.flags = 16u << random_below(20); break;
     case 2: c->options.reserved = 1; break;
-    case 3: /* `release` is readable here, so the library calls it */
+    case 3: /* the library can read `release` here, so it calls it */
       d.function = NULL;
       is_released = true;
       break;
@@ -427,8 +428,7 @@ static void remove_listed(void) {
 }
 OPERATION("multicast_remove", 30) { remove_listed(); }
 
-/* Removals of all equal delegates, or of several delegates, with a time limit or without
- * waiting. */
+/* Removes all equal delegates, or several delegates, with a time limit or without waiting. */
 OPERATION("removals with a time limit", 25) {
   multicast m = random_multicast();
   multicast_delegate listed[4];
@@ -541,7 +541,7 @@ OPERATION("multicast_destroy and create", 8) {
   EXPECT(multicast_destroy(old), OK | PENDING | INVALID_HANDLE);
 }
 
-/* The stale handle stays in the table. */
+/* The table keeps the stale handle. */
 OPERATION("multicast_destroy", 2) {
   EXPECT(multicast_destroy(random_multicast()), OK | PENDING | INVALID_HANDLE);
 }
@@ -552,8 +552,7 @@ OPERATION("multicast_lifetime_end", 8) {
   EXPECT(multicast_lifetime_end(old), OK | PENDING | INVALID_HANDLE);
 }
 
-/* Another thread may be ending the same object at the same time: then both wait, or neither
- * waits. */
+/* Returns a timeout for ending an object, which another thread may be ending at the same time. */
 static uint64_t random_timeout(void) {
   return one_in(2) ? 0 : one_in(4) ? MULTICAST_FOREVER : random_below(100000);
 }
@@ -634,7 +633,7 @@ OPERATION("multicast_queue_wait", 10) {
   MUST(count != 0, "the wait ended without a queued call");
 }
 
-/* Chooses any queue but the first, which only `run_queues` runs. */
+/* Returns any queue but the first, which only run_queues() may run. */
 static multicast_queue random_other_queue(void) {
   return (multicast_queue){LOAD(world_queues[1 + random_below(QUEUE_COUNT - 1)])};
 }
@@ -643,7 +642,7 @@ OPERATION("multicast_queue_clear", 4) {
   EXPECT_COUNT(multicast_queue_clear(random_queue()), OK | INVALID_HANDLE);
 }
 
-/* Never destroys the first queue. */
+/* Destroys any queue but the first. */
 OPERATION("multicast_queue_destroy_within", 3) {
   multicast_queue q = random_other_queue();
   multicast_status status = multicast_queue_destroy_within(q, random_timeout());
@@ -707,7 +706,7 @@ void operate_inside_function(void) { operate_inside(NULL); }
 void operate_inside(context *c) {
   actor *a = actor_current();
   if (a->is_plain) return;
-  /* This is the outermost call of the thread of a queue, or of a thread that is ending. */
+  /* The outermost call of a queue's thread, or of a thread that is ending, gets a new budget. */
   if (a->calls + a->releases == 1 && LOAD(a->doing_count) == 0) a->budget = BUDGET;
   if (c != NULL && one_in(100)) {
     if (one_in(2)) sched_yield(); else nap(random_below(50));

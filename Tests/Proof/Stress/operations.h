@@ -1,12 +1,12 @@
-/* The random operations: every function of the header. */
+/* The random operations, which use every function of the header. */
 
 #ifndef OPERATIONS_H
 #define OPERATIONS_H
 
 #include "context.h"
 
-/* OPERATION(name, weight) { ... } defines a random operation. The larger its weight, the more often
- * it is performed. */
+/* OPERATION(name, weight) { ... } defines a random operation. How often it is performed is
+ * proportional to its weight. */
 #define OPERATION(...) OPERATION_AT(__LINE__, __VA_ARGS__)
 #define OPERATION_AT(...) OPERATION_AS(__VA_ARGS__)
 #define OPERATION_AS(LINE, NAME, WEIGHT)                                       \
@@ -26,18 +26,19 @@ void operation_register(operation o);
 /* Performs one random operation. */
 void operate(void);
 
-/* Called inside a call, or inside a release (NULL): may perform operations, delay, or end the
- * thread. */
+/* Called inside a call, or with NULL inside a release. May perform operations, wait for a moment,
+ * or end the thread. */
 void operate_inside(context *c);
 
-/* Like operate_inside, for the release or copy of a payload, and for a wake. */
+/* Like operate_inside(), but called inside the release or copy of a payload, or inside a wake. */
 void operate_inside_function(void);
 
-/* Begins an invocation of this thread. Returns the outer invocation, to be passed to order_ends. */
+/* Begins an invocation of this thread. Returns the outer invocation, which the caller passes to
+ * order_ends(). */
 struct order *order_begins(struct order *o);
-void order_ends(struct order *outer, int64_t count); /* 0 if it was deferred */
+void order_ends(struct order *outer, int64_t count); /* `count` is 0 if it was deferred */
 
-/* Visits all delegates of a multicast, or the first ones. */
+/* Visits all delegates of a multicast, or only the first ones. */
 void visit_one(multicast m);
 
 /* Stores a token for other threads. */

@@ -55,7 +55,7 @@ static void *make(uint32_t state, uint32_t event, size_t size, receipts *r) {
   p->receipts = r;
   ADD(r->references, 1);
   memcpy(p->bytes, payload_of(event, size), size);
-  STORE(newest, p); /* or gcc's analyzer reports a leak */
+  STORE(newest, p); /* without this, gcc's analyzer reports a leak */
   return p->bytes;
 }
 
@@ -88,7 +88,8 @@ void parcel_end_own(void *payload) {
   end(p);
 }
 
-/* Runs the body. The thread must not end in it, because library code may be running. */
+/* Runs the body. The thread must not end in the body, because it may be in the middle of the
+ * library. */
 static void run_body(bool is_quiet) {
   if (is_quiet) return;
   ++actor_current()->releases;

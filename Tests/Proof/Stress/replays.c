@@ -19,22 +19,23 @@ enum { KEPT = 8, MOST_THREADS = 128 };
 
 static uint64_t current; /* the multicast that replays */
 
-/* The payload: the multicast, the sending thread, and the number of the invocation. */
+/* The payload of an invocation: the multicast, the sending thread, and the number of the
+ * invocation. */
 typedef struct letter {
   uint64_t target;
   uint64_t thread;
-  uint64_t number; /* counted by the thread, for each multicast */
+  uint64_t number; /* counted per thread and multicast */
 } letter;
 
-/* This thread's last letter. */
+/* The last letter that this thread has sent. */
 static __thread letter sent;
 static uint64_t thread_count;
 
-/* Set while this thread sends: a wake function could invoke again before all listeners have
- * received the letter. */
+/* Whether this thread is sending. A wake function must not send then, because not all listeners
+ * have received the current letter. */
 static __thread bool is_sending;
 
-/* The next expected number of a thread; 0 accepts any number. */
+/* The next number that a listener expects from a thread, or 0 for any number. */
 typedef struct row {
   uint64_t thread, next;
 } row;
@@ -110,8 +111,8 @@ OPERATION("multicast_destroy of one that replays", 1) {
   EXPECT(multicast_destroy(old), OK | PENDING | INVALID_HANDLE);
 }
 
-/* Whether this thread may invoke: in a calm round, a call must not wait for a replay on another
- * thread. */
+/* Returns whether this thread may invoke. In a calm round, a call must not wait for a replay on
+ * another thread. */
 static bool may_wait(void) { return !LOAD(world_is_calm) || is_outside_of_calls(); }
 
 void replays_invoke(void) {
@@ -127,7 +128,7 @@ void replays_invoke(void) {
     ++sent.number;
     memcpy(bytes, &sent, sizeof sent);
     int64_t result = multicast_invoke(m, 0, bytes, one_in(2) ? sizeof sent : sizeof bytes);
-    /* STATE is returned inside a replay if the multicast refuses nested invocations. */
+    /* Inside a replay, the result is STATE if the multicast refuses nested invocations. */
     EXPECT_COUNT(result, OK | INVALID_HANDLE | STATE);
     if (result < 0) --sent.number;
   }
@@ -155,7 +156,7 @@ OPERATION("multicast_add with replays", 20) {
   leave_listener(l);
 }
 
-/* Adds a last listener, and expects that it receives the newest letters as replays. */
+/* Adds a last listener, and expects that the newest letters are replayed to it. */
 void replays_end(void) {
   multicast m = {LOAD(current)};
   multicast_add_options options;

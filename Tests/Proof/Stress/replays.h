@@ -1,5 +1,5 @@
-/* A multicast that replays. Threads invoke it with numbers and add listeners, which expect each
- * number once and in order. */
+/* A multicast that replays invocations. Threads invoke it with numbers and add listeners. Each
+ * listener expects each number once and in order. */
 
 #ifndef REPLAYS_H
 #define REPLAYS_H

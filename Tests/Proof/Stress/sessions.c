@@ -23,13 +23,14 @@ void ignore_call(void *context, uint32_t event, const void *payload, size_t size
 
 enum { MEMBERS = 6 };
 
-/* The added contexts. The session has references to them, so that their tokens can be read. */
+/* The contexts that a session has added. It owns references to them, so that it can read their
+ * tokens. */
 typedef struct session {
   context *members[MEMBERS];
   uint32_t count;
 } session;
 
-/* If `target` is 0, each member is added to a random multicast. */
+/* Adds the members of a session to the target, or to random multicasts if `target` is 0. */
 static void add_members(session *s, multicast target, multicast_lifetime lifetime,
                         multicast_queue queue, context *(*make)(void)) {
   for (s->count = 0; s->count < MEMBERS; ++s->count) {
@@ -39,8 +40,7 @@ static void add_members(session *s, multicast target, multicast_lifetime lifetim
     c->options.lifetime = lifetime;
     c->options.queue = queue.id != 0 || one_in(2) ? queue : random_queue();
     EXPECT(multicast_add(m, context_delegate(c), &c->options, &c->token), OK | INVALID_HANDLE);
-    /* If the multicast's default function releases the context, it does so only if the add
-     * succeeds. */
+    /* A default `release` of the multicast does not run if the add fails. */
     if (c->token.id == 0 && c->options.release == NULL) context_release(c);
     s->members[s->count] = c;
     STORE(world_tokens[random_below(TOKEN_COUNT)], c->token.id);
@@ -53,7 +53,7 @@ static void let_others_run(void) {
   for (i = 0; i < times; ++i) sched_yield();
 }
 
-/* Records that no call of a member may be running or begin later. */
+/* Records that from now on, a running or new call of a member is a failure. */
 static void members_are_finished(session *s) {
   for (uint32_t i = 0; i < s->count; ++i) {
     context *c = s->members[i];
@@ -133,8 +133,8 @@ OPERATION("a session with a multicast", 6) {
   release_members(&s);
 }
 
-/* The state that the `listeners_changed` function of a multicast has reported. Freed by its
- * release. */
+/* What the `listeners_changed` function of a multicast has reported last. The `release` function of
+ * the multicast frees it. */
 typedef struct listeners {
   int32_t is_wanted;
   int32_t is_notifying;
@@ -156,14 +156,14 @@ static void leave_listeners(void *context) {
 
 static void release_listeners(void *context) {
   listeners *l = context;
-  /* In the child of a fork the thread that was notifying does not exist. */
+  /* The child of a fork does not have the thread that was notifying. */
   MUST(actor_current()->is_plain || (LOAD(l->is_notifying) == 0 && LOAD(l->is_wanted) == 0),
        "released while it is wanted");
   leave_listeners(l);
 }
 
-/* The multicast locks and releases the contexts. Other threads know only the tokens of its
- * members. */
+/* The multicast has functions to lock and release the contexts. Other threads know only the tokens
+ * of its members. */
 OPERATION("a session with contexts of one kind", 8) {
   multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;
   listeners *heard = calloc(1, sizeof *heard);
@@ -196,9 +196,8 @@ OPERATION("a session with contexts of one kind", 8) {
 
 /* ---- Waiting for queued calls ---------------------------------------------------------------- */
 
-/* A multicast and the queue of its calls. Its delegates do nothing, and neither do the copy,
- * release and wake functions of its invocations, because operations in them could use the token of
- * the current call. */
+/* A multicast and a queue for its calls. The delegates and the copy, release and wake functions
+ * perform no operations, because these could use the token of the current call. */
 typedef struct line {
   multicast target;
   multicast_queue queue;
@@ -212,7 +211,7 @@ static void make_line(line *l) {
   l->waker = waker_make(&options);
   waker_make_quiet(l->waker);
   options.capacity = 1 + random_below(8);
-  options.overflow = (multicast_overflow)random_below(2); /* no BLOCK */
+  options.overflow = (multicast_overflow)random_below(2); /* it never blocks */
   l->queue = multicast_queue_create(&options);
   MUST(l->target.id != 0 && l->queue.id != 0, "a multicast and a queue");
   waker_belongs_to(l->waker, l->queue);
@@ -224,8 +223,8 @@ static void make_line(line *l) {
   }
 }
 
-/* Whether this thread must not wait for queued calls: in a calm round a delegate that waits would
- * keep its own removal from waiting. */
+/* Returns whether this thread must not wait for queued calls. In a calm round, a waiting delegate
+ * could make its own removal return early. */
 static bool is_in_calm_call(void) { return LOAD(world_is_calm) && !is_outside_of_calls(); }
 
 static int64_t to_line(const shipment *s, multicast_outcome *o) {
@@ -259,7 +258,8 @@ OPERATION("a session that waits for the thread of a queue", 3) {
     EXPECT_COUNT(send_to(&l, 0, &o), OK);
     MUST(o.unfinished == 0, "%llu unfinished", (unsigned long long)o.unfinished);
   }
-  /* The queue's thread may still be in the release of a delegate with MULTICAST_ONCE. */
+  /* The result may be PENDING, because the queue's thread may still be releasing a delegate with
+   * MULTICAST_ONCE. */
   multicast_status status = destroy_queue(l.queue);
   EXPECT(status, OK | PENDING);
   status = multicast_destroy(l.target);
@@ -275,7 +275,7 @@ OPERATION("a session that waits for itself", 6) {
   make_line(&l);
   int64_t count = send_to(&l, 1, &o);
   uint64_t pending = stats_of(&l).pending;
-  /* OK is returned if a thread that might run the queue is sleeping, for this thread or for
+  /* The result is OK if another thread that might run the queue is waiting for this thread or for
    * releases. */
   EXPECT_COUNT(count, pending > 0 ? OK | TIMEOUT : OK);
   MUST(o.unfinished == pending && o.finished == 0, "%llu unfinished, %llu pending",
@@ -290,20 +290,22 @@ OPERATION("a session that waits for itself", 6) {
     wakes = stats_of(&l).pending > 0 ? 2 : 1;
     MUST(waker_calls(l.waker) == wakes, "wakes after a run: %d", waker_calls(l.waker));
     EXPECT_COUNT(multicast_queue_clear(l.queue), OK);
-    /* A run that took out no call, because all calls were cancelled, does not count. */
+    /* This thread counts as the one that runs the queue only if its run has made a call, since all
+     * calls may have been cancelled. */
     if (count > 0) EXPECT_COUNT(send_to(&l, 0, &o), OK);
     else EXPECT_COUNT(send_to(&l, 1, &o), OK | TIMEOUT);
     pending = stats_of(&l).pending;
     MUST(o.unfinished == pending && o.finished == 0, "%llu unfinished, %llu pending",
          (unsigned long long)o.unfinished, (unsigned long long)pending);
-    if (pending > 0 && wakes == 1) ++wakes; /* else not run since then */
+    if (pending > 0 && wakes == 1) ++wakes; /* otherwise no run since the last wake */
     MUST(waker_calls(l.waker) == wakes, "wakes at the end: %d", waker_calls(l.waker));
   }
   EXPECT(destroy_queue(l.queue), OK);
   EXPECT(multicast_destroy(l.target), OK);
 }
 
-/* Calls only functions of the library, because another thread may have held a lock of the test. */
+/* Calls only functions of the library, because another thread of the parent may have held a lock of
+ * the test. */
 static void work_in_child(const line *l) {
   alarm(60); /* ends a child that hangs */
   EXPECT(multicast_queue_destroy(l->queue), OK);
@@ -311,7 +313,8 @@ static void work_in_child(const line *l) {
   _exit(0);
 }
 
-/* Forks while calls are queued. The child must not release the payloads of this process. */
+/* Forks while calls are queued. The child must not release the payloads, which belong to the
+ * parent. */
 OPERATION("a session that forks", 1) {
   actor *a = actor_current();
   bool was_plain = a->is_plain;
@@ -321,7 +324,7 @@ OPERATION("a session that forks", 1) {
   if (is_in_calm_call()) return;
   make_line(&l);
   (void)send_to(&l, 1, &o);
-  a->is_plain = true; /* releases that run inside fork */
+  a->is_plain = true; /* for releases that run inside fork() */
   pid_t child = fork();
   if (child == 0) work_in_child(&l);
   a->is_plain = was_plain;
@@ -332,10 +335,10 @@ OPERATION("a session that forks", 1) {
   EXPECT(multicast_destroy(l.target), OK);
 }
 
-/* The queue and multicast of the session that is waiting, or 0. */
+/* The queue and the multicast of a session that is waiting, or 0. */
 static uint64_t abandoned_queue, abandoned_target;
 
-/* The queue of this session is never run: `end_abandoned` ends its calls. */
+/* No thread runs the queue of this session. Its calls end in end_abandoned(), on another thread. */
 OPERATION("a session that others end", 3) {
   static uint64_t is_taken;
   uint64_t no = 0;

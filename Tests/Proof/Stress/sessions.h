@@ -1,6 +1,6 @@
-/* Sessions: a thread creates an object, adds delegates that use it, lets all threads use it, and
- * destroys it. If the destroy returns MULTICAST_OK outside all calls, no call of those delegates
- * may be running. */
+/* In a session, a thread creates an object, adds delegates that use it, lets all threads use it,
+ * and destroys it. If destroying it returns MULTICAST_OK outside all calls, no call of these
+ * delegates may be running. */
 
 #ifndef SESSIONS_H
 #define SESSIONS_H
@@ -8,10 +8,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Ends the calls of a session of another thread whose queue is never run. */
+/* Ends the queued calls of another thread's session, whose queue no thread runs. */
 void end_abandoned(void);
 
-/* A delegate that is never called. */
+/* The function of a delegate that must not be called. */
 void ignore_call(void *context, uint32_t event, const void *payload, size_t size);
 
 #endif

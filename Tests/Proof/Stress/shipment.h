@@ -1,4 +1,4 @@
-/* One invocation with options: its arguments and its result. */
+/* The arguments of one invocation with options. */
 
 #ifndef SHIPMENT_H
 #define SHIPMENT_H
@@ -12,16 +12,17 @@ typedef struct shipment {
   multicast target; /* for `send`, which may ignore it */
   multicast_invocation how;
   receipts *receipts;
-  void *own; /* the payload, if the queued calls get copies of it */
+  void *own; /* the payload, if queued calls receive copies of it */
 } shipment;
 
 void shipment_make(shipment *s, shipping how);
 
-/* Sends a shipment, checks the result, and ends the shipment. Returns the result of `send`. */
+/* Makes the invocation by calling `send`, checks the result and returns it, and ends the
+ * shipment. */
 int64_t shipment_send(shipment *s, multicast_outcome *o, int64_t (*send)(const shipment *s,
                                                                        multicast_outcome *o));
 
-/* Used by shipment_send: compare the outcome with the payloads, and release the references. */
+/* For shipment_send(). They compare the outcome with the payloads, and release the references. */
 void shipment_check(const shipment *s, int64_t count, const multicast_outcome *o);
 void shipment_end(void *ended);
 

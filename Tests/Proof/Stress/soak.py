@@ -1,4 +1,4 @@
-"""Runs the stress program, records what its process takes, and draws it."""
+"""Runs the stress program, records the resources that its process uses, and plots them."""
 
 import csv
 import os
@@ -15,7 +15,7 @@ import matplotlib
 matplotlib.use("svg")
 from matplotlib import pyplot
 
-SAMPLES = 600  # in the picture
+SAMPLES = 600  # in the plot
 COLUMNS = {
     "resident": "resident memory, MB",
     "threads": "threads",
@@ -26,7 +26,7 @@ COLUMNS = {
 
 
 class Run:
-    """A run of the stress program, with the numbers of bytes that it prints."""
+    """A run of the stress program, with the latest numbers of bytes that it has printed."""
 
     def __init__(self, program, seconds):
         self.allocated = self.held = None
@@ -77,7 +77,8 @@ def record(run, seconds):
 
 
 def mean(samples, name, quarter):
-    """Returns the mean of a column in one quarter of the time, numbered 0 to 3."""
+    """Returns the mean of a column in one quarter of the time. The quarters have the numbers 0 to
+    3."""
     count = len(samples)
     return statistics.mean(
         sample[name] for sample in samples[count * quarter // 4:count * (quarter + 1) // 4])

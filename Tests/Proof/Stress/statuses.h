@@ -1,4 +1,4 @@
-/* Sets of statuses that a function may return, as bits. */
+/* Sets of statuses that a function may return. Each status is a bit. */
 
 #ifndef STATUSES_H
 #define STATUSES_H
@@ -17,7 +17,7 @@ enum {
   OUT_OF_MEMORY = 1 << 4,
   TIMEOUT = 1 << 7,
   STATE = 1 << 8,
-  OTHER = 1 << 9 /* never expected */
+  OTHER = 1 << 9 /* never allowed */
 };
 
 static inline int status_bit(int64_t status) {

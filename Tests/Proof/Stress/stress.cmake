@@ -1,8 +1,10 @@
-# The stress tests take half a minute in all. Each run prints its seed, which is random.
+# The stress tests take half a minute in total. Each run uses a random seed and prints it.
 
-# add_stress_test(name tree seconds options ...) uses the library of the given build tree, and also
-# the program of that tree if it has a sanitizer. With a tree NAME_posix it uses the program of NAME.
-# If `tree` is empty, the test uses this build.
+# add_stress_test(name tree seconds options ...) adds a test that runs the stress program of this
+# build with the library of the build tree `tree`. If `tree` is empty, the test uses the library of
+# this build. If the tree has a sanitizer, the test runs the stress program of the same tree. A tree
+# NAME_posix with a sanitizer has only a library, so the test runs the stress program of the tree
+# NAME.
 function(add_stress_test name tree seconds)
   set(labels stress)
   if(tree MATCHES "sanitize")
@@ -41,6 +43,7 @@ add_stress_test(sanitize_thread_without_membarrier sanitize_thread 4 --without-m
 add_stress_test(sanitize_thread_posix sanitize_thread_posix 4)
 add_stress_test(sanitize_address sanitize_address 4)
 
-# `mutate` takes an hour and is not a test, but this test checks that its mutations fit the sources.
+# `mutate` is not a test, because it takes an hour. This test only checks that its mutations fit the
+# sources.
 add_check(stress_mutations_apply LABELS stress TIMEOUT 60 PACKAGES python3
   COMMAND ${CMAKE_CURRENT_LIST_DIR}/mutate --check)

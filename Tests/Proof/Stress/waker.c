@@ -76,7 +76,7 @@ static void end(waker *w) {
   keep_for_a_while(w, sizeof *w);
 }
 
-/* Takes the waker of a queue out of the list, or any waker if `queue` is 0. */
+/* Removes the waker of a queue, or any waker if `queue` is 0, from the list and returns it. */
 static waker *take(uint64_t queue) {
   waker **place, *found = NULL;
   pthread_mutex_lock(&mutex);

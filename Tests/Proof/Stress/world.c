@@ -30,9 +30,9 @@ bool waits_for_certain(void) { return LOAD(world_is_calm) && is_outside_of_calls
 
 /* ---- Choosing -------------------------------------------------------------------------------- */
 
-/* Makes a forged handle, because any number is safe to pass as a handle: a random number, or a
- * handle with a wrong generation or kind. The generation is always an older one, because a newer
- * one could belong to an object that only one thread may use. */
+/* Returns a forged handle, since any number is safe to pass as a handle. It is a random number, or
+ * a handle with a wrong kind or an older generation. A newer generation could belong to an object
+ * that only one thread may use. */
 static uint64_t forged(uint64_t handle) {
   switch (random_below(4)) {
     case 0: return random_number();
@@ -165,7 +165,7 @@ void world_destroy_rest(void) {
   replays_end();
   doing_end();
   EXPECT(multicast_set_watch(all, NULL), OK); /* frees watches of destroyed multicasts */
-  STORE(world_is_calm, true); /* no other thread is left that could wait */
+  STORE(world_is_calm, true); /* no other thread is left, so none can wait */
   doing("removals without release at the end");
   for (borrowed_take_over(true); actor_current()->borrowed != NULL; borrowed_take_over(true)) {
     borrowed_remove();

@@ -1,4 +1,4 @@
-/* The handles that all threads use at once; some of them are stale. */
+/* The handles that all threads use. Some of them are stale. */
 
 #ifndef WORLD_H
 #define WORLD_H
@@ -19,11 +19,11 @@ enum {
 extern uint64_t world_multicasts[MULTICAST_COUNT];
 extern uint64_t world_tokens[TOKEN_COUNT];
 extern uint64_t world_lifetimes[LIFETIME_COUNT];
-/* The first queue is never destroyed during a round, and has no thread. */
+/* The first queue has no thread and is never destroyed during a round. */
 extern uint64_t world_queues[QUEUE_COUNT];
 extern uint64_t world_broadcasters[BROADCASTER_COUNT];
 
-/* A random handle from these tables, which may be stale, or sometimes a forged handle. */
+/* Return a random handle from these tables, which may be stale, or sometimes a forged handle. */
 multicast random_multicast(void);
 multicast make_multicast(void); /* with random policies, or none */
 multicast_token random_token(void);
@@ -38,11 +38,11 @@ const char *name_of(int number);
 multicast_queue make_queue(void);
 multicast_status destroy_queue(multicast_queue q);
 
-/* In a calm round, a delegate never waits for a thread that might not be inside a call: it does not
- * wait for room in a queue, for a queue's thread to stop, or for queued calls. So every removal
- * outside all calls waits until no call runs, even if its result does not say so. In other rounds
- * such a removal may return earlier, because the removing thread may be the one that has to run
- * the queue. */
+/* In a calm round, a delegate never waits for a thread that might not be inside a call. That means
+ * that it does not wait for room in a queue, for a queue's thread to stop, or for queued calls. As
+ * a consequence, every removal outside all calls waits until no call runs, even if its result does
+ * not say so. In other rounds such a removal may return earlier, because the removing thread may be
+ * the one that has to run the queue. */
 extern bool world_is_calm;
 bool waits_for_certain(void);
 bool is_outside_of_calls(void);
@@ -54,8 +54,8 @@ void world_make(bool is_calm);
 void world_destroy_queues(void);
 void world_destroy_rest(void);
 
-/* Creates as many objects and threads at once as any round can have. Memory that the library keeps
- * for reuse is thus allocated before memory is measured. */
+/* Creates as many objects and threads as can exist in any round, so that the library allocates the
+ * memory that it keeps for reuse before memory is measured. */
 void world_warm_up(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* The fuzz target `arguments`: the library must not crash for any arguments, and must return a
+/* The fuzz target `arguments`. For any arguments, the library must not crash and must return a
  * result that the header allows. */
 
 #include "calls.h"
@@ -17,8 +17,9 @@ static size_t input_size;
 
 static void ignore(void *context, uint32_t event, const void *payload, size_t size) {}
 
-/* The default broadcaster outlives the input. Each input must find it in the same state: without
- * observers and transport, and with a multicast for each name that reports its observers. */
+/* The default broadcaster outlives each input, so every input must find it in the same state:
+ * without observers and without a transport, but with a multicast for each name, which has reported
+ * its observers to a transport once. */
 static multicast_status publish(void *context, const char *name, uint32_t event,
                                 const void *payload, size_t size) {
   return MULTICAST_OK;

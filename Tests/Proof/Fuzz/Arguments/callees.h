@@ -1,4 +1,5 @@
-/* The functions that the library calls. Some call the library, with arguments from the input. */
+/* The functions that the library calls. Some of them call the library, with arguments from the
+ * input. */
 
 #ifndef CALLEES_H
 #define CALLEES_H

@@ -36,7 +36,7 @@ void destroy_everything(void) {
     multicast_lifetime_end((multicast_lifetime){id});
     multicast_broadcaster_destroy((multicast_broadcaster){id});
     multicast_destroy((multicast){id});
-    multicast_token_remove((multicast_token){id}); /* an observer of the default broadcaster */
+    multicast_token_remove((multicast_token){id}); /* of the default broadcaster */
     EXPECT(!multicast_is_valid((multicast){id}), "a destroyed multicast is valid");
     EXPECT(!multicast_token_is_valid((multicast_token){id}), "a token is live after its removal");
     EXPECT(multicast_queue_wait((multicast_queue){id}, 0) == MULTICAST_ERROR_INVALID_HANDLE,

@@ -1,4 +1,5 @@
-/* Calls any function of the header with any arguments. The header must allow the result. */
+/* Calls arbitrary functions of the header with arbitrary arguments, and expects results that the
+ * header allows. */
 
 #ifndef CALLS_H
 #define CALLS_H
@@ -9,7 +10,7 @@
 void begin_calls(void); /* makes the calling thread the fuzzing thread */
 void call_something(void);
 
-/* Destroys everything that was created. */
+/* Destroys all objects that the input has created. */
 void destroy_everything(void);
 
 bool is_fuzzing_thread(void);
@@ -28,7 +29,7 @@ extern const int any_call_count;
 #define EXPECT_COUNT(call, ...)                                                \
   expect_result(__FILE__, __LINE__, #call, call, true, (const int[]){__VA_ARGS__, 0})
 
-/* `allowed` ends with 0, which is always allowed. */
+/* The array `allowed` ends with 0. The result 0 is always allowed. */
 void expect_result(const char *file, int line, const char *call, int64_t result, bool is_count,
                    const int *allowed);
 

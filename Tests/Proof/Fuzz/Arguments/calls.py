@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Generates a call of each function of the header with any arguments. The call expects a status
-that the header names. The files expectations*.c may add two kinds of functions by hand:
+"""Generates a call of each function of the header with arbitrary arguments. The call expects a
+status that the function's comment in the header names. The files expectations*.c may contain two
+kinds of functions, which are written by hand:
 
     void after_FUNCTION(...)   further expectations, given the arguments and the result
     void call_FUNCTION(void)   instead of the call"""
@@ -41,12 +42,13 @@ BY_TYPE = {
     "const multicast_invocation *": "any_invocation()",
     "const multicast_transport *": "any_transport()", "const multicast_watch *": "any_watch()",
 }
-# A transport may refuse with any status. The target's transport uses this one.
+# A transport may refuse with any status. The transport of this target uses this status.
 MORE = {"multicast_broadcaster_notify": ["MULTICAST_ERROR_TIMEOUT"],
         "multicast_broadcaster_notify_with": ["MULTICAST_ERROR_TIMEOUT"]}
-# The system only ever refuses threads here, and call_multicast_queue_start expects that by hand.
+# The only thing that the system refuses in this target is a thread, and call_multicast_queue_start,
+# which is written by hand, expects that.
 LESS = {"MULTICAST_ERROR_SYSTEM"}
-# How many times as often as other functions these are called.
+# These functions are called more often than others, by these factors.
 OFTEN = {"multicast_create": 2, "multicast_create_with": 2, "multicast_add": 3,
          "multicast_invoke": 3, "multicast_invoke_with": 2, "multicast_queue_create": 2,
          "multicast_queue_run": 2, "multicast_broadcaster_register": 2,
@@ -138,7 +140,8 @@ def main():
     by_hand = "".join(path.read_text() for path in sorted(HERE.glob("expectations*.c")))
     after = re.findall(r"^void after_(\w+)\(", by_hand, re.MULTILINE)
     instead = re.findall(r"^void call_(\w+)\(void\)", by_hand, re.MULTILINE)
-    # Functions of later versions come last, so that existing inputs keep their meaning.
+    # Functions that were added in later versions come last, so that existing inputs keep their
+    # meaning.
     functions = sorted(known.exported(), key=lambda one: one.comment.since)
     text, calls = [HEAD], []
     for name in instead:

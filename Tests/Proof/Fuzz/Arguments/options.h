@@ -3,14 +3,14 @@
 
 #include "multicast.h"
 
-/* Options for an add. Mostly readable, sometimes NULL. */
+/* Return options, which the library can usually read, or sometimes NULL. */
 multicast_add_options *any_options(void);
 
 multicast_create_options *any_create_options(void);
 multicast_broadcaster_options *any_broadcaster_options(void);
 multicast_watch *any_watch(void);
 
-/* A transport. May be NULL or unreadable. */
+/* Returns a transport, which the library may be unable to read, or NULL. */
 multicast_transport *any_transport(void);
 
 #endif

@@ -1,5 +1,5 @@
-/* Payloads that the library owns, or has copied with a function of the caller. Each payload is
- * freed when it is released. */
+/* Payloads that the library owns or has copied with the caller's `copy` function. Releasing a
+ * payload frees it. */
 
 #ifndef PAYLOADS_H
 #define PAYLOADS_H
@@ -10,9 +10,9 @@
 #include "multicast.h"
 
 void payloads_begin(void);
-void payloads_end(void); /* expects that all were released */
+void payloads_end(void); /* expects that all payloads were released */
 
-/* A payload from the input, which `payload_release` has to release. */
+/* Returns a payload with bytes from the input, which `payload_release` has to release. */
 void *payload_make(size_t size);
 
 /* Frees a payload that the library has refused without a release. */
@@ -23,13 +23,13 @@ void payload_release(const void *payload, size_t size);
 /* Returns a copy that has to be released, or sometimes NULL. */
 const void *payload_copy(const void *payload, size_t size);
 
-/* Returns a copy that is not to be released. */
+/* Returns a copy that the library never has to release. */
 const void *payload_copy_forever(const void *payload, size_t size);
 
-/* An invocation. Mostly readable, sometimes NULL. */
+/* Returns an invocation, which the library can usually read, or sometimes NULL. */
 multicast_invocation *any_invocation(void);
 
-/* Whether the library can read the struct, and therefore uses its payload. */
+/* Returns whether the library can read the struct. If it can, it uses the payload. */
 bool is_readable(const multicast_invocation *how);
 
 #endif

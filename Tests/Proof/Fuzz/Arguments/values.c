@@ -83,7 +83,7 @@ void *any_bytes(size_t size) {
   return blocks[block_count++] = block;
 }
 
-/* If the size is invalid, the block has only the bytes of the size field. */
+/* If `struct_size` is invalid, the block contains only the size field. */
 void *any_struct(size_t known_size) { return any_older_struct(known_size, known_size); }
 
 void *any_older_struct(size_t oldest_size, size_t known_size) {
@@ -136,7 +136,7 @@ multicast_function any_function(void) {
   return any_byte() < 8 ? NULL : callee_functions[any_byte() % CALLEES];
 }
 
-/* Small numbers: the library must not dereference a context. */
+/* Contexts are small numbers, because the library must not dereference them. */
 void *any_context(void) { return (void *)(uintptr_t)(any_byte() % 4); }
 
 int64_t any_number(void) {

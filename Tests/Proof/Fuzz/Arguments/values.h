@@ -1,5 +1,5 @@
-/* Arguments made from the bytes of the input: valid, stale and forged handles, structs of any size
- * and content, names, payloads. Pointers are valid: the memory has exactly as many bytes as the
+/* Makes arguments from the bytes of the input: valid, stale and forged handles, structs of any size
+ * and content, names and payloads. Pointers are valid, and point to exactly the bytes that the
  * library may read according to the header. */
 
 #ifndef VALUES_H
@@ -18,12 +18,12 @@ bool values_are_left(void);
 uint8_t any_byte(void);
 uint32_t any_uint32(void);
 uint64_t any_uint64(void);
-size_t any_size(void); /* small, or larger than any memory */
+size_t any_size(void); /* a small size, or one larger than any memory */
 uint64_t any_timeout(void); /* in nanoseconds */
 
 /* ---- Handles --------------------------------------------------------------------------------- */
 
-/* Handles are collected, to be passed to any function and to be destroyed at the end. */
+/* Stores a handle, so that it can be passed to any function and is destroyed at the end. */
 void keep_handle(uint64_t id);
 int kept_handles(void);
 uint64_t kept_handle(int index);
@@ -31,22 +31,24 @@ uint64_t any_handle(void);
 
 /* ---- Memory ---------------------------------------------------------------------------------- */
 
-/* A block of `size` bytes from the input; the address sanitizer checks its bounds. */
+/* Returns a block of `size` bytes from the input, whose bounds the address sanitizer checks. */
 void *any_bytes(size_t size);
 
-/* A struct that begins with its size; sometimes NULL. */
+/* Returns a struct that begins with its size, or sometimes NULL. */
 void *any_struct(size_t known_size);
 
-/* Like any_struct, for a struct that was smaller in an older version: any size from there on. */
+/* Like any_struct(), for a struct that was smaller in an older version. All sizes from
+ * `oldest_size` on are valid. */
 void *any_older_struct(size_t oldest_size, size_t known_size);
 
-/* A struct that the library fills. Only its size field is initialized. */
+/* Returns a struct for the library to fill. Only its size field is initialized. */
 void *any_output(size_t known_size);
 
-/* A name. There are only a few for the default broadcaster, because it keeps its names. */
+/* Returns a name. For the default broadcaster it is one of a few names, because this broadcaster
+ * never forgets a name. */
 const char *any_name(multicast_broadcaster of);
 
-const char *any_text(void); /* any bytes, terminated by NUL */
+const char *any_text(void); /* arbitrary bytes, terminated by NUL */
 
 multicast_function any_function(void);
 void *any_context(void);
@@ -55,13 +57,13 @@ int64_t any_number(void);
 /* ---- Objects --------------------------------------------------------------------------------- */
 
 enum { FEW = 4 };
-size_t any_room(void); /* FEW at most */
+size_t any_room(void); /* at most FEW */
 
 multicast_token any_token(void);
 multicast_broadcaster any_broadcaster(void);
 multicast_delegate any_delegate(void);
 
-/* `count` delegates, at most FEW; or NULL with any count. */
+/* Returns `*count` delegates, at most FEW, or NULL with an arbitrary count. */
 multicast_delegate *any_delegates(size_t *count);
 
 #endif

@@ -1,4 +1,4 @@
-/* Checks. A failed check prints the history, the value and the expected value, and aborts the
+/* If a check fails, it prints the history, the value and the expected value, and aborts the
  * program, so that libFuzzer keeps the input. */
 
 #ifndef EXPECT_H
@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The allowed results of a call. There are several if several of its arguments are wrong. */
+/* The allowed results of a call. If several arguments are wrong, several results are allowed. */
 typedef struct outcomes {
   int64_t values[12];
   int count;

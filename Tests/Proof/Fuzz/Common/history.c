@@ -50,7 +50,7 @@ void history_outdent(void) { --indent; }
 
 void history_print(void) {
   int64_t i = noted > LINES ? noted - LINES : 0;
-  if (is_live()) return; /* it is printed already */
+  if (is_live()) return; /* the lines have already been printed */
   fprintf(stderr, "\nWhat the input did, in order; nested calls are indented:\n");
   if (i > 0) fprintf(stderr, "  ... %lld earlier lines\n", (long long)i);
   for (; i < noted; ++i) print(&lines[i % LINES]);

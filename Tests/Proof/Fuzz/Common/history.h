@@ -1,5 +1,5 @@
-/* The history of an input: the steps that the program performed. It is printed when a check fails,
- * or step by step if FUZZ_HISTORY is set in the environment. */
+/* The history of an input, that is, the steps that the program has performed. It is printed when a
+ * check fails. If FUZZ_HISTORY is set in the environment, each step is printed immediately. */
 
 #ifndef HISTORY_H
 #define HISTORY_H
@@ -8,9 +8,9 @@
 
 void history_clear(void);
 
-/* Appends a line. `format` must be a literal with conversions of long long only. Lines are
- * formatted when they are printed, because formatting each line would take longer than the calls
- * themselves. */
+/* Appends a line. `format` must be a literal in which all conversions are for long long. It is
+ * applied only if the line is printed, because formatting every line would take longer than the
+ * calls themselves. */
 void history_note(const char *format, const long long *values, int count);
 
 #define NOTE(...) NOTE_VALUES(__VA_ARGS__, 0)
@@ -18,7 +18,7 @@ void history_note(const char *format, const long long *values, int count);
   history_note((format), (const long long[]){__VA_ARGS__},                     \
                (int)(sizeof((const long long[]){__VA_ARGS__}) / sizeof(long long)))
 
-/* Lines between these two calls are printed as nested in the line before. */
+/* Lines between these two calls are printed as nested in the preceding line. */
 void history_indent(void);
 void history_outdent(void);
 

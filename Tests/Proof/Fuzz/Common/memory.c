@@ -17,7 +17,8 @@ typedef struct header {
   size_t alignment;
 } header;
 
-/* Size and alignment are stored before the block, to be compared when it is deallocated. */
+/* Stores the size and the alignment before the block. They are compared when the block is
+ * deallocated. */
 static void *allocate(void *context, size_t size, size_t alignment) {
   size_t offset = alignment < sizeof(header) ? sizeof(header) : alignment;
   unsigned char *base;

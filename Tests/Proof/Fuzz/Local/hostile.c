@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 memory hostile_memory;
-static int files[4]; /* the peer's memory; one not sealed, one too small, and no memory */
+static int files[4]; /* the peer's memory, a file without seals, one that is too small, and none */
 static int own;      /* the peer's socket */
 
 void hostile_create(void) {
@@ -48,10 +48,10 @@ const char *hostile_name(unsigned number) {
   return names[number % 4];
 }
 
-/* ---- What it does ---------------------------------------------------------------------------- */
+/* ---- The steps of the peer ------------------------------------------------------------------- */
 
-/* `where` gives the kind of the packet and the file. `size` gives the size of the text, whether the
- * text ends with NUL, and the number of files. */
+/* Sends a packet. `where` determines the kind of the packet and the attached file. `size`
+ * determines the size of the text, whether the text ends with NUL, and the number of files. */
 static void say(const step *s) {
   struct {
     message m;
@@ -95,7 +95,7 @@ static uint64_t *word_of_board(unsigned which) {
   return words[which % 7];
 }
 
-/* `size` decides how the number is interpreted. */
+/* Writes a word of the shared header. `size` determines how the number is interpreted. */
 static void show(const step *s) {
   uint64_t *word = word_of_board(s->where), value = s->large;
   if (s->size % 4 == 1) value = *word + s->small % 256 * (uint64_t)8;
@@ -115,8 +115,8 @@ static uint32_t whole_size(uint32_t name_size, uint32_t payload_size) {
   return (uint32_t)(sizeof(entry) + name_size + payload_size + 7) & ~7u;
 }
 
-/* `where` decides what is wrong, the kind of the entry, and whether an answer is right. The head
- * moves by the size of the entry if that is possible. */
+/* Writes an entry. `where` determines the mistake, the kind of the entry, and whether an answer is
+ * right. The head moves by the size of the entry if that is possible. */
 static void write_entry(const step *s) {
   board *b = hostile_memory.board;
   const uint16_t kind = s->where / 8 % 4;

@@ -20,7 +20,7 @@ enum {
   SCRIBBLE,   /* writes a word of its ring */
   WRITE,      /* writes an entry at its head that is right or nearly right */
   LATER,      /* the next step is performed later, between two steps of the library */
-  HEAR,       /* this and all later kinds are steps of the victim */
+  HEAR,       /* this and the following kinds are steps of the victim */
   READ,
   TELL,
   PUBLISH,
@@ -28,7 +28,7 @@ enum {
   ASK,
   ANSWER,
   REPLY,
-  END_READING, /* as when the connection ends */
+  END_READING, /* what happens when the connection ends */
   MEET_AGAIN,
   STEP_KINDS
 };
@@ -39,7 +39,7 @@ enum { HOSTILE_RING = RING_LEAST };
 extern memory hostile_memory;
 
 void hostile_create(void);        /* called once */
-int hostile_connect(void);        /* begins again; returns the victim's socket */
+int hostile_connect(void);        /* starts a new connection; returns the victim's socket */
 void hostile_do(const step *s);
 void hostile_disconnect(void);
 const char *hostile_name(unsigned number); /* one of a few */

@@ -1,4 +1,4 @@
-/* A transport of libmulticast-local and a hostile peer. This target performs the steps of the
+/* A transport of libmulticast-local meets a hostile peer. This target performs the steps of the
  * transport's thread one by one, and the peer writes between any two steps. */
 
 #include "../../../../Sources/Transports/Local/peer.h"
@@ -21,7 +21,7 @@ enum { LATER_MAX = 8, WAITS_MAX = 3 };
 static multicast_broadcaster broadcaster;
 static multicast_transport transport;
 static local_client *victim;
-static peer *other; /* NULL if it was cut off */
+static peer *other; /* NULL after it was cut off */
 static uint64_t now;
 static uint64_t asked; /* the number of the next request */
 static unsigned met;   /* the number of peers so far */
@@ -31,7 +31,7 @@ static multicast_local_question kept; /* a request that has not been answered */
 
 static struct {
   step what;
-  unsigned left; /* the calls of disturb() until then */
+  unsigned left; /* calls of disturb() before this step */
 } later[LATER_MAX];
 static unsigned later_count;
 
@@ -47,7 +47,7 @@ void disturb(void) {
   }
 }
 
-/* Expects that a range that begins in the memory of the peer ends there. */
+/* Expects that a range that begins in the peer's memory also ends there. */
 static void expect_inside(const void *from, size_t size) {
   const memory *m = other == NULL ? NULL : &other->memory;
   const unsigned char *at = from, *begin, *end;
@@ -75,7 +75,7 @@ int keep_thread(pthread_t *thread, const pthread_attr_t *attributes, void *(*bod
 
 /* ---- The victim ------------------------------------------------------------------------------ */
 
-/* Copies the payload, so that the address sanitizer checks it. */
+/* Copies the payload, so that the address sanitizer checks all of it. */
 static void observe(void *context, uint32_t event, const void *payload, size_t size) {
   static unsigned char copy[HOSTILE_RING];
   EXPECT(size <= HOSTILE_RING / 2, "a payload is larger than half a ring");
@@ -83,8 +83,8 @@ static void observe(void *context, uint32_t event, const void *payload, size_t s
   if (size > 0) memcpy(copy, payload, size);
 }
 
-/* Every second peer was there before the victim: it receives everything until it has sent its
- * names. */
+/* Connects the victim to a new peer. Every second peer was in the group before the victim. The
+ * victim sends all notifications to such a peer until the peer has sent its names. */
 static void meet(void) {
   other = peer_add(victim, hostile_connect(), ++met % 2 == 0 ? "1-0123456789abcdef" : "");
 }
@@ -99,7 +99,7 @@ static void cut_off(void) {
   hostile_disconnect();
 }
 
-/* Answers a request at once, or stores it for a later step. */
+/* Answers a request immediately, or stores it for a later step. */
 static void answer(void *context, const multicast_local_question *question, uint32_t event,
                    const void *payload, size_t size) {
   observe(context, event, payload, size);
@@ -124,7 +124,7 @@ static void start(void) {
     EXPECT_EQ(transport.subscribe(transport.context, hostile_name(i)), MULTICAST_OK);
   peers_note_names(victim);
   for (unsigned i = 0; i < 2; ++i) answer_name(i, answer);
-  victim->base.thread = 0; /* the transport's own thread may not send requests */
+  victim->base.thread = 0; /* lets this thread send requests */
   later_count = 0;
   now = 0;
   asked = 1;
@@ -133,7 +133,7 @@ static void start(void) {
   meet();
 }
 
-/* Ends the thread and the transport. */
+/* Ends the victim's thread and releases its transport. */
 static void end(void) {
   later_count = 0;
   cut_off();
@@ -190,8 +190,8 @@ static bool visit(void *context, multicast_status status, int32_t pid, const cha
   return s->where % 2 == 0;
 }
 
-/* `where` decides how often the peer answers, and whether the answers are right. The answers are
- * read while the request waits. */
+/* Sends a request. `where` determines how often the peer answers, and whether the answers are
+ * right. The victim reads the answers while the request waits. */
 static void ask(const step *s) {
   static const unsigned char payload[VICTIM_RING];
   const step answers = {WRITE, (uint8_t)(ENTRY_ANSWER * 8 + 64 + s->where / 16 % 2 * 32), s->size,
@@ -204,7 +204,7 @@ static void ask(const step *s) {
   asked += status == MULTICAST_OK || status == MULTICAST_ERROR_TIMEOUT;
 }
 
-/* Replies to a request that was received, or to a forged one. */
+/* Replies to a request that was received, or to a forged request. */
 static void reply(const step *s) {
   const multicast_local_question forged = {victim->base.handle, s->small % 4, s->large};
   multicast_local_reply(s->where % 2 == 0 ? &kept : &forged, &s->large, sizeof s->large);
@@ -242,7 +242,7 @@ static void act(const step *s) {
   meet_again_if_ended();
 }
 
-/* ---- What must hold -------------------------------------------------------------------------- */
+/* ---- Properties that must hold --------------------------------------------------------------- */
 
 static void expect_right_ring(void) {
   uint64_t at = victim->oldest;

@@ -1,5 +1,5 @@
-/* Included before each source of libmulticast-local. Makes the memory of other peers change at each
- * step: see disturb.h. */
+/* Each source of libmulticast-local includes this file first. It replaces functions, so that the
+ * memory of other peers can change at each step. See disturb.h. */
 
 #ifndef REPLACE_H
 #define REPLACE_H

@@ -5,7 +5,7 @@
 #include "history.h"
 #include "operations.h"
 
-/* For each context, the weak context and the strong context that `lock` returns. */
+/* For each context, two objects: the weak context, and the strong context that `lock` returns. */
 static struct {
   char weak, strong;
 } objects[CONTEXTS];
@@ -45,7 +45,8 @@ static void *expected_context(const registration *r) {
   return r->is_locked ? (void *)&objects[r->context].strong : context_pointer(r->context);
 }
 
-/* Returns the registration that has to be called or visited now. */
+/* Expects a call of this function with this context to be the next one, and returns its
+ * registration. */
 static registration *begin_call(frame *f, multicast_function function, const void *context) {
   model_settle(f);
   if (f->phase == BETWEEN) {
@@ -179,7 +180,8 @@ void unlock_context(void *strong) {
   NOTE("<- unlock");
   EXPECT(f != NULL && f->kind != CHANGE, "an unlock outside all invocations");
   registration *r = &model.registrations[f->current];
-  /* The header leaves open whether a call that is paused inside its own lock has begun. */
+  /* If a delegate is paused inside its own `lock`, the header leaves open whether its call has
+   * begun. */
   EXPECT(f->phase == UNLOCK || (f->phase == LOCKED && r->is_paused && f->kind != RUN),
          "an unlock out of turn");
   EXPECT(f->phase == UNLOCK || f->kind != ENUMERATE, "a registration that was not passed");
@@ -267,7 +269,7 @@ void release_payload(const void *payload, size_t size) {
 void wake_loop(void *context) {
   int queue = (int)(uintptr_t)context - 1;
   frame *f = model_top();
-  if (queue >= model.queue_count) return; /* the queue is being created */
+  if (queue >= model.queue_count) return; /* the queue is still being created */
   NOTE("<- wake of q%lld", queue);
   EXPECT(f != NULL, "a wake outside all functions of the library");
   EXPECT_EQ(model_follow_wake(f), queue);

@@ -6,7 +6,7 @@
 
 enum { ODD = 0xE0 }; /* this byte and larger ones choose a dead object or a forged handle */
 
-/* Forged handles: null, of another kind, or with one bit changed. */
+/* Returns a forged handle: null, a handle of another kind, or a handle with one bit changed. */
 static uint64_t forged(uint8_t byte, uint64_t near, uint64_t other) {
   switch (byte & 3) {
     case 0: return 0;

@@ -1,9 +1,9 @@
 /* The model: the rules of the header, implemented with plain arrays and linear searches, for one
  * thread. It was written from the text of the header, not from the library.
  *
- * The model runs beside the library. An operation first changes the model, then calls the library.
- * Each function that the library calls asks the model whether this call had to come next. When the
- * library returns, the model says which results are allowed. */
+ * The model runs along with the library. An operation first changes the model and then calls the
+ * library. Each function that the library calls checks with the model that this call is correct at
+ * this point. When the library returns, the model says which results are allowed. */
 
 #ifndef MODEL_H
 #define MODEL_H
@@ -18,7 +18,7 @@
 
 enum {
   NONE = -1,
-  MANY = 4, /* maximum of delegates in one add_many or remove_many */
+  MANY = 4, /* the most delegates in one add_many or remove_many */
   NAMES = 3,
   FUNCTIONS = 3,
   RELEASES = 2,
@@ -29,7 +29,7 @@ enum {
   QUEUES = RECORDS,
   BROADCASTERS = RECORDS + 1,
   TRANSPORTS = RECORDS,
-  NESTING = 256, /* maximum of nested invocations, visits and runs */
+  NESTING = 256, /* the most nested invocations, visits and runs */
   CARGOS = RECORDS,
   FRAMES = RECORDS + 2 * NESTING + 64,
   RECURSIONS = 300
@@ -49,15 +49,15 @@ typedef struct model_lifetime {
   bool is_alive;
 } model_lifetime;
 
-/* The state that all queued calls of an invocation with options share. */
+/* The payload of an invocation with options, and the state that its queued calls share. */
 typedef struct model_cargo {
-  void *payload; /* freed at the release */
-  bool has_payload; /* false if the library does not own it, or has not copied it yet */
+  void *payload; /* freed when it is released */
+  bool has_payload; /* false if the library does not own the payload, or has not copied it yet */
   size_t size;
   bool is_waiting; /* MULTICAST_WAIT */
-  int references;  /* the invocation, queued calls, and a call that a queue makes */
-  int queued;      /* calls that are queued */
-  int made;        /* calls that have returned */
+  int references;  /* by the invocation, by queued calls, and by a call that a queue makes */
+  int queued;      /* the number of calls that are queued */
+  int made;        /* the number of calls that have returned */
   int due;         /* the frame in which the release has to run, or NONE */
   bool is_released;
 } model_cargo;
@@ -67,7 +67,7 @@ typedef struct model_call {
   int registration;
   int cargo; /* or NONE */
   uint32_t event;
-  const void *payload; /* the pointer itself, if `size` is 0 */
+  const void *payload; /* if `size` is 0, the original pointer */
   size_t size;
   int seed; /* of the payload's bytes */
 } model_call;
@@ -80,10 +80,10 @@ typedef struct model_queue {
   model_call *calls; /* oldest first; room for `capacity` */
   int descriptor;    /* -1 if it was never requested */
   bool has_wake;
-  bool needs_wake;   /* wake has not been called since the last run */
+  bool needs_wake;   /* whether `wake` has not been called since the last run */
   bool was_run;      /* a call has begun, so this thread is expected to run the queue */
-  int waking;        /* calls of the wake function on the stack */
-  bool has_reserve;  /* memory for payloads is reserved */
+  int waking;        /* the number of calls of `wake` on the stack */
+  bool has_reserve;  /* whether memory for payloads is reserved */
   multicast_queue_stats stats;
 } model_queue;
 
@@ -97,14 +97,15 @@ typedef struct model_broadcaster {
 
 /* One attachment. */
 typedef struct model_transport {
-  bool is_attached; /* false also if attaching has failed */
+  bool is_attached; /* also false if attaching has failed */
   bool is_released;
   bool is_notified[NAMES];
-  bool is_notified_late; /* calls were nested too deep; the next change notifies it */
+  bool is_notified_late; /* nesting was too deep, so the next change notifies it */
   int64_t published;
 } model_transport;
 
-/* One delegate in one multicast. The array is in order of addition and keeps removed delegates. */
+/* One delegate in one multicast. The array is in order of addition and also contains removed
+ * delegates. */
 typedef struct registration {
   multicast_token token; /* 0 if not known yet */
   int target, lifetime, queue; /* the last two may be NONE */
@@ -120,14 +121,14 @@ typedef struct registration {
   bool has_been_released;
 } registration;
 
-/* A release that has to run before the function of the library that caused it returns. */
+/* A release that must run before the library returns from the function that caused it. */
 typedef struct due_release {
   int context, release;
   int registration; /* NONE if the add failed */
   int frame;
 } due_release;
 
-/* An add whose result is not known yet, because memory may run out. */
+/* An add whose result the model does not know yet, because memory may run out. */
 typedef struct addition {
   int target;      /* NONE if the name has no multicast yet */
   int broadcaster; /* NONE unless added by multicast_broadcaster_register */
@@ -166,18 +167,18 @@ typedef struct frame {
   frame_phase phase;
   int target;  /* all but CHANGE and RUN */
   int queue;   /* RUN */
-  int newest;        /* this and later registrations were added after the frame had begun */
-  int current;       /* the registration that is being called or was called last; or NONE */
-  int only;          /* INVOKE, VISIT: the only registration that may be called; or NONE */
+  int newest;        /* registrations from this one on were added after the frame had begun */
+  int current;       /* the registration that is being called or was called last, or NONE */
+  int only;          /* INVOKE, VISIT: the only registration that may be called, or NONE */
   next_step next;    /* the step that concerns `current`; not for RUN */
   bool is_over;      /* no call is left */
-  int64_t made;      /* the number of calls or of pruned registrations; the result */
+  int64_t made;      /* the result: the number of calls or of pruned registrations */
   int64_t budget;    /* RUN, VISIT, ENUMERATE: limit of calls */
-  model_call call;   /* with the payload of the invoker or of the queue */
+  model_call call;   /* the current call, with the payload of the invoker or of the queue */
   payload_copy copy; /* INVOKE: the copy for the queues */
   bool has_copier;   /* INVOKE: `copy` makes the copy */
   bool copy_fails;   /* INVOKE: `copy` returns NULL */
-  int cargo;         /* INVOKE with options: its cargo; or NONE */
+  int cargo;         /* INVOKE with options: its cargo, or NONE */
   int row;           /* INVOKE with MULTICAST_WAIT: the queue of the latest calls, or NONE */
   int woken;         /* INVOKE: the queue whose wake has to be called now, or NONE */
   bool has_woken;    /* RUN: the wake was called at the end of the run */
@@ -186,10 +187,10 @@ typedef struct frame {
   bool has_failed;   /* INVOKE with options: there was no memory for the payload */
   int64_t queued, refused; /* INVOKE: calls */
   int64_t finished, unfinished; /* INVOKE with MULTICAST_WAIT, when it has ended */
-  bool is_timeout;   /* MULTICAST_WAIT: a call is left in a queue that no thread has run */
-  addition *adding;  /* CHANGE: an add; or NULL */
+  bool is_timeout;   /* MULTICAST_WAIT: a queue that no thread has run still has a call */
+  addition *adding;  /* CHANGE: an add, or NULL */
   int ending;        /* CHANGE: the broadcaster that is being destroyed, or NONE */
-  int64_t failures;  /* failed allocations before it began */
+  int64_t failures;  /* the number of allocations that had failed before the frame began */
 } frame;
 
 typedef struct model_state {
@@ -200,7 +201,7 @@ typedef struct model_state {
   model_broadcaster broadcasters[BROADCASTERS];
   model_transport transports[TRANSPORTS];
   int transport_count;
-  bool has_nested_deep; /* since the last operation of the top level began */
+  bool has_nested_deep; /* nesting was too deep since the last operation of the top level began */
   int multicast_count, registration_count, lifetime_count, queue_count, broadcaster_count;
   frame frames[FRAMES];
   int depth;   /* frames */
@@ -208,11 +209,11 @@ typedef struct model_state {
   due_release due[REGISTRATIONS + MANY * RECORDS];
   int due_count;
   model_cargo cargos[CARGOS];
-  int releases_inside; /* releases of contexts and of payloads on the stack */
+  int releases_inside; /* the number of running releases of contexts and payloads */
   int cargo_count;
   bool context_is_dead[CONTEXTS]; /* `lock` returns NULL */
   int successes;                  /* allocations that will succeed; -1: no limit */
-  int recursions;                 /* further calls that invoke their multicast again */
+  int recursions;                 /* how many more calls will invoke their multicast again */
 } model_state;
 
 extern model_state model;
@@ -224,8 +225,8 @@ void model_end(void);
 
 int model_new_multicast(multicast handle, int broadcaster);
 
-/* Returns the live registration below `newest` that follows `after` in the order of invocation, or
- * NONE. If `after` is NONE, returns the first one. */
+/* Returns the live registration below `newest` that an invocation calls after the registration
+ * `after`, or first if `after` is NONE. Returns NONE if there is no such registration. */
 int model_next(int target, int after, int newest);
 int model_first_equal(int target, int function, int context);
 int model_count(int target);
@@ -235,11 +236,11 @@ void model_remove(int index);
 int model_remove_all(int target);
 void model_destroy(int target);
 
-/* The allowed results of the removal that was just performed. */
+/* Returns the allowed results of the removal that was just performed. */
 outcomes model_removal_of(int index);
 
-/* Like model_removal_of, for a removal of the first equal delegate: running calls of equal
- * delegates that were removed earlier count, too. */
+/* Like model_removal_of(), but for the removal of the first equal delegate. Such a removal also
+ * depends on running calls of equal delegates that were removed earlier. */
 outcomes model_removal_by_value(int index);
 
 /* Selects the delegates of one multicast by function and context. NONE selects any function or any
@@ -248,10 +249,10 @@ typedef struct selection {
   int target, function, context;
 } selection;
 
-int model_remove_selected(const selection *s); /* returns how many */
+int model_remove_selected(const selection *s); /* returns the number of removed registrations */
 
-/* Whether calls of removed selected delegates are running, so that a removal returns PENDING. If
- * `may` is set without `must`, the header leaves that open. */
+/* Whether calls of the selected delegates that were removed are running, so that a removal returns
+ * MULTICAST_PENDING. If only `may` is set, the header leaves that open. */
 typedef struct pending_calls {
   bool must, may;
 } pending_calls;
@@ -260,30 +261,31 @@ void allow_pending(outcomes *o, const pending_calls *before, const pending_calls
 
 /* ---- Adding: model_add.c --------------------------------------------------------------------- */
 
-/* Called when the result is known: adds the registrations to the model unless the add failed. */
+/* Called when the result of an add is known. Adds the registrations to the model unless the add has
+ * failed. */
 void model_finish_adding(addition *a, bool has_failed);
 
-/* Called in a callback during an add: if an allocation has failed, the add has failed. */
+/* Called in a callback during an add. If an allocation has failed, the add has failed. */
 void model_follow_adding(frame *f);
 
 /* ---- Broadcasters: model_broadcaster.c ------------------------------------------------------- */
 
-/* The header leaves open in which order a broadcaster destroys its multicasts. The model follows
- * the library. */
+/* The header leaves open in which order a broadcaster destroys its multicasts, so the model uses
+ * the order that the library has chosen. */
 void model_follow_ending(const frame *f);
 
 /* ---- Frames: model_frame.c ------------------------------------------------------------------- */
 
 frame *model_enter(frame_kind kind);
 frame *model_top(void);
-void model_leave(void);  /* checks that no call and no release is missing */
-void model_resume(void); /* a callback returns to the library */
+void model_leave(void);  /* expects that no call and no release is missing */
+void model_resume(void); /* called when a callback returns to the library */
 
-/* Sets frame->next. */
+/* Sets `next` of the frame. */
 void model_find_next(frame *f);
 
-/* Sets frame->current to the next registration that has to be called or locked. Queues the calls of
- * the registrations with a queue on the way. */
+/* Sets `current` of the frame to the next registration that has to be called or locked. Before
+ * that, queues the calls of registrations with queues. */
 void model_advance(frame *f);
 
 void model_call_begins(frame *f);
@@ -294,8 +296,8 @@ void model_release_is_due(int context, int release, int registration);
 /* Removes the newest matching release from the due releases. Returns false if none is due. */
 bool model_take_release(int context, int release, int *registration);
 
-/* Sets the registration of the innermost call, or NONE. Returns false inside a lock or unlock:
- * there the header leaves the current token open. */
+/* Sets the registration of the innermost call, or NONE. Returns false inside `lock` and `unlock`,
+ * where the header leaves the current token open. */
 bool model_current(int *registration);
 
 /* ---- Payloads: model_cargo.c ----------------------------------------------------------------- */
@@ -307,26 +309,28 @@ void model_give_payload(int cargo, void *payload);
 bool model_cargo_unref(int cargo);
 bool model_cargos_are_late(const frame *f); /* a release is due in this frame */
 
-/* Called when a payload is released: advances the model to the point where the release is due. */
+/* Called when a payload is released. Advances the model to the point where this release is due. */
 void model_follow_cargo(frame *f, int cargo);
 
-/* Called in a wake function: advances the model to the point where a wake is due. Returns the
+/* Called in a wake function. Advances the model to the point where a wake is due, and returns the
  * queue. */
 int model_follow_wake(frame *f);
 
-/* Called when a payload is copied: advances the model to that point. Returns the cargo. */
+/* Called when a payload is copied. Advances the model to the point where a copy is due, and returns
+ * the cargo. */
 int model_follow_copy(frame *f);
 
-/* Whether calls are still queued when a run ends, so that a wake has to follow. */
+/* Returns whether calls are still queued at the end of a run, so that the library has to call
+ * `wake`. */
 bool model_wakes_at_end(const frame *f);
 
-/* The invocation has called and queued everything. */
+/* Called when the invocation has made and queued all its calls. */
 void model_end_invocation(frame *f);
 
-/* Called after a release of a payload, for instance: the call of the queue has ended. */
+/* Called for example after a payload was released, when the call of the queue has ended. */
 void model_settle(frame *f);
 
-/* Whether the next allocation of the library succeeds. */
+/* Returns whether the library's next allocation succeeds, and counts it. */
 bool model_take_memory(void);
 
 /* ---- Queues: model_queue.c ------------------------------------------------------------------- */
@@ -336,9 +340,9 @@ void model_queue_call(frame *f, int index);
 /* If the next step is to queue a call, queues it. */
 bool model_queue_next(frame *f);
 bool model_queue_take(int queue, model_call *out);
-void model_queue_call_is_dead(int queue); /* a taken call whose context is dead */
+void model_queue_call_is_dead(int queue); /* a call was taken out, but its context is dead */
 void model_queue_cancel(int queue, int index);
 bool model_queue_contains(int queue, int index);
-int64_t model_queue_clear(int queue); /* how many calls were dropped */
+int64_t model_queue_clear(int queue); /* returns the number of dropped calls */
 
 #endif

@@ -24,7 +24,7 @@ static void take_token(addition *a, int i) {
            "two registrations with the same token");
 }
 
-/* Called if this register has created the multicast of the name. */
+/* Called if the name had no multicast before, so that the library has created it. */
 static void find_target(addition *a) {
   model_broadcaster *b = &model.broadcasters[a->broadcaster];
   multicast found = multicast_broadcaster_multicast(b->handle, a->name_text);
@@ -48,8 +48,8 @@ void model_finish_adding(addition *a, bool has_failed) {
 }
 
 /* A failed register changes nothing, with one exception: before memory ran out, it may have created
- * the multicast of the name, if there was none or if a caller had destroyed it. The model then has
- * to know its handle. */
+ * the multicast of the name, if there was none or if a caller had destroyed it. In that case the
+ * model has to know its handle. */
 static void look_up_again(const addition *a) {
   model_broadcaster *b = &model.broadcasters[a->broadcaster];
   int *target = &b->targets[a->name];

@@ -16,7 +16,7 @@ void model_give_payload(int cargo, void *payload) {
   ++c->references;
 }
 
-/* If there is no payload, no release is due. */
+/* Without a payload, no release is due. */
 bool model_cargo_unref(int cargo) {
   model_cargo *c = &model.cargos[cargo];
   if (--c->references > 0 || !c->has_payload) return false;
@@ -31,8 +31,8 @@ bool model_cargos_are_late(const frame *f) {
   return false;
 }
 
-/* A delegate with MULTICAST_ONCE is removed before its call. If it also has a queued call, the
- * payload of that call is released then. */
+/* A delegate with MULTICAST_ONCE is removed just before its call. If it also has a queued call,
+ * that removal releases the payload of the queued call. */
 static void follow_removal(frame *f) {
   if (f->kind == VISIT && f->phase == BETWEEN && !f->is_over) model_find_next(f);
   else if (f->phase != LOCKED || f->kind == ENUMERATE) return;

@@ -119,8 +119,8 @@ void model_call_begins(frame *f) {
   f->phase = CALLING;
 }
 
-/* The call of a queue releases its payload. The header leaves open whether the call is still
- * running then, as it does for a call whose context is being unlocked. */
+/* A queued call has returned, and its payload is released. The header leaves open whether the call
+ * is still running at this point, and during the `unlock` of a context. */
 static void call_is_over(frame *f) {
   f->phase = RELEASING;
   if (f->kind != RUN || f->call.cargo == NONE || !model_cargo_unref(f->call.cargo)) {

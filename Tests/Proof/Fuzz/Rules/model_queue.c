@@ -29,7 +29,7 @@ static void drop_call(model_queue *q, int position) {
   if (cargo != NONE) (void)model_cargo_unref(cargo);
 }
 
-/* Whether the library has the memory that the call needs. */
+/* Returns whether the library has the memory that the call needs. */
 static bool prepare(frame *f, int queue) {
   bool is_waiting = f->cargo != NONE && model.cargos[f->cargo].is_waiting;
   bool is_shared = is_waiting || f->has_copier || f->copy == COPIED || f->call.size > KEPT_IN_PLACE;
@@ -63,7 +63,7 @@ void model_queue_call(frame *f, int index) {
   bool is_prepared = prepare(f, r->queue);
   int before = find_call(q, index);
   bool is_full = (int)q->stats.pending == q->capacity;
-  if (!r->is_live || !q->is_alive) return; /* removed while the payload was copied */
+  if (!r->is_live || !q->is_alive) return; /* it was removed while the payload was copied */
   if ((r->flags & MULTICAST_ONCE) && !(r->flags & MULTICAST_LATEST) && before != NONE) return;
   if (!is_prepared || (is_full && !((r->flags & MULTICAST_LATEST) && before != NONE) &&
                        q->overflow != MULTICAST_OVERFLOW_DROP_OLDEST)) {

@@ -1,6 +1,6 @@
-/* A custom mutator for libFuzzer that keeps records intact: the mutated input performs the same
- * operations before the changed place, and mostly after it. One mutation in four is libFuzzer's
- * own. */
+/* A custom mutator for libFuzzer that changes whole records, so that the mutated input still
+ * performs the same operations before the change, and usually also after it. One mutation in four
+ * is made by libFuzzer's standard mutator. */
 
 #include <string.h>
 

@@ -16,7 +16,7 @@ argument make_argument(uint8_t event, uint8_t size) {
   a.payload = a.size > 0 ? malloc(a.size) : NULL;
   for (size_t i = 0; i < a.size; ++i) a.payload[i] = payload_byte(a.seed, i);
   a.passed = a.is_missing ? NULL : a.payload;
-  if (size % 8 == 1) a.passed = &sizes; /* with size 0 the pointer itself is passed on */
+  if (size % 8 == 1) a.passed = &sizes; /* a payload of size 0 is not copied */
   return a;
 }
 
@@ -98,7 +98,7 @@ void perform_invoke(const record *r) {
 }
 
 void invoke_again(int target) {
-  enum { FEW = 6 }; /* more would take too long */
+  enum { FEW = 6 }; /* more calls would take too long */
   choice c = {target, model.multicasts[target].handle.id, model.multicasts[target].is_alive};
   if (model_count(target) > FEW) return;
   argument a = make_argument(0, 0);
@@ -125,9 +125,8 @@ static void notify_by(int64_t (*notify)(multicast_broadcaster, const char *, uin
     if (is_published) expect_published(&p);
   } else {
     /* For a name without observers the result is 0. If a caller has destroyed the multicast of the
-     * name, the header leaves open whether the result is 0 or the error of a stale handle, and
-     * whether
-     * the nesting limit applies. */
+     * name, the header leaves two things open: whether the result is 0 or the error of a stale
+     * handle, and whether the nesting limit applies. */
     if (c.is_alive && name.name != NONE && !a.is_missing) {
       if (target == NONE || !model.multicasts[target].is_alive) allow(&errors, 0);
       if (target != NONE) allow(&errors, MULTICAST_ERROR_INVALID_HANDLE);

@@ -1,5 +1,5 @@
-/* Operations on multicasts: create, destroy, remove, list. operate_add.c and operate_invoke.c have
- * the others. */
+/* Operations that create or destroy a multicast, or remove or list delegates. The other operations
+ * on multicasts are in operate_add.c and operate_invoke.c. */
 
 #include "callbacks.h"
 #include "history.h"
@@ -24,8 +24,8 @@ void perform_create(const record *r) {
   NOTE("= m%lld", index);
 }
 
-/* The result depends on running calls of the delegates, including delegates that were removed
- * before. */
+/* Adds the allowed results of the end of a multicast, which depend on running calls of its
+ * delegates, including delegates that were removed before. */
 static void allow_end(outcomes *allowed, int target) {
   allow(allowed, MULTICAST_OK);
   for (int i = 0; i < model.registration_count; ++i) {
@@ -91,8 +91,8 @@ void perform_remove_every(const record *r) {
   finish(status, &allowed);
 }
 
-/* Removes one delegate, the delegates of a context, or all, and compares the status beside the
- * count. */
+/* Removes several delegates, the delegates of a context, or all delegates, and compares both the
+ * count and the status. */
 void perform_remove_several_within(const record *r) {
   int what = r->d % 3;
   limit within = choose_limit(r->e);
@@ -126,7 +126,7 @@ void perform_remove_several_within(const record *r) {
   if (out != NULL) EXPECT_ALLOWED(status, &statuses);
 }
 
-/* Performs a prune, which is like an invocation that makes no call. */
+/* Prunes a multicast. For the model this is an invocation that makes no calls. */
 void perform_prune(const record *r) {
   choice c = choose_multicast(r->a);
   outcomes errors = errors_of(&c, false);

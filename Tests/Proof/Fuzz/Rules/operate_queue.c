@@ -13,9 +13,9 @@ enum { DEFAULT_CAPACITY = 1024 };
 
 static void do_nothing(void *context, uint32_t event, const void *payload, size_t size) {}
 
-/* Runs a call of the queue, because an invocation never blocks the thread that ran the queue last.
- * Otherwise an invocation of this single thread could block forever. Returns false if there is no
- * memory for that call. */
+/* Makes this thread the last thread that ran the queue, because invocations on that thread never
+ * block. Otherwise an invocation could block forever, because the target has a single thread.
+ * Returns false if there is no memory for the call that is needed for this. */
 static bool become_consumer(model_queue *q) {
   multicast m = multicast_create();
   multicast_delegate d = {do_nothing, NULL};
@@ -33,7 +33,7 @@ void perform_create_queue(const record *r) {
   multicast_queue_options o = multicast_queue_options_default();
   int64_t failures = memory_failures();
   bool is_bad = r->c >= 0xF8;
-  bool is_unrun = r->e >= 192; /* this thread does not run a call at once */
+  bool is_unrun = r->e >= 192; /* whether this thread runs no call of the new queue */
   int i;
   o.capacity = capacities[r->a % 8];
   if (r->d & 1) o.thread_name = "of the queue";
@@ -43,7 +43,8 @@ void perform_create_queue(const record *r) {
   if (is_unrun && o.overflow == MULTICAST_OVERFLOW_BLOCK) o.overflow = MULTICAST_OVERFLOW_REFUSE;
   if (r->f >= 128) o.wake = wake_loop;
   o.wake_context = (void *)(uintptr_t)(model.queue_count + 1);
-  /* With OVERFLOW_BLOCK this thread has to run a call, which is impossible at the nesting limit. */
+  /* A queue that blocks needs a call of become_consumer(), which is impossible at the nesting
+   * limit. */
   if (model.nesting >= NESTING) o.overflow = MULTICAST_OVERFLOW_REFUSE;
   switch (r->c) {
     case 0xF8: o.struct_size = 0; break;
@@ -86,8 +87,9 @@ void perform_create_queue(const record *r) {
   EXPECT_EQ(multicast_queue_run(q.handle, 0), model.nesting < NESTING ? 0 : MULTICAST_ERROR_LIMIT);
 }
 
-/* The system reuses the number of a closed descriptor: a release may have requested the descriptor
- * of another queue. */
+/* Returns whether the descriptor belongs to another queue. This can be the case after a queue was
+ * destroyed, because the system reuses the numbers of closed descriptors, and a release function
+ * may have requested the descriptor of another queue. */
 static bool is_of_another(int descriptor) {
   for (int i = 0; i < model.queue_count; ++i)
     if (model.queues[i].is_alive && model.queues[i].descriptor == descriptor) return true;
@@ -127,7 +129,7 @@ void perform_destroy_queue(const record *r) {
   finish(status, &allowed);
 }
 
-/* Whether an unfinished run of the queue is on the stack. */
+/* Returns whether the stack contains an unfinished run of the queue. */
 static bool is_running(int queue) {
   for (int i = 0; i < model.depth - 1; ++i)
     if (model.frames[i].kind == RUN && model.frames[i].queue == queue && !model.frames[i].has_woken)
@@ -166,7 +168,8 @@ static bool is_readable(int descriptor) {
   return ready == 1;
 }
 
-/* Calls all queries of a queue, and multicast_queue_stop on a queue without a thread. */
+/* Calls all functions that query a queue, and multicast_queue_stop(), which must fail because the
+ * queue has no thread. */
 void perform_watch(const record *r) {
   choice c = choose_queue(r->a);
   multicast_queue handle = {c.id};

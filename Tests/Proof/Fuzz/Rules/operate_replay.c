@@ -1,6 +1,5 @@
-/* A multicast that replays invocations, with a separate model: the numbers of the buffered
- * invocations, and the calls that have to come next. The multicast lives as long as the
- * operation. */
+/* A multicast that replays invocations exists during this operation. It has a separate model, which
+ * stores the numbers of the buffered invocations and the calls that have to come next. */
 
 #include <string.h>
 
@@ -15,7 +14,7 @@ typedef struct listener {
   bool is_live, is_once, is_queued, wants_one_event;
 } listener;
 
-/* An invocation, or one call that it makes. */
+/* An invocation, or one of its calls. */
 typedef struct item {
   int listener, number;
   uint32_t event;
@@ -28,7 +27,7 @@ static struct {
   item kept[KEPT];
   listener listeners[LISTENERS];
   int listener_count;
-  item direct[EXPECTED], queued[EXPECTED]; /* the calls that are expected */
+  item direct[EXPECTED], queued[EXPECTED]; /* the expected calls */
   int direct_first, direct_count, queued_first, queued_count;
   unsigned random;
 } it;
@@ -53,7 +52,8 @@ static void be_called(void *context, uint32_t event, const void *payload, size_t
   if (l->is_once) EXPECT(!multicast_token_is_valid(l->token), "called once, and live in its call");
 }
 
-/* Expects the call that an invocation makes to one listener. */
+/* Adds an invocation's call of one listener to the expected calls. Returns false if the invocation
+ * makes no new call of this listener. */
 static bool expect_call(int index, const item *invocation) {
   listener *l = &it.listeners[index];
   item call = *invocation;
@@ -183,8 +183,8 @@ static void run(void) {
 void perform_replay(const record *r) {
   multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;
   multicast_queue_options queue = MULTICAST_QUEUE_OPTIONS_INIT;
-  /* The main model counts allocations and levels of nesting, so this operation must not affect
-   * either. */
+  /* This operation must not run where its allocations or its nesting would matter, because the main
+   * model does not count them. */
   if (model.depth > 0 || memory_is_failing()) return;
   memset(&it, 0, sizeof it);
   it.random = (unsigned)(r->b | r->c << 8 | r->d << 16) + r->e * 16777216u;

@@ -18,9 +18,9 @@ typedef struct newer_outcome {
 
 typedef enum passing { PLAIN, HANDED_OVER, COPIED_BY } passing;
 
-/* The fields of a record: a is the target; b is the event; c is the size; d is how the payload is
- * passed, and whether to wait; e is the oddity of the options; f is the outcome; g is the name, and
- * whether `copy` fails or how long to wait. */
+/* The fields of a record: a: target; b: event; c: size; d: how the payload is passed, and whether
+ * to wait; e: oddity of the options; f: outcome; g: name, and whether `copy` fails or how long to
+ * wait. */
 typedef struct request {
   argument argument;
   passing passing;
@@ -34,7 +34,8 @@ typedef struct request {
   int cargo;
 } request;
 
-/* Limits the wait if no thread has run a queue, because the calls of that queue never end. */
+/* Returns the timeout, which is short if there is a queue that no thread has run, because a wait
+ * for its calls would never end. */
 static uint64_t timeout_of(uint8_t byte) {
   static const uint64_t timeouts[] = {0, 1, MULTICAST_FOREVER, 0};
   for (int i = 0; i < model.queue_count; ++i)
@@ -79,14 +80,14 @@ static void make_request(request *q, const record *r) {
   q->argument = make_argument(r->b, r->c);
   q->passing = (passing)(r->d % 3);
   q->copy_fails = (r->g & 0x1C) == 0x1C;
-  if (q->passing != PLAIN) { /* NULL is then a valid payload */
+  if (q->passing != PLAIN) { /* in this case NULL is a valid payload */
     q->argument.passed = q->argument.payload;
     q->argument.is_missing = false;
   }
   *how = multicast_invocation_default();
   q->passed_how = how;
   if (q->passing == HANDED_OVER && q->argument.size == 0 && !q->argument.is_missing)
-    q->argument.passed = q->argument.payload = malloc(1); /* identifies the payload */
+    q->argument.passed = q->argument.payload = malloc(1); /* only the address matters */
   how->event = q->argument.event;
   how->size = q->argument.size;
   how->payload = q->argument.passed;
@@ -103,7 +104,8 @@ static void make_request(request *q, const record *r) {
 
 static bool is_owned(const request *q) { return q->is_readable && q->passing == HANDED_OVER; }
 
-/* Makes the library the owner of the payload. A missing payload is NULL, which is released, too. */
+/* Hands the payload over to the library. A missing payload is NULL, which the library releases,
+ * too. */
 static void hand_over(request *q) {
   bool is_waiting = q->how.known.flags & MULTICAST_WAIT;
   q->cargo = model_new_cargo(q->argument.size, is_waiting);
@@ -149,7 +151,7 @@ static void expect_outcome(const request *q, const frame *f) {
   if (o->struct_size == sizeof q->out) EXPECT_EQ(q->out.unknown[0] | q->out.unknown[1], 0);
 }
 
-/* Makes an invocation whose arguments have an error, so that nothing is called. */
+/* Makes an invocation with wrong arguments, which must not call anything. */
 static void finish_without_calls(request *q, int64_t (*send)(const request *, const choice *,
                                                              const char *),
                                  const choice *c, const char *name, outcomes *allowed) {
@@ -174,7 +176,7 @@ static void finish_with_calls(request *q, frame *f, int64_t result) {
 }
 
 static void add_errors(const request *q, outcomes *errors) {
-  if (!q->is_readable) errors->count = 0; /* nothing else is checked */
+  if (!q->is_readable) errors->count = 0; /* the library checks nothing else */
   if (!q->is_readable || !q->is_writable) allow(errors, MULTICAST_ERROR_INVALID_ARGUMENT);
 }
 
@@ -224,7 +226,7 @@ void perform_notify_with(const record *r) {
     frame *f = enter(&q, target);
     finish_with_calls(&q, f, send_to_name(&q, &c, name.text));
   } else {
-    /* Like perform_notify. */
+    /* See perform_notify(). */
     if (c.is_alive && name.name != NONE && !q.argument.is_missing && q.is_readable &&
         q.is_writable) {
       if (target == NONE || !model.multicasts[target].is_alive) allow(&errors, 0);
@@ -237,7 +239,7 @@ void perform_notify_with(const record *r) {
 
 /* ---- One registration ------------------------------------------------------------------------ */
 
-/* The multicast of a registration that was chosen, or NONE. */
+/* Returns the multicast of the chosen registration, or NONE. */
 static int target_of(const choice *c) {
   return c->index == NONE ? NONE : model.registrations[c->index].target;
 }
@@ -262,13 +264,14 @@ void perform_visit_token(const record *r) {
   bool is_null = r->c == 0xFF;
   outcomes errors = errors_of(&c, is_null);
   NOTE("multicast_token_visit(r%lld)", c.index);
-  /* The visitor may return anything. */
+  /* The result of the visitor does not matter. */
   frame *f = begin_calls(&errors, VISIT, target_of(&c), 1 + r->b % 2);
   if (errors.count == 0) f->only = c.index;
   end_calls(f, multicast_token_visit(t, is_null ? NULL : visit_delegate, f), &errors);
 }
 
-/* Whether the header says which calls are running. It does not inside a lock, for example. */
+/* Returns whether the header determines which calls are running. For example, it does not determine
+ * this inside `lock`. */
 static bool is_stack_known(void) {
   for (int i = 0; i < model.depth; ++i) {
     frame_phase phase = model.frames[i].phase;

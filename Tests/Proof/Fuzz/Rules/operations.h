@@ -1,4 +1,5 @@
-/* Each operation calls one function of the library and compares the result with the model. */
+/* Operations. Each of them calls one function of the library and compares the result with the
+ * model. */
 
 #ifndef OPERATIONS_H
 #define OPERATIONS_H
@@ -58,7 +59,7 @@
 
 #define NUMBER_OF(NAME) DO_##NAME,
 typedef enum operation {
-  END_INSIDE, /* the function that the library has called returns */
+  END_INSIDE, /* makes the function that the library has called return */
   EACH_OPERATION(NUMBER_OF) OPERATIONS
 } operation;
 
@@ -67,26 +68,27 @@ EACH_OPERATION(DECLARATION_OF)
 
 operation operation_of(const record *r);
 
-/* Returns false for END_INSIDE. */
+/* Performs the operation of a record. Returns false for END_INSIDE. */
 bool perform(const record *r);
 
-/* Compares everything that the library reports with the model. */
+/* Compares everything that the library reports about its objects with the model. */
 void verify(void);
 
 void invoke_again(int target);
 
-/* Notes that calls of transports may fail because of deep nesting. */
+/* Tells the model that calls of transports may fail because of deep nesting. */
 void note_deep_nesting(void);
 
-/* Outside all calls: compares the notifications of transports with the existing observers. */
+/* Compares the notifications of transports with the existing observers. Must be called outside all
+ * calls. */
 void compare_transports(void);
 
-/* The default broadcaster outlives an input. Each input finds and leaves it without observers. */
+/* The default broadcaster outlives an input. It has no observers before and after each input. */
 void begin_default_broadcaster(void);
 void end_default_broadcaster(void);
 
-/* Whether an `_end` function is called with a time limit, and with which limit. With a single
- * thread there is nothing to wait for, so the limit changes no result. */
+/* Whether a function that may wait is called with a time limit, and with which limit. With a single
+ * thread, no function has to wait, so the limit does not change any result. */
 typedef struct limit {
   bool is_limited;
   uint64_t timeout_ns;
@@ -95,21 +97,21 @@ limit choose_limit(uint8_t byte);
 
 /* ---- Choosing -------------------------------------------------------------------------------- */
 
-/* The object that a byte chooses, which is mostly alive. */
+/* An object chosen by a byte of the input. It is usually alive. */
 typedef struct choice {
-  int index; /* NONE for a forged handle, or the handle of another kind of object */
+  int index; /* NONE for a forged handle, and for the handle of an object of another kind */
   uint64_t id;
   bool is_alive;
 } choice;
 
 choice choose_multicast(uint8_t byte);
-choice choose_registration(uint8_t byte); /* one with a known token; is_alive: live */
+choice choose_registration(uint8_t byte); /* its token is known; is_alive: whether it is live */
 choice choose_lifetime(uint8_t byte);
 choice choose_queue(uint8_t byte);
 choice choose_broadcaster(uint8_t byte);
 
-/* The transport of a broadcaster, and how often it has published. After a notification,
- * expect_published() expects that it has published, unless it was detached meanwhile. */
+/* The transport of a broadcaster, and how often it had published before a notification. After the
+ * notification, expect_published() expects that it has published, unless it was detached. */
 typedef struct publication {
   int broadcaster, transport; /* or NONE */
   int64_t before;
@@ -117,7 +119,7 @@ typedef struct publication {
 publication begin_publication(const choice *c);
 void expect_published(const publication *p);
 
-/* A name: 0 to NAMES - 1, or NONE for an invalid one. */
+/* A name with a number from 0 to NAMES - 1, or an invalid name with the number NONE. */
 typedef struct name_choice {
   int name;
   const char *text;
@@ -127,8 +129,8 @@ name_choice choose_name(uint8_t byte);
 
 /* Allows MULTICAST_ERROR_INVALID_HANDLE, unless the object is alive. */
 void allow_handle_error(outcomes *o, const choice *c);
-/* Begins an operation that changes a chosen object: declares the choice `c`, the handle, and the
- * results that are `allowed`. The remaining arguments are for NOTE. */
+/* Begins an operation that changes a chosen object. Declares the choice `c`, the handle, and the
+ * `allowed` results. The remaining arguments are for NOTE. */
 #define BEGIN_CHANGE(HANDLE, CHOICE, ...)                                      \
   choice c = CHOICE;                                                           \
   HANDLE = {c.id};                                                             \
@@ -158,26 +160,28 @@ typedef struct argument {
 argument make_argument(uint8_t event, uint8_t size);
 frame *enter_invocation(int target, const argument *a);
 
-/* The errors of a function that calls delegates. */
+/* Returns the errors that a function which calls delegates may return. */
 outcomes errors_of(const choice *c, bool is_missing);
 
 /* Adds the errors that the policies of a multicast allow for multicast_invoke and
  * multicast_invoke_with. */
 void add_refusal(const choice *c, outcomes *errors);
 
-/* Whether the header leaves open whether an invocation here is inside a call of the multicast. */
+/* Returns true if the header does not say whether an invocation at this point counts as an
+ * invocation inside a call of the multicast. */
 bool is_place_open(const choice *c);
 
-/* Begins the frame of a function that makes calls. If the arguments have an error, the frame has no
+/* Begins the frame of a function that makes calls. If errors are expected, the frame has no
  * calls. */
 frame *begin_calls(const outcomes *errors, frame_kind kind, int target, int64_t budget);
 
-/* Called when the library has returned: the result must be the number of calls, or an allowed
+/* Called when the library has returned. Expects the result to be the number of calls or an allowed
  * error. */
 void finish_calls(frame *f, int64_t result);
 void end_calls(frame *f, int64_t result, const outcomes *errors);
 
-/* Called when the library has returned: no call may be missing, and the result must be allowed. */
+/* Called when the library has returned. Expects that no call is missing and that the result is
+ * allowed. */
 void finish(int64_t result, const outcomes *allowed);
 
 #endif

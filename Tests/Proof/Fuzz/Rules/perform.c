@@ -63,8 +63,8 @@ void verify(void) {
 
 operation operation_of(const record *r) { return (operation)(r->operation % OPERATIONS); }
 
-/* Whether copies of payloads may need no allocation, because a queue has a reserve. The model does
- * not count the copies in a reserve. */
+/* Returns whether some copies of payloads may need no allocation, because a queue has a reserve.
+ * The model does not know how much of a reserve is in use. */
 static bool has_reserves(void) {
   for (int i = 0; i < model.queue_count; ++i)
     if (model.queues[i].is_alive && model.queues[i].has_reserve) return true;
@@ -72,7 +72,7 @@ static bool has_reserves(void) {
 }
 
 void perform_fail_memory(const record *r) {
-  if (memory_is_failing()) return; /* it fails until the end of the operation */
+  if (memory_is_failing()) return; /* allocations fail until the end of the operation */
   if (has_reserves()) return;
   NOTE("memory: %lld allocations, then no more", r->a % 8);
   memory_fail_after(r->a % 8);
@@ -90,7 +90,7 @@ void perform_recurse(const record *r) {
 
 void perform_trim(const record *r) {
   NOTE("multicast_trim");
-  EXPECT_EQ(multicast_trim(), 0); /* the test has set the allocator */
+  EXPECT_EQ(multicast_trim(), 0); /* 0, because the test has set the allocator */
 }
 
 #define FUNCTION_OF(NAME) perform_##NAME,

@@ -1,4 +1,4 @@
-/* The fuzz target `rules`: performs the operations of the input and compares each with the
+/* The fuzz target `rules` performs the operations of the input and compares each of them with the
  * model. */
 
 #include <stdlib.h>
@@ -24,7 +24,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv) {
   return 0;
 }
 
-/* Destroys everything that the input has left, with operations that are compared, too. */
+/* Destroys everything that the input has left, by operations that are also compared with the
+ * model. */
 static void clean_up(void) {
   record r = {0};
   memory_recover();
@@ -36,7 +37,7 @@ static void clean_up(void) {
     if (model.lifetimes[i].is_alive) perform_end_lifetime(&r);
   for (int i = 1; i < model.broadcaster_count; ++i)
     if (model.broadcasters[i].is_alive) {
-      r.a = 1; /* 0 is the default broadcaster */
+      r.a = 1; /* not 0, which is the default broadcaster */
       perform_destroy_broadcaster(&r);
     }
   r.a = 0;
@@ -69,7 +70,7 @@ static void play(void) {
   while (records_next(&r)) {
     perform(&r);
     EXPECT_EQ(model.depth, 0);
-    /* These two prepare the next operation. */
+    /* These two operations affect the next operation. */
     if (operation_of(&r) != DO_fail_memory) memory_recover();
     if (operation_of(&r) != DO_recurse) model.recursions = 0;
   }

@@ -1,7 +1,8 @@
-"""A machine with a weaker memory order than x86: ARMv8, RISC-V.
+"""A model of processors with a weaker memory order than x86, namely ARMv8 and RISC-V.
 
-It is multi-copy atomic: there is one memory. A thread executes its operations in any order that
-these rules allow. An operation waits for an earlier operation of its program if
+The machine is multi-copy atomic, that is, all threads see the same memory. A thread executes its
+operations in any order that these rules allow. An operation waits for an earlier operation of its
+program if
 
 - both access the same word, or one of them is a full fence;
 - a fence between them orders them: a release fence orders all operations before it with the
@@ -12,11 +13,11 @@ these rules allow. An operation waits for an earlier operation of its program if
 - the later operation depends on a value that the earlier one has read: by its address or its
   value, or, if it is a store, by a branch.
 
-A branch does not delay a load, because processors execute loads speculatively. A compiler fence
-is no operation here. membarrier passes each other thread at a moment at which all operations
-before some place in the thread's program have been executed, and none after it. It is a full
-fence for its own thread. A critical section begins with an acquire and ends with a release.
-Operations from outside can therefore move into the section, which is no full fence.
+A branch does not delay a load, because processors execute loads speculatively. A compiler fence is
+no operation of the machine. membarrier passes each other thread at a moment when the thread has
+executed all operations before some place in its program and none after it. It is also a full fence
+for the thread that executes it. A critical section begins with an acquire and ends with a release,
+so it is not a full fence, and operations from outside can move into it.
 
 A program has no loops and few steps. Each of its threads begins and ends once.
 """
@@ -29,9 +30,9 @@ class Op:
                  once=None):
         self.kind, self.word, self.value, self.into = kind, word, value, into
         self.order = order  # "acquire", "release" or both
-        self.after = after  # the registers on which the address or the value depends
-        self.when = when    # (register, value): a branch; executed only if they are equal
-        self.once = once    # waits until the word has this value
+        self.after = after  # the registers that the address or the value depends on
+        self.when = when    # (register, value): a branch, taken if they are equal
+        self.once = once    # waits until the word contains this value
 
 
 def F(order=""):
@@ -43,14 +44,15 @@ def B():
 
 
 def predecessors(thread, rcpc):
-    """Returns, for each operation, the operations that have to be executed before it."""
+    """Returns, for each operation of a thread, the operations that have to be executed before
+    it."""
     result = []
     for place, op in enumerate(thread):
         before = set()
         for other_place in range(place):
             other = thread[other_place]
-            # Loads after a release fence do not wait for the fence. An acquire fence does not wait
-            # for stores before it.
+            # A load after a release fence does not wait for the fence, and an acquire fence does
+            # not wait for stores before it.
             fence = (op.kind in (FENCE, BARRIER) and
                      not (op.order == "acquire" and other.kind == WRITE)) or \
                 (other.kind in (FENCE, BARRIER) and
@@ -68,8 +70,8 @@ def predecessors(thread, rcpc):
 
 
 class State:
-    """The contents of the memory and the registers, and the operations that each thread has
-    executed."""
+    """A state of the machine: the contents of the memory and the registers, and the operations that
+    each thread has executed."""
 
     def __init__(self, memory, done, registers=(), passed=()):
         self.memory, self.done, self.registers, self.passed = memory, done, registers, passed
@@ -94,7 +96,7 @@ class State:
 
 
 def execute(op, state):
-    """The state after an operation, or None if it has to wait."""
+    """Returns the state after an operation, or None if the operation has to wait."""
     value = dict(state.memory).get(op.word)
     if op.kind == READ:
         return state.with_register(op.into, value)
@@ -111,11 +113,12 @@ def execute(op, state):
 
 
 def barrier_steps(t, place, state):
-    """A membarrier passes the other threads one by one; after that it is executed."""
+    """Returns the next states of a membarrier, which passes the other threads one by one before it
+    is complete."""
     waiting = [u for u in range(len(state.done)) if u != t and (t, place, u) not in state.passed]
     if not waiting:
         return [state]
-    # The thread has executed all operations up to some place, and none after it.
+    # It can pass a thread that has executed all operations up to some place and none after it.
     return [state.with_passed((t, place, u)) for u in waiting
             if state.done[u] == frozenset(range(len(state.done[u])))]
 
@@ -135,7 +138,7 @@ def steps(threads, orders, state):
 
 
 def outcomes(threads, memory, rcpc):
-    """Returns all possible final values of the registers."""
+    """Returns all possible combinations of final values in the registers."""
     orders = [predecessors(thread, rcpc) for thread in threads]
     start = State(tuple(sorted(memory.items())), tuple(frozenset() for _ in threads))
     seen, stack, ends = {start.key()}, [start], []

@@ -1,6 +1,6 @@
-"""Each memory ordering of the sources that is not relaxed names the program in `programs` that
-tests it, in a comment at the end of its line: `// order: frame`, in C `/* order: tail */`. If
-there is no room, the comment stands on the line above."""
+"""Checks that every memory ordering in the sources that is not relaxed names the program in
+`programs` that tests it. The name is in a comment at the end of the line, such as `// order:
+frame`, or `/* order: tail */` in C. If there is no room, the comment is on the line above."""
 
 import re
 
@@ -11,7 +11,7 @@ NAME = re.compile(r"(?://|/\*) order: (\w+)")
 
 
 def orderings(root):
-    """Yields the place, the line and the program of each ordering."""
+    """Yields the place, the line and the program's name for each ordering."""
     sources = root / "Sources"
     for path in (*sorted((sources / "Multicast").rglob("*.swift")),
                  *sorted((sources / "Transports" / "Local").glob("*.c"))):
@@ -20,7 +20,7 @@ def orderings(root):
             if ORDERING.search(line.split("//")[0]):
                 name = NAME.search(line) or NAME.search(above)
                 yield f"{path.relative_to(root)}:{number}", line.strip(), name and name[1]
-            if "//~" not in line.strip()[:3]:  # the marker of a mutation
+            if "//~" not in line.strip()[:3]:  # not the marker of a mutation
                 above = line
 
 
@@ -36,6 +36,7 @@ def complaints(root, programs):
         elif name not in programs:
             yield f"{place}: there is no program {name} in Tests/Proof/Model/weak/programs"
         unnamed.discard(name)
-    # These programs test fences and the order of operations; no ordering in the sources names them.
+    # No ordering in the sources names the programs in OF_FENCES, since they test fences and the
+    # order of operations.
     for name in sorted(unnamed - OF_FENCES):
         yield f"Tests/Proof/Model/weak/programs: no ordering names the program {name}"

@@ -11,7 +11,7 @@ BODY = re.compile(r"(?:(\w+)<)?(\w+)(?:@(\w+))?(?:([=+-])(\d+)|!(\d+)(?:!(\d+))?
 
 
 def changed(sign, number, first, second):
-    """Returns the function that computes the new value of a change from the old value."""
+    """Returns a function that computes the new value of a changed word from its old value."""
     if second is not None:
         return lambda old: int(second) if old == int(first) else old
     if first is not None:
@@ -20,7 +20,8 @@ def changed(sign, number, first, second):
 
 
 def operation(body, when, order, symmetric):
-    """Returns the operation of a token without marks, or None if the token is no operation."""
+    """Returns the operation for a token without marks, or None if the token stands for no
+    operation."""
     if body in ("fence", "light", "heavy"):
         if body == "light" and not symmetric:
             return None
@@ -44,11 +45,12 @@ class Program:
         self.memory = {word: int(value) for word, value in re.findall(r"(\w+)=(\d+)", memory)}
         self.threads = [thread.split() for thread in threads]
         self.never = never.split("never ")[1]
-        self.mutations = {}  # name: the character that says whether it must be noticed
+        self.mutations = {}  # by name: the mark that says whether the mutation must be noticed
         self.build("", False)
 
     def build(self, mutation, symmetric):
-        """Returns the threads, the initial memory, and the test for the forbidden outcome."""
+        """Returns the threads, the initial memory, and a function that tests for the forbidden
+        outcome."""
         def is_made(marks, what):
             made = False
             for mark in re.findall(MARK, marks):
