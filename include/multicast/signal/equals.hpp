@@ -29,8 +29,8 @@ inline constexpr bool has_equality<
                                                            std::declval<const F &>()),
                                                   bool>>> = true;
 
-/// Finds the delegates that may be registered for a callable, and passes them to `act`, each twice.
-/// `act` returns a removal: how many there were.
+/// Finds the delegates that may have been registered for a callable, and passes each of them twice
+/// to `act`. `act` returns a removal with the number of delegates that it found.
 template <typename R, typename... Args>
 class equals : public additions<R, Args...> {
   using base = additions<R, Args...>;
@@ -38,7 +38,7 @@ class equals : public additions<R, Args...> {
  protected:
   using base::base;
 
-  /// A function object with data, and with an `==` by which equal ones are found.
+  /// Whether `F` is a function object with data whose `==` finds equal delegates.
   template <typename F>
   static constexpr bool is_compared = [] {
     if constexpr (has_equality<F> && std::is_void_v<typename detail::forwarded<const F &>::type>) {
@@ -138,7 +138,7 @@ class equals : public additions<R, Args...> {
     return function == base::template call<Access, base::ordinary> ||
            function == base::template call<Access, base::special>;
   }
-  /// Its context is the object, if its function is one of those that call objects of this class.
+  /// If the delegate's function is one that calls objects of class `F`, its context is the object.
   template <typename F>
   static bool is_equal_object(const multicast_delegate &delegate, const F &wanted) {
     using extended = detail::extended<F>;
@@ -155,7 +155,7 @@ class equals : public additions<R, Args...> {
     return false;
   }
 
-  /// Added with the registration as the first argument, or without.
+  /// Finds delegates that were added by add() or by add_extended().
   template <typename F, typename Make, typename Act>
   removal with_keyed(const void *object, Make &&make, Act &&act) const {
     using made = decltype(make());

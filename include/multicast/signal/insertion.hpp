@@ -31,9 +31,9 @@ class insertion : public calls<R, Args...> {
  public:
   using base::is_queueable;
 
-  /// For the functions of multicast.h; do not invoke it, nor add to it.
+  /// The multicast, for the functions of multicast.h. Do not invoke it or add delegates to it.
   ///
-  /// @return Zero before the first add and after a move.
+  /// @return The handle; zero before the first add and after a move.
   ///
   /// Cost:      O(1), no call.
   /// @since 1.0
@@ -68,7 +68,7 @@ class insertion : public calls<R, Args...> {
     return how;
   }
 
-  /// `make(target)` makes the context, which the library owns from then on.
+  /// Adds a delegate. `make(target)` makes its context, which the library owns from then on.
   template <typename Access, bool may_queue, typename Make>
   registration insert(const options *how, Make &&make) {
     const multicast target = target_.make();
@@ -86,7 +86,8 @@ class insertion : public calls<R, Args...> {
       given = *how;
       if (how->at_front && !find_priority_in_front(target, given.priority)) return registration();
       if constexpr (!std::is_void_v<R>) {
-        // MULTICAST_ONCE would use the delegate up when a result_range looks at it.
+        // With MULTICAST_ONCE, the visit by which a result_range finds the delegate would already
+        // remove it.
         if (how->once) {
           given.flags &= ~MULTICAST_ONCE;
           std::swap(function, other);
@@ -136,8 +137,9 @@ class insertion : public calls<R, Args...> {
   mutable detail::lazy_multicast target_;
 
  private:
-  /// A priority above that of the first delegate. Two adds at once may find the same priority. Then
-  /// the two delegates are in the order in which they were added, and both in front of the others.
+  /// Finds a priority above that of the first delegate. Two concurrent adds may find the same
+  /// priority. Their delegates are then called in the order in which they were added, before all
+  /// others.
   static bool find_priority_in_front(multicast target, int32_t &found) {
     found = (1 << 30) - 1;
     const auto first = [](void *context, const multicast_registration *each) {
