@@ -954,7 +954,7 @@ static PyMemberDef held_members[] = {
     {"_target", T_OBJECT, offsetof(held, target), READONLY, NULL},
     {"_sender", T_OBJECT, offsetof(held, sender), READONLY, NULL},
     {"queue", T_OBJECT, offsetof(held, queue), READONLY, "The queue of its calls, or None."},
-    {"lifetime", T_OBJECT, offsetof(held, lifetime), READONLY, "The lifetime that ends it, or None."},
+    {"lifetime", T_OBJECT, offsetof(held, lifetime), READONLY, "What ends it, or None."},
     {"on_end", T_OBJECT, offsetof(held, on_end), 0,
      "A function that is called once, when it has ended and all calls have returned."},
     {NULL, 0, 0, 0, NULL},
