@@ -1,4 +1,4 @@
-/// The C++ header of libmulticast, on the shared library.
+/// The C++ header of libmulticast, with the shared library.
 #pragma once
 
 #include <multicast.hpp>
