@@ -40,7 +40,7 @@
  * library, which take time to compile:
  *
  *     groups.hpp        groups
- *     watch.hpp         watch, notified of calls and of how long they take
+ *     watch.hpp         watch: reports calls and how long they take
  *     slot.hpp          slot: another name of std::function, used by other libraries
  *     next.hpp          next(): waits for the next invocation, in a thread or a coroutine
  *     spy.hpp           spy: records the arguments of invocations, for tests

@@ -52,15 +52,15 @@ class call_range<void(Args...), Given...> {
 
     /// At the end.
     ///
-    /// Cost:      O(1), no call.
+    /// Cost:      O(1); does not call the library.
     /// @since 1.1
     iterator() noexcept = default;
     /// Calls the delegate. Dereferencing the iterator again has no effect.
     ///
     /// @return No result.
     ///
-    /// Errors:    what the delegate throws.
-    /// Cost:      the call of the delegate.
+    /// Errors:    exceptions of the delegate.
+    /// Cost:      the cost of the delegate.
     /// @since 1.1
     nothing operator*() const {
       range_->call_next();
@@ -71,7 +71,7 @@ class call_range<void(Args...), Given...> {
     ///
     /// @return This iterator.
     ///
-    /// Cost:      O(1), no call.
+    /// Cost:      O(1); does not call the library.
     /// @since 1.1
     iterator &operator++() noexcept {
       range_->pass();
@@ -79,14 +79,14 @@ class call_range<void(Args...), Given...> {
     }
     /// Like the prefix `++`.
     ///
-    /// Cost:      O(1), no call.
+    /// Cost:      O(1); does not call the library.
     /// @since 1.1
     void operator++(int) noexcept { range_->pass(); }
     /// Whether both iterators are at the end, or neither is.
     ///
     /// @return Whether they are equal.
     ///
-    /// Cost:      O(1), no call; skips delegates that have been removed since.
+    /// Cost:      O(1); does not call the library; skips delegates that have been removed since.
     /// @since 1.1
     friend bool operator==(const iterator &a, const iterator &b) noexcept {
       return a.is_at_end() == b.is_at_end();
@@ -109,14 +109,14 @@ class call_range<void(Args...), Given...> {
   ///
   /// @return An iterator, valid as long as the range.
   ///
-  /// Cost:      O(1), no call.
+  /// Cost:      O(1); does not call the library.
   /// @since 1.1
   iterator begin() noexcept { return iterator(this); }
   /// The end.
   ///
   /// @return An iterator.
   ///
-  /// Cost:      O(1), no call.
+  /// Cost:      O(1); does not call the library.
   /// @since 1.1
   iterator end() noexcept { return iterator(); }
 

@@ -39,8 +39,8 @@ class dispatcher {
   /// @param key  The key; copied.
   /// @return The signal; its address does not change. Do not move from it.
   ///
-  /// Errors:    exceptions of copying the key; std::bad_alloc.
-  /// Cost:      O(log keys); one allocation for a new key.
+  /// Errors:    exceptions that are thrown while the key is copied; std::bad_alloc.
+  /// Cost:      O(log keys); allocates once for a new key.
   /// @since 1.1
   signal<Signature> &operator[](const Key &key) { return signals_.find_or_make(key); }
   /// The signal of a key, if there is one.
@@ -48,7 +48,7 @@ class dispatcher {
   /// @param key  The key.
   /// @return The signal; nullptr: there is none.
   ///
-  /// Cost:      O(log keys), no lock.
+  /// Cost:      O(log keys); takes no lock.
   /// @since 1.1
   signal<Signature> *find(const Key &key) const { return signals_.find(key); }
   /// Calls `(*this)[key].add(...)`. Options must be given as on(), priority() and so on, not in
@@ -131,7 +131,7 @@ class dispatcher {
   /// @param key  The key.
   /// @return How many there were.
   ///
-  /// Threads:   waits for running calls of them on other threads.
+  /// Threads:   waits for running calls of these delegates on other threads.
   /// Cost:      like find() and signal::clear().
   /// @since 1.1
   size_t clear(const Key &key) {

@@ -17,7 +17,7 @@ namespace MULTICAST_HPP_NAMESPACE {
 /// @since 1.0
 class MULTICAST_API error : public std::runtime_error {
  public:
-  /// An error that has this status.
+  /// Creates an error with the given status.
   ///
   /// @param status  A negative status.
   ///
@@ -71,7 +71,7 @@ namespace MULTICAST_HPP_NAMESPACE {
 ///
 /// Threads:   any. There is one handler for the whole process. A plug-in that has set its own
 ///            handler must set another one before it is unloaded.
-/// Cost:      O(1), no lock.
+/// Cost:      O(1); takes no lock.
 /// @since 1.0
 inline exception_handler set_exception_handler(exception_handler handler) noexcept {
   return detail::process().handler.exchange(handler);
@@ -83,8 +83,8 @@ inline exception_handler set_exception_handler(exception_handler handler) noexce
 ///
 /// @return The status of the last function that failed; MULTICAST_OK if none has failed.
 ///
-/// Threads:   describes the calling thread.
-/// Cost:      O(1), no lock.
+/// Threads:   the result applies to the calling thread.
+/// Cost:      O(1); takes no lock.
 /// @since 1.1
 inline multicast_status last_error() noexcept { return detail::last_failure; }
 #endif

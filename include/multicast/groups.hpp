@@ -83,7 +83,7 @@ class groups {
   ///            neighbours. If keys are not numbers, there is room for several thousand groups that
   ///            are created in any order, for 100,000 that are created in order, but for only 28 if
   ///            each new group lies between the previous two.
-  /// Cost:      O(log groups) and a lock; an allocation for a new group.
+  /// Cost:      O(log groups); takes a lock, and allocates once for a new group.
   /// @since 1.1
   options in(const Key &key) {
     const detail::process_lock lock(detail::guarded::groups);
@@ -114,7 +114,7 @@ class groups {
   /// @param key  The group, which need not exist.
   /// @return The number.
   ///
-  /// Cost:      O(delegates), a lock.
+  /// Cost:      O(delegates); takes a lock.
   /// @since 1.1
   size_t count(const Key &key) { return live(key).size(); }
   /// Pauses the delegates that are in the group now, until the result is destroyed.

@@ -20,7 +20,7 @@ class lifetime : public detail::owner<multicast_lifetime, multicast_lifetime_end
  public:
   /// Creates a lifetime, as multicast_lifetime_create() does.
   ///
-  /// Cost:      O(1); memory is taken for many at a time.
+  /// Cost:      O(1); memory is allocated for many lifetimes at a time.
   /// @since 1.0
   lifetime() : owner(multicast_lifetime_create()) {}
   /// Ends the lifetime early: removes its registrations and waits for running calls.
@@ -28,7 +28,7 @@ class lifetime : public detail::owner<multicast_lifetime, multicast_lifetime_end
   /// @return Like multicast_lifetime_end().
   ///
   /// Threads:   waits for calls on other threads.
-  /// Reentry:   inside a call of one of its delegates: MULTICAST_PENDING.
+  /// Reentry:   returns MULTICAST_PENDING inside a call of one of its delegates.
   /// Cost:      like multicast_lifetime_end().
   /// @since 1.0
   multicast_status end() noexcept { return multicast_lifetime_end(handle_); }

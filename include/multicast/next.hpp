@@ -105,14 +105,14 @@ class [[nodiscard]] next_invocation {
   ///
   /// @return true if the signal was invoked, or if there will be no invocation.
   ///
-  /// Cost:      O(1), one short lock.
+  /// Cost:      O(1); briefly takes a lock.
   /// @since 1.1
   bool is_over() const { return !arrival_ || arrival_->is_over(); }
   /// The registration of the delegate. Any thread can cancel the wait by removing it.
   ///
   /// @return The registration, which is stale after the wait has ended.
   ///
-  /// Cost:      O(1), no call.
+  /// Cost:      O(1); does not call the library.
   /// @since 1.1
   registration get() const noexcept { return registration(token_); }
 
@@ -130,7 +130,7 @@ class [[nodiscard]] next_invocation {
   ///
   /// @return An awaiter for `co_await`.
   ///
-  /// Cost:      O(1), one short lock. With a queue, like an invocation with one queued call.
+  /// Cost:      O(1); briefly takes a lock. With a queue, like an invocation with one queued call.
   /// @since 1.1
   auto operator co_await() noexcept {
     struct awaiter {
@@ -167,7 +167,7 @@ class [[nodiscard]] next_invocation {
 ///             `latest` and `unique` have no effect.
 /// @return The object with which the caller waits.
 ///
-/// Errors:    those of signal::add().
+/// Errors:    like signal::add().
 /// Cost:      like signal::add(), and an allocation; with a queue also a multicast and an add.
 /// @since 1.1
 template <typename... Args>

@@ -65,7 +65,7 @@ class observer {
   /// Creates an observer without registrations. A copy does not take over the registrations of the
   /// original.
   ///
-  /// Cost:      O(1), no allocation.
+  /// Cost:      O(1); does not allocate.
   /// @since 1.1
   observer() noexcept = default;
   observer(const observer &) noexcept {}

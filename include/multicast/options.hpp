@@ -22,21 +22,21 @@ struct queue_reference {
   ///
   /// @param given  The handle.
   ///
-  /// Cost:      O(1), no call.
+  /// Cost:      O(1); does not call the library.
   /// @since 1.1
   constexpr queue_reference(multicast_queue given = {0}) noexcept : id(given.id) {}
   /// Refers to a queue object, which must exist as long as the delegate.
   ///
   /// @param given  The object.
   ///
-  /// Cost:      O(1), no call.
+  /// Cost:      O(1); does not call the library.
   /// @since 1.1
   queue_reference(const queue &given) noexcept : id(given.handle().id) {}
   /// The handle.
   ///
   /// @return Zero: none.
   ///
-  /// Cost:      O(1), no call.
+  /// Cost:      O(1); does not call the library.
   /// @since 1.1
   constexpr operator multicast_queue() const noexcept { return {id}; }
 };
@@ -50,21 +50,21 @@ struct lifetime_reference {
   ///
   /// @param given  The handle.
   ///
-  /// Cost:      O(1), no call.
+  /// Cost:      O(1); does not call the library.
   /// @since 1.1
   constexpr lifetime_reference(multicast_lifetime given = {0}) noexcept : id(given.id) {}
   /// Refers to a lifetime object.
   ///
   /// @param given  The object.
   ///
-  /// Cost:      O(1), no call.
+  /// Cost:      O(1); does not call the library.
   /// @since 1.1
   lifetime_reference(const lifetime &given) noexcept : id(given.handle().id) {}
   /// The handle.
   ///
   /// @return Zero: none.
   ///
-  /// Cost:      O(1), no call.
+  /// Cost:      O(1); does not call the library.
   /// @since 1.1
   constexpr operator multicast_lifetime() const noexcept { return {id}; }
 };

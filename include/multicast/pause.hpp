@@ -24,21 +24,21 @@ class [[nodiscard]] scoped_pause {
   ///
   /// @param r  Its registration. If it is empty or has been removed, nothing is paused.
   ///
-  /// Cost:      O(1), a lock; one allocation.
+  /// Cost:      O(1); takes a lock and allocates once.
   /// @since 1.1
   explicit scoped_pause(registration r) { begin(r.token().id, false); }
   /// Pauses a delegate.
   ///
   /// @param r  Its registration.
   ///
-  /// Cost:      O(1), a lock; one allocation.
+  /// Cost:      O(1); takes a lock and allocates once.
   /// @since 1.1
   explicit scoped_pause(const scoped_registration &r) : scoped_pause(r.get()) {}
   /// Pauses a signal, so that its invocations neither call nor queue anything.
   ///
   /// @param s  The signal.
   ///
-  /// Cost:      O(1), a lock; one allocation. During the pause, each invocation of this signal
+  /// Cost:      O(1); takes a lock and allocates once. During the pause, each invocation of this signal
   ///            takes the lock, and so do the invocations of one in 64 other signals.
   /// @since 1.1
   template <typename R, typename... Args>
@@ -56,7 +56,7 @@ class [[nodiscard]] scoped_pause {
   ~scoped_pause() { end(); }
   /// Ends the pause early. Calling this again has no effect.
   ///
-  /// Cost:      O(1), a lock.
+  /// Cost:      O(1); takes a lock.
   /// @since 1.1
   void end() noexcept {
     const uint64_t id = std::exchange(id_, 0);

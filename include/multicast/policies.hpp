@@ -32,7 +32,7 @@ class listeners_changed_function {
  public:
   /// Holds no function.
   ///
-  /// Cost:      O(1), no call.
+  /// Cost:      O(1); does not call the library.
   /// @since 1.1
   listeners_changed_function(std::nullptr_t = nullptr) noexcept {}
   /// Holds a callable, or no function if the callable is null.
@@ -63,7 +63,7 @@ class listeners_changed_function {
   ///
   /// @return false if it is empty.
   ///
-  /// Cost:      O(1), no call.
+  /// Cost:      O(1); does not call the library.
   /// @since 1.1
   explicit operator bool() const noexcept { return told_ != nullptr; }
   /// Calls the function. There must be one.

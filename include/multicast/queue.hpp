@@ -42,7 +42,7 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
   /// @param capacity  How many calls fit, at most 2^24; 0 means 1024.
   /// @param overflow  What happens to a call if the queue is full.
   ///
-  /// Errors:    those of multicast_queue_create().
+  /// Errors:    like multicast_queue_create().
   /// Cost:      like multicast_queue_create().
   /// @since 1.0
   explicit queue(uint32_t capacity = 0, mcast::overflow overflow = mcast::overflow::refuse)
@@ -52,7 +52,7 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
   ///
   /// @param how  See multicast_queue_options.
   ///
-  /// Errors:    those of multicast_queue_create().
+  /// Errors:    like multicast_queue_create().
   /// Cost:      like multicast_queue_create().
   /// @since 1.1
   explicit queue(const multicast_queue_options &how) : owner(multicast_queue_create(&how)) {}
@@ -63,7 +63,7 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
   ///             run() starts.
   /// @return How many calls were made.
   ///
-  /// Errors:    those of multicast_queue_run().
+  /// Errors:    like multicast_queue_run().
   /// Threads:   the delegates run on this thread. Their exceptions are passed to the thread that
   ///            waits for the call or, if no thread waits, to the handler of
   ///            set_exception_handler().
@@ -82,7 +82,7 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
   ///                   instance.
   /// @return How many calls were made; 0 if the queue is empty.
   ///
-  /// Errors:    those of multicast_queue_run(); exceptions of the condition.
+  /// Errors:    like multicast_queue_run(); exceptions of the condition.
   /// Threads:   like run().
   /// Reentry:   a delegate may run the queue.
   /// Cost:      like multicast_queue_run() for each call.
@@ -105,7 +105,7 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
   /// @param timeout  The longest time to wait; by default without limit.
   /// @return How many calls are queued; 0 if the time has passed.
   ///
-  /// Errors:    those of multicast_queue_wait().
+  /// Errors:    like multicast_queue_wait().
   /// Threads:   sleeps. Not for a queue that start() has given its own thread.
   /// Cost:      like multicast_queue_wait().
   /// @since 1.0
@@ -120,7 +120,7 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
   /// @param function  Copied or moved from. Its result is ignored.
   /// @return Whether it was queued; false if the queue is full and refused it.
   ///
-  /// Errors:    those of multicast_invoke_with().
+  /// Errors:    like multicast_invoke_with().
   /// Threads:   exceptions of the callable are passed to the handler of set_exception_handler().
   /// Cost:      like an invocation with one queued call, and one allocation.
   /// @since 1.1
@@ -185,7 +185,7 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
   ///
   /// @return How many there were.
   ///
-  /// Errors:    those of multicast_queue_clear().
+  /// Errors:    like multicast_queue_clear().
   /// Cost:      like multicast_queue_clear().
   /// @since 1.1
   size_t clear() { return detail::count(multicast_queue_clear(handle_)); }
@@ -205,7 +205,7 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
 
   /// Starts a thread that makes the calls of this queue.
   ///
-  /// Errors:    those of multicast_queue_start().
+  /// Errors:    like multicast_queue_start().
   /// Cost:      starts a thread.
   /// @since 1.0
   void start() {
@@ -225,8 +225,8 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
   ///
   /// @return The struct that multicast_queue_get_stats() fills.
   ///
-  /// Errors:    those of multicast_queue_get_stats().
-  /// Cost:      O(1), one short lock.
+  /// Errors:    like multicast_queue_get_stats().
+  /// Cost:      O(1); briefly takes a lock.
   /// @since 1.0
   multicast_queue_stats statistics() const {
     multicast_queue_stats result = MULTICAST_QUEUE_STATS_INIT;

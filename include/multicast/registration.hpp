@@ -31,7 +31,7 @@ class registration {
   ///
   /// @param token  The token, for example the result of multicast_token_current().
   ///
-  /// Cost:      O(1), no call.
+  /// Cost:      O(1); does not call the library.
   /// @since 1.0
   explicit registration(multicast_token token = {0}) noexcept : token_(token) {}
   /// Removes the delegate and waits for its calls on other threads.
@@ -39,7 +39,7 @@ class registration {
   /// @return Like multicast_token_remove(). After MULTICAST_OK its captures have been destroyed.
   ///
   /// Threads:   waits for running calls of the delegate on other threads.
-  /// Reentry:   inside a call of the delegate: MULTICAST_PENDING.
+  /// Reentry:   returns MULTICAST_PENDING inside a call of the delegate.
   /// Cost:      like multicast_token_remove().
   /// @since 1.0
   multicast_status remove() const noexcept { return multicast_token_remove(token_); }
@@ -70,7 +70,7 @@ class registration {
   /// @return Like multicast_token_remove_within().
   ///
   /// Threads:   waits for running calls of the delegate on other threads.
-  /// Reentry:   inside a call of the delegate: MULTICAST_PENDING.
+  /// Reentry:   returns MULTICAST_PENDING inside a call of the delegate.
   /// Cost:      like multicast_token_remove().
   /// @since 1.0
   multicast_status remove_within(std::chrono::nanoseconds timeout) const noexcept {
@@ -96,7 +96,7 @@ class registration {
   ///
   /// @return The answer; false if the delegate was removed.
   ///
-  /// Cost:      O(1), one short lock.
+  /// Cost:      O(1); briefly takes a lock.
   /// @since 1.1
   bool is_paused() const noexcept {
     multicast_registration all = MULTICAST_REGISTRATION_INIT;
@@ -108,7 +108,7 @@ class registration {
   /// @return true from the time the delegate is added until it is removed. With `once`, it is true
   ///         until the only call begins.
   ///
-  /// Cost:      O(1), no lock. Two short locks if the delegate tracks objects, or if its token has
+  /// Cost:      O(1); takes no lock. Two short locks if the delegate tracks objects, or if its token has
   ///            the same hash as the token of a delegate that did. If such a delegate is also
   ///            paused or was added with `once`: like multicast_prune().
   /// @since 1.0
@@ -142,7 +142,7 @@ class registration {
   /// @param s  The signal.
   /// @return The answer; false if the delegate was removed.
   ///
-  /// Cost:      O(1), one short lock.
+  /// Cost:      O(1); briefly takes a lock.
   /// @since 1.1
   template <typename Signal>
   bool belongs_to(const Signal &s) const noexcept {
@@ -154,7 +154,7 @@ class registration {
   ///
   /// @return The token; zero if there is no registration.
   ///
-  /// Cost:      O(1), no call.
+  /// Cost:      O(1); does not call the library.
   /// @since 1.0
   multicast_token token() const noexcept { return token_; }
 
@@ -162,7 +162,7 @@ class registration {
   ///
   /// @return The answer; true if neither refers to one.
   ///
-  /// Cost:      O(1), no call.
+  /// Cost:      O(1); does not call the library.
   /// @since 1.1
   friend bool operator==(registration a, registration b) noexcept {
     return a.token_.id == b.token_.id;
@@ -172,7 +172,7 @@ class registration {
   ///
   /// @return Whether `a` is before `b`.
   ///
-  /// Cost:      O(1), no call.
+  /// Cost:      O(1); does not call the library.
   /// @since 1.1
   friend bool operator<(registration a, registration b) noexcept {
     return a.token_.id < b.token_.id;
@@ -195,8 +195,8 @@ class registration {
 ///
 /// @return The registration; empty outside all delegates.
 ///
-/// Threads:   describes the calling thread.
-/// Cost:      O(1), no lock.
+/// Threads:   the result applies to the calling thread.
+/// Cost:      O(1); takes no lock.
 /// @since 1.1
 inline registration current() noexcept { return registration(multicast_token_current()); }
 
@@ -214,7 +214,7 @@ class [[nodiscard]] scoped_registration
   ///
   /// @param r  The registration to remove.
   ///
-  /// Cost:      O(1), no call.
+  /// Cost:      O(1); does not call the library.
   /// @since 1.0
   scoped_registration(registration r = registration()) noexcept { handle_ = r.token(); }
 
@@ -222,7 +222,7 @@ class [[nodiscard]] scoped_registration
   ///
   /// @return The registration; empty after a move or release().
   ///
-  /// Cost:      O(1), no call.
+  /// Cost:      O(1); does not call the library.
   /// @since 1.0
   registration get() const noexcept { return registration(handle_); }
   /// Removes the delegate now, as registration::remove() does.
@@ -230,8 +230,8 @@ class [[nodiscard]] scoped_registration
   /// @return Like registration::remove().
   ///
   /// Threads:   like registration::remove().
-  /// Reentry:   inside a call of the delegate: MULTICAST_PENDING. The destructor then waits for
-  ///            this call to return, unless the destructor itself runs inside the call.
+  /// Reentry:   returns MULTICAST_PENDING inside a call of the delegate. The destructor then waits
+  ///            for this call to return, unless the destructor itself runs inside the call.
   /// Cost:      like registration::remove().
   /// @since 1.1
   multicast_status remove() const noexcept { return get().remove(); }
@@ -267,7 +267,7 @@ class [[nodiscard]] scoped_registration
   ///
   /// @return The registration.
   ///
-  /// Cost:      O(1), no call.
+  /// Cost:      O(1); does not call the library.
   /// @since 1.0
   registration release() noexcept { return registration(std::exchange(handle_, {0})); }
 };
@@ -283,7 +283,7 @@ struct std::hash<MULTICAST_HPP_NAMESPACE::registration> {
   /// @param r  The registration.
   /// @return The hash, which is equal for equal registrations.
   ///
-  /// Cost:      O(1), no call.
+  /// Cost:      O(1); does not call the library.
   /// @since 1.1
   size_t operator()(MULTICAST_HPP_NAMESPACE::registration r) const noexcept {
     return std::hash<uint64_t>()(r.token().id);

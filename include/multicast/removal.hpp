@@ -25,7 +25,7 @@ class removal {
   /// @param status  The status of a removing function of multicast.h.
   /// @param count   How many.
   ///
-  /// Cost:      O(1), no call.
+  /// Cost:      O(1); does not call the library.
   /// @since 1.1
   constexpr removal(multicast_status status, size_t count) noexcept
       : status_(status), count_(count) {}
@@ -33,7 +33,7 @@ class removal {
   ///
   /// @return The number; 0 if there was no such delegate, or after an error.
   ///
-  /// Cost:      O(1), no call.
+  /// Cost:      O(1); does not call the library.
   /// @since 1.1
   constexpr size_t count() const noexcept { return count_; }
   /// Whether calls of the removed delegates still run.
@@ -41,14 +41,14 @@ class removal {
   /// @return MULTICAST_OK: no call runs, and none ever will. Other statuses: see
   ///         multicast_remove_every().
   ///
-  /// Cost:      O(1), no call.
+  /// Cost:      O(1); does not call the library.
   /// @since 1.1
   constexpr multicast_status status() const noexcept { return status_; }
   /// Whether something was removed.
   ///
   /// @return count() != 0.
   ///
-  /// Cost:      O(1), no call.
+  /// Cost:      O(1); does not call the library.
   /// @since 1.1
   constexpr explicit operator bool() const noexcept { return count_ != 0; }
   /// Like count(). There is no conversion to other types of numbers, because these could be
@@ -56,7 +56,7 @@ class removal {
   ///
   /// @return count().
   ///
-  /// Cost:      O(1), no call.
+  /// Cost:      O(1); does not call the library.
   /// @since 1.1
   template <typename Count, std::enable_if_t<std::is_same_v<Count, size_t>, int> = 0>
   constexpr operator Count() const noexcept {
@@ -68,7 +68,7 @@ class removal {
   /// @param status  A status, such as MULTICAST_OK.
   /// @return Whether they are equal.
   ///
-  /// Cost:      O(1), no call.
+  /// Cost:      O(1); does not call the library.
   /// @since 1.1
   template <typename Code, std::enable_if_t<std::is_same_v<Code, multicast_status_code>, int> = 0>
   friend constexpr bool operator==(const removal &r, Code status) noexcept {

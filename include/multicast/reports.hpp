@@ -14,7 +14,7 @@ namespace MULTICAST_HPP_NAMESPACE {
 /// Describes the state of the process: all signals, delegates and queues, and which threads wait
 /// for which calls; see multicast_dump().
 ///
-/// @return A text for people.
+/// @return A human-readable text.
 ///
 /// Threads:   like multicast_dump().
 /// Errors:    std::bad_alloc.

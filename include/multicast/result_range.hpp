@@ -66,7 +66,7 @@ class result_range<R(Args...), Given...> {
 
     /// At the end.
     ///
-    /// Cost:      O(1), no call.
+    /// Cost:      O(1); does not call the library.
     /// @since 1.1
     iterator() noexcept = default;
     /// The result, which the caller may move from.
@@ -148,14 +148,14 @@ class result_range<R(Args...), Given...> {
   ///
   /// @return An iterator, valid as long as the range.
   ///
-  /// Cost:      O(1), no call.
+  /// Cost:      O(1); does not call the library.
   /// @since 1.1
   iterator begin() noexcept { return iterator(this); }
   /// The end.
   ///
   /// @return An iterator.
   ///
-  /// Cost:      O(1), no call.
+  /// Cost:      O(1); does not call the library.
   /// @since 1.1
   iterator end() noexcept { return iterator(); }
 

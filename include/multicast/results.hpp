@@ -85,7 +85,7 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
 
   /// Calls all delegates.
   ///
-  /// @param arguments  Nothing is copied.
+  /// @param arguments  Passed to the delegates without a copy.
   /// @return The last result; empty if there is none.
   ///
   /// Errors:    the first exception of a delegate, after all have been called.
@@ -102,7 +102,7 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
 
   /// Calls all delegates.
   ///
-  /// @param arguments  Nothing is copied.
+  /// @param arguments  Passed to the delegates without a copy.
   /// @return All results in order.
   ///
   /// Errors:    the first exception of a delegate, after all have been called.
@@ -121,7 +121,7 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
   /// a value or a pointer that is not null. If results cannot be converted to bool, calls only the
   /// first delegate.
   ///
-  /// @param arguments  Nothing is copied.
+  /// @param arguments  Passed to the delegates without a copy.
   /// @return That result; empty if there is none.
   ///
   /// Errors:    exceptions of a delegate; the others are not called.
@@ -141,7 +141,7 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
 
   /// Whether all results are true. The call stops at the first result that is false.
   ///
-  /// @param arguments  Nothing is copied.
+  /// @param arguments  Passed to the delegates without a copy.
   /// @return The answer; true if there is no delegate.
   ///
   /// Errors:    exceptions of a delegate; the others are not called.
@@ -158,7 +158,7 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
 
   /// Whether any result is true. The call stops at the first result that is true.
   ///
-  /// @param arguments  Nothing is copied.
+  /// @param arguments  Passed to the delegates without a copy.
   /// @return The answer; false if there is no delegate.
   ///
   /// Errors:    exceptions of a delegate; the others are not called.
@@ -217,7 +217,7 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
   /// Passes each result to a function, before the next delegate is called.
   ///
   /// @param function   Receives a result. If it returns bool, false stops the iteration.
-  /// @param arguments  Nothing is copied.
+  /// @param arguments  Passed to the delegates without a copy.
   /// @return How many results there were.
   ///
   /// Errors:    exceptions of a delegate or of the function; the others are not called.
@@ -243,7 +243,7 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
   ///                   and a result, and returns the next value; or a function that receives a
   ///                   reference to the value and a result, and returns mcast::step::go_on or
   ///                   mcast::step::stop.
-  /// @param arguments  Nothing is copied.
+  /// @param arguments  Passed to the delegates without a copy.
   /// @return The value.
   ///
   /// Errors:    exceptions of a delegate or of the function; the others are not called.

@@ -67,7 +67,7 @@ class spy<signal<void(Args...)>> {
   /// @param s    The signal, or a view of it.
   /// @param how  As for signal::add(), such as on(), to record the calls that a queue makes.
   ///
-  /// Errors:    those of signal::add().
+  /// Errors:    like signal::add().
   /// Cost:      like signal::add().
   /// @since 1.1
   explicit spy(signal<void(Args...)> &s, const options &how = {})
@@ -82,7 +82,7 @@ class spy<signal<void(Args...)>> {
   ///
   /// @return A copy, in the order in which the calls were recorded.
   ///
-  /// Cost:      O(calls), a lock.
+  /// Cost:      O(calls); takes a lock.
   /// @since 1.1
   std::vector<call> calls() const {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -92,7 +92,7 @@ class spy<signal<void(Args...)>> {
   ///
   /// @return The calls that were recorded.
   ///
-  /// Cost:      O(1), a lock.
+  /// Cost:      O(1); takes a lock.
   /// @since 1.1
   std::vector<call> take() {
     std::vector<call> result;
@@ -104,7 +104,7 @@ class spy<signal<void(Args...)>> {
   ///
   /// @return The number.
   ///
-  /// Cost:      O(1), a lock.
+  /// Cost:      O(1); takes a lock.
   /// @since 1.1
   size_t size() const {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -119,7 +119,7 @@ class spy<signal<void(Args...)>> {
   bool empty() const { return size() == 0; }
   /// Discards the recorded calls.
   ///
-  /// Cost:      O(calls), a lock.
+  /// Cost:      O(calls); takes a lock.
   /// @since 1.1
   void clear() { static_cast<void>(take()); }
   /// Waits until a given number of calls are recorded.
@@ -142,7 +142,7 @@ class spy<signal<void(Args...)>> {
   ///
   /// @return The registration.
   ///
-  /// Cost:      O(1), no call.
+  /// Cost:      O(1); does not call the library.
   /// @since 1.1
   registration get() const noexcept { return registration_.get(); }
 

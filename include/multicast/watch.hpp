@@ -81,7 +81,7 @@ class [[nodiscard]] watch {
  public:
   /// Watches nothing.
   ///
-  /// Cost:      O(1), no call.
+  /// Cost:      O(1); does not call the library.
   /// @since 1.1
   watch() noexcept = default;
   /// Watches all signals and multicasts of the process, including those that are created later.
@@ -89,7 +89,7 @@ class [[nodiscard]] watch {
   /// @param how  The functions.
   ///
   /// Errors:    MULTICAST_ERROR_STATE: the process has such a watch already.
-  /// Cost:      O(multicasts), three allocations. While the watch is set, it adds to each call the
+  /// Cost:      O(multicasts); makes three allocations. While the watch is set, it adds to each call the
   ///            cost that multicast_set_watch() states, and a lock for each function that it calls.
   /// @since 1.1
   explicit watch(watch_options how) { begin({0}, std::move(how)); }
@@ -99,7 +99,7 @@ class [[nodiscard]] watch {
   /// @param how  The functions (default: none, so that the watch only counts calls).
   ///
   /// Errors:    MULTICAST_ERROR_STATE: the signal has a watch already.
-  /// Cost:      O(1), four allocations. While the watch is set, it adds to each call the
+  /// Cost:      O(1); makes four allocations. While the watch is set, it adds to each call the
   ///            cost that multicast_set_watch() states, and a lock for each function that it calls.
   /// @since 1.1
   template <typename R, typename... Args>
@@ -122,7 +122,7 @@ class [[nodiscard]] watch {
   ///         none ever will. MULTICAST_ERROR_INVALID_HANDLE: the signal has already been destroyed.
   ///
   /// Threads:   waits for functions of the watch that run on other threads.
-  /// Reentry:   inside one of its functions: MULTICAST_PENDING.
+  /// Reentry:   returns MULTICAST_PENDING inside one of its functions.
   /// Cost:      like multicast_set_watch().
   /// @since 1.1
   multicast_status end() noexcept {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Statuses and exceptions: how failures of calls are reported.
+// How failures of calls are reported, as statuses and as exceptions.
 #ifndef MULTICAST_DETAIL_FAILURES_HPP
 #define MULTICAST_DETAIL_FAILURES_HPP
 

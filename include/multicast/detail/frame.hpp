@@ -96,8 +96,9 @@ using frame = frame_of<std::index_sequence_for<Args...>, Args...>;
 inline constexpr size_t copy_alignment = 16;
 
 /// The frame of an invocation, on its stack. is_copy() distinguishes the frame from copies by its
-/// alignment. A flag or the frame's address inside the frame could not serve for this: a copy has
-/// the same bytes, may outlive the stack of its invocation, and may even be at the same address.
+/// alignment. The frame cannot contain a flag or its own address for this purpose, because a copy
+/// has the same bytes, may outlive the stack of its invocation, and may even be at the same
+/// address.
 template <typename Frame>
 struct alignas(copy_alignment) original_frame {
   std::exception_ptr thrown;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Counts the delegates that track objects, and finds those whose objects are dead.
+// Counts the delegates that track objects, and finds the delegates whose objects are dead.
 #ifndef MULTICAST_DETAIL_MORTALS_HPP
 #define MULTICAST_DETAIL_MORTALS_HPP
 

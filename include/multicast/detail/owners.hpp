@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Smart pointers, which replace those of <memory>, because <memory> takes longer to compile.
+// Smart pointers. The classes of <memory> are not used, because <memory> takes longer to compile.
 #ifndef MULTICAST_DETAIL_OWNERS_HPP
 #define MULTICAST_DETAIL_OWNERS_HPP
 

@@ -22,8 +22,8 @@ struct watch_options;
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
 /// The functions of each watch, by a unique number, which the C watch has as its context. After a
-/// call that has ended its watch, the library finds neither the functions of this watch nor those
-/// of the next one. The functions are not destroyed while they run.
+/// call that has ended its watch, the library finds neither the functions of this watch nor the
+/// functions of the next one. The functions are not destroyed while they run.
 class watched {
  public:
   using functions = std::shared_ptr<const watch_options>;

@@ -99,8 +99,8 @@ class additions : public insertion<R, Args...> {
   ///            before add() returns.
   /// Errors:    a null function is MULTICAST_ERROR_INVALID_ARGUMENT.
   /// Cost:      like multicast_add(). A function, an object without data, and a lambda that is not
-  ///            `mutable` and not larger than a pointer need no allocation. Other delegates need an
-  ///            allocation and options.
+  ///            `mutable` and not larger than a pointer need no allocation. Other delegates need
+  ///            one allocation for themselves and one for their options.
   /// @since 1.0
   template <typename F>
   registration add(F &&delegate) {

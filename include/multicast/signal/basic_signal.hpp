@@ -82,7 +82,7 @@ class basic_signal : public connections<R, Args...> {
 
   /// Creates a signal without delegates. The first add creates its multicast.
   ///
-  /// Cost:      8 bytes, no call.
+  /// Cost:      8 bytes; does not call the library.
   /// @since 1.0
   constexpr basic_signal() noexcept = default;
 
@@ -109,7 +109,7 @@ class basic_signal : public connections<R, Args...> {
   ///
   /// @return The view. It must not be used after this signal has been destroyed.
   ///
-  /// Cost:      O(1), no call.
+  /// Cost:      O(1); does not call the library.
   /// @since 1.1
   mcast::connectable<R(Args...)> connectable() noexcept {
     return mcast::connectable<R(Args...)>(static_cast<signal<R(Args...)> &>(*this));

@@ -57,11 +57,11 @@ class contents : public removals<R, Args...> {
   MULTICAST_HPP_NAMESPACE::listener_flag listener_flag() const {
     return MULTICAST_HPP_NAMESPACE::listener_flag(target_.make());
   }
-  /// Whether there is such a delegate.
+  /// Whether a delegate is registered.
   ///
   /// @param delegate  A function, a small lambda, an object with `==`, or another signal, as in
   ///                  remove().
-  /// @return Also true if it is paused.
+  /// @return The answer. Paused delegates count as registered.
   ///
   /// Cost:      O(delegates).
   /// @since 1.1
@@ -74,13 +74,13 @@ class contents : public removals<R, Args...> {
                  .count() != 0;
     }
   }
-  /// Whether there is such a delegate of an object.
+  /// Whether a delegate of an object is registered.
   ///
-  /// @param object    The object or pointer, of the same type as it was added with.
+  /// @param object    The object or pointer, of the same type as the argument of add().
   /// @param delegate  The method or callable; see remove().
-  /// @return Also true if it is paused.
+  /// @return The answer. Paused delegates count as registered.
   ///
-  /// Cost:      O(delegates), and a short lock.
+  /// Cost:      O(delegates); briefly takes a lock.
   /// @since 1.1
   template <typename Object, typename F>
   bool contains(Object &&object, const F &delegate) const {
@@ -109,7 +109,7 @@ class contents : public removals<R, Args...> {
   }
   /// A description of this signal and its delegates; see multicast_describe().
   ///
-  /// @return A text for people; empty before the first add.
+  /// @return A human-readable text; empty before the first add.
   ///
   /// Threads:   like multicast_describe().
   /// Errors:    std::bad_alloc.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Which delegates of a signal are equal.
+// Finds the delegates of a signal that are equal to a given one.
 #ifndef MULTICAST_SIGNAL_EQUALS_HPP
 #define MULTICAST_SIGNAL_EQUALS_HPP
 
@@ -42,7 +42,7 @@ class equals : public additions<R, Args...> {
   template <typename F>
   static constexpr bool is_compared = [] {
     if constexpr (has_equality<F> && std::is_void_v<typename detail::forwarded<const F &>::type>) {
-      // NOLINTNEXTLINE(misc-redundant-expression): the arguments of the templates are not
+      // NOLINTNEXTLINE(misc-redundant-expression): the template arguments differ
       return !base::template is_plain<F, false> && !base::template is_plain<F, true>;
     }
     return false;
@@ -134,7 +134,7 @@ class equals : public additions<R, Args...> {
  private:
   template <typename Access>
   static bool is_made_by(multicast_function function) {
-    // NOLINTNEXTLINE(misc-redundant-expression): the arguments of the templates are not
+    // NOLINTNEXTLINE(misc-redundant-expression): the template arguments differ
     return function == base::template call<Access, base::ordinary> ||
            function == base::template call<Access, base::special>;
   }

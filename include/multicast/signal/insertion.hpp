@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The multicast of a signal, and how delegates get into it.
+// Owns the multicast of a signal, and inserts delegates into it.
 #ifndef MULTICAST_SIGNAL_INSERTION_HPP
 #define MULTICAST_SIGNAL_INSERTION_HPP
 
@@ -23,7 +23,7 @@ namespace MULTICAST_HPP_NAMESPACE::detail {
 template <typename R, typename... Args>
 class additions;
 
-/// The multicast of a signal, and how delegates get into it.
+/// Owns the multicast of a signal, and inserts delegates into it.
 template <typename R, typename... Args>
 class insertion : public calls<R, Args...> {
   using base = calls<R, Args...>;
@@ -35,7 +35,7 @@ class insertion : public calls<R, Args...> {
   ///
   /// @return The handle; zero before the first add and after a move.
   ///
-  /// Cost:      O(1), no call.
+  /// Cost:      O(1); does not call the library.
   /// @since 1.0
   multicast handle() const noexcept { return target_.get(); }
 

@@ -36,7 +36,7 @@ class removals : public equals<R, Args...> {
   /// Errors:    exceptions of `==`.
   /// Threads:   waits for running calls of these delegates on other threads. Other threads may be
   ///            calling an object while `==` compares it.
-  /// Reentry:   inside a call of one: MULTICAST_PENDING.
+  /// Reentry:   returns MULTICAST_PENDING inside a call of a removed delegate.
   /// Cost:      like multicast_remove_every(). For an object that is compared with `==`:
   ///            O(delegates), plus the cost of registration::remove() for each removed delegate.
   /// @since 1.1
@@ -56,13 +56,13 @@ class removals : public equals<R, Args...> {
   /// Removes every registration that was made by add(object, method) or add_extended(object,
   /// method), or with a callable in place of the method.
   ///
-  /// @param object    The object or pointer, of the same type as it was added with.
+  /// @param object    The object or pointer, of the same type as the argument of add().
   /// @param delegate  The method, function, or an equal lambda that is not larger than a pointer. A
   ///                  method may also be the first argument.
   /// @return How many were removed, and the status of multicast_remove_every().
   ///
-  /// Threads:   waits for running calls of them on other threads.
-  /// Reentry:   inside a call of one: MULTICAST_PENDING.
+  /// Threads:   waits for running calls of these delegates on other threads.
+  /// Reentry:   returns MULTICAST_PENDING inside a call of a removed delegate.
   /// Cost:      like multicast_remove_every(), and a short lock.
   /// @since 1.1
   template <typename Object, typename F,
@@ -82,8 +82,8 @@ class removals : public equals<R, Args...> {
   /// @param method  The method.
   /// @return How many were removed, and the status of multicast_remove_context().
   ///
-  /// Threads:   waits for running calls of them on other threads.
-  /// Reentry:   inside a call of one: MULTICAST_PENDING.
+  /// Threads:   waits for running calls of these delegates on other threads.
+  /// Reentry:   returns MULTICAST_PENDING inside a call of a removed delegate.
   /// Cost:      O(delegates with objects, of all signals), under a lock; plus the cost of
   ///            multicast_remove_every() for each registration of this method.
   /// @since 1.1
@@ -109,8 +109,8 @@ class removals : public equals<R, Args...> {
   /// @param object  The object or a pointer to it.
   /// @return How many were removed, and the status of multicast_remove_every().
   ///
-  /// Threads:   waits for running calls of them on other threads.
-  /// Reentry:   inside a call of one: MULTICAST_PENDING.
+  /// Threads:   waits for running calls of these delegates on other threads.
+  /// Reentry:   returns MULTICAST_PENDING inside a call of a removed delegate.
   /// Cost:      like multicast_remove_every().
   /// @since 1.1
   template <auto method, typename Object>
@@ -127,10 +127,10 @@ class removals : public equals<R, Args...> {
   }
   /// Removes all delegates of an object: its methods and the callables that were added with it.
   ///
-  /// @param object  The object or pointer, of the same type as it was added with.
+  /// @param object  The object or pointer, of the same type as the argument of add().
   /// @return How many were removed.
   ///
-  /// Threads:   waits for running calls of them on other threads.
+  /// Threads:   waits for running calls of these delegates on other threads.
   /// Cost:      O(delegates), plus the cost of registration::remove() for each removed delegate.
   /// @since 1.1
   template <typename Object>
@@ -152,7 +152,7 @@ class removals : public equals<R, Args...> {
   ///
   /// @return How many there were.
   ///
-  /// Threads:   waits for running calls of them on other threads.
+  /// Threads:   waits for running calls of these delegates on other threads.
   /// Cost:      like multicast_remove_all().
   /// @since 1.0
   size_t clear() {
