@@ -38,8 +38,8 @@ class [[nodiscard]] scoped_pause {
   ///
   /// @param s  The signal.
   ///
-  /// Cost:      O(1); takes a lock and allocates once. During the pause, each invocation of this signal
-  ///            takes the lock, and so do the invocations of one in 64 other signals.
+  /// Cost:      O(1); takes a lock and allocates once. During the pause, each invocation of this
+  ///            signal also takes the lock, and so do the invocations of one in 64 other signals.
   /// @since 1.1
   template <typename R, typename... Args>
   explicit scoped_pause(const detail::basic_signal<R, Args...> &s) {

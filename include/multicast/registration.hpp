@@ -108,9 +108,9 @@ class registration {
   /// @return true from the time the delegate is added until it is removed. With `once`, it is true
   ///         until the only call begins.
   ///
-  /// Cost:      O(1); takes no lock. Two short locks if the delegate tracks objects, or if its token has
-  ///            the same hash as the token of a delegate that did. If such a delegate is also
-  ///            paused or was added with `once`: like multicast_prune().
+  /// Cost:      O(1); takes no lock, or two short locks if the delegate tracks objects, or if its
+  ///            token has the same hash as the token of a delegate that did. If such a delegate is
+  ///            also paused or was added with `once`: like multicast_prune().
   /// @since 1.0
   bool is_valid() const noexcept {
     if (!multicast_token_is_valid(token_)) return false;

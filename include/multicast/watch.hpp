@@ -89,8 +89,9 @@ class [[nodiscard]] watch {
   /// @param how  The functions.
   ///
   /// Errors:    MULTICAST_ERROR_STATE: the process has such a watch already.
-  /// Cost:      O(multicasts); makes three allocations. While the watch is set, it adds to each call the
-  ///            cost that multicast_set_watch() states, and a lock for each function that it calls.
+  /// Cost:      O(multicasts); makes three allocations. While the watch is set, it adds to each
+  ///            call the cost stated by multicast_set_watch(), and a lock for each function that it
+  ///            calls.
   /// @since 1.1
   explicit watch(watch_options how) { begin({0}, std::move(how)); }
   /// Watches a signal.
@@ -99,8 +100,8 @@ class [[nodiscard]] watch {
   /// @param how  The functions (default: none, so that the watch only counts calls).
   ///
   /// Errors:    MULTICAST_ERROR_STATE: the signal has a watch already.
-  /// Cost:      O(1); makes four allocations. While the watch is set, it adds to each call the
-  ///            cost that multicast_set_watch() states, and a lock for each function that it calls.
+  /// Cost:      O(1); makes four allocations. While the watch is set, it adds to each call the cost
+  ///            stated by multicast_set_watch(), and a lock for each function that it calls.
   /// @since 1.1
   template <typename R, typename... Args>
   explicit watch(const detail::basic_signal<R, Args...> &s, watch_options how = {}) {
