@@ -12,7 +12,7 @@ import MulticastRuntime
 /// while isRunning { if calls.wait(for: .seconds(1)) { calls.run() } }
 /// ```
 ///
-/// A loop that sleeps in `poll` can poll ``descriptor``. For a loop that a function call must wake,
+/// A loop that sleeps in `poll` can poll ``descriptor``. If a function call must wake the loop,
 /// pass `wake`.
 public final class Delivery: Sendable {
   /// What happens to a call if the delivery is full.

@@ -171,7 +171,7 @@ extension MulticastDelegate where P: Sendable {
     return visited - refused
   }
 
-  /// Later calls the delegates that are registered now, on a dispatch queue. Delegates that are
+  /// Schedules calls of the currently registered delegates on a dispatch queue. Delegates that are
   /// removed or paused before their call begins are not called. Deallocating the multicast removes
   /// all delegates.
   ///
@@ -190,7 +190,7 @@ extension MulticastDelegate where P: Sendable {
     return registrations.count
   }
 
-  /// Later calls the delegates that are registered now, on the main actor. Otherwise like
+  /// Schedules calls of the currently registered delegates on the main actor. Otherwise like
   /// ``invoke(on:_:)-(DispatchQueue,_)``.
   ///
   /// - Parameters:

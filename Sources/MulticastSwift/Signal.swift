@@ -269,7 +269,7 @@ extension Signal {
   /// for it, so that none of them loses an event.
   ///
   /// If the task is cancelled while it is suspended, the streams and async closures that have no
-  /// room do not receive the event. It is counted in ``lostCount`` for each of them.
+  /// room do not receive the event. The event is counted in ``lostCount`` for each of them.
   ///
   /// - Parameters:
   ///   - event: The event.

@@ -309,7 +309,7 @@ static void end_timeline(trace_state *trace, int file, const char *path, bool is
   atomic_store(&trace->is_over, true);
   for (int i = 0; i < TRACE_PROCESSES; ++i) {
     trace_process *it = &trace->process[i];
-    // order: pairs with `flush` of timeline.c.
+    // order: pairs with `flush` in timeline.c.
     for (int k = 0; k < 1000 && atomic_load(&it->is_writing) && kill(it->pid, 0) == 0; ++k)
       nanosleep(&moment, NULL);
     int64_t done = atomic_load(&it->is_writing) ? lseek(file, 0, SEEK_END) - it->offset : 0;

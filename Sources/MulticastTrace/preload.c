@@ -151,7 +151,7 @@ static void look(const void *function) {
 
 static void begin(void);
 
-// The library calls this function whenever it is loaded, in whatever way. Replacing dlopen()
+// The library calls this function when it is loaded, no matter how it is loaded. Replacing dlopen()
 // instead would not work, because the loader would then search for libraries on behalf of this
 // object, not of the program.
 #ifdef __GLIBC__

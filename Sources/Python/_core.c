@@ -176,8 +176,8 @@ static int is_too_late(void) {
 /* ---- Exceptions ------------------------------------------------------------------------------ */
 
 static void note(frame *here, PyObject *error) {
-  /* After the last two, calling more delegates would make it worse: each would recurse or need
-   * memory again. */
+  /* After a RecursionError or MemoryError, calling more delegates would only fail again, because
+   * each call recurses and needs memory. */
   int ends = !PyErr_GivenExceptionMatches(error, PyExc_Exception) ||
              PyErr_GivenExceptionMatches(error, PyExc_RecursionError) ||
              PyErr_GivenExceptionMatches(error, PyExc_MemoryError);
@@ -791,10 +791,10 @@ static PyObject *wait_for(PyObject *module, PyObject *args) {
 
 /* ---- Functions of handles -------------------------------------------------------------------- */
 
-/* X(name, whether the function releases the lock, its result). The result is a number, which may be
- * a negative status, for the handle `id`. Functions that end something remove without waiting;
- * wait() then waits. Functions that may call C code release the lock, because the C code may wait
- * for a thread that needs it. */
+/* The arguments of X are a name, whether the function releases the lock, and the result for the
+ * handle `id`, which is a number or a negative status. Functions that end something remove without
+ * waiting; wait() then waits. Functions that may call C code release the lock, because the C code
+ * may wait for a thread that needs it. */
 #define FUNCTIONS(X)                                                                          \
   X(end_token, 0, multicast_token_remove_within((multicast_token){id}, 0))                    \
   X(end_lifetime, 0, multicast_lifetime_end_within((multicast_lifetime){id}, 0))              \

@@ -136,8 +136,8 @@ enum ExistentialTemplates {
     }.words
   }
 
-  /// The type of a protocol value's content, which is a class `C` or, because optionals can conform
-  /// to protocols, too, `Optional<C>`.
+  /// The type of a protocol value's content. It is a class `C`, or `Optional<C>`, because optionals
+  /// can conform to protocols, too.
   static func contentType<P>(of delegate: P) -> Any.Type {
     if let optional = P.self as? any AnyOptional.Type {
       return optional.contentType(of: delegate)

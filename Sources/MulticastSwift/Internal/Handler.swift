@@ -8,9 +8,9 @@ final class Handler<Event: Sendable>: AnyHandler, @unchecked Sendable {
   @usableFromInline let hasPlace: Bool
   /// Where the closure is called; nil means the thread that invokes.
   private let place: Place?
-  /// Not nil if the closure is called once, at a place.
+  /// The gate of a closure that is called once, at a place; otherwise nil.
   private let gate: OnceGate?
-  /// Not nil for a stream.
+  /// The channel of a stream; nil for a closure.
   private let channel: Channel<Event>?
   private let losses: LossCounter
 
@@ -93,7 +93,7 @@ let receiveReplayEvent: Multicast.Function = { context, _, payload, _ in
 /// An event of a signal that replays, passed to the core as a payload.
 final class ReplayEvent<Event: Sendable>: Sendable {
   let event: Event
-  /// Not nil if the event comes from `send`.
+  /// Collects the full channels if the event comes from `send`; otherwise nil.
   let full: FullChannels<Event>?
   /// The number of handlers that did not receive the event.
   let refusals = Atomic(0)

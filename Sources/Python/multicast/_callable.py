@@ -42,7 +42,8 @@ def split(function: Any, weak: "bool | None" = None) -> "tuple[Any, Any]":
 
 
 def matches(one: Any, function: "Callable[..., Any]", held: Any, target: Any) -> bool:
-    """Whether a registration belongs to a callable. `held` and `target` are split(function).
+    """Whether a registration belongs to a callable. `held` and `target` are the results of
+    split(function).
 
     Callables are compared only if they have the same type.
     """

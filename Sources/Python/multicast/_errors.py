@@ -24,7 +24,10 @@ class Status(Enum):
 
 
 class MulticastError(RuntimeError):
-    """The library has refused a call. `status` is the reason; INVALID_HANDLE: destroyed object."""
+    """The library has refused a call.
+
+    `status` is the reason. INVALID_HANDLE means that the object was destroyed or has ended.
+    """
 
     def __init__(self, status: Status, text: "str | None" = None) -> None:
         if text is None and status is Status.INVALID_HANDLE:

@@ -216,7 +216,7 @@ class Multicast(_core.Core, Typed["Unpack[Ts]"]):
         return f"<multicast.{type(self).__name__}{name} of {len(self)}>"
 
     def _find(self, function: "Callable[..., Any]") -> "list[Token]":
-        """Registrations of an equal callable, in order of addition; also removed ones in a call."""
+        """Registrations of an equal callable, in order of addition; also removed ones that run."""
         held, target = split(function)
         return [one for one in self._held() if matches(one, function, held, target)]
 

@@ -91,8 +91,8 @@ def evented(cls: K) -> K:
 
     An assignment to a field `x` invokes `x_changed(new, old)`, and then `changed("x", new, old)`.
     If the class defines such a Signal itself, as in `x_changed = Signal(int, int)`, that one is
-    used. Type checkers know only these. Raises TypeError for a class that is frozen or not a
-    dataclass.
+    used. Type checkers know only signals that are defined in this way. Raises TypeError for a class
+    that is frozen or not a dataclass.
 
     Assigning an equal value is not a change. If the comparison raises an exception, or its result
     has no truth value, as with arrays, the values count as different. Values are not compared in
