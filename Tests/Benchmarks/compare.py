@@ -160,7 +160,7 @@ def compared(program, libraries, arguments):
         for index, measure in measures.items():
             if measure.unit == "bytes" and samples[measure]:
                 continue  # this figure is the same in each process
-            # alternates which library is loaded first
+            # Alternate which library is loaded first.
             order = (0, 1) if number % 2 == 0 else (1, 0)
             printed = run(program, index, arguments.seconds / rounds, *(libraries[i] for i in order))
             figures = [float(word) for word in printed.split()]

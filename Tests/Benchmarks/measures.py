@@ -157,7 +157,7 @@ COLUMNS = {
     "mutex": ["mutex, std::function", "mutex, condition, std::deque"],
 }
 
-# The text, the key of the measure, and the parameter.
+# Each row has a text, the key of its measure, and the parameter.
 HEADLINE = [
     ("invoke 16 delegates", "invoke", 16),
     ("2 threads invoke the same 16", "invoke one multicast from threads, items_per_second", 2),

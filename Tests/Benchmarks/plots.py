@@ -94,7 +94,7 @@ def better(measure):
 
 
 def count_of(x):
-    """Formats a count: 1k, 10k, 1M; powers of two in full."""
+    """Formats a count as 1k, 10k or 1M, and powers of two in full."""
     for scale, letter in ((10**6, "M"), (1000, "k")):
         if x > 0 and x % scale == 0:
             return f"{x // scale}{letter}"

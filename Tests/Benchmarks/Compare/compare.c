@@ -59,7 +59,7 @@ static void load(library *l, const char *path) {
 #undef X
 }
 
-// For delegates that several threads share: see work.h.
+// The function of delegates that several threads share. See work.h.
 static void read_only(void *context, uint32_t event, const void *payload, size_t size) {
   (void)payload;
   const uint64_t sum = *(const uint64_t *)context + event + size;
@@ -368,7 +368,7 @@ static void measure(const struct row *row, library *libraries, double seconds) {
   const double end = now() + seconds * 1e9;
   do {
     for (size_t i = 0; i < subjects; i++) {
-      // alternates which subject comes first
+      // Alternate which subject comes first.
       const size_t subject = count % 2 == 0 ? i : subjects - 1 - i;
       slices[subject][count] = timed(row, libraries, subject, times);
     }

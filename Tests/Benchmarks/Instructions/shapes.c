@@ -379,7 +379,7 @@ static void remove_all_64(size_t size) {
   remove_all(64);
 }
 
-// Threads that start, invoke for the first time, and end.
+// A thread that starts, invokes for the first time, and ends.
 static void *invoke_first(void *unused) {
   CALLGRIND_TOGGLE_COLLECT;
   CHECK(multicast_invoke(other, 0, NULL, 0) == 0);

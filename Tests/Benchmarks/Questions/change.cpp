@@ -97,7 +97,7 @@ static bool read_shuffled(benchmark::State &state, size_t count) {
   std::vector<kept> all(count);
   for (size_t i = 0; i < count; i++) all[i].next = i;
   std::mt19937 random(1);
-  // Sattolo's algorithm: a single cycle through all elements.
+  // Sattolo's algorithm makes a single cycle through all elements.
   for (size_t i = count - 1; i > 0; i--)
     std::swap(all[i].next, all[std::uniform_int_distribution<size_t>(0, i - 1)(random)].next);
   const size_t reads = std::max<size_t>(count, 1000);

@@ -138,7 +138,7 @@ int main(int argc, char **argv) {
       missing += (missing.empty() ? "" : "; ") + std::string(each.file);
       continue;
     }
-    // an iteration takes some milliseconds
+    // An iteration takes some milliseconds.
     add_benchmark("open", each.contender, 1, open, path)->Iterations(20);
   }
   if (!missing.empty()) benchmark::AddCustomContext("missing_libraries", missing);

@@ -363,7 +363,7 @@ static double fill_and_trim(size_t count) {
   return resident() - before;
 }
 
-// Creates multicasts with one delegate each, and names, and destroys all of them.
+// Creates multicasts with one delegate each, registers names, and destroys everything.
 static double burst(size_t count) {
   static multicast all[MOST];
   const multicast_broadcaster b = multicast_broadcaster_create(NULL);
