@@ -19,7 +19,7 @@ namespace MULTICAST_HPP_NAMESPACE {
 /// @since 1.1
 enum class reentry : multicast_reentry {
   recurse = MULTICAST_REENTRY_RECURSE,     ///< Calls the delegates now.
-  refuse = MULTICAST_REENTRY_REFUSE,       ///< Calls none: MULTICAST_ERROR_STATE.
+  refuse = MULTICAST_REENTRY_REFUSE,       ///< Fails with MULTICAST_ERROR_STATE.
   defer = MULTICAST_REENTRY_DEFER,         ///< Calls them after the outermost invocation, in order.
   defer_latest = MULTICAST_REENTRY_LATEST  ///< Like `defer`, but only the newest.
 };

@@ -60,7 +60,7 @@ class result_range<R(Args...), Given...> {
    public:
     using iterator_category = std::forward_iterator_tag;  ///< Several passes are possible.
     using value_type = std::remove_cv_t<object>;          ///< A result.
-    using difference_type = std::ptrdiff_t;               ///< The distance of two results.
+    using difference_type = std::ptrdiff_t;               ///< The distance between two results.
     using pointer = object *;                             ///< To a result.
     using reference = object &;                           ///< Valid until the range ends.
 

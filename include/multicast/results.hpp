@@ -325,7 +325,7 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
       detail::question<R> question{target};
       arguments.results = &question;
       delegate->function(delegate->context, 0, &arguments, 0);
-      bool answer = true;  // of one that was not called: another thread has removed it
+      bool answer = true;  // if another thread has removed the delegate before the call
       if (question.made.is_there()) {
         decltype(auto) made = question.made.get();
         answer = is_true(made);
@@ -352,7 +352,7 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
       if (asked.made.is_there()) {
         ++self.results;
         detail::guard(self.arguments->where, [&] {
-          goes_on = false;  // if it throws
+          goes_on = false;  // if the body throws
           goes_on = (*self.body)(asked.made.get());
         });
       }

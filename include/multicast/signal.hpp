@@ -222,7 +222,7 @@ class signal<void(Args...)> : public detail::basic_signal<void, Args...>,
         static_cast<void>(multicast_enumerate(target, queued::add, &late));
       }
       const detail::process_lock lock(detail::guarded::failures);
-      failure->is_over = !late.thrown;  // without memory, what is replayed counts as unfinished
+      failure->is_over = !late.thrown;  // if memory ran out, replays count as unfinished
       failure->late.swap(late.found);
       return std::exchange(failure->first, nullptr);
     }

@@ -106,7 +106,7 @@ class [[nodiscard]] watch {
   template <typename R, typename... Args>
   explicit watch(const detail::basic_signal<R, Args...> &s, watch_options how = {}) {
     const multicast target = s.target_.make();
-    if (target.id != 0) begin(target, std::move(how));  // 0 without exceptions
+    if (target.id != 0) begin(target, std::move(how));  // 0 if make() failed
   }
   watch(watch &&other) noexcept
       : target_(other.target_), is_set_(std::exchange(other.is_set_, false)) {}

@@ -40,7 +40,7 @@ typedef struct {
   multicast_delegate delegates[MOST];
   multicast_token tokens[MOST];
   uint64_t counters[MOST];  // one per delegate
-  uint64_t calls;           // how many calls the counters must have counted
+  uint64_t calls;           // the expected sum of the counters
 } library;
 
 static void load(library *l, const char *path) {

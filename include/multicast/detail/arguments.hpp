@@ -74,8 +74,8 @@ constexpr bool is_queueable() {
   return false;
 }
 
-/// Whether the bytes of the argument can be stored in the frame, as those of numbers, enumerations
-/// and pointers can. For the alignment, see original_frame.
+/// Whether the argument is stored in the frame itself, because it is a number, an enumeration or a
+/// pointer. For the alignment, see original_frame.
 template <typename Arg>
 constexpr bool is_small() {
   if constexpr (!std::is_reference_v<Arg> && std::is_scalar_v<Arg>) {

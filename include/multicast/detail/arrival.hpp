@@ -153,7 +153,7 @@ class arrival : public std::enable_shared_from_this<arrival> {
   static void release(const void *payload, size_t) noexcept {
     arrival &self = *static_cast<arrival *>(const_cast<void *>(payload));
     const auto last = std::move(self.self_);
-    last->resume(true);  // if it was not resumed
+    last->resume(true);  // if the call has not resumed it
   }
   void resume(bool is_given_up) {
     continuation next;

@@ -36,7 +36,7 @@ struct keyed {
   const bool is_comparable;  // there may be equal contexts
   size_t owners = 1;
   size_t holders = 0;
-  size_t alignment = 0;  // of the memory; 0: there is a callable
+  size_t alignment = 0;  // of the memory after end(); 0 while there is a callable
   // The context is in one or two hash lists: one by object and, if the context is comparable, one
   // by the whole key, for finding equal contexts.
   struct {

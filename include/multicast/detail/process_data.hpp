@@ -29,7 +29,7 @@ inline constexpr size_t parts = 4;
 /// One lock for each table. All locks are held during a fork, so that in the child the locks are
 /// free and the tables complete.
 struct process_locks {
-  struct alignas(64) line {  // of the cache
+  struct alignas(64) line {  // one cache line
     pthread_mutex_t mutex;
   };
   line all[static_cast<size_t>(guarded::keyed) + parts];
@@ -41,7 +41,7 @@ struct process_locks {
 /// If an add finds its entry in use, it uses the observer's lifetime instead. In the child of a
 /// fork, the entries that were in use by other threads of the parent stay in use.
 struct alignas(64) kept_add {
-  std::atomic<uintptr_t> observer;  // the address of its token, or 0
+  std::atomic<uintptr_t> observer;  // the address of its kept_token, or 0
   multicast_token token;
   bool is_orphan;  // the observer was destroyed; protected by guarded::keyed
 };
@@ -50,7 +50,7 @@ struct alignas(64) kept_add {
 /// else.
 struct process_counts {
   std::atomic<size_t> paused_signals;  // how many signals are paused
-  std::atomic<size_t> mortals;         // how many delegates have tracked objects, of all signals
+  std::atomic<size_t> mortals;         // how many delegates of all signals track objects
 };
 
 /// The library owns the memory and fills it with zeros, which is the initial state of all members.

@@ -72,7 +72,7 @@ class insertion : public calls<R, Args...> {
   template <typename Access, bool may_queue, typename Make>
   registration insert(const options *how, Make &&make) {
     const multicast target = target_.make();
-    if (target.id == 0) return registration();  // without exceptions
+    if (target.id == 0) return registration();  // failed without exceptions
     multicast_token token = {0};
     constexpr bool needs_options = Access::is_owned;
     multicast_function function = base::template call<Access, base::ordinary>;
@@ -122,7 +122,7 @@ class insertion : public calls<R, Args...> {
     return registration(token);
   }
 
-  /// Adds without options, for an observer that keeps the token.
+  /// Adds without options, for an observer that stores the token.
   template <typename Access>
   static registration insert_kept(multicast target, void *context, kept_token &kept) {
     static_assert(!Access::is_owned);
