@@ -107,7 +107,8 @@ class signal<void(Args...)> : public detail::basic_signal<void, Args...>,
   ///
   /// @param arguments  Not copied for delegates without a queue. If there are calls to queue, a
   ///                   temporary or a value passed with std::move() is moved into the queue,
-  ///                   provided that moving cannot throw.
+  ///                   provided that neither this move nor the copies of the other arguments can
+  ///                   throw.
   /// @return How many delegates were called or queued.
   ///
   /// Threads:   any; delegates without a queue run on the calling thread.
