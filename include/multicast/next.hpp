@@ -83,7 +83,7 @@ class [[nodiscard]] next_invocation {
   ///
   /// Errors:    exceptions that were thrown while an argument was copied.
   /// Threads:   sleeps. Do not hold a lock that the invoker needs.
-  /// Cost:      a wait.
+  /// Cost:      the time of the wait.
   /// @since 1.1
   std::optional<arguments> wait() { return wait_for((std::chrono::nanoseconds::max)()); }
   /// Waits for the invocation, but no longer than a given time.
@@ -95,7 +95,7 @@ class [[nodiscard]] next_invocation {
   ///
   /// Errors:    exceptions that were thrown while an argument was copied.
   /// Threads:   sleeps.
-  /// Cost:      a wait.
+  /// Cost:      the time of the wait.
   /// @since 1.1
   std::optional<arguments> wait_for(std::chrono::nanoseconds timeout) {
     if (!arrival_ || !arrival_->wait(timeout)) return std::nullopt;
@@ -168,7 +168,7 @@ class [[nodiscard]] next_invocation {
 /// @return The object with which the caller waits.
 ///
 /// Errors:    like signal::add().
-/// Cost:      like signal::add(), and an allocation; with a queue also a multicast and an add.
+/// Cost:      like signal::add(), plus an allocation; with a queue also a multicast and an add.
 /// @since 1.1
 template <typename... Args>
 next_invocation<Args...> next(signal<void(Args...)> &s, const options &how = {}) {
@@ -186,7 +186,7 @@ next_invocation<Args...> next(const connectable<void(Args...)> &s, const options
 ///
 /// Errors:    like signal::add(); also exceptions that were thrown while an argument was copied.
 /// Threads:   sleeps until another thread invokes the signal.
-/// Cost:      like next() and a wait.
+/// Cost:      like next(), plus a wait.
 /// @since 1.1
 template <typename... Args>
 std::optional<typename next_invocation<Args...>::arguments> next(

@@ -122,7 +122,7 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
   ///
   /// Errors:    like multicast_invoke_with().
   /// Threads:   exceptions of the callable are passed to the handler of set_exception_handler().
-  /// Cost:      like an invocation with one queued call, and one allocation.
+  /// Cost:      like an invocation with one queued call, plus one allocation.
   /// @since 1.1
   template <typename F>
   bool post(F &&function) {
@@ -145,7 +145,7 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
   ///            in the call. In the last two cases the callable may still run. With -fno-exceptions
   ///            these errors end the program.
   /// Threads:   any. The caller must not hold a lock that the callable takes.
-  /// Cost:      like post(), two more allocations, and a wait.
+  /// Cost:      like post(), plus two more allocations and a wait.
   /// @since 1.1
   template <typename F>
   detail::kept_result<std::decay_t<F>> post_and_wait(F &&function) {

@@ -106,7 +106,7 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
   /// @return All results in order.
   ///
   /// Errors:    the first exception of a delegate, after all have been called.
-  /// Cost:      like multicast_visit(), and the vector.
+  /// Cost:      like multicast_visit(), plus the vector.
   /// @since 1.1
   std::vector<result> collect(detail::passed<Args>... arguments) const {
     std::vector<result> all;

@@ -185,7 +185,7 @@ class signal<void(Args...)> : public detail::basic_signal<void, Args...>,
   ///            delegate takes.
   /// Reentry:   inside a call that a queue makes, further calls in the same queue are reported as
   ///            `unfinished`.
-  /// Cost:      like multicast_invoke_with(), and one allocation.
+  /// Cost:      like multicast_invoke_with(), plus one allocation.
   /// @since 1.1
   multicast_outcome invoke_and_wait(detail::passed<Args>... arguments) const {
     return wait(0, static_cast<detail::passed<Args>>(arguments)...);

@@ -129,7 +129,7 @@ class spy<signal<void(Args...)>> {
   /// @return true if they are recorded; false if the time has passed.
   ///
   /// Threads:   sleeps, so another thread must invoke the signal or run the queue.
-  /// Cost:      a wait.
+  /// Cost:      the time of the wait.
   /// @since 1.1
   bool wait(size_t count = 1, std::chrono::nanoseconds timeout = std::chrono::seconds(5)) const {
     std::unique_lock<std::mutex> lock(mutex_);

@@ -152,7 +152,7 @@ class additions : public insertion<R, Args...> {
   ///
   /// Errors:    MULTICAST_ERROR_INVALID_ARGUMENT if the pointer or method is null, or if `how`
   ///            names a lifetime although the object is an mcast::observer, which has its own.
-  /// Cost:      like add(), and a short lock. add<&T::method>(object) costs less.
+  /// Cost:      like add(), plus a short lock. add<&T::method>(object) costs less.
   /// @since 1.0
   template <typename Object, typename F,
             std::enable_if_t<!detail::is_options<std::decay_t<F>>::value, int> = 0>
