@@ -60,7 +60,7 @@
  *              cancellation. glibc then destroys the local objects of the delegate and of its
  *              callers. If one of these functions is `noexcept`, the program ends, as it would
  *              without the library.
- * Without them With -fno-exceptions, a function that fails returns an empty registration, 0, an
+ *              With -fno-exceptions, a function that fails returns an empty registration, 0, an
  *              empty optional, or a negative status if its result is a count. last_error() then
  *              returns the status. The headers do not use RTTI.
  * Objects      A delegate may destroy the signal, lifetime or queue that is calling it. As with any
