@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The calls of a signal without results, one by one.
+// Calls the delegates of a signal without results one by one.
 #ifndef MULTICAST_CALL_RANGE_HPP
 #define MULTICAST_CALL_RANGE_HPP
 
@@ -20,14 +20,15 @@ namespace MULTICAST_HPP_NAMESPACE {
 template <typename Signature>
 class signal;
 
-/// The result of a delegate without a result, for a combiner.
+/// A combiner receives this value as the result of a delegate that returns nothing.
 /// @since 1.1
 struct nothing {};
 
 /// The calls of one invocation of a signal without results, as an input range for
-/// signal<void(...)>::combine(): `*` calls a delegate, `++` passes over it.
+/// signal<void(...)>::combine(). `*` calls a delegate, and `++` advances to the next one.
 ///
-/// It is neither copied nor moved. One thread at a time uses it and its iterators.
+/// A call_range cannot be copied or moved. Only one thread at a time may use the range and its
+/// iterators.
 /// @since 1.1
 template <typename Signature, typename... Given>
 class call_range {
@@ -51,25 +52,26 @@ class call_range<void(Args...), Given...> {
 
     /// At the end.
     ///
-    /// Cost:      O(1), no call.
+    /// Cost:      O(1); does not call the library.
     /// @since 1.1
     iterator() noexcept = default;
-    /// Calls the delegate. Using it again has no effect.
+    /// Calls the delegate. Dereferencing the iterator again has no effect.
     ///
     /// @return No result.
     ///
-    /// Errors:    what the delegate throws.
-    /// Cost:      the call of the delegate.
+    /// Errors:    exceptions of the delegate.
+    /// Cost:      the cost of the delegate.
     /// @since 1.1
     nothing operator*() const {
       range_->call_next();
       return {};
     }
-    /// Goes to the next delegate. If this one was not called yet, it is skipped.
+    /// Advances to the next delegate. If the current delegate has not been called yet, it is
+    /// skipped.
     ///
     /// @return This iterator.
     ///
-    /// Cost:      O(1), no call.
+    /// Cost:      O(1); does not call the library.
     /// @since 1.1
     iterator &operator++() noexcept {
       range_->pass();
@@ -77,14 +79,14 @@ class call_range<void(Args...), Given...> {
     }
     /// Like the prefix `++`.
     ///
-    /// Cost:      O(1), no call.
+    /// Cost:      O(1); does not call the library.
     /// @since 1.1
     void operator++(int) noexcept { range_->pass(); }
     /// Whether both iterators are at the end, or neither is.
     ///
     /// @return Whether they are equal.
     ///
-    /// Cost:      O(1), no call; delegates that have since been removed are passed over.
+    /// Cost:      O(1); does not call the library; skips delegates that have been removed since.
     /// @since 1.1
     friend bool operator==(const iterator &a, const iterator &b) noexcept {
       return a.is_at_end() == b.is_at_end();
@@ -103,18 +105,18 @@ class call_range<void(Args...), Given...> {
   call_range &operator=(const call_range &) = delete;
   ~call_range() = default;
 
-  /// The first delegate that was not passed yet.
+  /// The first delegate that the range has not advanced past yet.
   ///
   /// @return An iterator, valid as long as the range.
   ///
-  /// Cost:      O(1), no call.
+  /// Cost:      O(1); does not call the library.
   /// @since 1.1
   iterator begin() noexcept { return iterator(this); }
   /// The end.
   ///
   /// @return An iterator.
   ///
-  /// Cost:      O(1), no call.
+  /// Cost:      O(1); does not call the library.
   /// @since 1.1
   iterator end() noexcept { return iterator(); }
 
@@ -135,7 +137,7 @@ class call_range<void(Args...), Given...> {
   static bool note(void *context, const multicast_registration *each) {
     call_range &self = *static_cast<call_range *>(context);
     detail::guard(self.here_.arguments.where, [&] {
-      // It would be called here, and not by its queue.
+      // The delegate would run on this thread instead of in its queue.
       if (each->queue.id != 0) detail::fail(MULTICAST_ERROR_STATE);
       if (!each->is_paused && each->queue.id == 0) self.tokens_.push_back(each->token);
     });
@@ -157,7 +159,7 @@ class call_range<void(Args...), Given...> {
     if (!has_next() || std::exchange(is_called_, true)) return;
     const int64_t called = multicast_token_visit(tokens_[next_], call, this);
     rethrow();
-    // It may have been removed.
+    // The delegate may have been removed.
     if (called != MULTICAST_ERROR_INVALID_HANDLE) detail::ensure(called);
   }
   void pass() noexcept {

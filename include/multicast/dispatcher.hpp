@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// A signal for each key. multicast.hpp does not include this header.
+// A dispatcher has a signal for each key. multicast.hpp does not include this header.
 #ifndef MULTICAST_DISPATCHER_HPP
 #define MULTICAST_DISPATCHER_HPP
 
@@ -15,18 +15,18 @@
 
 namespace MULTICAST_HPP_NAMESPACE {
 
-/// A signal for each key, found without a lock.
+/// Has a signal for each key, and finds it without a lock.
 ///
 ///     mcast::dispatcher<std::string, void(const event &)> events;
 ///     events.add("opened", [](const event &e) { ... });
 ///     events("opened", e);
 ///     events["opened"].add(window, &Window::open, mcast::on(loop));
 ///
-/// A key with its signal stays until the dispatcher is destroyed. So keys that
-/// strangers choose take more and more memory.
+/// A key and its signal exist until the dispatcher is destroyed. So if keys come from untrusted
+/// input, the dispatcher may grow without limit.
 ///
-/// A dispatcher that was moved from is empty. The signals stay where they are, with their
-/// delegates.
+/// A dispatcher that was moved from is empty. Moving it changes neither the addresses of the
+/// signals nor their delegates.
 ///
 /// Reentry:   delegates may do anything, even destroy this object.
 /// @since 1.1
@@ -34,31 +34,32 @@ template <typename Key, typename Signature, typename Hash = std::hash<Key>,
           typename Equal = std::equal_to<Key>>
 class dispatcher {
  public:
-  /// The signal of a key; it is created if it is not there yet.
+  /// The signal of a key. It is created if the key has none yet.
   ///
   /// @param key  The key; copied.
-  /// @return The signal, which stays where it is. Do not move from it.
+  /// @return The signal; its address does not change. Do not move from it.
   ///
-  /// Errors:    what the copy of the key throws, std::bad_alloc.
-  /// Cost:      O(log keys); one allocation for a new key.
+  /// Errors:    exceptions that are thrown while the key is copied; std::bad_alloc.
+  /// Cost:      O(log keys); allocates once for a new key.
   /// @since 1.1
   signal<Signature> &operator[](const Key &key) { return signals_.find_or_make(key); }
-  /// The signal of a key, if it is there.
+  /// The signal of a key, if there is one.
   ///
   /// @param key  The key.
   /// @return The signal; nullptr: there is none.
   ///
-  /// Cost:      O(log keys), no lock.
+  /// Cost:      O(log keys); takes no lock.
   /// @since 1.1
   signal<Signature> *find(const Key &key) const { return signals_.find(key); }
-  /// Calls `(*this)[key].add(...)`. Options are given as on(), priority() and so on.
+  /// Calls `(*this)[key].add(...)`. Options must be given as on(), priority() and so on, not in
+  /// braces.
   ///
   /// @param key    The key.
-  /// @param given  As signal::add().
+  /// @param given  As for signal::add().
   /// @return The registration.
   ///
-  /// Errors:    as operator[] and signal::add().
-  /// Cost:      as operator[] and signal::add().
+  /// Errors:    like operator[] and signal::add().
+  /// Cost:      like operator[] and signal::add().
   /// @since 1.1
   template <typename... Given>
   registration add(const Key &key, Given &&...given) {
@@ -67,10 +68,10 @@ class dispatcher {
   /// Calls `(*this)[key].remove(...)`, but creates no signal.
   ///
   /// @param key    The key.
-  /// @param given  As signal::remove().
-  /// @return As signal::remove().
+  /// @param given  As for signal::remove().
+  /// @return Like signal::remove().
   ///
-  /// Cost:      as find() and signal::remove().
+  /// Cost:      like find() and signal::remove().
   /// @since 1.1
   template <typename... Given>
   auto remove(const Key &key, Given &&...given) {
@@ -81,13 +82,13 @@ class dispatcher {
   /// Invokes the signal of a key, if there is one.
   ///
   /// @param key        The key.
-  /// @param arguments  Those of the signal.
-  /// @return As the signal: nothing; or the last result, if there is one.
+  /// @param arguments  The arguments of the signal.
+  /// @return The result of the signal: nothing, or an optional with the last result.
   ///
-  /// Errors:    as the signal.
-  /// Threads:   as the signal.
+  /// Errors:    like the signal.
+  /// Threads:   like the signal.
   /// Reentry:   delegates may call anything, and destroy this object.
-  /// Cost:      as find() and signal::invoke().
+  /// Cost:      like find() and signal::invoke().
   /// @since 1.1
   template <typename... Given>
   auto operator()(const Key &key, Given &&...arguments) const {
@@ -103,11 +104,11 @@ class dispatcher {
   /// Like operator(), but returns the number of calls.
   ///
   /// @param key        The key.
-  /// @param arguments  Those of the signal, which has no results.
+  /// @param arguments  The arguments of the signal, which must not have results.
   /// @return How many delegates were called or queued.
   ///
-  /// Errors:    as the signal.
-  /// Cost:      as find() and signal::invoke().
+  /// Errors:    like the signal.
+  /// Cost:      like find() and signal::invoke().
   /// @since 1.1
   template <typename... Given>
   int64_t invoke(const Key &key, Given &&...arguments) const {
@@ -119,7 +120,7 @@ class dispatcher {
   /// @param key  The key.
   /// @return The number.
   ///
-  /// Cost:      as find() and signal::size().
+  /// Cost:      like find() and signal::size().
   /// @since 1.1
   size_t size(const Key &key) const {
     const signal<Signature> *const found = find(key);
@@ -130,8 +131,8 @@ class dispatcher {
   /// @param key  The key.
   /// @return How many there were.
   ///
-  /// Threads:   waits for running calls of them on other threads.
-  /// Cost:      as find() and signal::clear().
+  /// Threads:   waits for running calls of these delegates on other threads.
+  /// Cost:      like find() and signal::clear().
   /// @since 1.1
   size_t clear(const Key &key) {
     signal<Signature> *const found = find(key);

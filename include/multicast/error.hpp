@@ -17,9 +17,9 @@ namespace MULTICAST_HPP_NAMESPACE {
 /// @since 1.0
 class MULTICAST_API error : public std::runtime_error {
  public:
-  /// An error that has this status.
+  /// Creates an error with the given status.
   ///
-  /// @param status  A negative one.
+  /// @param status  A negative status.
   ///
   /// Cost:      one allocation, for the message.
   /// @since 1.0
@@ -37,8 +37,8 @@ class MULTICAST_API error : public std::runtime_error {
   multicast_status status_;
 };
 
-/// The type of the function that gets each exception that has no invoker to reach. It is called on
-/// the thread of the call.
+/// The type of a function that receives the exceptions that cannot be passed to an invoker. It is
+/// called on the thread of the delegate that threw.
 /// @since 1.0
 using exception_handler = void (*)(std::exception_ptr) noexcept;
 
@@ -62,27 +62,29 @@ inline void fail(int64_t status) noexcept {
 
 namespace MULTICAST_HPP_NAMESPACE {
 
-/// Sets the handler of exceptions that leave a delegate which is called by a queue, deferred or
-/// replayed, or a function of policies or of a watch.
+/// Sets the handler of exceptions that cannot be passed to an invoker. They are thrown by a
+/// delegate whose call is queued, deferred or replayed, or by a function of policies or of a watch.
 ///
-/// @param handler  Called on the thread of that call; nullptr: std::terminate, the default.
+/// @param handler  Called on the thread of the call that threw. nullptr, the default, means
+///                 std::terminate.
 /// @return The previous handler.
 ///
-/// Threads:   any. There is one handler in the process. A plug-in that has set one of its own
-///            must set another one before it is closed.
-/// Cost:      O(1), no lock.
+/// Threads:   any. There is one handler for the whole process. A plug-in that has set its own
+///            handler must set another one before it is unloaded.
+/// Cost:      O(1); takes no lock.
 /// @since 1.0
 inline exception_handler set_exception_handler(exception_handler handler) noexcept {
   return detail::process().handler.exchange(handler);
 }
 
 #if !MULTICAST_HPP_EXCEPTIONS
-/// Why a function of these headers failed on this thread. Only with -fno-exceptions.
+/// The reason why a function of these headers failed on this thread. Exists only with
+/// -fno-exceptions.
 ///
-/// @return The status of the last one that failed; MULTICAST_OK if none did.
+/// @return The status of the last function that failed; MULTICAST_OK if none has failed.
 ///
-/// Threads:   describes the calling thread.
-/// Cost:      O(1), no lock.
+/// Threads:   the result applies to the calling thread.
+/// Cost:      O(1); takes no lock.
 /// @since 1.1
 inline multicast_status last_error() noexcept { return detail::last_failure; }
 #endif

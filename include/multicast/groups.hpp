@@ -53,16 +53,18 @@ class members final : public group {
 
 namespace MULTICAST_HPP_NAMESPACE {
 
-/// Groups of delegates, by keys of any ordered type: they are called in the order of their keys,
-/// and can be removed and paused together. `s.add(f, ui.in("menu") | mcast::on(loop))`
+/// Groups of delegates, identified by keys of any ordered type. The groups are called in the order
+/// of their keys, and the delegates of a group can be removed and paused together. `s.add(f,
+/// ui.in("menu") | mcast::on(loop))`
 ///
-/// One object may serve several signals. Delegates stay registered when it is destroyed, which must
-/// not happen during an add with it. Delegates without a group have priority 0: groups of numbers
-/// above 0 are called after these. As in Boost.Signals2, delegates without a group are called after
-/// all groups if they are added with mcast::at_back, and before them with mcast::at_front.
+/// Several signals may use the same `groups` object. Delegates stay registered when it is
+/// destroyed, but it must not be destroyed while one of its groups is used to add a delegate.
+/// Delegates without a group have priority 0, so they are called before groups whose keys are
+/// numbers above 0. As in Boost.Signals2, delegates without a group are called after all groups if
+/// they are added with mcast::at_back, and before all groups with mcast::at_front.
 ///
-/// Threads:   any. One lock of the process is held while keys are compared and copied.
-/// Reentry:   comparing or copying a key must not use groups.
+/// Threads:   any. A process-wide lock is held while keys are compared and copied.
+/// Reentry:   the functions that compare and copy keys must not use groups.
 /// @since 1.1
 template <typename Key, typename Compare = std::less<Key>>
 class groups {
@@ -70,16 +72,18 @@ class groups {
   groups() = default;
   groups(const groups &) = delete;
   groups &operator=(const groups &) = delete;
-  /// Options with a group, and with the priority that it has.
+  /// Returns options that contain a group and its priority.
   ///
-  /// @param key  A group that is not there yet is made, between its neighbours. Any number can be a
-  ///             key; a number that is not far from zero gets its negative as its priority.
+  /// @param key  The group. It is created between its neighbours if it does not exist yet. Any
+  ///             number can be a key. The priority of a number is its negative, unless the number
+  ///             is far from zero.
   /// @return For signal::add().
   ///
   /// Errors:    mcast::error, MULTICAST_ERROR_LIMIT: there is no priority left between the
-  ///            neighbours. Keys that are not numbers: some thousands fit in any order, and 100,000
-  ///            if they come in order, but only 28 if each is put between the last two.
-  /// Cost:      O(log groups), a lock; an allocation for a new group.
+  ///            neighbours. If keys are not numbers, there is room for several thousand groups that
+  ///            are created in any order, for 100,000 that are created in order, but for only 28 if
+  ///            each new group lies between the previous two.
+  /// Cost:      O(log groups); takes a lock, and allocates once for a new group.
   /// @since 1.1
   options in(const Key &key) {
     const detail::process_lock lock(detail::guarded::groups);
@@ -91,11 +95,11 @@ class groups {
   }
   /// Removes the delegates of a group and waits, as registration::remove() does for each.
   ///
-  /// @param key  The group; it need not be there.
+  /// @param key  The group, which need not exist.
   /// @return How many were removed.
   ///
   /// Threads:   waits for running calls on other threads.
-  /// Cost:      as registration::remove() for each.
+  /// Cost:      like registration::remove() for each.
   /// @since 1.1
   size_t remove(const Key &key) {
     size_t removed = 0;
@@ -105,20 +109,20 @@ class groups {
     }
     return removed;
   }
-  /// How many delegates a group has.
+  /// Returns the number of delegates in a group.
   ///
-  /// @param key  The group; it need not be there.
+  /// @param key  The group, which need not exist.
   /// @return The number.
   ///
-  /// Cost:      O(delegates), a lock.
+  /// Cost:      O(delegates); takes a lock.
   /// @since 1.1
   size_t count(const Key &key) { return live(key).size(); }
-  /// Pauses the delegates that a group has now, until the result is destroyed.
+  /// Pauses the delegates that are in the group now, until the result is destroyed.
   ///
-  /// @param key  The group; it need not be there.
-  /// @return Pauses, which are counted.
+  /// @param key  The group, which need not exist.
+  /// @return One scoped_pause for each delegate.
   ///
-  /// Cost:      as a scoped_pause for each.
+  /// Cost:      like a scoped_pause for each.
   /// @since 1.1
   [[nodiscard]] std::vector<scoped_pause> pause(const Key &key) {
     std::vector<scoped_pause> all;
@@ -132,9 +136,9 @@ class groups {
     detail::members members;
   };
   using map = std::map<Key, entry, Compare>;
-  // Between at_front and at_back.
+  // The range of priorities between at_front and at_back.
   static constexpr int64_t highest = (int64_t{1} << 30) - 1, lowest = -highest - highest - 1;
-  // The numbers between which each has a priority of its own.
+  // Each number between these two has its own priority.
   static constexpr int64_t most = int64_t{1} << 30, least = -most / 2;
 
   entry &find_or_make(const Key &key) {
@@ -144,7 +148,8 @@ class groups {
     const int64_t above = is_first ? highest + 1 : std::prev(next)->second.priority;
     const int64_t below = is_last ? lowest - 1 : next->second.priority;
     int64_t chosen = wanted(key);
-    // Far from zero numbers do not have all priorities: they leave room for their neighbours.
+    // Numbers far from zero share their priorities with neighbours. They keep a distance, which
+    // leaves room for groups between them.
     const int64_t room = chosen < -most || chosen > -least ? 1024 : 1;
     if (chosen - below < room || above - chosen < room) {
       chosen = between(above, below, is_first, is_last);
@@ -155,8 +160,9 @@ class groups {
     }
     return entries_.emplace_hint(next, key, entry{static_cast<int32_t>(chosen), {}})->second;
   }
-  /// At the ends a part of the room that is left, which becomes smaller with the number of groups:
-  /// so there is room for many keys in order, and also between them.
+  /// Chooses a priority between two groups. At either end, uses a fraction of the remaining range,
+  /// which shrinks as the number of groups grows. So there is room for many keys in order, and also
+  /// for keys between them.
   int64_t between(int64_t above, int64_t below, bool is_first, bool is_last) const {
     const int64_t part = entries_.size() < 8 ? 8 : static_cast<int64_t>(entries_.size());
     if (is_first && is_last) return 0;
@@ -164,8 +170,9 @@ class groups {
     if (is_first) return below + 1 + (above - below) / part;
     return below + (above - below) / 2;
   }
-  /// The priority of a number: below zero what is above zero. Far from zero several numbers have
-  /// one priority, and the first of them gets it. Others have none.
+  /// The preferred priority of a number is its negative, because smaller numbers are called first.
+  /// Far from zero, several numbers have the same preferred priority, and only the first of them
+  /// gets it. Other keys have no preferred priority.
   static int64_t wanted(const Key &key) {
     constexpr bool is_less = std::is_same_v<Compare, std::less<Key>>;
     constexpr bool is_greater = std::is_same_v<Compare, std::greater<Key>>;

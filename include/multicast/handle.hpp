@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Handles of the C interface that end with their owner.
+// Owners of handles of the C interface.
 #ifndef MULTICAST_HANDLE_HPP
 #define MULTICAST_HANDLE_HPP
 
@@ -10,15 +10,15 @@
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// Owns a handle and passes it to a function at the end.
+/// Owns a handle. The destructor passes it to the function `end`.
 template <typename Handle, multicast_status (*end)(Handle)>
 class owner {
  public:
   /// The handle, for the functions of multicast.h.
   ///
-  /// @return Zero after a move.
+  /// @return The handle; zero after a move.
   ///
-  /// Cost:      O(1), no call.
+  /// Cost:      O(1); does not call the library.
   /// @since 1.0
   Handle handle() const noexcept { return handle_; }
 

@@ -16,7 +16,7 @@ namespace MULTICAST_HPP_NAMESPACE {
 ///     const mcast::listener_flag has_listeners = changed.listener_flag();  // once
 ///     if (has_listeners) changed(describe(document));                      // each time
 ///
-/// It may outlive the signal. From then on its value means nothing.
+/// The flag may outlive the signal, but then its value is meaningless.
 /// @since 1.1
 class listener_flag {
  public:
@@ -24,16 +24,16 @@ class listener_flag {
   ///
   /// @param target  A multicast; zero: a flag that is never set.
   ///
-  /// Cost:      as multicast_listener_flag().
+  /// Cost:      like multicast_listener_flag().
   /// @since 1.1
   explicit listener_flag(multicast target) noexcept
       : flag_(multicast_listener_flag(target)) {}
-  /// Whether there are listeners. Paused delegates count. Delegates whose objects are dead count
-  /// until a call detects that.
+  /// Whether there are listeners. Paused delegates are listeners, and so are delegates whose
+  /// objects are dead, until a call detects that.
   ///
-  /// @return As multicast_has_listeners().
+  /// @return Like multicast_has_listeners().
   ///
-  /// Cost:      O(1), no call.
+  /// Cost:      O(1); does not call the library.
   /// @since 1.1
   explicit operator bool() const noexcept { return multicast_has_listeners(flag_); }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The next invocation of a signal, waited for by a thread or, in C++20, by a coroutine.
-// multicast.hpp does not include this header.
+// Lets a thread or, in C++20, a coroutine wait for the next invocation of a signal. multicast.hpp
+// does not include this header.
 #ifndef MULTICAST_NEXT_HPP
 #define MULTICAST_NEXT_HPP
 
@@ -22,9 +22,9 @@
 
 namespace MULTICAST_HPP_NAMESPACE {
 
-/// The next invocation of a signal, made by next(). The delegate that waits for it is registered
-/// from then on, so that no invocation is missed, and removed exactly once: by the invocation, or
-/// when this object is destroyed.
+/// A wait for the next invocation of a signal, created by next(). It registers a delegate right
+/// away, so that no invocation is missed. The delegate is removed exactly once: by the invocation,
+/// or when this object is destroyed.
 ///
 ///     auto answered = mcast::next(client.answered);   // a signal<void(int, std::string_view)>
 ///     client.ask();
@@ -32,11 +32,11 @@ namespace MULTICAST_HPP_NAMESPACE {
 ///
 ///     auto [code, text] = *co_await mcast::next(client.answered, mcast::on(loop));   // C++20
 ///
-/// A result without arguments means that there will be no such invocation: the signal was
-/// destroyed, or the registration removed, by `get().remove_nowait()`, by the end of a lifetime
-/// under which it was added, or in any other way. That is how another thread cancels the wait.
+/// An empty result means that the wait has ended without an invocation, because the signal was
+/// destroyed or the registration was removed. Another thread can cancel the wait in this way, for
+/// example by `get().remove_nowait()` or by ending the lifetime under which the delegate was added.
 ///
-/// Threads:   one thread, or one coroutine, uses it at a time.
+/// Threads:   only one thread or coroutine may use the object at a time.
 /// @since 1.1
 template <typename... Args>
 class [[nodiscard]] next_invocation {
@@ -45,7 +45,7 @@ class [[nodiscard]] next_invocation {
                 "copyable values or references to const");
 
  public:
-  /// The arguments: values. A std::string_view or a `const char *` is kept as a string.
+  /// The arguments as values. A std::string_view or a `const char *` is stored as a string.
   /// @since 1.1
   using arguments = detail::kept_arguments<Args...>;
 
@@ -54,7 +54,7 @@ class [[nodiscard]] next_invocation {
   /// @param target  A signal or a connectable.
   /// @param how     As for next().
   ///
-  /// Cost:      as next().
+  /// Cost:      like next().
   /// @since 1.1
   template <typename Target>
   next_invocation(const Target &target, options how)
@@ -78,57 +78,59 @@ class [[nodiscard]] next_invocation {
 
   /// Waits for the invocation.
   ///
-  /// @return Its arguments, once. Nothing if there will be no invocation, or if the arguments have
-  ///         already been returned.
+  /// @return The arguments of the invocation. Empty if there will be no invocation, or if the
+  ///         arguments have already been returned.
   ///
-  /// Errors:    exceptions of the copy of an argument.
+  /// Errors:    exceptions that were thrown while an argument was copied.
   /// Threads:   sleeps. Do not hold a lock that the invoker needs.
-  /// Cost:      a wait.
+  /// Cost:      the time of the wait.
   /// @since 1.1
   std::optional<arguments> wait() { return wait_for((std::chrono::nanoseconds::max)()); }
-  /// Waits for the invocation, at most for a given time.
+  /// Waits for the invocation, but no longer than a given time.
   ///
   /// @param timeout  The longest time to wait, on the monotonic clock; zero or less: no waiting.
-  /// @return Its arguments, once. Nothing if the time has passed, after which this may be called
-  ///         again, or if there will be no invocation.
+  /// @return The arguments of the invocation. Empty if there will be no invocation, if the
+  ///         arguments have already been returned, or if the time has passed. After a timeout the
+  ///         caller may wait again.
   ///
-  /// Errors:    exceptions of the copy of an argument.
+  /// Errors:    exceptions that were thrown while an argument was copied.
   /// Threads:   sleeps.
-  /// Cost:      a wait.
+  /// Cost:      the time of the wait.
   /// @since 1.1
   std::optional<arguments> wait_for(std::chrono::nanoseconds timeout) {
     if (!arrival_ || !arrival_->wait(timeout)) return std::nullopt;
     return arrival_->take();
   }
-  /// Whether wait() returns at once.
+  /// Whether wait() returns immediately.
   ///
-  /// @return true: the signal was invoked, or there will be no such invocation.
+  /// @return true if the signal was invoked, or if there will be no invocation.
   ///
-  /// Cost:      O(1), one short lock.
+  /// Cost:      O(1); briefly takes a lock.
   /// @since 1.1
   bool is_over() const { return !arrival_ || arrival_->is_over(); }
-  /// The registration, a value: its removal cancels the wait, from any thread.
+  /// The registration of the delegate. Any thread can cancel the wait by removing it.
   ///
-  /// @return The registration; stale when the wait is over.
+  /// @return The registration, which is stale after the wait has ended.
   ///
-  /// Cost:      O(1), no call.
+  /// Cost:      O(1); does not call the library.
   /// @since 1.1
   registration get() const noexcept { return registration(token_); }
 
 #if defined(__cpp_impl_coroutine)
-  /// For `co_await`, whose result is that of wait(). Only in C++20.
+  /// Lets a coroutine wait by `co_await`, which has the same result as wait(). Only in C++20.
   ///
-  /// The coroutine goes on in the call of the delegate, on the thread that invokes. If next() had a
-  /// queue, it always goes on in a call of that queue. Without an invocation it goes on where the
-  /// registration is removed. If the queue refuses or drops that call, or is destroyed, it goes on
-  /// where that happens, without arguments.
+  /// The coroutine resumes in the call of the delegate, on the thread that invokes. If a queue was
+  /// passed to next(), the coroutine always resumes in a call of that queue. If there is no
+  /// invocation, it resumes on the thread that removes the registration. If the queue refuses or
+  /// drops the call that resumes the coroutine, or is destroyed, the coroutine resumes on the
+  /// thread on which that happens, with an empty result.
   ///
-  /// A coroutine that is suspended may be destroyed: on the thread that runs the queue, or while
-  /// no other thread invokes.
+  /// A suspended coroutine may be destroyed on the thread that runs the queue, or while no other
+  /// thread invokes the signal.
   ///
-  /// @return What `co_await` needs.
+  /// @return An awaiter for `co_await`.
   ///
-  /// Cost:      O(1), one short lock; with a queue as an invocation with one queued call.
+  /// Cost:      O(1); briefly takes a lock. With a queue, like an invocation with one queued call.
   /// @since 1.1
   auto operator co_await() noexcept {
     struct awaiter {
@@ -157,16 +159,16 @@ class [[nodiscard]] next_invocation {
   multicast_token token_ = {0};
 };
 
-/// Waits for the next invocation of a signal, from now on. Invocations that have begun do not
-/// count, and replays do not.
+/// Starts to wait for the next invocation of a signal. The wait ignores replays, and invocations
+/// that have already begun.
 ///
 /// @param s    The signal. It may be moved or destroyed during the wait.
-/// @param how  As for signal::add(). With a queue, a coroutine goes on there. `latest` and `unique`
-///             have no effect.
-/// @return What to wait with.
+/// @param how  As for signal::add(). With a queue, a coroutine resumes in a call of this queue.
+///             `latest` and `unique` have no effect.
+/// @return The object with which the caller waits.
 ///
-/// Errors:    those of signal::add().
-/// Cost:      as signal::add(), and an allocation; with a queue also a multicast and an add.
+/// Errors:    like signal::add().
+/// Cost:      like signal::add(), plus an allocation; with a queue also a multicast and an add.
 /// @since 1.1
 template <typename... Args>
 next_invocation<Args...> next(signal<void(Args...)> &s, const options &how = {}) {
@@ -176,15 +178,15 @@ template <typename... Args>
 next_invocation<Args...> next(const connectable<void(Args...)> &s, const options &how = {}) {
   return next_invocation<Args...>(s, how);
 }
-/// Waits for the next invocation of a signal, at most for a given time.
+/// Waits for the next invocation of a signal, but no longer than a given time.
 ///
 /// @param s        The signal.
 /// @param timeout  The longest time to wait, measured on the monotonic clock.
-/// @return The arguments; nothing if the time has passed or the signal was destroyed.
+/// @return The arguments; empty if the time has passed or the signal was destroyed.
 ///
-/// Errors:    those of signal::add(); exceptions of the copy of an argument.
-/// Threads:   sleeps: another thread has to invoke.
-/// Cost:      as next() and a wait.
+/// Errors:    like signal::add(); also exceptions that were thrown while an argument was copied.
+/// Threads:   sleeps until another thread invokes the signal.
+/// Cost:      like next(), plus a wait.
 /// @since 1.1
 template <typename... Args>
 std::optional<typename next_invocation<Args...>::arguments> next(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Reports: the registrations of the process, and which thread waits for which call.
+// Reports about the registrations of the process, and about which thread waits for which call.
 #ifndef MULTICAST_REPORTS_HPP
 #define MULTICAST_REPORTS_HPP
 
@@ -11,14 +11,14 @@
 
 namespace MULTICAST_HPP_NAMESPACE {
 
-/// The state of the process: every signal, delegate and queue, and the waits of its threads;
-/// see multicast_dump().
+/// Describes the state of the process: all signals, delegates and queues, and which threads wait
+/// for which calls; see multicast_dump().
 ///
-/// @return A text for people.
+/// @return A human-readable text.
 ///
-/// Threads:   as multicast_dump().
+/// Threads:   like multicast_dump().
 /// Errors:    std::bad_alloc.
-/// Cost:      as multicast_dump(), and the string.
+/// Cost:      like multicast_dump(), plus the string.
 /// @since 1.1
 inline std::string dump() {
   return detail::written([](multicast_writer writer, void *context) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Arguments: how they are passed, held until they are passed, and stored.
+// How arguments are passed, held until they are passed, and stored.
 #ifndef MULTICAST_DETAIL_ARGUMENTS_HPP
 #define MULTICAST_DETAIL_ARGUMENTS_HPP
 
@@ -15,8 +15,8 @@
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// The type of an argument as delegates get it. All delegates share one value, so they get it as
-/// const.
+/// The type in which delegates receive an argument. All delegates share one value, so they receive
+/// it as const.
 template <typename Arg>
 using passed = std::conditional_t<std::is_reference_v<Arg>, Arg, const Arg &>;
 template <typename Arg>
@@ -34,7 +34,8 @@ struct is_text : std::false_type {};
 template <typename Char>
 struct is_text<const Char *> : std::bool_constant<is_character<Char>> {};
 
-/// A copy of an argument by value; nothing that can be passed, if it cannot be copied.
+/// The type of an argument for a callable that wants its own copy: a value, or the type `passed` if
+/// the argument cannot be copied.
 template <typename Arg, typename = void>
 struct copy_of_value {
   using type = passed<Arg>;
@@ -48,15 +49,15 @@ struct copy_of_value<Arg, std::void_t<decltype(sizeof(Arg))>> {
 template <typename Arg>
 using copy_of = typename copy_of_value<Arg>::type;
 
-/// How a callable takes arguments: how many, and whether as copies of its own.
+/// How many arguments a callable takes, and whether it needs its own copies.
 struct taking {
   bool is_possible;
   size_t count;
   bool is_copied;
 };
 
-/// Whether an argument is a value or a reference to const, so that a copy can take its place. The
-/// type may be incomplete.
+/// Whether an argument is a value or a reference to const, so that a copy can replace it. The type
+/// may be incomplete.
 template <typename Arg>
 inline constexpr bool is_replaceable =
     std::is_same_v<passed<Arg>, const value<Arg> &> && std::is_object_v<value<Arg>>;
@@ -66,15 +67,15 @@ struct is_complete : std::false_type {};
 template <typename T>
 struct is_complete<T, std::void_t<decltype(sizeof(T))>> : std::true_type {};
 
-/// Whether a queued call can have such an argument.
+/// Whether queued calls can have arguments of this type.
 template <typename Arg>
 constexpr bool is_queueable() {
   if constexpr (is_replaceable<Arg>) return std::is_copy_constructible_v<value<Arg>>;
   return false;
 }
 
-/// Whether its bytes can be stored beside those of other arguments: numbers, enumerations,
-/// pointers. For the alignment see original_frame.
+/// Whether the argument is stored in the frame itself, because it is a number, an enumeration or a
+/// pointer. For the alignment, see original_frame.
 template <typename Arg>
 constexpr bool is_small() {
   if constexpr (!std::is_reference_v<Arg> && std::is_scalar_v<Arg>) {
@@ -91,20 +92,22 @@ constexpr bool is_movable() {
   }
   return false;
 }
-/// Whether this argument is moved: the caller gives its value away, and moving is cheaper.
+/// Whether this argument is moved, because the caller passed it with std::move() or as a temporary,
+/// and moving is cheaper than copying.
 template <typename Arg, typename Given>
 constexpr bool is_moved() {
   if constexpr (std::is_same_v<Arg, Given>) return is_movable<Arg>();
   return false;
 }
 
-/// Whether the argument is moved or copied without an exception.
+/// Whether moving or copying the argument cannot throw.
 template <typename T, bool is_moved>
 inline constexpr bool is_safe =
     is_moved ? std::is_nothrow_move_constructible_v<T> : std::is_nothrow_copy_constructible_v<T>;
 
-/// How an argument is held: as a value; as a value together with its source, to which it may refer,
-/// as a std::string_view does; or as the address of the caller's variable.
+/// How an argument is held: as a value (`own`), as a value together with its source, to which it
+/// may refer like a std::string_view (`converted`), or as the address of the caller's variable
+/// (`variable`).
 enum class holding { own, converted, variable };
 
 template <typename Arg, typename Given>
@@ -133,7 +136,7 @@ struct held {
 };
 template <typename Arg, typename Given>
 struct held<Arg, Given, holding::converted> {
-  // Refers to `source`, if its type is derived from the requested one; or copies it, as a pointer.
+  // `result` refers to `source` if no conversion is needed; otherwise it is made from `source`.
   static constexpr bool is_looked_at = std::is_convertible_v<Given &, passed<Arg>>;
   using made = std::conditional_t<is_looked_at, held<Arg, Given &>, held<Arg, Given, holding::own>>;
   Given source;
@@ -150,7 +153,7 @@ struct held<Arg, Given, holding::variable> {
   Arg pass() noexcept { return *address; }
 };
 
-/// The copy of an argument that a queued call keeps.
+/// The copy of an argument that belongs to a queued call.
 template <typename T>
 struct stored {
   T copy;
@@ -158,7 +161,7 @@ struct stored {
   explicit stored(T &&given) : copy(std::move(given)) {}
   const T *address() const { return detail::address(copy); }
 };
-/// The characters of a view.
+/// A copy of the characters of a view.
 template <typename Char, typename Traits>
 struct stored<std::basic_string_view<Char, Traits>> {
   std::basic_string<Char, Traits> text;
@@ -168,7 +171,7 @@ struct stored<std::basic_string_view<Char, Traits>> {
   stored &operator=(const stored &) = delete;
   const std::basic_string_view<Char, Traits> *address() const { return &view; }
 };
-/// The characters of a zero-terminated text.
+/// A copy of the characters of a zero-terminated string.
 template <typename Char>
 struct stored_text {
   std::basic_string<Char> text;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// One invocation that is waited for, by a thread or by a coroutine.
+// The wait of a thread or coroutine for one invocation.
 #ifndef MULTICAST_DETAIL_ARRIVAL_HPP
 #define MULTICAST_DETAIL_ARRIVAL_HPP
 
@@ -31,15 +31,16 @@ struct continuation {
   void operator()() const { resume(address); }
 };
 
-/// The wait for one invocation. It is over when the delegate has been called, or has been destroyed
+/// The wait for one invocation. It is over when the delegate has been called or has been destroyed
 /// without a call.
 ///
-/// With a queue a coroutine is resumed there, by a call of its own: it stays in `waiting_` until
-/// that call begins, so that it can still be destroyed on the thread that runs the queue.
+/// If there is a queue, a separate call in this queue resumes the coroutine. The coroutine stays in
+/// `waiting_` until that call begins, so that it can still be destroyed on the thread that runs the
+/// queue.
 class arrival : public std::enable_shared_from_this<arrival> {
  public:
   explicit arrival(multicast_queue queue) {
-    // From here on `is_inside_fork()` knows.
+    // Taking the lock once makes sure that `is_inside_fork()` works from now on.
     static_cast<void>(process_lock(guarded::groups));
     if (queue.id == 0) return;
     static_cast<void>(resumptions_.make([&](multicast made) {
@@ -57,7 +58,7 @@ class arrival : public std::enable_shared_from_this<arrival> {
     return is_over_;
   }
   bool has_queue() const noexcept { return resumptions_.get().id != 0; }
-  /// Waits until the delegate was called or destroyed. Returns false if the time has passed.
+  /// Waits until the delegate has been called or destroyed. Returns false if the time has passed.
   bool wait(std::chrono::nanoseconds timeout) const {
     std::unique_lock<std::mutex> lock(mutex_);
     const auto is_over = [this] { return is_over_; };
@@ -65,8 +66,8 @@ class arrival : public std::enable_shared_from_this<arrival> {
     changed_.wait(lock, is_over);
     return true;
   }
-  /// Suspends a coroutine. Returns false if the wait is over, so that the coroutine goes on at
-  /// once.
+  /// Suspends a coroutine. Returns false if the wait is over, so that the coroutine continues
+  /// immediately.
   bool suspend(continuation waiting) {
     std::unique_lock<std::mutex> lock(mutex_);
     if (is_over_ && !has_queue()) return false;
@@ -77,14 +78,14 @@ class arrival : public std::enable_shared_from_this<arrival> {
     self->post();
     return true;
   }
-  /// Called when the coroutine is destroyed, or does not wait any more.
+  /// Called when the coroutine is destroyed or no longer waits.
   void forget() noexcept {
     const std::lock_guard<std::mutex> lock(mutex_);
     waiting_ = {};
   }
   /// Ends the wait without a call. Does nothing if the wait is over.
   void end() noexcept {
-    // The threads that may have the lock, and those that wait, are in the parent.
+    // The threads that wait, or that may hold the lock, exist only in the parent.
     if (process_lock::is_inside_fork()) return;
     continuation next;
     {
@@ -96,7 +97,8 @@ class arrival : public std::enable_shared_from_this<arrival> {
   }
 
  protected:
-  /// `keep()` keeps the arguments before others see that the wait is over.
+  /// Ends the wait after a call. `keep()` stores the arguments before other threads see that the
+  /// wait is over.
   template <typename Keep>
   void come(Keep &&keep) {
     guard(failures{&thrown_, nullptr}, keep);
@@ -107,10 +109,11 @@ class arrival : public std::enable_shared_from_this<arrival> {
     }
     go_on(next);
   }
-  /// Ends the wait with the exception of a copy: the arguments are lost.
+  /// Discards the arguments, because the call that should resume the coroutine was refused or
+  /// dropped.
   virtual void drop() noexcept = 0;
 
-  /// The exception of keep(). Only the thread or coroutine that waits reads it, when the wait is
+  /// The exception of keep(). Only the waiting thread or coroutine reads it, after the wait is
   /// over.
   std::exception_ptr thrown_;
 
@@ -118,7 +121,8 @@ class arrival : public std::enable_shared_from_this<arrival> {
   MULTICAST_HPP_LOCAL static constexpr std::chrono::nanoseconds longest =
       std::chrono::hours(24 * 365);
 
-  /// With the lock. The coroutine to resume here; with a queue only whether there is one.
+  /// Called with the lock held. Returns the coroutine to resume on this thread. If there is a
+  /// queue, the caller may only check whether there is a coroutine.
   continuation finish() noexcept {
     is_over_ = true;
     changed_.notify_all();
@@ -132,8 +136,9 @@ class arrival : public std::enable_shared_from_this<arrival> {
       next();
     }
   }
-  /// The library owns the payload, which keeps this object. If the queue refuses or drops the call,
-  /// or is destroyed, `release` runs without a call.
+  /// Queues the call that resumes the coroutine. The library owns the payload, which keeps this
+  /// object alive. If the queue refuses or drops the call, or is destroyed, `release` runs without
+  /// a call.
   void post() noexcept {
     multicast_invocation how = MULTICAST_INVOCATION_INIT;
     how.payload = this;
@@ -148,7 +153,7 @@ class arrival : public std::enable_shared_from_this<arrival> {
   static void release(const void *payload, size_t) noexcept {
     arrival &self = *static_cast<arrival *>(const_cast<void *>(payload));
     const auto last = std::move(self.self_);
-    last->resume(true);  // if it was not resumed
+    last->resume(true);  // if the call has not resumed it
   }
   void resume(bool is_given_up) {
     continuation next;
@@ -165,12 +170,12 @@ class arrival : public std::enable_shared_from_this<arrival> {
   mutable std::condition_variable changed_;
   bool is_over_ = false;
   continuation waiting_;
-  /// Its only delegate resumes the coroutine; none without a queue.
+  /// A multicast whose only delegate resumes the coroutine; none if there is no queue.
   lazy_multicast resumptions_;
   std::shared_ptr<arrival> self_;
 };
 
-/// The arguments of an invocation that is waited for.
+/// A wait that stores the arguments of the invocation.
 template <typename... Args>
 class arrived_arguments final : public arrival {
  public:
@@ -178,7 +183,7 @@ class arrived_arguments final : public arrival {
   void receive(passed<Args>... given) {
     come([&] { made_.emplace(keeping<value<Args>>::keep(given)...); });
   }
-  /// Called when the wait is over. Returns nothing the second time.
+  /// Called when the wait is over. Returns nothing if it is called again.
   std::optional<kept_arguments<Args...>> take() {
     rethrow(std::exchange(thrown_, nullptr));
     auto result = std::move(made_);
@@ -195,7 +200,7 @@ class arrived_arguments final : public arrival {
   std::optional<kept_arguments<Args...>> made_;
 };
 
-/// The delegate. Its destruction ends the wait.
+/// The delegate that receives the invocation. Its destruction ends the wait.
 template <typename... Args>
 class arriving {
  public:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Types that can be delegates, and their calls.
+// The types of callables that can be delegates, and how they are called.
 #ifndef MULTICAST_DETAIL_CALLABLE_HPP
 #define MULTICAST_DETAIL_CALLABLE_HPP
 
@@ -24,7 +24,7 @@ class registration;
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// A callable that gets its registration first.
+/// A callable whose first argument is its registration.
 template <typename F>
 struct extended {
   F function;
@@ -32,7 +32,7 @@ struct extended {
   bool is_dead() const noexcept { return function.is_dead(); }
 };
 
-/// A method of an object behind a pointer.
+/// A method and a pointer to its object.
 template <typename Pointer, typename Method>
 struct bound {
   Pointer object;
@@ -48,7 +48,7 @@ struct bound {
   }
 };
 
-/// A method of an object behind a weak pointer.
+/// A method and a weak pointer to its object.
 template <typename Weak, typename Method>
 struct weak_bound {
   Weak object;
@@ -58,8 +58,8 @@ struct weak_bound {
   bool is_dead() const noexcept { return detail::is_dead(object); }
 };
 
-/// The first argument of an extended callable. Depends on a type, so that registration may be
-/// declared only.
+/// The type of the first argument of an extended callable. This is a template so that
+/// `registration` may be incomplete here.
 template <typename>
 struct first_of_extended {
   using type = registration;
@@ -92,7 +92,7 @@ inline constexpr bool is_mortal<extended<F>> = is_mortal<F>;
 template <typename F>
 inline constexpr bool is_mortal<limited<F>> = is_mortal<F>;
 
-/// Counts a delegate with tracked objects, when its signal is known.
+/// Counts a delegate with tracked objects. Called when its signal is known.
 template <typename F>
 void begin_mortal(F &function, multicast target) noexcept {
   static_cast<void>(function), static_cast<void>(target);
@@ -103,14 +103,14 @@ void begin_mortal(F &function, multicast target) noexcept {
   }
 }
 
-/// Whether a type is a pointer to an object, or a std::ref().
+/// Whether a type is a pointer or a std::reference_wrapper.
 template <typename T>
 inline constexpr bool is_reference = std::is_pointer_v<T>;
 template <typename T>
 inline constexpr bool is_reference<std::reference_wrapper<T>> = true;
 
-/// Whether a call returns the result of a signal. A reference must refer to the returned object
-/// itself, not to a converted one.
+/// Whether the result of a call can be the result of a signal. If that is a reference, it must
+/// refer to the returned object itself, not to a converted copy.
 template <typename R, typename F, typename... Args>
 struct makes : std::is_invocable_r<R, F, Args...> {};
 template <typename R, typename F, typename... Args>
@@ -125,11 +125,12 @@ struct makes<R &, F, Args...> {
   }();
 };
 
-/// The first arguments of a callable, which the signal does not have.
+/// The leading arguments of a callable that are not arguments of the signal.
 template <typename...>
 struct leading {};
 
-/// Whether a callable, a method or another signal returns the result, with these arguments.
+/// Whether a callable, a method or another signal can be called with these arguments and returns a
+/// suitable result.
 template <typename R, typename F, typename... Args>
 struct makes_of : makes<R, F &, Args...> {};
 template <typename R, typename T, typename Method, typename Class, typename... Args>
@@ -137,13 +138,15 @@ struct makes_of<R, bound<T *, Method Class::*>, Args...>
     : std::conjunction<std::is_convertible<T *, const volatile Class *>,
                        makes<R, const bound<T *, Method Class::*> &, Args...>> {};
 
-/// A signal returns results that can be converted; if it has no delegate, none.
+/// Another signal can be a delegate if its results can be converted. While it has no delegates, it
+/// contributes no result.
 template <typename R, typename Made, typename... Given, typename... Args>
 struct makes_of<R, forwarding<Made(Given...)>, Args...>
     : std::conjunction<std::is_invocable<const signal<Made(Given...)> &, Args...>,
                        makes<R, Made (*)()>> {};
 
-/// With the first arguments of a signal, shared or as copies.
+/// Whether a callable can be called with the leading arguments, followed by the first arguments of
+/// the signal.
 template <typename R, typename F, typename Leading, typename Indices, typename... Args>
 struct takes_first;
 template <typename R, typename F, typename... First, size_t... Index, typename... Args>
@@ -163,7 +166,7 @@ constexpr taking find_taking() {
     return {false, 0, false};
   }
 }
-/// The arguments of a signal with which a callable can be called: as many as it takes.
+/// How many arguments of the signal are passed to a callable: as many as it accepts.
 template <typename R, typename F, typename Leading, typename... Args>
 struct takes {
   static constexpr taking value = find_taking<R, F, Leading, sizeof...(Args), Args...>();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// C functions that call a function of the user's: a writer, an enumerator.
+// C callbacks, a writer and an enumerator, that call C++ functions.
 #ifndef MULTICAST_DETAIL_CALLBACKS_HPP
 #define MULTICAST_DETAIL_CALLBACKS_HPP
 
@@ -14,7 +14,7 @@
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// The text that `write(writer, context)` writes.
+/// Returns the text that `write(writer, context)` writes.
 template <typename Write>
 std::string written(Write &&write) {
   struct sink {
@@ -33,7 +33,7 @@ std::string written(Write &&write) {
   return std::move(result.text);
 }
 
-/// Passes registrations until the function returns false or throws.
+/// Passes registrations to a function until it returns false or throws.
 template <typename F>
 struct enumeration {
   F *function;

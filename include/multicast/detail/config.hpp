@@ -7,8 +7,8 @@
 #include "../../multicast.h"
 
 #if defined(__GNUC__)
-// Stands before variables that each module of a process has for itself. Without it g++ makes them
-// unique in the process, and a plug-in that has such a symbol is never unloaded.
+// Marks variables of which each module of a process has its own copy. Otherwise g++ would make them
+// unique in the process, and a plug-in with such a symbol can never be unloaded.
 #define MULTICAST_HPP_LOCAL __attribute__((visibility("hidden")))
 #else
 #define MULTICAST_HPP_LOCAL
@@ -18,7 +18,8 @@
 #define MULTICAST_HPP_EXCEPTIONS 1
 #define MULTICAST_HPP_NAMESPACE mcast
 #else
-// Other names, so that parts of a program with exceptions and parts without do not mix.
+// Different namespaces keep the code that is compiled with exceptions and the code that is compiled
+// without them apart in one program.
 #define MULTICAST_HPP_EXCEPTIONS 0
 #define MULTICAST_HPP_NAMESPACE mcast_without_exceptions
 namespace MULTICAST_HPP_NAMESPACE {}

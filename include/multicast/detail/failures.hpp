@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Statuses and exceptions: where the failure of a call goes.
+// How failures of calls are reported, as statuses and as exceptions.
 #ifndef MULTICAST_DETAIL_FAILURES_HPP
 #define MULTICAST_DETAIL_FAILURES_HPP
 
@@ -16,7 +16,7 @@
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-// Defined in error.hpp, which all public headers that need this include.
+// This function is defined in error.hpp, which is included by all public headers that need it.
 #if MULTICAST_HPP_EXCEPTIONS
 [[noreturn]] inline void fail(int64_t status);
 #else
@@ -30,8 +30,8 @@ inline int64_t ensure(int64_t result) {
   if (result < 0) fail(result);
   return result;
 }
-/// Checks the result of an invocation. If another signal invokes it, the signal may just have been
-/// destroyed, which is no error.
+/// Checks the result of an invocation. A signal that another signal invokes may just have been
+/// destroyed, which is not an error.
 inline int64_t check_invoked(int64_t result) {
   return result == MULTICAST_ERROR_INVALID_HANDLE ? 0 : ensure(result);
 }
@@ -45,19 +45,19 @@ inline std::chrono::nanoseconds duration(uint64_t nanoseconds) noexcept {
   return std::chrono::nanoseconds(static_cast<std::chrono::nanoseconds::rep>(nanoseconds));
 }
 
-/// The first exception of several threads, for a thread that waits. Protected by guarded::failures.
+/// The first exception of the calls for which a thread waits. Protected by guarded::failures.
 struct shared_failure : counted_owners {
   std::exception_ptr first;
-  bool is_over = false;  // the wait has ended: the handler gets further exceptions
-  numbers late;          // except those of these registrations, whose calls were unfinished
+  bool is_over = false;  // the wait has ended, so the handler receives further exceptions
+  numbers late;          // except exceptions of these registrations, whose calls were unfinished
 
   bool is_late(multicast_token token) const noexcept {
     return late.find(token.id) != nullptr;
   }
 };
 
-/// The destination of the exceptions of a call: the invocation, the thread that waits, or, if there
-/// is neither, the handler.
+/// The destination of the exceptions of a call: the invocation, the thread that waits for the call
+/// or, if there is neither, the handler.
 struct failures {
   std::exception_ptr *thrown = nullptr;
   shared_failure *waiting = nullptr;
@@ -77,7 +77,7 @@ struct failures {
  private:
   static bool keep_for(shared_failure &waiting) noexcept {
     const multicast_token token = multicast_token_current();
-    const bool is_removed = !multicast_token_is_valid(token);  // such as one with `once`
+    const bool is_removed = !multicast_token_is_valid(token);  // such as a delegate with `once`
     const process_lock lock(guarded::failures);
     if (waiting.is_over) return is_removed || waiting.is_late(token);
     if (!waiting.first) waiting.first = std::current_exception();
@@ -86,14 +86,15 @@ struct failures {
 #endif
 };
 
-/// Runs user code, and stores its exception. Lets the end of a thread pass.
+/// Runs user code and stores its exception. If the thread is being cancelled, lets the unwinding
+/// continue.
 template <typename Body>
 void guard(const failures &where, Body &&body) {
 #if MULTICAST_HPP_EXCEPTIONS
   try {
     body();
   } catch (...) {
-    // glibc unwinds an ending thread with an exception that is not one of C++.
+    // When a thread ends, glibc unwinds its stack with an exception that is not a C++ exception.
     if (std::current_exception() == nullptr) throw;
     where.keep();
   }

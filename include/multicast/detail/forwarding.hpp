@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// A signal that is a delegate of another one.
+// Signals that are delegates of other signals.
 #ifndef MULTICAST_DETAIL_FORWARDING_HPP
 #define MULTICAST_DETAIL_FORWARDING_HPP
 
@@ -30,8 +30,8 @@ class borrowed : public signal<Signature> {
   ~borrowed() { this->target_.release(); }
 };
 
-/// Invokes another signal, which it knows by its handle. The handle stays valid if the signal is
-/// moved, and is stale when the signal is destroyed.
+/// A delegate that invokes another signal by its handle. The handle stays valid when the signal is
+/// moved, and becomes stale when the signal is destroyed.
 template <typename Signature>
 struct forwarding {
   multicast target;
@@ -43,8 +43,7 @@ inline constexpr bool is_forwarding = false;
 template <typename Signature>
 inline constexpr bool is_forwarding<forwarding<Signature>> = true;
 
-/// The signature of the signal to forward to, a variable or a std::ref() of it; void for other
-/// types.
+/// The signature of a signal that was passed as an lvalue or by std::ref(); void for other types.
 template <typename Given>
 struct forwarded {
   using type = void;
@@ -64,11 +63,11 @@ struct forwarded<std::reference_wrapper<T> &> : forwarded<T &> {};
 template <typename T>
 struct forwarded<const std::reference_wrapper<T> &> : forwarded<T &> {};
 
-/// The context is the handle of the signal that is invoked.
+/// Access to a delegate that invokes a signal. The context is the handle of that signal.
 template <typename Signature>
 struct of_signal {
   using function = forwarding<Signature>;
-  static constexpr bool is_owned = true;  // for `lock`, and because it is counted
+  static constexpr bool is_owned = true;  // so that `lock` and `release` are called
   static void *pack(multicast target) noexcept {
     static_assert(sizeof(void *) == sizeof target.id, "the handle is the context");
     return reinterpret_cast<void *>(target.id);

@@ -15,27 +15,28 @@ namespace MULTICAST_HPP_NAMESPACE::detail {
 
 /// The token of one delegate of an observer, in the observer.
 ///
-/// As soon as the delegate can be called, a call may destroy the observer, before the add returns.
-/// So the library writes the token into a `kept_add`, which outlives both. At the end of the add,
-/// the token moves to the observer, if the observer still exists.
+/// As soon as the delegate can be called, a call may destroy the observer, even before the add
+/// returns. Therefore the library writes the token into a `kept_add`, which outlives both the
+/// observer and the add. At the end of the add, the token is copied to the observer if the observer
+/// still exists.
 class kept_token {
  public:
   kept_token() noexcept = default;
   kept_token(const kept_token &) = delete;
   kept_token &operator=(const kept_token &) = delete;
-  /// Detaches a running add, whose end will then not touch the observer.
+  /// Detaches a running add, so that its end does not access the observer.
   ~kept_token() {
     if (!is_adding_.load(std::memory_order_acquire)) return;
     const process_lock lock = locked(index_of(this));
     if (is_adding_.load(std::memory_order_relaxed)) add_of(this).is_orphan = true;
   }
 
-  /// Begins an add. It fails while another one goes on, and while the last delegate is live or may
-  /// be in a call, for which the end of the observer has to wait.
+  /// Begins an add. Fails if another add is running, or if the last delegate is live or may still
+  /// be in a call, because the destructor of the observer has to wait for that call.
   bool begin() noexcept {
     kept_add &add = add_of(this);
     uintptr_t none = 0;
-    // Pairs with end(): the token of the previous add has been read.
+    // Pairs with end(), so that the token of the previous add has been read.
     if (!add.observer.compare_exchange_strong(none, number_of(this))) return false;
     const multicast_token last = get();
     if (last.id != 0 &&
@@ -46,16 +47,18 @@ class kept_token {
     }
     add.token = {0};
     add.is_orphan = false;
-    // A call that destroys the observer sees this: the library publishes the delegate later.
+    // A call that destroys the observer sees this store, because the library publishes the delegate
+    // afterwards.
     is_adding_.store(true, std::memory_order_release);
     return true;
   }
-  /// For multicast_add(), which writes the token before the delegate can be called.
+  /// The output parameter of multicast_add(), which writes the token before the delegate can be
+  /// called.
   multicast_token *place() noexcept { return &add_of(this).token; }
   /// Ends an add.
   ///
-  /// @param kept  Where it was begun; the observer may be gone.
-  /// @return The token; zero: the add has failed.
+  /// @param kept  The object on which begin() was called; its observer may have been destroyed.
+  /// @return The token; zero if the add has failed.
   static multicast_token end(kept_token *kept) noexcept {
     kept_add &add = add_of(kept);
     const multicast_token token = add.token;
@@ -68,10 +71,11 @@ class kept_token {
     return token;
   }
 
-  /// The token, even during an add. Zero if there was no add.
+  /// Returns the token, even during an add. Returns zero if there was no add.
   multicast_token get() const noexcept {
     if (is_adding_.load(std::memory_order_acquire)) {
-      // The add cannot end while the lock is held. Atomic: the library may be writing the token.
+      // The add cannot end while the lock is held. The load is atomic because the library may be
+      // writing the token at the same time.
       const process_lock lock = locked(index_of(this));
       if (is_adding_.load(std::memory_order_relaxed))
         return {__atomic_load_n(&add_of(this).token.id, __ATOMIC_RELAXED)};

@@ -18,8 +18,8 @@
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// The key that contexts of equal delegates share. `content` has the bytes of a callable that is
-/// compared by its bytes.
+/// The key that contexts of equal delegates share. If a callable is compared by its bytes,
+/// `content` contains these bytes.
 struct key {
   const void *object;
   uint64_t target;
@@ -27,18 +27,18 @@ struct key {
   const void *content = nullptr;
 };
 
-/// The context of a delegate that can be found by its object. Equal delegates own one together: the
-/// last of them destroys the callable, in their module, which may be unloaded then. A thread that
-/// has looked up the context keeps its memory allocated until let_go(), so that no other context
-/// can be created at the same address.
+/// The context of a delegate that can be found by its object. Equal delegates share one context,
+/// and the last of them destroys the callable. This runs code of the module that added the
+/// delegates, which may be unloaded afterwards. A thread that has looked up the context keeps its
+/// memory allocated until let_go(), so that no other context can be created at the same address.
 struct keyed {
   const key of;
-  const bool is_comparable;  // there may be equal ones
+  const bool is_comparable;  // there may be equal contexts
   size_t owners = 1;
   size_t holders = 0;
-  size_t alignment = 0;  // of the memory; 0: there is a callable
-  // The context is linked into two hash lists: one by object and, if it is comparable, one by the
-  // whole key, in which equal contexts are found.
+  size_t alignment = 0;  // of the memory after end(); 0 while there is a callable
+  // The context is in one or two hash lists: one by object and, if the context is comparable, one
+  // by the whole key, for finding equal contexts.
   struct {
     keyed *next = nullptr, **link = nullptr;
   } places[2];
@@ -47,15 +47,15 @@ struct keyed {
   keyed(const keyed &) = delete;
   keyed &operator=(const keyed &) = delete;
   virtual ~keyed() = default;
-  /// Destroys the callable. Returns the alignment of the memory, which then is all that is left.
+  /// Destroys the callable, but does not free the memory. Returns the alignment of the memory.
   virtual size_t end() noexcept = 0;
-  /// Called for contexts of the same kind only.
+  /// Called only for contexts of the same kind.
   virtual bool is_equal(const keyed &) const = 0;
-  /// Whether it is this method of any object; `type` is its name_of().
+  /// Whether the callable is this method, with any object. `type` is the name_of() of the method.
   virtual bool has_method(const char *type, const void *method) const = 0;
 };
 
-/// All keyed contexts, in parts. Equal delegates share one.
+/// All keyed contexts, divided into parts. Equal delegates share one context.
 class alignas(64) keyed_contexts {
  public:
   static keyed *add(owned<keyed> made) {
@@ -88,7 +88,7 @@ class alignas(64) keyed_contexts {
     context->alignment = context->end();
     let_go(context);
   }
-  /// Ends a retain(). Runs no code of the module that has made the context.
+  /// Ends a retain(). Runs no code of the module that created the context.
   static void let_go(keyed *context) noexcept {
     const process_lock lock(guarded::keyed, part_of(hash_of(context->of.object)));
     if (--context->holders > 0 || context->alignment == 0) return;
@@ -98,7 +98,7 @@ class alignas(64) keyed_contexts {
       ::operator delete(static_cast<void *>(context));
     }
   }
-  /// The caller owns a reference to the result.
+  /// Finds the context that is equal to `wanted`, and keeps its memory allocated until let_go().
   static keyed *retain(const keyed &wanted) {
     const uint64_t hash = hash_of(wanted.of.object);
     const process_lock lock(guarded::keyed, part_of(hash));
@@ -106,8 +106,8 @@ class alignas(64) keyed_contexts {
     if (there != nullptr) ++there->holders;
     return there;
   }
-  /// Finds the contexts of an object in a signal. The caller calls let_go() for each that is in
-  /// `found`, even if this throws.
+  /// Finds the contexts of an object in a signal. The caller must call let_go() for each context in
+  /// `found`, even if this function throws.
   template <typename Found>
   static void retain(const void *of, multicast target, Found &found) {
     const uint64_t hash = hash_of(of);
@@ -119,7 +119,7 @@ class alignas(64) keyed_contexts {
       });
     }
   }
-  /// Finds the contexts of a method in a signal, of any object.
+  /// Finds the contexts of a method, with any object, in a signal.
   template <typename Found>
   static void retain(const char *type, const void *method, multicast target, Found &found) {
     for (size_t number = 0; number < parts; ++number) {
@@ -167,7 +167,7 @@ class alignas(64) keyed_contexts {
   }
   static size_t part_of(uint64_t hash) noexcept { return hash >> 62; }
   bucket &bucket_of(uint64_t hash) const noexcept { return buckets_[(hash >> 24) & (size_ - 1)]; }
-  /// The list of equal contexts.
+  /// The hash of the list that contains equal contexts.
   static uint64_t hash_of(const key &given) noexcept {
     return hash_of(given.object) + hash_of(given.content) / 2;
   }
@@ -206,20 +206,20 @@ class alignas(64) keyed_contexts {
     delete[] old;
   }
 
-  bucket *buckets_ = nullptr;  // never freed: static objects may use them
+  bucket *buckets_ = nullptr;  // never freed, because static objects may use them
   size_t size_ = 0;            // a power of two
   size_t count_ = 0;
 };
 static_assert(parts == 4, "see part_of()");
 
-/// The name of a type, which is the same in all modules of one compiler.
+/// The name of a type, which is the same in all modules that one compiler has compiled.
 template <typename Type>
 const char *name_of() noexcept {
   return __PRETTY_FUNCTION__;
 }
 
-/// Delegates with objects are equal if their methods and objects are equal; callables that are
-/// compared by their bytes (`is_plain`), if these are equal.
+/// Compares delegates with objects. Two methods are equal if their methods and objects are equal.
+/// Callables that are compared by their bytes (`is_plain`) are equal if these bytes are equal.
 template <bool is_plain>
 struct equality {
   template <typename Pointer, typename Method>
@@ -249,7 +249,7 @@ struct equality {
   }
 };
 
-/// Whether it is a method of an object, which others may be equal to.
+/// Whether `F` is a method of an object, which can be compared with others.
 template <typename F>
 inline constexpr bool is_bound = is_weak_bound<F>;
 template <typename Pointer, typename Method>
@@ -280,7 +280,8 @@ struct keyed_callable final : keyed {
   }
 
  private:
-  /// No bytes of a wrapper of a callable, such as a tracked one: then all are in one list.
+  /// A callable in a wrapper, such as a tracked one, has no comparable bytes, so all such callables
+  /// of an object share one list.
   static key with_content(key given, const F &callable) noexcept {
     static_cast<void>(callable);
     if constexpr (is_plain && !is_mortal<F> && !is_extended<F>) {

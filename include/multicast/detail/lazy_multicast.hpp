@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The multicast of a signal.
+// The multicast of a signal, created at its first use.
 #ifndef MULTICAST_DETAIL_LAZY_MULTICAST_HPP
 #define MULTICAST_DETAIL_LAZY_MULTICAST_HPP
 
@@ -25,11 +25,11 @@ class lazy_multicast {
 
   multicast get() const noexcept { return {id_.load(std::memory_order_acquire)}; }
 
-  /// Leaves the multicast to its owner.
+  /// Releases the multicast, so that the destructor does not destroy it.
   void release() noexcept { id_.store(0, std::memory_order_relaxed); }
 
-  /// Calls `prepare(multicast)`, which returns a status, before others see the multicast. Returns
-  /// none if there is no memory or if that fails.
+  /// Creates the multicast if it does not exist yet, and calls `prepare(multicast)`, which returns
+  /// a status, before other threads see it. Returns zero if memory runs out or `prepare` fails.
   template <typename Prepare>
   multicast make(Prepare &&prepare) {
     uint64_t id = id_.load(std::memory_order_acquire);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Counts of the delegates that die with tracked objects.
+// Counts the delegates that track objects, and finds the delegates whose objects are dead.
 #ifndef MULTICAST_DETAIL_MORTALS_HPP
 #define MULTICAST_DETAIL_MORTALS_HPP
 
@@ -19,7 +19,7 @@ inline std::atomic<size_t> &mortals_like(uint64_t target) noexcept {
 inline uint64_t hash_of(multicast_token token) noexcept {
   return (token.id * 0x9e3779b97f4a7c15) >> 52;
 }
-/// Called when a delegate with tracked objects was added.
+/// Called after a delegate with tracked objects was added.
 inline void note_mortal(multicast_token token) noexcept {
   const uint64_t hash = hash_of(token);
   process().mortal_tokens[hash / 64].fetch_or(uint64_t{1} << hash % 64);
@@ -36,12 +36,13 @@ inline bool has_mortals(multicast target) noexcept {
          (process().mortal_signals.load(std::memory_order_relaxed) != 0 ||
           mortals_like(target.id).load(std::memory_order_relaxed) != 0);
 }
-/// Removes delegates whose objects are dead, if there may be some.
+/// Removes the delegates whose objects are dead, if the signal may have such delegates.
 inline void prune(multicast target) noexcept {
   if (has_mortals(target)) static_cast<void>(multicast_prune(target));
 }
 
-/// Counts a delegate with tracked objects, once its signal is known. Copies are counted separately.
+/// Counts one delegate with tracked objects from begin() until its destruction. Copies are counted
+/// separately.
 class mortal {
  public:
   mortal() noexcept = default;
@@ -62,13 +63,14 @@ class mortal {
   uint64_t target_ = 0;
 };
 
-/// Whether the tracked objects of a live registration live. If not, removes it.
+/// Whether the tracked objects of a live registration are alive. If one of them is dead, removes
+/// the registration.
 inline bool is_alive(multicast_token token) noexcept {
   multicast_registration all = MULTICAST_REGISTRATION_INIT;
   if (multicast_token_get_registration(token, &all) != MULTICAST_OK) return false;
   if (!has_mortals(all.target)) return true;
-  // A visit asks for the object of this one alone. It passes over what is paused, and uses up what
-  // is called once.
+  // A visit checks only the objects of this delegate. But it would skip a paused delegate, and
+  // would remove a delegate that is called only once.
   if (all.is_paused || (all.flags & MULTICAST_ONCE) != 0) {
     static_cast<void>(multicast_prune(all.target));
   } else {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Objects that delegates are added with: references, pointers, weak pointers, observers.
+// The objects with which delegates are added: references, pointers, weak pointers and observers.
 #ifndef MULTICAST_DETAIL_OBJECT_HPP
 #define MULTICAST_DETAIL_OBJECT_HPP
 
@@ -11,7 +11,7 @@
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// The address of the object that a delegate is added with.
+/// Returns the address of the object with which a delegate is added.
 template <typename T>
 T *pointer_to(T &object) noexcept {
   return detail::address(object);
@@ -32,12 +32,12 @@ template <typename T>
 T *pointer_to(const std::reference_wrapper<T> &object) noexcept {
   return detail::address(object.get());
 }
-/// The address of the object of a weak pointer; nullptr if it is dead.
+/// Returns the address of the object of a weak pointer; nullptr if the object is dead.
 template <typename Weak>
 const void *address_of(const Weak &object) {
   const auto strong = object.lock();
   if constexpr (is_weak<Weak>) {
-    return detail::untyped(strong.get());  // also if it owns nothing
+    return detail::untyped(strong.get());  // even if the pointer owns nothing
   } else {
     return strong ? detail::untyped(detail::address(*strong)) : nullptr;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Owners of objects. <memory> takes longer to compile.
+// Smart pointers. The classes of <memory> are not used, because <memory> takes longer to compile.
 #ifndef MULTICAST_DETAIL_OWNERS_HPP
 #define MULTICAST_DETAIL_OWNERS_HPP
 
@@ -45,7 +45,8 @@ class shared {
   shared(const shared &other) noexcept : shared(other.object_) {}
   shared &operator=(const shared &) = delete;
   ~shared() {
-    // The last owner sees all changes that the others made to the object.
+    // The default memory order makes sure that the last owner sees all changes that the other
+    // owners made to the object.
     if (object_ != nullptr && object_->owners.fetch_sub(1) == 1) delete object_;
   }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Single instances of a process: a lock that a fork keeps, and the tables that it guards.
+// Locks and tables of which a process has only one instance. The locks are held during a fork.
 #ifndef MULTICAST_DETAIL_PROCESS_HPP
 #define MULTICAST_DETAIL_PROCESS_HPP
 
@@ -16,11 +16,11 @@
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// Whether this module holds the locks during forks. Each does it for itself: the handlers of a
-/// plug-in go with it.
+/// Whether this module has registered the handlers that hold the locks during a fork. Each module
+/// does this for itself, because the handlers of a plug-in are removed when it is unloaded.
 MULTICAST_HPP_LOCAL inline std::atomic<bool> is_held_by_forks{false};
 
-/// Holds a lock of the process until the end of a scope.
+/// Holds one of the process-wide locks until the end of a scope.
 class process_lock {
  public:
   explicit process_lock(guarded what, size_t part = 0) noexcept
@@ -35,14 +35,16 @@ class process_lock {
     if (!is_inside_fork()) static_cast<void>(pthread_mutex_unlock(&mutex_));
   }
 
-  /// Whether this thread has all locks: the library calls release functions inside fork().
+  /// Whether this thread is inside fork() and holds all locks. The library calls release functions
+  /// there.
   static bool is_inside_fork() noexcept {
     return process().locks.forking.load(std::memory_order_relaxed) == pthread_self();
   }
 
  private:
-  /// The library registers its handlers first. Then a fork takes these locks before those of the
-  /// library, as all others do. If there is no memory, the next lock tries again.
+  /// Creates a multicast so that the library registers its fork handlers first. Then a fork takes
+  /// these locks before the library's locks, in the same order as all other code. If memory runs
+  /// out, the next process_lock tries again.
   static void hold_by_forks() noexcept {
     const multicast first = multicast_create();
     if (first.id == 0) return;
@@ -51,7 +53,8 @@ class process_lock {
       is_held_by_forks.store(true, std::memory_order_release);
     }
   }
-  /// Several threads and modules may have registered handlers. Only the first pair takes the locks.
+  /// Several threads and modules may have registered handlers. Only the first handler of a fork
+  /// takes the locks.
   static void before_fork() noexcept {
     process_locks &locks = process().locks;
     if (!is_inside_fork()) {
@@ -70,9 +73,9 @@ class process_lock {
   pthread_mutex_t &mutex_;
 };
 
-/// An object of the process: created at its first use, and never destroyed, because static
-/// objects may use it. Not a static variable of a function: the child of a fork would wait for the
-/// thread that was making it.
+/// Returns a process-wide object, which is created at its first use, and never destroyed, because
+/// static objects may use it. A static local variable would not work: if another thread was
+/// initializing it during a fork, the child would wait for that thread forever.
 template <typename T>
 T &lasting(std::atomic<T *> &place) {
   T *there = place.load(std::memory_order_acquire);
@@ -83,11 +86,12 @@ T &lasting(std::atomic<T *> &place) {
   return *there;
 }
 
-/// Counts of pauses, by the handle of a registration or signal. Protected by guarded::pauses.
+/// The number of pauses of each registration or signal, by its handle. Protected by
+/// guarded::pauses.
 struct pauses {
   struct entry {
     size_t count = 0;
-    bool is_kept = false;  // it was paused already
+    bool is_kept = false;  // it had already been paused by pause()
   };
   table<entry> entries;
 

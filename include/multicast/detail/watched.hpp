@@ -21,18 +21,19 @@ struct watch_options;
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// The functions of each watch, by a unique number, which C gets as the context. So a call that
-/// ends the watch finds no functions when it returns, nor those of the next watch, and functions
-/// are not destroyed while they run.
+/// The functions of each watch, by a unique number, which the C watch has as its context. After a
+/// call that has ended its watch, the library finds neither the functions of this watch nor the
+/// functions of the next one. The functions are not destroyed while they run.
 class watched {
  public:
   using functions = std::shared_ptr<const watch_options>;
 
-  /// Adds the watch of a handle; 0 is the watch of all. Returns its number, or 0 if there is one.
+  /// Adds the watch of a handle; 0 is the watch of the whole process. Returns its number, or 0 if
+  /// there is already such a watch.
   uintptr_t add(uint64_t target, functions told) {
     const process_lock lock(guarded::watches);
     if (numbers_.find(target + 1) != nullptr) return 0;
-    // If the second throws, nothing finds the first.
+    // If the second insertion throws, the entry of the first is never found.
     all_[++last_] = std::move(told);
     numbers_[target + 1] = last_;
     return last_;
@@ -52,7 +53,7 @@ class watched {
   }
 
  private:
-  uintptr_t last_ = 0;  // numbers are not reused: calls of a watch that has ended may go on
+  uintptr_t last_ = 0;  // never reused, because calls under an ended watch may still run
   table<uintptr_t> numbers_;  // by the handle, plus 1
   table<functions> all_;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The functions of a signal under the names that other libraries have.
+// The functions of a signal under the names that other libraries use.
 #ifndef MULTICAST_SIGNAL_CONNECTIONS_HPP
 #define MULTICAST_SIGNAL_CONNECTIONS_HPP
 
@@ -10,18 +10,18 @@
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// The functions of a signal under the names that other libraries have.
+/// The functions of a signal under the names that other libraries use.
 template <typename R, typename... Args>
 class connections : public contents<R, Args...> {
   using base = contents<R, Args...>;
 
  public:
-  /// Another name of add(). Options are given as on(), priority() and so on.
+  /// Another name of add(). Options must be given as on(), priority() and so on, not in braces.
   ///
-  /// @param given  As add().
-  /// @return As add().
+  /// @param given  As for add().
+  /// @return Like add().
   ///
-  /// Cost:      as add().
+  /// Cost:      like add().
   /// @since 1.1
   template <typename... Given>
   registration connect(Given &&...given) {
@@ -34,11 +34,11 @@ class connections : public contents<R, Args...> {
   }
   /// Another name of remove().
   ///
-  /// @param first  As remove().
-  /// @param more   As remove().
-  /// @return As remove().
+  /// @param first  As for remove().
+  /// @param more   As for remove().
+  /// @return Like remove().
   ///
-  /// Cost:      as remove().
+  /// Cost:      like remove().
   /// @since 1.1
   template <typename First, typename... More>
   auto disconnect(First &&first, More &&...more) {

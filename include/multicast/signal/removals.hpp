@@ -27,18 +27,18 @@ class removals : public equals<R, Args...> {
 
  public:
   /// Removes every registration of a function, of an equal lambda that is not larger than a
-  /// pointer, of an equal function object whose class has an `==`, or of another signal, and waits
-  /// as multicast_remove_every() does.
+  /// pointer, of an equal function object whose class has an `==`, or of another signal. Then waits
+  /// like multicast_remove_every().
   ///
-  /// @param delegate  As it was added, by add() or add_extended().
+  /// @param delegate  The delegate, as it was passed to add() or add_extended().
   /// @return How many were removed, and the status of multicast_remove_every().
   ///
   /// Errors:    exceptions of `==`.
-  /// Threads:   waits for running calls of them on other threads. Calls may run while `==` compares
-  ///            their object.
-  /// Reentry:   inside a call of one: MULTICAST_PENDING.
-  /// Cost:      as multicast_remove_every(). Of an object that is compared: O(delegates), and for
-  ///            each that is removed as registration::remove().
+  /// Threads:   waits for running calls of these delegates on other threads. Other threads may be
+  ///            calling an object while `==` compares it.
+  /// Reentry:   returns MULTICAST_PENDING inside a call of a removed delegate.
+  /// Cost:      like multicast_remove_every(). For an object that is compared with `==`:
+  ///            O(delegates), plus the cost of registration::remove() for each removed delegate.
   /// @since 1.1
   template <typename F>
   removal remove(const F &delegate) {
@@ -53,17 +53,17 @@ class removals : public equals<R, Args...> {
       return base::with_equal(delegate, [this](auto &equal) { return this->remove_all(equal); });
     }
   }
-  /// Removes every registration of a method of an object, added as add(object, method) or
-  /// add_extended(object, method), or of a callable that was added with an object.
+  /// Removes every registration that was made by add(object, method) or add_extended(object,
+  /// method), or with a callable in place of the method.
   ///
-  /// @param object    The object or pointer, of the same type as it was added with.
-  /// @param delegate  The method; or a function, or an equal lambda that is not larger than a
-  ///                  pointer. A method may also come first.
+  /// @param object    The object or pointer, of the same type as the argument of add().
+  /// @param delegate  The method, function, or an equal lambda that is not larger than a pointer. A
+  ///                  method may also be the first argument.
   /// @return How many were removed, and the status of multicast_remove_every().
   ///
-  /// Threads:   waits for running calls of them on other threads.
-  /// Reentry:   inside a call of one: MULTICAST_PENDING.
-  /// Cost:      as multicast_remove_every(), and a short lock.
+  /// Threads:   waits for running calls of these delegates on other threads.
+  /// Reentry:   returns MULTICAST_PENDING inside a call of a removed delegate.
+  /// Cost:      like multicast_remove_every(), plus a short lock.
   /// @since 1.1
   template <typename Object, typename F,
             std::enable_if_t<!std::is_member_function_pointer_v<std::decay_t<Object>>, int> = 0>
@@ -76,16 +76,16 @@ class removals : public equals<R, Args...> {
   removal remove(Method Class::*method, Object &&object) {
     return remove(std::forward<Object>(object), method);
   }
-  /// Removes every registration of a method, of any object, added as add(object, method) or
-  /// add_extended(object, method).
+  /// Removes every registration of a method, with any object, that was made by add(object, method)
+  /// or add_extended(object, method).
   ///
   /// @param method  The method.
   /// @return How many were removed, and the status of multicast_remove_context().
   ///
-  /// Threads:   waits for running calls of them on other threads.
-  /// Reentry:   inside a call of one: MULTICAST_PENDING.
-  /// Cost:      O(delegates with objects, of all signals), under a lock; for each of these with
-  ///            this method as multicast_remove_every().
+  /// Threads:   waits for running calls of these delegates on other threads.
+  /// Reentry:   returns MULTICAST_PENDING inside a call of a removed delegate.
+  /// Cost:      O(delegates with objects, of all signals), under a lock; plus the cost of
+  ///            multicast_remove_every() for each registration of this method.
   /// @since 1.1
   template <typename Class, typename Method,
             std::enable_if_t<std::is_function_v<Method>, int> = 0>
@@ -104,14 +104,14 @@ class removals : public equals<R, Args...> {
     });
     return all;
   }
-  /// Removes every registration added as add<&T::method>(object).
+  /// Removes every registration that was made by add<&T::method>(object).
   ///
   /// @param object  The object or a pointer to it.
   /// @return How many were removed, and the status of multicast_remove_every().
   ///
-  /// Threads:   waits for running calls of them on other threads.
-  /// Reentry:   inside a call of one: MULTICAST_PENDING.
-  /// Cost:      as multicast_remove_every().
+  /// Threads:   waits for running calls of these delegates on other threads.
+  /// Reentry:   returns MULTICAST_PENDING inside a call of a removed delegate.
+  /// Cost:      like multicast_remove_every().
   /// @since 1.1
   template <auto method, typename Object>
   removal remove(Object &&object) {
@@ -125,13 +125,13 @@ class removals : public equals<R, Args...> {
           access::pack(pointer), [this](auto &equal) { return this->remove_all(equal); });
     }
   }
-  /// Removes all delegates of an object: its methods, and the callables that belong to it.
+  /// Removes all delegates of an object: its methods and the callables that were added with it.
   ///
-  /// @param object  The object or pointer, of the same type as it was added with.
+  /// @param object  The object or pointer, of the same type as the argument of add().
   /// @return How many were removed.
   ///
-  /// Threads:   waits for running calls of them on other threads.
-  /// Cost:      O(delegates), and for each that is removed as registration::remove().
+  /// Threads:   waits for running calls of these delegates on other threads.
+  /// Cost:      O(delegates), plus the cost of registration::remove() for each removed delegate.
   /// @since 1.1
   template <typename Object>
   size_t remove_object(Object &&object) {
@@ -152,8 +152,8 @@ class removals : public equals<R, Args...> {
   ///
   /// @return How many there were.
   ///
-  /// Threads:   waits for running calls of them on other threads.
-  /// Cost:      as multicast_remove_all().
+  /// Threads:   waits for running calls of these delegates on other threads.
+  /// Cost:      like multicast_remove_all().
   /// @since 1.0
   size_t clear() {
     const multicast target = target_.get();
@@ -165,8 +165,9 @@ class removals : public equals<R, Args...> {
   using base::target_;
 
  private:
-  /// Removes the first ones that are equal to each of these, until none is left of any kind: each
-  /// is there twice.
+  /// Removes every delegate that is equal to an element of `equal`. Each call of
+  /// multicast_remove_many_within() removes one delegate per element, and each element occurs twice
+  /// in the array, so the loop ends when a call removes fewer than two.
   template <size_t count>
   removal remove_all(const multicast_delegate (&equal)[count]) {
     const multicast target = target_.get();
