@@ -19,7 +19,8 @@ static void insert(names *all, known_name *name) {
   *place = name;
 }
 
-/* Returns false if there is neither memory nor a table. A full table still works. */
+/* Returns false if there is no memory for a first table. If there is no memory for a larger table,
+ * the full table remains in use. */
 static bool grow(names *all) {
   names larger = *all;
   size_t i;
