@@ -293,7 +293,7 @@ static int add_properties(const mqtt_client *c, const publication *p, mosquitto_
   return result;
 }
 
-/* Questions use QoS 1, because the broker reports missing subscribers only in an acknowledgement. */
+/* Questions use QoS 1, because a broker reports missing subscribers only in an acknowledgement. */
 static int qos_of(const mqtt_client *c, const publication *p) {
   return p->is_question ? 1 : (int)c->options.qos;
 }

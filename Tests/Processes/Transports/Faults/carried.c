@@ -1,4 +1,4 @@
-/* For libraries with a broker: requests to peers, while the system refuses what they need. */
+/* Tests for each library with a broker: questions to peers while the system refuses memory. */
 
 #include "faults.h"
 
@@ -45,8 +45,8 @@ static void end(broker *b, peer *here, peer *there, belongings before) {
   broker_delete(b);
 }
 
-/* The refused allocations: the table of names, the name for the answers, the request, and a large
- * publication. */
+/* The test refuses these allocations in turn: the table of names, the name for the answers, the
+ * question, and a large publication. */
 TEST(questions_without_memory_are_refused_and_keep_nothing) {
   broker b;
   peer here, there;
@@ -78,8 +78,8 @@ TEST(answers_without_memory_are_refused_and_keep_nothing) {
   end(&b, &here, &there, before);
 }
 
-/* If the request is lost before it is answered, the requester is not told. If the requester itself
- * lacks memory, it is told. */
+/* If the question is lost before it is answered, the asker waits until its time is over. If the
+ * asker itself lacks memory for the answer, it receives MULTICAST_ERROR_OUT_OF_MEMORY. */
 TEST(lack_of_memory_for_an_answer_is_told) {
   broker b;
   peer here, there;
@@ -115,7 +115,7 @@ void expect_question_lost(int kind, int granted) {
   end(&b, &here, &there, before);
 }
 
-/* Names that are subscribed and unsubscribed without a connection. */
+/* Subscribes to names and unsubscribes from them without a connection. */
 TEST(names_without_a_connection_are_freed) {
   peer p;
   belongings before = look();
