@@ -1,4 +1,4 @@
-/* Requests to peers, while the system refuses what they need. */
+/* Questions to peers while the system refuses memory. */
 
 #include "requests.h"
 
@@ -20,7 +20,7 @@ static bool note_status(void *context, multicast_status status, int32_t pid, con
   return true;
 }
 
-/* Returns the status of the answer, or the status of the request. */
+/* Asks a question and returns the status of the answer. */
 static multicast_status ask_with(const peer *p, const char *name, size_t size) {
   static const char payload[10000];
   multicast_status status = MULTICAST_PENDING;
@@ -65,7 +65,7 @@ TEST(questions_without_memory_are_refused_and_keep_nothing) {
                                   &status), OUT_OF_MEMORY);
   CHECK(refusal_was_made());
   CHECK_EQ(peer_stats(&here).refused, 1);
-  /* The refused allocations: the function and the name. */
+  /* Refuse the allocation of the answering function, and then of the name. */
   for (int which = 0; which < 2; ++which) {
     refuse_request(which == 0 ? MALLOC : CALLOC, 0, OF_THE_TEST);
     CHECK_ERROR(multicast_local_answer(&here.transport, "r", answer_same, &refused, count_end),
@@ -83,8 +83,8 @@ TEST(lack_of_memory_where_one_answers_or_asks_is_told) {
   peer here, there;
   int calls = 0;
   belongings before = start(&b, &here, &there, &calls, (multicast_queue){0});
-  /* Each request is larger than the ones before. First the peer that answers has no memory for
-   * it. */
+  /* Each question is larger than the ones before, so its payload needs a new allocation. In the
+   * first round, the answering peer has no memory for the question. */
   for (int which = 0; which < 2; ++which) {
     refuse_request(MALLOC, which, OF_A_TRANSPORT);
     CHECK_ERROR(ask_with(&here, "q", 2000 + 1000 * (size_t)which), OUT_OF_MEMORY);

@@ -1,4 +1,5 @@
-/* A ring is overwritten while it is read. No torn entry may be delivered. */
+/* A publisher overwrites its ring while a peer reads it. The peer must not deliver an entry of
+ * which it has copied a part before and a part after it was overwritten. */
 
 #include "../groups.h"
 #include "requests.h"
@@ -10,7 +11,7 @@ static peer here, there;
 static gate entered = GATE_INIT, let_go = GATE_INIT;
 static int next, wrong;
 
-/* Each payload consists of repetitions of one number, and the numbers come in order. */
+/* Each payload consists of repetitions of one number, and the numbers arrive in order. */
 FUNCTION(check_whole, int *last) {
   const unsigned char *bytes = payload;
   for (size_t i = 1; i < size; ++i) ADD(wrong, bytes[i] != bytes[0]);
@@ -64,8 +65,8 @@ static void overwrite_all(void) {
   while (next < MANY) publish_next(SMALL);
 }
 
-/* The reader copies bytes of later entries, from the beginning or from the middle of the copy
- * on. */
+/* All entries are overwritten before the reader copies an entry, or when it has copied half of the
+ * entry. */
 TEST(what_is_overwritten_while_it_is_copied_is_not_delivered) {
   static const size_t sizes[] = {32 /* an entry's header */, sizeof name - 1, SMALL};
   requests_are_of_the_test();
@@ -91,8 +92,8 @@ static void read_meanwhile(void) {
   EVENTUALLY(are_counted(before));
 }
 
-/* A publisher announces which entries it overwrites before it does so. The reader is in the call of
- * the first entry, while the tenth entry overwrites the header of the second. */
+/* A publisher announces which entries it will overwrite, and then overwrites them. While the reader
+ * delivers the first entry, the tenth entry overwrites the header of the second one. */
 TEST(what_is_being_overwritten_is_not_delivered) {
   broker b;
   int last;
