@@ -40,7 +40,7 @@ int ask_property(mosquitto_property **all, int identifier, uint32_t value) {
                                  : mosquitto_property_add_int32(all, identifier, value);
 }
 
-/* Returns memory that the library frees with give_back(). */
+/* Stores the data in memory that the library frees with give_back(). */
 const mosquitto_property *ask_binary(const mosquitto_property *all, int identifier, void **out,
                                      uint16_t *size, bool skips) {
   void *read = NULL;
