@@ -1,5 +1,5 @@
-// The tables of the guide, include/multicast/README.md: idioms of other libraries, and their
-// equivalents.
+// Tests the tables in the guide, include/multicast/README.md. They list idioms of other libraries
+// and their equivalents.
 #include "test.hpp"
 
 #include <array>

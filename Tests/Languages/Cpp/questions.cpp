@@ -1,4 +1,4 @@
-// The contents of a signal, delegates for a number of calls, and combiners of signals without
+// Tests the contents of a signal, delegates for a number of calls, and combiners of signals without
 // results.
 #include "test.hpp"
 

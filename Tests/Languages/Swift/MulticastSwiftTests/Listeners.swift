@@ -6,7 +6,7 @@ protocol Listener: AnyObject, Sendable {
   func hear(_ text: String)
 }
 
-/// A protocol that is not restricted to classes, so its existential values are five words.
+/// A protocol that is not restricted to classes. Its existential values therefore have five words.
 protocol OpenListener: Sendable {
   func hear(_ text: String)
 }
@@ -46,13 +46,13 @@ final class SharpEar: Ear, @unchecked Sendable {
   override func hear(_ text: String) { diary.write("\(self) sharply \(text)") }
 }
 
-/// A delegate that is a value.
+/// A delegate that is a value type.
 struct Note: OpenListener {
   let diary: Diary
   func hear(_ text: String) { diary.write("note \(text)") }
 }
 
-/// A gate that is closed until it is opened once. Any number of threads can wait.
+/// A gate that is closed until it is opened for good. Any number of threads can wait for this.
 final class Gate: Sendable {
   private let isOpen = Atomic(false)
 
