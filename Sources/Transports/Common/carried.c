@@ -119,8 +119,8 @@ static multicast_status wait_until_connected(client *c, const query *q) {
   return c->has_questions ? MULTICAST_OK : MULTICAST_ERROR_STATE;
 }
 
-/* Called under the lock. Subscribes to the client's return address when the client asks its first
- * question, which is sent after the subscription. Returns false if there is no memory. */
+/* Called under the lock for each question. The first question subscribes to the client's return
+ * address, and is sent after the subscription. Returns false if there is no memory. */
 static bool subscribe_answers(client *c) {
   return names_find(&c->answered, "") != NULL || names_want(&c->answered, "", true);
 }

@@ -64,7 +64,7 @@ typedef struct engine {
    * reconnect immediately, without backoff. */
   bool (*run)(client *c);
   void (*end)(client *c); /* called on the thread, when it ends */
-  /* Called in the child inside fork(), at any point of the client's thread. May be NULL. */
+  /* Called in the child inside fork(), whatever the client's thread was doing. May be NULL. */
   void (*in_child)(client *c);
   void (*free)(client *c); /* frees the members of the engine's client; also in a child */
 } engine;
@@ -132,8 +132,8 @@ struct client {
 /* ---- Lifetime -------------------------------------------------------------------------------- */
 
 /* Stops the client's thread, and waits until it has ended. Does not wait if the caller is that
- * thread. Does not wait either if the thread is calling a function of the program, because that
- * function may be waiting for the caller. */
+ * thread, or if the thread is calling a function of the program. That function may itself be
+ * waiting for the caller. */
 void client_stop(client *c);
 
 void client_retain(client *c);
@@ -191,11 +191,11 @@ void client_come_back(client *c);
  * and the connection belong to the parent. */
 void client_end_in_child(unsigned forks);
 
-/* Counts `count` accepted publications that will not be sent; `first` is the ticket of the first
- * one. Called under the lock. */
+/* Counts `count` accepted publications as dropped. `first` is the ticket of the first of them.
+ * Called under the lock. */
 void client_drop_publications(client *c, uint64_t first, uint64_t count);
 
-/* Reports a state to the program: calls the function `changed` of the options. */
+/* Calls the function `changed` of the options, which reports a state to the program. */
 void client_tell(client *c, uint32_t state, int32_t code, const char *reason);
 
 #endif

@@ -67,7 +67,7 @@ static client *create(const engine *e, const settings *s) {
 static multicast_status start_thread(client *c) {
   int result;
   client_retain(c);
-  /* The new thread needs the lock, so it waits until `thread` has been stored. */
+  /* The new thread begins by taking the lock, so it waits until `thread` has been stored. */
   pthread_mutex_lock(&c->lock);
   result = process_start_thread(&c->thread, run, c);
   if (result == 0) pthread_setname_np(c->thread, c->engine->thread_name);

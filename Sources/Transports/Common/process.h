@@ -19,7 +19,8 @@ static const uint64_t ns_of_millisecond = 1000000u;
  * and call `in_child` in each child, under process_lock(). All calls must pass the same functions.
  * Returns whether the first call has succeeded. */
 bool process_start(bool (*engine)(void), void (*in_child)(void));
-/* Returns the number of forks between the process that called process_start() and this process. */
+/* Returns the number of forks since process_start(): 0 in the process that called it, 1 in its
+ * child processes, and so on. */
 unsigned process_forks(void);
 
 /* A lock that is held during fork(), so that the data that it protects is consistent in the

@@ -10,7 +10,7 @@
 
 enum { PEERS_MAX = 128, PLACE_WORDS = PEERS_MAX / 64 };
 
-/* A set of peers. Each peer is represented by the index of its place. */
+/* A set of peers. A bit represents the peer whose place has the same index. */
 typedef struct places {
   uint64_t words[PLACE_WORDS];
 } places;
@@ -40,7 +40,7 @@ static inline places places_without(const places *all, const places *others) {
          bits_ != 0 && (place = word_ * 64u + (unsigned)__builtin_ctzll(bits_), true); \
          bits_ &= bits_ - 1)
 
-/* The part of a board that is meant for one peer. */
+/* The part of a board that the owner writes for one other peer. */
 typedef struct slot {
   _Alignas(64) uint64_t tail; /* the board's owner has read the peer's ring up to this position */
   uint64_t begin;             /* there are no unread entries for the peer before this position */

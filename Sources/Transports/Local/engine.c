@@ -18,7 +18,8 @@ enum {
   OPTIONS_SIZE = 120, /* in version 1.1 */
   STATS_SIZE = 128,
   RING_DEFAULT = 1 << 23,
-  /* Half of the ring holds the largest payload and this many bytes for its header and name. */
+  /* The largest payload is half the ring less this number of bytes, which are for the header and
+   * the name of the entry. */
   ENTRY_REST = 1024,
   PAYLOAD_MAX = RING_MOST / 2
 };
@@ -155,8 +156,8 @@ static multicast_status wait_until_flushed(client *base, uint64_t deadline) {
   const uint64_t change = client_changes(&c->base), position = c->head;
   multicast_status status = MULTICAST_OK;
   ring_wait(c, true);
-  /* Checks is_stopping first, because a client that is stopping removes its peers, and would then
-   * look flushed. */
+  /* Checks is_stopping first. A client that is stopping removes its peers, so is_flushed() would
+   * return true. */
   while (status == MULTICAST_OK && (base->is_stopping || !is_flushed(c, change, position))) {
     const uint64_t now = now_ns(), soon = now + ns_of_millisecond;
     if (base->is_stopping) status = MULTICAST_ERROR_INVALID_HANDLE;

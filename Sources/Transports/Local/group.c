@@ -1,7 +1,7 @@
-/* While a process joins a group, it holds an flock on a file in the group's folder, which the
- * system releases if the process ends. The process first listens and then connects to all other
- * sockets in the folder. Of any two peers, therefore, the later one connects to the earlier one,
- * exactly once. */
+/* While a process joins a group, it holds an flock on a file in the group's folder. The system
+ * releases the flock if the process ends. The process first creates a listening socket in the
+ * folder and then connects to all other sockets there. Therefore, of any two peers, the later one
+ * connects to the earlier one, exactly once. */
 
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -284,9 +284,9 @@ bool group_enter(group *g, const char *directory, const char *name,
 /* ---- Leaving --------------------------------------------------------------------------------- */
 
 /* Removes a socket file of a process if nobody listens on it any more. When a process ends, the
- * system may close its connections before its listener. A new connection is then still accepted and
- * ends soon, and the next one is refused. A connection that does not end soon belongs to another
- * transport of the process, which still exists. */
+ * system may close its connections before its listening socket. In this case, one more connection
+ * succeeds but ends soon, and the next one is refused. If a connection does not end soon, the
+ * process still exists, and the socket belongs to another transport of it. */
 static bool sweep(const group *g, const char *file, int pid, void *context) {
   bool is_over = pid != *(const pid_t *)context;
   int tries;

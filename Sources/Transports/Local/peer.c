@@ -49,10 +49,10 @@ static void note_socket(local_client *c, const peer *p, int socket) {
   __atomic_store_n(&c->sockets[p->place], socket, __ATOMIC_RELAXED);
 }
 
-/* Called under the lock. Assigns a place to a peer, for which this client's ring begins at the
+/* Called under the lock. Assigns a place to a peer. For this peer, the client's ring begins at the
  * current head. If the peer joined the group earlier than this client, publications are kept for it
  * until it has announced its names, which may take long if the peer's thread is in an observer. For
- * a peer that joined later this is not necessary, because the peer can wait with a flush. */
+ * a peer that joined later this is not necessary, because the peer can call flush and wait. */
 static bool take_place(local_client *c, peer *p) {
   const bool is_unknown = p->file[0] != '\0';
   slot *s;
@@ -110,8 +110,8 @@ bool peer_reconnect(local_client *c, peer *p) {
   return true;
 }
 
-/* Called under the lock. If the peer `is_gone`, removes it from all topics. Otherwise it has
- * announced its names, so removes it only from `offered_to`. */
+/* Called under the lock. If the peer `is_gone`, removes it from all topics. Otherwise the peer has
+ * announced its names, and is removed only from `offered_to` of all topics. */
 static void leave_topics(names *all, const peer *p, bool is_gone) {
   known_name *name, *next;
   for (name = names_next(all, NULL); name != NULL; name = next) {
@@ -188,8 +188,8 @@ static void note_names(local_client *c, names *all) {
   }
 }
 
-/* Returns the first listing that has not been announced to all peers. Ignores peers without a
- * hello, to which nothing has been announced yet. */
+/* Returns the `listing` of the first topic that has not been announced to all peers. Ignores peers
+ * without a hello, to which nothing has been announced yet. */
 static uint64_t first_untold(const local_client *c) {
   uint64_t first = UINT64_MAX;
   const peer *p;
@@ -209,9 +209,9 @@ void peers_note_names(local_client *c) {
   pthread_mutex_unlock(&c->base.lock);
 }
 
-/* Removes the topics of names without observers that were announced to all peers. They need not be
- * announced to later peers. Visits the whole list, so does nothing until there have been more
- * changes than the list had topics after the last visit. */
+/* Removes topics without observers from the list after they were announced to all peers, because
+ * they need not be announced to later peers. This visits the whole list. Therefore it does nothing
+ * until there have been more changes than the list had topics after the last visit. */
 void peers_forget_names(local_client *c) {
   const uint64_t first = first_untold(c);
   topic *t, *next;
@@ -242,8 +242,8 @@ static uint32_t kind_of(const local_client *c, const topic *t) {
   return t->all == &c->base.names ? 0 : t->all == &c->base.answered ? 1 : 2;
 }
 
-/* Announces the name of the topic `untold`. Skips a name that has changed again, because the new
- * change will be added to the list, too. If the name were announced twice, the peer would send its
+/* Announces the name of the topic `untold`. Skips a name that has changed again, because it will be
+ * added to the list again. If the name were announced twice, the peer would send the name's
  * retained values twice. */
 static bool say_name(local_client *c, peer *p) {
   bool is_wanted, has_changed;

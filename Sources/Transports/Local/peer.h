@@ -21,9 +21,10 @@ void peer_tell(local_client *c, peer *p);
 /* Receives and processes messages of a peer. Returns false if the connection has ended or the peer
  * broke the protocol (`is_false`). */
 bool peer_hear(local_client *c, peer *p);
-/* Moves topics with changed names to the end of the list of topics to announce to peers. */
+/* If a name has changed, moves its topic to the end of the list of topics. The topics in this list
+ * are announced to the peers. */
 void peers_note_names(local_client *c);
-/* Removes topics from this list that need not be announced to any peer any more. */
+/* Removes topics from the list that need not be announced to any peer. */
 void peers_forget_names(local_client *c);
 
 #endif

@@ -13,8 +13,8 @@
 
 enum { TRIES = 100 };
 
-/* Stores the tail with release order, because the peer may overwrite entries before the tail, which
- * must have been copied. Pairs with ring_look(). */
+/* Stores the tail. The peer may then overwrite the entries before the tail, so the release order
+ * ensures that they have been copied. Pairs with ring_look(). */
 static void store_tail(local_client *c, peer *p) {
   p->told_tail = p->position;
   /* order: tail */
@@ -159,10 +159,10 @@ static bool was_told(const peer *p, const known_name *known) {
   return p->has_ended || (!known->is_changed && t != NULL && t->listing < p->synced);
 }
 
-/* Returns whether a publication that the peer wrote before it knew the names of this process is for
- * this process. It is if the first announcement of names included the name or one of its prefixes.
- * If a name is announced later, the peer sends its retained values as usual. A peer that has ended
- * cannot send them, so in that case the current observers decide. */
+/* Returns whether to deliver a publication that the peer wrote before it knew the names of this
+ * process. It is delivered if the first announcement of names included its name or a prefix of its
+ * name. If the name is announced later, the peer sends the retained values of the name as usual. A
+ * peer that has ended cannot send them, so in that case the current observers decide. */
 static bool is_for_here(local_client *c, const peer *p, const char *name) {
   const known_name *prefix = NULL;
   bool result;

@@ -15,8 +15,8 @@ void ring_look(local_client *c, peer *p) {
   /* The peer's first message about names sets `has_tail`. Before that message, the slot may still
    * contain the peer's tail in the ring of another client that had the same place before. */
   if (!p->has_tail || p->is_over || p->tail >= p->last) return;
-  /* Loads with acquire order, because entries before this tail may be overwritten, and the peer
-   * must have finished copying them. Pairs with store_tail() in reader.c. */
+  /* Entries before this tail may be overwritten. The acquire order ensures that the peer has
+   * finished copying them. Pairs with store_tail() in reader.c. */
   /* order: tail */
   tail = __atomic_load_n(&p->memory.board->slots[p->place_there].tail, __ATOMIC_ACQUIRE);
   if (tail >= p->tail && tail <= c->head) {
@@ -224,9 +224,10 @@ static bool may_keep(const local_client *c, const topic *t, const value *v) {
          c->memory.ring_size / 2;
 }
 
-/* The readers of a publication, including the peers that have not announced their names. Before the
- * first publication of a name, such a peer is sent the retained values of the name, so that it
- * receives each of them once and in order. Valid only while the lock is held. */
+/* The readers of a publication. They include peers that have not announced their names. Before the
+ * first publication of a name, the ring sends the retained values of the name to these peers, so
+ * that they receive each value once and in order. This struct is valid only while the lock is
+ * held. */
 typedef struct addressees {
   topic *topic; /* may be NULL */
   places all, to_be_offered;

@@ -18,13 +18,13 @@ typedef struct letter {
 
 /* Returns the size of the entry. */
 size_t letter_size(const letter *l);
-/* Makes room for this number of bytes. Returns false if there are unread entries in this room that
- * must not be dropped. */
+/* Makes room for this number of bytes. Returns false if this would drop unread entries that must
+ * not be dropped. */
 bool ring_make_room(local_client *c, size_t bytes, bool may_drop);
 /* Makes room according to the option `overflow`. May release the lock; waits no later than
  * `until`. */
 multicast_status ring_get_room(local_client *c, size_t bytes, uint64_t until);
-/* Write entries. The caller must have made room: letter_size() or topic_kept() bytes. */
+/* Write entries. The caller must have made room for letter_size() or topic_kept() bytes. */
 void ring_write(local_client *c, const letter *l, const places *readers);
 void ring_write_kept(local_client *c, const topic *t, const places *readers);
 /* Publishes the new head, and wakes readers. */

@@ -300,8 +300,8 @@ static bool join(local_client *c) {
   return false;
 }
 
-/* Reports that the client is connected when all earlier members have announced their names, but
- * waits only PATIENCE_NS for members that do not respond, because publications stay in the ring for
+/* Reports that the client is connected when all earlier members have announced their names. If some
+ * of them do not respond, waits only for PATIENCE_NS, because publications stay in the ring for
  * them. */
 static void tell_connected(local_client *c) {
   const peer *p = c->peers;

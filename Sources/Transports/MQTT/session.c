@@ -30,8 +30,8 @@ enum {
 /* ---- Packets in batches ---------------------------------------------------------------------- */
 
 /* Begins or ends a batch of packets. During a batch the system sends only full TCP segments, and at
- * the end it sends the rest. Otherwise most of the processor time would be spent on sending one
- * segment per packet. */
+ * the end it sends the rest. Without batches there would be one segment per packet, and sending the
+ * segments would take most of the processor time. */
 static void hold_back(mqtt_client *c, bool is_held) {
   int value = is_held;
   if (c->is_held == is_held) return;
@@ -111,8 +111,8 @@ static void keep_stray(mqtt_client *c, names *all, const char *name, uint32_t ev
   c->stray_bytes += sizeof *s + name_bytes + payload.size;
 }
 
-/* Delivers a message if its name has an observer now. Otherwise ignores it if the time `is_over`.
- * Returns whether the message was delivered or ignored. */
+/* Delivers a message if its name has an observer now. If it has none and the time `is_over`, counts
+ * the message as ignored. Returns whether the message was delivered or ignored. */
 static bool settle_stray(mqtt_client *c, const stray *s, bool is_over) {
   const bool has_observer = look_up(c, s->names, s->bytes) == WANTED;
   if (has_observer)
@@ -196,7 +196,7 @@ static void receive(mqtt_client *c, const struct mosquitto_message *message, spa
     if (is_ours) from = read_origin(c, all);
   }
   /* Look up the name before delivering the strays. If an observer registers after the look-up, this
-   * message is appended to the strays, and so it is not delivered before earlier messages. */
+   * message is appended to the strays, so that earlier messages are delivered first. */
   found = is_ours ? look_up(c, known, name) : UNKNOWN;
   settle_strays(c);
   if (!is_ours || payload.size > c->base.settings.max_payload ||

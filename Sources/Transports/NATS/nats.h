@@ -20,7 +20,8 @@ bool subject_is_prefix(const char *prefix);
 /* Writes the subject to which the answer to a question is sent. `subject` has ADDRESS_MAX_SIZE
  * bytes. */
 void subject_write_return(char *subject, origin to);
-/* Decodes a subject of subject_write_return(). Returns false if it has another form. */
+/* Decodes a subject that subject_write_return() has written. Returns false if the subject has
+ * another form. */
 bool subject_read_return(const char *subject, origin *to);
 
 /* ---- The client ------------------------------------------------------------------------------ */

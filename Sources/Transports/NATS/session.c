@@ -454,9 +454,10 @@ int session_set_callbacks(nats_client *c) {
   return (int)status;
 }
 
-/* Returns whether libnats has so many unprocessed messages that the thread should not read. The
- * number is the difference between the messages that libnats has read and passed on. It must be
- * corrected from time to time, because libnats drops messages of cancelled subscriptions. */
+/* Returns whether libnats has so many unprocessed messages that the thread should not read. Their
+ * number is the number of messages that libnats has read less the number of messages that it has
+ * passed on. The result must be corrected from time to time, because libnats drops the messages of
+ * cancelled subscriptions. */
 static bool is_behind(nats_client *c) {
   uint64_t read_count = 0, now = now_ns();
   bool result;
@@ -652,8 +653,8 @@ static void end_session(nats_client *c) {
   natsConnection_Destroy(connection);
   client_deliver(&c->base, SIZE_MAX);
   tell_refusals(c);
-  /* libnats closes the connection after errors that it does not know, such as the following error,
-   * so report the refusal here. */
+  /* libnats does not know the following error, and closes the connection instead of calling
+   * on_error(). */
   if (strcasestr(reason, "maximum subscriptions exceeded") != NULL)
     client_tell(&c->base, MULTICAST_NATS_SUBSCRIPTION_REFUSED, status, reason);
   client_tell(&c->base, MULTICAST_NATS_LOST, status, reason);

@@ -1,4 +1,5 @@
-/* A one-to-one encoding of names and events as addresses: MQTT topics or NATS subjects. */
+/* Encodes names and events as addresses, which are MQTT topics or NATS subjects. The encoding is
+ * one-to-one. */
 
 #ifndef MULTICAST_TRANSPORTS_CODING_H
 #define MULTICAST_TRANSPORTS_CODING_H
@@ -11,8 +12,8 @@ enum {
   NAME_MAX_SIZE = 255,
   PREFIX_MAX_SIZE = 200,
   ID_SIZE = 16, /* digits */
-  /* The prefix, a separator, the mark, all bytes of the name as %XX, a separator, an event of ten
-   * digits, and a NUL. */
+  /* The longest address consists of a prefix, a separator, a mark, a name whose bytes are all
+   * written as %XX, a separator, an event of ten digits, and a NUL. */
   ADDRESS_MAX_SIZE = PREFIX_MAX_SIZE + 1 + 2 + 3 * NAME_MAX_SIZE + 1 + 10 + 1
 };
 
@@ -22,9 +23,9 @@ enum {
 typedef struct coding {
   char separator;
   char wildcard;       /* replaces the event to match all events */
-  uint64_t special;    /* CODING_BIT() of the printable characters that are written as %XX, in
-                        * addition to all bytes that are not printable ASCII */
-  bool may_lack_event; /* an address without an event has event 0 */
+  uint64_t special;    /* CODING_BIT() of each printable character that is written as %XX; bytes
+                        * that are not printable ASCII are always written as %XX */
+  bool may_lack_event; /* an address without an event stands for event 0 */
   const char *mark;    /* precedes the name: "", or two bytes with which no encoded name begins */
 } coding;
 

@@ -44,9 +44,9 @@ typedef struct told {
 typedef bool visitor(void *context, multicast_status status, int32_t pid, const char *peer,
                      const void *payload, size_t size);
 
-/* An inquiry is a question that waits for answers. This is the base of each engine's inquiry. An
- * inquiry is not on the stack of the asking thread, because a function of the program may end that
- * thread. In that case the inquiry and its reference to the client are leaked. */
+/* An inquiry is a question that waits for answers. Each engine's inquiry begins with this struct.
+ * Inquiries are not on the stack of the asking thread, because a function of the program may end
+ * that thread. In this case, the inquiry and its reference to the client are never freed. */
 typedef struct inquiry {
   struct inquiry *next;
   uint64_t number;
