@@ -1,5 +1,6 @@
-/* The tests of all transports use brokers. The broker of libmulticast-local is a folder for groups,
- * in which peers can meet while the broker exists, and a process that does nothing. */
+/* The tests of all transports use brokers. libmulticast-local needs no broker, so its broker is a
+ * folder for groups and a process that does nothing. Peers can meet in the folder while the broker
+ * exists. */
 
 #include "groups.h"
 
@@ -70,8 +71,8 @@ void peer_set_address(peer *p, int port, transport_options *options) {
   write_folder(p->address, sizeof p->address, port);
   options->group = "tests";
   options->directory = p->address;
-  /* If the broker does not exist, the peer must not connect. With the usual path it would create
-   * the folder. */
+  /* If the broker does not exist, use a folder that the peer cannot create. Otherwise the peer
+   * would create the folder and connect. */
   if (access(p->address, F_OK) != 0) options->directory = "/missing/folder";
 }
 

@@ -74,9 +74,9 @@ TEST_OF_BROKER(long_name_is_cut_between_characters, NULL) {
   }
 }
 
-/* Only the fastest of several rounds counts, because the machine may be busy. Before each kill, the
- * other peers have processed a new name and sleep again. If they noticed a kill only by a timeout,
- * no round would be fast. */
+/* Only the fastest of several rounds counts, because the machine may be busy. The peers process a
+ * new name before each kill, and then sleep. If they noticed a kill only at their next timeout, no
+ * round would be fast. */
 TEST_OF_BROKER(kill_is_told_within_10_ms, NULL) {
   enum { COUNT = 10 };
   SCOPED peer here;
@@ -114,8 +114,9 @@ TEST_OF_BROKER(peer_that_detaches_is_told, NULL) {
 
 /* ---- Publishers that are killed -------------------------------------------------------------- */
 
-/* A process publishes numbers until it is killed. It writes each number to shared memory before the
- * number is published and again after it was accepted. */
+/* A process publishes numbers until it is killed. It stores each number in `begun` before it
+ * publishes the number, and in `accepted` when the publication was accepted. The struct is in
+ * shared memory. */
 typedef struct numbers {
   int may_begin, begun, accepted;
 } numbers;
@@ -363,8 +364,8 @@ TEST_OF_BROKER(long_folders_can_be_used, NULL) {
   CHECK_EQ(rmdir(folder), 0);
 }
 
-/* The test locks the group, like a process that was stopped while it joined. Other peers cannot
- * join and report this. */
+/* The test locks the group like a process that was stopped while it joined. Other peers cannot
+ * join, and must report this and try again. */
 TEST_OF_BROKER(group_that_is_locked_is_told_and_tried_again, NULL) {
   SCOPED peer first, p;
   char path[64];
@@ -439,7 +440,7 @@ static void wait_in_joined(void *context, multicast_local_state state, int32_t p
 }
 
 /* The late peer has sent its hello, but its thread is busy, so it has not received the hello of one
- * of the other peers. These must not disconnect it. */
+ * of the other peers. The other peers must not disconnect it. */
 TEST_OF_BROKER(peer_that_hears_late_is_not_cut_off, NULL) {
   SCOPED peer first, second, late;
   int calls = 0;
@@ -463,8 +464,8 @@ TEST_OF_BROKER(peer_that_hears_late_is_not_cut_off, NULL) {
 
 static int listening_takes_ms;
 
-/* Replaces libc's function and delays it, so that a socket file exists for a while before the
- * socket accepts connections. */
+/* Replaces listen() of libc, and waits before the system call. During this time a socket file
+ * exists, but the socket does not accept connections. */
 int listen(int s, int backlog) {
   pause_ms(LOAD(listening_takes_ms));
   return (int)syscall(SYS_listen, s, backlog);
@@ -496,8 +497,8 @@ static void wait_in_changed(void *context, multicast_local_state state, int32_t 
   gate_wait(&telling);
 }
 
-/* The transport's `release` does not wait for a thread that is in `changed`. The `release` in the
- * options runs later, when the peer has left and its files are removed. */
+/* Releasing a transport does not wait for its thread if that thread is in `changed`. The `release`
+ * of the options is called later, when the peer has left the group and its files are removed. */
 TEST_OF_BROKER(last_one_has_left_before_options_are_released, NULL) {
   peer p;
   char path[64];
@@ -517,7 +518,7 @@ TEST_OF_BROKER(last_one_has_left_before_options_are_released, NULL) {
 
 /* ---- Limits ---------------------------------------------------------------------------------- */
 
-/* Without the library's check, the system would send SIGXFSZ. */
+/* If the library did not check the limit, the system would send SIGXFSZ to the process. */
 TEST(ring_that_is_larger_than_files_may_be_is_refused) {
   struct rlimit most;
   peer p;

@@ -22,7 +22,7 @@ static void expect_expelled(scene *c) {
 
 /* ---- Messages -------------------------------------------------------------------------------- */
 
-/* A wrong packet, which a stranger sends instead of its hello or after it. */
+/* A wrong packet. A stranger sends it instead of its hello, or after its hello. */
 typedef struct packet {
   bool has_hello;
   uint32_t kind, place;
@@ -163,8 +163,8 @@ TEST_OF_SCENE(entries_that_are_none_end_the_connection) {
   row = -1;
 }
 
-/* The stranger stores invalid heads: before the position that the victim has read, beyond the end
- * of the ring, and inside an entry. */
+/* The stranger stores invalid positions as the head of its ring. They are before the position up to
+ * which the victim has read, or further away than the size of the ring, or inside an entry. */
 TEST_OF_SCENE(heads_that_are_none_end_the_connection) {
   static const uint64_t heads[] = {8, UINT64_MAX, UINT64_MAX / 2, 39, 1, 48};
   for (size_t i = 0; i < sizeof heads / sizeof *heads; ++i) {
@@ -190,8 +190,8 @@ static multicast_status publish(scene *c, const char *name) {
   return peer_publish(&c->victim, name, 1, payload, sizeof payload);
 }
 
-/* The stranger claims to have read everything, and then does not read any more, so that the
- * victim's ring fills up. */
+/* Fills up the victim's ring. The stranger stores that it has read all earlier entries, and reads
+ * none of the later ones. */
 static void hold_up(scene *c) {
   stranger_connect(&c->s, &c->b);
   STORE(c->s.own.board->slots[VICTIM_PLACE].tail, c->s.its.board->head);
@@ -202,7 +202,7 @@ static void hold_up(scene *c) {
   }
 }
 
-/* The stranger claims to have read more entries than exist, or fewer than before. */
+/* The stranger stores that it has read more entries than exist, or fewer entries than before. */
 TEST_OF_SCENE(tails_that_are_none_end_the_connection) {
   static const uint64_t tails[] = {UINT64_MAX, 1 << 20, 1};
   for (size_t i = 0; i < sizeof tails / sizeof *tails; ++i) {
@@ -290,8 +290,8 @@ TEST_OF_BROKER(sockets_of_others_are_no_peers, NULL) {
 
 /* ---- Heads that are too far away ------------------------------------------------------------- */
 
-/* All entries are for other peers, so the victim skips them, and the head is further away than the
- * size of the ring. */
+/* The victim skips all entries, because they are for other peers. The head is further away than the
+ * size of the ring, so without a check the victim would read the ring again and again. */
 TEST_OF_SCENE(head_that_is_further_than_the_ring_ends_the_connection) {
   stranger_connect(&c->s, &c->b);
   for (uint64_t at = 0; at < STRANGER_RING; at += 64) {
@@ -318,9 +318,9 @@ static uint64_t write_entries(scene *c, uint64_t count) {
 
 /* ---- Rings that are being written ------------------------------------------------------------ */
 
-/* The stranger is interrupted while it drops its oldest entry, and the victim must wait. When the
- * stranger continues, it writes an entry for other peers, so it does not wake the victim. The
- * victim must read the remaining entry soon anyway. */
+/* The stranger is interrupted while it drops its oldest entry, so the victim must wait before it
+ * reads the next one. When the stranger continues, it does not wake the victim, because its new
+ * entry is for other peers. The victim must still deliver the remaining entry soon. */
 TEST_OF_SCENE(what_is_left_when_others_had_the_oldest_dropped_arrives_soon) {
   const uint64_t size = write_entries(c, 2);
   board *its = c->s.own.board;
@@ -364,7 +364,7 @@ TEST_OF_SCENE(what_was_being_dropped_at_a_kill_arrives) {
   CHECK_EQ(peer_stats(&c->victim).expelled, 0);
 }
 
-/* The stranger claims to have dropped more entries than can fit into the ring. */
+/* The stranger stores that it has dropped more entries than can fit into the ring. */
 TEST_OF_SCENE(losses_that_are_too_many_end_the_connection) {
   for (uint64_t dropped = 2; dropped != 0; dropped *= 1 << 21) {
     fill_ring(c, 2);
@@ -375,7 +375,7 @@ TEST_OF_SCENE(losses_that_are_too_many_end_the_connection) {
   }
 }
 
-/* The stranger was killed while it dropped the second entry, and it claims to have dropped more
+/* The stranger was killed while it dropped the second entry. It had stored that it has dropped more
  * entries than it has written. */
 TEST_OF_SCENE(losses_that_are_too_many_at_a_kill_are_not_counted) {
   const uint64_t size = fill_ring(c, 3);
@@ -390,8 +390,8 @@ TEST_OF_SCENE(losses_that_are_too_many_at_a_kill_are_not_counted) {
 
 /* ---- Names that wait for room ---------------------------------------------------------------- */
 
-/* The stranger wants a name with a retained value while the victim's ring is full of entries that
- * the stranger has not read. The victim must not process the stranger's further messages before the
+/* The stranger observes a name with a retained value, but the victim's ring is full of entries that
+ * the stranger has not read. The victim must not process later messages of the stranger until the
  * ring has room for the value. */
 static void wait_for_room(scene *c) {
   CHECK_OK(publish(c, "kept"));

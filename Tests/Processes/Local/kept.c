@@ -137,8 +137,8 @@ TEST_OF_BROKER(more_than_half_a_ring_is_not_kept_of_a_name, NULL) {
 
 FUNCTION(wait_for_gate, gate *g) { gate_wait(g); }
 
-/* A slow peer has not read the full ring, so the value waits for room. Later publications follow
- * the value. */
+/* The ring is full because a slow peer has not read it, so a retained value for another peer waits
+ * for room. Later publications arrive after the value. */
 TEST_OF_BROKER(value_waits_for_room, NULL) {
   static char payload[1000];
   SCOPED peer here, there, slow;
@@ -166,8 +166,8 @@ TEST_OF_BROKER(value_waits_for_room, NULL) {
   expect_log(&l, "2:value 1:next ");
 }
 
-/* Two other peers leave. The observer is removed while the end of the first peer is being reported,
- * and added again while the end of the second peer is being reported. */
+/* Two other peers leave. This peer removes an observer while the end of the first one is being
+ * reported, and adds it again while the end of the second one is being reported. */
 typedef struct leaver {
   peer p;
   gate first_is_gone, may_go_on;

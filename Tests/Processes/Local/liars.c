@@ -26,7 +26,7 @@ static void send_answer(stranger *s, uint64_t number, char text) {
   stranger_write(s, &r, behind, sizeof behind);
 }
 
-/* A thread that answers each question that the victim writes into its ring. */
+/* A thread of the stranger, which calls `lie` for each question in the victim's ring. */
 typedef struct liar {
   scene *c;
   uint64_t at; /* the position up to which it has read */
@@ -61,11 +61,11 @@ static void answer_twice(scene *c, uint64_t number) {
 static void let_another_answer(scene *c, uint64_t number) { send_answer(&c->other, number, 'a'); }
 static void say_nothing(scene *c, uint64_t number) {}
 
-/* The victim asks one question, which the stranger answers with `lie`. */
+/* The victim asks one question, and the stranger calls `lie`, which answers it wrongly. */
 static multicast_status ask_liar(scene *c, told *t, void (*lie)(scene *c, uint64_t number)) {
   liar l = {c, LOAD(c->s.its.board->head), 0, lie};
   pthread_t thread = start_thread(be_a_liar, &l);
-  /* With all other lies, the question times out. */
+  /* With all lies except answer_twice(), the question times out. */
   const uint64_t time = lie == answer_twice ? ten_seconds : a_while;
   multicast_status status;
   EVENTUALLY((status = ask(&c->victim, t, "q", "", time)) != MULTICAST_ERROR_NOT_FOUND);
@@ -106,8 +106,8 @@ TEST_OF_SCENE(answers_that_nobody_waits_for_are_dropped) {
   CHECK_ERROR(ask(&c->victim, &t, "q", "", a_while), NOT_FOUND);
 }
 
-/* A peer that was asked leaves, and another peer gets its place. The question must not accept the
- * answers of the new peer. */
+/* The asked peer leaves, and a new peer is assigned the same place. The asker must not accept the
+ * new peer's answers to the question. */
 TEST_OF_SCENE(who_takes_the_place_of_one_that_was_asked_is_not_awaited) {
   told t = {0};
   scene_meet(c, &c->s);
@@ -207,9 +207,9 @@ static void expect_answer(const scene *c, uint64_t *at, uint64_t number, multica
   *at += r.size;
 }
 
-/* The stranger asks questions with arbitrary numbers, some of which it uses twice, and questions
- * for a name that nobody answers. In the end it asks more questions than answers fit into the
- * victim's ring, and does not read the answers. */
+/* The stranger asks questions with arbitrary numbers, uses some numbers twice, and asks questions
+ * for a name that nobody answers. In the end it asks so many questions that their answers do not
+ * fit into the victim's ring, and does not read the answers. */
 TEST_OF_SCENE(strange_questions_do_no_harm) {
   responder r = {"r", 0, 0};
   uint64_t at = 0;

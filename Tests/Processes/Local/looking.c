@@ -1,5 +1,5 @@
-/* Tests that a transport's thread polls for some time before it sleeps. The machine may be too busy
- * in one round, but not in all rounds. */
+/* Tests that a transport's thread polls for some time before it sleeps. One successful round is
+ * enough, because the machine may be too busy during the other rounds. */
 
 #include "groups.h"
 
@@ -17,7 +17,7 @@ static long sleeps_now(void) {
   return used.ru_nvcsw;
 }
 
-/* A peer that may forward notifications. */
+/* A peer that receives notifications, and may forward them to the next peer. */
 typedef struct stop {
   peer p;
   const char *to; /* NULL if it does not forward */

@@ -33,7 +33,7 @@ TEST(each_peer_that_answers_is_asked_once) {
   CHECK_EQ(t.each[0].pid, getpid());
   CHECK_EQ(LOAD(a.calls), 1);
   CHECK_EQ(LOAD(z.calls), 1);
-  /* A question without a payload, which ends with the first answer. */
+  /* A question may lack a payload, and may end with the first answer. */
   t.enough = 1;
   CHECK_OK(ask(&here, &t, "q", NULL, MULTICAST_FOREVER));
   CHECK_EQ(t.count, 1);
@@ -94,7 +94,8 @@ THREAD(open_busy, peer *p) {
   gate_open(&busy);
 }
 
-/* The question is in the ring when the peer stops answering the name, and is read later. */
+/* The peer stops answering the name when the question is already in the ring, and reads the
+ * question later. */
 TEST(peer_that_does_not_answer_any_more_says_so) {
   broker b;
   SCOPED peer here, there;
@@ -158,8 +159,9 @@ static void change_names_when_gone(void *context, multicast_local_state state, i
                     : multicast_local_answer(own, "q", keep_question, &unused, NULL));
 }
 
-/* `changed` adds a name on the transport's thread, after the thread has sent all names to the peers
- * and before it sleeps for a second. Nothing would wake the thread earlier. */
+/* `changed` adds a name on the transport's thread. At this time, the thread has already sent its
+ * other names to the peers, and will sleep for a second. It must announce the new name before it
+ * sleeps, because nothing would wake it. */
 TEST_OF_BROKER(names_that_change_before_a_sleep_are_told_before_it, NULL) {
   for (row = 0; row < 2; ++row) {
     SCOPED peer here;
@@ -212,7 +214,8 @@ TEST(peer_that_detaches_without_an_answer_is_told) {
   broker_delete(&b);
 }
 
-/* A process that answers questions of one byte, and no others. `asked` is in shared memory. */
+/* Counts the questions of a process, which answers only questions of one byte. The count is in
+ * shared memory. */
 typedef struct silent {
   int asked;
 } silent;
@@ -342,8 +345,7 @@ TEST(question_without_room_waits_no_longer_than_its_time) {
   expect_no_room(MULTICAST_OVERFLOW_BLOCK);
 }
 
-/* Fills the ring of a peer with questions that the answering peer does not read, because it is
- * busy. */
+/* Fills the ring of a peer with questions. The answering peer is busy and does not read them. */
 static void fill_with_questions(const peer *p, const char *name) {
   static char payload[1001];
   told t = {0};
@@ -354,8 +356,9 @@ static void fill_with_questions(const peer *p, const char *name) {
   }
 }
 
-/* Starts three peers. `stuck` does not read until the gate `busy` opens, so the test can fill the
- * ring of `first`. Publications of `first` would then wait for up to 20 s. */
+/* Starts three peers. The peer `stuck` does not read until the gate `busy` opens, so the ring of
+ * the peer `first` is full soon. After that, publications of `first` wait for room for up to
+ * 20 s. */
 static void start_without_room(broker *b, peer *first, peer *second, peer *stuck,
                                responder *of_second) {
   multicast_local_question *unused = calloc(1, sizeof *unused);
@@ -437,8 +440,9 @@ THREAD(stay_in_question, asking *a) {
 
 THREAD(publish_without_room, asking *a) { a->result = peer_publish(a->p, "busy", 1, NULL, 0); }
 
-/* The transport is released while a publication waits for room. Its topics may be freed before the
- * publication continues. A question keeps the rest of the transport in memory. */
+/* The transport is released while a publication waits for room. The transport's topics may be freed
+ * before the publication continues, but a waiting question keeps the rest of the transport in
+ * memory. */
 TEST(release_ends_the_wait_of_a_publication_for_room) {
   broker b;
   SCOPED peer here, there, stuck;

@@ -85,8 +85,9 @@ TEST(full_ring_drops_the_oldest_and_counts_them) {
   pair_end(&b, &here, &there);
 }
 
-/* The publisher repeatedly overwrites entries that the reader has not read, and the reader
- * continues each time. Entries of a name that the reader does not observe do not count as lost. */
+/* Again and again, the publisher overwrites entries that the reader has not read, and the reader
+ * continues with later entries. Entries of names that the reader does not observe do not count as
+ * lost. */
 TEST(losses_are_counted_exactly_while_it_goes_on) {
   enum { MANY = 400000 };
   broker b;

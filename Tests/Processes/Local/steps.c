@@ -19,7 +19,7 @@ static void publish(peer *p, int number) {
   CHECK_OK(peer_publish(p, "mine", 1, payload, sizeof payload));
 }
 
-/* The publishing process. It is traced as soon as the ring is full. */
+/* The publishing process. It lets the test trace it when the ring is full. */
 static void publish_numbers(int port, int *is_there) {
   peer p;
   int number = 1;

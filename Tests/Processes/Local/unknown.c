@@ -1,5 +1,5 @@
-/* Tests peers that have not announced their names to a new member, because their threads are in
- * observers. */
+/* Tests peers that have not announced their names to a new member of the group, because their
+ * transports' threads are in observers. */
 
 #include "groups.h"
 #include "strangers.h"
@@ -31,8 +31,8 @@ FUNCTION(write_log, named_log *n) {
   ADD(l->count, 1);
 }
 
-/* The peer `busy` is in an observer until the gate opens. A notification of the peer `asker` has
- * called that observer. */
+/* A notification of the peer `asker` calls an observer of the peer `busy`, which does not return
+ * until the gate `may_leave` opens. */
 typedef struct stage {
   broker b;
   peer busy, asker;
@@ -96,7 +96,7 @@ TEST_OF_STAGE(what_is_published_for_a_peer_in_an_observer_arrives) {
   char expected[200] = "";
   const uint64_t before = time_now();
   peer_connect_to(&late, &s->b);
-  /* The transport has connected after a second, without waiting for the observer. */
+  /* The transport connected after a second, and did not wait for the observer to return. */
   CHECK(time_now() - before > 900000000 && time_now() - before < 3000000000u);
   CHECK_ERROR(multicast_local_flush(&late.transport, a_while), TIMEOUT);
   for (uint32_t i = 0; i < 10; ++i) {
@@ -117,7 +117,7 @@ TEST_OF_STAGE(what_is_published_for_a_peer_in_an_observer_arrives) {
   CHECK_EQ(peer_stats(&late).unwanted, 1);
 }
 
-/* The publisher leaves before `busy` has learned of it. */
+/* The publisher leaves before the thread of `busy` has noticed that it joined. */
 TEST_OF_STAGE(peer_in_an_observer_gets_what_one_that_has_gone_published) {
   peer late;
   peer_connect_to(&late, &s->b);
@@ -182,8 +182,8 @@ TEST_OF_STAGE(values_come_before_what_is_published_later) {
   CHECK_TEXT(s->arrived.text, "k:2:two;k:1:one;k:3:three;k:2:new;k:4:four;");
 }
 
-/* The observer is registered when the peers know each other. It receives the values that were
- * published before, and no other publications. */
+/* The observer is registered when the peers know each other's names. Of the earlier publications,
+ * it receives only the retained values. */
 TEST_OF_STAGE(values_are_given_once_to_an_observer_that_comes_later) {
   SCOPED peer late;
   static named_log later;
@@ -234,8 +234,8 @@ TEST_OF_STAGE(value_is_given_once_though_its_observer_comes_meanwhile) {
 
 static bool retains_all(void *context, const char *protocol, uint32_t event) { return true; }
 
-/* The values do not fit into the ring together. They are delivered when the peer has read earlier
- * entries. */
+/* Together the values do not fit into the ring, so some of them wait until the peer has read
+ * earlier entries. */
 TEST_OF_STAGE(values_for_which_there_is_no_room_wait) {
   enum { COUNT = 8, SIZE = 20000 };
   static char large[SIZE];
@@ -376,8 +376,8 @@ TEST_OF_BROKER(silent_connections_hold_no_place, NULL) {
   }
 }
 
-/* `here` has no vacant place for the new peer until the silent connections have timed out. The
- * publications of the new peer are buffered until then. */
+/* Silent connections occupy all places of `here` until they time out. Only then can `here` accept
+ * the new peer, and until then the publications of the new peer stay in its ring. */
 TEST_OF_BROKER(peer_that_has_no_place_yet_gets_what_is_published_meanwhile, NULL) {
   enum { COUNT = 128 };
   static stranger silent[COUNT];
@@ -404,8 +404,8 @@ static void note_loss(void *context, multicast_local_state state, int32_t pid, c
   if (state == MULTICAST_LOCAL_LOST) ADD(losses, 1);
 }
 
-/* Imitates a publisher that has dropped all its entries. Wakes the reader if it sleeps. Usually the
- * reader is still polling. */
+/* Imitates a publisher that has dropped all its entries. Wakes the reader if it sleeps, but usually
+ * it is still polling. */
 static void drop_all(stranger *s, uint64_t count) {
   board *b = s->own.board;
   const uint64_t head = b->head + 1024, which = ~b->counted & COUNT_BIT;

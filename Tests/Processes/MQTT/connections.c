@@ -76,7 +76,8 @@ TEST_OF_BROKER(session_collects_what_is_published_meanwhile, NULL) {
   peer_observe(&there, "n", counting(&s));
   EVENTUALLY(LOAD(s.next) == 10);
   CHECK_EQ(s.wrong, 0);
-  /* The first message of each name without observers unsubscribes the name. */
+  /* When the first message of a name without observers arrives, the transport unsubscribes the
+   * name. */
   EVENTUALLY(peer_stats(&there).ignored == GONE);
   peer_flush(&there);
   pause_ms(5 * A_WHILE_MS); /* until the broker has processed the unsubscriptions */
@@ -323,7 +324,7 @@ TEST_OF_BROKER(flush_says_that_a_publication_was_lost_with_the_connection, NULL)
 THREAD(flush_first, peer *p) { CHECK_OK(multicast_mqtt_flush(&p->transport, 20 * ns_of_second)); }
 
 /* The broker is stopped. The flush waits for a publication that is in flight and therefore cannot
- * be dropped. Later publications are dropped, which must not affect the flush. */
+ * be dropped. It must not fail because later publications are dropped. */
 TEST_OF_BROKER(flush_does_not_care_for_what_is_dropped_later, NULL) {
   SCOPED peer p;
   peer_connect_with(&p, b->port, &OPTIONS(.qos = 1, .capacity = 1,
@@ -339,8 +340,8 @@ TEST_OF_BROKER(flush_does_not_care_for_what_is_dropped_later, NULL) {
   CHECK(peer_stats(&p).dropped > 0);
 }
 
-/* Each refusal is reported, even if there are many at the same time and the connection ends in
- * between. */
+/* Each refusal is reported, even if there are many refusals and the connection ends before all of
+ * them have been reported. */
 TEST_OF_BROKER(each_refusal_is_told, NULL) {
   enum { COUNT = 100 };
   SCOPED peer p;

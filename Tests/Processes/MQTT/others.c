@@ -108,8 +108,8 @@ static void expect_retained(uint32_t protocol) {
   broker_delete(&b);
 }
 
-/* The publisher itself is notified of its retained value only if messages do not identify their
- * sender. */
+/* A publisher receives its own retained value only if its messages do not say which transport has
+ * sent them. */
 static void expect_retained_of_own(uint32_t protocol, uint32_t flags, int calls) {
   broker b;
   peer here, there;
@@ -138,8 +138,8 @@ TEST(retained_value_is_not_given_to_its_publisher) {
   expect_retained_of_own(4, MULTICAST_MQTT_PLAIN, 1);
 }
 
-/* Only the first observer of a name causes a subscription, after which the broker sends the
- * value. */
+/* Only the first observer of a name causes a subscription. After the subscription, the broker sends
+ * the retained value. */
 TEST_OF_BROKER(retained_value_is_given_to_the_first_observer_of_a_name, NULL) {
   SCOPED peer here, there;
   int first = 0, second = 0, again = 0;
@@ -200,7 +200,7 @@ TEST_OF_BROKER(messages_that_are_none_are_ignored, NULL) {
       "mosquitto_pub -h 127.0.0.1 -p $PORT -q 1 -t multicast/n/4294967296 -m x",
       "mosquitto_pub -h 127.0.0.1 -p $PORT -q 1 -t multicast/n/1/2 -m x",
       "mosquitto_pub -h 127.0.0.1 -p $PORT -q 1 -t multicast/n/ -m x",
-      /* The headers are of a later version, incomplete, and with reserved bytes that are not 0. */
+      /* The header is from a later version, or incomplete, or has a reserved byte that is not 0. */
       "printf '\\223MC\\002\\0\\0\\0\\0\\1\\2\\3\\4\\5\\6\\7\\10xx' | "
       "mosquitto_pub -h 127.0.0.1 -p $PORT -q 1 -t multicast/n/1 -s",
       "printf '\\223MC\\001\\0\\0' | mosquitto_pub -h 127.0.0.1 -p $PORT -q 1 -t multicast/n/1 -s",
@@ -255,8 +255,9 @@ TEST(broker_that_sends_noise_is_left) {
   expect_no_harm(BYTES("\x20\x03\0\0\0\x30\xff\xff\xff\xff\xff\x7f"), false);
 }
 
-/* The broker accepts the connection and then sends a wrong packet: a message whose topic is longer
- * than the message, an answer to no request, a topic that is not UTF-8, or an incomplete topic. */
+/* The broker accepts the connection and then sends a wrong packet. These packets are a message
+ * whose topic is longer than the message, a response without a request, a topic that is not UTF-8,
+ * and an incomplete topic. */
 TEST(broker_that_sends_wrong_packets_is_left) {
   expect_no_harm(BYTES("\x20\x03\0\0\0\x30\x05\x7f\xffmul\x30"), true);
   expect_no_harm(BYTES("\x20\x03\0\0\0\x90\x04\0\x63\0\x80\x40\x02\x12\x34"), true);
@@ -412,8 +413,8 @@ TEST(property_that_is_unknown_does_no_harm_with_mqtt_3) {
 enum { REFUSED = 50 };
 
 THREAD(refuse_at_one_go, server *s) {
-  /* A packet consists of 0x82, the size, an identifier, no property, "multicast/nNN/#" with its
-   * size, and the options. */
+  /* A packet consists of 0x82, the size, an identifier, an empty list of properties, the size of
+   * the string "multicast/nNN/#", this string, and the options. */
   enum { SIZE = 2 + 2 + 1 + 2 + 15 + 1 };
   unsigned char answers[REFUSED * 6], *at = answers;
   char request[4096];
@@ -466,8 +467,8 @@ THREAD(serve_backwards, server *s) {
 }
 
 TEST(acknowledgements_may_come_in_any_order) {
-  /* There are two publications, each with 0x32, the size, the topic with its size, an identifier,
-   * no property, and a payload of one byte. */
+  /* Each of the two publications consists of 0x32, the size, the topic's size and the topic, an
+   * identifier, an empty list of properties, and a payload of one byte. */
   enum { SIZE = 2 * (2 + 2 + 13 + 2 + 1 + 1) };
   server s;
   peer p;
@@ -576,10 +577,10 @@ TEST(packets_go_out_together) {
   EVENTUALLY(LOAD(calls) == BURST);
   peer_release(&p);
   server_end(&s);
-  /* Usually 3 segments arrive before the answers: the connect, the subscription, and all
-   * publications. 2 segments contain the answers: the first answer, which is sent immediately, and
-   * all other answers. On a busy machine there are some more segments, because the system sends
-   * delayed data after 200 ms. */
+  /* Usually the broker receives 3 segments before the acknowledgements. They contain the CONNECT
+   * packet, the subscription, and all publications. The acknowledgements need 2 segments, because
+   * the first of them is sent immediately, and the others are sent together. On a busy machine
+   * there are some more segments, because the system sends delayed data after 200 ms. */
   if (segments_of_publications > BURST / 2) CHECK_EQ(segments_of_publications, 3);
   if (segments_of_answers > BURST / 2) CHECK_EQ(segments_of_answers, 2);
 }
@@ -737,8 +738,9 @@ THREAD(serve_no_question, server *s) {
   }
 }
 
-/* The question ends with the connection. libmosquitto still sends its message again on the next
- * connection, so the message stays counted in `sending` until the broker accepts it. */
+/* The question ends when the connection ends. libmosquitto still sends the message of the question
+ * again on the next connection, so the message is counted in `sending` until the broker accepts
+ * it. */
 TEST(question_that_was_not_taken_ends_with_the_connection) {
   server s;
   peer p;
@@ -755,8 +757,8 @@ TEST(question_that_was_not_taken_ends_with_the_connection) {
   server_end(&s);
 }
 
-/* An earlier process with the same client identifier has answered the name. This process does not,
- * so it must unsubscribe. */
+/* An earlier process with the same client identifier has answered the name. This process does not
+ * answer the name, so it must unsubscribe from its questions. */
 TEST_OF_BROKER(question_of_an_earlier_session_is_taken_back, NULL) {
   SCOPED peer here;
   told t = {0};

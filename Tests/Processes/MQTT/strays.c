@@ -31,7 +31,8 @@ static void expect_all(const sequence *s, const peer *p, int count) {
   CHECK_EQ(peer_stats(p).ignored, 0);
 }
 
-/* The messages wait until the transport is attached, even if this takes more than a second. */
+/* The stored messages wait until the program attaches the transport, even if the program does this
+ * more than a second later. */
 TEST_OF_BROKER(what_a_session_has_collected_waits_until_it_is_attached, NULL) {
   static const int pauses_ms[] = {0, 20, 1500};
   SCOPED peer here;
@@ -72,7 +73,8 @@ TEST_OF_BROKER(what_a_session_has_collected_waits_for_observers, NULL) {
 }
 
 /* The broker has stored more messages than the transport buffers, and the transport has a queue.
- * The transport stops reading, and must continue to read when some messages were delivered. */
+ * When its buffer is full, the transport stops reading. It must continue to read when some messages
+ * have been delivered. */
 TEST_OF_BROKER(much_that_a_session_has_collected_waits,
                "allow_anonymous true\nmax_queued_messages 0") {
   enum { COUNT = 3000 };

@@ -20,8 +20,8 @@ TEST_OF_BROKER(next_server_is_tried, NULL) {
 
 /* ---- Servers that restart -------------------------------------------------------------------- */
 
-/* Nothing is lost, because no message is in flight when the server ends, and messages that are
- * published while there is no connection wait. */
+/* Nothing is lost when the server ends, because no message is in flight at that time, and later
+ * messages wait for the next connection. */
 TEST_OF_BROKER(server_that_ends_is_connected_again, NULL) {
   enum { ENDS = 5, EACH = 200 };
   SCOPED peer here, there;
@@ -86,8 +86,7 @@ TEST_OF_BROKER(server_that_ends_meanwhile_loses_and_does_not_repeat, NULL) {
   CHECK(peer_stats(&there).received <= COUNT);
 }
 
-/* Messages that the process has received are delivered even if the server has ended in the
- * meantime. */
+/* Messages that the process has received are delivered even if the server ends before that. */
 TEST_OF_BROKER(what_has_come_is_delivered_after_the_end, NULL) {
   SCOPED peer here, there;
   blocker slow = BLOCKER_INIT;
@@ -260,8 +259,8 @@ TEST_OF_BROKER(payload_that_the_server_does_not_take_is_dropped, "max_payload: 1
   CHECK_EQ(LOAD(here.lost), 0);
 }
 
-/* An observer that stores the largest number of messages that have arrived but were not
- * delivered. */
+/* An observer that stores how many messages have arrived but were not delivered. It keeps the
+ * largest of these numbers. */
 typedef struct backlog {
   blocker first;
   peer *p;

@@ -327,8 +327,9 @@ THREAD(flush_soon, peer *p) {
   peer_flush(p); /* the server answers, and sends `more` */
 }
 
-/* The server does not announce that it supports headers, like servers before 2.2, so it cannot
- * report that nobody answers. Later it sends answers to questions that were not asked. */
+/* Like servers before version 2.2, the server does not announce that it supports headers.
+ * Therefore it cannot report that nobody answers. Later it sends answers to questions that were not
+ * asked. */
 TEST(server_that_sends_wrong_answers_does_no_harm) {
   server s = {.bytes = INFO, .more = "MSG x 1 1\r\nx\r\n"
                                      "HMSG _INBOX.0 1 16 16\r\nNATS/1.0 503\r\n\r\n\r\n"

@@ -1,5 +1,5 @@
-/* Tests observers of prefixes. They need a subscription to all names in addition to the
- * subscriptions to single names. */
+/* Tests observers of prefixes. If there is one, the transport has a subscription to all names in
+ * addition to its subscriptions to single names. */
 
 #include "../Transports/Harness/prefixes.h"
 

@@ -55,7 +55,8 @@ long syscall(long number, ...) {
               argument[5]);
 }
 
-// Refuses the memory for the program's watch.
+// Refuses all memory while refuses_malloc is set. The program sets this variable while it sets its
+// own watch.
 int refuses_malloc;
 void *malloc(size_t size) {
   static void *(*real)(size_t);

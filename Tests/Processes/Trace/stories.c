@@ -102,7 +102,7 @@ static void *invoke_cancelled(void *unused) {
   return unused;
 }
 
-// A cancelled thread still makes its calls, because it does not reach a cancellation point.
+// A thread that has been cancelled still makes its calls until it reaches a cancellation point.
 static void cancelled(void) {
   pthread_t thread;
   void *result;

@@ -1,5 +1,5 @@
-/* Tests for each library: names and events are encoded as topics or subjects, and decoded. These
- * tests need no broker. */
+/* Tests that names and events are encoded as topics or subjects, and decoded. These tests need no
+ * broker. */
 
 #include "../../Behaviour/Interface/harness.h"
 #include "../../../Sources/Transports/Common/Names/coding.h"
@@ -43,7 +43,7 @@ TEST(only_names_of_1_to_255_bytes_have_addresses) {
   CHECK_EQ(coding_read(&transport_coding, address, "p", name, &event), 0);
 }
 
-/* If an address can be decoded, encoding the result gives the same address. */
+/* If a random address can be decoded, encoding the result must produce the same address. */
 TEST(each_address_has_one_spelling) {
   char bytes[] = "p/%0123456789ABCDEFaf+#*>$ \x01\x7f\xc3/%p";
   char separator = transport_coding.separator;

@@ -1,4 +1,4 @@
-/* Tests for each library: brokers that start, end and are slow. */
+/* Tests brokers that start, end or are slow. */
 
 #include "Harness/broker.h"
 

@@ -1,6 +1,6 @@
-/* Tests for each library: the transport's thread receives messages, which replace a buffer, and the
- * process forks at each instruction of the library that the thread executes meanwhile. Each child
- * must be able to destroy the broadcaster. */
+/* Tests that a child of fork() can destroy the broadcaster, whatever instruction the transport's
+ * thread was executing. The thread receives messages that replace a buffer, and the process forks
+ * at each instruction of the library that the thread executes. */
 
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -35,9 +35,9 @@ static void note_thread(void *context, transport_state state, int32_t code, cons
 static void be_a_child(void) {
   signal(SIGALRM, SIG_DFL);
   alarm(10); /* ends the child if it hangs */
-  /* The result is PENDING if the thread was inside the observer, which is possible if the library
-   * is linked into the test. This calls _Exit(), because in coverage builds _exit() would write
-   * counts that may be inconsistent. */
+  /* If the library is linked into the test, the thread may have been inside the observer, and the
+   * result is PENDING. _Exit() is called instead of _exit(), because in coverage builds _exit()
+   * would write counts that may be inconsistent. */
   _Exit(multicast_broadcaster_destroy(stepping.p.broadcaster) >= 0 ? 0 : 1);
 }
 
@@ -63,7 +63,8 @@ static void on_trap(int signal, siginfo_t *info, void *context) {
   errno = kept;
 }
 
-/* Finds the mapped instructions of the library or program that contains the function. */
+/* Finds out where the instructions of the library or program are mapped that contains the
+ * function. */
 static void find_instructions(uintptr_t function) {
   FILE *maps = fopen("/proc/self/maps", "r");
   char line[512];
@@ -78,8 +79,8 @@ static void find_instructions(uintptr_t function) {
 }
 
 static void expect_children_to_end(multicast_queue queue) {
-  /* The first message arrives before the stepping begins, so that a buffer exists that the second
-   * message replaces. */
+  /* The first message arrives before the stepping begins, so that the second message must replace
+   * an existing buffer. */
   static const size_t sizes[] = {1500, 200000, 100};
   static char payload[200000];
   const struct sigaction trap = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO};

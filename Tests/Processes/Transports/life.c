@@ -1,5 +1,5 @@
-/* Tests for each library: transports are attached, detached, and released during calls. Also tests
- * queues, forks and options. */
+/* Tests that transports can be attached, detached, and released during calls. Also tests queues,
+ * forks and options. */
 
 #include "Harness/broker.h"
 
@@ -222,7 +222,7 @@ TEST_OF_BROKER(release_may_wait_for_other_transports, NULL) {
   options.release = wait_in_release;
   options.context = &w;
   CHECK_OK(transport_connect(&options, &other.transport));
-  /* Register many names, because removing them may take a library some time. */
+  /* Register many names, because some libraries need time to remove them. */
   for (int i = 0; i < 500; ++i) {
     snprintf(name, sizeof name, "m%d", i);
     CHECK_OK(multicast_broadcaster_register(other.broadcaster, name, recorder(r), NULL, NULL));
@@ -417,7 +417,7 @@ static void expect_losses(multicast_overflow overflow) {
   record_wait(r, 2);
   CHECK_EQ(peer_stats(&there).delivered, 2);
   CHECK_EQ(peer_stats(&there).received, 5);
-  /* Messages in the queue are lost, too, when it is destroyed. */
+  /* When the queue is destroyed, its messages are counted as lost, too. */
   CHECK_OK(peer_publish(&here, "n", 3, &i, sizeof i));
   EVENTUALLY(peer_stats(&there).received == 6);
   EVENTUALLY(pending_of(queue) == 1);
@@ -536,8 +536,8 @@ static void expect_end_of_child(bool detaches) {
   EVENTUALLY(LOAD(f.child) != 0);
   for (uint32_t event = 2; event <= 50; ++event)
     CHECK_EQ(multicast_broadcaster_notify(here.broadcaster, "n", event, "x", 1), 0);
-  /* The child had no other thread, so it has ended. It has read nothing from the connection, so the
-   * parent receives all messages. */
+  /* The child process ends, because it has only the thread that called fork(). It has read nothing
+   * from the connection, so the parent receives all messages. */
   CHECK_EQ(waitpid(f.child, &status, 0), f.child);
   CHECK_EQ(status, 0);
   EVENTUALLY(LOAD(f.calls) == 50);
@@ -669,7 +669,8 @@ THREAD(connect_with_others, int *ready) {
   peer_release(&p);
 }
 
-/* The first transport of a process initializes the library. This test is for ThreadSanitizer. */
+/* These are the first transports of the process, so the threads initialize the library at the same
+ * time. ThreadSanitizer checks that there is no race. */
 TEST(first_transports_may_be_made_at_once) {
   pthread_t threads[4];
   int ready = 0;
@@ -704,7 +705,7 @@ TEST(released_by_two_threads_ends_once) {
     join_thread(thread);
     EVENTUALLY(LOAD(p.releases) == 1);
   }
-  /* The next two transports have separate places in the table. */
+  /* The next two transports must not share an entry of the table. */
   p.releases = 0;
   CHECK_OK(transport_connect(&options, &p.transport));
   CHECK_OK(transport_connect(&others, &other.transport));

@@ -1,4 +1,4 @@
-/* Tests for each library: questions to peers, and the results that the askers get. */
+/* Tests questions to peers, and the results that the askers receive. */
 
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE

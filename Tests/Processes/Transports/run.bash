@@ -1,12 +1,6 @@
 # Builds the library of a transport and its tests, and runs the tests. Tests/Processes/MQTT/run,
 # Tests/Processes/NATS/run and Tests/Processes/Local/run set these variables and then source this
 # file:
-#   folder     the folder of the transport
-#   server     the program that the tests start
-#   clients    linker options for the client library
-#   called     files of the transport that the tests also call directly
-#   common     optional: files of Tests/Processes/Transports that are part of the tests
-#   of_faults  optional: files of Tests/Processes/Transports that are part of the fault tests
 # shellcheck shell=bash disable=SC2154
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
@@ -118,9 +112,9 @@ build_fault_tests() {
     "-Wl,-rpath,$(dirname "$library")" -o "$build/${name}_fault_tests"
 }
 
-# Builds all tests with the same objects, which count executed lines in the folder `counts`. If the
-# objects exist already, they continue their counts. The objects of the common code are built once
-# for all transports.
+# Builds all tests with the same objects, which count executed lines in the folder `counts`. Objects
+# that exist already are not built again, so that their counts continue. The objects of the common
+# code are built once for all transports.
 build_counting() {
   local of_all=$counts/Transports of_one=$counts/$folder count=(--coverage -fprofile-update=atomic)
   mkdir -p "$counts"
@@ -164,8 +158,9 @@ block() {
     "$root/Sources/Transports/$folder/README.md"
 }
 
-# run_page ADDRESS HERE: compiles and runs the program in the transport's README.md with the commands
-# in README.md, but with the address HERE instead of ADDRESS. Compares the output with README.md.
+# run_page ADDRESS HERE: compiles and runs the program in the transport's README.md with the
+# commands in README.md, but with the address HERE instead of ADDRESS. Compares the output with
+# README.md.
 run_page() {
   local page=$build/page
   mkdir -p "$page"

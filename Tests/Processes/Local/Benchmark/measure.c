@@ -26,7 +26,7 @@ typedef struct counter {
 } counter;
 static counter *counters;
 
-/* Expects each message once and in order. */
+/* Called for each arriving message. Expects each message once and in order. */
 static void take(client *c, const void *payload, size_t size) {
   int *count = &counters[c->number].count, number;
   if (size != c->size) fail("a message of another size");
@@ -162,7 +162,8 @@ static void measure_in_child(const entrant *e, const client *c, const figure *f,
   if (status != 0) fail("not measured");
 }
 
-/* Measures the time of copying payloads into a ring, which is the least work of publishing. */
+/* Measures how long it takes to copy payloads into a ring. Publishing cannot be faster than
+ * this. */
 static void measure_memcpy(int share) {
   static char from[LARGE_SIZE], ring[RING];
   const int count = at_least_one(8000 / share);

@@ -11,8 +11,8 @@
 transport_options all_options(peer *p, const broker *b) {
   transport_options options = peer_options(p, b->port);
   options.name = "name";
-  /* Prevent the transport from joining a group. Otherwise the number of its thread's requests would
-   * depend on the moment of the release. */
+  /* Prevent the transport from joining a group. If it joined, the number of requests that its
+   * thread makes would depend on the moment of the release. */
   options.directory = "/missing/folder";
   return options;
 }
@@ -76,8 +76,8 @@ TEST_OF_BROKER(kept_value_without_memory_for_its_copy_is_left_out, NULL) {
 
 /* ---- On the thread of the transport ---------------------------------------------------------- */
 
-/* A transport joins a group with a peer several times. Each time, refuses a later request of this
- * kind. The first attempt to join may fail, but the transport must then work. */
+/* Repeatedly lets a transport join a group, and each time refuses a later request of this kind. The
+ * first attempt to join may fail, but the next attempt must succeed and the transport must work. */
 static void expect_to_go_on_without(int kind, int most) {
   bool was_made = true;
   int granted;
@@ -109,8 +109,9 @@ TEST(transport_goes_on_without_messages) {
   expect_to_go_on_without(EPOLL_WAITING, 4);
 }
 
-/* The second peer has connected to the first peer, so it tries to reconnect when the first one
- * ends. While it cannot create a socket, it does not know whether the first one still exists. */
+/* When the first peer ends, the second peer tries to reconnect to it, because the second peer had
+ * made the connection. As long as the second peer cannot create a socket, it does not know whether
+ * the first peer still exists, and therefore does not report its end. */
 TEST_OF_BROKER(peer_of_which_it_is_not_known_has_not_gone, NULL) {
   SCOPED peer first, second;
   requests_are_of_the_test();
@@ -125,7 +126,7 @@ TEST_OF_BROKER(peer_of_which_it_is_not_known_has_not_gone, NULL) {
   EVENTUALLY(LOAD(second.gone) == 1);
 }
 
-/* The transport's thread allocates the topic of a name. */
+/* The transport's thread allocates memory for a name that a peer has announced. */
 TEST_OF_BROKER(name_is_told_though_memory_is_refused, NULL) {
   SCOPED peer here, there;
   int calls = 0;
@@ -173,8 +174,8 @@ static void wait_in_joined(void *context, multicast_local_state state, int32_t p
   if (state == MULTICAST_LOCAL_JOINED) gate_wait(&greeting);
 }
 
-/* A peer does not read a ring before it has sent its names, because the names decide which entries
- * it must deliver. */
+/* A peer does not read another peer's ring before it has announced its own names, because these
+ * names decide which entries it must deliver. */
 TEST_OF_BROKER(publication_for_a_peer_that_cannot_tell_its_names_arrives, NULL) {
   SCOPED peer here, late;
   int calls = 0;
@@ -194,7 +195,8 @@ TEST_OF_BROKER(publication_for_a_peer_that_cannot_tell_its_names_arrives, NULL) 
   peer_release(&here);
 }
 
-/* The hello arrives in time, but the transport's thread is in a function of the program. */
+/* A peer sends its hello in time, but the transport reads the hello too late, because its thread is
+ * in a function of the program. */
 TEST_OF_BROKER(peer_that_is_heard_late_keeps_its_place, NULL) {
   SCOPED peer here;
   stranger first, second;

@@ -5,8 +5,8 @@
 
 #include "../../Transports/Faults/faults.h"
 
-/* Waits until the library holds at most this number of blocks, because threads free some blocks a
- * moment later, and then expects exactly this number. */
+/* Waits until the library holds at most this number of memory blocks, because the transports'
+ * threads may free some blocks later. Then expects exactly this number. */
 static void expect_blocks(int count) {
   EVENTUALLY(held_blocks() <= count);
   CHECK_EQ(held_blocks(), count);
@@ -56,7 +56,8 @@ TEST_OF_BROKER(names_of_others_are_freed_when_nobody_needs_them, NULL) {
 
 static bool retains_all(void *context, const char *protocol, uint32_t event) { return true; }
 
-/* A retained value needs memory, and a value that is too large is refused without using memory. */
+/* The memory of a retained value is not freed when a peer stops observing the name. Values that are
+ * too large are refused, and need no memory. */
 TEST_OF_BROKER(names_that_are_kept_stay, NULL) {
   SCOPED peer here;
   stranger s;
@@ -87,8 +88,8 @@ static void observe(peer *p, int i, bool is_observed) {
   else p->transport.unsubscribe(p->transport.context, name);
 }
 
-/* Names without observers are freed in both processes, although a third process, which is silent,
- * has not received them. */
+/* Names without observers are freed in both peers, although a third peer is silent and has not
+ * received them. */
 TEST_OF_BROKER(names_of_before_are_freed, NULL) {
   SCOPED peer here, there;
   stranger silent;

@@ -29,7 +29,7 @@ static multicast_status ask_with(const peer *p, const char *name, size_t size) {
   return status;
 }
 
-/* Starts two peers, of which `there` answers `q`. */
+/* Starts two peers. The peer `there` answers `q`. */
 static belongings start(broker *b, peer *here, peer *there, int *calls, multicast_queue q) {
   requests_are_of_the_test();
   broker_start(b, NULL);
@@ -65,7 +65,7 @@ TEST(questions_without_memory_are_refused_and_keep_nothing) {
                                   &status), OUT_OF_MEMORY);
   CHECK(refusal_was_made());
   CHECK_EQ(peer_stats(&here).refused, 1);
-  /* Refuse the allocation of the answering function, and then of the name. */
+  /* Refuse the memory for the answering function in round 0, and for the name in round 1. */
   for (int which = 0; which < 2; ++which) {
     refuse_request(which == 0 ? MALLOC : CALLOC, 0, OF_THE_TEST);
     CHECK_ERROR(multicast_local_answer(&here.transport, "r", answer_same, &refused, count_end),
@@ -83,8 +83,9 @@ TEST(lack_of_memory_where_one_answers_or_asks_is_told) {
   peer here, there;
   int calls = 0;
   belongings before = start(&b, &here, &there, &calls, (multicast_queue){0});
-  /* Each question is larger than the ones before, so its payload needs a new allocation. In the
-   * first round, the answering peer has no memory for the question. */
+  /* Each question is larger than all earlier questions, so its payload needs a new allocation. In
+   * the first round, the answering peer has no memory for the question. In the second round, the
+   * asking peer has no memory for the answer. */
   for (int which = 0; which < 2; ++which) {
     refuse_request(MALLOC, which, OF_A_TRANSPORT);
     CHECK_ERROR(ask_with(&here, "q", 2000 + 1000 * (size_t)which), OUT_OF_MEMORY);

@@ -28,15 +28,15 @@ enum {
   COPYING /* a memcpy of `disturbed_size` bytes, which is interrupted instead of refused */
 };
 
-/* In these tests, a peer may be silent for this number of milliseconds. */
+/* In these tests, a new peer must send its hello within this number of milliseconds. */
 #define HELLO_MS 1000
 /* In these tests, a peer may observe or answer this number of names. */
 #define NAMES_THERE 600
 
 /* ---- For tests ------------------------------------------------------------------------------- */
 
-/* A copy of `disturbed_size` bytes calls `disturb` after `disturbed_at` bytes. Set these variables
- * before the copy. */
+/* Set these variables to interrupt a copy of `disturbed_size` bytes. The copy then calls `disturb`
+ * after `disturbed_at` bytes. */
 extern size_t disturbed_size, disturbed_at;
 extern void (*disturb)(void);
 

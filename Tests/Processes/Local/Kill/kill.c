@@ -3,9 +3,9 @@
  *
  *   kill DIRECTORY SECONDS STEP WITHIN_MS
  *
- * The first third of the time is for kills at random moments, some of them while another process is
- * stopped. In the second third, a process is killed at each STEPth beginning or end of a system
- * call. In the last third, a process is killed at each (STEP * STEP)th instruction of a
+ * In the first third of the time, processes are killed at random moments, sometimes while another
+ * process is stopped. In the second third, a process is killed at each STEPth beginning or end of a
+ * system call. In the last third, a process is killed at each (STEP * STEP)th instruction of a
  * publication, and twice as often if the publication drops entries that a subscriber has not
  * read. */
 
@@ -57,7 +57,8 @@ void fail(const char *format, ...) {
 
 /* ---- Waiting --------------------------------------------------------------------------------- */
 
-/* Fails if a process has ended without being killed. That process has printed the reason. */
+/* Fails if a process has ended without being killed. In that case the process has printed the
+ * reason. */
 static void look_for_failures(void) {
   for (int p = 0; p < PLACES; ++p) {
     const pid_t process = the_world->places[p].process;
@@ -130,8 +131,8 @@ static bool is_settled(void) {
 /* The place of the last killed process. */
 static int killed;
 
-/* Returns whether the ends of all lives of this place were reported to all processes that have met
- * them. */
+/* Returns whether the ends of all killed processes of this place were reported to all processes
+ * that had met them. */
 static bool is_told(void) {
   for (int p = 0; p < PLACES; ++p) {
     if (is_alive(p) && LOAD(the_world->places[p].here[killed]) > 0) return false;
@@ -198,7 +199,8 @@ static void expect_others_to_go_on(int p) {
   wait_for(do_publish, "the publishers go on");
 }
 
-/* `time` is the current time, or 0 to not measure the delay until the others report the end. */
+/* Kills the process of a place. `time` is the current time. If it is 0, the other processes do not
+ * record how long it took until the kill was reported to them. */
 static void kill_now(int p, uint64_t time) {
   place *one = &the_world->places[p];
   STORE(one->lives[one->number % LIVES_KEPT].killed_at, time);
@@ -224,7 +226,7 @@ static int count_descriptors(int p) {
   return count_files(path, "");
 }
 
-/* Counts the mappings of peers' memory in a process. */
+/* Returns how often the process of a place has mapped memory that a transport shares. */
 static int count_mappings(int p) {
   char line[LINE_MAX_SIZE];
   FILE *maps;
@@ -269,8 +271,8 @@ static void expect_nothing_left(void) {
 
 static uint32_t random_below(uint32_t bound) { return (uint32_t)random() % bound; }
 
-/* Kills several processes of a place while another process is stopped. The stopped process learns
- * of some of them only after they have ended. */
+/* Kills several processes of a place one after the other while another process is stopped. The
+ * stopped process meets some of them only after they have ended. */
 static void kill_while_one_is_stopped(int p) {
   const int stopped = (p + 1 + (int)random_below(PLACES - 1)) % PLACES;
   const pid_t process = the_world->places[stopped].process;
@@ -342,8 +344,8 @@ static int signal_of(int status) {
   return status >> 16 != 0 || signal == SYSTEM_CALL || signal == SIGSTOP ? 0 : signal;
 }
 
-/* Starts a process and kills it at the stop with this number. Returns false if there are fewer
- * stops. */
+/* Starts a traced process and kills it when it has stopped `stop` times before. Returns false if it
+ * stops less often. */
 static bool kill_at_stop(int p, int stop) {
   alarm(PATIENCE_S);
   const pid_t process = begin_traced(p, LEAVE_SOON);
@@ -377,8 +379,8 @@ static pid_t go_to_signal(pid_t process) {
   return 0;
 }
 
-/* Starts a process and kills it at the instruction with this number. Returns false if the
- * publication has returned before. */
+/* Starts a traced process and kills it when it has executed this number of instructions of a
+ * publication. Returns false if the publication has returned before. */
 static bool kill_at_instruction(int p, int instruction) {
   alarm(PATIENCE_S);
   const pid_t process = begin_traced(p, STOP_IN_PUBLISH), publisher = go_to_signal(process);

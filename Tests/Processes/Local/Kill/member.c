@@ -1,5 +1,5 @@
-/* The processes of the group. Publishers publish numbers, and subscribers check the arriving
- * numbers. All processes check the reports about other processes. */
+/* The code that each process of the group runs. Publishers publish numbers, and subscribers check
+ * the arriving numbers. All processes check the reports about other processes. */
 
 #include "world.h"
 
@@ -71,8 +71,8 @@ static void publish_numbers(multicast_broadcaster b) {
 
 /* ---- Arriving numbers ------------------------------------------------------------------------ */
 
-/* The numbers that have arrived from one life of another process. Only the transport's thread uses
- * this. */
+/* Counts the numbers that have arrived from one other process. Only the transport's thread uses
+ * this struct. */
 typedef struct account {
   uint32_t life;
   bool is_here; /* the process has joined, and its end has not been reported */
@@ -80,8 +80,8 @@ typedef struct account {
 } account;
 static account accounts[PLACES][LIVES_KEPT];
 
-/* The state of the publishers when this process has flushed. All publications that begin later must
- * arrive. */
+/* The publishers that existed when this process had flushed, and the number of publications that
+ * each of them had begun. All publications that began later must arrive. */
 static uint32_t life_then[PLACES];
 static uint64_t begun_then[PLACES];
 
@@ -137,9 +137,9 @@ static uint64_t overwritten(void) {
 }
 
 /* Compares the number of missing notifications with the library's count of losses. The library has
- * one count for all lives of a publisher, and several lives may be present and end in any order.
- * The comparison is therefore made when the last present life ends. If a life began before it knew
- * this process, the number of its missing notifications is unknown. */
+ * one count for all publishers of this place, which may overlap and end in any order. Therefore the
+ * numbers are compared only when the last of them has ended. If a publisher began to publish before
+ * it knew this process, the number of its missing notifications is unknown. */
 static void check_lost(const account *a, bool is_exact) {
   static uint64_t before, missing;
   static bool is_known = true;
@@ -156,8 +156,8 @@ static void check_lost(const account *a, bool is_exact) {
   is_known = true;
 }
 
-/* While the broadcaster is being destroyed, some notifications do not arrive. No check may run
- * during that time. */
+/* The lock prevents checks while the broadcaster is being destroyed, because some notifications do
+ * not arrive during that time. */
 static pthread_mutex_t checking = PTHREAD_MUTEX_INITIALIZER;
 static bool is_leaving;
 
@@ -167,8 +167,9 @@ static void begin_leaving(void) {
   pthread_mutex_unlock(&checking);
 }
 
-/* Expects that all notifications of a life have arrived for which `publish` has returned. One more
- * may have arrived, whose `publish` did not return. */
+/* Called when a publisher has ended. Expects that each of its notifications has arrived if
+ * `publish` had returned. The last notification may have arrived although its `publish` had not
+ * returned. */
 static void check_all_arrived(int p, const account *a) {
   const life *l = life_of(p, a->life);
   const uint64_t begun = LOAD(l->begun), returned = LOAD(l->returned);
@@ -192,8 +193,8 @@ static void note_delay(uint64_t killed_at) {
   if (index < DELAYS_MAX) the_world->delay_ms[index] = (float)(time_now() - killed_at) / 1e6f;
 }
 
-/* Stores the newest life. Lives that end shortly after each other may be reported in a different
- * order. */
+/* Stores the number of the newest process of a place. If several of these processes end within a
+ * short time, the ends may be reported in a different order. */
 static void note_life(uint32_t *last, uint32_t number) {
   if (number > *last) STORE(*last, number);
 }
@@ -287,8 +288,9 @@ void live(int place) {
   while (!has_to_end(LOAD(me->arrived))) pause_us(1000);
   begin_leaving();
   if (multicast_broadcaster_destroy(b) != MULTICAST_OK) fail("%d: destroy", place);
-  /* destroy does not wait for the transport's thread if that thread delivers or reports. If this
-   * process exited before that thread has ended, its socket file would remain. */
+  /* multicast_broadcaster_destroy() does not wait for the transport's thread if that thread is
+   * calling a function of the program. If this process exited before the thread ended, the socket
+   * file of the process would remain. */
   while (!LOAD(has_left)) pause_us(1000);
   _exit(0);
 }

@@ -1,6 +1,6 @@
 /* The memory that the processes of this test share. It contains a place for each process of the
- * group. When a process is killed, another process replaces it, which is the next life of the
- * place. */
+ * group. When a process is killed, a new process takes its place. Each of these processes is called
+ * a life of the place. */
 
 #ifndef WORLD_H
 #define WORLD_H
@@ -20,7 +20,8 @@ enum {
   DELAYS_MAX = 1 << 20
 };
 
-/* One process. The process writes `begun` and `returned`, and the test writes `killed_at`. */
+/* One process of a place. The process writes `begun` and `returned`, and the test writes
+ * `killed_at`. */
 typedef struct life {
   uint64_t begun, returned; /* numbers of publications */
   uint64_t killed_at;       /* in nanoseconds; 0 if it was not killed */

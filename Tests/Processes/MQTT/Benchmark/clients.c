@@ -1,5 +1,5 @@
 /* The benchmark's clients of an MQTT broker. One uses libmulticast-mqtt, and the other one uses
- * plain libmosquitto with its own thread. The measured kinds are the QoS levels. */
+ * plain libmosquitto with its own thread. Both are measured with several QoS levels. */
 
 #include "measure.h"
 

@@ -83,8 +83,8 @@ TEST_OF_BROKER(transport_without_memory_for_a_name_ignores_a_message, NULL) {
   expect_same(before);
 }
 
-/* There is no memory for the first message, which is lost. The second message waits for its
- * observer. */
+/* The first message is lost, because there is no memory for it. The second message waits until it
+ * has an observer. */
 TEST_OF_BROKER(message_of_a_session_without_memory_is_lost, NULL) {
   SCOPED peer here, there;
   int calls = 0;

@@ -51,7 +51,7 @@ void attach_ours(client *c, const multicast_transport *transport) {
 
 /* ---- Answers --------------------------------------------------------------------------------- */
 
-/* The last answer of the other process. Used in the process that measures. */
+/* The last answer of the other process. Only the measuring process uses this. */
 static int received;
 
 void be_answered(client *c, const void *payload, size_t size) {

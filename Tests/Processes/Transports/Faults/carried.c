@@ -1,4 +1,5 @@
-/* Tests for each library with a broker: questions to peers while the system refuses memory. */
+/* Tests questions to peers while the system refuses memory. The tests are for libraries with a
+ * broker. */
 
 #include "faults.h"
 
@@ -78,8 +79,8 @@ TEST(answers_without_memory_are_refused_and_keep_nothing) {
   end(&b, &here, &there, before);
 }
 
-/* If the question is lost before it is answered, the asker waits until its time is over. If the
- * asker itself lacks memory for the answer, it receives MULTICAST_ERROR_OUT_OF_MEMORY. */
+/* If the question is lost before it is answered, the asker waits until its timeout. If the asker
+ * has no memory for the answer, it receives MULTICAST_ERROR_OUT_OF_MEMORY. */
 TEST(lack_of_memory_for_an_answer_is_told) {
   broker b;
   peer here, there;

@@ -1,5 +1,5 @@
-/* Tests for each library with a broker: the system refuses the library's requests. refusals.c has
- * the tests for all libraries. */
+/* Tests libraries with a broker while the system refuses requests. refusals.c has the tests for all
+ * libraries. */
 
 #include "faults.h"
 
@@ -61,8 +61,8 @@ static void connect_two(broker *b, peer *here, peer *there, int *arrived) {
   peer_observe(here, "to here", counter(arrived));
 }
 
-/* Makes one message arrive while the transports cannot allocate memory. Returns whether they did
- * not try to. */
+/* Makes one message arrive while the transports cannot allocate memory. Returns true if they did
+ * not try to allocate any. */
 static bool needs_no_memory(peer *from, const int *arrived) {
   const int count = LOAD(*arrived);
   refuse_requests(MALLOC, 0, 1, OF_A_TRANSPORT);

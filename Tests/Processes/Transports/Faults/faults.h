@@ -33,16 +33,17 @@ void end_transport(peer *p, belongings before);
 
 /* ---- Expectations ---------------------------------------------------------------------------- */
 
-/* Connects repeatedly. Each time, refuses `refused` requests of the call, beginning one request
- * later than the time before. */
+/* Connects repeatedly, and refuses `refused` consecutive requests of each call. In the first call
+ * these start at the first request, and in each later call they start one request later. */
 void expect_no_connection(int refused);
 
 /* Expects that connecting returns MULTICAST_ERROR_SYSTEM if a request of this kind is refused. */
 void expect_no_start(int kind);
 
-/* go_on() makes two peers publish to each other until both have received messages, while requests
- * of the transports' threads are refused. It returns the sum of both peers' statistics and reports.
- * It sets `*was_made` to whether a request was refused. */
+/* go_on() makes two peers publish to each other until both have received messages. It refuses
+ * `refused` requests of the transports' threads after the first `granted` requests. It returns the
+ * sum of both peers' statistics and reports, and sets `*was_made` to whether a request was
+ * refused. */
 typedef struct outcome {
   uint64_t lost, dropped;
   int connections_lost;

@@ -1,6 +1,6 @@
-/* Tests for each library: libc, the client library and libmulticast refuse the library's requests
- * for memory, threads and descriptors. Either the call must return an error and hold no resources,
- * or the transport must continue. */
+/* Tests all libraries while libc, the client library or libmulticast refuses their requests for
+ * memory, threads or descriptors. After a refusal, either the call must return an error and hold no
+ * resources, or the transport must continue to work. */
 
 #include "faults.h"
 
@@ -95,7 +95,7 @@ TEST(one_transport_too_many_is_refused) {
   }
 }
 
-/* The number of child processes in which an allocation of libmulticast was refused. */
+/* Counts the child processes in which an allocation of libmulticast was refused. */
 static int *refusals;
 
 static void connect_in_child(void *context) {
@@ -232,9 +232,8 @@ outcome expect_to_go_on(int kind, int granted) {
   return result;
 }
 
-/* Repeats the test, and each time refuses `refused` requests of the transports' threads, whatever
- * they are, beginning one request later. The number of requests depends on how the threads
- * interleave. */
+/* Calls go_on() repeatedly, and refuses any kind of requests. In each call, the refusals start one
+ * request later. The number of requests depends on how the threads interleave. */
 static void expect_to_go_on_whatever_is_refused(int refused) {
   bool was_made = true;
   int granted;

@@ -37,14 +37,15 @@ typedef struct responder {
 void respond(void *context, const transport_question *question, uint32_t event,
              const void *payload, size_t size);
 void note_release_of_responder(void *context);
-/* Stores the question in the memory at `context`, which was zero before, and does not answer. */
+/* Stores the question in the memory at `context`, which must be zeroed before, and does not
+ * answer. */
 void keep_question(void *context, const transport_question *question, uint32_t event,
                    const void *payload, size_t size);
 
 /* Makes a peer answer a name, and waits until the other peers know this. */
 void peer_answer(peer *p, const char *name, responder *r);
 
-/* Waits until the peer knows this number of other peers, and they know its names. */
+/* Waits until the peer knows this number of other peers and they know the peer's names. */
 void peer_meet(peer *p, int others);
 
 /* Starts two or three peers, and waits until they know each other. */
@@ -52,7 +53,7 @@ void start_peers(broker *b, peer *here, peer *there, peer *third);
 
 /* ---- On other threads ------------------------------------------------------------------------ */
 
-/* A reply that a thread sends when a question has arrived. */
+/* start_reply() starts a thread that waits for a question and sends this reply. */
 typedef struct late_reply {
   transport_question question;
   const char *text;

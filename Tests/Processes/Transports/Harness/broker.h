@@ -27,7 +27,7 @@ bool broker_configure(const broker *b, const char *lines, FILE *file);
 
 /* ---- Start and end --------------------------------------------------------------------------- */
 
-/* Starts a broker. `lines` has the meaning described at broker_configure(). */
+/* Starts a broker. broker_configure() uses `lines`. */
 void broker_start(broker *b, const char *lines);
 void broker_prepare(broker *b, const char *lines); /* like broker_start, without running it */
 void broker_start_again(broker *b);
@@ -48,8 +48,8 @@ void broker_delete(broker *b); /* ends it, and removes the folder */
 
 /* ---- The folder ------------------------------------------------------------------------------ */
 
-/* Returns the path of a file in the broker's folder, which stays valid during the next three calls.
- * The name of the configuration file is `conf`. */
+/* Returns the path of a file in the broker's folder. The string stays valid until the fourth call
+ * after this one. The name of the configuration file is `conf`. */
 char *broker_path(const broker *b, const char *file);
 
 /* Runs a shell command in the broker's folder and expects it to succeed. The command can use $PORT

@@ -7,7 +7,8 @@
 
 #include "library.h"
 
-/* A broadcaster and its transport. In the tests a peer represents a process. */
+/* A broadcaster and its transport. Most tests use several peers in one process, as if they were in
+ * different processes. */
 typedef struct peer {
   multicast_broadcaster broadcaster;
   multicast_transport transport;
@@ -34,7 +35,7 @@ typedef struct peer {
 void peer_end(peer *p);
 
 #ifdef TRANSPORT_HAS_PEERS
-/* If a change concerns another peer, records it and returns true. */
+/* Records the change and returns true if it concerns another peer. */
 bool note_peer(peer *p, transport_state state, int32_t pid, const char *name);
 #endif
 
@@ -44,8 +45,8 @@ bool note_peer(peer *p, transport_state state, int32_t pid, const char *name);
 /* Returns options for a peer that connects to the port, retries soon and counts the reports. */
 transport_options peer_options(peer *p, int port);
 
-/* Sets the address in the options. The transport's folder defines this function and the next
- * one. */
+/* Sets the address in the options. The transport's folder defines this function and
+ * peer_reliable_options(). */
 void peer_set_address(peer *p, int port, transport_options *options);
 
 /* Like peer_options, but no message is lost while the connections last. */
@@ -72,7 +73,7 @@ void peer_connect_reliably(peer *p, int port);
 void expect_refusal(const transport_options *options, peer *p, const char *reason);
 void expect_refusal_of(peer *p, int port, const transport_options *more, const char *reason);
 
-/* Connects, and expects that this returns `expected` and leaves no resources of a transport. */
+/* Expects that connecting returns `expected`, and that no resources of a transport remain. */
 void expect_invalid(const transport_options *options, peer *p, multicast_status expected);
 
 /* Registers an observer and subscribes to its name, like a broadcaster to which the transport is

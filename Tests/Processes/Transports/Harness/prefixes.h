@@ -1,4 +1,4 @@
-/* Observers of prefixes, for the tests of transports that support them. */
+/* Common code for the tests of prefixes. Not all transports support observers of prefixes. */
 
 #ifndef PREFIXES_H
 #define PREFIXES_H
@@ -29,7 +29,7 @@ static size_t log_length(log *l) {
   return length;
 }
 
-/* Expects exactly this text since the last call. */
+/* Expects that exactly this text was recorded since the last call. */
 static void expect_log(log *l, const char *text) {
   EVENTUALLY(log_length(l) >= strlen(text));
   pause_ms(A_WHILE_MS);

@@ -17,7 +17,8 @@ typedef struct server {
   pthread_t thread;
 } server;
 
-/* Listens, and starts a thread that runs `serve`, which accepts connections until that fails. */
+/* Listens on a port, and starts a thread that runs `serve`. `serve` accepts connections until the
+ * server is ended. */
 void server_start(server *s, void *(*serve)(void *));
 void server_end(server *s);
 
