@@ -1,6 +1,12 @@
 # Builds the library of a transport and its tests, and runs the tests. Tests/Processes/MQTT/run,
 # Tests/Processes/NATS/run and Tests/Processes/Local/run set these variables and then source this
 # file:
+#   folder     the folder of the transport
+#   server     the program that the tests start
+#   clients    linker options for the client library
+#   called     files of the transport that the tests also call directly
+#   common     optional: files of Tests/Processes/Transports that are part of the tests
+#   of_faults  optional: files of Tests/Processes/Transports that are part of the fault tests
 # shellcheck shell=bash disable=SC2154
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
