@@ -39,7 +39,7 @@ struct used {
     groups.count(1);
     return are_removed;
   }
-  // Performs operations that are possible only in the child, which has no other thread.
+  // Performs operations whose results are known only in the child, because it has no other thread.
   bool use_alone() {
     const int before = told;
     mcast::signal<void()> mine;
@@ -92,8 +92,8 @@ TEST_CASE("the child of a fork can use what other threads were using") {
 }
 
 TEST_CASE("an observer that was being added ends in the child of a fork") {
-  // The gates are not members of the observer, which the child destroys: in the child, a thread
-  // that does not exist any more still seems to wait for one of them.
+  // The gates are not members of the observer, because the child destroys the observer. A thread of
+  // the parent is waiting for a gate during the fork, so the child must not destroy that gate.
   struct gates {
     gate entered, let_go;
   } both;
@@ -131,7 +131,8 @@ TEST_CASE("an observer that was being added ends in the child of a fork") {
   CHECK(s.empty());
 }
 
-// Another thread holds one of the locks most of the time. The child must still be able to take it.
+// Another thread of the parent holds a lock most of the time. The child must still be able to take
+// this lock.
 TEST_CASE("no lock of the process is held in the child of a fork") {
   using mcast::detail::guarded;
   const guarded each[] = {guarded::groups,  guarded::members,  guarded::pauses,

@@ -1,5 +1,5 @@
-// Tests the tables in the guide, include/multicast/README.md. They list idioms of other libraries
-// and their equivalents.
+// Tests the tables in the guide, include/multicast/README.md. The tables list idioms of other
+// libraries and their equivalents in this library.
 #include "test.hpp"
 
 #include <array>

@@ -189,7 +189,7 @@ TEST_CASE("once means once, by whatever function it is called") {
   s.add(one, mcast::once);
   CHECK(s.remove(one) == MULTICAST_OK);
   CHECK(s.empty());
-  // An invocation inside the call does not call this delegate again.
+  // If the delegate invokes the signal again, it is not called a second time.
   s.add([&s] { return static_cast<int>(s.collect().size()); }, mcast::once);
   CHECK(s.collect() == std::vector<int>{0});
 }

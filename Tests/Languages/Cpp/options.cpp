@@ -304,7 +304,7 @@ TEST_CASE("at_front is before all, however many there were") {
     return s.add([&text, c] { text += c; }, mcast::at_front);
   };
   add('1');
-  // Create the same state as after a very large number of adds.
+  // After this add, the next add at the front fails, as after a very large number of adds.
   const mcast::registration last = other.add([] {}, mcast::priority(INT32_MAX));
   CHECK(failure([&] { other.add([] {}, mcast::at_front); }) == MULTICAST_ERROR_LIMIT);
   CHECK(other.size() == 1);

@@ -145,7 +145,7 @@ TEST_CASE("of two queues that wait for each other, one gives up") {
   });
   CHECK(b.stop() == MULTICAST_OK);  // may still wait for a
   CHECK(a.stop() == MULTICAST_OK);
-  // The wait that closes the cycle fails.
+  // The calls would wait for each other, so the wait that begins later fails.
   CHECK(std::min(outer.load(), inner.load()) == MULTICAST_ERROR_STATE);
   CHECK(std::max(outer.load(), inner.load()) == MULTICAST_OK);
 }

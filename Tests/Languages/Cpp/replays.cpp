@@ -190,7 +190,7 @@ TEST_CASE("views and texts are kept as strings") {
   CHECK(got == "a view that is long enough for the heaptext3");
 }
 
-// ---- Data in the frame of an invocation that a copy does not have ---------------------------
+// ---- Data on the stack of an invocation, which a copy does not contain ----------------------
 
 TEST_CASE("a replay does not look at the stack of its invocation") {
   const handled exceptions;
@@ -244,7 +244,8 @@ TEST_CASE("a copy is known by its address, not by what its bytes say") {
   CHECK(handled::count() == 1);
   multicast_delegate delegate = {nullptr, nullptr};
   s.enumerate([&](const multicast_registration &each) { delegate = each.delegate; });
-  // Imitate a payload that was copied from an invalid stack: all its pointers point to itself.
+  // Imitate a payload that was copied from an invalid stack. All its pointers point to the payload
+  // itself.
   alignas(16) std::array<void *, 16> bytes;
   bytes.fill(bytes.data());
   REQUIRE(late.size > 0);
@@ -287,7 +288,7 @@ TEST_CASE("what was waited for is not waited for when it is replayed") {
   owning.add([](const std::string &) { throw std::runtime_error("queued"); }, mcast::on(q));
   CHECK(q.run() == 2);
   CHECK(handled::count() == 4);
-  // This also works after an invocation that has thrown an exception.
+  // Replays also work after an invocation that has thrown an exception.
   owning.clear();
   owning.add([](const std::string &) { throw std::runtime_error("direct"); }, mcast::no_replay);
   CHECK_THROWS_AS(owning.invoke_and_wait("more"), std::runtime_error);

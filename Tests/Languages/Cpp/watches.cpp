@@ -12,7 +12,7 @@ namespace watch_tests {
 using namespace std::chrono_literals;
 using std::chrono::nanoseconds;
 
-// Makes a call take a measurable time.
+// Waits for a millisecond, so that a call takes a measurable time.
 void pass_a_moment() {
   const auto begin = std::chrono::steady_clock::now();
   while (std::chrono::steady_clock::now() < begin + 1ms) std::this_thread::yield();

@@ -8,8 +8,8 @@ from multicast import Multicast
 
 
 def made(shared, kind=Multicast, **options):
-    """Creates a multicast or a broadcaster. If it is `shared`, C code may have its handle, and its calls
-    are made by the C library."""
+    """Creates a multicast or a broadcaster. If it is `shared`, C code may have its handle, and the C
+    library makes its calls."""
     one = kind(**options)
     if shared:
         assert one.handle
@@ -62,5 +62,5 @@ def gate(start):  # depends on `start`, so that the gate is opened before the te
 
 @pytest.fixture(params=[False, True], ids=["private", "shared"])
 def shared(request):
-    """Whether C code has the handle. The same rules apply in both cases."""
+    """Whether C code may have the handle. The same rules apply in both cases."""
     return request.param

@@ -1,4 +1,4 @@
-"""Tests the policies of a multicast (reentry, replay, listeners), pauses, recursion and greenlets."""
+"""Tests reentry, replays, reports of listeners, pauses, recursion and greenlets."""
 
 import sys
 import threading

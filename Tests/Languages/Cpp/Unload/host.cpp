@@ -1,5 +1,5 @@
-// Loads two plug-ins at the same time, twice, and checks that they are unloaded when they are
-// closed. After the first plug-in is unloaded, another build replaces it under the same name.
+// Twice loads two plug-ins, and checks that they are unloaded when they are closed. After the first
+// plug-in is unloaded, its file is replaced with another build, which must then be loaded.
 #include "plugin.hpp"
 
 #include <cstdio>

@@ -1,5 +1,5 @@
-/* Uses libmulticast in unusual processes: the library is opened with dlopen, or the process has
- * several copies of it, or the process contains a Swift runtime. */
+/* Uses libmulticast in unusual processes. The process opens the library with dlopen, or has several
+ * copies of the library, or contains a Swift runtime. */
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -202,8 +202,8 @@ static long memory_kb(const char *field) {
   return kb;
 }
 
-/* Prints the cost of opening a library: the time in nanoseconds, and the resident memory and the
- * private written memory in kilobytes. */
+/* Prints how much time and memory it takes to open a library. The time is in nanoseconds. The
+ * resident memory and the private written memory are in kilobytes. */
 static void cost(const char *library) {
   struct timespec before, after;
   long resident = memory_kb("Rss:"), own = memory_kb("Private_Dirty:");

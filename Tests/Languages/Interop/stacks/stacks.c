@@ -83,8 +83,8 @@ static void *invoke_until_over(void *unused) {
   return unused;
 }
 
-/* Accesses the context before the add, in calls on another thread, and after the removal. Only the
- * library orders these accesses. */
+/* This thread accesses the context before the add and after the removal, and another thread
+ * accesses it in calls. Only the library orders these accesses. */
 static void share(void) {
   pthread_t thread;
   if (pthread_create(&thread, NULL, invoke_until_over, NULL) != 0) exit(2);

@@ -150,8 +150,8 @@ private func eventually(_ isSo: () -> Bool) -> Bool {
     #expect(diary.read() == ["called"])
   }
 
-  /// The last reference is dropped while the delivery's thread is in a call. The call still returns
-  /// normally.
+  /// The last reference to the delivery is dropped while the delivery's thread is in a call. The
+  /// call still returns normally.
   @Test func itsThreadEndsWithIt() {
     nonisolated(unsafe) var registration = Multicast.Registration.default
     let (entered, mayLeave, left) = (Gate(), Gate(), Gate())
@@ -180,7 +180,8 @@ private func eventually(_ isSo: () -> Bool) -> Bool {
     #expect(diary.read() == ["0"])
   }
 
-  /// The closure's registration and `calls` hold references to the delivery. A call drops both.
+  /// Only the closure's registration and `calls` hold references to the delivery. A call of the
+  /// closure drops both references.
   @Test func aCallMayGiveUpTheDelivery() {
     let wakes = Atomic(0)
     nonisolated(unsafe) var calls: Delivery? = Delivery(wake: { _ in

@@ -6,7 +6,8 @@ protocol Listener: AnyObject, Sendable {
   func hear(_ text: String)
 }
 
-/// A protocol that is not restricted to classes. Its existential values therefore have five words.
+/// A protocol that is not restricted to classes, so that a value of type `any OpenListener` has
+/// five words.
 protocol OpenListener: Sendable {
   func hear(_ text: String)
 }
@@ -52,7 +53,7 @@ struct Note: OpenListener {
   func hear(_ text: String) { diary.write("note \(text)") }
 }
 
-/// A gate that is closed until it is opened for good. Any number of threads can wait for this.
+/// A gate that is opened once and then stays open. Any number of threads can wait until it is open.
 final class Gate: Sendable {
   private let isOpen = Atomic(false)
 

@@ -34,7 +34,7 @@ import Testing
     #expect(registration.remove(within: .seconds(-1)) == .timedOut)
     #expect(diary.read() == [])
     DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(20)) { mayReturn.open() }
-    // The delegate was removed by the first call, but its call still runs, so this waits.
+    // The first removal has removed the delegate, but a call of it still runs, so this waits.
     #expect(registration.remove(within: .seconds(Int64.max)) == .notFound)
     #expect(diary.read() == ["returned"])
     hasReturned.wait()

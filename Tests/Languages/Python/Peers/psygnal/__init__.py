@@ -25,8 +25,8 @@ def emit_queued():
 
 @functools.lru_cache(None)
 def _setter(name, maxargs, set_one):
-    """Returns a function that becomes a method when it is bound to an object. Returns the same function
-    for the same name."""
+    """Returns a function that sets an attribute or an item, and that becomes a method when it is bound
+    to an object. Returns the same function for the same arguments."""
     def assign(target, *args):
         args = args[:maxargs]
         set_one(target, name, args[0] if len(args) == 1 else args)
