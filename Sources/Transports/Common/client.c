@@ -28,8 +28,8 @@ static void drop_answerers(const names *all) {
 
 void client_free(client *c) {
   if (c->wakeup >= 0) close(c->wakeup);
-  /* In the child of a fork, these may be inconsistent, because another thread of the parent may
-   * have been changing them. */
+  /* In the child of a fork, these objects may be inconsistent, because another thread of the parent
+   * may have been changing them. */
   if (!client_is_in_child(c)) {
     outbox_free(&c->outbox);
     blocks_free(&c->blocks);

@@ -83,7 +83,7 @@ typedef struct flushing {
 } flushing;
 
 struct client {
-  /* These do not change after the thread has started. */
+  /* These fields do not change after the client's thread has started. */
   const engine *engine;
   settings settings; /* `release` is NULL until connecting has succeeded */
   multicast inbox;   /* its delegate delivers on the thread that runs the queue */
@@ -122,7 +122,7 @@ struct client {
   uint64_t arrived_bytes; /* in the list, and of messages being delivered */
   counts counts;
 
-  /* Used only by the client's thread. */
+  /* Only the client's thread uses these fields. */
   uint64_t connected_at; /* 0 before this attempt has connected */
   unsigned failures;
 

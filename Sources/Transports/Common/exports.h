@@ -7,7 +7,7 @@
 
 #include "transport.h"
 
-/* The file that includes this header defines these. */
+/* The file that includes this header defines the following object and functions. */
 static const engine transport_engine;
 static multicast_status wait_until_flushed(client *base, uint64_t deadline);
 static void fill_stats(const client *base, void *stats);

@@ -175,7 +175,7 @@ static int connect_to(int folder, const char *file) {
   return s;
 }
 
-/* Stores the listener for the child of a fork, which closes the stored socket. The stored value
+/* Stores the listening socket, so that a child process can close it in fork(). The stored value
  * must be removed before this process closes the socket. Otherwise the child could close another
  * file with the same descriptor. */
 static void note_listener(group *g, int socket) {

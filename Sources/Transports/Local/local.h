@@ -19,10 +19,11 @@
 typedef struct peer {
   struct peer *next;
 
-  /* Does not change after the peer was added to the list, unless the peer is reconnected. */
+  /* This field does not change after the peer was added to the list, unless the peer is
+   * reconnected. */
   int socket;
 
-  /* These do not change after the peer was added to the list. */
+  /* These fields do not change after the peer was added to the list. */
   unsigned place;  /* index of its slot on this client's board */
   uint64_t number; /* unique among the peers of this client */
   pid_t pid;
@@ -30,14 +31,14 @@ typedef struct peer {
   uint64_t start;            /* position where this client's ring begins for the peer */
   uint64_t added_at;
 
-  /* The client's thread sets these, under the lock, when the peer's hello has arrived. */
+  /* When the peer's hello has arrived, the client's thread sets these fields under the lock. */
   bool is_heard; /* the hello has arrived */
   bool is_met;   /* and was accepted */
   memory memory;        /* the peer's shared memory */
   unsigned place_there; /* index of this client's slot on the peer's board */
   char name[NAME_SHOWN + 1];
 
-  /* Protected by the lock. These describe the peer as a reader of this client's ring: */
+  /* These fields describe the peer as a reader of this client's ring. The lock protects them. */
   bool is_over;     /* the connection has ended or will end, so publishers do not wait for it */
   bool is_false;    /* the peer broke the protocol; the thread also reads it without the lock */
   bool has_tail;    /* the slot on the peer's board contains its tail */
@@ -50,7 +51,8 @@ typedef struct peer {
   bool is_known;      /* the peer has announced its names */
   uint64_t confirmed; /* number of changes of names that the peer has processed */
 
-  /* Used only by the client's thread. These describe the peer as the writer of its own ring: */
+  /* These fields describe the peer as the writer of its own ring. Only the client's thread uses
+   * them. */
   uint64_t position, told_tail; /* end of the read entries; the last tail that was stored */
   uint64_t known_from;          /* `known` of the slot on the peer's board, or UINT64_MAX */
   uint64_t seen;                /* number of entries for this process that were read or lost */
@@ -58,7 +60,7 @@ typedef struct peer {
   bool has_ended;               /* the connection has ended */
   bool is_killed;               /* the peer was killed while it was writing */
   bool is_behind;               /* the peer is dropping the oldest entries; read again soon */
-  /* These describe the messages to the peer: */
+  /* These fields describe the messages to the peer. Only the client's thread uses them. */
   bool has_hello;  /* the hello was sent */
   topic *untold;   /* the first topic in the list that was not sent to the peer; may be NULL */
   uint64_t synced; /* `listings` when all names had been sent to the peer once; 0 before that */
@@ -76,7 +78,7 @@ typedef struct peer {
 typedef struct local_client {
   client base; /* the `subscription` of a name is its topic */
 
-  /* These do not change after the client's thread has started. */
+  /* These fields do not change after the client's thread has started. */
   multicast_local_options options; /* its strings are in `texts` */
   texts texts;
   memory memory; /* this client's shared memory: its board and its ring */
@@ -93,7 +95,7 @@ typedef struct local_client {
   unsigned waits; /* number of calls that are waiting for readers */
   uint64_t joined, gone, expelled, sent, unwanted, late;
 
-  /* Used only by the client's thread. */
+  /* Only the client's thread uses these fields. */
   group group;
   topic *first_topic, *last_topic; /* names that may have to be sent to peers, by last change */
   uint64_t listings;         /* number of changes of this list */

@@ -42,9 +42,9 @@ static void close_socket(const local_client *c, int socket) {
   close(socket);
 }
 
-/* Stores a socket for the child of a fork, which closes all stored sockets. A stored socket must be
- * removed before this process closes it. Otherwise the child could close another file with the same
- * descriptor. */
+/* Stores the socket of a peer, so that a child process can close it in fork(). A stored socket must
+ * be removed before this process closes it. Otherwise the child could close another file with the
+ * same descriptor. */
 static void note_socket(local_client *c, const peer *p, int socket) {
   __atomic_store_n(&c->sockets[p->place], socket, __ATOMIC_RELAXED);
 }
@@ -299,8 +299,8 @@ static bool heed_hello(local_client *c, peer *p, const message *m, int file) {
     return error != EINVAL;
   }
   p->position = p->told_tail = m->number;
-  /* Stores with release order: see store_tail(). The peer reads the tail only after it has received
-   * a name. */
+  /* The comment at store_tail() explains the release order. The peer reads the tail only after it
+   * has received a name. */
   /* order: tail */
   __atomic_store_n(&c->memory.board->slots[p->place].tail, m->number, __ATOMIC_RELEASE);
   pthread_mutex_lock(&c->base.lock);
@@ -411,7 +411,8 @@ static bool get_to_know(local_client *c, peer *p) {
   }
   if (!give_kept_of_wanted(c, p, NULL)) return false;
   places_remove(&c->unknown, p->place);
-  /* Stored before a head that includes later entries: see was_unknown() in reader.c. */
+  /* This must be stored before a head that includes later entries, because was_unknown() in
+   * reader.c relies on this order. */
   __atomic_store_n(&c->memory.board->slots[p->place].known, c->head, __ATOMIC_RELAXED);
   p->is_known = true;
   return true;

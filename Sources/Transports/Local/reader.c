@@ -41,8 +41,8 @@ static bool is_overwritten(const peer *p) { return oldest_of(p) > p->position; }
  * entries for this process before `oldest`, and `seen` is the number of them that were read or
  * already counted as lost. Their difference cannot be greater than the number of entries that fit
  * between the two positions. Returns READ_OVERWRITTEN if the peer is just updating these values.
- * The caller must then try again soon, because the peer may not wake this process: the peer's next
- * entry may be for others. */
+ * The caller must then try again soon, because the peer does not wake this process if the peer's
+ * next entry is for other peers. */
 static reading catch_up_at_once(local_client *c, peer *p, uint64_t *head) {
   const board *b = p->memory.board;
   const uint64_t counted = __atomic_load_n(&b->counted, __ATOMIC_ACQUIRE); /* order: dropped */

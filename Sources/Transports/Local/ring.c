@@ -225,9 +225,8 @@ static bool may_keep(const local_client *c, const topic *t, const value *v) {
 }
 
 /* The readers of a publication. They include peers that have not announced their names. Before the
- * first publication of a name, the ring sends the retained values of the name to these peers, so
- * that they receive each value once and in order. This struct is valid only while the lock is
- * held. */
+ * first publication of a name, these peers are sent the retained values of the name, so that they
+ * receive each value once and in order. This struct is valid only while the lock is held. */
 typedef struct addressees {
   topic *topic; /* may be NULL */
   places all, to_be_offered;
@@ -252,7 +251,8 @@ static addressees find_addressees(local_client *c, const letter *l) {
 }
 
 /* Called under the lock, which it may release while it waits for room. During the wait, peers and
- * retained values may change and topics may be freed, so it then finds the addressees again. */
+ * retained values may change and topics may be freed, so this function finds the addressees again
+ * after each wait. */
 static multicast_status get_addressees(local_client *c, const letter *l, addressees *a) {
   const bool may_drop = c->options.overflow == MULTICAST_OVERFLOW_DROP_OLDEST;
   multicast_status status = MULTICAST_OK;

@@ -21,8 +21,8 @@ size_t letter_size(const letter *l);
 /* Makes room for this number of bytes. Returns false if this would drop unread entries that must
  * not be dropped. */
 bool ring_make_room(local_client *c, size_t bytes, bool may_drop);
-/* Makes room according to the option `overflow`. May release the lock; waits no later than
- * `until`. */
+/* Makes room according to the option `overflow`. May wait until the time `until`, and releases the
+ * lock while it waits. */
 multicast_status ring_get_room(local_client *c, size_t bytes, uint64_t until);
 /* Write entries. The caller must have made room for letter_size() or topic_kept() bytes. */
 void ring_write(local_client *c, const letter *l, const places *readers);

@@ -16,16 +16,16 @@ typedef struct value {
   unsigned char payload[];
 } value;
 
-/* The `subscription` of a known_name. A name has separate topics for notifications and for
- * questions. */
+/* The field `subscription` of a known_name points to a topic. A name has separate topics for
+ * notifications and for questions. */
 typedef struct topic {
   const known_name *name;
   /* Protected by the lock. */
   places wanted_by; /* the peers that have observers of the name, or answer its questions */
   places offered_to; /* unknown peers for which all values are in the ring already */
   value *values;
-  /* Used only by the client's thread. The list of topics that may have to be sent to peers, sorted
-   * by their last change. */
+  /* Only the client's thread uses these fields. The list contains the topics that may have to be
+   * sent to peers, sorted by their last change. */
   struct topic *previous, *next;
   uint64_t listing; /* `listings` of the client when the topic was appended to the list */
   bool is_listed;

@@ -78,7 +78,7 @@ enum {
 typedef struct mqtt_client {
   client base;
 
-  /* These do not change after the client's thread has started. */
+  /* These fields do not change after the client's thread has started. */
   multicast_mqtt_options options; /* its strings are in `texts` */
   texts texts;
 
@@ -90,7 +90,7 @@ typedef struct mqtt_client {
   uint64_t echoes;
   uint32_t used_protocol; /* 0 without a connection */
 
-  /* Used only by the client's thread. */
+  /* Only the client's thread uses these fields. */
   struct mosquitto *mosquitto; /* NULL after the thread has destroyed it */
   int protocol;
   struct {

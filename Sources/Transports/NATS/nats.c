@@ -127,7 +127,7 @@ static size_t write_return(const client *base, char *subject, origin to) {
 
 static void free_client(client *base) {
   nats_client *c = (nats_client *)base;
-  /* In the child of a fork, these may be inconsistent. */
+  /* In the child of a fork, the objects of libnats may be inconsistent. */
   if (!client_is_in_child(base)) {
     natsOptions_Destroy(c->how);
     natsStatistics_Destroy(c->counts);

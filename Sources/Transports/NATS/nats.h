@@ -7,7 +7,7 @@
 
 #include <multicast_nats.h>
 
-/* nats/nats.h declares these in the same way. */
+/* nats/nats.h declares these types in the same way. */
 struct __natsConnection;
 struct __natsOptions;
 struct __natsStatistics;
@@ -43,7 +43,7 @@ typedef struct refusal {
 typedef struct nats_client {
   client base; /* in its names, `subscription` is a natsSubscription that only the thread uses */
 
-  /* These do not change after the client's thread has started. */
+  /* These fields do not change after the client's thread has started. */
   multicast_nats_options options; /* its strings are in `texts` */
   texts texts;
   struct __natsOptions *how;      /* the options of libnats */
@@ -65,7 +65,7 @@ typedef struct nats_client {
   refusal *refusals, *last_refusal;      /* not reported yet */
   unsigned refusal_count;
 
-  /* Used only by the client's thread. */
+  /* Only the client's thread uses these fields. */
   int socket;
   bool has_ended;         /* the connection has ended */
   const char *end_reason; /* NULL if libnats has the reason */

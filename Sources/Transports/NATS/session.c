@@ -288,7 +288,8 @@ static natsSubscription *subscribe(nats_client *c, route *r) {
     if (status != NATS_OK) client_release(&c->base);
   }
   if (status == NATS_OK) return subscription;
-  /* Only this thread reads, so no message of this subscription has arrived. */
+  /* Only this thread reads from the connection, so no message of this subscription has arrived
+   * yet. */
   if (subscription != NULL) natsSubscription_Destroy(subscription);
   free(r);
   if (c->has_ended) return NULL;

@@ -1,4 +1,4 @@
-/* The names that have or had observers. Changes are reported to the broker. */
+/* Stores the names that have or had observers, and their changes for the broker. */
 
 #ifndef MULTICAST_TRANSPORTS_NAMES_H
 #define MULTICAST_TRANSPORTS_NAMES_H
@@ -12,7 +12,7 @@ typedef struct known_name {
   struct known_name *next_change;
   bool is_wanted;
   bool is_changed;    /* is in the list of changes */
-  /* The engine uses these. They are initially zero. */
+  /* The engine uses these fields, which are initially zero. */
   int state;
   void *subscription;
   struct known_name *next_subscribed;
