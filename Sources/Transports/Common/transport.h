@@ -56,8 +56,8 @@ multicast_status client_get_stats(const multicast_transport *transport, void *ou
 
 /* ---- Answering questions: answers.c ---------------------------------------------------------- */
 
-/* These implement the exported functions. `function` has the type that the engine's header
- * declares. */
+/* These functions implement the exported functions. `function` has the type that the engine's
+ * header declares. */
 multicast_status client_answer(const multicast_transport *transport, const char *name,
                                void (*function)(void), void *context,
                                void (*release)(void *context));

@@ -96,8 +96,8 @@ enum {
 /* Creates memory that only this process can write. Returns the descriptor of its file, or a
  * negative errno. */
 int memory_create(memory *m, uint64_t ring_size);
-/* Maps the memory of another process read-only. Returns an errno; EINVAL means that the file is not
- * valid. */
+/* Maps the memory of another process read-only. Returns 0 or an errno. EINVAL means that the file
+ * is not valid. */
 int memory_open(memory *m, int file);
 void memory_close(memory *m);
 

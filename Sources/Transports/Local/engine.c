@@ -1,4 +1,5 @@
-/* The engine of libmulticast-local: options, creation of clients, flushing, statistics. */
+/* The engine of libmulticast-local. Implements options, creation of clients, flushing and
+ * statistics. */
 
 #include "answer.h"
 #include "question.h"

@@ -116,7 +116,7 @@ static int open_group(const char *directory, const char *name) {
 }
 
 /* Locks the group, and waits up to `most` milliseconds for the lock. If this fails, returns a
- * negative number; the errno ENOENT means that the folder was removed. */
+ * negative number and sets errno. ENOENT means that the folder was removed. */
 static int lock(int folder, int most) {
   struct stat status;
   int file = open_own(folder, lock_file, O_RDWR | O_CREAT, 0600), tries;

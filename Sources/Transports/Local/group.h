@@ -1,4 +1,4 @@
-/* A group: a folder with a socket for each peer. */
+/* A group is a folder that contains a socket for each peer. */
 
 #ifndef MULTICAST_LOCAL_GROUP_H
 #define MULTICAST_LOCAL_GROUP_H

@@ -1,4 +1,5 @@
-/* The engine of libmulticast-mqtt: options, setup of libmosquitto, flushing, statistics. */
+/* The engine of libmulticast-mqtt. Implements options, the setup of libmosquitto, flushing and
+ * statistics. */
 
 #include "mqtt.h"
 

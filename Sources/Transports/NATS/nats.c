@@ -1,4 +1,5 @@
-/* The engine of libmulticast-nats: options, setup of libnats, flushing, statistics. */
+/* The engine of libmulticast-nats. Implements options, the setup of libnats, flushing and
+ * statistics. */
 
 #include "nats.h"
 

@@ -1,5 +1,5 @@
-/* The client's thread, which runs the event loop of the connection: it connects, subscribes, sends
- * and receives. For each arriving message, libnats calls on_message() on its delivery thread.
+/* The client's thread runs the event loop of the connection. It connects, subscribes, sends and
+ * receives. For each arriving message, libnats calls on_message() on its delivery thread.
  * on_message() appends the message to a list, and the client's thread delivers it. The client's
  * lock must not be held while libnats is called, because libnats calls write_changed() under one of
  * its own locks. The only exception is count_pending(). */
@@ -105,9 +105,9 @@ static void on_message(natsConnection *connection, natsSubscription *subscriptio
   span payload = {natsMsg_GetData(message), (size_t)natsMsg_GetDataLength(message)};
   const bool is_ours = strncmp(subject, r->subject, r->size) == 0;
   (void)connection, (void)subscription;
-  /* Waits until libnats has finished reading: see wait_for_work(). A relaxed load suffices, because
-   * the gate protects no data. A stale value only costs an additional wake-up or the locking of a
-   * free mutex. */
+  /* Wait until libnats has finished reading. wait_for_work() holds the gate during that time. A
+   * relaxed load suffices, because the gate protects no data. A stale value only costs an
+   * additional wake-up or the locking of a free mutex. */
   if (__atomic_load_n(&c->is_reading, __ATOMIC_RELAXED)) {
     pthread_mutex_lock(&c->gate);
     pthread_mutex_unlock(&c->gate);

@@ -440,7 +440,7 @@ static void wait_in_joined(void *context, multicast_local_state state, int32_t p
 }
 
 /* The late peer has sent its hello, but its thread is busy, so it has not received the hello of one
- * of the other peers. The other peers must not disconnect it. */
+ * of the other peers. The other peers must not disconnect the late peer. */
 TEST_OF_BROKER(peer_that_hears_late_is_not_cut_off, NULL) {
   SCOPED peer first, second, late;
   int calls = 0;

@@ -163,8 +163,9 @@ TEST_OF_SCENE(entries_that_are_none_end_the_connection) {
   row = -1;
 }
 
-/* The stranger stores invalid positions as the head of its ring. They are before the position up to
- * which the victim has read, or further away than the size of the ring, or inside an entry. */
+/* The stranger stores invalid positions as the head of its ring. These positions are before the
+ * position up to which the victim has read, or further away than the size of the ring, or inside an
+ * entry. */
 TEST_OF_SCENE(heads_that_are_none_end_the_connection) {
   static const uint64_t heads[] = {8, UINT64_MAX, UINT64_MAX / 2, 39, 1, 48};
   for (size_t i = 0; i < sizeof heads / sizeof *heads; ++i) {

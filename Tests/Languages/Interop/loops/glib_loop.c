@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * GLib and GTK: a GSource runs a queue. The queue's `wake` calls g_main_context_wakeup(), which may
- * be called on any thread.
+ * With GLib and GTK, a GSource runs a queue. The queue's `wake` calls g_main_context_wakeup(),
+ * which may be called on any thread.
  *
  * Before and after each poll(), GLib asks a GSource whether it is ready. The source then asks the
  * queue whether calls are queued, so that it needs no separate state that could become wrong.
  * `wake` could also call g_idle_add(), but this would allocate memory each time.
- */
+ * */
 
 #include "worker.h"
 
@@ -77,7 +77,7 @@ int main(void) {
 
   g_source_destroy(source);
   g_source_unref(source);
-  /* The worker still sends. This waits for a running `wake`, and no `wake` begins afterwards. */
+  /* The worker still sends. This call waits for a running `wake`, and no `wake` begins after it. */
   must(multicast_queue_destroy(queue) == MULTICAST_OK, "multicast_queue_destroy");
   /* Therefore the objects that `wake` uses may be freed now. */
   g_main_loop_unref(program.loop);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * libev: the queue's `wake` calls ev_async_send(), the only function of a loop that any thread may
- * call.
+ * With libev, the queue's `wake` calls ev_async_send(), which is the only function of a loop that
+ * any thread may call.
  *
  * libev may combine several ev_async_send() into one callback. No call is lost, because the queue
  * calls `wake` again if a run leaves calls in the queue. Therefore each callback may make only a
@@ -53,7 +53,7 @@ int main(void) {
   worker_start(&program.worker, program.queue);
   ev_run(program.loop, 0);
 
-  /* The worker still sends. This waits for a running `wake`, and no `wake` begins afterwards. */
+  /* The worker still sends. This call waits for a running `wake`, and no `wake` begins after it. */
   must(multicast_queue_destroy(program.queue) == MULTICAST_OK, "multicast_queue_destroy");
   /* Therefore the objects that `wake` uses may be freed now. */
   ev_async_stop(program.loop, &program.async);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * libuv: the queue's `wake` calls uv_async_send(), the only function of a loop that any thread may
- * call.
+ * With libuv, the queue's `wake` calls uv_async_send(), which is the only function of a loop that
+ * any thread may call.
  *
  * libuv may combine several uv_async_send() into one callback. No call is lost, because the queue
  * calls `wake` again if a run leaves calls in the queue. Therefore each callback may make only a
@@ -31,7 +31,7 @@ static void on_wake(uv_async_t *async) {
   must(multicast_queue_run(program->queue, CALLS_AT_A_TIME) >= 0, "multicast_queue_run");
   if (!worker_is_done(&program->worker)) return;
 
-  /* The worker still sends. This waits for a running `wake`, and no `wake` begins afterwards. */
+  /* The worker still sends. This call waits for a running `wake`, and no `wake` begins after it. */
   must(multicast_queue_destroy(program->queue) == MULTICAST_OK, "multicast_queue_destroy");
   /* Therefore the handle may be closed now. It is the last handle, so uv_run() returns. */
   uv_close((uv_handle_t *)async, NULL);

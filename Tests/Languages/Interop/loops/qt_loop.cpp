@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Qt: the queue wakes the event loop in two ways.
+// With Qt, the queue can wake the event loop in two ways.
 //
 // With a call, `wake` posts an event to an object, by QMetaObject::invokeMethod() with
 // Qt::QueuedConnection, as any thread may. This works with every event dispatcher of Qt, on every
@@ -49,7 +49,7 @@ int runWokenByCalls() {
   worker_start(&runner.worker, runner.queue);
   QCoreApplication::exec();
 
-  // The worker still sends. This waits for a running `wake`, and no `wake` begins afterwards.
+  // The worker still sends. This call waits for a running `wake`, and no `wake` begins after it.
   must(multicast_queue_destroy(runner.queue) == MULTICAST_OK, "multicast_queue_destroy");
   // Therefore the object that `wake` uses may be destroyed now. Qt drops the events posted to it.
   return worker_finish(&runner.worker, "Qt, invokeMethod");

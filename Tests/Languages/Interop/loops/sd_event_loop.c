@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * sd-event, the loop of systemd: the loop watches the queue's descriptor. `wake` cannot be used,
- * because other threads must not call any function of a loop.
+ * With sd-event, the loop of systemd, the loop watches the queue's descriptor. `wake` cannot be
+ * used, because other threads must not call any function of a loop.
  *
  * The descriptor is readable exactly while calls are queued, and sd-event checks it in each
  * iteration. Therefore a run may leave calls in the queue.

@@ -19,7 +19,7 @@ static multicast_queue queue;
 static volatile int is_inside;
 static int is_over;
 
-/* These are not static, because backtrace_symbols_fd() knows only exported names. */
+/* These functions are not static, because backtrace_symbols_fd() knows only exported names. */
 void delegate(void *context, uint32_t event, const void *payload, size_t size);
 void caller(void);
 
@@ -66,7 +66,7 @@ static void *invoke(void *unused) {
   return unused;
 }
 
-/* Creates a deadlock: a removal waits for a call, which waits for a lock that the removing thread
+/* Creates a deadlock. A removal waits for a call, which waits for a lock that the removing thread
  * holds. */
 static void hang(void) {
   const multicast_delegate d = {delegate, NULL};

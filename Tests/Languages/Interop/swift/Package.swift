@@ -1,8 +1,8 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// An ordinary Swift program, with its own runtime, that uses the library in the same way as a C
-// program: with the header, as the module CMulticast, and with the shared library.
+// An ordinary Swift program with its own runtime. Like a C program, it uses the header, as the
+// module CMulticast, and the shared library.
 // Tests/Languages/Swift tests MulticastSwift.
 let package = Package(
   name: "multicast-interop",

@@ -1,5 +1,5 @@
-/* The benchmark's clients of a NATS server. One uses libmulticast-nats, and the other one uses
- * plain libnats with its own threads. */
+/* The benchmark's clients of a NATS server. One client uses libmulticast-nats, and the other client
+ * uses plain libnats with its own threads. */
 
 #include "measure.h"
 

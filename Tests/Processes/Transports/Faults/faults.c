@@ -53,7 +53,7 @@ TEST(transport_without_memory_for_messages_goes_on) {
   CHECK_EQ(expect_to_go_on(MALLOC, 2).lost, 1);
 }
 
-/* Connects two peers. The first one has an observer. */
+/* Connects two peers. The peer `here` has an observer. */
 static void connect_two(broker *b, peer *here, peer *there, int *arrived) {
   broker_start(b, NULL);
   peer_connect_with(here, b->port, NULL);

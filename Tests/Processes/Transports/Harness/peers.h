@@ -58,8 +58,8 @@ transport_options peer_create(peer *p);
 /* Connects, and waits until the broker has accepted the connection. */
 void peer_connect(peer *p, const transport_options *options);
 
-/* Connect with peer_options and the fields that `more` sets; `more` may be NULL. peer_begin does
- * not wait. */
+/* Connect with the options of peer_options() and the fields that `more` sets, if it is not NULL.
+ * peer_begin does not wait for the connection. */
 void peer_connect_with(peer *p, int port, const transport_options *more);
 void peer_begin(peer *p, int port, const transport_options *more);
 void peer_release(peer *p);

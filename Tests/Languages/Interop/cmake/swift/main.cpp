@@ -1,4 +1,4 @@
-// Uses C++ and ordinary Swift in one process. Both have delegates in the same multicast.
+// Uses C++ and ordinary Swift in one process. Both languages have delegates in the same multicast.
 #include <cstdio>
 #include <cstdint>
 #include <multicast.hpp>
