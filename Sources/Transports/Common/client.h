@@ -187,8 +187,8 @@ bool client_go_away(client *c);
 void client_come_back(client *c);
 
 /* Called after each call of a function of the program, with the result of process_forks() before
- * the call. If that function has forked and this is the child, ends the thread, because the client
- * and the connection belong to the parent. */
+ * the call. If that function has called fork() and this process is the child, ends the thread,
+ * because the client and the connection belong to the parent. */
 void client_end_in_child(unsigned forks);
 
 /* Counts `count` accepted publications as dropped. `first` is the ticket of the first of them.

@@ -40,7 +40,8 @@ client *clients_at(const void *context);
 
 /* Finds the client of a context, and acquires a reference for the caller. */
 multicast_status clients_find(const void *context, client **out);
-/* Does the same for a transport, and checks that this library has created the transport. */
+/* Finds the client of a transport, and acquires a reference for the caller. Checks that this
+ * library has created the transport. */
 multicast_status clients_find_transport(const multicast_transport *transport, client **out);
 
 uint64_t deadline_of(uint64_t timeout_ns); /* returns a time on the clock of now_ns() */

@@ -25,7 +25,8 @@ enum {
 _Static_assert(sizeof(multicast_mqtt_options) == OPTIONS_SIZE, "the header says so");
 _Static_assert(sizeof(multicast_mqtt_stats) == STATS_SIZE, "the header says so");
 
-/* libmosquitto counts its users. This library never releases it. */
+/* libmosquitto counts how often it was initialized. This library initializes it once per process
+ * and never cleans it up. */
 static bool start(void) { return mosquitto_lib_init() == MOSQ_ERR_SUCCESS; }
 
 /* ---- Options --------------------------------------------------------------------------------- */

@@ -86,7 +86,8 @@ TEST_OF_BROKER(server_that_ends_meanwhile_loses_and_does_not_repeat, NULL) {
   CHECK(peer_stats(&there).received <= COUNT);
 }
 
-/* Messages that the process has received are delivered even if the server ends before that. */
+/* Messages that the process has received are delivered even if the server ends before their
+ * delivery. */
 TEST_OF_BROKER(what_has_come_is_delivered_after_the_end, NULL) {
   SCOPED peer here, there;
   blocker slow = BLOCKER_INIT;

@@ -165,8 +165,8 @@ block() {
 }
 
 # run_page ADDRESS HERE: compiles and runs the program in the transport's README.md with the
-# commands in README.md, but with the address HERE instead of ADDRESS. Compares the output with
-# README.md.
+# commands in README.md, but with the address HERE instead of ADDRESS. Compares the
+# output with the output in README.md.
 run_page() {
   local page=$build/page
   mkdir -p "$page"

@@ -12,7 +12,8 @@ typedef struct drops {
   uint64_t count;
 } drops;
 
-/* Identifies a question by its asker and by a number of that asker. The engine assigns both. */
+/* Identifies a question. `peer` is its asker, and `number` is unique among the asker's questions.
+ * The engine assigns both numbers. */
 typedef struct origin {
   uint64_t peer, number; /* 0 for a notification */
 } origin;

@@ -21,7 +21,7 @@ typedef struct blocks {
 
 /* Removes a block from the pool or allocates one. Returns NULL if there is no memory. */
 void *blocks_take(blocks *kept);
-/* Returns the memory of a message to the pool. Frees it if `size` is larger than a block. */
+/* Returns the memory of a message to the pool, or frees it if `size` is larger than a block. */
 void blocks_give(blocks *kept, void *message, size_t size);
 /* Moves all blocks from one pool to another. */
 void blocks_move(blocks *to, blocks *from);

@@ -1,5 +1,5 @@
-// Twice loads two plug-ins, and checks that they are unloaded when they are closed. After the first
-// plug-in is unloaded, its file is replaced with another build, which must then be loaded.
+// Loads two plug-ins two times, and checks that they are unloaded when they are closed. After the
+// first plug-in is unloaded, its file is replaced with another build, which must then be loaded.
 #include "plugin.hpp"
 
 #include <cstdio>

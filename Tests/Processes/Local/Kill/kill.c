@@ -226,7 +226,7 @@ static int count_descriptors(int p) {
   return count_files(path, "");
 }
 
-/* Returns how often the process of a place has mapped memory that a transport shares. */
+/* Returns the number of mappings of transports' shared memory in the process of a place. */
 static int count_mappings(int p) {
   char line[LINE_MAX_SIZE];
   FILE *maps;

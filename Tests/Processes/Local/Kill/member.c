@@ -194,7 +194,7 @@ static void note_delay(uint64_t killed_at) {
 }
 
 /* Stores the number of the newest process of a place. If several of these processes end within a
- * short time, the ends may be reported in a different order. */
+ * short time, their ends may be reported in any order. */
 static void note_life(uint32_t *last, uint32_t number) {
   if (number > *last) STORE(*last, number);
 }

@@ -25,7 +25,7 @@ static multicast_status ask_with(const peer *p, size_t size, uint64_t timeout_ns
   return transport_ask(&p->transport, "q", 1, payload, size, timeout_ns, is_enough, NULL);
 }
 
-/* Starts two peers, of which `there` answers `q`. */
+/* Starts two peers. The peer `there` answers `q`. */
 static belongings start(broker *b, peer *here, peer *there, int *calls) {
   requests_are_of_the_test();
   broker_start(b, NULL);

@@ -27,7 +27,7 @@ bool broker_configure(const broker *b, const char *lines, FILE *file);
 
 /* ---- Start and end --------------------------------------------------------------------------- */
 
-/* Starts a broker. broker_configure() uses `lines`. */
+/* Starts a broker with the configuration that broker_configure() writes for `lines`. */
 void broker_start(broker *b, const char *lines);
 void broker_prepare(broker *b, const char *lines); /* like broker_start, without running it */
 void broker_start_again(broker *b);
