@@ -1,12 +1,12 @@
-/* Answers questions. The question that a function receives contains everything needed for the
- * reply, so questions that are never answered use no memory. */
+/* Answers questions. A question contains all data that the reply needs, so the library stores
+ * nothing for a question that is never answered. */
 
 #include "transport.h"
 
 #include <stdlib.h>
 
-/* Called under the lock. Replaces the answerer of a name by `*a`, which may be NULL, and stores the
- * old one there. */
+/* Called under the lock. Replaces the answerer of a name with `*a`, which may be NULL, and stores
+ * the old answerer in `*a`. */
 static multicast_status replace(client *c, const char *name, answerer **a) {
   known_name *known = names_find(&c->answered, name);
   answerer *old = known == NULL ? NULL : known->answerer;

@@ -1,6 +1,6 @@
 #include "transport.h"
 
-/* Returns false if the visitor has forked and this is the child. */
+/* Returns false if `visit` has called fork() and this process is the child. */
 static bool ask(client *c, const query *q, visitor *visit, void *context,
                 multicast_status *status) {
   const unsigned forks = process_forks();

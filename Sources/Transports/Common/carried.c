@@ -1,14 +1,14 @@
-/* Questions that are sent through a broker. A broker reports neither how many clients
- * answer nor whether they still exist. So a question ends when the asker has enough answers, when
- * it times out, when it cannot be sent, when the broker reports that nobody receives it, or when
- * the connection ends. */
+/* Questions that are sent through a broker. A broker reports neither how many clients will answer
+ * nor whether they still exist. A question therefore ends in one of these cases: the asker has
+ * enough answers, the time is up, the question cannot be sent, the broker reports that nobody
+ * receives it, or the connection ends. */
 
 #include "transport.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Under the lock. */
+/* Protected by the lock. */
 typedef struct carried {
   inquiry base;
   uint32_t waiting; /* number of answers in the list */
@@ -106,7 +106,8 @@ static multicast_status send_question(client *c, const query *q, uint64_t number
 
 /* ---- Asking ---------------------------------------------------------------------------------- */
 
-/* Called under the lock, which it releases while it waits. Fails at once if the outbox is full. */
+/* Called under the lock, which it releases while it waits. Fails immediately if the outbox is
+ * full. */
 static multicast_status wait_until_connected(client *c, const query *q) {
   while (!c->is_connected && !c->is_stopping) {
     const multicast_status status = client_check(c, q->payload.size);
@@ -118,8 +119,8 @@ static multicast_status wait_until_connected(client *c, const query *q) {
   return c->has_questions ? MULTICAST_OK : MULTICAST_ERROR_STATE;
 }
 
-/* Called under the lock. The first question subscribes to the client's answers; it is not sent
- * before that subscription. Returns false if there is no memory. */
+/* Called under the lock for each question. The first question subscribes to the client's return
+ * address, and is sent after the subscription. Returns false if there is no memory. */
 static bool subscribe_answers(client *c) {
   return names_find(&c->answered, "") != NULL || names_want(&c->answered, "", true);
 }
@@ -145,7 +146,8 @@ inquiry *carried_ask(client *c, const query *q, multicast_status *status) {
     ++c->counts.refused;
     return NULL;
   }
-  /* If the connection ends in the meantime, it ends the inquiry, and the question is not sent. */
+  /* If the connection ends while the lock is released, carried_end_all() ends the inquiry, and
+   * carried_take() drops the question. */
   pthread_mutex_unlock(&c->lock);
   *status = send_question(c, q, i->base.number);
   pthread_mutex_lock(&c->lock);

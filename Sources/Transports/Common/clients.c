@@ -1,21 +1,23 @@
 #include "transport.h"
 
-/* Tests set it lower. */
+/* Tests define a lower limit. */
 #ifndef CLIENTS_MAX
 #define CLIENTS_MAX 65535
 #endif
 enum { INDEX_BITS = 16 };
 
-/* The context of a transport is a handle: the index of its client's place, and the generation of
- * the place. So a stale transport does not match a newer one whose client has the same address. */
+/* The context of a transport is a handle. It combines the index of its client's place and the
+ * generation of that place, so that the handle of a released transport does not match a newer
+ * client in the same place. */
 typedef struct place {
   client *client; /* NULL if the place is vacant */
   uint64_t uses;  /* the generation */
   size_t next_vacant; /* 0 at the end */
 } place;
 
-/* Written under the lock that a fork takes, and read without it: a call of a transport's function
- * that is concurrent with its release finds the client or NULL. Unused pages take no memory. */
+/* Written under process_lock(), and read without it. If a function of a transport is called while
+ * the transport is being released, it finds either the client or NULL. Unused pages use no
+ * memory. */
 static place places[CLIENTS_MAX + 1]; /* 0 is not used */
 static size_t last_place, vacant;
 
@@ -74,8 +76,8 @@ client *clients_at(const void *context) {
   return c != NULL && uses == handle >> INDEX_BITS ? c : NULL;
 }
 
-/* In the child of a fork no references are taken, since the thread that releases the transport
- * frees the client. */
+/* Acquires no reference in the child of a fork, where the thread that releases the transport frees
+ * the client. */
 multicast_status clients_find(const void *context, client **out) {
   multicast_status status = MULTICAST_ERROR_INVALID_HANDLE;
   client *c;
@@ -103,7 +105,7 @@ uint64_t deadline_of(uint64_t timeout_ns) {
   return timeout_ns < INT64_MAX - now ? now + timeout_ns : INT64_MAX;
 }
 
-/* Called under the lock, which `wait` releases while it waits. */
+/* Called under the lock. `wait` releases it while it waits. */
 static multicast_status wait_for_flush(client *c, uint64_t deadline,
                                        multicast_status (*wait)(client *c, uint64_t deadline)) {
   flushing f = {c->flushing, c->outbox.tickets, false}, **at = &c->flushing;

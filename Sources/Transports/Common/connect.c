@@ -8,14 +8,14 @@
 
 /* ---- The thread ------------------------------------------------------------------------------ */
 
-/* Waits before the next attempt. The backoff is shortened by up to a quarter at random, so that
- * clients that were disconnected at the same time do not all reconnect at the same time. */
+/* Waits before the next attempt to connect. Shortens the delay by up to a quarter at random, so
+ * that clients that were disconnected at the same time do not all reconnect at the same time. */
 static void back_off(client *c) {
   uint64_t delay = c->settings.reconnect_min_ns, most = c->settings.reconnect_max_ns, random = 0;
   unsigned i;
   client_free_blocks(c);
-  /* A connection that ends within a second counts as a failure. Otherwise two clients with the same
-   * identifier would disconnect each other without a pause. */
+  /* A connection that ends within a second counts as a failure, which makes the delay longer.
+   * Otherwise two clients with the same identifier would disconnect each other without a pause. */
   if (c->connected_at != 0 && now_ns() - c->connected_at > ns_of_second) c->failures = 0;
   for (i = 0; i < c->failures && delay < most; ++i) delay *= 2;
   if (delay > most) delay = most;
@@ -67,7 +67,7 @@ static client *create(const engine *e, const settings *s) {
 static multicast_status start_thread(client *c) {
   int result;
   client_retain(c);
-  /* The lock makes the thread wait until `thread` has been stored. */
+  /* The new thread begins by taking the lock, so it waits until `thread` has been stored. */
   pthread_mutex_lock(&c->lock);
   result = process_start_thread(&c->thread, run, c);
   if (result == 0) pthread_setname_np(c->thread, c->engine->thread_name);
@@ -85,7 +85,7 @@ static multicast_status begin(client *c, const settings *s, multicast_transport 
   if (status != MULTICAST_OK) return status;
   status = MULTICAST_ERROR_LIMIT;
   if (clients_add(c)) {
-    /* These are set before the thread starts, since functions that it calls may use them. */
+    /* Set these before the thread starts, because functions that it calls may use them. */
     *out = client_transport(c);
     c->publish = out->publish;
     c->settings.release = s->release;
@@ -114,7 +114,7 @@ static multicast_status connect_with(const engine *e, settings *s, const void *o
   return status;
 }
 
-/* The flags are the second word of all options. */
+/* In the options of every engine, the flags are the second word. */
 static uint32_t flags_of(const void *options) {
   return ((const uint32_t *)options)[1];
 }

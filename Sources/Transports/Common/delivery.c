@@ -37,7 +37,7 @@ static int64_t deliver(client *c, const arrival *a) {
 
 /* ---- On the thread --------------------------------------------------------------------------- */
 
-/* Does not take the client's lock, which may be locked for good in the child of a fork. */
+/* Does not take the client's lock, which may stay locked forever in the child of a fork. */
 static void release_arrival(const void *payload, size_t size) {
   arrival *a = (arrival *)(uintptr_t)payload;
   (void)size;
@@ -60,23 +60,23 @@ static bool deliver_one(client *c, arrival *a) {
   if (c->inbox.id != 0) {
     multicast_invocation how = multicast_invocation_default();
     how.payload = a;
-    how.release = release_arrival; /* also counts it if the queue refuses it */
+    how.release = release_arrival; /* counts the message as lost if the queue refuses it */
     a->drops = c->drops;
     __atomic_add_fetch(&c->drops->references, 1, __ATOMIC_RELAXED);
     multicast_invoke_with(c->inbox, &how, NULL);
-    client_end_in_child(forks); /* the queue may have called a function of the caller */
+    client_end_in_child(forks); /* the queue may have called a function of the program */
     return false;
   }
   result = deliver(c, a);
   client_end_in_child(forks);
   if (result < 0) client_count_lost(c);
-  /* No read-modify-write is needed: without an inbox, only this thread delivers. */
+  /* A read-modify-write is not needed, because without an inbox only this thread delivers. */
   else __atomic_store_n(&c->delivered, c->delivered + 1, __ATOMIC_RELAXED);
   return true;
 }
 
-/* Takes the whole list and marks the thread as away. Taking the lock once per message would be most
- * of the work. */
+/* Removes the whole list and marks the thread as away. Removing the messages one by one would take
+ * the lock for each of them, which would cost more than the delivery. */
 static arrivals take(client *c) {
   arrivals all;
   pthread_mutex_lock(&c->lock);
@@ -87,8 +87,8 @@ static arrivals take(client *c) {
   return all;
 }
 
-/* Puts undelivered messages back before those that have arrived in the meantime, and returns the
- * memory of the delivered ones to the pool. */
+/* Puts undelivered messages back, in front of messages that arrived during the delivery. Returns
+ * the memory of the delivered messages to the pool. */
 static void put_back(client *c, const arrivals *left, uint64_t delivered_bytes, blocks *delivered) {
   pthread_mutex_lock(&c->lock);
   c->is_away = false;
@@ -108,7 +108,8 @@ void client_deliver(client *c, size_t most) {
       arrival *a = all.first;
       all.first = a->next;
       bytes += a->whole;
-      /* After `release` a running call may continue, but no other one may begin. */
+      /* After the transport's release, the call that is running may continue, but no new call may
+       * begin. */
       if (__atomic_load_n(&c->is_stopping, __ATOMIC_RELAXED) || deliver_one(c, a))
         blocks_give(&delivered, a, a->whole);
     }

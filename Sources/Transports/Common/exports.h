@@ -1,37 +1,37 @@
-/* The exported functions of a library, which differ only in their names. One file of the library
- * includes this header after it has defined TRANSPORT(name), which adds the prefix of the
- * library. */
+/* The exported functions of a library. They differ between the libraries only in their names. One
+ * file of each library defines TRANSPORT(name), which adds the library's prefix to a name, and then
+ * includes this header. */
 
 #ifndef MULTICAST_TRANSPORTS_EXPORTS_H
 #define MULTICAST_TRANSPORTS_EXPORTS_H
 
 #include "transport.h"
 
-/* The including file defines these. */
+/* The file that includes this header defines the following object and functions. */
 static const engine transport_engine;
 static multicast_status wait_until_flushed(client *base, uint64_t deadline);
 static void fill_stats(const client *base, void *stats);
 
-/* The fields of settings that the options of each library have. */
+/* The fields of `settings` that are in the options of all libraries. */
 #define SETTINGS_OF(o)                                                                     \
   .broadcaster = (o)->broadcaster, .queue = (o)->queue,                                    \
   .reconnect_min_ns = (o)->reconnect_min_ns, .reconnect_max_ns = (o)->reconnect_max_ns,    \
   .changed = (o)->changed, .context = (o)->context, .release = (o)->release
 
-/* These fields, and those that the options of each library with a broker have in addition. */
+/* The fields of `settings` that are in the options of all libraries with a broker. */
 #define SETTINGS_OF_BROKER(o, refuse_offline)                                              \
   SETTINGS_OF(o), .refuses_offline = ((o)->flags & (refuse_offline)) != 0,                 \
       .capacity = (o)->capacity, .overflow = (o)->overflow, .max_payload = (o)->max_payload, \
       .connect_timeout_ns = (o)->connect_timeout_ns
 
-/* The members of `engine` that are the same in each library with a broker. */
+/* The members of `engine` that are the same in all libraries with a broker. */
 #define ENGINE_OF_BROKER                                                                   \
   .questions = &question_coding, .settle = settle, .start = start, .prepare = prepare,     \
   .publish = client_publish, .answer = call_answerer, .reply = carried_reply,              \
   .ask = carried_ask, .next = carried_next, .forget = carried_forget,                      \
   .write_return = write_return, .run = session_run, .end = session_end, .free = free_client
 
-/* Fills the statistics that each library with a broker has. */
+/* Fills the statistics of a library with a broker. */
 #define FILL_STATS_OF_BROKER(base, out)                                                    \
   do {                                                                                     \
     const counts *n = &(base)->counts;                                                     \
@@ -71,7 +71,7 @@ multicast_status TRANSPORT(get_stats)(const multicast_transport *transport,
 typedef void function_of_name(void *context, const TRANSPORT(question) *question, uint32_t event,
                               const void *payload, size_t size);
 
-/* The `answer` function of an engine. */
+/* Implements `answer` of the engine. */
 static void call_answerer(const answerer *a, uint64_t handle, uint32_t event, span payload,
                           origin from) {
   const TRANSPORT(question) question = {handle, from.peer, from.number};

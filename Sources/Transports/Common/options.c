@@ -101,7 +101,7 @@ void text_free(char *text) {
 size_t text_fit(const char *text, size_t most) {
   size_t size = strnlen(text, most + 1);
   if (size <= most) return size;
-  /* Skip the continuation bytes of a character. */
+  /* Go back to the first byte of the character that does not fit. */
   for (size = most; size > 0 && ((unsigned char)text[size] & 0xc0) == 0x80; --size) {
   }
   return size;

@@ -1,5 +1,5 @@
-/* The options of all transports, and functions for structs of callers, which begin with
- * `struct_size` and may contain strings. */
+/* The options of all transports, and functions for the structs of callers. These structs begin with
+ * the field `struct_size` and may contain strings. */
 
 #ifndef MULTICAST_TRANSPORTS_OPTIONS_H
 #define MULTICAST_TRANSPORTS_OPTIONS_H
@@ -25,34 +25,34 @@ typedef struct settings {
   void (*release)(void *context);
 } settings;
 
-/* Replaces zeros by defaults, and checks all other values. */
+/* Replaces zeros with defaults, and checks all other values. */
 multicast_status settings_complete(settings *s, uint32_t default_payload, uint32_t largest_payload);
 
 /* ---- Structs of callers ---------------------------------------------------------------------- */
 
-/* Copies the `size` bytes that this version knows, which all versions have. Returns false if
- * `struct_size` is wrong or the caller has set fields of a later version. */
+/* Copies the first `size` bytes of a caller's struct, which are the fields of this version. Returns
+ * false if `struct_size` is wrong or the caller has set fields of a later version. */
 bool struct_read(void *to, const void *from, size_t size);
-/* Copies `size` bytes to a struct of the caller, and fills the rest of it with zeros. Returns false
- * if its `struct_size` is wrong. */
+/* Copies `size` bytes to a caller's struct, and fills the rest of the struct with zeros. Returns
+ * false if the `struct_size` of that struct is wrong. */
 bool struct_write(void *to, void *from, size_t size);
 
-/* Copies of the strings in a struct, stored one after the other. Any of them may be a secret. */
+/* Copies of the strings in a struct, stored one after the other. Each string may be a secret. */
 typedef struct texts {
   char *bytes; /* NULL if there are none */
   size_t size;
 } texts;
 
-/* Replaces the strings at the given offsets by copies. At least one string must not be NULL.
+/* Replaces the strings at the given offsets with copies. At least one string must not be NULL.
  * Returns false if there is no memory. */
 bool texts_copy(texts *copies, void *options, const size_t *offsets, size_t count);
 void texts_free(texts *copies); /* overwrites the strings before it frees them */
 void text_free(char *text);     /* overwrites the string before it frees it */
 
-/* Returns the size of the longest prefix of a text that has at most `most` bytes and does not cut a
- * UTF-8 character. */
+/* Returns the size of the longest prefix of a text that has at most `most` bytes and ends between
+ * two UTF-8 characters. */
 size_t text_fit(const char *text, size_t most);
-/* Copies as much of a text as fits, with a NUL. */
+/* Copies as much of a text as fits into `size` bytes, and adds a NUL. */
 void text_copy(char *to, size_t size, const char *from);
 
 #endif

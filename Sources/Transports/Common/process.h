@@ -1,4 +1,4 @@
-/* Functions of the process: forks, signals, threads, time. */
+/* Functions for forks, signals, threads and time. */
 
 #ifndef MULTICAST_TRANSPORTS_PROCESS_H
 #define MULTICAST_TRANSPORTS_PROCESS_H
@@ -16,18 +16,20 @@ static const uint64_t ns_of_second = 1000000000u;
 static const uint64_t ns_of_millisecond = 1000000u;
 
 /* The first call in a process registers fork handlers and calls `engine`. The handlers count forks,
- * and call `in_child` in each child, under the lock below. All calls must pass the same functions.
+ * and call `in_child` in each child, under process_lock(). All calls must pass the same functions.
  * Returns whether the first call has succeeded. */
 bool process_start(bool (*engine)(void), void (*in_child)(void));
-/* The number of forks between the process that called process_start() and this one. */
+/* Returns the number of forks since process_start(): 0 in the process that called it, 1 in its
+ * child processes, and so on. */
 unsigned process_forks(void);
 
-/* A lock that fork() takes, so the data that it protects is consistent in the child. */
+/* A lock that is held during fork(), so that the data that it protects is consistent in the
+ * child. */
 void process_lock(void);
 void process_unlock(void);
 
-/* Blocks all signals in this thread, and in threads that it starts, except signals for faults that
- * the thread causes itself. Other signals are left to the threads of the program. */
+/* Blocks all signals in this thread, and in threads that it starts, so that the program's threads
+ * handle them. Does not block signals for faults of the thread itself, such as SIGSEGV. */
 void process_block_signals(sigset_t *before);
 /* Starts a detached thread with blocked signals. Returns an errno. */
 int process_start_thread(pthread_t *thread, void *(*body)(void *), void *argument);
@@ -35,7 +37,7 @@ int process_start_thread(pthread_t *thread, void *(*body)(void *), void *argumen
 /* Initializes a condition variable that uses CLOCK_MONOTONIC. Requires process_start(). */
 void process_make_condition(pthread_cond_t *condition);
 
-/* The time of CLOCK_MONOTONIC. */
+/* Returns the time of CLOCK_MONOTONIC in nanoseconds. */
 uint64_t now_ns(void);
 struct timespec time_of_ns(uint64_t ns);
 

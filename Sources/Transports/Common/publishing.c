@@ -21,7 +21,7 @@ static void append(client *c, publication *p) {
     blocks_give(&c->blocks, oldest, oldest->whole);
   }
   outbox_append(&c->outbox, p);
-  if (c->may_publish) client_wake(c); /* otherwise it is sent after the ones before it */
+  if (c->may_publish) client_wake(c); /* otherwise it waits for earlier publications */
 }
 
 multicast_status client_send(client *c, draft *d) {
@@ -56,6 +56,6 @@ multicast_status client_publish(client *c, const char *name, uint32_t event, spa
   d.is_question = false;
   d.address_size = coding_write(e->coding, d.address, c->settings.prefix, name, event);
   d.is_retained = e->retains != NULL && e->retains(c, name, event);
-  if (forks != process_forks()) return MULTICAST_ERROR_STATE; /* a caller's function has forked */
+  if (forks != process_forks()) return MULTICAST_ERROR_STATE; /* `retains` has forked */
   return client_send(c, &d);
 }

@@ -31,7 +31,8 @@ static multicast_status want(client *c, names *all, const char *name, bool is_wa
   return status;
 }
 
-/* Whether what is subscribed is a prefix, which is behind an empty name. */
+/* Returns whether `name` stands for a prefix. In this case `name` is an empty string, and the
+ * prefix follows its NUL. */
 static bool is_prefix(const client *c, const char *name) {
   return c->engine->has_prefixes && name != NULL && name[0] == '\0';
 }
@@ -40,7 +41,7 @@ static multicast_status want_prefix(client *c, const char *prefix, bool is_wante
   char text[NAME_MAX_SIZE + 1] = "*";
   const size_t size = strnlen(prefix, NAME_MAX_SIZE);
   if (size == NAME_MAX_SIZE) return MULTICAST_ERROR_INVALID_ARGUMENT;
-  memcpy(text + 1, prefix, size); /* the NULs are there */
+  memcpy(text + 1, prefix, size); /* the rest of `text` is zero already */
   return want(c, &c->prefixes, text, is_wanted);
 }
 
@@ -63,8 +64,8 @@ static void unsubscribe(void *context, const char *name) {
   else if (name_size(name) > 0) want(c, &c->names, name, false);
 }
 
-/* Threads and their calls do not exist in a child, so only this reference and that of the inbox are
- * left. */
+/* The threads of the parent and their calls do not exist in a child, so their references are
+ * removed. Only the reference of the transport and the reference of the inbox are left. */
 static void release_in_child(client *c) {
   __atomic_store_n(&c->references, c->inbox.id != 0 ? 2 : 1, __ATOMIC_RELAXED);
   if (c->inbox.id != 0) multicast_destroy(c->inbox);

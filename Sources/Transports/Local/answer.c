@@ -1,12 +1,12 @@
-/* Answers to questions of peers. */
+/* Sends answers to the questions of peers. */
 
 #include "answer.h"
 
 #include "../Common/transport.h"
 #include "ring.h"
 
-/* Called under the lock. Returns the peer that has asked, or NULL if it has gone. A program may
- * pass any number, even that of a peer whose hello has not arrived. */
+/* Called under the lock. Returns the peer that has asked, or NULL if it no longer exists. Also
+ * checks `is_met`, because the number comes from the program and may be wrong. */
 static peer *asker(const local_client *c, uint64_t number) {
   peer *p = c->peers;
   while (p != NULL && (p->number != number || !p->is_met || p->is_over)) p = p->next;
@@ -33,7 +33,7 @@ static multicast_status send_answer(local_client *c, origin to, multicast_status
 
 void answer_refuse(client *base, origin to, multicast_status why) {
   pthread_mutex_lock(&base->lock);
-  /* A client that is stopping sends nothing: the asker will be told that this peer has ended. */
+  /* A client that is stopping sends nothing, because the asker will notice that this peer ends. */
   if (!base->is_stopping) send_answer((local_client *)base, to, why, (span){NULL, 0}, 0);
   pthread_mutex_unlock(&base->lock);
 }

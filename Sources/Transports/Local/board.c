@@ -51,7 +51,7 @@ static int create_file(void) {
   return file;
 }
 
-/* A file that exceeds the limit for the size of files would cause SIGXFSZ. */
+/* Checks RLIMIT_FSIZE, because creating a larger file would raise SIGXFSZ. */
 static bool may_be_as_large_as(uint64_t size) {
   struct rlimit most;
   return getrlimit(RLIMIT_FSIZE, &most) != 0 || size <= most.rlim_cur;
@@ -66,7 +66,8 @@ int memory_create(memory *m, uint64_t ring_size) {
       map(m, file, ring_size, PROT_READ | PROT_WRITE)) {
     m->board->magic = magic;
     m->board->ring_size = ring_size;
-    /* From now on no process can shrink it while it is read, or map it for writing. */
+    /* With these seals, no process can shrink the file while others read it, or map it for
+     * writing. */
     if (fcntl(file, F_ADD_SEALS, SEALS) == 0) return file;
   }
   error = errno;
@@ -79,7 +80,7 @@ int memory_open(memory *m, int file) {
   const int seals = fcntl(file, F_GET_SEALS);
   struct stat status;
   uint64_t ring_size;
-  /* Reading a file that has been shrunk would cause SIGBUS. */
+  /* If a peer could shrink the file, reading the missing part would raise SIGBUS. */
   if (seals < 0 || (seals & SEALS) != SEALS) return EINVAL;
   if (fstat(file, &status) != 0) return ENOMEM;
   if (status.st_size < (off_t)board_size()) return EINVAL;

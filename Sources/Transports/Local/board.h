@@ -1,5 +1,5 @@
-/* The shared memory of a peer: a header, which is called the board, and a ring. Only the peer
- * itself can write it. The others map it read-only, and validate everything that they read. */
+/* The shared memory of a peer contains a header, which is called the board, and a ring. Only this
+ * peer can write to it. Other peers map it read-only, and validate all data that they read. */
 
 #ifndef MULTICAST_LOCAL_BOARD_H
 #define MULTICAST_LOCAL_BOARD_H
@@ -10,7 +10,7 @@
 
 enum { PEERS_MAX = 128, PLACE_WORDS = PEERS_MAX / 64 };
 
-/* A set of peers, by their places. */
+/* A set of peers. A bit represents the peer whose place has the same index. */
 typedef struct places {
   uint64_t words[PLACE_WORDS];
 } places;
@@ -40,30 +40,30 @@ static inline places places_without(const places *all, const places *others) {
          bits_ != 0 && (place = word_ * 64u + (unsigned)__builtin_ctzll(bits_), true); \
          bits_ &= bits_ - 1)
 
-/* The part of a board that concerns one peer. */
+/* The part of a board that the owner writes for one other peer. */
 typedef struct slot {
-  _Alignas(64) uint64_t tail; /* the owner of the board has read the peer's ring up to here */
+  _Alignas(64) uint64_t tail; /* the board's owner has read the peer's ring up to this position */
   uint64_t begin;             /* there are no unread entries for the peer before this position */
-  uint64_t dropped[2];        /* number of entries for the peer before `counted` */
-  uint64_t known; /* notifications before this are kept for the peer, whatever their names */
+  uint64_t dropped[2];        /* number of dropped entries for the peer before `counted` */
+  uint64_t known; /* earlier notifications are kept for the peer, whatever their names */
 } slot;
 
 /* Positions count bytes since the creation of the ring. Fields that several peers read often are in
- * cache lines of their own. */
+ * separate cache lines. */
 typedef struct board {
   uint64_t magic, ring_size;
-  _Alignas(64) uint64_t head; /* the ring is written up to here */
+  _Alignas(64) uint64_t head; /* the ring is written up to this position */
   uint32_t is_waited_for;     /* readers must update their tails immediately */
-  _Alignas(64) uint64_t oldest; /* entries before this are or will be overwritten */
-  uint64_t counted;             /* the position of the counts `dropped[counted & COUNT_BIT]` */
+  _Alignas(64) uint64_t oldest; /* earlier entries are or will be overwritten */
+  uint64_t counted;             /* `dropped[counted & COUNT_BIT]` is valid for this position */
   _Alignas(64) uint32_t sleeps; /* odd while the peer's thread sleeps */
   slot slots[PEERS_MAX];
 } board;
 
 typedef enum entry_kind { ENTRY_NOTIFICATION, ENTRY_QUESTION, ENTRY_ANSWER } entry_kind;
 
-/* The header of an entry of the ring. It is followed by the name without a NUL, the payload, and,
- * unless it is a notification, the number of the question. */
+/* The header of an entry of the ring. The name without a NUL and the payload follow it. In
+ * questions and answers, the number of the question follows the payload. */
 typedef struct entry {
   uint32_t size; /* of the whole entry; a multiple of 8 */
   uint16_t name_size; /* 0 in an answer */
@@ -96,8 +96,8 @@ enum {
 /* Creates memory that only this process can write. Returns the descriptor of its file, or a
  * negative errno. */
 int memory_create(memory *m, uint64_t ring_size);
-/* Maps the memory of another process read-only. Returns an errno; EINVAL means that it is not
- * valid. */
+/* Maps the memory of another process read-only. Returns 0 or an errno. EINVAL means that the file
+ * is not valid. */
 int memory_open(memory *m, int file);
 void memory_close(memory *m);
 

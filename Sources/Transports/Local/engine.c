@@ -1,4 +1,5 @@
-/* The engine of libmulticast-local: options, creation of clients, flushing, statistics. */
+/* The engine of libmulticast-local. Implements options, creation of clients, flushing and
+ * statistics. */
 
 #include "answer.h"
 #include "question.h"
@@ -18,7 +19,8 @@ enum {
   OPTIONS_SIZE = 120, /* in version 1.1 */
   STATS_SIZE = 128,
   RING_DEFAULT = 1 << 23,
-  /* The part of half a ring that is reserved for the header of an entry and the longest name. */
+  /* The largest payload is half the ring less this number of bytes, which are for the header and
+   * the name of the entry. */
   ENTRY_REST = 1024,
   PAYLOAD_MAX = RING_MOST / 2
 };
@@ -57,7 +59,7 @@ static bool settle(void *options, settings *s) {
   return are_valid(o);
 }
 
-/* The strings that are copied. */
+/* The strings in the options, which are copied. */
 static const size_t option_texts[] = {offsetof(multicast_local_options, group),
                                       offsetof(multicast_local_options, directory),
                                       offsetof(multicast_local_options, name)};
@@ -76,14 +78,14 @@ static void free_client(client *base) {
   close_file(c->memory_file);
   close_file(c->poller);
   memory_close(&c->memory);
-  /* In the child of a fork, the thread may have been replacing the buffer when the process forked,
-   * or an observer may be using it. */
+  /* In the child of a fork, the buffer may be inconsistent, because the client's thread may have
+   * been replacing it, or an observer may be using it. */
   if (!client_is_in_child(base)) free(c->payload);
   texts_free(&c->texts);
 }
 
-/* If a child kept the sockets open, peers could not detect that this process was killed, and new
- * members of the group would wait for it. */
+/* Closes the sockets in a child. Otherwise peers could not detect that the parent was killed, and
+ * new members of the group would wait for it. */
 static void leave_in_child(client *base) {
   local_client *c = (local_client *)base;
   int place;
@@ -100,7 +102,7 @@ static multicast_status prepare(client *base, const void *options) {
   for (place = 0; place < PEERS_MAX; ++place) c->sockets[place] = -1;
   if (!texts_copy(&c->texts, &c->options, option_texts, TEXTS))
     return MULTICAST_ERROR_OUT_OF_MEMORY;
-  /* This modifies the copy in `texts`. */
+  /* This changes the copy in `texts`, not the caller's string. */
   ((char *)(uintptr_t)c->options.name)[text_fit(c->options.name, NAME_SHOWN)] = '\0';
   c->memory_file = memory_create(&c->memory, c->options.ring_bytes);
   if (c->memory_file == -ENOMEM) return MULTICAST_ERROR_OUT_OF_MEMORY;
@@ -155,7 +157,8 @@ static multicast_status wait_until_flushed(client *base, uint64_t deadline) {
   const uint64_t change = client_changes(&c->base), position = c->head;
   multicast_status status = MULTICAST_OK;
   ring_wait(c, true);
-  /* is_stopping is checked first, since a client that stops removes its peers. */
+  /* Checks is_stopping first. A client that is stopping removes its peers, so is_flushed() would
+   * return true. */
   while (status == MULTICAST_OK && (base->is_stopping || !is_flushed(c, change, position))) {
     const uint64_t now = now_ns(), soon = now + ns_of_millisecond;
     if (base->is_stopping) status = MULTICAST_ERROR_INVALID_HANDLE;
@@ -183,7 +186,7 @@ static void fill_stats(const client *base, void *stats) {
   out->unwanted = c->unwanted;
   out->late = c->late;
   out->refused = base->counts.refused;
-  /* `delivered` is read first, so that it is never greater than `received`. */
+  /* Reads `delivered` before `received`, so that `delivered` is never greater. */
   out->delivered = __atomic_load_n(&base->delivered, __ATOMIC_ACQUIRE); /* order: shown */
   out->overwritten = __atomic_load_n(&c->overwritten, __ATOMIC_RELAXED);
   out->lost = client_lost(base) + out->overwritten;

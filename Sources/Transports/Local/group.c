@@ -1,6 +1,7 @@
-/* A process that joins a group holds a lock of the folder, an flock, which the system releases if
- * the process ends. It listens, and connects to all sockets in the folder. So of any two peers, the
- * later one connects to the earlier one, exactly once. */
+/* While a process joins a group, it holds an flock on a file in the group's folder. The system
+ * releases the flock if the process ends. The process first creates a listening socket in the
+ * folder and then connects to all other sockets there. Therefore, of any two peers, the later one
+ * connects to the earlier one, exactly once. */
 
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -39,9 +40,9 @@ static bool fail(trouble *why, const char *reason) {
 
 /* ---- The folder ------------------------------------------------------------------------------ */
 
-/* The umask may remove all permissions of a new file, even those of its owner. This function
- * restores them. Returns false if other users can access the file. Sockets may be accessible,
- * because their folder is not. */
+/* The umask may remove all permissions of a new file, even the permissions of its owner. This
+ * function restores the owner's permissions. Returns false if other users can access the file. For
+ * sockets this does not matter, because other users cannot access their folder. */
 static bool allow_user(int parent, const char *name, mode_t mode) {
   struct stat status;
   return fstatat(parent, name, &status, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISLNK(status.st_mode) &&
@@ -49,7 +50,7 @@ static bool allow_user(int parent, const char *name, mode_t mode) {
          fchmodat(parent, name, mode, 0) == 0;
 }
 
-/* Opens a file or a folder of this user, even if it was created under such an umask. */
+/* Opens a file or a folder of this user, even if the umask removed its permissions. */
 static int open_own(int parent, const char *name, int flags, mode_t mode) {
   int file = openat(parent, name, flags | O_NOFOLLOW | O_CLOEXEC, mode);
   if (file < 0 && errno == EACCES && allow_user(parent, name, mode))
@@ -57,8 +58,8 @@ static int open_own(int parent, const char *name, int flags, mode_t mode) {
   return file;
 }
 
-/* Creates a folder if it does not exist, and opens it. Returns a negative number unless it is a
- * folder that only this user can access. */
+/* Creates a folder if it does not exist, and opens it. Returns a negative number if this fails or
+ * if other users can access the folder. */
 static int open_folder(int parent, const char *name) {
   struct stat status;
   int folder;
@@ -66,7 +67,7 @@ static int open_folder(int parent, const char *name) {
   folder = open_own(parent, name, O_RDONLY | O_DIRECTORY, 0700);
   if (folder < 0) return -1;
   if (fstat(folder, &status) == 0) {
-    /* A folder that can be read but not entered was created under such an umask. */
+    /* If the umask removed only some permissions, the folder can be opened but not entered. */
     if (status.st_uid == geteuid() && (status.st_mode & 077) == 0 &&
         ((status.st_mode & 0700) == 0700 || fchmod(folder, 0700) == 0))
       return folder;
@@ -76,8 +77,8 @@ static int open_folder(int parent, const char *name) {
   return -1;
 }
 
-/* Opens a parent folder, which must belong to this user. Returns a negative number if there is
- * none. */
+/* Opens the folder in which `multicast` will be created. Returns a negative number if the folder
+ * does not exist or belongs to another user. */
 static int open_runtime(const char *path) {
   const int folder = path == NULL || path[0] != '/'
                          ? -1
@@ -88,7 +89,7 @@ static int open_runtime(const char *path) {
   return -1;
 }
 
-/* Opens the folder of all groups. */
+/* Opens the folder that contains the folders of all groups. */
 static int open_directory(const char *directory) {
   char path[64];
   int folder, parent;
@@ -114,8 +115,8 @@ static int open_group(const char *directory, const char *name) {
   return folder;
 }
 
-/* Takes the lock, and waits for it up to `most` milliseconds. If it fails, returns a negative
- * number; the errno ENOENT means that the folder was removed. */
+/* Locks the group, and waits up to `most` milliseconds for the lock. If this fails, returns a
+ * negative number and sets errno. ENOENT means that the folder was removed. */
 static int lock(int folder, int most) {
   struct stat status;
   int file = open_own(folder, lock_file, O_RDWR | O_CREAT, 0600), tries;
@@ -127,14 +128,14 @@ static int lock(int folder, int most) {
     }
     poll(NULL, 0, 1);
   }
-  /* The last member may have removed the file in the meantime. */
+  /* The last member may have removed the file while this process was waiting. */
   if (fstat(file, &status) == 0 && status.st_nlink > 0) return file;
   close(file);
   errno = ENOENT;
   return -1;
 }
 
-/* A child of a fork may have inherited the file, so close() alone may not unlock it. */
+/* A child process may have inherited the descriptor, so close() alone may not release the lock. */
 static void unlock(int file) {
   flock(file, LOCK_UN);
   close(file);
@@ -142,7 +143,8 @@ static void unlock(int file) {
 
 /* ---- Sockets --------------------------------------------------------------------------------- */
 
-/* The path uses the descriptor of the folder, so it is short and always leads to this folder. */
+/* Uses the descriptor of the folder in the path, so that the path is short and always leads to this
+ * folder. */
 static struct sockaddr_un address_of(int folder, const char *file) {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
   snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s", folder, file);
@@ -153,15 +155,15 @@ static int open_socket(void) {
   return socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 }
 
-/* Connects to a peer. If it fails, returns a negative number and sets errno, to ECONNREFUSED if the
- * peer does not exist any more. */
+/* Connects to a peer. If this fails, returns a negative number and sets errno. ECONNREFUSED means
+ * that the peer does not exist any more. */
 static int connect_to(int folder, const char *file) {
   const struct sockaddr_un address = address_of(folder, file);
   int s = open_socket(), tries = 0, error;
   if (s < 0) return -1;
   while (connect(s, (const struct sockaddr *)&address, sizeof address) != 0) {
     if (errno == EACCES && tries++ == 0 && allow_user(folder, file, 0700)) continue;
-    /* EAGAIN means that the backlog is full, because the peer's thread is in an observer. */
+    /* EAGAIN means that the backlog is full, because the peer's thread is busy in an observer. */
     if ((errno != EAGAIN && errno != EINTR) || tries++ == TRIES) {
       error = errno;
       close(s);
@@ -173,8 +175,9 @@ static int connect_to(int folder, const char *file) {
   return s;
 }
 
-/* The child of a fork closes the socket that is stored here. So the listener is removed before this
- * process closes it. */
+/* Stores the listening socket, so that a child process can close it in fork(). The stored value
+ * must be removed before this process closes the socket. Otherwise the child could close another
+ * file with the same descriptor. */
 static void note_listener(group *g, int socket) {
   __atomic_store_n(&g->listener, socket, __ATOMIC_RELAXED);
 }
@@ -199,7 +202,7 @@ static bool begin_listening(group *g) {
          listen(g->listener, BACKLOG) == 0;
 }
 
-/* Returns whether a file name is that of a peer's socket, and the peer's process. */
+/* Returns whether a file is the socket of a peer, and stores the peer's process in `*pid`. */
 static bool is_peer(const char *file, int *pid) {
   unsigned long long random;
   int end = 0;
@@ -207,8 +210,8 @@ static bool is_peer(const char *file, int *pid) {
          sscanf(file, "%d-%16llx%n", pid, &random, &end) == 2 && file[end] == '\0';
 }
 
-/* Calls a function for the socket of each other member until it returns false. Returns whether all
- * calls have returned true. */
+/* Calls a function for the socket of each other member until one of the calls returns false.
+ * Returns whether all calls have returned true. */
 static bool for_others(const group *g, bool (*call)(const group *g, const char *file, int pid,
                                                     void *context), void *context) {
   const int folder = openat(g->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -280,9 +283,10 @@ bool group_enter(group *g, const char *directory, const char *name,
 
 /* ---- Leaving --------------------------------------------------------------------------------- */
 
-/* When a process ends, the system may close its connections before its listener. Then a new
- * connection is accepted and ends soon, and the next one is refused. If another transport of the
- * process is still there, it sends a hello. */
+/* Removes a socket file of a process if nobody listens on it any more. When a process ends, the
+ * system may close its connections before its listening socket. In this case, one more connection
+ * succeeds but ends soon, and the next one is refused. If a connection does not end soon, the
+ * process still exists, and the socket belongs to another transport of it. */
 static bool sweep(const group *g, const char *file, int pid, void *context) {
   bool is_over = pid != *(const pid_t *)context;
   int tries;
@@ -295,9 +299,9 @@ static bool sweep(const group *g, const char *file, int pid, void *context) {
   return true;
 }
 
-/* Takes the lock, because a socket that does not listen yet looks like one that was left behind. If
- * another process has the lock, the sockets stay until a process joins or the last member
- * leaves. */
+/* Needs the lock, because the socket of a process that has not called listen() yet refuses
+ * connections like the socket of a process that has ended. If another process holds the lock, the
+ * files remain until a process joins or the last member leaves. */
 void group_sweep(const group *g, pid_t pid) {
   const int file = lock(g->folder, 0);
   if (file < 0) return;
@@ -317,7 +321,7 @@ void group_leave(group *g, const char *directory, const char *name) {
   if (g->folder < 0) return;
   stop_listening(g);
   file = lock(g->folder, TRIES);
-  /* The folder is removed unless another member listens. */
+  /* Remove the folder if no other member listens. */
   if (file >= 0 && for_others(g, is_left_behind, NULL)) {
     unlinkat(g->folder, lock_file, 0);
     parent = open_directory(directory);

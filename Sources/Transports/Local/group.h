@@ -1,4 +1,4 @@
-/* A group: a folder with a socket for each peer. */
+/* A group is a folder that contains a socket for each peer. */
 
 #ifndef MULTICAST_LOCAL_GROUP_H
 #define MULTICAST_LOCAL_GROUP_H
@@ -21,18 +21,19 @@ typedef struct trouble {
 
 bool group_is_name(const char *name);
 
-/* Creates the folder if it does not exist, and listens in it. Connects to each peer that listens
- * there, and calls `met` with the new socket, which `met` takes over, and the file name of the
- * peer's socket. Returns false if that is not possible now or `met` has returned false. */
+/* Creates the folder of the group if it does not exist, and a listening socket in it. Connects to
+ * each peer that listens in the folder, and calls `met` with the new socket and the file name of
+ * the peer's socket. `met` takes ownership of the new socket. Returns false if this is not possible
+ * now or `met` has returned false. */
 bool group_enter(group *g, const char *directory, const char *name,
                  bool (*met)(void *context, int socket, const char *file), void *context,
                  trouble *why);
-/* Connects to the socket with this file name. If it fails, returns a negative number and sets
- * errno; if the peer does not exist any more, removes the file. */
+/* Connects to the socket with this file name. If this fails, returns a negative number and sets
+ * errno. If the peer does not exist any more, also removes the file. */
 int group_reach(const group *g, const char *file);
-/* Removes the sockets that a process has left behind. */
+/* Removes the socket files of a process that has ended. */
 void group_sweep(const group *g, pid_t pid);
-/* Removes this client's socket. The last member removes the folder. */
+/* Removes this client's socket. If this client is the last member, removes the folder, too. */
 void group_leave(group *g, const char *directory, const char *name);
 
 #endif

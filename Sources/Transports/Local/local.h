@@ -1,4 +1,5 @@
-/* The client of libmulticast-local, which is a member of a group, and its peers. */
+/* The client of libmulticast-local, which is a member of a group, and its peers, which are the
+ * other members. */
 
 #ifndef MULTICAST_LOCAL_LOCAL_H
 #define MULTICAST_LOCAL_LOCAL_H
@@ -10,7 +11,7 @@
 
 /* ---- Peers ----------------------------------------------------------------------------------- */
 
-/* The largest number of names that have observers here or are answered here. */
+/* The largest number of names that a client can observe and answer. */
 #ifndef NAMES_MAX
 #define NAMES_MAX 65536
 #endif
@@ -18,10 +19,11 @@
 typedef struct peer {
   struct peer *next;
 
-  /* Does not change after the peer is in the list, unless the peer is reconnected. */
+  /* This field does not change after the peer was added to the list, unless the peer is
+   * reconnected. */
   int socket;
 
-  /* These do not change after the peer is in the list. */
+  /* These fields do not change after the peer was added to the list. */
   unsigned place;  /* index of its slot on this client's board */
   uint64_t number; /* unique among the peers of this client */
   pid_t pid;
@@ -29,44 +31,45 @@ typedef struct peer {
   uint64_t start;            /* position where this client's ring begins for the peer */
   uint64_t added_at;
 
-  /* Set by the thread, under the lock, when the peer's hello has arrived. */
+  /* When the peer's hello has arrived, the client's thread sets these fields under the lock. */
   bool is_heard; /* the hello has arrived */
   bool is_met;   /* and was accepted */
   memory memory;        /* the peer's shared memory */
   unsigned place_there; /* index of this client's slot on the peer's board */
   char name[NAME_SHOWN + 1];
 
-  /* Protected by the lock. The peer as a reader of this client's ring: */
+  /* These fields describe the peer as a reader of this client's ring. The lock protects them. */
   bool is_over;     /* the connection has ended or will end, so publishers do not wait for it */
   bool is_false;    /* the peer broke the protocol; the thread also reads it without the lock */
   bool has_tail;    /* the slot on the peer's board contains its tail */
-  uint64_t tail;    /* the peer has read up to here */
+  uint64_t tail;    /* the peer has read the ring up to this position */
   uint64_t first;   /* there are no unread entries for the peer before this position */
   uint64_t last;    /* there are no entries for the peer from this position on */
   uint64_t dropped; /* number of entries for the peer that were dropped */
   uint32_t woken;   /* the `sleeps` of the peer when it was last woken */
-  /* For flushes: */
+  /* Used by flushes: */
   bool is_known;      /* the peer has announced its names */
   uint64_t confirmed; /* number of changes of names that the peer has processed */
 
-  /* Used only by the thread. The peer as the writer of its ring: */
-  uint64_t position, told_tail; /* read up to here; the last tail that was stored */
+  /* These fields describe the peer as the writer of its own ring. Only the client's thread uses
+   * them. */
+  uint64_t position, told_tail; /* end of the read entries; the last tail that was stored */
   uint64_t known_from;          /* `known` of the slot on the peer's board, or UINT64_MAX */
   uint64_t seen;                /* number of entries for this process that were read or lost */
   uint64_t lost;                /* number of lost entries that have not been reported */
   bool has_ended;               /* the connection has ended */
   bool is_killed;               /* the peer was killed while it was writing */
   bool is_behind;               /* the peer is dropping the oldest entries; read again soon */
-  /* Messages to the peer: */
+  /* These fields describe the messages to the peer. Only the client's thread uses them. */
   bool has_hello;  /* the hello was sent */
-  topic *untold;   /* the first name in the list that the peer must be told; NULL if none */
-  uint64_t synced; /* `listings` when the peer was first told all names; 0 before that */
+  topic *untold;   /* the first topic in the list that was not sent to the peer; may be NULL */
+  uint64_t synced; /* `listings` when all names had been sent to the peer once; 0 before that */
   size_t names;    /* number of names that the peer wants */
   bool owes_sync, owes_done;
-  uint64_t done;   /* the number for the MESSAGE_DONE that is owed */
+  uint64_t done;   /* the number for the MESSAGE_DONE that must be sent */
   bool has_more;   /* the socket was full */
   uint32_t watched; /* the epoll events of the socket; 0 if it is not watched */
-  bool is_held;    /* `held` was received, and waits for room or memory */
+  bool is_held;    /* `held` was received, but cannot be processed without more room or memory */
   message held;
 } peer;
 
@@ -75,7 +78,7 @@ typedef struct peer {
 typedef struct local_client {
   client base; /* the `subscription` of a name is its topic */
 
-  /* These do not change after the thread has started. */
+  /* These fields do not change after the client's thread has started. */
   multicast_local_options options; /* its strings are in `texts` */
   texts texts;
   memory memory; /* this client's shared memory: its board and its ring */
@@ -85,16 +88,16 @@ typedef struct local_client {
   /* Protected by the lock. */
   peer *peers;
   peer *at[PEERS_MAX]; /* indexed by place */
-  places unknown; /* peers that were in the group first and have not announced their names */
+  places unknown; /* peers that joined earlier and have not announced their names yet */
   uint64_t head, oldest; /* copies of the values on the board */
-  uint64_t told;         /* number of changes of names that are in the list of topics */
+  uint64_t told;         /* number of changes of names that the list of topics includes */
   uint64_t peer_numbers;
   unsigned waits; /* number of calls that are waiting for readers */
   uint64_t joined, gone, expelled, sent, unwanted, late;
 
-  /* Used only by the thread. */
+  /* Only the client's thread uses these fields. */
   group group;
-  topic *first_topic, *last_topic; /* all names that peers may have to be told, by last change */
+  topic *first_topic, *last_topic; /* names that may have to be sent to peers, by last change */
   uint64_t listings;         /* number of changes of this list */
   uint64_t listed, clear_at; /* its length, and the value of `listings` at which to clear it */
   unsigned char *payload;    /* buffer for the payload that is being delivered */
@@ -105,7 +108,7 @@ typedef struct local_client {
   bool is_short;       /* out of memory or room; retry soon */
 
   uint64_t received, overwritten; /* statistics; atomic */
-  int sockets[PEERS_MAX]; /* of the peers, for the child of a fork; atomic; negative if none */
+  int sockets[PEERS_MAX]; /* of the peers, to be closed in a child; atomic; negative if none */
 } local_client;
 
 #endif

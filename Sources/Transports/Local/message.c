@@ -10,7 +10,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* With an alignment of 8, a control message for one descriptor has room for two. */
+/* Control messages are aligned to 8 bytes, so a message with room for one descriptor has room for
+ * two. */
 enum { FILES_MAX = 2 };
 
 typedef union control {
@@ -43,7 +44,8 @@ int message_send(int socket, message_kind kind, uint32_t place, uint64_t number,
   return sendmsg(socket, &packet, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? errno : 0;
 }
 
-/* Returns the number of attached descriptors. Stores the first one, and closes all others. */
+/* Returns the number of attached descriptors. Stores the first one in `*file`, and closes the
+ * others. */
 static int take_files(struct msghdr *packet, int *file) {
   struct cmsghdr *header;
   int count = 0;

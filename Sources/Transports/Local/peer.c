@@ -34,24 +34,25 @@ bool peer_watch(const local_client *c, peer *p) {
   return true;
 }
 
-/* A child made without the fork handlers may have inherited the socket. Then close() alone would
- * end neither the epoll registration nor the connection. */
+/* A child that was created without the fork handlers may have inherited the socket. In that case
+ * close() alone would end neither the epoll registration nor the connection. */
 static void close_socket(const local_client *c, int socket) {
   epoll_ctl(c->poller, EPOLL_CTL_DEL, socket, NULL);
   shutdown(socket, SHUT_RDWR);
   close(socket);
 }
 
-/* The child of a fork closes the sockets that are stored here. So a socket is removed before this
- * process closes it. */
+/* Stores the socket of a peer, so that a child process can close it in fork(). A stored socket must
+ * be removed before this process closes it. Otherwise the child could close another file with the
+ * same descriptor. */
 static void note_socket(local_client *c, const peer *p, int socket) {
   __atomic_store_n(&c->sockets[p->place], socket, __ATOMIC_RELAXED);
 }
 
-/* Called under the lock. Gives a peer a place; this client's ring begins for it at the current
- * head. If the peer was in the group first, publications are kept for it until it has announced its
- * names, which may take long if it is in an observer. A peer that joins later can wait for that
- * with a flush. */
+/* Called under the lock. Assigns a place to a peer. For this peer, the client's ring begins at the
+ * current head. If the peer joined the group earlier than this client, publications are kept for it
+ * until it has announced its names, which may take long if the peer's thread is in an observer. For
+ * a peer that joined later this is not necessary, because the peer can call flush and wait. */
 static bool take_place(local_client *c, peer *p) {
   const bool is_unknown = p->file[0] != '\0';
   slot *s;
@@ -109,8 +110,8 @@ bool peer_reconnect(local_client *c, peer *p) {
   return true;
 }
 
-/* Called under the lock. Removes a peer from all topics if `is_gone`; otherwise only from their
- * `offered_to`, because it has announced its names. */
+/* Called under the lock. If the peer `is_gone`, removes it from all topics. Otherwise the peer has
+ * announced its names, and is removed only from `offered_to` of all topics. */
 static void leave_topics(names *all, const peer *p, bool is_gone) {
   known_name *name, *next;
   for (name = names_next(all, NULL); name != NULL; name = next) {
@@ -143,7 +144,7 @@ void peer_remove(local_client *c, peer *p) {
 
 /* ---- Messages to a peer ---------------------------------------------------------------------- */
 
-/* Removes a topic from the list. Peers that have not been told it yet skip it. */
+/* Removes a topic from the list. Peers to which it has not been announced yet skip it. */
 static void unlist(local_client *c, topic *t) {
   peer *p;
   for (p = c->peers; p != NULL; p = p->next) {
@@ -155,7 +156,7 @@ static void unlist(local_client *c, topic *t) {
   --c->listed;
 }
 
-/* Moves a topic to the end of the list. Peers that have not been told it yet are told it there. */
+/* Moves a topic to the end of the list, so that its change is announced to all peers. */
 static void list_last(local_client *c, topic *t) {
   peer *p;
   if (t->is_listed) unlist(c, t);
@@ -187,8 +188,8 @@ static void note_names(local_client *c, names *all) {
   }
 }
 
-/* The first listing that a peer has not been told. Peers without a hello have not been told
- * anything, so they do not count. */
+/* Returns the `listing` of the first topic that has not been announced to all peers. Ignores peers
+ * without a hello, to which nothing has been announced yet. */
 static uint64_t first_untold(const local_client *c) {
   uint64_t first = UINT64_MAX;
   const peer *p;
@@ -208,9 +209,9 @@ void peers_note_names(local_client *c) {
   pthread_mutex_unlock(&c->base.lock);
 }
 
-/* Removes names without observers that all peers have been told; later peers need not be told them.
- * This visits the whole list, so it is done only after as many changes as the list had topics last
- * time. */
+/* Removes topics without observers from the list after they were announced to all peers, because
+ * they need not be announced to later peers. This visits the whole list. Therefore it does nothing
+ * until there have been more changes than the list had topics after the last visit. */
 void peers_forget_names(local_client *c) {
   const uint64_t first = first_untold(c);
   topic *t, *next;
@@ -226,8 +227,8 @@ void peers_forget_names(local_client *c) {
   c->clear_at = c->listings + c->listed + 1;
 }
 
-/* Sends a message. Returns whether the socket has accepted it. The end of the connection is
- * detected when the socket is read. */
+/* Sends a message. Returns whether the socket has accepted it. Does not handle the end of the
+ * connection, which is detected when the socket is read. */
 static bool say(peer *p, message_kind kind, uint32_t place, uint64_t number, const char *text,
                 int file) {
   const int error = message_send(p->socket, kind, place, number, text, file);
@@ -235,13 +236,15 @@ static bool say(peer *p, message_kind kind, uint32_t place, uint64_t number, con
   return error == 0;
 }
 
-/* The kind of name in a message: 0 for names, 1 for answered names, 2 for prefixes. */
+/* Returns the kind of a name in a message: 0 for a name with observers, 1 for an answered name, and
+ * 2 for a prefix. */
 static uint32_t kind_of(const local_client *c, const topic *t) {
   return t->all == &c->base.names ? 0 : t->all == &c->base.answered ? 1 : 2;
 }
 
-/* A name that has changed again is skipped here, because the new change will be listed, too. If it
- * were told twice, the peer would give its retained values twice. */
+/* Announces the name of the topic `untold`. Skips a name that has changed again, because it will be
+ * added to the list again. If the name were announced twice, the peer would send the name's
+ * retained values twice. */
 static bool say_name(local_client *c, peer *p) {
   bool is_wanted, has_changed;
   pthread_mutex_lock(&c->base.lock);
@@ -253,7 +256,8 @@ static bool say_name(local_client *c, peer *p) {
              p->untold->name->text, -1);
 }
 
-/* Sends names only after the peer's hello, which contains the position where its ring begins. */
+/* Sends all pending messages. Sends names only after the peer's hello has arrived, which contains
+ * the position where the peer's ring begins. */
 static bool tell(local_client *c, peer *p) {
   if (!p->has_hello)
     p->has_hello =
@@ -277,7 +281,7 @@ void peer_tell(local_client *c, peer *p) {
 
 /* ---- Messages from a peer -------------------------------------------------------------------- */
 
-/* Copies a name, and replaces control characters, since programs may display it. */
+/* Copies a name, and replaces control characters, because programs may print the name. */
 static void copy_name(char *to, const char *name) {
   for (; *name != '\0'; ++name) {
     const bool is_control = (unsigned char)*name < 0x20 || *name == 0x7f;
@@ -291,11 +295,12 @@ static bool heed_hello(local_client *c, peer *p, const message *m, int file) {
   const int error = p->is_met ? EINVAL : memory_open(&its, file);
   p->is_heard = true;
   if (error != 0) {
-    p->has_ended = true; /* if this process lacks memory or descriptors, it will be reconnected */
+    p->has_ended = true; /* without memory or descriptors; the peer will be reconnected */
     return error != EINVAL;
   }
   p->position = p->told_tail = m->number;
-  /* Release: see store_tail(). The peer reads it only after it has received a name. */
+  /* The comment at store_tail() explains the release order. The peer reads the tail only after it
+   * has received a name. */
   /* order: tail */
   __atomic_store_n(&c->memory.board->slots[p->place].tail, m->number, __ATOMIC_RELEASE);
   pthread_mutex_lock(&c->base.lock);
@@ -309,8 +314,8 @@ static bool heed_hello(local_client *c, peer *p, const message *m, int file) {
   return true;
 }
 
-/* Called under the lock. Writes the retained values of a topic to the ring for a peer. Later
- * publications follow them. Returns false if there is no room. */
+/* Called under the lock. Writes the retained values of a topic to the ring, for one peer. Returns
+ * false if there is no room. */
 static bool give_kept(local_client *c, const topic *t, const peer *p) {
   places only = {{0, 0}};
   if (!ring_make_room(c, topic_kept(t), c->options.overflow == MULTICAST_OVERFLOW_DROP_OLDEST))
@@ -321,13 +326,13 @@ static bool give_kept(local_client *c, const topic *t, const peer *p) {
   return true;
 }
 
-/* Called under the lock for a name that the peer wants. A peer that has not announced all its names
- * does not read yet; get_to_know() gives it the retained values. */
+/* Called under the lock for a name that the peer wants. If the peer has not announced all its names
+ * yet, it does not read the ring, and get_to_know() will send the retained values. */
 static bool want(local_client *c, peer *p, names *all, const char *text) {
   topic *t = topic_make(all, text);
   if (t == NULL) return false;
-  /* The peer may want the name already, because it need not announce that its last observer had
-   * gone in the meantime. */
+  /* The peer may already want the name. If its last observer was removed and a new one registered,
+   * the peer may announce only the second change. */
   p->names += !places_have(&t->wanted_by, p->place);
   places_remove(&t->wanted_by, p->place);
   if (places_have(&c->unknown, p->place) || give_kept(c, t, p)) {
@@ -339,7 +344,7 @@ static bool want(local_client *c, peer *p, names *all, const char *text) {
   return false;
 }
 
-/* Called under the lock for a name that the peer does not want any more. */
+/* Called under the lock for a name that the peer no longer wants. */
 static void unwant(peer *p, names *all, const char *text) {
   topic *t = topic_find(all, text);
   if (t == NULL) return;
@@ -348,8 +353,9 @@ static void unwant(peer *p, names *all, const char *text) {
   topic_drop(all, t);
 }
 
-/* Returns whether the peer has observers of a name or of one of its prefixes. With `news`, returns
- * whether that prefix is the only reason. Called under the lock. */
+/* Returns whether the peer has observers of a name or of one of its prefixes. If `news` is not
+ * NULL, returns whether the peer wants the name only because of the prefix `news`. Called under the
+ * lock. */
 static bool is_wanted_by(const local_client *c, const topic *t, const peer *p,
                          const known_name *news) {
   const known_name *prefix = NULL;
@@ -362,9 +368,10 @@ static bool is_wanted_by(const local_client *c, const topic *t, const peer *p,
   return news == NULL ? is_wanted : is_new && !is_wanted;
 }
 
-/* Sends the retained values of all names that the peer wants and that were not offered to it; with
- * `news`, of the names that it wants only since this prefix was announced. Returns false if there
- * is no room for the rest now. Called under the lock. */
+/* Sends the retained values of all names that the peer wants, unless they are in the ring for the
+ * peer already. If `news` is not NULL, sends only the values of names that the peer wants only
+ * because of the prefix `news`. Returns false if some values do not fit into the ring now. Called
+ * under the lock. */
 static bool give_kept_of_wanted(local_client *c, const peer *p, const known_name *news) {
   const known_name *name = names_next(&c->base.names, NULL);
   for (; name != NULL; name = names_next(&c->base.names, name)) {
@@ -378,7 +385,7 @@ static bool give_kept_of_wanted(local_client *c, const peer *p, const known_name
   return true;
 }
 
-/* Returns false if there is no room or memory now. */
+/* Processes the announcement of a name. Returns false if there is no room or memory now. */
 static bool heed_name(local_client *c, peer *p, const message *m) {
   names *const tables[] = {&c->base.names, &c->base.answered, &c->base.prefixes};
   names *all = tables[m->place];
@@ -394,8 +401,9 @@ static bool heed_name(local_client *c, peer *p, const message *m) {
   return is_heeded;
 }
 
-/* Called under the lock when the peer has announced its names. From now on it gets only
- * publications of these names. Returns false if there is no room for their retained values now. */
+/* Called under the lock when the peer has announced all its names. From then on, only publications
+ * of these names are written for the peer. Returns false if there is no room for their retained
+ * values now. */
 static bool get_to_know(local_client *c, peer *p) {
   if (!places_have(&c->unknown, p->place)) {
     p->is_known = true;
@@ -403,13 +411,14 @@ static bool get_to_know(local_client *c, peer *p) {
   }
   if (!give_kept_of_wanted(c, p, NULL)) return false;
   places_remove(&c->unknown, p->place);
-  /* Stored before the head of later entries: see was_unknown() in reader.c. */
+  /* This must be stored before a head that includes later entries, because was_unknown() in
+   * reader.c relies on this order. */
   __atomic_store_n(&c->memory.board->slots[p->place].known, c->head, __ATOMIC_RELAXED);
   p->is_known = true;
   return true;
 }
 
-/* Returns false if there is no room now. */
+/* Processes MESSAGE_SYNC or MESSAGE_DONE. Returns false if there is no room now. */
 static bool heed_number(local_client *c, peer *p, const message *m) {
   bool is_heeded = true;
   pthread_mutex_lock(&c->base.lock);
@@ -437,7 +446,7 @@ static bool heed(local_client *c, peer *p, const message *m, int file) {
   if (m->kind == MESSAGE_WAKE) return true;
   p->is_held = !heed_names(c, p, m);
   if (p->is_held) p->held = *m;
-  return p->names <= (size_t)2 * NAMES_MAX; /* the peer may announce unwanted names later */
+  return p->names <= (size_t)2 * NAMES_MAX; /* a peer may announce removed names after new ones */
 }
 
 bool peer_hear(local_client *c, peer *p) {

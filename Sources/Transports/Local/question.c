@@ -1,4 +1,4 @@
-/* Questions that this process asks. */
+/* The questions that this process asks. */
 
 #include "question.h"
 
@@ -19,7 +19,7 @@ typedef struct asked {
 typedef struct peer_inquiry {
   inquiry base;
   places awaited; /* peers that have not answered yet */
-  places unknown; /* peers that may not answer the name at all, so their silence is not reported */
+  places unknown; /* peers that may not answer this name at all; their silence is not reported */
   bool was_told; /* a result was reported */
   unsigned count;
   asked peers[];
@@ -27,8 +27,9 @@ typedef struct peer_inquiry {
 
 /* ---- Answers --------------------------------------------------------------------------------- */
 
-/* Called under the lock. Reports the result for an awaited peer. The place identifies it, because a
- * new peer can get the same place only when the question does not wait for the old one any more. */
+/* Called under the lock. Reports the result for an awaited peer. The place identifies the peer,
+ * because a new peer can occupy the same place only after the question has stopped waiting for the
+ * old peer. */
 static told *settle(peer_inquiry *i, unsigned place, multicast_status status) {
   asked *a = i->peers;
   while (a->place != place || !places_have(&i->awaited, place)) ++a;
@@ -44,7 +45,7 @@ static told *settle(peer_inquiry *i, unsigned place, multicast_status status) {
   return &a->told;
 }
 
-/* The number cannot be trusted: a peer may answer repeatedly, or without having been asked. */
+/* The number is not trustworthy, because a peer may answer twice, or without having been asked. */
 void question_answered(local_client *c, const peer *p, uint64_t number, multicast_status status,
                        span payload) {
   peer_inquiry *i;
@@ -54,10 +55,10 @@ void question_answered(local_client *c, const peer *p, uint64_t number, multicas
     ++c->late;
   } else {
     told *a = settle(i, p->place, status);
-    /* The name of the peer may have been unknown when the question was asked. */
+    /* The peer's hello, which contains its name, may have arrived after the question was asked. */
     memcpy((char *)(uintptr_t)a->peer, p->name, sizeof p->name);
     if (status == MULTICAST_OK && payload.size > 0) {
-      a->payload = c->payload; /* takes over the buffer of `payload` */
+      a->payload = c->payload; /* takes ownership of the client's buffer */
       a->size = payload.size;
       c->payload = NULL;
       c->payload_size = 0;
@@ -104,8 +105,8 @@ void question_forget(client *c, inquiry *base) {
   free(i);
 }
 
-/* Called under the lock. The peers that answer a name, and those that have not announced their
- * names, except peers that have ended. */
+/* Called under the lock. Returns the peers that answer a name and the peers that have not announced
+ * their names, except peers that have ended. */
 static places who_answers(const local_client *c, const char *name) {
   const topic *t = topic_find(&c->base.answered, name);
   const places all = t == NULL ? c->unknown : places_with(&c->unknown, &t->wanted_by);
@@ -146,7 +147,7 @@ inquiry *question_ask(client *base, const query *q, multicast_status *status) {
   return i;
 }
 
-/* At the deadline, reports a timeout for each peer that has not answered. */
+/* When the deadline has passed, reports a timeout for each peer that has not answered. */
 told *question_next(client *c, inquiry *base, uint64_t deadline, multicast_status *status) {
   peer_inquiry *i = (peer_inquiry *)base;
   while (base->first == NULL && !places_are_none(&i->awaited) && !c->is_stopping) {

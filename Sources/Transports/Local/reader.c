@@ -1,5 +1,5 @@
-/* Reading the rings of peers. A peer may be hostile and write anything at any time, so entries are
- * copied before they are checked. */
+/* Reads the rings of peers. A hostile peer may write anything at any time, so this code copies each
+ * entry before it checks the entry. */
 
 #include "reader.h"
 
@@ -13,20 +13,20 @@
 
 enum { TRIES = 100 };
 
-/* Release: the entries before the tail have been copied, and the peer may overwrite them. Pairs
- * with ring_look(). */
+/* Stores the tail. The peer may then overwrite the entries before the tail, so the release order
+ * ensures that they have been copied. Pairs with ring_look(). */
 static void store_tail(local_client *c, peer *p) {
   p->told_tail = p->position;
   /* order: tail */
   __atomic_store_n(&c->memory.board->slots[p->place].tail, p->position, __ATOMIC_RELEASE);
 }
 
-/* The result of reading an entry, or of skipping overwritten ones. */
+/* The result of reading an entry or of skipping overwritten entries. */
 typedef enum reading { READ_NONE, READ_ONE, READ_OVERWRITTEN, READ_INVALID } reading;
 
-/* Called after an entry was copied: entries before the result may have been overwritten during the
- * copy. If the peer was killed between storing `oldest` and `counted`, it has overwritten only
- * entries before `counted`. */
+/* Called after an entry was copied. Entries before the returned position may have been overwritten
+ * during the copy. If the peer was killed between its stores of `oldest` and `counted`, it has
+ * overwritten only entries before `counted`. */
 static uint64_t oldest_of(const peer *p) {
   const board *b = p->memory.board;
   /* Pairs with the fence in show_oldest() in ring.c. */
@@ -37,11 +37,12 @@ static uint64_t oldest_of(const peer *p) {
 
 static bool is_overwritten(const peer *p) { return oldest_of(p) > p->position; }
 
-/* Skips to the oldest remaining entry, and counts the lost ones: `dropped` counts the entries for
- * this process before `oldest`, and `seen` those of them that were read. The difference cannot be
- * greater than the number of entries that fit between the two positions. Returns READ_OVERWRITTEN
- * if the peer is just updating these values. The peer may not wake this process afterwards, if its
- * next entry is for others. */
+/* Skips to the oldest remaining entry, and counts the lost entries. `dropped` is the number of
+ * entries for this process before `oldest`, and `seen` is the number of them that were read or
+ * already counted as lost. Their difference cannot be greater than the number of entries that fit
+ * between the two positions. Returns READ_OVERWRITTEN if the peer is just updating these values.
+ * The caller must then try again soon, because the peer does not wake this process if the peer's
+ * next entry is for other peers. */
 static reading catch_up_at_once(local_client *c, peer *p, uint64_t *head) {
   const board *b = p->memory.board;
   const uint64_t counted = __atomic_load_n(&b->counted, __ATOMIC_ACQUIRE); /* order: dropped */
@@ -87,7 +88,7 @@ static bool is_entry(const peer *p, const entry *r, uint64_t left) {
          (r->kind != ENTRY_ANSWER || is_status_of_answer(r->event));
 }
 
-/* A buffer for a copy of the payload, or NULL if there is no memory. */
+/* Returns a buffer for a copy of the payload, or NULL if there is no memory. */
 static unsigned char *payload_of(local_client *c, size_t size) {
   unsigned char *larger;
   if (size <= c->payload_size) return c->payload;
@@ -116,7 +117,7 @@ static void deliver(local_client *c, const char *name, uint32_t event, span payl
                                            payload.size);
   client_end_in_child(forks);
   if (result < 0) client_count_lost(base);
-  /* No read-modify-write is needed, since only this thread counts. */
+  /* A read-modify-write is not needed, because only this thread changes the count. */
   else __atomic_store_n(&base->delivered, base->delivered + 1, __ATOMIC_RELEASE); /* order: shown */
 }
 
@@ -141,16 +142,16 @@ static void heed(local_client *c, const peer *p, const entry *r, const char *nam
 }
 
 /* Returns whether the peer wrote the entry at `position` before it knew the names of this process.
- * The peer stores `known` once, before the head of later entries, so a reader that has seen such a
- * head sees `known`. */
+ * The peer stores `known` once, before it stores a head that includes later entries. A reader that
+ * sees such a head therefore also sees `known`. */
 static bool was_unknown(peer *p) {
   const slot *s = &p->memory.board->slots[p->place_there];
   if (p->known_from == UINT64_MAX) p->known_from = __atomic_load_n(&s->known, __ATOMIC_RELAXED);
   return p->position < p->known_from;
 }
 
-/* Returns whether the peer was told first that the name, or prefix, has observers. Called under the
- * lock. */
+/* Returns whether the first announcement of names to the peer included this name or prefix. If the
+ * peer has ended, returns whether the name has observers now. Called under the lock. */
 static bool was_told(const peer *p, const known_name *known) {
   const topic *t;
   if (known == NULL || !known->is_wanted) return false;
@@ -158,9 +159,10 @@ static bool was_told(const peer *p, const known_name *known) {
   return p->has_ended || (!known->is_changed && t != NULL && t->listing < p->synced);
 }
 
-/* Returns whether such a publication is for this process. It is if the name is one of those that
- * the peer was told first. If the peer is told the name later, it sends its retained values as
- * usual. A peer that has ended cannot send them, so then the current observers decide. */
+/* Returns whether to deliver a publication that the peer wrote before it knew the names of this
+ * process. It is delivered if the first announcement of names included its name or a prefix of its
+ * name. If the name is announced later, the peer sends the retained values of the name as usual. A
+ * peer that has ended cannot send them, so in that case the current observers decide. */
 static bool is_for_here(local_client *c, const peer *p, const char *name) {
   const known_name *prefix = NULL;
   bool result;
@@ -210,7 +212,7 @@ static reading read_one(local_client *c, peer *p, uint64_t left) {
 
 /* ---- The ring -------------------------------------------------------------------------------- */
 
-/* Stores the tail now and then, and immediately if the peer waits for it. */
+/* Stores the tail after each eighth of the ring, or immediately if the peer is waiting for it. */
 static void tell_tail(local_client *c, peer *p) {
   if (p->position - p->told_tail >= p->memory.ring_size / 8 ||
       __atomic_load_n(&p->memory.board->is_waited_for, __ATOMIC_RELAXED) != 0)
@@ -219,15 +221,16 @@ static void tell_tail(local_client *c, peer *p) {
 
 int reader_read(local_client *c, peer *p, int most) {
   const board *b = p->memory.board;
-  /* `begin` is loaded before `head`, so it is not greater. Both loads pair with the stores in
-   * ring.c: entries before the head are complete. */
+  /* Loads `begin` before `head`, so that it is not greater. Both loads pair with the stores in
+   * ring.c, so that all entries before the head are complete. */
   /* order: shown */
   const uint64_t begin = __atomic_load_n(&b->slots[p->place_there].begin, __ATOMIC_ACQUIRE);
   uint64_t head = __atomic_load_n(&b->head, __ATOMIC_ACQUIRE); /* order: shown */
   int count = 0, tries = 0;
   if (begin > p->position) p->position = begin;
   p->is_behind = false;
-  /* Until the peer was told all names, it is unknown which publications are for this process. */
+  /* Before all names have been announced to the peer, this process cannot decide which of the
+   * peer's publications to deliver. */
   if (p->synced == 0 && !p->has_ended && was_unknown(p)) return 0;
   while (count >= 0 && count < most && p->position != head &&
          !__atomic_load_n(&c->base.is_stopping, __ATOMIC_RELAXED)) {

@@ -1,4 +1,4 @@
-/* Reading the rings of peers. */
+/* Reads the rings of peers. */
 
 #ifndef MULTICAST_LOCAL_READER_H
 #define MULTICAST_LOCAL_READER_H

@@ -1,4 +1,4 @@
-/* Publishing in this client's own ring. Writing needs the client's lock; readers take no lock. */
+/* Publishes in this client's own ring. Writers hold the client's lock. Readers take no lock. */
 
 #include "ring.h"
 
@@ -12,11 +12,11 @@
 
 void ring_look(local_client *c, peer *p) {
   uint64_t tail;
-  /* Until a message about names arrives, the peer may not have stored where the ring begins for it,
-   * and the slot may contain the tail of an earlier peer. */
+  /* The peer's first message about names sets `has_tail`. Before that message, the slot may still
+   * contain the peer's tail in the ring of another client that had the same place before. */
   if (!p->has_tail || p->is_over || p->tail >= p->last) return;
-  /* Acquire: the peer has finished copying all entries before this tail, so they may be
-   * overwritten. Pairs with store_tail() in reader.c. */
+  /* Entries before this tail may be overwritten. The acquire order ensures that the peer has
+   * finished copying them. Pairs with store_tail() in reader.c. */
   /* order: tail */
   tail = __atomic_load_n(&p->memory.board->slots[p->place_there].tail, __ATOMIC_ACQUIRE);
   if (tail >= p->tail && tail <= c->head) {
@@ -28,7 +28,8 @@ void ring_look(local_client *c, peer *p) {
   }
 }
 
-/* The position of the first entry that a peer may not have read, or the head if it has read all. */
+/* Returns the position of the first entry that the peer may not have read, or the head if the peer
+ * has read everything. */
 static uint64_t unread(const local_client *c, const peer *p) {
   if (p->is_over || p->tail >= p->last) return c->head;
   return p->tail > p->first ? p->tail : p->first;
@@ -53,7 +54,7 @@ void ring_wait(local_client *c, bool is_waiting) {
 
 /* ---- Room ------------------------------------------------------------------------------------ */
 
-/* Counts a dropped entry for each of its readers. */
+/* Increments the number of dropped entries for each reader of an entry. */
 static void count_dropped(local_client *c, const entry *r, uint64_t position) {
   FOR_PLACES(place, &r->readers) {
     peer *p = c->at[place];
@@ -62,10 +63,11 @@ static void count_dropped(local_client *c, const entry *r, uint64_t position) {
   }
 }
 
-/* `oldest` is stored before an entry is overwritten, and a reader that has copied an entry then
- * checks `oldest`. The fence pairs with the one in reader.c: a reader that has seen new bytes or
- * new counts sees the new `oldest`. There are two arrays of counts. `counted` names the valid one
- * while the other one is written, so the counts stay valid even if the process is killed here. */
+/* Stores `oldest` before entries are overwritten. A reader checks `oldest` after it has copied an
+ * entry. The fence pairs with the fence in reader.c, so that a reader that has seen new bytes or
+ * new counts also sees the new `oldest`. There are two arrays of counts. While this function writes
+ * one of them, `counted` names the other one, so that the counts stay valid even if the process is
+ * killed in this function. */
 static void show_oldest(local_client *c, bool has_counts) {
   board *b = c->memory.board;
   const uint64_t which = ~b->counted & COUNT_BIT;
@@ -77,8 +79,8 @@ static void show_oldest(local_client *c, bool has_counts) {
   __atomic_store_n(&b->counted, c->oldest | which, __ATOMIC_RELEASE); /* order: dropped */
 }
 
-/* Frees at least a sixteenth of the ring at once, so that readers seldom have to reload the cache
- * line of `oldest`. */
+/* Frees at least a sixteenth of the ring each time, if possible, so that readers rarely have to
+ * reload the cache line of `oldest`. */
 bool ring_make_room(local_client *c, size_t bytes, bool may_drop) {
   const uint64_t size = c->memory.ring_size, end = c->head + bytes, least = end - size;
   const peer *slowest;
@@ -103,8 +105,8 @@ bool ring_make_room(local_client *c, size_t bytes, bool may_drop) {
 
 /* ---- Writing --------------------------------------------------------------------------------- */
 
-/* Updates the positions of a reader of a new entry. A reader that had no unread entries is sent to
- * the new one by `begin`, so it does not scan the entries for others. */
+/* Updates the positions of a reader of a new entry. If the reader had no unread entries, sets
+ * `begin` to the new entry, so that the reader skips earlier entries for other peers. */
 static void address(local_client *c, peer *p, uint64_t position, uint64_t end) {
   if (p->last > p->tail && position - p->tail > c->memory.ring_size / 8) ring_look(c, p);
   if (p->last <= p->tail) {
@@ -146,14 +148,15 @@ void ring_write_kept(local_client *c, const topic *t, const places *readers) {
   }
 }
 
-/* Wakes a sleeping reader once for each sleep. The reader stores that it sleeps, makes a fence, and
- * reads the heads (go_to_sleep() in session.c). This function stores the head, makes a fence, and
- * reads whether the reader sleeps. So at least one of them sees the store of the other.
+/* Wakes a sleeping reader once per sleep. The reader stores that it sleeps, executes a fence, and
+ * then reads the heads (go_to_sleep() in session.c). This function stores the head, executes a
+ * fence, and then reads whether the reader sleeps. At least one of the two therefore sees the
+ * other's store.
  *
  * If the socket is full, the reader has unread messages and will wake up. If the system has no
- * memory for a message, the reader finds the entry after a second of sleep. */
+ * memory for a message, the reader finds the entry when it wakes up after a second. */
 void ring_show(local_client *c, const places *readers) {
-  /* Release: readers see whole entries. */
+  /* Stores with release order, so that readers see complete entries. */
   __atomic_store_n(&c->memory.board->head, c->head, __ATOMIC_RELEASE); /* order: shown */
   __atomic_thread_fence(__ATOMIC_SEQ_CST); /* order: sleeping_peer */
   FOR_PLACES(place, readers) {
@@ -169,9 +172,9 @@ void ring_show(local_client *c, const places *readers) {
 
 /* ---- Publishing ------------------------------------------------------------------------------ */
 
-/* Called under the lock, which it releases. Waits a moment for the slowest reader. Detects the end
- * of that reader's connection itself, because this may be the client's thread, which would detect
- * it otherwise. */
+/* Called under the lock, which it releases while it waits. Waits a moment for the slowest reader.
+ * Also detects the end of that reader's connection. Usually the client's thread does this, but the
+ * client's thread may be the caller. */
 static void wait_for_slowest(local_client *c, uint64_t position, uint64_t deadline) {
   const uint64_t now = now_ns(), left = deadline > now ? deadline - now : 0;
   const struct timespec moment = time_of_ns(left < ns_of_millisecond / 5 ? left
@@ -188,7 +191,7 @@ static void wait_for_slowest(local_client *c, uint64_t position, uint64_t deadli
   pthread_mutex_unlock(&c->base.lock);
   if (ppoll(&watched, 1, &moment, NULL) < 0) watched.revents = 0;
   pthread_mutex_lock(&c->base.lock);
-  /* If the peer is still in the list, its descriptor has not been reused. */
+  /* If the peer is still in the list, its descriptor was not reused for another file. */
   p = c->at[place];
   if ((watched.revents & (POLLRDHUP | POLLHUP)) != 0 && p != NULL && p->number == number)
     p->is_over = true;
@@ -221,9 +224,9 @@ static bool may_keep(const local_client *c, const topic *t, const value *v) {
          c->memory.ring_size / 2;
 }
 
-/* The readers of a publication. Peers that have not announced their names are included. They get
- * the retained values of a name before the first publication of it, so that they get all of them in
- * order and once. Valid only under the lock. */
+/* The readers of a publication. They include peers that have not announced their names. Before the
+ * first publication of a name, these peers are sent the retained values of the name, so that they
+ * receive each value once and in order. This struct is valid only while the lock is held. */
 typedef struct addressees {
   topic *topic; /* may be NULL */
   places all, to_be_offered;
@@ -247,8 +250,9 @@ static addressees find_addressees(local_client *c, const letter *l) {
   return a;
 }
 
-/* Called under the lock, which it may release. Then peers and retained values may change, and
- * topics may be freed, so it finds the addressees again. */
+/* Called under the lock, which it may release while it waits for room. During the wait, peers and
+ * retained values may change and topics may be freed, so this function finds the addressees again
+ * after each wait. */
 static multicast_status get_addressees(local_client *c, const letter *l, addressees *a) {
   const bool may_drop = c->options.overflow == MULTICAST_OVERFLOW_DROP_OLDEST;
   multicast_status status = MULTICAST_OK;
@@ -285,7 +289,7 @@ static multicast_status make_topic(local_client *c, const letter *l, const value
     topic_drop(&c->base.names, t);
     return MULTICAST_ERROR_LIMIT;
   }
-  *a = find_addressees(c, l); /* needs no more room, since a new topic has no retained values */
+  *a = find_addressees(c, l); /* needs the same room, because a new topic has no values yet */
   return MULTICAST_OK;
 }
 
@@ -308,7 +312,7 @@ multicast_status local_publish(client *base, const char *name, uint32_t event, s
   const letter l = {.name = name, .event = event, .payload = payload};
   multicast_status status = MULTICAST_ERROR_LIMIT;
   value *v = NULL;
-  if (forks != process_forks()) return MULTICAST_ERROR_STATE; /* a caller's function has forked */
+  if (forks != process_forks()) return MULTICAST_ERROR_STATE; /* `retains` has forked */
   if (payload.size <= o->max_payload) {
     if (is_kept) v = value_make(event, payload);
     status = is_kept && v == NULL ? MULTICAST_ERROR_OUT_OF_MEMORY : MULTICAST_OK;

@@ -1,4 +1,4 @@
-/* Publishing in this client's own ring. */
+/* Publishes in this client's own ring. */
 
 #ifndef MULTICAST_LOCAL_RING_H
 #define MULTICAST_LOCAL_RING_H
@@ -16,24 +16,24 @@ typedef struct letter {
 
 /* These functions are called under the lock. */
 
-/* The size of the entry. */
+/* Returns the size of the entry. */
 size_t letter_size(const letter *l);
-/* Makes room for this number of bytes. Returns false if entries that a peer has not read yet are in
- * the way and must not be dropped. */
+/* Makes room for this number of bytes. Returns false if this would drop unread entries that must
+ * not be dropped. */
 bool ring_make_room(local_client *c, size_t bytes, bool may_drop);
-/* Makes room according to the option `overflow`. May release the lock; waits no later than
- * `until`. */
+/* Makes room according to the option `overflow`. May wait until the time `until`, and releases the
+ * lock while it waits. */
 multicast_status ring_get_room(local_client *c, size_t bytes, uint64_t until);
-/* Write entries. There must be room, for retained values topic_kept() bytes. */
+/* Write entries. The caller must have made room for letter_size() or topic_kept() bytes. */
 void ring_write(local_client *c, const letter *l, const places *readers);
 void ring_write_kept(local_client *c, const topic *t, const places *readers);
 /* Publishes the new head, and wakes readers. */
 void ring_show(local_client *c, const places *readers);
-/* Updates the tail of a peer. */
+/* Reads the tail of a peer. */
 void ring_look(local_client *c, peer *p);
-/* The peer with the first unread entry, if that is before `position`; otherwise NULL. */
+/* Returns the peer with the first unread entry, or NULL if there is none before `position`. */
 peer *ring_slowest(local_client *c, uint64_t position);
-/* Begins or ends a wait, during which readers update their tails immediately. */
+/* Begins or ends a wait. During a wait, readers update their tails immediately. */
 void ring_wait(local_client *c, bool is_waiting);
 
 multicast_status local_publish(client *base, const char *name, uint32_t event, span payload);

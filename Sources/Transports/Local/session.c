@@ -1,5 +1,5 @@
-/* The thread of a client: joins the group, reads the rings of peers, exchanges messages with them,
- * and sleeps. */
+/* The client's thread, which joins the group, reads the rings of peers, exchanges messages with the
+ * peers, and sleeps. */
 
 #include "session.h"
 
@@ -19,17 +19,17 @@
 #include <unistd.h>
 
 #ifndef HELLO_NS
-#define HELLO_NS 1000000000 /* time limit for the hello of a process that has connected */
+#define HELLO_NS 1000000000 /* a process that connects must send its hello within this time */
 #endif
 
 enum {
   EVENTS_MAX = 64,
-  /* The number of entries that are delivered from a ring before the next ring is read. */
+  /* The number of entries that the thread delivers from a ring before it reads the next ring. */
   ENTRIES_MAX = 1024,
-  /* How long the thread reads rings before it polls the sockets. */
+  /* The time for which the thread reads rings before it polls the sockets. */
   READING_NS = 1000000,
-  /* How long the thread polls the rings after the last entry before it sleeps. Waking it on another
-   * processor takes as long, so polling at most doubles the cost. */
+  /* The time for which the thread polls the rings after the last entry before it sleeps. Waking a
+   * thread on another processor takes about as long, so polling at most doubles the cost. */
   LOOKING_NS = 50000,
   SOON_MS = 1,
   IDLE_MS = 1000,
@@ -71,7 +71,7 @@ static int read_all(local_client *c) {
   return total;
 }
 
-/* Returns whether there were entries for this process. */
+/* Reads all rings once. Returns whether there were entries for this process. */
 static bool read_some(local_client *c) {
   if (read_all(c) == 0) return false;
   c->arrived_at = now_ns();
@@ -84,9 +84,9 @@ static bool is_looking(const local_client *c) {
          !__atomic_load_n(&c->base.is_stopping, __ATOMIC_RELAXED);
 }
 
-/* Reads until the rings have been empty for LOOKING_NS. A peer that is about to reply may be
- * waiting for this processor, so the thread yields. Then it also finds more entries at once, and
- * fewer wake-ups are needed. */
+/* Reads until the rings have been empty for LOOKING_NS, or for READING_NS at most. Yields between
+ * two reads, because a peer that is about to reply may be waiting for this processor. Yielding also
+ * lets the peers write several entries before the next read, which saves wake-ups. */
 static void read_for_a_while(local_client *c) {
   const uint64_t end = now_ns() + READING_NS;
   do {
@@ -102,26 +102,26 @@ static void tell_of_peer(local_client *c, const peer *p, multicast_local_state s
   client_tell(&c->base, state, p->pid, p->name);
 }
 
-/* Tries to reconnect to a peer whose connection has ended, since the cause may have been a lack of
- * memory or descriptors on either side. Only the side that opened the connection tries to
- * reconnect. Returns true if the old entry can be removed: the peer has been connected again, or
- * certainly no longer exists. Returns false if neither is known yet. */
+/* Tries to reconnect to a peer whose connection has ended, because one of the two processes may
+ * just have lacked memory or descriptors. Only the process that opened the connection reconnects.
+ * Returns true if the old `peer` can be removed, because a new connection exists or the process
+ * certainly does not exist any more. Otherwise returns false, and the caller must try again. */
 static bool reach_again(local_client *c, const peer *p) {
   const int s = group_reach(&c->group, p->file);
   if (s >= 0) return peer_add(c, s, p->file) != NULL;
   return errno == ECONNREFUSED || errno == ENOENT;
 }
 
-/* Returns whether to remove a peer whose connection has ended. A peer that can be reconnected
- * before it has sent its hello keeps its place and its entries in the ring. */
+/* Returns whether to remove a peer whose connection has ended. If the peer has not sent its hello
+ * and can be reconnected, it keeps its place and its entries in the ring. */
 static bool has_gone(local_client *c, peer *p) {
   if (p->file[0] == '\0' || p->is_false) return true;
-  if (!p->is_met) poll(NULL, 0, SOON_MS); /* memory may still be short */
+  if (!p->is_met) poll(NULL, 0, SOON_MS); /* there may still be no memory */
   if (p->is_heard) return reach_again(c, p);
   return !peer_reconnect(c, p) && (errno == ECONNREFUSED || errno == ENOENT);
 }
 
-/* Delivers the remaining entries of a peer that has ended, and reports its end. */
+/* Delivers the remaining entries of a peer that has ended, removes it, and reports its end. */
 static void remove_peer(local_client *c, peer *p) {
   const bool is_false = p->is_false, is_met = p->is_met;
   const pid_t pid = p->pid;
@@ -145,11 +145,11 @@ static void remove_peer(local_client *c, peer *p) {
   else if (is_met) client_tell(&c->base, MULTICAST_LOCAL_GONE, pid, name);
 }
 
-/* Returns whether a process has connected without sending its hello. Such a process must be cut
- * off, or it would occupy a peer's place for ever. The hello may have arrived while this thread was
- * in an observer, so is_silent() reads the socket first. A real peer that was stopped for so long
- * finds its connection closed, and reconnects by reach_again(). Its arrival has not been reported
- * here. */
+/* Returns whether a process has connected but has not sent its hello. Such a process must be
+ * disconnected after HELLO_NS. Otherwise it would occupy a place forever. The hello may have
+ * arrived while this thread was in an observer, so is_silent() reads the socket first. If the
+ * process is a real peer that was stopped for so long, it will find its connection closed and
+ * reconnect in reach_again(). Its arrival has not been reported to the program yet. */
 static bool may_be_silent(const peer *p) {
   return !p->is_met && p->file[0] == '\0' && !p->has_ended;
 }
@@ -159,7 +159,7 @@ static bool is_silent(local_client *c, peer *p) {
          (!peer_hear(c, p) || !p->is_met);
 }
 
-/* Handles all peers between two sleeps. */
+/* Does the pending work for all peers. Called between two sleeps. */
 static void look_after_peers(local_client *c) {
   peer *p, *next;
   peers_note_names(c);
@@ -186,7 +186,7 @@ static void accept_peers(local_client *c) {
   int s;
   while ((s = accept4(c->group.listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0)
     peer_add(c, s, "");
-  /* If there are no descriptors left, the connection stays pending. */
+  /* If this process has no descriptors left, the connection stays pending. */
   if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) poll(NULL, 0, SOON_MS);
 }
 
@@ -201,7 +201,7 @@ static void heed_event(local_client *c, const struct epoll_event *event) {
     accept_peers(c);
   } else if (!p->has_ended) {
     if ((event->events & EPOLLIN) != 0) p->has_ended = !peer_hear(c, p);
-    /* Without EPOLLIN, no messages are left, or they are not read any more. */
+    /* Without EPOLLIN, there are no more messages, or the socket is not watched for messages. */
     else if ((event->events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) p->has_ended = true;
     if (!p->has_ended && (event->events & EPOLLOUT) != 0) peer_tell(c, p);
   }
@@ -211,7 +211,7 @@ static void store_sleeps(local_client *c) {
   __atomic_store_n(&c->memory.board->sleeps, ++c->sleeps, __ATOMIC_RELAXED);
 }
 
-/* The number of milliseconds until a time that is at most a second away. */
+/* Returns the number of milliseconds until a time that is at most a second away. */
 static int ms_until(uint64_t time) {
   const uint64_t now = now_ns();
   return time <= now ? 0 : (int)((time - now) / ns_of_millisecond) + 1;
@@ -219,7 +219,7 @@ static int ms_until(uint64_t time) {
 
 static int shorter(int timeout, int other) { return other < timeout ? other : timeout; }
 
-/* The longest time for which the thread may sleep. */
+/* Returns the longest time for which the thread may sleep, in milliseconds. */
 static int time_to_sleep(const local_client *c) {
   int timeout = c->is_short ? SOON_MS : IDLE_MS;
   const peer *p;
@@ -231,7 +231,7 @@ static int time_to_sleep(const local_client *c) {
   return timeout;
 }
 
-/* Sleeps until a peer or another thread wakes this one, or until the timeout. */
+/* Sleeps until a peer or another thread wakes this thread or the timeout expires. */
 static void go_to_sleep(local_client *c) {
   client *base = &c->base;
   struct epoll_event events[EVENTS_MAX];
@@ -239,8 +239,8 @@ static void go_to_sleep(local_client *c) {
   bool has_work;
   const peer *p;
   store_sleeps(c);
-  /* Pairs with the fence in ring_show(): either the peer sees that this thread sleeps, or this
-   * thread sees the new head of the peer. */
+  /* Pairs with the fence in ring_show(), so that either the peer sees that this thread sleeps, or
+   * this thread sees the peer's new head. */
   __atomic_thread_fence(__ATOMIC_SEQ_CST); /* order: sleeping_peer */
   has_work = read_some(c) || is_looking(c);
   pthread_mutex_lock(&base->lock);
@@ -255,13 +255,14 @@ static void go_to_sleep(local_client *c) {
   base->is_asleep = false;
   pthread_mutex_unlock(&base->lock);
   store_sleeps(c);
-  if (count > 0) read_some(c); /* before the messages, to reply sooner */
+  if (count > 0) read_some(c); /* before the messages, so that observers can reply sooner */
   for (i = 0; i < count; ++i) heed_event(c, &events[i]);
 }
 
 /* ---- The group ------------------------------------------------------------------------------- */
 
-/* Sends the hello immediately, since a silent connection is closed after HELLO_NS. */
+/* Adds a peer and sends the hello immediately, because the peer closes a silent connection after
+ * HELLO_NS. */
 static bool meet(void *context, int socket, const char *file) {
   peer *p = peer_add(context, socket, file);
   if (p != NULL) peer_tell(context, p);
@@ -273,7 +274,7 @@ static void leave(local_client *c) {
   group_leave(&c->group, c->options.directory, c->options.group);
 }
 
-/* Watches the descriptors other than those of peers. The first one may be watched already. */
+/* Adds the eventfd and the listening socket to epoll. The eventfd may be there already. */
 static bool watch(const local_client *c) {
   struct epoll_event event = {.events = EPOLLIN, .data.ptr = (void *)(uintptr_t)&c->base};
   if (epoll_ctl(c->poller, EPOLL_CTL_ADD, c->base.wakeup, &event) != 0 && errno != EEXIST)
@@ -299,9 +300,9 @@ static bool join(local_client *c) {
   return false;
 }
 
-/* Reports that the client is connected when all earlier members have announced their names. After
- * PATIENCE_NS it does not wait for members that do not respond, since publications stay in the ring
- * for them. */
+/* Reports that the client is connected when all earlier members have announced their names. If some
+ * of them do not respond, waits only for PATIENCE_NS, because publications stay in the ring for
+ * them. */
 static void tell_connected(local_client *c) {
   const peer *p = c->peers;
   if (c->base.is_connected) return; /* only this thread sets it */

@@ -1,4 +1,4 @@
-/* The functions of a client's thread. */
+/* The functions of the client's thread. */
 
 #ifndef MULTICAST_LOCAL_SESSION_H
 #define MULTICAST_LOCAL_SESSION_H

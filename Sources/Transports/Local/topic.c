@@ -57,7 +57,7 @@ value *value_make(uint32_t event, span payload) {
   return v;
 }
 
-/* Appends the value, because values are sent in the order of their publication. */
+/* Appends the value to the list, because values are sent in the order of their publication. */
 void topic_keep(topic *t, value *v) {
   value **place = &t->values;
   v->next = NULL;
@@ -73,8 +73,8 @@ void topic_keep(topic *t, value *v) {
   *place = v;
 }
 
-/* Copies the values in order, since they may be replaced while they are delivered. Skips a value if
- * there is no memory for its copy. */
+/* Copies the values in order, because the originals may be replaced while the copies are delivered.
+ * Skips a value if there is no memory for its copy. */
 static value *copy_values(const topic *t) {
   value *first = NULL, **place = &first;
   const value *v;

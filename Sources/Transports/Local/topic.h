@@ -1,4 +1,4 @@
-/* What a client knows about a name besides its own observers. */
+/* A topic contains the peers that observe a name, and the retained values of the name. */
 
 #ifndef MULTICAST_LOCAL_TOPIC_H
 #define MULTICAST_LOCAL_TOPIC_H
@@ -8,7 +8,7 @@
 
 #include <multicast_local.h>
 
-/* A retained value: the last publication of an event, for later observers. */
+/* A retained value. It is the last publication of an event, and is kept for later observers. */
 typedef struct value {
   struct value *next;
   uint32_t event;
@@ -16,18 +16,18 @@ typedef struct value {
   unsigned char payload[];
 } value;
 
-/* The `subscription` of a known_name. A name with observers and the same name with questions have
- * separate topics. */
+/* The field `subscription` of a known_name points to a topic. A name has separate topics for
+ * notifications and for questions. */
 typedef struct topic {
   const known_name *name;
   /* Protected by the lock. */
   places wanted_by; /* the peers that have observers of the name, or answer its questions */
-  places offered_to; /* peers without announced names, for which all values are in the ring */
+  places offered_to; /* unknown peers for which all values are in the ring already */
   value *values;
-  /* Used only by the thread: the list of all names that peers may have to be told, by last
-   * change. */
+  /* Only the client's thread uses these fields. The list contains the topics that may have to be
+   * sent to peers, sorted by their last change. */
   struct topic *previous, *next;
-  uint64_t listing; /* `listings` of the client when the topic was appended */
+  uint64_t listing; /* `listings` of the client when the topic was appended to the list */
   bool is_listed;
   names *all; /* the table that contains the name */
 } topic;
@@ -38,8 +38,8 @@ topic *topic_find(const names *all, const char *name); /* returns NULL if there 
 /* Finds or creates a topic. Returns NULL if there is no memory. */
 topic *topic_make(names *all, const char *name);
 void topic_drop(names *all, topic *t); /* frees the topic and its name if they are unused */
-size_t topic_kept(const topic *t);     /* the room that its values need in the ring */
-/* The value of an event, or NULL. */
+size_t topic_kept(const topic *t);     /* returns the room that its values need in the ring */
+/* Returns the value of an event, or NULL. */
 value *topic_value(const topic *t, uint32_t event);
 value *value_make(uint32_t event, span payload); /* returns NULL if there is no memory */
 void topic_keep(topic *t, value *v);             /* replaces the value of the same event */

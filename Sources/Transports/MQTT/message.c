@@ -1,4 +1,4 @@
-/* The encoding of names as topics, and the header of messages. */
+/* Encodes names as topics, and reads and writes the headers of messages. */
 
 #include "mqtt.h"
 

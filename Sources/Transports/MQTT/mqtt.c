@@ -1,4 +1,5 @@
-/* The engine of libmulticast-mqtt: options, setup of libmosquitto, flushing, statistics. */
+/* The engine of libmulticast-mqtt. Implements options, the setup of libmosquitto, flushing and
+ * statistics. */
 
 #include "mqtt.h"
 
@@ -17,14 +18,15 @@ enum {
   OPTIONS_SIZE = 192, /* in version 1.1 */
   STATS_SIZE = 120,
   PAYLOAD_MAX = (1 << 28) - 1024,
-  /* Each topic adds two slashes, and libmosquitto and mosquitto refuse topics with more than
-   * 200. */
+  /* libmosquitto and mosquitto refuse topics with more than 200 slashes, and each topic has two
+   * slashes after the prefix. */
   PREFIX_MAX_SLASHES = 198
 };
 _Static_assert(sizeof(multicast_mqtt_options) == OPTIONS_SIZE, "the header says so");
 _Static_assert(sizeof(multicast_mqtt_stats) == STATS_SIZE, "the header says so");
 
-/* libmosquitto counts its users. It is never shut down. */
+/* libmosquitto counts how often it was initialized. This library initializes it once per process
+ * and never cleans it up. */
 static bool start(void) { return mosquitto_lib_init() == MOSQ_ERR_SUCCESS; }
 
 /* ---- Options --------------------------------------------------------------------------------- */
@@ -69,7 +71,7 @@ static bool settle(void *options, settings *s) {
   return are_valid(o);
 }
 
-/* The strings that are copied. */
+/* The strings in the options, which are copied. */
 static const size_t option_texts[] = {
     offsetof(multicast_mqtt_options, host),         offsetof(multicast_mqtt_options, client_id),
     offsetof(multicast_mqtt_options, topic_prefix), offsetof(multicast_mqtt_options, user),
@@ -93,7 +95,8 @@ static bool is_retained(const client *base, const char *name, uint32_t event) {
   return o->retains != NULL && o->retains(o->context, name, event);
 }
 
-/* The topic does not contain the number of the question, which is a property: add_properties(). */
+/* The topic does not contain the number of the question, because add_properties() adds the number
+ * as a property. */
 static size_t write_return(const client *base, char *topic, origin to) {
   return (size_t)snprintf(topic, ADDRESS_MAX_SIZE, "%s/%%=%016" PRIX64, base->settings.prefix,
                           to.peer);
@@ -101,14 +104,14 @@ static size_t write_return(const client *base, char *topic, origin to) {
 
 static void free_client(client *base) {
   mqtt_client *c = (mqtt_client *)base;
-  /* In the child of a fork it may be inconsistent. */
+  /* In the child of a fork, the data of libmosquitto may be inconsistent. */
   if (c->mosquitto != NULL && !client_is_in_child(base)) mosquitto_destroy(c->mosquitto);
   texts_free(&c->texts);
 }
 
 /* ---- Connecting ------------------------------------------------------------------------------ */
 
-/* OpenSSL calls this to get the password of the key. */
+/* OpenSSL calls this function to get the password of the key. */
 static int give_key_password(char *buffer, int size, int is_writing, void *mosquitto) {
   const mqtt_client *c = mosquitto_userdata(mosquitto);
   size_t length = strlen(c->options.key_password);
@@ -124,7 +127,7 @@ static multicast_status use_tls(mqtt_client *c) {
   int result = MOSQ_ERR_SUCCESS;
   if ((o->flags & MULTICAST_MQTT_TLS) == 0) return MULTICAST_OK;
   if (o->ca_file == NULL && path == NULL) {
-    /* libmosquitto requires a path, though it uses the certificates of the system. */
+    /* libmosquitto requires a path, even if it uses the certificates of the system. */
     path = "/etc/ssl/certs";
     result = mosquitto_int_option(c->mosquitto, MOSQ_OPT_TLS_USE_OS_CERTS, 1);
   }
@@ -147,8 +150,8 @@ static multicast_status create_mosquitto(mqtt_client *c) {
     snprintf(id, sizeof id, "mc-%016" PRIx64, c->base.id);
     used = id;
   }
-  /* mosquitto_new() makes the process ignore SIGPIPE. This restores the action, since it is enough
-   * that the thread blocks the signal. */
+  /* mosquitto_new() makes the process ignore SIGPIPE. This is not necessary, because the client's
+   * thread blocks the signal, so restore the previous action. */
   sigaction(SIGPIPE, NULL, &kept);
   errno = 0;
   c->mosquitto = mosquitto_new(used, o->session_expiry_s == 0, c);
@@ -159,8 +162,9 @@ static multicast_status create_mosquitto(mqtt_client *c) {
   session_set_callbacks(c);
   mosquitto_int_option(c->mosquitto, MOSQ_OPT_TCP_NODELAY, 1);
   mosquitto_int_option(c->mosquitto, MOSQ_OPT_SEND_MAXIMUM, SENDING_MAX);
-  /* The limit keeps the number of repeated messages after a lost connection small. With QoS 2,
-   * mosquitto 2.0 exceeds the limit, and libmosquitto would close the connection. */
+  /* This limits the number of messages that are repeated after a lost connection. With QoS 2 there
+   * is no limit, because mosquitto 2.0 would exceed it and libmosquitto would then close the
+   * connection. */
   mosquitto_int_option(c->mosquitto, MOSQ_OPT_RECEIVE_MAXIMUM,
                        o->qos == 2 ? 65535 : RECEIVING_MAX);
   if (o->user != NULL) {
@@ -199,8 +203,9 @@ static const engine transport_engine = {
 
 /* ---- Waiting and statistics ------------------------------------------------------------------ */
 
-/* Called under the lock. Returns whether all publications up to a ticket have been sent. Both lists
- * are in order, so their first elements decide. */
+/* Called under the lock. Returns whether all publications up to a ticket and all changes of names
+ * have been sent and acknowledged. The publications in `sending` and in the outbox are in order, so
+ * it suffices to check the first ones. */
 static bool is_flushed(mqtt_client *c, uint64_t ticket) {
   const publication *first = c->base.outbox.first;
   return client_changed(&c->base) == NULL && c->unanswered == 0 && c->cancelling == 0 &&

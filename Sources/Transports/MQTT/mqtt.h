@@ -1,4 +1,4 @@
-/* Declarations shared by the files of libmulticast-mqtt, which README.md describes. */
+/* The declarations that the files of libmulticast-mqtt share. README.md describes the files. */
 
 #ifndef MULTICAST_MQTT_MQTT_H
 #define MULTICAST_MQTT_MQTT_H
@@ -20,7 +20,7 @@ enum { HEADER_SIZE = 16, SENDER_SIZE = 8 };
 typedef enum message_kind {
   MESSAGE_PLAIN,   /* a payload without a header */
   MESSAGE_OURS,    /* a header and a payload */
-  MESSAGE_UNKNOWN, /* a header of a later version, or an incomplete one */
+  MESSAGE_UNKNOWN, /* a header of a later version, or an incomplete header */
 } message_kind;
 
 message_kind message_read(const void *message, size_t size);
@@ -28,11 +28,11 @@ void message_write_header(unsigned char *header, const uint64_t *sender);
 
 /* ---- Publications ---------------------------------------------------------------------------- */
 
-/* A publication that was passed to libmosquitto and is not acknowledged. */
+/* A publication that was passed to libmosquitto and is not acknowledged yet. */
 typedef struct sending {
   uint64_t ticket;
   uint64_t question; /* the number of the question, or 0 */
-  int id; /* of the packet; written by libmosquitto */
+  int id; /* the packet's identifier, which libmosquitto stores here */
 } sending;
 
 /* ---- Names ----------------------------------------------------------------------------------- */
@@ -47,10 +47,10 @@ typedef enum subscription {
 
 /* ---- Messages without observers -------------------------------------------------------------- */
 
-/* A message of a persistent session that has arrived before its name has an observer. */
+/* A message of a persistent session that arrived before its name had an observer. */
 typedef struct stray {
   struct stray *next;
-  names *names; /* the names with observers, or the names with questions */
+  names *names; /* the table that contains the name: `names` or `answered` of the client */
   uint32_t event;
   origin from;
   size_t size, name_size; /* name_size includes the NUL */
@@ -60,17 +60,17 @@ typedef struct stray {
 /* ---- The client ------------------------------------------------------------------------------ */
 
 enum {
-  /* The largest number of publications in flight. libmosquitto keeps them when a connection
-   * ends. */
+  /* The largest number of publications in flight. When a connection ends, libmosquitto keeps
+   * them. */
   SENDING_MAX = 20,
-  /* The largest number of messages that the broker sends without an acknowledgement. */
+  /* The largest number of messages that the broker sends before it waits for acknowledgements. */
   RECEIVING_MAX = 100,
   SUBSCRIBING_MAX = 64,
-  /* The number of packets that the thread reads or sends at once. It also stops reading when so
-   * many bytes have arrived. */
+  /* The largest number of packets that the thread reads or sends without a pause. */
   AT_ONCE_MAX = 32,
+  /* The thread also stops reading when this many bytes have arrived. */
   ARRIVED_MAX = 65536,
-  /* The largest size of stored messages without observers; beyond it the thread does not read. */
+  /* The thread does not read while the stored messages without observers have this size. */
   STRAYS_MAX = 1 << 20,
   REASON_SIZE = 256
 };
@@ -78,19 +78,19 @@ enum {
 typedef struct mqtt_client {
   client base;
 
-  /* These do not change after the thread has started. */
+  /* These fields do not change after the client's thread has started. */
   multicast_mqtt_options options; /* its strings are in `texts` */
   texts texts;
 
   /* Protected by the lock. */
   sending sending[SENDING_MAX];
   int sending_count;
-  size_t unanswered; /* number of names that are SUBSCRIPTION_SENT */
+  size_t unanswered; /* number of names in the state SUBSCRIPTION_SENT */
   size_t cancelling; /* number of unacknowledged unsubscriptions */
   uint64_t echoes;
   uint32_t used_protocol; /* 0 without a connection */
 
-  /* Used only by the thread. */
+  /* Only the client's thread uses these fields. */
   struct mosquitto *mosquitto; /* NULL after the thread has destroyed it */
   int protocol;
   struct {
@@ -99,17 +99,17 @@ typedef struct mqtt_client {
   } subscribing[SUBSCRIBING_MAX];
   int subscribing_count;
   int strangers; /* number of names without observers that will be unsubscribed */
-  stray *strays, **last_stray; /* messages without observers; observers may be registered soon */
+  stray *strays, **last_stray; /* messages whose observers may register soon */
   size_t stray_bytes;
-  uint64_t strays_until; /* when they are discarded; UINT64_MAX until the transport is used */
-  bool is_held;     /* output is held back by TCP_CORK */
+  uint64_t strays_until; /* time to discard them; UINT64_MAX until the transport is used */
+  bool is_held;     /* TCP_CORK delays the output */
   bool has_answer;  /* the broker has accepted or refused the connection */
   bool has_ended;   /* the connection has ended */
   bool has_session; /* the broker has kept a session */
   int answer;
   int end_code;
-  /* Refusals that have not been reported. The arrays have room for all of them: no more operations
-   * are in flight at once, and refusals are reported before more are sent. */
+  /* Refusals that have not been reported. The arrays have one element for each operation that can
+   * be in flight, and the thread reports all refusals before it sends more operations. */
   int refusals[SENDING_MAX]; /* of publications */
   int refusal_count;
   struct {
@@ -117,10 +117,10 @@ typedef struct mqtt_client {
     int code;
   } refused[SUBSCRIBING_MAX]; /* of subscriptions */
   int refused_count;
-  char reason[REASON_SIZE]; /* the last error that libmosquitto has logged */
+  char reason[REASON_SIZE]; /* the first error that libmosquitto has logged, or "" */
 } mqtt_client;
 
-/* Functions of the thread. */
+/* The functions of the client's thread. */
 bool session_run(client *c);
 void session_end(client *c);
 void session_set_callbacks(mqtt_client *c);

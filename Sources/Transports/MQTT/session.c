@@ -1,6 +1,6 @@
-/* The thread of a client: connects, subscribes, sends, receives and delivers. Only this thread
- * calls libmosquitto. Functions of callers are called without the lock, and never inside a callback
- * of libmosquitto, which holds locks of its own. */
+/* The client's thread, which connects, subscribes, sends, receives and delivers. Only this thread
+ * calls libmosquitto. It calls functions of the program without the lock, and never inside a
+ * callback of libmosquitto, which holds its own locks during callbacks. */
 
 #include "mqtt.h"
 
@@ -29,8 +29,9 @@ enum {
 
 /* ---- Packets in batches ---------------------------------------------------------------------- */
 
-/* While packets are held back, the system sends only full segments, and the rest at the end.
- * Sending a segment for each packet would be most of the work. */
+/* Begins or ends a batch of packets. During a batch the system sends only full TCP segments, and at
+ * the end it sends the rest. Without batches there would be one segment per packet, and sending the
+ * segments would take most of the processor time. */
 static void hold_back(mqtt_client *c, bool is_held) {
   int value = is_held;
   if (c->is_held == is_held) return;
@@ -48,7 +49,7 @@ static bool has_more(const mqtt_client *c) {
 
 typedef enum { UNKNOWN, UNWANTED, WANTED } interest;
 
-/* Returns whether a name has an observer, or a function that answers it. */
+/* Returns whether a name has an observer or, in the table `answered`, an answerer. */
 static interest look_up(mqtt_client *c, const names *all, const char *text) {
   const known_name *entry;
   interest found = UNKNOWN;
@@ -59,8 +60,8 @@ static interest look_up(mqtt_client *c, const names *all, const char *text) {
   return found;
 }
 
-/* Ignores a message of a name without observers. If the broker has kept the subscription from an
- * earlier session, schedules its cancellation. */
+/* Counts a message of a name without observers as ignored. If the broker has kept a session, it may
+ * still have a subscription to this name, so schedules an unsubscription. */
 static void ignore_stranger(mqtt_client *c, names *all, const char *text) {
   known_name *entry = NULL;
   pthread_mutex_lock(&c->base.lock);
@@ -78,8 +79,9 @@ static void ignore_stranger(mqtt_client *c, names *all, const char *text) {
 
 /* ---- Messages without observers -------------------------------------------------------------- */
 
-/* Messages of a persistent session may arrive before the transport is attached and before observers
- * are registered. So they are stored until one second after the transport is first used. */
+/* Messages of a persistent session may arrive before the program has attached the transport and
+ * registered observers. They are therefore stored until one second after the first use of the
+ * transport. */
 static const uint64_t strays_ns = 1000000000;
 
 static void set_time_of_strays(mqtt_client *c) {
@@ -109,8 +111,8 @@ static void keep_stray(mqtt_client *c, names *all, const char *name, uint32_t ev
   c->stray_bytes += sizeof *s + name_bytes + payload.size;
 }
 
-/* Delivers a message if its name has an observer now, or ignores it if `is_over`. Returns whether
- * it has done one of both. */
+/* Delivers a message if its name has an observer now. If it has none and the time `is_over`, counts
+ * the message as ignored. Returns whether the message was delivered or ignored. */
 static bool settle_stray(mqtt_client *c, const stray *s, bool is_over) {
   const bool has_observer = look_up(c, s->names, s->bytes) == WANTED;
   if (has_observer)
@@ -149,7 +151,7 @@ static void free_strays(mqtt_client *c) {
 
 /* ---- Messages -------------------------------------------------------------------------------- */
 
-/* Returns the number of a question, or 0. */
+/* Returns the number of the question in the correlation data, or 0 if there is none. */
 static uint64_t read_number(const mosquitto_property *all) {
   char text[17] = "";
   const char *at = text;
@@ -162,7 +164,8 @@ static uint64_t read_number(const mosquitto_property *all) {
   return coding_read_id(&at, &number) ? number : 0;
 }
 
-/* Returns the origin of a question. Its `peer` is 0 if this library cannot answer it. */
+/* Returns the origin of a question. Its `peer` is 0 if the response topic does not have the form
+ * that this library can answer. */
 static origin read_origin(const mqtt_client *c, const mosquitto_property *all) {
   const size_t size = strlen(c->base.return_address) - ID_SIZE;
   origin from = {0, read_number(all)};
@@ -192,8 +195,8 @@ static void receive(mqtt_client *c, const struct mosquitto_message *message, spa
               !message->retain;
     if (is_ours) from = read_origin(c, all);
   }
-  /* The name is looked up before strays are delivered. If an observer is registered after the
-   * look-up, this message is appended to the strays, and stays behind earlier ones. */
+  /* Look up the name before delivering the strays. If an observer registers after the look-up, this
+   * message is appended to the strays, so that earlier messages are delivered first. */
   found = is_ours ? look_up(c, known, name) : UNKNOWN;
   settle_strays(c);
   if (!is_ours || payload.size > c->base.settings.max_payload ||
@@ -214,8 +217,8 @@ static void on_message(struct mosquitto *mosquitto, void *object,
   span payload = {bytes, (size_t)message->payloadlen};
   const message_kind kind = message_read(bytes, payload.size);
   (void)mosquitto;
-  /* libmosquitto acknowledges each message with a packet of its own. If more messages are waiting,
-   * hold these packets back, so that they are sent together. */
+  /* libmosquitto acknowledges each message with a separate packet. If more messages are waiting to
+   * be read, hold these packets back, so that they are sent together. */
   if (c->options.qos > 0 && !c->is_held && has_more(c)) hold_back(c, true);
   if (kind == MESSAGE_OURS) {
     if (memcmp(bytes + HEADER_SIZE - SENDER_SIZE, &c->base.id, SENDER_SIZE) == 0) {
@@ -238,8 +241,8 @@ static void on_message(struct mosquitto *mosquitto, void *object,
 
 /* ---- Sending --------------------------------------------------------------------------------- */
 
-/* Called under the lock. Removes a publication in flight. Returns false if it was not in the
- * list. */
+/* Called under the lock. Removes a publication from the list of publications in flight. Returns
+ * false if it was not in the list. */
 static bool remove_sending(mqtt_client *c, uint64_t ticket) {
   int i = 0;
   while (i < c->sending_count && c->sending[i].ticket != ticket) ++i;
@@ -265,14 +268,14 @@ static void on_publish(struct mosquitto *mosquitto, void *object, int id, int re
                 is_refused ? MULTICAST_ERROR_STATE : MULTICAST_ERROR_NOT_FOUND);
   if (i < c->sending_count && remove_sending(c, c->sending[i].ticket)) {
     ++*(is_refused ? &c->base.counts.rejected : &c->base.counts.sent);
-    /* The list has room, since refusals are reported before more publications are sent. */
+    /* The list has room, because refusals are reported before more publications are sent. */
     if (is_refused) c->refusals[c->refusal_count++] = reason;
   }
   pthread_mutex_unlock(&c->base.lock);
 }
 
-/* Returns whether an error means that the connection has ended, in which case libmosquitto has
- * accepted the packet. */
+/* Returns whether an error means that the connection has ended. In this case libmosquitto has
+ * accepted the packet, although it returns an error. */
 static bool is_end_of_connection(int result) {
   return result == MOSQ_ERR_NO_CONN || result == MOSQ_ERR_CONN_LOST || result == MOSQ_ERR_ERRNO ||
          result == MOSQ_ERR_TLS;
@@ -290,7 +293,7 @@ static int add_properties(const mqtt_client *c, const publication *p, mosquitto_
   return result;
 }
 
-/* Questions use QoS 1, because only then the broker reports that there are no subscribers. */
+/* Questions use QoS 1, because a broker reports missing subscribers only in an acknowledgement. */
 static int qos_of(const mqtt_client *c, const publication *p) {
   return p->is_question ? 1 : (int)c->options.qos;
 }
@@ -314,7 +317,7 @@ static void send_publication(mqtt_client *c, publication *p) {
     c->has_ended = true;
     c->end_code = result;
     if (qos == 0 && result != MOSQ_ERR_NOMEM && remove_sending(c, p->ticket)) {
-      /* It was not sent completely. */
+      /* The publication was not sent completely, so it will be sent again. */
       outbox_put_back(&c->base.outbox, p);
       p = NULL;
     } else if (result == MOSQ_ERR_NOMEM && remove_sending(c, p->ticket)) {
@@ -331,7 +334,8 @@ static void send_publication(mqtt_client *c, publication *p) {
   free(p);
 }
 
-/* Takes the first publication out of the outbox. Returns NULL if none may be sent now. */
+/* Moves the first publication of the outbox to the list of publications in flight. Returns NULL if
+ * none may be sent now. */
 static publication *take_publication(mqtt_client *c, bool *is_last) {
   publication *p = NULL;
   pthread_mutex_lock(&c->base.lock);
@@ -347,7 +351,7 @@ static publication *take_publication(mqtt_client *c, bool *is_last) {
   return p;
 }
 
-/* Sends up to AT_ONCE_MAX publications, so that the thread also gets to read. */
+/* Sends at most AT_ONCE_MAX publications, so that the thread can also read in between. */
 static void send_publications(mqtt_client *c) {
   bool is_last = false;
   int count;
@@ -411,7 +415,8 @@ static void forget_name(mqtt_client *c, names *all, known_name *entry) {
   names_remove(all, entry);
 }
 
-/* Sends changes of names to the broker. Does not wait for its answers, which arrive in order. */
+/* Sends changes of names to the broker. Does not wait for the broker's answers, which arrive in the
+ * same order. */
 static void send_subscriptions(mqtt_client *c) {
   char topic[ADDRESS_MAX_SIZE];
   const bool has_retained = (c->options.flags & MULTICAST_MQTT_NO_RETAINED) == 0;
@@ -453,7 +458,7 @@ static void send_subscriptions(mqtt_client *c) {
       result = mosquitto_unsubscribe(c->mosquitto, NULL, topic);
     }
     if (result != MOSQ_ERR_SUCCESS) {
-      /* The next connection begins with all subscriptions. */
+      /* End the connection, because the next one sends all subscriptions again. */
       c->has_ended = true;
       c->end_code = result;
     }
@@ -470,8 +475,8 @@ static void change_all(const mqtt_client *c, names *all) {
   }
 }
 
-/* Called when a connection has begun. Schedules the subscription of all names, and, if the broker
- * has kept the session, the cancellation of names that are not wanted any more. */
+/* Called when a connection has been established. Schedules the subscription of all names. If the
+ * broker has kept the session, also schedules the unsubscription of names without observers. */
 static void begin_subscriptions(mqtt_client *c) {
   pthread_mutex_lock(&c->base.lock);
   c->subscribing_count = 0;
@@ -497,7 +502,7 @@ static void on_disconnect(struct mosquitto *mosquitto, void *object, int reason,
                           const mosquitto_property *all) {
   mqtt_client *c = object;
   (void)mosquitto, (void)all;
-  if (c->has_ended) return; /* keeps an earlier reason */
+  if (c->has_ended) return; /* keep the earlier reason */
   c->has_ended = true;
   c->end_code = reason;
 }
@@ -505,7 +510,7 @@ static void on_disconnect(struct mosquitto *mosquitto, void *object, int reason,
 static void on_log(struct mosquitto *mosquitto, void *object, int level, const char *text) {
   mqtt_client *c = object;
   (void)mosquitto;
-  /* The first error is closest to the cause. */
+  /* Store only the first error, which is closest to the cause. */
   if (level == MOSQ_LOG_ERR && c->reason[0] == '\0')
     text_copy(c->reason, sizeof c->reason, text);
 }
@@ -520,7 +525,7 @@ void session_set_callbacks(mqtt_client *c) {
   mosquitto_log_callback_set(c->mosquitto, on_log);
 }
 
-/* Reads packets up to a limit, so that the thread also gets to deliver them. */
+/* Reads packets up to a limit, so that the thread can deliver them in between. */
 static void read_packets(mqtt_client *c) {
   int count, most = c->base.is_connected ? AT_ONCE_MAX : 1;
   for (count = 0; count < most; ++count) {
@@ -536,15 +541,16 @@ static void read_packets(mqtt_client *c) {
   hold_back(c, false);
 }
 
-/* mosquitto holds back a small packet until the previous one was acknowledged by TCP. An answer
- * follows the acknowledgement of its question, so with delayed TCP acknowledgements it would be
- * about 40 ms late. */
+/* Disables delayed TCP acknowledgements for the next data. mosquitto sends an answer after the
+ * acknowledgement of the question. Nagle's algorithm holds the answer back until TCP has
+ * acknowledged the packet before it, which would otherwise take about 40 ms. */
 static void acknowledge_at_once(const mqtt_client *c) {
   const int value = 1;
   setsockopt(mosquitto_socket(c->mosquitto), IPPROTO_TCP, TCP_QUICKACK, &value, sizeof value);
 }
 
-/* Waits for the socket, for work, or until the deadline. */
+/* Waits until the socket is ready, there is work to do, or the deadline has passed. Then lets
+ * libmosquitto write and read. */
 static void wait_for_work(mqtt_client *c, uint64_t deadline) {
   client *base = &c->base;
   uint64_t now = now_ns();
@@ -572,7 +578,7 @@ static void wait_for_work(mqtt_client *c, uint64_t deadline) {
   }
 }
 
-/* Looks up the host and connects, which may block. Returns whether it has succeeded. */
+/* Looks up the host and connects, which may block. Returns whether this has succeeded. */
 static bool begin_connection(mqtt_client *c) {
   mosquitto_property *properties = NULL;
   int result = MOSQ_ERR_SUCCESS, error, socket;
@@ -609,8 +615,8 @@ static bool begin_connection(mqtt_client *c) {
   return false;
 }
 
-/* Reports why the broker has refused a connection. Returns whether another version of MQTT may
- * succeed. */
+/* Reports why the broker has refused a connection. Returns whether the connection might succeed
+ * with another version of MQTT. */
 static bool was_refused(mqtt_client *c) {
   char reason[REASON_SIZE];
   bool is_other_version;
@@ -651,8 +657,8 @@ static const char *end_reason(const mqtt_client *c) {
   return mosquitto_strerror(c->end_code);
 }
 
-/* Called under the lock. With QoS 0, libmosquitto discards publications that were not written.
- * Questions remain, because they have QoS 1. */
+/* Called under the lock, with QoS 0, for which libmosquitto discards the publications that it has
+ * not written. Counts them as dropped. Keeps questions, because they have QoS 1. */
 static void drop_sending(mqtt_client *c) {
   int i, kept = 0;
   for (i = 0; i < c->sending_count; ++i) {
@@ -682,8 +688,8 @@ static void tell_refused_subscription(mqtt_client *c, const char *name, int code
   client_tell(&c->base, MULTICAST_MQTT_SUBSCRIPTION_REFUSED, code, reason);
 }
 
-/* Reports what the broker has refused. Only send_subscriptions() removes names, so they are still
- * valid. */
+/* Reports the refusals of the broker. The names in `refused` are still valid, because only
+ * send_subscriptions() removes names. */
 static void tell_refusals(mqtt_client *c) {
   int i;
   for (i = 0; i < c->refusal_count; ++i)
@@ -694,7 +700,7 @@ static void tell_refusals(mqtt_client *c) {
   c->refusal_count = c->refused_count = 0;
 }
 
-/* Shuts down the socket until libmosquitto detects its end and closes it. */
+/* Shuts down the socket, and reads until libmosquitto detects its end and closes it. */
 static void close_connection(mqtt_client *c) {
   int code = c->end_code, tries;
   for (tries = 0; tries < 1000 && mosquitto_socket(c->mosquitto) >= 0; ++tries) {
@@ -706,7 +712,8 @@ static void close_connection(mqtt_client *c) {
   tell_refusals(c);
 }
 
-/* Runs one connection until it ends. Returns whether another version of MQTT may succeed. */
+/* Runs one connection until it ends. Returns whether the connection has failed and might succeed
+ * with another version of MQTT. */
 static bool run_connection(mqtt_client *c) {
   uint64_t deadline, checked = now_ns();
   bool has_begun = false;
@@ -742,10 +749,10 @@ static bool run_connection(mqtt_client *c) {
 
 /* ---- The thread ------------------------------------------------------------------------------ */
 
-/* Disconnects. If no client id was set, no other client can continue the session, so it ends.
- * Otherwise it must not keep the subscription to this client's return address, which will be
- * different next time. No lock is needed, since the client is stopping and its names do not
- * change. */
+/* Disconnects. If the program has not set a client id, no other client can continue the session, so
+ * this ends the session. Otherwise it unsubscribes from the return address of this client, because
+ * the next client will have another one. A lock is not needed, because the client is stopping and
+ * its names do not change any more. */
 static void disconnect(mqtt_client *c) {
   mosquitto_property *properties = NULL;
   if (mosquitto_socket(c->mosquitto) < 0) return;

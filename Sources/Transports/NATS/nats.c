@@ -1,4 +1,5 @@
-/* The engine of libmulticast-nats: options, setup of libnats, flushing, statistics. */
+/* The engine of libmulticast-nats. Implements options, the setup of libnats, flushing and
+ * statistics. */
 
 #include "nats.h"
 
@@ -30,12 +31,12 @@ static bool start(void) {
   struct sigaction kept;
   sigset_t before;
   process_block_signals(&before);
-  /* nats_Open() makes the process ignore SIGPIPE. This restores the action, since it is enough that
-   * the thread blocks the signal. */
+  /* nats_Open() makes the process ignore SIGPIPE. This is not necessary, because the client's
+   * threads block the signal, so restore the previous action. */
   sigaction(SIGPIPE, NULL, &kept);
-  /* One of the threads that nats_Open() starts frees messages, and is woken for almost each of
-   * them. It inherits this policy, so that it does not preempt the thread that wakes it, and frees
-   * many messages at once. */
+  /* nats_Open() starts a thread that frees messages, and libnats wakes that thread for almost every
+   * message. The thread inherits this policy, so that it does not preempt the thread that wakes it,
+   * and frees many messages each time. */
   if (is_usual) sched_setscheduler(0, SCHED_BATCH, &none);
   is_ready = nats_Open(-1) == NATS_OK;
   if (is_usual) sched_setscheduler(0, SCHED_OTHER, &none);
@@ -64,7 +65,7 @@ static bool is_address(const char *address, size_t size) {
   size_t i;
   for (i = 0; i < size; ++i) {
     const unsigned char byte = (unsigned char)address[i];
-    /* libnats copies the user and password into JSON without escaping them. */
+    /* libnats copies the user and the password into JSON without escaping them. */
     if (byte <= 0x20 || byte >= 0x7f || byte == '"' || byte == '\\') return false;
   }
   if (begins_with(address, "nats://") || begins_with(address, "tls://")) {
@@ -108,7 +109,7 @@ static bool settle(void *options, settings *s) {
   return are_valid(o);
 }
 
-/* The strings that are copied. An address may contain a secret, too. */
+/* The strings in the options, which are copied. Server addresses may contain passwords, too. */
 static const size_t option_texts[] = {
     offsetof(multicast_nats_options, servers),        offsetof(multicast_nats_options, client_name),
     offsetof(multicast_nats_options, subject_prefix), offsetof(multicast_nats_options, user),
@@ -127,7 +128,7 @@ static size_t write_return(const client *base, char *subject, origin to) {
 
 static void free_client(client *base) {
   nats_client *c = (nats_client *)base;
-  /* In the child of a fork they may be inconsistent. */
+  /* In the child of a fork, the objects of libnats may be inconsistent. */
   if (!client_is_in_child(base)) {
     natsOptions_Destroy(c->how);
     natsStatistics_Destroy(c->counts);
@@ -168,8 +169,8 @@ static natsStatus set_servers(natsOptions *how, const char *servers) {
   return status;
 }
 
-/* Returns false if a key is encrypted, because OpenSSL would ask for its password at the
- * terminal. */
+/* Returns false if a key cannot be read or is encrypted, because OpenSSL would ask for the password
+ * of an encrypted key at the terminal. */
 static bool is_readable_key(const char *file) {
   char line[256];
   bool is_plain = true;
@@ -224,8 +225,8 @@ static natsStatus set_identity(natsOptions *how, const multicast_nats_options *o
   return status;
 }
 
-/* Sets the options of libnats. They disable everything that libnats would do on threads of its own
- * and that the client's thread does instead. */
+/* Sets the options of libnats. They disable the work of libnats's own threads that the client's
+ * thread does instead, such as reconnecting and sending PINGs. */
 static natsStatus set_options(nats_client *c) {
   const multicast_nats_options *o = &c->options;
   const uint64_t timeout_ms = c->base.settings.connect_timeout_ns / ns_of_millisecond + 1;
@@ -289,14 +290,14 @@ static const engine transport_engine = {
 
 /* ---- Waiting --------------------------------------------------------------------------------- */
 
-/* A PING. libnats waits for the answer on a separate thread, because the call that has sent the
- * PING must be able to return earlier. */
+/* A PING of a flush. A separate thread waits in libnats for the answer, because the flush must be
+ * able to return earlier. */
 typedef struct ping {
   nats_client *c;
   struct __natsConnection *connection;
   int64_t timeout_ms;
   natsStatus status;
-  bool is_over, is_left; /* whichever of the thread and the call finishes last frees this */
+  bool is_over, is_left; /* set by the thread and by the flush; the last one frees the ping */
 } ping;
 
 static void *await_pong(void *argument) {
@@ -334,8 +335,8 @@ static ping *begin_ping(nats_client *c, uint64_t deadline) {
   return NULL;
 }
 
-/* Called under the lock, which it releases while it waits. Sends a PING, and returns whether the
- * server has answered. */
+/* Called under the lock, which it releases while it waits. Sends a PING and waits for the answer.
+ * Returns whether the server has answered. */
 static bool ask_server(nats_client *c, uint64_t deadline) {
   struct __natsConnection *connection = c->connection;
   ping *p = begin_ping(c, deadline);
@@ -348,8 +349,8 @@ static bool ask_server(nats_client *c, uint64_t deadline) {
     if (p->is_over) free(p);
   }
   if (status == NATS_OK && c->connection == connection) return true;
-  /* Either there was no memory, or the connection has ended, which the client's thread will
-   * detect. */
+  /* Either there was no memory, or the connection has ended. Wait a moment before the next attempt,
+   * so that the client's thread can detect the end of the connection. */
   if (status != NATS_TIMEOUT) client_wait_until(&c->base, now_ns() + 10 * ns_of_millisecond);
   return false;
 }

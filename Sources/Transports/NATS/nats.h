@@ -1,4 +1,4 @@
-/* Declarations shared by the files of libmulticast-nats, which README.md describes. */
+/* The declarations that the files of libmulticast-nats share. README.md describes the files. */
 
 #ifndef MULTICAST_NATS_NATS_H
 #define MULTICAST_NATS_NATS_H
@@ -7,7 +7,7 @@
 
 #include <multicast_nats.h>
 
-/* These are declared as in nats/nats.h. */
+/* nats/nats.h declares these types in the same way. */
 struct __natsConnection;
 struct __natsOptions;
 struct __natsStatistics;
@@ -17,9 +17,11 @@ struct __natsSubscription;
 
 extern const coding subject_coding, question_coding;
 bool subject_is_prefix(const char *prefix);
-/* Writes the subject for the answer to a question. `subject` has ADDRESS_MAX_SIZE bytes. */
+/* Writes the subject to which the answer to a question is sent. `subject` has ADDRESS_MAX_SIZE
+ * bytes. */
 void subject_write_return(char *subject, origin to);
-/* Decodes such a subject. Returns false if it is not one of this library. */
+/* Decodes a subject that subject_write_return() has written. Returns false if the subject has
+ * another form. */
 bool subject_read_return(const char *subject, origin *to);
 
 /* ---- The client ------------------------------------------------------------------------------ */
@@ -39,31 +41,31 @@ typedef struct refusal {
 } refusal;
 
 typedef struct nats_client {
-  client base; /* the `subscription` of a name is a natsSubscription, which only the thread uses */
+  client base; /* in its names, `subscription` is a natsSubscription that only the thread uses */
 
-  /* These do not change after the thread has started. */
+  /* These fields do not change after the client's thread has started. */
   multicast_nats_options options; /* its strings are in `texts` */
   texts texts;
   struct __natsOptions *how;      /* the options of libnats */
 
-  /* Locked while libnats reads, so that its delivery thread passes on all messages afterwards.
-   * Otherwise each message would wake that thread. */
+  /* Locked while libnats reads. The delivery thread of libnats waits for this lock, and then passes
+   * on all messages that were read. Otherwise each message would wake that thread. */
   pthread_mutex_t gate;
-  bool is_reading; /* atomic; whether to wait for the gate */
+  bool is_reading; /* atomic; whether the delivery thread waits for the gate */
 
   /* Protected by the lock. */
   void *all; /* the natsSubscription to all names, or NULL */
-  bool has_to_write;                   /* libnats has bytes for the socket */
+  bool has_to_write;                   /* libnats has unwritten bytes */
   struct __natsConnection *connection; /* may be NULL; set only by the thread */
   unsigned flushes;                    /* number of flushes that use the connection */
   uint64_t handed;                     /* ticket of the last publication passed to libnats */
   uint64_t sending_first;              /* ticket of the first publication in the current batch */
   uint64_t told; /* number of changes of names passed to libnats on this connection */
-  uint64_t confirmed, confirmed_changes; /* ticket and change that the server has confirmed */
+  uint64_t confirmed, confirmed_changes; /* last ticket and change that the server has confirmed */
   refusal *refusals, *last_refusal;      /* not reported yet */
   unsigned refusal_count;
 
-  /* Used only by the thread. */
+  /* Only the client's thread uses these fields. */
   int socket;
   bool has_ended;         /* the connection has ended */
   const char *end_reason; /* NULL if libnats has the reason */
@@ -73,11 +75,11 @@ typedef struct nats_client {
   uint64_t counted_at;
 } nats_client;
 
-/* Called on a thread of libnats. Drops a reference, and frees the client on a new thread if that
- * was the last one: `release` must not run on a thread that all transports share. */
+/* Called on a thread of libnats. Drops a reference. If it was the last one, frees the client on a
+ * new thread, because `release` must not block a thread that all transports share. */
 void client_release_elsewhere(nats_client *c);
 
-/* Functions of the thread. */
+/* The functions of the client's thread. */
 bool session_run(client *c);
 void session_end(client *c);
 int session_set_callbacks(nats_client *c); /* sets them in `how`; returns a natsStatus */

@@ -1,8 +1,8 @@
-/* The thread of a client, which runs the event loop of the connection: connects, subscribes, sends
- * and receives. libnats passes arriving messages to on_message() on its delivery thread, which
- * appends them to a list, and the client's thread delivers them. The client's lock is not held
- * while libnats is called, because libnats calls write_changed() under a lock of its own. The only
- * exception is count_pending(). */
+/* The client's thread runs the event loop of the connection. It connects, subscribes, sends and
+ * receives. For each arriving message, libnats calls on_message() on its delivery thread.
+ * on_message() appends the message to a list, and the client's thread delivers it. The client's
+ * lock must not be held while libnats is called, because libnats calls write_changed() under one of
+ * its own locks. The only exception is count_pending(). */
 
 #include "nats.h"
 
@@ -17,12 +17,13 @@
 #include <sys/socket.h>
 
 enum {
-  /* The limits of a batch of publications that is passed to libnats. When a connection ends, it is
-   * unknown how much of the current batch was sent. */
+  /* The limits of a batch of publications that is passed to libnats. When a connection ends, the
+   * client does not know how much of the current batch was sent. */
   BATCH_COUNT = 1024,
   BATCH_SIZE = 65536,
-  /* The number of messages that are delivered before the thread polls the connection. libnats reads
-   * 32 KB at once. If these contained more messages than this, the list would keep growing. */
+  /* The number of messages that the thread delivers before it polls the connection. libnats reads
+   * up to 32 KB each time. If 32 KB could contain more messages than this, the list would keep
+   * growing. */
   DELIVERIES = 1024,
   /* The thread stops reading while libnats has more unprocessed messages than this. */
   HANDING_MAX = 1024,
@@ -34,7 +35,7 @@ enum {
 
 /* ---- Receiving ------------------------------------------------------------------------------- */
 
-/* The closure of a subscription, which libnats passes with each of its messages. */
+/* The closure of a subscription. libnats passes it to on_message() with each message. */
 typedef struct route {
   nats_client *client;
   size_t size;      /* of the subject before the event */
@@ -43,7 +44,7 @@ typedef struct route {
   char subject[];
 } route;
 
-/* Processes an answer, or the server's notice that a question has no receivers. */
+/* Processes an answer, or the server's report that a question has no receivers. */
 static void receive_answer(nats_client *c, const char *subject, natsMsg *message, span payload) {
   origin to = {0, 0};
   if (!subject_read_return(subject, &to) || to.peer != c->base.id) to.number = 0;
@@ -68,9 +69,9 @@ static void receive(const route *r, const char *event_text, natsMsg *message, sp
   client_receive(&r->client->base, is_ours ? r->name : NULL, event, payload, from);
 }
 
-/* Returns whether the subscription to all names delivers this name. The server sends a message once
- * for each subscription that matches, so a name with a subscription of its own is delivered by
- * that one. */
+/* Returns whether to deliver a message of this name that has arrived through the subscription to
+ * all names. The server sends a message once for each subscription that matches. If the name has
+ * its own subscription, only the copy that arrives through that subscription is delivered. */
 static bool is_wanted_by_prefix(nats_client *c, const char *text) {
   const known_name *name, *prefix;
   bool result;
@@ -85,7 +86,7 @@ static bool is_wanted_by_prefix(nats_client *c, const char *text) {
   return result;
 }
 
-/* Called for the messages of the subscription to all names. */
+/* Processes a message that has arrived through the subscription to all names. */
 static void receive_any(nats_client *c, const char *subject, span payload) {
   char name[NAME_MAX_SIZE + 1];
   uint32_t event = 0;
@@ -104,8 +105,9 @@ static void on_message(natsConnection *connection, natsSubscription *subscriptio
   span payload = {natsMsg_GetData(message), (size_t)natsMsg_GetDataLength(message)};
   const bool is_ours = strncmp(subject, r->subject, r->size) == 0;
   (void)connection, (void)subscription;
-  /* Waits until libnats has finished reading: see wait_for_work(). Relaxed, because the gate
-   * protects no data: a stale value costs a wake-up, or taking a free lock. */
+  /* Wait until libnats has finished reading. wait_for_work() holds the gate during that time. A
+   * relaxed load suffices, because the gate protects no data. A stale value only costs an
+   * additional wake-up or the locking of a free mutex. */
   if (__atomic_load_n(&c->is_reading, __ATOMIC_RELAXED)) {
     pthread_mutex_lock(&c->gate);
     pthread_mutex_unlock(&c->gate);
@@ -130,15 +132,16 @@ static int count_pending_of(const names *all) {
   return total;
 }
 
-/* The number of messages that libnats has read but not passed on. Called under the lock. It takes
- * the locks of subscriptions; no other lock is taken under these. */
+/* Called under the lock. Returns the number of messages that libnats has read but not passed on.
+ * libnats takes the locks of the subscriptions for this. This cannot cause a deadlock, because
+ * libnats takes no other lock while it holds them. */
 static int count_pending(const nats_client *c) {
   return pending_of(c->all) + count_pending_of(&c->base.names) +
          count_pending_of(&c->base.answered);
 }
 
-/* Called when the connection has ended. Waits until libnats has passed on all messages, because it
- * drops them when it closes the connection. */
+/* Called when the connection has ended. Waits until libnats has passed on all messages, because
+ * libnats drops the remaining messages when it closes the connection. */
 static void settle(nats_client *c) {
   int tries, pending = 1;
   for (tries = 0; tries < SETTLE_MS && pending > 0 && !client_is_stopping(&c->base); ++tries) {
@@ -151,14 +154,14 @@ static void settle(nats_client *c) {
 
 /* ---- Sending --------------------------------------------------------------------------------- */
 
-/* Called under the lock, when no batch is being passed to libnats. Everything before the outbox has
- * been passed to libnats or dropped. */
+/* Called under the lock while no batch is being passed to libnats. At this point, all publications
+ * that are not in the outbox any more have been passed to libnats or dropped. */
 static void note_handed(nats_client *c) {
   const publication *first = c->base.outbox.first;
   c->handed = first == NULL ? c->base.outbox.tickets : first->ticket - 1;
 }
 
-/* Takes the next batch out of the outbox, if libnats has sent the previous one. */
+/* Removes the next batch from the outbox, if libnats has sent the previous batch. */
 static publication *take_batch(nats_client *c) {
   publication *first = NULL, **place = &first;
   size_t size = 0;
@@ -177,7 +180,7 @@ static publication *take_batch(nats_client *c) {
   return first;
 }
 
-/* Counts the current batch as sent if libnats has written all of it. */
+/* Counts the current batch as sent if libnats has written it completely. */
 static void end_batch(nats_client *c) {
   if (c->has_ended || natsConnection_Buffered(c->connection) != 0) return;
   pthread_mutex_lock(&c->base.lock);
@@ -206,7 +209,7 @@ static bool hand_over(nats_client *c, const publication *p) {
     pthread_mutex_unlock(&c->base.lock);
   }
   if (status != NATS_MAX_PAYLOAD && !c->has_ended) {
-    /* libnats may have written a part of it, so the connection cannot be used any more. */
+    /* libnats may have written a part of the message, so the connection cannot be used any more. */
     c->has_ended = true;
     c->end_reason = natsStatus_GetText(status);
   }
@@ -271,13 +274,13 @@ static void on_complete(void *closure) {
   free(r);
 }
 
-/* Takes the route over. NULL: the connection has ended. */
+/* Subscribes, and takes ownership of the route. Returns NULL if the connection has ended. */
 static natsSubscription *subscribe(nats_client *c, route *r) {
   natsSubscription *subscription = NULL;
   natsStatus status = NATS_NO_MEMORY;
   if (r != NULL)
     status = natsConnection_Subscribe(&subscription, c->connection, r->subject, on_message, r);
-  /* Removes the limits of libnats, because this library has its own. */
+  /* Remove the limits of libnats, because this library has its own limits. */
   if (status == NATS_OK) status = natsSubscription_SetPendingLimits(subscription, -1, -1);
   if (status == NATS_OK) {
     client_retain(&c->base);
@@ -285,11 +288,12 @@ static natsSubscription *subscribe(nats_client *c, route *r) {
     if (status != NATS_OK) client_release(&c->base);
   }
   if (status == NATS_OK) return subscription;
-  /* Only this thread reads, so no message of this subscription has arrived. */
+  /* Only this thread reads from the connection, so no message of this subscription has arrived
+   * yet. */
   if (subscription != NULL) natsSubscription_Destroy(subscription);
   free(r);
   if (c->has_ended) return NULL;
-  /* The next connection begins with all subscriptions. */
+  /* End the connection, because the next one sends all subscriptions again. */
   c->has_ended = true;
   c->end_reason = natsStatus_GetText(status);
   return NULL;
@@ -307,11 +311,12 @@ static void set_subscription(nats_client *c, void **place, void *subscription) {
   pthread_mutex_unlock(&c->base.lock);
 }
 
-/* The first prefix subscribes to all names, because a name is one token of a subject. This
- * subscription stays until the connection ends: replacing it by subscriptions to single names would
- * lose messages in between, or deliver them twice, since a client does not know from when on a
- * subscription is in effect. For the same reason the subscriptions to names do not change
- * meanwhile. */
+/* Subscribes to all names if there is a prefix with observers. A subscription to a prefix does not
+ * exist, because a name is a single token of a subject. The subscription to all names stays until
+ * the connection ends. If it were replaced with subscriptions to single names, some messages would
+ * be lost or delivered twice in between, because a client does not know the moment at which a
+ * subscription takes effect. For the same reason, subscriptions to single names do not change while
+ * this subscription exists. */
 static void subscribe_all(nats_client *c) {
   bool is_wanted;
   pthread_mutex_lock(&c->base.lock);
@@ -320,12 +325,12 @@ static void subscribe_all(nats_client *c) {
   if (is_wanted) set_subscription(c, &c->all, subscribe(c, make_route_of_all(c)));
 }
 
-/* Returns whether a name of this table gets a subscription of its own. Called under the lock. */
+/* Called under the lock. Returns whether the names of this table have separate subscriptions. */
 static bool is_told_alone(const nats_client *c, const names *all) {
   return all == &c->base.answered || (all == &c->base.names && c->all == NULL);
 }
 
-/* Sends changes of names to the server. Does not wait, since the server processes messages in
+/* Sends changes of names to the server. Does not wait for the server, which processes messages in
  * order. */
 static void send_subscriptions(nats_client *c) {
   while (!c->has_ended) {
@@ -348,7 +353,7 @@ static void send_subscriptions(nats_client *c) {
     }
     pthread_mutex_unlock(&c->base.lock);
     if (name == NULL) return;
-    /* The name is valid without the lock, since only this thread removes names. */
+    /* The name is valid without the lock, because only this thread removes names. */
     if (is_wanted && is_told && name->subscription == NULL)
       set_subscription(c, &name->subscription, subscribe(c, make_route(c, all, name->text)));
     unsubscribe(cancelled);
@@ -398,8 +403,9 @@ static refusal *make_refusal(multicast_nats_state state, const char *text) {
   return r;
 }
 
-/* Called under the lock. If there was no memory for a refusal and `r` is NULL, counts it as a
- * repetition of the previous one. */
+/* Called under the lock. Appends a refusal to the list. If it is equal to the previous refusal, the
+ * list is full, or `r` is NULL because there was no memory, counts it as a repetition of the
+ * previous refusal instead. */
 static void note_refusal(nats_client *c, refusal *r) {
   refusal *last = c->last_refusal;
   if (r == NULL && last == NULL) return;
@@ -449,9 +455,10 @@ int session_set_callbacks(nats_client *c) {
   return (int)status;
 }
 
-/* Returns whether libnats has so many unprocessed messages that the thread should not read. libnats
- * drops messages of cancelled subscriptions without passing them on, so the number is corrected now
- * and then. */
+/* Returns whether libnats has so many unprocessed messages that the thread should not read. Their
+ * number is the number of messages that libnats has read less the number of messages that it has
+ * passed on. The result must be corrected from time to time, because libnats drops the messages of
+ * cancelled subscriptions. */
 static bool is_behind(nats_client *c) {
   uint64_t read_count = 0, now = now_ns();
   bool result;
@@ -467,7 +474,7 @@ static bool is_behind(nats_client *c) {
   return result;
 }
 
-/* Waits for the socket or for work, and then lets libnats write and read. */
+/* Waits until the socket is ready or there is work to do, and then lets libnats write and read. */
 static void wait_for_work(nats_client *c) {
   client *base = &c->base;
   struct pollfd watched = {c->socket, POLLIN | POLLRDHUP, 0};
@@ -488,7 +495,7 @@ static void wait_for_work(nats_client *c) {
     natsConnection_ProcessWriteEvent(c->connection);
     end_batch(c);
   }
-  if (is_full) c->heard_at = now_ns(); /* it may not be silent */
+  if (is_full) c->heard_at = now_ns(); /* the server may have sent messages that are not read */
   if (c->has_ended || (watched.revents & (POLLIN | is_ending)) == 0) return;
   if ((watched.revents & is_ending) != 0) {
     ssize_t received = recv(c->socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
@@ -502,7 +509,7 @@ static void wait_for_work(nats_client *c) {
   pthread_mutex_unlock(&c->gate);
 }
 
-/* Sends a PING to a silent server, and ends the connection if it does not answer. */
+/* Sends a PING to a silent server, and ends the connection if the server does not answer. */
 static void check_silence(nats_client *c) {
   uint64_t now = now_ns(), interval = c->options.ping_interval_s * ns_of_second;
   if (c->has_ended || now - c->heard_at < interval || now - c->asked_at < interval) return;
@@ -511,13 +518,13 @@ static void check_silence(nats_client *c) {
     c->end_reason = "the server does not answer";
     return;
   }
-  /* libnats has no other function that sends a PING. No thread reads the answer within this
-   * millisecond, so the result is a timeout. Any other result means that the PING was not sent for
-   * lack of memory. */
+  /* libnats has no other function that sends a PING. This function waits for the answer, which no
+   * thread reads within this millisecond, so the result is a timeout. Any other result means that
+   * there was no memory and the PING was not sent. */
   if (natsConnection_FlushTimeout(c->connection, 1) == NATS_TIMEOUT) c->asked_at = now;
 }
 
-/* The text of libnats for its last error on this thread, without the location in its source. */
+/* Returns libnats's description of its last error on this thread, without the source location. */
 static const char *reason_of(natsStatus status) {
   const char *text = nats_GetLastError(NULL), *end;
   if (text == NULL || text[0] == '\0') return natsStatus_GetText(status);
@@ -525,7 +532,8 @@ static const char *reason_of(natsStatus status) {
   return end == NULL ? text : end + 3;
 }
 
-/* Connects to the first server that accepts. If there is none, reports that and returns NULL. */
+/* Connects to the first server that accepts the connection. If none does, reports the refusal and
+ * returns NULL. */
 static natsConnection *begin_connection(nats_client *c) {
   natsConnection *connection = NULL;
   natsStatus status;
@@ -570,21 +578,22 @@ static void begin_session(nats_client *c, natsConnection *connection) {
   client_tell(&c->base, MULTICAST_NATS_CONNECTED, NATS_OK, name == NULL ? url : name + 1);
 }
 
-/* Closes the connection, unless libnats has closed it. */
+/* Closes the connection, unless libnats has closed it already. */
 static void close_connection(nats_client *c, natsConnection *connection) {
   int tries;
   if (c->end_reason == NULL && !c->has_ended) natsConnection_ProcessWriteEvent(connection);
   if (!natsConnection_IsClosed(connection) && natsConnection_Buffered(connection) == 0)
     natsConnection_Close(connection);
-  /* With unwritten data natsConnection_Close() would block, so this makes libnats detect the end of
-   * the socket. */
+  /* natsConnection_Close() would block if there is unwritten data. Shutting down the socket instead
+   * makes libnats detect the end of the connection and close it. */
   for (tries = 0; tries < 1000 && !natsConnection_IsClosed(connection); ++tries) {
     shutdown(c->socket, SHUT_RDWR);
     natsConnection_ProcessReadEvent(connection);
   }
 }
 
-/* Called under the lock. Adds all names with subscriptions to a list, and returns the list. */
+/* Called under the lock. Adds all names with subscriptions to the list `subscribed`, and returns
+ * the list. */
 static known_name *list_subscribed(const names *all, known_name *subscribed) {
   known_name *name;
   for (name = names_next(all, NULL); name != NULL; name = names_next(all, name)) {
@@ -595,7 +604,7 @@ static known_name *list_subscribed(const names *all, known_name *subscribed) {
   return subscribed;
 }
 
-/* Reports what the server has refused. */
+/* Reports the refusals of the server. */
 static void tell_refusals(nats_client *c) {
   refusal *all, *next;
   pthread_mutex_lock(&c->base.lock);
@@ -635,7 +644,7 @@ static void end_session(nats_client *c) {
   subscribed = list_subscribed(&c->base.names, NULL);
   subscribed = list_subscribed(&c->base.answered, subscribed);
   pthread_mutex_unlock(&c->base.lock);
-  /* The names are valid without the lock, since only this thread removes names. */
+  /* The names are valid without the lock, because only this thread removes names. */
   for (name = subscribed; name != NULL; name = name->next_subscribed) {
     natsSubscription_Destroy(name->subscription);
     set_subscription(c, &name->subscription, NULL);
@@ -645,7 +654,8 @@ static void end_session(nats_client *c) {
   natsConnection_Destroy(connection);
   client_deliver(&c->base, SIZE_MAX);
   tell_refusals(c);
-  /* libnats closes the connection after errors that it does not know, such as this one. */
+  /* libnats does not know the following error, and closes the connection instead of calling
+   * on_error(). */
   if (strcasestr(reason, "maximum subscriptions exceeded") != NULL)
     client_tell(&c->base, MULTICAST_NATS_SUBSCRIPTION_REFUSED, status, reason);
   client_tell(&c->base, MULTICAST_NATS_LOST, status, reason);

@@ -1,4 +1,4 @@
-// Delegates that take fewer arguments than the signal passes, or different ones.
+// Tests delegates that take fewer arguments than the signal passes, or different arguments.
 #include "test.hpp"
 
 namespace adaptations_tests {

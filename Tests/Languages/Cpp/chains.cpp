@@ -1,4 +1,4 @@
-// Signals that are delegates of other signals.
+// Tests signals that are delegates of other signals.
 #include "test.hpp"
 
 #include <functional>

@@ -1,4 +1,4 @@
-// Coroutines that wait for the next invocation.
+// Tests coroutines that wait for the next invocation.
 #include "test.hpp"
 
 #if defined(__cpp_impl_coroutine)
@@ -15,7 +15,7 @@
 
 namespace coroutines_tests {
 
-// A coroutine that starts at once and is owned by its caller.
+// A coroutine that starts immediately and is owned by its caller.
 class task {
  public:
   struct promise_type {
@@ -76,7 +76,7 @@ TEST_CASE("a coroutine gets the next invocation, and the one after it") {
   const task t = listen(s, heard, 2);
   CHECK(s.size() == 1);
   s(1, "a");
-  CHECK(s.size() == 1);  // it waits again, for a later invocation
+  CHECK(s.size() == 1);  // the coroutine waits again, for a later invocation
   CHECK(heard == "1a");
   s(2, std::string("b"));
   CHECK(s.empty());
@@ -230,7 +230,7 @@ TEST_CASE("a coroutine gets what a copy throws") {
   CHECK_THROWS_WITH(t.check(), "copy");
 }
 
-// A coroutine whose exceptions leave resume(). It has then ended.
+// A coroutine whose exceptions leave resume(). An exception ends the coroutine.
 class open_task {
  public:
   struct promise_type {

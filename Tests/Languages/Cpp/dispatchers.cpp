@@ -1,4 +1,4 @@
-// Dispatchers: a signal for each key.
+// Tests dispatchers, which have one signal for each key.
 #include "test.hpp"
 
 #include <multicast/dispatcher.hpp>

@@ -1,4 +1,4 @@
-// exit() destroys static objects while another thread is in a call that never returns.
+// Tests exit(), which destroys static objects while another thread is in a call that never returns.
 
 #include "test.hpp"
 

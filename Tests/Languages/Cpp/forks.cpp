@@ -1,4 +1,4 @@
-// fork: the child can immediately use the data that the header keeps per process.
+// Tests fork(). The child process can immediately use the data that the header keeps per process.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,7 +19,7 @@ struct listener {
 
 // A signal that several threads use, and the operations that they perform.
 struct used {
-  mcast::signal<void(int)> s, paused;  // the child keeps the pauses of all threads
+  mcast::signal<void(int)> s, paused;  // the pauses of all threads still exist in the child
   mcast::groups<int> groups;
   listener object;
   std::atomic<int> told{0};
@@ -28,7 +28,7 @@ struct used {
   used() {
     how.called = [this](auto...) { ++told; };
   }
-  // Returns whether all checks succeed.
+  // Performs the operations. Returns whether all checks succeed.
   bool use() {
     const mcast::registration r = s.add(object, &listener::hear);
     const mcast::registration grouped = s.add([](int) {}, groups.in(1));
@@ -39,7 +39,7 @@ struct used {
     groups.count(1);
     return are_removed;
   }
-  // Further operations of the child, which has no other thread.
+  // Performs operations whose results are known only in the child, because it has no other thread.
   bool use_alone() {
     const int before = told;
     mcast::signal<void()> mine;
@@ -53,8 +53,8 @@ struct used {
   }
 };
 
-// Runs a body in a child process, and returns whether it returned true before the alarm. The limit
-// of sixty seconds only ends a child that hangs.
+// Runs a body in a child process, and returns whether the body has returned true. An alarm after
+// sixty seconds ends a child that hangs.
 template <typename Body>
 bool succeeds_in_child(Body &&body) {
   const pid_t child = fork();
@@ -92,8 +92,8 @@ TEST_CASE("the child of a fork can use what other threads were using") {
 }
 
 TEST_CASE("an observer that was being added ends in the child of a fork") {
-  // The gates are not in the observer, because in the child a thread that no longer exists still
-  // waits for one of them.
+  // The gates are not members of the observer, because the child destroys the observer. A thread of
+  // the parent is waiting for a gate during the fork, so the child must not destroy that gate.
   struct gates {
     gate entered, let_go;
   } both;
@@ -131,7 +131,8 @@ TEST_CASE("an observer that was being added ends in the child of a fork") {
   CHECK(s.empty());
 }
 
-// Another thread holds one of the locks most of the time.
+// Another thread of the parent holds a lock most of the time. The child must still be able to take
+// this lock.
 TEST_CASE("no lock of the process is held in the child of a fork") {
   using mcast::detail::guarded;
   const guarded each[] = {guarded::groups,  guarded::members,  guarded::pauses,
@@ -158,7 +159,7 @@ TEST_CASE("no lock of the process is held in the child of a fork") {
   }
 }
 
-// In the child, the release runs inside fork(), while all locks are held.
+// In the child, the delegate is released inside fork(), while all locks are held.
 TEST_CASE("a delegate removed in its call is released in the child") {
   struct releasing {
     gate *entered, *let_go;
@@ -197,7 +198,8 @@ struct detached {
   };
 };
 
-// The child releases the delegate of the coroutine, which another thread was calling during fork.
+// Another thread is calling the coroutine's delegate during fork. The child releases the delegate,
+// which must not resume the coroutine.
 TEST_CASE("no coroutine goes on inside fork") {
   struct slow {
     gate *entered, *let_go;

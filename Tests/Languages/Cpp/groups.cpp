@@ -1,4 +1,4 @@
-// Groups of delegates, by keys of any ordered type.
+// Tests groups of delegates, whose keys can have any ordered type.
 #include <algorithm>
 #include <cstddef>
 

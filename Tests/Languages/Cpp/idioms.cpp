@@ -1,5 +1,5 @@
-// The tables of the guide, include/multicast/README.md: idioms of other libraries, and their
-// equivalents.
+// Tests the tables in the guide, include/multicast/README.md. The tables list idioms of other
+// libraries and their equivalents in this library.
 #include "test.hpp"
 
 #include <array>

@@ -1,4 +1,4 @@
-// The results of a signal, one by one: signal::results(), signal::combine().
+// Tests signal::results() and signal::combine(), which return the results of a signal one by one.
 #include <algorithm>
 #include <numeric>
 
@@ -59,7 +59,7 @@ TEST_CASE("results come one by one, and nothing unasked is called") {
   CHECK(n.calls == 1);
   CHECK(*i++ == 1);
   CHECK(n.calls == 2);
-  ++i;  // skips the last result
+  ++i;  // does not read the last result
   CHECK(n.calls == 3);
   CHECK(i == range.end());
   CHECK(range.begin() != i);
@@ -189,7 +189,7 @@ TEST_CASE("once means once, by whatever function it is called") {
   s.add(one, mcast::once);
   CHECK(s.remove(one) == MULTICAST_OK);
   CHECK(s.empty());
-  // An invocation inside the call does not call the delegate again.
+  // If the delegate invokes the signal again, it is not called a second time.
   s.add([&s] { return static_cast<int>(s.collect().size()); }, mcast::once);
   CHECK(s.collect() == std::vector<int>{0});
 }

@@ -1,4 +1,4 @@
-// Threads that wait for the next invocation.
+// Tests threads that wait for the next invocation.
 #include "test.hpp"
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// Policies of signals, visits of all delegates or none, and descriptions of delegates.
+// Tests policies of signals, visits of all delegates or none, and descriptions of delegates.
 #include <stdexcept>
 
 #include "test.hpp"

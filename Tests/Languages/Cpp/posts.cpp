@@ -1,4 +1,4 @@
-// Tests of queue::post, queue::post_and_wait and signal::invoke_and_wait.
+// Tests queue::post, queue::post_and_wait and signal::invoke_and_wait.
 #include "test.hpp"
 
 TEST_CASE("what is posted is called once, in order, and destroyed") {
@@ -26,7 +26,8 @@ TEST_CASE("a queue runs while a condition holds") {
   q.post([&] { q.post([&] { ++called; }); });
   CHECK(q.run_while([] { return true; }) == 4);
   CHECK(called == 6);
-  // This thread runs the queue, so a call that waits for another call makes that call itself.
+  // This thread runs the queue. When a call on this thread waits for another call of the queue, it
+  // therefore makes the other call itself.
   q.post([&] { called = q.post_and_wait([] { return 100; }); });
   CHECK(q.run_while([] { return true; }) >= 1);
   CHECK(called == 100);
@@ -144,7 +145,7 @@ TEST_CASE("of two queues that wait for each other, one gives up") {
   });
   CHECK(b.stop() == MULTICAST_OK);  // may still wait for a
   CHECK(a.stop() == MULTICAST_OK);
-  // The last wait closes the cycle.
+  // The calls would wait for each other, so the wait that begins later fails.
   CHECK(std::min(outer.load(), inner.load()) == MULTICAST_ERROR_STATE);
   CHECK(std::max(outer.load(), inner.load()) == MULTICAST_OK);
 }

@@ -1,5 +1,5 @@
-// The contents of a signal, delegates for a number of calls, and combiners of signals without
-// results.
+// Tests functions that return what a signal contains, delegates that are removed after a number of
+// calls, and combiners of signals without results.
 #include "test.hpp"
 
 namespace questions_tests {

@@ -1,4 +1,4 @@
-// Arguments of queued calls: copied once, destroyed once.
+// Tests the arguments of queued calls, which must be copied once and destroyed once.
 #include "test.hpp"
 
 #include <map>

@@ -1,4 +1,4 @@
-// Removal by function, method and object; equal delegates; order.
+// Tests removal by function, method and object, equal delegates, and the order of delegates.
 #include <cstring>
 
 #include "test.hpp"
@@ -377,7 +377,7 @@ TEST_CASE("a method may come before its object") {
   CHECK(text == "o");
 }
 
-// Callables of various sizes that behave alike.
+// Callables that behave in the same way but have different sizes.
 template <size_t more>
 struct stateful {
   char data[more] = {};

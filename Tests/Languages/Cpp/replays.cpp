@@ -1,4 +1,5 @@
-// Signals that replay: the arguments that they buffer, and each invocation once.
+// Tests signals that replay. Checks the arguments that they buffer, and that each delegate receives
+// each invocation once.
 #include <pthread.h>
 #include <sys/mman.h>
 
@@ -16,7 +17,7 @@ void invoke_replayed(const mcast::signal<void(const replayed &)> &s, const repla
 
 namespace replay_tests {
 
-// Runs a body on a thread whose stack cannot be accessed afterwards.
+// Runs a body on a thread, and then makes the stack of that thread inaccessible.
 class lost_stack {
  public:
   template <typename Body>
@@ -46,7 +47,7 @@ class lost_stack {
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
 };
 
-// What a delegate has received: the alignment and the size of the last payload, and the number of
+// The alignment and the size of the last payload that a delegate has received, and the number of
 // calls.
 struct seen {
   uintptr_t remainder = 1;
@@ -189,7 +190,7 @@ TEST_CASE("views and texts are kept as strings") {
   CHECK(got == "a view that is long enough for the heaptext3");
 }
 
-// ---- Data in the frame of an invocation that a copy does not have ---------------------------
+// ---- Data on the stack of an invocation, which a copy does not contain ----------------------
 
 TEST_CASE("a replay does not look at the stack of its invocation") {
   const handled exceptions;
@@ -243,7 +244,8 @@ TEST_CASE("a copy is known by its address, not by what its bytes say") {
   CHECK(handled::count() == 1);
   multicast_delegate delegate = {nullptr, nullptr};
   s.enumerate([&](const multicast_registration &each) { delegate = each.delegate; });
-  // A copy in place of the stack of the invocation. All its pointers point to itself.
+  // Imitate a payload that was copied from an invalid stack. All its pointers point to the payload
+  // itself.
   alignas(16) std::array<void *, 16> bytes;
   bytes.fill(bytes.data());
   REQUIRE(late.size > 0);
@@ -286,7 +288,7 @@ TEST_CASE("what was waited for is not waited for when it is replayed") {
   owning.add([](const std::string &) { throw std::runtime_error("queued"); }, mcast::on(q));
   CHECK(q.run() == 2);
   CHECK(handled::count() == 4);
-  // This also works after an invocation that has thrown.
+  // Replays also work after an invocation that has thrown an exception.
   owning.clear();
   owning.add([](const std::string &) { throw std::runtime_error("direct"); }, mcast::no_replay);
   CHECK_THROWS_AS(owning.invoke_and_wait("more"), std::runtime_error);
@@ -400,7 +402,7 @@ TEST_CASE("each invocation makes one copy, which is destroyed once") {
     CHECK(counted::alive == 5);  // 2 and 3 are in the queue
     CHECK(q.run() == 6);
     CHECK(counted::alive == 3);
-    // An invocation that is dropped while it is replayed lives as long as the call.
+    // If an invocation is dropped while it is replayed, its arguments live until the call returns.
     got.clear();
     s.add([&](const counted &c, int depth) {
       if (got.empty()) {
@@ -472,7 +474,7 @@ TEST_CASE("each delegate gets each invocation once, beside threads") {
   };
   const auto add = [&](size_t first) {
     for (size_t i = first; i < delegates; i += 2) {
-      // Adds some delegates before all invocations, some after them, and most in between.
+      // Add some delegates before all invocations, some after all invocations, and most in between.
       while (invoked < i * invokers * each / delegates) std::this_thread::yield();
       plain.add([&mine = of_plain[i]](size_t n) { ++mine.all.at(n); });
       owning.add([&mine = of_owning[i]](const std::string &text) {

@@ -1,4 +1,4 @@
-// Signals whose delegates return results.
+// Tests signals whose delegates return results.
 #include "test.hpp"
 
 TEST_CASE("results are collected, folded and searched in order") {
@@ -102,7 +102,7 @@ TEST_CASE("all are called before an exception of one is rethrown") {
   CHECK(std::exchange(calls, 0) == 1);
   CHECK_THROWS_AS(s.fold(0, [](int sum, bool) { return sum; }), std::runtime_error);
   CHECK(std::exchange(calls, 0) == 1);
-  CHECK(s.any());  // stops before
+  CHECK(s.any());  // stops before the delegate that throws
   calls = 0;
   CHECK_THROWS_AS(s.each([](bool) { throw 3; }), int);
   CHECK(calls == 1);

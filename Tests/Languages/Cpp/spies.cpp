@@ -1,4 +1,4 @@
-// Spies, which record the arguments of invocations.
+// Tests spies, which record the arguments of invocations.
 #include "test.hpp"
 
 #include <chrono>

@@ -14,7 +14,7 @@
 
 #include <multicast.hpp>
 
-// A gate that is opened once. Threads can wait for that.
+// A gate that is opened once. Threads can wait until it is open.
 class gate {
  public:
   void open() { opening_.set_value(); }
@@ -25,7 +25,7 @@ class gate {
   std::shared_future<void> opened_ = opening_.get_future().share();
 };
 
-// A value that counts its copies, its moves and the living objects.
+// A value that counts its copies, its moves and its living objects.
 struct counted {
   static inline std::atomic<int> alive{0}, copies{0}, moves{0};
   int number;
@@ -38,7 +38,7 @@ struct counted {
   static void reset() { copies = moves = 0; }
 };
 
-// Returns the status that a body throws, or MULTICAST_OK if it throws nothing.
+// Returns the status that a body throws, or MULTICAST_OK if the body does not throw.
 template <typename Body>
 multicast_status failure(Body &&body) {
   try {

@@ -1,4 +1,4 @@
-// Delegates that are removed when their objects are destroyed.
+// Tests delegates that are removed when their objects are destroyed.
 #include <cstdlib>
 #include <new>
 
@@ -21,7 +21,7 @@ void operator delete(void *object, size_t) noexcept { std::free(object); }
 void operator delete(void *object, const std::nothrow_t &) noexcept { std::free(object); }
 
 namespace elsewhere {
-// A smart pointer of another library.
+// Imitates a smart pointer of another library.
 struct owner {
   std::shared_ptr<int> shared;
 };
@@ -364,8 +364,8 @@ TEST_CASE("an observer is added by two threads, and stops meanwhile") {
   for (int round = 0; round < 200; ++round) {
     stopper w;
     std::thread adds([&] { s.add<&watcher::hear>(w); });
-    // An add fails if the lifetime ends meanwhile. So the observer either ends beside a single add,
-    // or does not end.
+    // If the observer's lifetime ends during an add, the add fails. Therefore every second round
+    // ends the lifetime during one add, and each other round makes two adds at the same time.
     if (round % 2 == 0) {
       w.stop_observing();
     } else {

@@ -1,4 +1,4 @@
-// Watches: their reports, their ends, and the statistics.
+// Tests watches, their reports, their ends, and the statistics.
 #include <chrono>
 #include <optional>
 #include <stdexcept>
@@ -12,7 +12,7 @@ namespace watch_tests {
 using namespace std::chrono_literals;
 using std::chrono::nanoseconds;
 
-// Makes a call take a measurable time.
+// Waits for a millisecond, so that a call takes a measurable time.
 void pass_a_moment() {
   const auto begin = std::chrono::steady_clock::now();
   while (std::chrono::steady_clock::now() < begin + 1ms) std::this_thread::yield();
@@ -264,7 +264,7 @@ TEST_CASE("a watch may end in one of its functions") {
   here = mcast::watch(s, tell([&, kept] {
     status = here.end();
     ++told;
-    CHECK(kept.use_count() == 2);  // this function is not destroyed yet
+    CHECK(kept.use_count() == 2);  // because this function is not destroyed yet
   }));
   s();
   CHECK(status == MULTICAST_PENDING);

@@ -1,5 +1,5 @@
-// The C++ header with -fno-exceptions and -fno-rtti: errors are statuses. The exit status is the
-// number of failed checks.
+// Tests the C++ header with -fno-exceptions and -fno-rtti, where errors are reported as statuses.
+// The exit status is the number of failed checks.
 #include <multicast.hpp>
 #include <multicast/dispatcher.hpp>
 #include <multicast/groups.hpp>
@@ -49,7 +49,7 @@ void check_without_memory() {
   CHECK(!fails_once);
   CHECK(s.add([](const std::string &) {}).is_valid());
   {
-    object o;  // its lifetime cannot be created, so it must not be called later
+    object o;  // its lifetime cannot be created, so it must never be called
     fails_once = true;
     CHECK(!s.add(o, &object::hear));
     CHECK(mcast::last_error() == MULTICAST_ERROR_OUT_OF_MEMORY);
@@ -87,7 +87,7 @@ void check_next_and_spies() {
   CHECK(next.wait() == std::tuple<int>(3));
   CHECK(seen.size() == 1);
   mcast::options how;
-  how.lifetime = mcast::lifetime();  // has ended already
+  how.lifetime = mcast::lifetime();  // this lifetime has ended already
   auto never = mcast::next(s, how);
   CHECK(mcast::last_error() == MULTICAST_ERROR_INVALID_HANDLE);
   CHECK(!never.wait());
@@ -110,7 +110,7 @@ int main() {
   CHECK(!s.add(o, none));
   CHECK(mcast::last_error() == MULTICAST_ERROR_INVALID_ARGUMENT);
   mcast::options how;
-  how.lifetime = mcast::lifetime();  // has ended already
+  how.lifetime = mcast::lifetime();  // this lifetime has ended already
   CHECK(!s.add([](const std::string &) {}, how));
   CHECK(mcast::last_error() == MULTICAST_ERROR_INVALID_HANDLE);
   CHECK(s.size() == 2);

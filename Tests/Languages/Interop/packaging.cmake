@@ -1,10 +1,10 @@
-# Tests of the ways in which users get the library: CMake, pkg-config, Debian packages. A test is
+# Tests the ways in which users get the library: CMake, pkg-config and Debian packages. A test is
 # skipped with a message if a tool is missing and cannot be installed.
 
 set(packages_dir ${PROJECT_SOURCE_DIR}/Tests/Languages/Interop/packages)
 set(consumers ${PROJECT_SOURCE_DIR}/Tests/Languages/Interop/cmake/check)
 
-# One installation that all tests share if they only use an installation.
+# All tests that only need an installation share this one.
 set(installed_prefix "${PROJECT_BINARY_DIR}/interop-packages/the prefix")
 
 # add_packaging_test(name [COST seconds] [INSTALLED] [PACKAGES package ...] COMMAND ...)
@@ -41,7 +41,7 @@ foreach(generator "Unix Makefiles" Ninja)
     COMMAND ${consumers} fetch-content ${generator})
   add_packaging_test(interop_cmake_find_package_${name} INSTALLED PACKAGES ${packages}
     COMMAND ${consumers} find-package ${generator} ${installed_prefix})
-  # With Makefiles CMake does not support Swift, so the project calls swiftc.
+  # CMake does not support Swift with Makefiles, so the project itself calls swiftc.
   add_packaging_test(interop_cmake_swift_${name} COST 10 INSTALLED PACKAGES ${packages}
     COMMAND ${consumers} swift ${generator} ${installed_prefix})
 endforeach()
@@ -58,7 +58,7 @@ add_packaging_test(interop_cmake_cross_aarch64 COST 20
   PACKAGES gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user
   COMMAND ${consumers} cross-aarch64)
 
-# The archive of a release, from which the library is built without Swift.
+# These tests build the library without Swift, from the archive of a release.
 set(archive_dir ${PROJECT_BINARY_DIR}/interop-archive)
 function(add_archive_check check cost)
   cmake_parse_arguments(PARSE_ARGV 2 arg "" "SETUP" "NEEDS;PACKAGES;LIBRARIES")
@@ -81,8 +81,8 @@ add_archive_check(spdx 20 NEEDS archive PACKAGES python3-venv)
 add_archive_check(conan 30 NEEDS archive PACKAGES python3-venv)
 add_archive_check(vcpkg 10 NEEDS archive PACKAGES python3)
 
-# Other processors and libcs. These tests use the library that is built from the archive; on musl
-# another test uses the library built from Swift. CONTRIBUTING.md says how to run more tests there.
+# These tests are for other processors and libcs. They build the library from the archive. For musl,
+# another test builds it from Swift. CONTRIBUTING.md describes how to run more tests there.
 set(elsewhere ${PROJECT_SOURCE_DIR}/Tests/Languages/Interop/elsewhere)
 add_check(interop_glibc_versions LABELS interop everyday
   COMMAND ${elsewhere}/glibc-versions $<TARGET_FILE:multicast>)
@@ -111,5 +111,5 @@ add_packaging_test(interop_pkg_config INSTALLED PACKAGES pkgconf
 add_packaging_test(interop_debian_package COST 60 PACKAGES dpkg-dev lintian file doxygen python3 man-db
     systemtap-sdt-dev gdb libmosquitto-dev libnats-dev
   COMMAND ${packages_dir}/debian)
-# The test changes which files compilers and CMake find on this machine.
+# This test installs packages, so other tests that run at the same time would find different files.
 set_tests_properties(interop_debian_package PROPERTIES RUN_SERIAL TRUE)

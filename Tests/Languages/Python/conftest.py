@@ -1,4 +1,4 @@
-"""What the tests share."""
+"""Functions and fixtures that the tests share."""
 
 import threading
 
@@ -8,7 +8,8 @@ from multicast import Multicast
 
 
 def made(shared, kind=Multicast, **options):
-    """A multicast or a broadcaster; `shared`: C code has its handle, and its calls may leave Python."""
+    """Creates a multicast or a broadcaster. If it is `shared`, C code may have its handle, and the C
+    library makes its calls."""
     one = kind(**options)
     if shared:
         assert one.handle
@@ -16,7 +17,7 @@ def made(shared, kind=Multicast, **options):
 
 
 class Gate:
-    """A delegate that stays in its call until it is opened."""
+    """A delegate whose calls do not return before it is opened."""
 
     def __init__(self):
         self.entered, self.opened = threading.Event(), threading.Event()
@@ -30,7 +31,7 @@ class Gate:
 
 @pytest.fixture
 def start():
-    """Starts threads; each ends with the test, and what it has raised fails the test."""
+    """Starts threads. Each thread must end with the test. If a thread raises an exception, the test fails."""
     threads, errors = [], []
 
     def guarded(function, arguments):
@@ -53,7 +54,7 @@ def start():
 
 
 @pytest.fixture
-def gate(start):  # after `start`: it is opened before the threads are waited for
+def gate(start):  # depends on `start`, so that the gate is opened before the test waits for threads
     made = Gate()
     yield made
     made.opened.set()
@@ -61,5 +62,5 @@ def gate(start):  # after `start`: it is opened before the threads are waited fo
 
 @pytest.fixture(params=[False, True], ids=["private", "shared"])
 def shared(request):
-    """Whether C code has the handle. The rules are the same."""
+    """Whether C code may have the handle. The same rules apply in both cases."""
     return request.param

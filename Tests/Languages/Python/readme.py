@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs the programs of Sources/Python/README.md, and compares the output with what it says."""
+"""Runs the programs in Sources/Python/README.md, and compares their output with the output in that file."""
 
 import re
 import subprocess

@@ -1,4 +1,5 @@
-"""invoke_async: all async delegates of an invocation at once, under asyncio, trio and anyio."""
+"""Tests invoke_async, which runs all async delegates of an invocation concurrently, under asyncio, trio
+and anyio."""
 
 import asyncio
 

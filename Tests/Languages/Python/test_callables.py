@@ -1,4 +1,4 @@
-"""What can be added, how it is called and found again: any arguments, any kind of callable."""
+"""Tests adding, calling and finding callables of any kind, with any arguments."""
 
 import functools
 import gc
@@ -188,11 +188,11 @@ def test_coroutine_that_nobody_awaits_is_an_error(shared):
     assert all("invoke_async" in str(one) for one in caught.value.exceptions)
 
 
-# ---- What the collector sees ---------------------------------------------------------------------
+# ---- Garbage collection --------------------------------------------------------------------------
 
 
 class Owner:
-    """Something that refers to its multicast, and that its multicast refers to."""
+    """An object that refers to a multicast, which in turn refers to the object."""
 
     def __init__(self, shared, **options):
         self.m = made(shared, **options)

@@ -1,4 +1,4 @@
-"""copy, deepcopy, pickle: a copy has no handle of another object."""
+"""Tests copy, deepcopy and pickle. A copy must not have the handle of the original object."""
 
 import copy
 import dataclasses
@@ -25,7 +25,7 @@ def test_copy_of_a_multicast_is_a_new_one(shared, way):
     assert len(m) == 1
     other = way(m)
     other.add(lambda a: got.append(a) or other("again"))
-    with pytest.raises(DelegateErrors):  # the policies are those of the original
+    with pytest.raises(DelegateErrors):  # the copy has the same policies as the original
         other("x")
     with pytest.raises(TypeError):
         other.add(lambda a, b: None)

@@ -1,4 +1,4 @@
-"""Dataclasses that tell of changes of their fields."""
+"""Tests dataclasses that report changes of their fields."""
 
 import copy
 import dataclasses
@@ -34,7 +34,7 @@ class Plain:
 class Space(Point):
     z: int = 0
     z_changed = Signal(int, int)
-    other_changed = Signal(int)  # not that of a field
+    other_changed = Signal(int)  # does not belong to a field
 
     def __setattr__(self, name, value):
         super().__setattr__(name, value)
@@ -58,7 +58,7 @@ class SlotsBelow(Slots):
 
 
 def listen(one):
-    """What a new delegate of each signal gets."""
+    """Returns the arguments that new delegates of each signal receive."""
     got = []
     for name in ("x_changed", "changed"):
         getattr(one, name).add(lambda *args, name=name: got.append((name, *args)))
@@ -107,7 +107,7 @@ def test_copy_has_signals_of_its_own(make, way):
 
 
 class Array:
-    """Has an `==` like that of numpy."""
+    """An array whose `==` compares each element, like numpy's arrays."""
 
     def __init__(self, *values):
         self.values = values
@@ -131,7 +131,7 @@ def test_equal_values_are_no_change():
         one.x = value
     assert [type(value) for value in got] == [Array, Array, float, float]
     one.x = Array(1, 2)
-    one.x = Array(1, 2)  # it may be another one
+    one.x = Array(1, 2)  # may have a different value, so this counts as a change
     assert len(got) == 6
 
 

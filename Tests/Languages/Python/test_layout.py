@@ -1,4 +1,4 @@
-"""The numbers of the module are those of the header."""
+"""Tests that the numbers in the module are the same as in the header."""
 
 import sys
 from pathlib import Path
@@ -22,7 +22,7 @@ def test_enumerations_are_those_of_the_header(kind, enum, prefix):
     values = {one.name.replace("MULTICAST_ERROR_", prefix).replace(prefix, ""): int(one.value)
               for one in KNOWN.enums[enum].values}
     if kind is Overflow:
-        assert values.pop("BLOCK") == 2  # no invocation by Python waits for room
+        assert values.pop("BLOCK") == 2  # the module does not have it: its invocations never wait for room
     assert {one.name: one.value for one in kind} == values
 
 

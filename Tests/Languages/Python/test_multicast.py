@@ -1,4 +1,5 @@
-"""Adding, invoking, removing, on one thread; of private multicasts, and of those that C code has."""
+"""Tests adding, invoking and removing on one thread, for private multicasts and for multicasts whose handles
+C code has."""
 
 import ctypes
 import gc
@@ -174,7 +175,7 @@ def test_changes_during_an_invocation(shared):
         assert tokens[1].remove() is True
         tokens[2].pause()
         m.add(lambda _: called.append("new"))
-        assert tokens[0].remove() is False  # it is being called
+        assert tokens[0].remove() is False  # because this delegate is being called
 
     tokens = [m.add(change)] + [m.add(lambda _, name=name: called.append(name)) for name in "bcd"]
     assert m.invoke(None) == 2
@@ -230,7 +231,7 @@ def test_interruptions_end_an_invocation(shared):
     with pytest.raises(KeyboardInterrupt):
         m.invoke(None)
     assert not called and multicast.current_token() is None
-    assert m.clear() is True  # nothing counts as running
+    assert m.clear() is True  # because no call counts as running
 
 
 def test_multicast_with_its_own_listener_is_collected(shared):
@@ -357,7 +358,7 @@ def test_c_code_may_pass_a_payload_on_but_not_keep_it():
     assert got[1:] == [kept[0], kept[0][:8] + bytes(8), bytes(8) + kept[0][8:], bytes(16)]
 
     @Function
-    def forge(context, event, payload, size):  # while a payload with this number is there
+    def forge(context, event, payload, size):  # called while a payload with this number exists
         lib.multicast_invoke(second._handle, event, bytes(8) + ctypes.string_at(payload, size)[8:], 16)
 
     lib.multicast_add(first._handle, Delegate(forge, None), None, None)
@@ -372,7 +373,7 @@ def test_name_that_two_threads_look_up_at_once_keeps_its_observers(shared, monke
     def slow(*args):
         if not got:
             got.append("first")
-            b.register("name", got.append)  # as another thread would
+            b.register("name", got.append)  # imitates another thread
         return create(*args)
 
     monkeypatch.setattr(multicast._core, "broadcaster_multicast", slow)

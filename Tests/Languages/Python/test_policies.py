@@ -1,4 +1,4 @@
-"""Policies of a whole multicast: reentry, replay, listeners, pauses; recursion; greenlets."""
+"""Tests reentry, replays, reports of listeners, pauses, recursion and greenlets."""
 
 import sys
 import threading

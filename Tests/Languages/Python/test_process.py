@@ -1,4 +1,4 @@
-"""fork, the end of the interpreter, threads of C; in processes of their own."""
+"""Tests fork, the end of the interpreter, and threads of C. Each test runs a separate process."""
 
 import os
 import subprocess
@@ -27,7 +27,7 @@ def in_child(body):
 
 
 def program(text, shared, expected="", first=""):
-    # The warning is about fork() with threads, which is what is tested.
+    # Ignore the warning about fork() in a process with threads, because the tests do exactly this.
     source = first + HEAD.format(shared=shared) + text
     ran = subprocess.run([sys.executable, "-W", "ignore::DeprecationWarning", "-c", source],
                          timeout=60, capture_output=True, text=True,
@@ -249,7 +249,7 @@ asyncio.run(main())
 
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 def test_processes_of_multiprocessing(tmp_path, method):
-    # A file: the child imports it.
+    # The program must be in a file, because the child imports it.
     path = tmp_path / "program.py"
     path.write_text(f"""
 import concurrent.futures, multiprocessing, threading
@@ -299,7 +299,7 @@ other = _interpreters.create({kind!r})
 print(_interpreters.run_string(other, "import multicast").type.__name__)
 _interpreters.destroy(other)
 """
-    # Before the main interpreter imports it, and after.
+    # Try this before the main interpreter imports the module, and afterwards.
     program("""
 m.add(print)
 """ + refused + """
@@ -373,7 +373,7 @@ print(sorted({line.split()[-1] for line in open("/proc/self/maps") if "other.so"
 
 
 def test_invocation_that_waits_for_room_lets_other_threads_run():
-    """It holds no lock that the thread which makes the room needs."""
+    """The invocation must not hold a lock that the other thread needs to make room in the queue."""
     program("""
 from clib import Delegate, Function, AddOptions, QueueOptions, lib
 m.handle

@@ -1,4 +1,4 @@
-"""Queues: run by hand, on a loop of asyncio, on a thread; and streams."""
+"""Tests queues that are run by the program, by a loop of asyncio or by a thread. Also tests streams."""
 
 import asyncio
 import gc
@@ -228,7 +228,7 @@ def test_queue_may_be_destroyed_on_another_thread(shared):
         m, q, got = made(shared), Queue().attach(), []
         m.add(got.append, queue=q)
         await asyncio.to_thread(q.destroy)
-        with Queue().attach() as other:  # a descriptor may have the same number
+        with Queue().attach() as other:  # its descriptor may have the same number
             m.add(got.append, queue=other)
             m.invoke(1)
             while not got:
@@ -293,7 +293,7 @@ def test_calls_are_made_by_any_loop_that_takes_functions(shared):
     m.add(got.append, queue=q)
     m(0)
     q.attach(pending.append)
-    assert len(pending) == 1  # for the call that waits
+    assert len(pending) == 1  # for the call that is in the queue
     pending.pop()()
     m(1)
     m(2)
@@ -302,7 +302,7 @@ def test_calls_are_made_by_any_loop_that_takes_functions(shared):
     assert got == [0, 1, 2] and not pending
     m(3)
     q.detach()
-    pending.pop()()  # of a loop that it has left
+    pending.pop()()  # the queue has left this loop
     assert got == [0, 1, 2] and q.run() == 1
 
 

@@ -1,4 +1,4 @@
-"""Signals of classes."""
+"""Tests signals that are attributes of classes."""
 
 import gc
 import weakref

@@ -1,4 +1,4 @@
-"""Removals while other threads invoke: what they promise, and that they never hang."""
+"""Tests that removals keep their promises while other threads invoke, and that they never hang."""
 
 import ctypes
 import gc
@@ -161,7 +161,7 @@ def test_once_is_called_by_one_of_many_threads(shared, start):
 
 
 def test_everything_at_once(shared, start):
-    """Threads add, remove, pause, invoke and destroy: nothing hangs, raises or crashes."""
+    """Several threads add, remove, pause, invoke and destroy. They must not hang, raise or crash."""
     end = time.monotonic() + 1
     multicasts = [made(shared) for _ in range(2)]
     queue = Queue().start()
@@ -206,7 +206,7 @@ def test_removals_in_c_and_in_python_that_wait_for_each_other(start):
     assert m.handle and lib.multicast_add(side, Delegate(c_delegate, None), None, c_token) == 0
     for thread in [start(m.invoke, 1), start(lib.multicast_invoke, side, 0, None, 0)]:
         thread.join(10)
-    # One of them sees the cycle and does not wait: PENDING, or False.
+    # One of the two removals detects the cycle and does not wait, so it returns PENDING or False.
     assert sorted([results["C"] == 1, results["Python"] is False]) == [False, True]
 
 
@@ -268,14 +268,15 @@ def test_unique_keeps_one_of_many_that_are_added_at_once(shared, start):
 
 
 def interrupted(step, count):
-    """How many of `count` interrupts are raised that come while `step` is called over and over."""
+    """Sends `count` interrupts while `step` is called repeatedly. Returns the number of interrupts that were
+    raised."""
     sent, raised = [0], 0
 
     def handler(*_):
         sent[0] += 1
         raise KeyboardInterrupt
 
-    def step_until_sent(before):  # a function: the end of a loop in a `try` may be outside of it
+    def step_until_sent(before):  # a function, because the end of a loop may be outside of its `try`
         signal.setitimer(signal.ITIMER_REAL, 0.0007)
         while sent[0] == before:
             step()
@@ -295,7 +296,7 @@ def interrupted(step, count):
 
 def test_no_interrupt_is_lost_and_nothing_is_left(shared):
     m, queue, queued = made(shared), Queue(), made(shared)
-    queue.attach(lambda run: None)  # there is Python code to interrupt when a call comes
+    queue.attach(lambda run: None)  # so that a queued call runs Python code that can be interrupted
     for _ in range(16):
         m.add(lambda payload: None)
         queued.add(lambda payload: None, queue=queue)
@@ -341,5 +342,5 @@ def test_unique_delegate_that_has_ended_already_leaves_newer_ones():
     m = Multicast(replay=1)
     m("replayed")
     m.add(print)
-    m.add(print, unique=True, once=True)  # called, and so removed, before the add returns
+    m.add(print, unique=True, once=True)  # is called and therefore removed before the add returns
     assert len(m) == 0

@@ -1,4 +1,4 @@
-"""The types of the installed package: mypy --strict of it, and of a program that uses it."""
+"""Tests the types of the installed package. Runs mypy --strict for it and for a program that uses it."""
 
 import re
 import subprocess

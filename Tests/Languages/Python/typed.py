@@ -1,4 +1,5 @@
-"""A typed program, for mypy --strict: test_types.py. Each "error" is one that mypy has to report."""
+"""A typed program, which test_types.py checks with mypy --strict. mypy must report exactly the lines with
+"error"."""
 
 import asyncio
 from dataclasses import dataclass

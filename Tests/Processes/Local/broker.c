@@ -1,5 +1,6 @@
-/* The tests of all transports use brokers. Here a broker is the folder of a group, in which peers
- * can meet while the broker exists. Its process does nothing. */
+/* The tests of all transports use brokers. libmulticast-local needs no broker, so its broker is a
+ * folder for groups and a process that does nothing. Peers can meet in the folder while the broker
+ * exists. */
 
 #include "groups.h"
 
@@ -14,7 +15,7 @@
 
 /* ---- The folder ------------------------------------------------------------------------------ */
 
-/* Writes the path of the folder for a port. The folder need not exist. */
+/* Writes the path of the folder that belongs to a port. The folder need not exist. */
 static void write_folder(char *folder, size_t size, int port) {
   snprintf(folder, size, "/tmp/multicast-local-%d", port);
 }
@@ -56,7 +57,7 @@ void broker_end(broker *b, int signal) {
   b->process = 0;
 }
 
-/* The last peer removes its group, so nothing may be left over. */
+/* Expects that the folder is empty, because the last peer of a group removes the group's folder. */
 void broker_delete(broker *b) {
   int tries = 0;
   broker_end(b, SIGKILL);
@@ -70,7 +71,8 @@ void peer_set_address(peer *p, int port, transport_options *options) {
   write_folder(p->address, sizeof p->address, port);
   options->group = "tests";
   options->directory = p->address;
-  /* Otherwise the first peer would create the folder. */
+  /* If the broker does not exist, use a folder that the peer cannot create. Otherwise the peer
+   * would create the folder and connect. */
   if (access(p->address, F_OK) != 0) options->directory = "/missing/folder";
 }
 

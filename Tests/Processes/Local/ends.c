@@ -1,4 +1,4 @@
-/* Peers that join and leave in various ways. */
+/* Tests peers that join and leave in various ways. */
 
 #include "groups.h"
 
@@ -32,7 +32,7 @@ TEST_OF_BROKER(peers_are_told_by_name, NULL) {
   CHECK_EQ(peer_stats(&here).gone, 1);
   CHECK_EQ(peer_stats(&here).expelled, 0);
   CHECK_EQ(waitpid(r.pid, NULL, 0), r.pid);
-  /* Its socket was removed, too, so that a joining peer finds no socket that refuses. */
+  /* The socket file of the killed peer was removed, too, so only the file of this peer remains. */
   snprintf(path, sizeof path, "%s/tests", b->folder);
   DIR *folder = opendir(path);
   int sockets = 0;
@@ -52,7 +52,7 @@ TEST_OF_BROKER(long_name_is_cut, NULL) {
   CHECK_EQ(strncmp(here.joined_name, name, 63), 0);
 }
 
-/* The name is cut before a character, whatever its length and wherever the 63 bytes end in it. */
+/* A long name is cut to at most 63 bytes, but never within a UTF-8 character. */
 TEST_OF_BROKER(long_name_is_cut_between_characters, NULL) {
   static const char *const characters[] = {"\xc3\xa4", "\xe2\x82\xac", "\xf0\x9f\x98\x80"};
   for (size_t i = 0; i < 3; ++i) {
@@ -74,9 +74,9 @@ TEST_OF_BROKER(long_name_is_cut_between_characters, NULL) {
   }
 }
 
-/* The fastest of some rounds counts, because the machine may be busy. The other peers have just
- * learned of the new name and sleep again. If the kill were noticed by a timeout only, no round
- * would be fast. */
+/* Only the fastest of several rounds counts, because the machine may be busy. The peers process a
+ * new name before each kill, and then sleep. If they noticed a kill only at their next timeout, no
+ * round would be fast. */
 TEST_OF_BROKER(kill_is_told_within_10_ms, NULL) {
   enum { COUNT = 10 };
   SCOPED peer here;
@@ -114,8 +114,9 @@ TEST_OF_BROKER(peer_that_detaches_is_told, NULL) {
 
 /* ---- Publishers that are killed -------------------------------------------------------------- */
 
-/* Publishes numbers until it is killed. Writes each number to shared memory, before publishing and
- * after it was accepted. */
+/* A process publishes numbers until it is killed. It stores each number in `begun` before it
+ * publishes the number, and in `accepted` when the publication was accepted. The struct is in
+ * shared memory. */
 typedef struct numbers {
   int may_begin, begun, accepted;
 } numbers;
@@ -132,8 +133,8 @@ static void publish_until_killed(int port, numbers *n, multicast_overflow overfl
   }
 }
 
-/* Two peers observe. Each must receive all accepted numbers, and may receive one more that was
- * being published. */
+/* Two peers observe the numbers. Each must receive all accepted numbers, and may receive one more
+ * number, which was being published during the kill. */
 TEST(what_a_killed_process_has_published_arrives) {
 #ifdef IS_WITHOUT_THREADS_IN_CHILDREN
   static const int rounds = 1; /* later children would be forked by a process with threads */
@@ -210,7 +211,7 @@ TEST_OF_BROKER(groups_do_not_meet, NULL) {
   CHECK_EQ(calls, 0);
 }
 
-/* Files that are left over when all peers were killed do not disturb later peers. */
+/* If all peers are killed, the files that remain do not disturb later peers. */
 TEST_OF_BROKER(group_of_killed_peers_can_be_joined, NULL) {
   SCOPED peer here;
   remote all[5];
@@ -238,7 +239,7 @@ TEST_OF_BROKER(folder_that_others_can_use_is_refused, NULL) {
     peer_release(&p);
   }
   CHECK_EQ(chmod(b->folder, 0700), 0);
-  /* A folder that is a link is refused, too. */
+  /* If the folder of the group is a symbolic link, it is refused, too. */
   SCOPED peer p;
   char path[64];
   snprintf(path, sizeof path, "%s/tests", b->folder);
@@ -251,7 +252,7 @@ TEST_OF_BROKER(folder_that_others_can_use_is_refused, NULL) {
 }
 
 TEST_OF_BROKER(folder_of_another_user_is_refused, NULL) {
-  if (geteuid() != 0) return; /* only root can create one */
+  if (geteuid() != 0) return; /* only root can change the owner */
   SCOPED peer p;
   CHECK_EQ(chown(b->folder, 12345, 12345), 0);
   peer_begin(&p, b->port, NULL);
@@ -273,14 +274,14 @@ static void expect_folder(const char *runtime, const char *group, const char *fo
   CHECK(rmdir(folder) == 0 || group != NULL); /* others may have groups there */
 }
 
-/* A setting that is not a folder of this user is ignored. */
+/* If XDG_RUNTIME_DIR does not name a folder of this user, it is ignored. */
 TEST(default_folders) {
   char runtime[] = "/tmp/multicast-runtime-XXXXXX", group[32], folder[96], of_user[64];
   CHECK(mkdtemp(runtime) != NULL);
   snprintf(folder, sizeof folder, "%s/multicast", runtime);
   expect_folder(runtime, NULL, folder);
   snprintf(group, sizeof group, "test-%d", (int)getpid());
-  /* Uses the folder that systemd creates. */
+  /* The second choice is the folder that systemd creates for a user. */
   snprintf(of_user, sizeof of_user, "/run/user/%u", (unsigned)geteuid());
   const bool is_made = geteuid() == 0 && access(of_user, F_OK) != 0;
   if (is_made) {
@@ -306,8 +307,8 @@ TEST(default_folders) {
 
 #ifndef IS_WITHOUT_THREADS_IN_CHILDREN
 
-/* Runs as a user without special rights: two peers meet, and a third peer finds the files of a
- * killed process. */
+/* Runs as a user other than root, with this umask. Two peers meet, and a third peer finds the files
+ * of a killed process. */
 static void meet_with_umask(void *mask) {
   char folder[] = "/tmp/multicast-umask-XXXXXX", path[96];
   peer here, there;
@@ -344,7 +345,7 @@ TEST(umask_locks_nobody_out) {
 
 #endif
 
-/* The path of the socket is longer than the system allows. */
+/* The path of the socket is longer than the system allows in the address of a socket. */
 TEST_OF_BROKER(long_folders_can_be_used, NULL) {
   char folder[200], group[101];
   SCOPED peer here, there;
@@ -363,7 +364,8 @@ TEST_OF_BROKER(long_folders_can_be_used, NULL) {
   CHECK_EQ(rmdir(folder), 0);
 }
 
-/* A process that was stopped while it joined keeps others from joining. They report that. */
+/* The test locks the group like a process that was stopped while it joined. Other peers cannot
+ * join, and must report this and try again. */
 TEST_OF_BROKER(group_that_is_locked_is_told_and_tried_again, NULL) {
   SCOPED peer first, p;
   char path[64];
@@ -406,8 +408,8 @@ TEST(options_that_are_wrong_are_refused) {
 
 /* ---- Children -------------------------------------------------------------------------------- */
 
-/* A peer has ended, but a child still has its socket. No further messages arrive, so the thread
- * must sleep. */
+/* A peer has ended, but a child process still has the peer's socket open. The thread of the other
+ * peer must report the end and then sleep, instead of polling the socket again and again. */
 TEST_OF_BROKER(peer_ends_while_a_child_has_its_socket, NULL) {
   SCOPED peer here, there;
   peer_connect_to(&here, b);
@@ -437,7 +439,8 @@ static void wait_in_joined(void *context, multicast_local_state state, int32_t p
   if (state == MULTICAST_LOCAL_JOINED) gate_wait(&greeting);
 }
 
-/* The late peer has said hello, and has not yet received the hello of one of the others. */
+/* The late peer has sent its hello, but its thread is busy, so it has not received the hello of one
+ * of the other peers. The other peers must not disconnect the late peer. */
 TEST_OF_BROKER(peer_that_hears_late_is_not_cut_off, NULL) {
   SCOPED peer first, second, late;
   int calls = 0;
@@ -461,8 +464,8 @@ TEST_OF_BROKER(peer_that_hears_late_is_not_cut_off, NULL) {
 
 static int listening_takes_ms;
 
-/* Replaces libc's function, so that a socket has a name for a while before it accepts
- * connections. */
+/* Replaces listen() of libc, and waits before the system call. During this time a socket file
+ * exists, but the socket does not accept connections. */
 int listen(int s, int backlog) {
   pause_ms(LOAD(listening_takes_ms));
   return (int)syscall(SYS_listen, s, backlog);
@@ -476,7 +479,7 @@ TEST_OF_BROKER(socket_of_one_that_joins_is_not_removed, NULL) {
   STORE(listening_takes_ms, 300);
   peer_begin(&new, b->port, NULL);
   pause_ms(100);
-  peer_release(&old); /* in the same process */
+  peer_release(&old); /* `here` then removes other socket files of this process */
   EVENTUALLY(LOAD(new.connected) == 1);
   STORE(listening_takes_ms, 0);
   peer_connect_to(&last, b);
@@ -494,8 +497,8 @@ static void wait_in_changed(void *context, multicast_local_state state, int32_t 
   gate_wait(&telling);
 }
 
-/* `release` of the transport does not wait for a thread that is in `changed`. `release` of the
- * options runs when nothing is left. */
+/* Releasing a transport does not wait for its thread if that thread is in `changed`. The `release`
+ * of the options is called later, when the peer has left the group and its files are removed. */
 TEST_OF_BROKER(last_one_has_left_before_options_are_released, NULL) {
   peer p;
   char path[64];
@@ -515,7 +518,7 @@ TEST_OF_BROKER(last_one_has_left_before_options_are_released, NULL) {
 
 /* ---- Limits ---------------------------------------------------------------------------------- */
 
-/* Without a check the system would send SIGXFSZ. */
+/* If the library did not check the limit, the system would send SIGXFSZ to the process. */
 TEST(ring_that_is_larger_than_files_may_be_is_refused) {
   struct rlimit most;
   peer p;

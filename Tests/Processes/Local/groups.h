@@ -1,4 +1,4 @@
-/* Groups and their peers, in this process and in others. */
+/* Groups and their peers, in this process and in other processes. */
 
 #ifndef GROUPS_H
 #define GROUPS_H
@@ -7,14 +7,15 @@
 
 #include <time.h>
 
-/* A process with a peer that only has observers of some names. It must be started before this
- * process has threads. */
+/* Another process, whose peer only observes some names. It must be started before this process has
+ * threads. */
 typedef struct remote {
   pid_t pid;
-  int *arrived; /* in shared memory: how many notifications have arrived there */
+  int *arrived; /* the number of notifications that have arrived there, in shared memory */
 } remote;
 
-/* The process joins the group of the port when that exists. `name` is the name of the peer. */
+/* Starts a process that joins the group of the port as soon as the folder exists. `name` is the
+ * name of its peer, and `names` are the observed names. */
 remote remote_start(int port, const char *name, const char *const *names);
 void remote_end(remote *r, int signal);
 

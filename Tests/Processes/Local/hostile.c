@@ -1,5 +1,5 @@
-/* Peers that break the rules. They must be cut off, nothing may be read outside their memory, and
- * the transport must continue. */
+/* Tests peers that break the rules. A transport must disconnect them, must not read outside their
+ * memory, and must continue to work. */
 
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -22,11 +22,11 @@ static void expect_expelled(scene *c) {
 
 /* ---- Messages -------------------------------------------------------------------------------- */
 
-/* A packet that is sent instead of a hello or after it. */
+/* A wrong packet. A stranger sends it instead of its hello, or after its hello. */
 typedef struct packet {
   bool has_hello;
   uint32_t kind, place;
-  size_t size; /* of text; SIZE_MAX sends a packet that is shorter than a message */
+  size_t size; /* of `text`; SIZE_MAX means a packet that is shorter than any message */
   const char *text;
   int files;
 } packet;
@@ -110,7 +110,7 @@ TEST_OF_SCENE(memory_that_is_none_ends_the_connection) {
   files[count++] = memory_file(before, ALL_SEALS);
   files[count++] = memory_file(before + STRANGER_RING / 2, ALL_SEALS);
   files[count++] = memory_file(before + STRANGER_RING + 4096, ALL_SEALS);
-  files[count++] = memory_file(before + STRANGER_RING, ALL_SEALS); /* without the magic number */
+  files[count++] = memory_file(before + STRANGER_RING, ALL_SEALS); /* has no magic number */
   for (int i = 0; i < count; ++i) {
     stranger_connect(&c->s, &c->b);
     CHECK_EQ(message_send(c->s.socket, MESSAGE_HELLO, 0, 0, "stranger", files[i]), 0);
@@ -163,7 +163,8 @@ TEST_OF_SCENE(entries_that_are_none_end_the_connection) {
   row = -1;
 }
 
-/* Invalid heads: before the position that was read, beyond the end of the ring, and inside an
+/* The stranger stores invalid positions as the head of its ring. These positions are before the
+ * position up to which the victim has read, or further away than the size of the ring, or inside an
  * entry. */
 TEST_OF_SCENE(heads_that_are_none_end_the_connection) {
   static const uint64_t heads[] = {8, UINT64_MAX, UINT64_MAX / 2, 39, 1, 48};
@@ -177,7 +178,7 @@ TEST_OF_SCENE(heads_that_are_none_end_the_connection) {
     stranger_say(&c->s, MESSAGE_WAKE, 0, NULL);
     expect_expelled(c);
   }
-  /* The beginning is after the head. */
+  /* `begin` is after the head. */
   stranger_connect(&c->s, &c->b);
   c->s.own.board->slots[VICTIM_PLACE].begin = 80;
   c->s.own.board->head = 40;
@@ -190,7 +191,8 @@ static multicast_status publish(scene *c, const char *name) {
   return peer_publish(&c->victim, name, 1, payload, sizeof payload);
 }
 
-/* The stranger has read everything and then stops reading, until the victim's ring is full. */
+/* Fills up the victim's ring. The stranger stores that it has read all earlier entries, and reads
+ * none of the later ones. */
 static void hold_up(scene *c) {
   stranger_connect(&c->s, &c->b);
   STORE(c->s.own.board->slots[VICTIM_PLACE].tail, c->s.its.board->head);
@@ -201,7 +203,7 @@ static void hold_up(scene *c) {
   }
 }
 
-/* The stranger claims to have read more than there is, or less than before. */
+/* The stranger stores that it has read more entries than exist, or fewer entries than before. */
 TEST_OF_SCENE(tails_that_are_none_end_the_connection) {
   static const uint64_t tails[] = {UINT64_MAX, 1 << 20, 1};
   for (size_t i = 0; i < sizeof tails / sizeof *tails; ++i) {
@@ -212,14 +214,14 @@ TEST_OF_SCENE(tails_that_are_none_end_the_connection) {
     STORE(*tail, tails[i]);
     for (int k = 0; k < 200; ++k) publish(c, "mine");
     expect_expelled(c);
-    /* No peer holds up the ring any longer. */
+    /* The victim's ring has room again, because no peer has unread entries. */
     CHECK_OK(publish(c, "mine"));
   }
 }
 
 /* ---- Random writes --------------------------------------------------------------------------- */
 
-/* Writes into the ring while the victim reads it. */
+/* A thread that writes random bytes to the stranger's ring while the victim reads it. */
 typedef struct scribbler {
   stranger *s;
   int has_to_end;
@@ -238,7 +240,8 @@ THREAD(scribble, scribbler *w) {
   }
 }
 
-/* Whatever it writes, and whenever: the victim reads no byte outside the memory, and continues. */
+/* Whatever the stranger writes, and whenever it writes, the victim must not read outside the
+ * stranger's memory, and must continue to work. */
 TEST_OF_SCENE(peer_that_writes_anything_does_no_harm) {
   for (unsigned round = 0; round < 30; ++round) {
     scribbler w = {&c->s, 0, round};
@@ -262,7 +265,8 @@ TEST_OF_SCENE(peer_that_writes_anything_does_no_harm) {
 
 /* ---- Other sockets --------------------------------------------------------------------------- */
 
-/* A later peer must find the first peer nevertheless. */
+/* Creates a socket in the folder of the group that does not belong to a peer. A later peer must
+ * still find the first peer. */
 static void expect_no_peer(const broker *b, const char *name, int kind) {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
   SCOPED peer first, second;
@@ -287,7 +291,8 @@ TEST_OF_BROKER(sockets_of_others_are_no_peers, NULL) {
 
 /* ---- Heads that are too far away ------------------------------------------------------------- */
 
-/* All entries are for other peers, and the head is further away than the length of the ring. */
+/* The victim skips all entries, because they are for other peers. The head is further away than the
+ * size of the ring, so without a check the victim would read the ring again and again. */
 TEST_OF_SCENE(head_that_is_further_than_the_ring_ends_the_connection) {
   stranger_connect(&c->s, &c->b);
   for (uint64_t at = 0; at < STRANGER_RING; at += 64) {
@@ -299,7 +304,8 @@ TEST_OF_SCENE(head_that_is_further_than_the_ring_ends_the_connection) {
   expect_expelled(c);
 }
 
-/* Writes `count` entries for the victim before greeting it. Returns the size of an entry. */
+/* Writes `count` entries for the victim before the stranger's hello. Returns the size of an
+ * entry. */
 static uint64_t write_entries(scene *c, uint64_t count) {
   const entry r = entry_for_victim(1, 31);
   stranger_connect(&c->s, &c->b);
@@ -313,8 +319,9 @@ static uint64_t write_entries(scene *c, uint64_t count) {
 
 /* ---- Rings that are being written ------------------------------------------------------------ */
 
-/* The stranger is interrupted while it drops the oldest entry; the entry that it then writes is for
- * others. So nothing wakes the victim. */
+/* The stranger is interrupted while it drops its oldest entry, so the victim must wait before it
+ * reads the next one. When the stranger continues, it does not wake the victim, because its new
+ * entry is for other peers. The victim must still deliver the remaining entry soon. */
 TEST_OF_SCENE(what_is_left_when_others_had_the_oldest_dropped_arrives_soon) {
   const uint64_t size = write_entries(c, 2);
   board *its = c->s.own.board;
@@ -334,8 +341,7 @@ TEST_OF_SCENE(what_is_left_when_others_had_the_oldest_dropped_arrives_soon) {
 
 /* ---- Lost entries ---------------------------------------------------------------------------- */
 
-/* Writes `count` entries for the victim, of which the first was dropped. Returns the size of an
- * entry. */
+/* Writes `count` entries for the victim, and drops the first one. Returns the size of an entry. */
 static uint64_t fill_ring(scene *c, uint64_t count) {
   const uint64_t size = write_entries(c, count);
   board *its = c->s.own.board;
@@ -345,8 +351,8 @@ static uint64_t fill_ring(scene *c, uint64_t count) {
   return size;
 }
 
-/* The stranger was killed while it dropped the second entry. That entry is still there and not
- * counted as lost, whatever is in the new count. */
+/* The stranger was killed while it dropped the second entry. That entry is still intact and must
+ * not be counted as lost, although the stranger has already written the new count. */
 TEST_OF_SCENE(what_was_being_dropped_at_a_kill_arrives) {
   const uint64_t size = fill_ring(c, 3);
   c->s.own.board->slots[VICTIM_PLACE].dropped[0] = 2;
@@ -359,7 +365,7 @@ TEST_OF_SCENE(what_was_being_dropped_at_a_kill_arrives) {
   CHECK_EQ(peer_stats(&c->victim).expelled, 0);
 }
 
-/* The stranger claims to have lost more than is possible. */
+/* The stranger stores that it has dropped more entries than can fit into the ring. */
 TEST_OF_SCENE(losses_that_are_too_many_end_the_connection) {
   for (uint64_t dropped = 2; dropped != 0; dropped *= 1 << 21) {
     fill_ring(c, 2);
@@ -370,8 +376,8 @@ TEST_OF_SCENE(losses_that_are_too_many_end_the_connection) {
   }
 }
 
-/* The stranger was killed while it dropped the second entry, and claims to have lost more than
- * there was. */
+/* The stranger was killed while it dropped the second entry. It had stored that it has dropped more
+ * entries than it has written. */
 TEST_OF_SCENE(losses_that_are_too_many_at_a_kill_are_not_counted) {
   const uint64_t size = fill_ring(c, 3);
   c->s.own.board->slots[VICTIM_PLACE].dropped[1] = 1000;
@@ -385,8 +391,9 @@ TEST_OF_SCENE(losses_that_are_too_many_at_a_kill_are_not_counted) {
 
 /* ---- Names that wait for room ---------------------------------------------------------------- */
 
-/* A peer wants a name with a stored value while it holds up the ring. Its further messages are not
- * handled before there is room. */
+/* The stranger observes a name with a retained value, but the victim's ring is full of entries that
+ * the stranger has not read. The victim must not process later messages of the stranger until the
+ * ring has room for the value. */
 static void wait_for_room(scene *c) {
   CHECK_OK(publish(c, "kept"));
   hold_up(c);
@@ -403,7 +410,7 @@ TEST_OF_SCENE(peer_that_waits_for_room_may_go) {
 
 TEST_OF_SCENE(peer_that_breaks_the_rules_while_it_waits_is_cut_off_then) {
   wait_for_room(c);
-  stranger_greet(&c->s); /* once more */
+  stranger_greet(&c->s); /* a second hello is not allowed */
   pause_ms(A_WHILE_MS);
   CHECK_EQ(LOAD(c->victim.expelled), 0);
   STORE(c->s.own.board->slots[VICTIM_PLACE].tail, LOAD(c->s.its.board->head));
@@ -412,7 +419,7 @@ TEST_OF_SCENE(peer_that_breaks_the_rules_while_it_waits_is_cut_off_then) {
 
 /* ---- Limits ---------------------------------------------------------------------------------- */
 
-/* No descriptor is free for the memory of a peer. */
+/* The victim has no free descriptor for the stranger's memory. */
 TEST_OF_SCENE(peer_whose_memory_finds_no_descriptor_breaks_no_rule) {
   struct rlimit most;
   message m;
@@ -428,7 +435,7 @@ TEST_OF_SCENE(peer_whose_memory_finds_no_descriptor_breaks_no_rule) {
   stranger_end(&c->s);
 }
 
-/* A group has at most 129 peers. */
+/* A group has at most 129 peers, so the victim accepts at most PEERS_MAX others. */
 TEST_OF_SCENE(one_peer_too_many_is_not_taken) {
   static stranger all[PEERS_MAX];
   message m;

@@ -1,4 +1,4 @@
-/* The last values of names, which late observers receive. */
+/* Retained values, which observers receive that register later. */
 
 #include "groups.h"
 
@@ -69,7 +69,7 @@ TEST_OF_BROKER(who_comes_late_gets_the_last_value_of_each_event_once, NULL) {
   text_publish(&here, 2, "newer");
   text_publish(&here, 1, "one");
   expect_log(&l, "4:four 2:new 2:newer 1:one ");
-  /* After all observers were removed, the next observer is a late one, too. */
+  /* After all observers were removed, the next observer receives the values again. */
   pthread_mutex_lock(&l.mutex);
   l.text[0] = '\0';
   pthread_mutex_unlock(&l.mutex);
@@ -110,7 +110,7 @@ TEST_OF_BROKER(first_observer_in_the_publishing_process_gets_the_value, NULL) {
   CHECK_EQ(multicast_broadcaster_notify(here.broadcaster, "kept", 2, "new", 3), 0);
   CHECK_OK(multicast_broadcaster_register(here.broadcaster, "kept", DELEGATE(write_log, &l), NULL,
                                           NULL));
-  CHECK_TEXT(l.text, "2:new "); /* it has come before the registration returned */
+  CHECK_TEXT(l.text, "2:new "); /* the value has arrived before the registration returned */
   CHECK_EQ(multicast_broadcaster_notify(here.broadcaster, "kept", 2, "newer", 5), 1);
   CHECK_TEXT(l.text, "2:new 2:newer ");
   CHECK_OK(multicast_broadcaster_destroy(here.broadcaster));
@@ -137,7 +137,8 @@ TEST_OF_BROKER(more_than_half_a_ring_is_not_kept_of_a_name, NULL) {
 
 FUNCTION(wait_for_gate, gate *g) { gate_wait(g); }
 
-/* Another peer holds up the ring, so the value waits for room, and so do later publications. */
+/* The ring is full because a slow peer has not read it, so a retained value for another peer waits
+ * for room. Later publications arrive after the value. */
 TEST_OF_BROKER(value_waits_for_room, NULL) {
   static char payload[1000];
   SCOPED peer here, there, slow;
@@ -165,8 +166,8 @@ TEST_OF_BROKER(value_waits_for_room, NULL) {
   expect_log(&l, "2:value 1:next ");
 }
 
-/* Two peers leave. When the first one is reported, the observer is removed; it is added again when
- * the second one is reported. */
+/* Two other peers leave. This peer removes an observer while the end of the first one is being
+ * reported, and adds it again while the end of the second one is being reported. */
 typedef struct leaver {
   peer p;
   gate first_is_gone, may_go_on;

@@ -1,12 +1,12 @@
-/* Peers that break the rules of requests and answers. An invalid entry ends the connection, and
- * answers that nothing waits for are dropped. */
+/* Tests peers that break the rules of questions and answers. An invalid entry ends the connection.
+ * Answers for which nobody waits are dropped. */
 
 #include "groups.h"
 #include "strangers.h"
 
 static const uint64_t a_while = 50000000, ten_seconds = 10000000000u;
 
-/* Tells the victim that this stranger answers the name `q`. */
+/* Announces to the victim that this stranger answers the name `q`. */
 static void say_answers(const stranger *s) {
   CHECK_EQ(message_send(s->socket, MESSAGE_WANT, 1, 0, "q", -1), 0);
 }
@@ -26,7 +26,7 @@ static void send_answer(stranger *s, uint64_t number, char text) {
   stranger_write(s, &r, behind, sizeof behind);
 }
 
-/* Answers each request that the victim writes into its ring. */
+/* A thread of the stranger, which calls `lie` for each question in the victim's ring. */
 typedef struct liar {
   scene *c;
   uint64_t at; /* the position up to which it has read */
@@ -61,11 +61,11 @@ static void answer_twice(scene *c, uint64_t number) {
 static void let_another_answer(scene *c, uint64_t number) { send_answer(&c->other, number, 'a'); }
 static void say_nothing(scene *c, uint64_t number) {}
 
-/* Sends one request, which the stranger answers with `lie`. */
+/* The victim asks one question, and the stranger calls `lie`, which answers it wrongly. */
 static multicast_status ask_liar(scene *c, told *t, void (*lie)(scene *c, uint64_t number)) {
   liar l = {c, LOAD(c->s.its.board->head), 0, lie};
   pthread_t thread = start_thread(be_a_liar, &l);
-  /* With all other lies, the request times out. */
+  /* With all lies except answer_twice(), the question times out. */
   const uint64_t time = lie == answer_twice ? ten_seconds : a_while;
   multicast_status status;
   EVENTUALLY((status = ask(&c->victim, t, "q", "", time)) != MULTICAST_ERROR_NOT_FOUND);
@@ -106,7 +106,8 @@ TEST_OF_SCENE(answers_that_nobody_waits_for_are_dropped) {
   CHECK_ERROR(ask(&c->victim, &t, "q", "", a_while), NOT_FOUND);
 }
 
-/* The place of the requested peer now belongs to another peer. */
+/* The asked peer leaves, and a new peer is assigned the same place. The asker must not accept the
+ * new peer's answers to the question. */
 TEST_OF_SCENE(who_takes_the_place_of_one_that_was_asked_is_not_awaited) {
   told t = {0};
   scene_meet(c, &c->s);
@@ -122,7 +123,7 @@ TEST_OF_SCENE(who_takes_the_place_of_one_that_was_asked_is_not_awaited) {
 
 /* ---- Invalid entries ------------------------------------------------------------------------- */
 
-/* Answers to the victim with wrong fields. */
+/* The fields of invalid answers. */
 static const struct {
   uint32_t size, name_size, payload_size, kind;
   multicast_status status;
@@ -156,7 +157,7 @@ TEST_OF_SCENE(questions_and_answers_that_are_none_end_the_connection) {
   row = -1;
 }
 
-/* A peer that breaks the rules while its answer is awaited is reported like a peer that has
+/* If a peer breaks the rules while its answer is awaited, it is reported like a peer that has
  * ended. */
 THREAD(break_rules, scene *c) {
   static const char behind[16] = "";
@@ -206,8 +207,9 @@ static void expect_answer(const scene *c, uint64_t *at, uint64_t number, multica
   *at += r.size;
 }
 
-/* Requests with any number, also used twice; requests for a name without an answer; and more
- * requests than answers fit into the ring, of which none is read. */
+/* The stranger asks questions with arbitrary numbers, uses some numbers twice, and asks questions
+ * for a name that nobody answers. In the end it asks so many questions that their answers do not
+ * fit into the victim's ring, and does not read the answers. */
 TEST_OF_SCENE(strange_questions_do_no_harm) {
   responder r = {"r", 0, 0};
   uint64_t at = 0;

@@ -1,4 +1,4 @@
-/* libmulticast-local, with the names that the tests of all transports use. */
+/* Defines the names by which the tests of all transports use libmulticast-local. */
 
 #ifndef LIBRARY_H
 #define LIBRARY_H
@@ -9,20 +9,21 @@
 #define TRANSPORT_CODE(NAME) MULTICAST_LOCAL_##NAME
 #include "../Transports/Harness/names.h"
 
-/* Statuses that only a server could return. */
+/* States that only transports with a server report. */
 #define MULTICAST_LOCAL_SUBSCRIPTION_REFUSED 1000u
 #define MULTICAST_LOCAL_PUBLICATION_REFUSED 1001u
 
 #define TRANSPORT_HAS_PEERS
-#define TRANSPORT_FLAGS 0u /* there are none */
+#define TRANSPORT_FLAGS 0u /* this library has no flags */
 #define TRANSPORT_FLUSH_CONNECTS true
-/* Answers that nothing waited for. Transports with brokers count them together with others. */
+/* The number of answers to ended questions. Transports with brokers count these answers together
+ * with other messages. */
 #define TRANSPORT_LATE(stats) ((stats).late)
 #define TRANSPORT_DROPPED(stats) 0u
 #define TRANSPORT_HAS_SENT(stats, count) ((stats).published == (count))
 #define TRANSPORT_IS_CONNECTED(stats) ((stats).connected != 0)
 
-/* The sum that `published` must equal. */
+/* `published` must be equal to this sum. */
 #define TRANSPORT_STATS_SUM(stats) ((stats).sent + (stats).unwanted)
 
 #endif

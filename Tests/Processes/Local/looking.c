@@ -1,5 +1,5 @@
-/* How long the thread of a transport polls before it sleeps. The machine may be too busy in one
- * round, but not in all rounds. */
+/* Tests that a transport's thread polls for some time before it sleeps. One successful round is
+ * enough, because the machine may be too busy during the other rounds. */
 
 #include "groups.h"
 
@@ -9,15 +9,15 @@
 
 enum { ROUNDS = 50, COUNT = 200 };
 
-/* Returns how often the calling thread has slept. Yielding the processor does not count as
- * sleeping. */
+/* Returns the number of times that the calling thread has slept. Yielding the processor does not
+ * count. */
 static long sleeps_now(void) {
   struct rusage used;
   CHECK_EQ(getrusage(RUSAGE_THREAD, &used), 0);
   return used.ru_nvcsw;
 }
 
-/* A peer that may forward what it receives. */
+/* A peer that receives notifications, and may forward them to the next peer. */
 typedef struct stop {
   peer p;
   const char *to; /* NULL if it does not forward */
@@ -25,7 +25,7 @@ typedef struct stop {
   long sleeps_before, sleeps;
 } stop;
 
-/* Puts all threads on one processor, after the transports have counted several processors. */
+/* Moves the calling thread to the first processor, so that both transports' threads share it. */
 static void stay_on_first_processor(void) {
   cpu_set_t all, first;
   int processor = 0;
@@ -78,7 +78,7 @@ TEST_OF_BROKER(thread_sleeps_where_nothing_comes_soon, NULL) {
     CHECK(++round <= ROUNDS);
     for (i = 0; i < COUNT; ++i) {
       CHECK_OK(peer_publish(&here, "b", 1, NULL, 0));
-      usleep(2000 * (unsigned)round); /* if the machine is busy, several arrive at once */
+      usleep(2000 * (unsigned)round); /* on a busy machine several may arrive together */
     }
     EVENTUALLY(LOAD(there.arrived) == round * COUNT);
   } while (there.sleeps < COUNT / 2);

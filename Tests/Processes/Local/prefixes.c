@@ -1,4 +1,4 @@
-/* Prefixes: a peer wants all names that begin with one. */
+/* Tests observers of prefixes. */
 
 #include "../Transports/Harness/prefixes.h"
 #include "groups.h"
@@ -26,7 +26,7 @@ TEST_OF_BROKER(who_observes_a_prefix_gets_the_last_values_once, NULL) {
   attach(&there);
   observe_prefix(&there, "k/", &l);
   expect_log(&l, "k/1=new ");
-  /* The name was given with the other prefix. */
+  /* The value of "k/1" was already delivered because of the prefix "k/". */
   observe_prefix(&there, "k", &l);
   expect_log(&l, "");
   send(&here, "k/1", "newer");
@@ -59,7 +59,7 @@ FUNCTION(wait_for_gate, stop *s) {
   gate_wait(&s->may_leave);
 }
 
-/* The peer announces its prefix to the new member only after its observer has returned. */
+/* The peer can announce its prefix to the new member only when its observer has returned. */
 TEST_OF_BROKER(prefix_of_a_peer_in_an_observer_gets_earlier_publications, NULL) {
   SCOPED peer there, asker, late;
   stop s = {GATE_INIT, GATE_INIT};

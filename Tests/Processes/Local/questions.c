@@ -1,4 +1,4 @@
-/* Requests to peers, and the results that the requesters get. */
+/* Tests questions to peers, and the results that the askers get. */
 
 #include "groups.h"
 #include "strangers.h"
@@ -21,7 +21,7 @@ TEST(each_peer_that_answers_is_asked_once) {
   start_peers(&b, &here, &there, &third);
   peer_answer(&there, "q", &a);
   peer_answer(&third, "q", &z);
-  peer_answer(&here, "q", &a); /* does not receive its own request */
+  peer_answer(&here, "q", &a); /* does not receive its own question */
   CHECK_OK(ask(&here, &t, "q", "what", ten_seconds));
   CHECK_EQ(t.count, 2);
   const int of_there = strcmp(t.each[0].peer, "there") == 0 ? 0 : 1;
@@ -33,7 +33,7 @@ TEST(each_peer_that_answers_is_asked_once) {
   CHECK_EQ(t.each[0].pid, getpid());
   CHECK_EQ(LOAD(a.calls), 1);
   CHECK_EQ(LOAD(z.calls), 1);
-  /* A request without bytes, which ends with the first answer. */
+  /* A question may lack a payload, and may end with the first answer. */
   t.enough = 1;
   CHECK_OK(ask(&here, &t, "q", NULL, MULTICAST_FOREVER));
   CHECK_EQ(t.count, 1);
@@ -94,7 +94,8 @@ THREAD(open_busy, peer *p) {
   gate_open(&busy);
 }
 
-/* The request is in the ring, and is read when the name is no longer answered. */
+/* The peer stops answering the name when the question is already in the ring, and reads the
+ * question later. */
 TEST(peer_that_does_not_answer_any_more_says_so) {
   broker b;
   SCOPED peer here, there;
@@ -112,7 +113,7 @@ TEST(peer_that_does_not_answer_any_more_says_so) {
   CHECK_EQ(t.count, 1);
   CHECK_ERROR(t.each[0].status, STATE);
   CHECK_EQ(LOAD(a.calls), 0);
-  EVENTUALLY(peer_stats(&there).lost == 1); /* counted when the peer has said so */
+  EVENTUALLY(peer_stats(&there).lost == 1); /* counted after the peer has refused the question */
   peer_release(&here);
   peer_release(&there);
   broker_delete(&b);
@@ -148,7 +149,7 @@ TEST(silence_is_told_when_the_time_is_over) {
   broker_delete(&b);
 }
 
-/* In row 0 the name is observed, in row 1 it is answered. */
+/* In row 0 the peer begins to observe a name, and in row 1 it begins to answer the name. */
 static void change_names_when_gone(void *context, multicast_local_state state, int32_t pid,
                                    const char *text) {
   static multicast_local_question unused;
@@ -158,8 +159,9 @@ static void change_names_when_gone(void *context, multicast_local_state state, i
                     : multicast_local_answer(own, "q", keep_question, &unused, NULL));
 }
 
-/* The thread has told the peers all names and is about to sleep for a second. Nothing else wakes
- * it. */
+/* `changed` adds a name on the transport's thread. At this time, the thread has already sent its
+ * other names to the peers, and will sleep for a second. It must announce the new name before it
+ * sleeps, because nothing would wake it. */
 TEST_OF_BROKER(names_that_change_before_a_sleep_are_told_before_it, NULL) {
   for (row = 0; row < 2; ++row) {
     SCOPED peer here;
@@ -212,7 +214,8 @@ TEST(peer_that_detaches_without_an_answer_is_told) {
   broker_delete(&b);
 }
 
-/* Processes that receive a request and do not answer. The first one has answered before. */
+/* Counts the questions of a process, which answers only questions of one byte. The count is in
+ * shared memory. */
 typedef struct silent {
   int asked;
 } silent;
@@ -248,8 +251,8 @@ THREAD(kill_silent, killer *k) {
   CHECK_EQ(kill(k->pid, k->signal), 0);
 }
 
-/* The kill is reported within 10 ms. Other processes may use the processors, so the fastest of
- * several rounds counts. */
+/* The kill must be reported within 10 ms. Only the fastest of several rounds counts, because other
+ * processes may use the processors. */
 TEST(killed_peer_is_told_soon) {
   enum { ROUNDS = 5 };
   silent *s = mmap(NULL, sizeof *s * ROUNDS, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
@@ -322,7 +325,7 @@ static void expect_no_room(multicast_overflow overflow) {
   EVENTUALLY(LOAD(kept.transport) != 0);
   fill(&here, "busy");
   fill(&there, "busy");
-  /* The request waits for room, but not longer than for an answer. */
+  /* The question waits for room, but not longer than it would wait for an answer. */
   const uint64_t before = time_now();
   CHECK_ERROR(ask(&here, &t, "q", "", short_ns), QUEUE_FULL);
   CHECK(time_now() - before < 300000000);
@@ -342,7 +345,7 @@ TEST(question_without_room_waits_no_longer_than_its_time) {
   expect_no_room(MULTICAST_OVERFLOW_BLOCK);
 }
 
-/* Fills the ring of a peer with requests that the other peer, which is busy, has not read yet. */
+/* Fills the ring of a peer with questions. The answering peer is busy and does not read them. */
 static void fill_with_questions(const peer *p, const char *name) {
   static char payload[1001];
   told t = {0};
@@ -353,7 +356,9 @@ static void fill_with_questions(const peer *p, const char *name) {
   }
 }
 
-/* `first` has no room until the gate `busy` opens. Without the release it would wait for 20 s. */
+/* Starts three peers. The peer `stuck` does not read until the gate `busy` opens, so the ring of
+ * the peer `first` is full soon. After that, publications of `first` wait for room for up to
+ * 20 s. */
 static void start_without_room(broker *b, peer *first, peer *second, peer *stuck,
                                responder *of_second) {
   multicast_local_question *unused = calloc(1, sizeof *unused);
@@ -435,8 +440,9 @@ THREAD(stay_in_question, asking *a) {
 
 THREAD(publish_without_room, asking *a) { a->result = peer_publish(a->p, "busy", 1, NULL, 0); }
 
-/* The transport's topics may be freed when the publication continues. A request keeps the rest of
- * the transport alive meanwhile. */
+/* The transport is released while a publication waits for room. The transport's topics may be freed
+ * before the publication continues, but a waiting question keeps the rest of the transport in
+ * memory. */
 TEST(release_ends_the_wait_of_a_publication_for_room) {
   broker b;
   SCOPED peer here, there, stuck;
@@ -460,7 +466,7 @@ TEST(release_ends_the_wait_of_a_publication_for_room) {
   broker_delete(&b);
 }
 
-/* The transport's thread is in an observer, and has not noticed the kill. */
+/* The transport's thread is in an observer, and therefore has not noticed the kill. */
 TEST(peer_that_was_killed_and_held_up_the_ring_is_not_asked) {
   silent *s = mmap(NULL, sizeof *s, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   broker b;
@@ -500,10 +506,10 @@ TEST_OF_BROKER(answers_to_peers_that_have_not_asked_are_refused_or_late, NULL) {
   multicast_local_question question = {(uint64_t)(uintptr_t)here.transport.context, 1000, 1};
   CHECK_ERROR(multicast_local_reply(&question, "x", 1), NOT_FOUND);
   peer_meet(&here, 1);
-  question.peer = 1; /* a peer that has sent no request */
+  question.peer = 1; /* a peer that has asked no question */
   CHECK_OK(multicast_local_reply(&question, "x", 1));
   EVENTUALLY(peer_stats(&there).late == 1);
-  /* A peer that has not sent anything yet. */
+  /* The stranger is a peer that has not sent anything yet. */
   peer_release(&there);
   EVENTUALLY(peer_stats(&here).peers == 0);
   stranger s;

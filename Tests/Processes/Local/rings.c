@@ -1,4 +1,4 @@
-/* The policies for a full ring. */
+/* Tests the policies for a full ring. */
 
 #include "groups.h"
 
@@ -6,7 +6,7 @@
 
 enum { RING = 1 << 16 };
 
-/* An observer that waits at a gate, and then expects increasing numbers. */
+/* An observer that first waits at a gate, and then expects increasing numbers. */
 typedef struct reader {
   gate g;
   int count, last, wrong;
@@ -23,7 +23,7 @@ FUNCTION(read_number, reader *r) {
 
 static const reader no_reader = {GATE_INIT, 0, -1, 0};
 
-/* Two peers: `here` has a small ring and the given policy, `there` has the observer. */
+/* Starts two peers. `here` has a small ring and the given policy, and `there` has the observer. */
 static void pair_start(broker *b, peer *here, peer *there, reader *r,
                        const transport_options *more) {
   broker_start(b, NULL);
@@ -85,8 +85,9 @@ TEST(full_ring_drops_the_oldest_and_counts_them) {
   pair_end(&b, &here, &there);
 }
 
-/* The reader continues while it is overtaken again and again. Entries for another name do not count
- * as lost. */
+/* Again and again, the publisher overwrites entries that the reader has not read, and the reader
+ * continues with later entries. Entries of names that the reader does not observe do not count as
+ * lost. */
 TEST(losses_are_counted_exactly_while_it_goes_on) {
   enum { MANY = 400000 };
   broker b;
@@ -188,7 +189,7 @@ TEST(peer_without_observers_of_the_name_holds_up_nothing) {
                     &OPTIONS(.ring_bytes = RING, .overflow = MULTICAST_OVERFLOW_BLOCK,
                              .block_ns = 20000000000u));
   peer_meet(&here, 2);
-  do { /* until its name is known here */
+  do { /* until `here` knows the name of the other process */
     CHECK_OK(peer_publish(&here, "other", 1, "x", 1));
     pause_ms(1);
   } while (LOAD(*stopped.arrived) == 0);
@@ -197,7 +198,7 @@ TEST(peer_without_observers_of_the_name_holds_up_nothing) {
   CHECK_EQ(kill(stopped.pid, SIGSTOP), 0);
   for (int i = 0; i < 10000; ++i) CHECK_OK(publish_number(&here, i));
   EVENTUALLY(LOAD(r.count) == 10000);
-  /* It has missed the contents of many rings, but nothing was for it. */
+  /* The ring was overwritten many times while the process was stopped, but no entry was for it. */
   CHECK_OK(peer_publish(&here, "other", 1, "x", 1));
   CHECK_EQ(kill(stopped.pid, SIGCONT), 0);
   EVENTUALLY(LOAD(*stopped.arrived) == before + 1);

@@ -1,5 +1,5 @@
-/* Checks the ring of a publisher after each of its instructions: it must be consistent whenever the
- * publisher is killed. */
+/* Checks the ring of a publisher after each instruction of the publisher. The ring must be
+ * consistent, because the publisher may be killed at any time. */
 
 #include "strangers.h"
 
@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The ring has room for eight entries. All bytes of the Nth entry are N. */
+/* The ring has room for eight entries. All bytes of the Nth payload are N. */
 enum { RING = 1 << 16, ENTRY = 8000, PAYLOAD = ENTRY - sizeof(entry) - 4, NUMBERS = 12 };
 
 static void publish(peer *p, int number) {
@@ -19,7 +19,7 @@ static void publish(peer *p, int number) {
   CHECK_OK(peer_publish(p, "mine", 1, payload, sizeof payload));
 }
 
-/* The publisher, which is traced from the moment at which the ring is full. */
+/* The publishing process. It lets the test trace it when the ring is full. */
 static void publish_numbers(int port, int *is_there) {
   peer p;
   int number = 1;
@@ -27,7 +27,7 @@ static void publish_numbers(int port, int *is_there) {
   peer_connect_with(&p, port, &OPTIONS(.ring_bytes = RING,
                                        .overflow = MULTICAST_OVERFLOW_DROP_OLDEST));
   STORE(*is_there, 1);
-  /* Publishes until the victim wants the name. */
+  /* Publish until the other peer has announced the name. */
   EVENTUALLY((publish(&p, number), peer_stats(&p).sent > 0));
   while (number < RING / ENTRY) publish(&p, ++number);
   if (ptrace(PTRACE_TRACEME, 0, 0, 0) != 0) _exit(1);
@@ -48,8 +48,8 @@ static void check_entry(const stranger *s, uint64_t position) {
   CHECK_EQ(memcmp(payload, payload + 1, PAYLOAD - 1), 0);
 }
 
-/* All entries that were not counted as dropped must be intact, because a reader continues there
- * after a kill. */
+/* All entries that were not counted as dropped must be intact, because a reader reads them if the
+ * publisher is killed at this moment. */
 static void check_ring(const stranger *s) {
   const board *b = s->its.board;
   const uint64_t begin = b->counted & ~(uint64_t)COUNT_BIT;

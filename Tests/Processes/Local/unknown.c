@@ -1,5 +1,5 @@
-/* Peers that have joined but have not told their names yet, because their threads are in
- * observers. */
+/* Tests peers that have not announced their names to a new member of the group, because their
+ * transports' threads are in observers. */
 
 #include "groups.h"
 #include "strangers.h"
@@ -31,7 +31,8 @@ FUNCTION(write_log, named_log *n) {
   ADD(l->count, 1);
 }
 
-/* The peer `busy` is in an observer until the gate opens. The peer `asker` has notified it. */
+/* A notification of the peer `asker` calls an observer of the peer `busy`, which does not return
+ * until the gate `may_leave` opens. */
 typedef struct stage {
   broker b;
   peer busy, asker;
@@ -95,7 +96,7 @@ TEST_OF_STAGE(what_is_published_for_a_peer_in_an_observer_arrives) {
   char expected[200] = "";
   const uint64_t before = time_now();
   peer_connect_to(&late, &s->b);
-  /* The connect did not wait for the observer. */
+  /* The transport connected after a second, and did not wait for the observer to return. */
   CHECK(time_now() - before > 900000000 && time_now() - before < 3000000000u);
   CHECK_ERROR(multicast_local_flush(&late.transport, a_while), TIMEOUT);
   for (uint32_t i = 0; i < 10; ++i) {
@@ -111,12 +112,12 @@ TEST_OF_STAGE(what_is_published_for_a_peer_in_an_observer_arrives) {
   EVENTUALLY(LOAD(s->arrived.count) == 10);
   CHECK_TEXT(s->arrived.text, expected);
   CHECK_EQ(peer_stats(&s->busy).received, received + 10);
-  /* The names of `busy` are known now. */
+  /* `late` now knows the names of `busy`, so it does not publish other names. */
   publish_text(&late, "other", 1, "x");
   CHECK_EQ(peer_stats(&late).unwanted, 1);
 }
 
-/* The publisher leaves before the others can know of it. */
+/* The publisher leaves before the thread of `busy` has noticed that it joined. */
 TEST_OF_STAGE(peer_in_an_observer_gets_what_one_that_has_gone_published) {
   peer late;
   peer_connect_to(&late, &s->b);
@@ -145,7 +146,8 @@ TEST_OF_STAGE(ring_that_is_full_for_a_peer_in_an_observer_refuses) {
 
 /* ---- Last values ----------------------------------------------------------------------------- */
 
-/* Connects a peer that joins with values, and publishes others before it knows their observers. */
+/* Connects a peer that has retained values before it joins. After joining, it publishes more values
+ * before it knows the names of `busy`. */
 static void connect_with_values(peer *late, const broker *b) {
   CHECK_EQ(chmod(b->folder, 0770), 0);
   peer_begin(late, b->port, &OPTIONS(.retains = retains_k));
@@ -180,8 +182,8 @@ TEST_OF_STAGE(values_come_before_what_is_published_later) {
   CHECK_TEXT(s->arrived.text, "k:2:two;k:1:one;k:3:three;k:2:new;k:4:four;");
 }
 
-/* The observer is added when the peers know each other. It receives the values that were published
- * before, and nothing else. */
+/* The observer is registered when the peers know each other's names. Of the earlier publications,
+ * it receives only the retained values. */
 TEST_OF_STAGE(values_are_given_once_to_an_observer_that_comes_later) {
   SCOPED peer late;
   static named_log later;
@@ -199,7 +201,7 @@ TEST_OF_STAGE(values_are_given_once_to_an_observer_that_comes_later) {
   CHECK_TEXT(s->arrived.text, "k:2:two;k:1:one;k2:1:new;");
 }
 
-/* Registers an observer of `k2`, on the transport's thread. */
+/* An observer that registers an observer of `k2`, on the transport's thread. */
 typedef struct registrar {
   peer *p;
   named_log later;
@@ -211,7 +213,8 @@ FUNCTION(observe_k2, registrar *r) {
   CHECK_OK(r->p->transport.subscribe(r->p->transport.context, "k2"));
 }
 
-/* The observer is added after the names were told and before the value is read. */
+/* The observer is registered after the transport has announced its names and before it reads the
+ * value. */
 TEST_OF_STAGE(value_is_given_once_though_its_observer_comes_meanwhile) {
   SCOPED peer late;
   static registrar r;
@@ -231,7 +234,8 @@ TEST_OF_STAGE(value_is_given_once_though_its_observer_comes_meanwhile) {
 
 static bool retains_all(void *context, const char *protocol, uint32_t event) { return true; }
 
-/* The values are delivered when the peer has read other entries. */
+/* Together the values do not fit into the ring, so some of them wait until the peer has read
+ * earlier entries. */
 TEST_OF_STAGE(values_for_which_there_is_no_room_wait) {
   enum { COUNT = 8, SIZE = 20000 };
   static char large[SIZE];
@@ -308,7 +312,7 @@ THREAD(flush_until_released, flushing *f) {
   f->result = multicast_local_flush(&f->p->transport, MULTICAST_FOREVER);
 }
 
-/* OK would mean that the other peer has read everything. */
+/* The flush must fail, because MULTICAST_OK would mean that the other peer has read everything. */
 TEST(flush_of_a_transport_that_is_released_meanwhile_says_so) {
   enum { COUNT = 20 };
   static stage s;
@@ -332,7 +336,7 @@ TEST(flush_of_a_transport_that_is_released_meanwhile_says_so) {
     CHECK_OK(multicast_broadcaster_destroy(p->broadcaster));
   }
   gate_open(&s.may_leave);
-  EVENTUALLY(LOAD(s.arrived.count) == COUNT); /* from all of them, although they have left */
+  EVENTUALLY(LOAD(s.arrived.count) == COUNT); /* although the publishers have left */
   stage_end(&s);
 }
 
@@ -340,7 +344,7 @@ THREAD(flush_a_while, peer *p) {
   CHECK_ERROR(multicast_local_flush(&p->transport, a_while), TIMEOUT);
 }
 
-/* The flush that began first ends first. */
+/* Two threads flush at the same time. The flush with the shorter timeout ends first. */
 TEST_OF_STAGE(several_may_flush) {
   pthread_t thread = start_thread(flush_a_while, &s->asker);
   publish_text(&s->asker, "n", 1, "x");
@@ -372,7 +376,8 @@ TEST_OF_BROKER(silent_connections_hold_no_place, NULL) {
   }
 }
 
-/* Notifications that are published before a place becomes vacant are buffered for the peer. */
+/* Silent connections occupy all places of `here` until they time out. Only then can `here` accept
+ * the new peer, and until then the publications of the new peer stay in its ring. */
 TEST_OF_BROKER(peer_that_has_no_place_yet_gets_what_is_published_meanwhile, NULL) {
   enum { COUNT = 128 };
   static stranger silent[COUNT];
@@ -399,8 +404,8 @@ static void note_loss(void *context, multicast_local_state state, int32_t pid, c
   if (state == MULTICAST_LOCAL_LOST) ADD(losses, 1);
 }
 
-/* A publisher that drops the oldest entries has dropped all entries. It wakes the reader in case it
- * sleeps; mostly the reader is still polling. */
+/* Imitates a publisher that has dropped all its entries. Wakes the reader if it sleeps, but usually
+ * it is still polling. */
 static void drop_all(stranger *s, uint64_t count) {
   board *b = s->own.board;
   const uint64_t head = b->head + 1024, which = ~b->counted & COUNT_BIT;
@@ -440,7 +445,7 @@ TEST_OF_BROKER(loss_is_told_at_once, NULL) {
 
 /* ---- Children of forks ----------------------------------------------------------------------- */
 
-/* Joins, and creates a child that outlives it. */
+/* A process that joins the group and creates a child that outlives it. */
 static void be_parent_of_child(int port, int *child) {
   peer p;
   peer_connect_with(&p, port, &OPTIONS(.name = "parent"));
@@ -450,7 +455,8 @@ static void be_parent_of_child(int port, int *child) {
   for (;;) pause();
 }
 
-/* The other peers are told that the parent was killed, and later peers do not wait for it. */
+/* The transport reports to the other peers that the parent was killed, and later peers do not wait
+ * for the parent. */
 TEST(child_that_lives_on_holds_up_nobody) {
   int *child = mmap(NULL, sizeof *child, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   broker b;

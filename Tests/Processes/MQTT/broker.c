@@ -1,4 +1,4 @@
-/* mosquitto and its clients. */
+/* Configures mosquitto and its clients. */
 
 #include "../Transports/Harness/broker.h"
 
@@ -7,7 +7,7 @@ const char broker_program[] = "mosquitto";
 bool broker_configure(const broker *b, const char *lines, FILE *file) {
   return fprintf(file,
                  "listener %d 127.0.0.1\n"
-                 "user root\n" /* if root; else the user of the test */
+                 "user root\n" /* only if the test runs as root; otherwise as the test's user */
                  "persistence true\n"
                  "persistence_location %s/\n"
                  "max_queued_messages 0\n"

@@ -1,4 +1,4 @@
-/* Brokers that start, end, refuse, are slow or full. */
+/* Tests brokers that start, end, refuse, are slow or are full. */
 
 #include "../Transports/Harness/asking.h"
 
@@ -76,10 +76,11 @@ TEST_OF_BROKER(session_collects_what_is_published_meanwhile, NULL) {
   peer_observe(&there, "n", counting(&s));
   EVENTUALLY(LOAD(s.next) == 10);
   CHECK_EQ(s.wrong, 0);
-  /* The names without observers were cancelled. */
+  /* When the first message of a name without observers arrives, the transport unsubscribes the
+   * name. */
   EVENTUALLY(peer_stats(&there).ignored == GONE);
   peer_flush(&there);
-  pause_ms(5 * A_WHILE_MS); /* until the broker has read it */
+  pause_ms(5 * A_WHILE_MS); /* until the broker has processed the unsubscriptions */
   for (i = 0; i < GONE; ++i) CHECK_OK(peer_publish(&here, gone[i], 1, &i, sizeof i));
   i = 10;
   CHECK_OK(peer_publish(&here, "n", 1, &i, sizeof i));
@@ -87,8 +88,8 @@ TEST_OF_BROKER(session_collects_what_is_published_meanwhile, NULL) {
   CHECK_EQ(peer_stats(&there).ignored, GONE);
 }
 
-/* The broker has lost its sessions. If the publisher reconnects before the others, there are no
- * subscriptions yet. */
+/* The killed broker has lost its sessions. If the publisher reconnects before the subscriber, its
+ * publications are lost, because there is no subscription yet. */
 TEST_OF_BROKER(broker_that_is_killed_forgets_who_has_subscribed, NULL) {
   SCOPED peer here, there;
   sequence s = {0, 0, 0};
@@ -155,7 +156,7 @@ TEST_OF_BROKER(wrong_password_is_refused, "allow_anonymous false") {
 TEST_OF_BROKER(full_broker_is_tried_again, "allow_anonymous true\nmax_connections 1") {
   SCOPED peer third;
   peer first, second;
-  /* mosquitto 2.0 accepts one more connection than its limit. */
+  /* mosquitto 2.0 accepts one connection more than its limit allows. */
   peer_connect_to(&first, b);
   peer_connect_to(&second, b);
   peer_begin(&third, b->port, NULL);
@@ -203,13 +204,13 @@ TEST(flush_ends_when_what_it_waits_for_was_dropped) {
   CHECK_OK(transport_connect(&options, &p.transport));
   CHECK_OK(peer_publish(&p, "n", 1, NULL, 0));
   pthread_t thread = start_thread(flush_what_is_dropped, &p);
-  pause_ms(100); /* by then it waits, or has nothing to wait for */
+  pause_ms(100); /* so that the thread usually waits in the flush */
   for (int i = 0; i < 3; ++i) CHECK_OK(peer_publish(&p, "n", 1, NULL, 0));
   join_thread(thread);
   CHECK_EQ(peer_stats(&p).dropped, 1);
 }
 
-/* Counts how often the thread of the transport has waited. */
+/* Returns the number of times that the transport's thread has waited. */
 static long count_waits(void) {
   char path[64], line[256];
   long count = -1;
@@ -233,8 +234,8 @@ static long count_waits(void) {
   return count;
 }
 
-/* The thread must not wake while so many publications are unacknowledged that no further one may be
- * sent, nor while there is no connection. */
+/* A publication must not wake the transport's thread while the maximum number of publications is
+ * unacknowledged, nor while there is no connection. */
 TEST_OF_BROKER(publications_that_cannot_be_sent_do_not_wake_the_thread, NULL) {
   enum { PUBLICATIONS = 200, FEW = 50 };
   SCOPED peer p;
@@ -302,7 +303,8 @@ THREAD(flush_what_is_lost, peer *p) {
   CHECK_ERROR(multicast_mqtt_flush(&p->transport, 20 * ns_of_second), STATE);
 }
 
-/* With `qos` 0, a publication that was being written when the connection ended is lost. */
+/* With `qos` 0, a publication is lost if the connection ends while the publication is being
+ * written. */
 TEST_OF_BROKER(flush_says_that_a_publication_was_lost_with_the_connection, NULL) {
   static char large[4 << 20];
   SCOPED peer p;
@@ -321,7 +323,8 @@ TEST_OF_BROKER(flush_says_that_a_publication_was_lost_with_the_connection, NULL)
 
 THREAD(flush_first, peer *p) { CHECK_OK(multicast_mqtt_flush(&p->transport, 20 * ns_of_second)); }
 
-/* The broker is stopped. The publication that is being sent is not dropped, but a later one is. */
+/* The broker is stopped. The flush waits for a publication that is in flight and therefore cannot
+ * be dropped. The flush must succeed although later publications are dropped. */
 TEST_OF_BROKER(flush_does_not_care_for_what_is_dropped_later, NULL) {
   SCOPED peer p;
   peer_connect_with(&p, b->port, &OPTIONS(.qos = 1, .capacity = 1,
@@ -337,7 +340,8 @@ TEST_OF_BROKER(flush_does_not_care_for_what_is_dropped_later, NULL) {
   CHECK(peer_stats(&p).dropped > 0);
 }
 
-/* Each refusal is reported, however many there are at once, also across the ends of connections. */
+/* Each refusal is reported, even if there are many refusals and the connection ends before all of
+ * them have been reported. */
 TEST_OF_BROKER(each_refusal_is_told, NULL) {
   enum { COUNT = 100 };
   SCOPED peer p;
@@ -395,8 +399,8 @@ TEST_OF_BROKER(two_clients_with_one_identifier_do_not_fight, NULL) {
 
 /* ---- TLS ------------------------------------------------------------------------------------- */
 
-/* Restarts a broker with a certificate, the authority `ours`, and further lines of
- * configuration. */
+/* Starts a broker that uses TLS with the authority `ours` and the certificate for localhost.
+ * `lines` is the rest of its configuration. */
 static void start_with_tls(broker *b, const char *lines) {
   char whole[512];
   broker_start(b, NULL);
@@ -482,7 +486,7 @@ TEST(tls_certificate_of_the_client) {
   options.key_file = broker_path(&b, "locked.key");
   options.key_password = "wrong";
   expect_refusal(&options, &p, "");
-  /* The password is too long for OpenSSL. */
+  /* A password that is too long for OpenSSL. */
   memset(long_password, 'a', sizeof long_password - 1);
   options = tls_options(&p, &b, "ours.crt");
   options.cert_file = broker_path(&b, "client.crt");

@@ -1,4 +1,4 @@
-/* libmulticast-mqtt, with the names that the tests of all transports use. */
+/* Defines the names by which the tests of all transports use libmulticast-mqtt. */
 
 #ifndef LIBRARY_H
 #define LIBRARY_H
@@ -9,20 +9,21 @@
 #define TRANSPORT_CODE(NAME) MULTICAST_MQTT_##NAME
 #include "../Transports/Harness/names.h"
 
-/* The coding of names, from the library's sources. */
+/* The coding of names in the library's sources. */
 #define transport_coding topic_coding
 
 #define TRANSPORT_FLAGS 0x1fu /* all existing flags */
 #define TRANSPORT_PREFIX topic_prefix
-/* Whether a flush with nothing to wait for waits for the first connection. */
+/* Whether a flush waits for the first connection if there is nothing to flush. */
 #define TRANSPORT_FLUSH_CONNECTS false
-/* Answers that nothing waited for. Transports with brokers count them together with others. */
+/* The number of answers to ended questions. Transports with brokers count these answers together
+ * with other messages. */
 #define TRANSPORT_LATE(stats) ((stats).ignored)
 #define TRANSPORT_DROPPED(stats) ((stats).dropped)
 #define TRANSPORT_HAS_SENT(stats, count) ((stats).sent == (count))
 #define TRANSPORT_IS_CONNECTED(stats) ((stats).protocol != 0)
 
-/* The sum that `published` must equal. */
+/* `published` must be equal to this sum. */
 #define TRANSPORT_STATS_SUM(stats) \
   ((stats).waiting + (stats).sending + (stats).sent + (stats).dropped + (stats).rejected)
 

@@ -1,4 +1,4 @@
-/* Published messages arrive unchanged at other peers. */
+/* Tests that published messages arrive unchanged at other peers. */
 
 #include "../Transports/Harness/broker.h"
 
@@ -43,7 +43,7 @@ TEST(own_publications_do_not_come_back_by_mqtt_3_1_1) {
   peer_observe(&there, "n", recorder(other));
   CHECK_OK(peer_publish(&here, "n", 1, "x", 1));
   record_wait(other, 1);
-  /* A later message proves that the first one has been handled. */
+  /* A later message proves that the first one has been processed. */
   CHECK_OK(peer_publish(&there, "n", 2, "y", 1));
   record_wait(own, 1);
   CHECK(record_is(own, 2, "y", 1));
@@ -53,7 +53,7 @@ TEST(own_publications_do_not_come_back_by_mqtt_3_1_1) {
   broker_delete(&b);
 }
 
-/* Payloads that look like the header of this library, or of a later version. */
+/* These payloads look like a header of this version or a later version of the library. */
 static const unsigned char looks_like_ours[] = {0x93, 0x4d, 0x43, 1, 0, 0, 0, 0, 1,
                                                 2,    3,    4,    5, 6, 7, 8, 9};
 static const unsigned char looks_later[] = {0x93, 0x4d, 0x43, 2, 0};

@@ -1,4 +1,4 @@
-/* Options that libmulticast-mqtt uses or refuses. */
+/* Tests options that libmulticast-mqtt uses or refuses. */
 
 #include "../Transports/Harness/broker.h"
 
@@ -46,7 +46,7 @@ TEST(host_is_this_machine_if_none_is_given) {
   multicast_mqtt_options options = peer_options(&p, free_port());
   options.host = NULL;
   CHECK_OK(multicast_mqtt_connect(&options, &p.transport));
-  EVENTUALLY(LOAD(p.refused) >= 1); /* nothing listens at the port */
+  EVENTUALLY(LOAD(p.refused) >= 1); /* nobody listens on the port */
 }
 
 TEST(host_that_is_none_is_refused) {
@@ -70,7 +70,7 @@ static uint32_t draw(uint32_t below) {
 
 static char long_text[70000];
 
-/* Draws a text. Most texts are good. */
+/* Returns a random text, or usually `good`. */
 static const char *draw_text(const char *good) {
   static const char *const texts[] = {NULL, "", "a", "\xff", "a/+", "#", "$share", "\x01",
                                       "/dev/null"};
@@ -79,7 +79,7 @@ static const char *draw_text(const char *good) {
   return which < sizeof texts / sizeof *texts ? texts[which] : good;
 }
 
-/* Draws a number. Most numbers are 0, which is the default. */
+/* Returns a random number, or usually 0, which stands for the default. */
 static uint32_t draw_number(void) {
   static const uint32_t numbers[] = {1, 2, 4, 5, 255, 65535, 65536, 1u << 24, 1u << 28, UINT32_MAX};
   uint32_t which = draw(60);
@@ -100,7 +100,7 @@ TEST(any_options_are_used_or_refused) {
   for (round = 0; round < ROUNDS; ++round) {
     peer p;
     multicast_mqtt_options o = peer_options(&p, port);
-    /* Uses no host name that would have to be resolved. */
+    /* Do not use host names that the system would have to resolve. */
     if (draw(30) == 0) o.host = "";
     if (draw(30) == 0) o.port = draw_number();
     if (draw(30) == 0) o.broadcaster.id = draw(2);

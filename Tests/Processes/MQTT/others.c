@@ -1,4 +1,4 @@
-/* Programs that do not use this library, retained messages, and invalid messages. */
+/* Tests programs that do not use this library, retained messages, and invalid messages. */
 
 #include "../Transports/Harness/asking.h"
 #include "../Transports/Harness/servers.h"
@@ -108,7 +108,8 @@ static void expect_retained(uint32_t protocol) {
   broker_delete(&b);
 }
 
-/* Late observers in the same process are notified only if messages do not identify the sender. */
+/* A publisher receives its own retained value only if its messages do not say which transport has
+ * sent them. */
 static void expect_retained_of_own(uint32_t protocol, uint32_t flags, int calls) {
   broker b;
   peer here, there;
@@ -137,7 +138,8 @@ TEST(retained_value_is_not_given_to_its_publisher) {
   expect_retained_of_own(4, MULTICAST_MQTT_PLAIN, 1);
 }
 
-/* The first observer of a name subscribes it at the broker. */
+/* Only the first observer of a name causes a subscription. After the subscription, the broker sends
+ * the retained value. */
 TEST_OF_BROKER(retained_value_is_given_to_the_first_observer_of_a_name, NULL) {
   SCOPED peer here, there;
   int first = 0, second = 0, again = 0;
@@ -154,7 +156,7 @@ TEST_OF_BROKER(retained_value_is_given_to_the_first_observer_of_a_name, NULL) {
   }
   pause_ms(A_WHILE_MS);
   CHECK_EQ(LOAD(second), 0);
-  /* After all observers were removed, the next one counts as the first. */
+  /* After all observers were removed, the next observer counts as the first one. */
   CHECK_EQ(multicast_broadcaster_unregister_all(there.broadcaster, "state"), 2);
   peer_flush(&there);
   CHECK_OK(multicast_broadcaster_register(there.broadcaster, "state", observers[2], NULL, NULL));
@@ -177,7 +179,7 @@ TEST(child_that_returns_from_retains_publishes_nothing) {
   options.retains = fork_in_retains;
   options.changed = NULL;
   CHECK_OK(multicast_mqtt_connect(&options, &p.transport));
-  pause_ms(A_WHILE_MS); /* until threads are idle */
+  pause_ms(A_WHILE_MS); /* until the other threads are idle */
   multicast_status status = peer_publish(&p, "n", 1, "x", 1);
   if (p.code == 0) _exit(status == MULTICAST_ERROR_STATE ? 0 : 1);
   CHECK_OK(status);
@@ -198,13 +200,13 @@ TEST_OF_BROKER(messages_that_are_none_are_ignored, NULL) {
       "mosquitto_pub -h 127.0.0.1 -p $PORT -q 1 -t multicast/n/4294967296 -m x",
       "mosquitto_pub -h 127.0.0.1 -p $PORT -q 1 -t multicast/n/1/2 -m x",
       "mosquitto_pub -h 127.0.0.1 -p $PORT -q 1 -t multicast/n/ -m x",
-      /* Of a later version; cut off; with bytes that are not 0. */
+      /* The header is from a later version, or incomplete, or has a reserved byte that is not 0. */
       "printf '\\223MC\\002\\0\\0\\0\\0\\1\\2\\3\\4\\5\\6\\7\\10xx' | "
       "mosquitto_pub -h 127.0.0.1 -p $PORT -q 1 -t multicast/n/1 -s",
       "printf '\\223MC\\001\\0\\0' | mosquitto_pub -h 127.0.0.1 -p $PORT -q 1 -t multicast/n/1 -s",
       "printf '\\223MC\\001\\0\\0\\0\\1\\1\\2\\3\\4\\5\\6\\7\\10xx' | "
       "mosquitto_pub -h 127.0.0.1 -p $PORT -q 1 -t multicast/n/1 -s",
-      /* Larger than `max_payload`. */
+      /* This payload is larger than `max_payload`. */
       "head -c 1001 /dev/zero | mosquitto_pub -h 127.0.0.1 -p $PORT -q 1 -t multicast/n/1 -s",
   };
   enum { COUNT = sizeof commands / sizeof *commands };
@@ -224,7 +226,7 @@ TEST_OF_BROKER(messages_that_are_none_are_ignored, NULL) {
 
 /* ---- Fake brokers ---------------------------------------------------------------------------- */
 
-/* Answers each connection with some bytes, and then ignores what it receives. */
+/* A fake broker that sends some bytes on each connection, and then ignores all received data. */
 THREAD(serve, server *s) {
   while (!LOAD(s->has_to_end)) {
     char request[512];
@@ -253,9 +255,9 @@ TEST(broker_that_sends_noise_is_left) {
   expect_no_harm(BYTES("\x20\x03\0\0\0\x30\xff\xff\xff\xff\xff\x7f"), false);
 }
 
-/* The broker accepts, and then sends wrong packets: a message whose topic is longer than the
- * message; an answer to no request; a topic that is not UTF-8; and a topic that ends in the
- * middle. */
+/* The broker accepts the connection and then sends a wrong packet. These packets are a message
+ * whose topic is longer than the message, a response without a request, a topic that is not UTF-8,
+ * and an incomplete topic. */
 TEST(broker_that_sends_wrong_packets_is_left) {
   expect_no_harm(BYTES("\x20\x03\0\0\0\x30\x05\x7f\xffmul\x30"), true);
   expect_no_harm(BYTES("\x20\x03\0\0\0\x90\x04\0\x63\0\x80\x40\x02\x12\x34"), true);
@@ -341,12 +343,12 @@ static void expect_refused_name(const char *answer, size_t size, const char *rea
 TEST(refused_names_are_told) {
   expect_refused_name(BYTES("\x90\x04\0\0\0\x87"), "weather: Not authorized", 0x87);
 }
-/* The broker answers for two names, although only one was subscribed. */
+/* The broker sends two answers to a subscription to one name. */
 TEST(names_with_two_answers_are_refused) {
   expect_refused_name(BYTES("\x90\x05\0\0\0\0\0"), "weather: refused", -1);
 }
 
-/* A broker that answers a subscription only after the name was cancelled. */
+/* A broker that acknowledges a subscription only after the name was unsubscribed. */
 static gate may_answer = GATE_INIT;
 
 THREAD(serve_late, void *context) {
@@ -384,7 +386,8 @@ TEST(name_that_is_cancelled_before_the_answer_is_forgotten) {
   server_end(&s);
 }
 
-/* With MQTT 5 libmosquitto would end the process, as the page says. */
+/* A broker that sends an unknown property. With MQTT 5, libmosquitto would end the process, as
+ * README.md says. */
 THREAD(send_unknown_property, server *s) {
   int c;
   while ((c = accept(s->listener, NULL, NULL)) >= 0) {
@@ -410,7 +413,8 @@ TEST(property_that_is_unknown_does_no_harm_with_mqtt_3) {
 enum { REFUSED = 50 };
 
 THREAD(refuse_at_one_go, server *s) {
-  /* 0x82, the size, an identifier, no property, "multicast/nNN/#", the options. */
+  /* A packet consists of 0x82, the size, an identifier, an empty list of properties, the size of
+   * the string "multicast/nNN/#", this string, and the options. */
   enum { SIZE = 2 + 2 + 1 + 2 + 15 + 1 };
   unsigned char answers[REFUSED * 6], *at = answers;
   char request[4096];
@@ -445,7 +449,7 @@ TEST(each_refused_subscription_is_told) {
   server_end(&s);
 }
 
-/* A broker that acknowledges the second publication before the first. */
+/* A broker that acknowledges the second publication before the first one. */
 THREAD(serve_backwards, server *s) {
   char request[512];
   ssize_t size = 0, more;
@@ -463,7 +467,8 @@ THREAD(serve_backwards, server *s) {
 }
 
 TEST(acknowledgements_may_come_in_any_order) {
-  /* Two publications: 32, the size, the topic, an identifier, no property, a header, a payload. */
+  /* Each of the two publications consists of 0x32, the size, the topic's size and the topic, an
+   * identifier, an empty list of properties, and a payload of one byte. */
   enum { SIZE = 2 * (2 + 2 + 13 + 2 + 1 + 1) };
   server s;
   peer p;
@@ -480,7 +485,7 @@ TEST(acknowledgements_may_come_in_any_order) {
 }
 
 /* When a broker ends a connection with a reason, libmosquitto 2.0 unlocks a mutex that is not
- * locked, on the only thread that uses it. */
+ * locked. This is harmless, because only one thread uses the mutex. */
 #ifdef __SANITIZE_THREAD__
 const char *__tsan_default_suppressions(void);
 const char *__tsan_default_suppressions(void) { return "mutex:libmosquitto.so\n"; }
@@ -504,7 +509,7 @@ TEST(reason_of_the_broker_is_told) {
 
 enum { BURST = 20, PUBLISH = 3, PUBACK = 4 };
 
-/* Counts the packets of a kind. No packet is longer than 129 bytes. */
+/* Counts the packets of a kind. Assumes that no packet is longer than 129 bytes. */
 static int count_packets(const unsigned char *bytes, size_t size, int kind) {
   size_t at = 0;
   int count = 0;
@@ -515,8 +520,8 @@ static int count_packets(const unsigned char *bytes, size_t size, int kind) {
   return count;
 }
 
-/* Receives a burst, and returns how many segments with data have arrived on the connection so
- * far. */
+/* Receives a burst of packets. Returns the number of TCP segments with data that have arrived on
+ * the connection so far. */
 static int receive_burst(int c, int kind) {
   unsigned char bytes[8192];
   struct tcp_info info;
@@ -535,8 +540,8 @@ static int receive_burst(int c, int kind) {
 static gate may_accept = GATE_INIT;
 static int segments_of_publications, segments_of_answers;
 
-/* A broker that accepts, receives publications, and publishes the same number of messages in one
- * segment. */
+/* A broker that accepts a connection, receives a burst of publications, and then sends the same
+ * number of messages in one TCP segment. */
 THREAD(serve_bursts, void *context) {
   static const char message[] = "\x32\x13\0\x0dmulticast/n/1\0\1\0x";
   server *s = context;
@@ -557,7 +562,8 @@ THREAD(serve_bursts, void *context) {
   server_drain(c);
 }
 
-/* If each packet had its own segment, the segments would take most of the time of a message. */
+/* Packets must share TCP segments, because sending one segment per packet would take most of the
+ * time. */
 TEST(packets_go_out_together) {
   server s;
   peer p;
@@ -571,9 +577,10 @@ TEST(packets_go_out_together) {
   EVENTUALLY(LOAD(calls) == BURST);
   peer_release(&p);
   server_end(&s);
-  /* Usually there are 3 and 2 segments: the requests to connect and to subscribe, and the
-   * publications; the first answer, which is sent at once, and the other answers. After 200 ms the
-   * system sends data that was held back, so there are some more segments on a busy machine. */
+  /* Usually the broker receives 3 segments before the acknowledgements. They contain the CONNECT
+   * packet, the subscription, and all publications. The acknowledgements need 2 segments, because
+   * the first of them is sent immediately, and the others are sent together. On a busy machine
+   * there are some more segments, because the system sends delayed data after 200 ms. */
   if (segments_of_publications > BURST / 2) CHECK_EQ(segments_of_publications, 3);
   if (segments_of_answers > BURST / 2) CHECK_EQ(segments_of_answers, 2);
 }
@@ -586,7 +593,7 @@ static const uint64_t a_while = 200000000u, ten_seconds = 10000000000u;
 #define RESPONSE "-D publish response-topic "
 #define NUMBER "-D publish correlation-data "
 
-/* mosquitto_sub receives the request, and mosquitto_pub answers it. */
+/* mosquitto_sub receives the question, and mosquitto_pub answers it. */
 TEST_OF_BROKER(other_programs_answer, NULL) {
   SCOPED peer p;
   asking a = {&p, 1, {.enough = 1}, 0};
@@ -626,7 +633,7 @@ TEST_OF_BROKER(questions_that_are_none_are_ignored, NULL) {
   enum { COUNT = sizeof commands / sizeof *commands };
   SCOPED peer p;
   responder r = {"r", 0, 0};
-  /* A retained request is not delivered at all. */
+  /* The library ignores questions that the broker has retained. */
   broker_run(b, PUB RESPONSE "multicast/%=00000000000000FF -t 'multicast/%?q/7' -m old -r");
   peer_connect_with(&p, b->port, &OPTIONS(.qos = 1));
   peer_answer(&p, "q", &r);
@@ -711,7 +718,8 @@ TEST_OF_BROKER(refused_questions_are_told, "allow_anonymous true") {
   CHECK_EQ(peer_stats(&p).rejected, 1);
 }
 
-/* Accepts, refuses subscriptions, and closes the connection at the first request. */
+/* A broker that accepts connections, refuses subscriptions, and closes a connection when it
+ * receives a question. */
 THREAD(serve_no_question, server *s) {
   while (!LOAD(s->has_to_end)) {
     char request[512];
@@ -730,7 +738,9 @@ THREAD(serve_no_question, server *s) {
   }
 }
 
-/* libmosquitto sends the request again. It is counted when the broker has accepted it. */
+/* The question ends when the connection ends. libmosquitto still sends the message of the question
+ * again on the next connection, so the message is counted in `sending` until the broker accepts
+ * it. */
 TEST(question_that_was_not_taken_ends_with_the_connection) {
   server s;
   peer p;
@@ -747,7 +757,8 @@ TEST(question_that_was_not_taken_ends_with_the_connection) {
   server_end(&s);
 }
 
-/* An earlier process with the same identifier has answered the name. */
+/* An earlier process with the same client identifier has answered the name. This process does not
+ * answer the name, so it must unsubscribe from its questions. */
 TEST_OF_BROKER(question_of_an_earlier_session_is_taken_back, NULL) {
   SCOPED peer here;
   told t = {0};
@@ -761,7 +772,7 @@ TEST_OF_BROKER(question_of_an_earlier_session_is_taken_back, NULL) {
       CHECK_OK(multicast_mqtt_answer(&there.transport, "q", keep_question, &arrived, NULL));
       peer_flush(&there);
       peer_release(&there);
-      CHECK_ERROR(ask(&here, &t, "q", "", a_while), TIMEOUT); /* the broker stores it */
+      CHECK_ERROR(ask(&here, &t, "q", "", a_while), TIMEOUT); /* the broker stores the question */
       continue;
     }
     CHECK_OK(there.transport.subscribe(there.transport.context, "another"));
@@ -770,7 +781,8 @@ TEST_OF_BROKER(question_of_an_earlier_session_is_taken_back, NULL) {
   }
 }
 
-/* Each process uses another topic for its answers. The session must not keep all these topics. */
+/* Each process uses a different topic for its answers. The broker's session must not accumulate
+ * subscriptions to these topics. */
 TEST_OF_BROKER(session_does_not_keep_where_answers_come, "allow_anonymous true\nsys_interval 1") {
   for (int i = 0; i < 3; ++i) {
     SCOPED peer p;

@@ -1,4 +1,4 @@
-/* Messages of a kept session that arrive before their names have observers. */
+/* Tests messages of a persistent session that arrive before their names have observers. */
 
 #include "../Transports/Harness/asking.h"
 
@@ -8,8 +8,8 @@
 #define COLLECTOR(...) \
   &OPTIONS(.qos = 1, .client_id = "collector", .session_expiry_s = 60, __VA_ARGS__)
 
-/* An earlier process has observed `n` and answered `q`. The broker has collected the messages that
- * were published since then. */
+/* Imitates an earlier process that observed `n` and answered `q`. After its end, publishes `count`
+ * numbers and asks a question, which the broker stores. */
 static void collect(broker *b, peer *here, int count) {
   peer earlier;
   int calls = 0;
@@ -20,7 +20,7 @@ static void collect(broker *b, peer *here, int count) {
   peer_observe(&earlier, "n", counter(&calls));
   peer_release(&earlier);
   for (int i = 0; i < count; ++i) CHECK_OK(peer_publish(here, "n", 1, &i, sizeof i));
-  CHECK_ERROR(ask(here, &t, "q", "x", 100000000), TIMEOUT); /* the broker stores it */
+  CHECK_ERROR(ask(here, &t, "q", "x", 100000000), TIMEOUT); /* the broker stores the question */
   peer_flush(here);
 }
 
@@ -31,7 +31,8 @@ static void expect_all(const sequence *s, const peer *p, int count) {
   CHECK_EQ(peer_stats(p).ignored, 0);
 }
 
-/* The messages wait until the transport is attached, however long that takes. */
+/* The stored messages wait until the program attaches the transport, even if the program does this
+ * more than a second later. */
 TEST_OF_BROKER(what_a_session_has_collected_waits_until_it_is_attached, NULL) {
   static const int pauses_ms[] = {0, 20, 1500};
   SCOPED peer here;
@@ -53,8 +54,8 @@ TEST_OF_BROKER(what_a_session_has_collected_waits_until_it_is_attached, NULL) {
   }
 }
 
-/* Like a program that registers observers after attaching. Messages that arrive meanwhile must come
- * after the collected ones. */
+/* The program registers the observer after attaching. Messages that are published before the
+ * registration must be delivered after the stored messages. */
 TEST_OF_BROKER(what_a_session_has_collected_waits_for_observers, NULL) {
   SCOPED peer here, there;
   sequence s = {0, 0, 0};
@@ -71,8 +72,9 @@ TEST_OF_BROKER(what_a_session_has_collected_waits_for_observers, NULL) {
   expect_all(&s, &there, 52);
 }
 
-/* With a queue, and with more messages than the transport buffers: it continues to read when some
- * are delivered. */
+/* The broker has stored more messages than the transport buffers, and the transport has a queue.
+ * When its buffer is full, the transport stops reading. It must continue to read when some messages
+ * have been delivered. */
 TEST_OF_BROKER(much_that_a_session_has_collected_waits,
                "allow_anonymous true\nmax_queued_messages 0") {
   enum { COUNT = 3000 };
@@ -91,7 +93,7 @@ TEST_OF_BROKER(much_that_a_session_has_collected_waits,
   CHECK_EQ(peer_stats(&there).received, 0);
   peer_observe(&there, "n", counter(&arrived));
   EVENTUALLY(LOAD(arrived) == COUNT);
-  EVENTUALLY(peer_stats(&there).ignored == 1); /* the question */
+  EVENTUALLY(peer_stats(&there).ignored == 1); /* only the question is ignored */
   peer_release(&there);
   CHECK_OK(multicast_queue_destroy(queue));
 }
@@ -109,7 +111,7 @@ TEST_OF_BROKER(what_nobody_observes_is_ignored_after_a_second, NULL) {
   peer_observe(&there, "other", counter(&other));
   EVENTUALLY(peer_stats(&there).ignored == 6);
   CHECK(time_now() - before >= 900000000 && time_now() - before < 5000000000u);
-  /* The broker is told that the name has no observers. */
+  /* The transport has unsubscribed the name without observers. */
   peer_flush(&there);
   int i = 0;
   CHECK_OK(peer_publish(&here, "n", 1, &i, sizeof i));

@@ -1,4 +1,4 @@
-/* nats-server and its clients. */
+/* Configures nats-server and its clients. */
 
 #include "../Transports/Harness/broker.h"
 

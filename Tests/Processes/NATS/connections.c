@@ -1,4 +1,4 @@
-/* Servers that start, end, refuse, are slow or silent. */
+/* Tests servers that start, end, refuse, are slow or are silent. */
 
 #include "../Transports/Harness/broker.h"
 
@@ -20,8 +20,8 @@ TEST_OF_BROKER(next_server_is_tried, NULL) {
 
 /* ---- Servers that restart -------------------------------------------------------------------- */
 
-/* No message is being sent when the server ends, so nothing is lost: messages published meanwhile
- * wait. */
+/* Nothing is lost when the server ends, because no message is in flight at that time, and later
+ * messages wait for the next connection. */
 TEST_OF_BROKER(server_that_ends_is_connected_again, NULL) {
   enum { ENDS = 5, EACH = 200 };
   SCOPED peer here, there;
@@ -50,8 +50,8 @@ TEST_OF_BROKER(server_that_ends_is_connected_again, NULL) {
   CHECK_EQ(peer_stats(&there).received, number);
 }
 
-/* Each accepted publication is counted as sent or dropped, and none arrives twice or out of order,
- * whenever the server ends. */
+/* Whenever the server ends, each accepted publication is counted as sent or dropped, and no
+ * publication arrives twice or out of order. */
 TEST_OF_BROKER(server_that_ends_meanwhile_loses_and_does_not_repeat, NULL) {
   enum { COUNT = 60000 };
   SCOPED peer here, there;
@@ -86,7 +86,8 @@ TEST_OF_BROKER(server_that_ends_meanwhile_loses_and_does_not_repeat, NULL) {
   CHECK(peer_stats(&there).received <= COUNT);
 }
 
-/* Messages that the process has received are delivered, although the server has ended by then. */
+/* Messages that the process has received are delivered even if the server ends before their
+ * delivery. */
 TEST_OF_BROKER(what_has_come_is_delivered_after_the_end, NULL) {
   SCOPED peer here, there;
   blocker slow = BLOCKER_INIT;
@@ -176,14 +177,13 @@ TEST(what_is_not_permitted_is_told) {
   EVENTUALLY(LOAD(here.publications_refused) == 1);
   CHECK(strcasestr(here.refusal, "multicast.closed.1") != NULL);
   CHECK_EQ(peer_stats(&here).rejected, 1);
-  /* The connection lasts. */
+  /* The refusals have not ended the connections. */
   CHECK_OK(peer_publish(&here, "open", 2, "y", 1));
   record_wait(r, 1);
   CHECK(record_is(r, 2, "y", 1));
   CHECK_EQ(LOAD(here.lost) + LOAD(there.lost), 0);
   CHECK_EQ(LOAD(here.subscriptions_refused) + LOAD(there.publications_refused), 0);
-  /* Each refusal is reported, however many there are at once and although they have the same
-   * text. */
+  /* Each refusal is reported, even if many refusals arrive together and have the same text. */
   for (int i = 0; i < 1000; ++i) CHECK_OK(peer_publish(&here, "closed", 1, "x", 1));
   peer_flush(&here);
   EVENTUALLY(LOAD(here.publications_refused) == 1001);
@@ -228,7 +228,7 @@ TEST_OF_BROKER(payload_that_is_too_large_is_refused, NULL) {
   peer_flush(&here);
   CHECK_EQ(peer_stats(&here).sent, 1);
   peer_release(&here);
-  /* The limit in the options applies to published and to arriving messages. */
+  /* The limit in the options applies to published messages and to arriving messages. */
   peer_connect_with(&there, b->port, &OPTIONS(.max_payload = 100));
   CHECK_ERROR(peer_publish(&there, "n", 1, large, 101), LIMIT);
   CHECK_OK(peer_publish(&there, "n", 1, large, 100));
@@ -241,7 +241,7 @@ TEST_OF_BROKER(payload_that_is_too_large_is_refused, NULL) {
   CHECK_EQ(peer_stats(&there).ignored, 1);
 }
 
-/* The payload was accepted before the limit of the server was known. */
+/* The library has accepted the payload before it knew the server's limit. */
 TEST_OF_BROKER(payload_that_the_server_does_not_take_is_dropped, "max_payload: 1000") {
   static unsigned char large[2000];
   SCOPED peer here;
@@ -260,7 +260,8 @@ TEST_OF_BROKER(payload_that_the_server_does_not_take_is_dropped, "max_payload: 1
   CHECK_EQ(LOAD(here.lost), 0);
 }
 
-/* An observer that checks how many messages have arrived and were not delivered. */
+/* An observer that stores how many messages have arrived but were not delivered. It keeps the
+ * largest of these numbers. */
 typedef struct backlog {
   blocker first;
   peer *p;
@@ -295,8 +296,8 @@ TEST_OF_BROKER(what_waits_for_observers_has_a_limit, NULL) {
 
 /* ---- Servers that are slow ------------------------------------------------------------------- */
 
-/* Publishes to a stopped server until no more is accepted. Returns how many messages were
- * accepted. */
+/* Publishes to a stopped server until a message is refused. Returns the number of accepted
+ * messages. */
 static int fill(peer *here) {
   static unsigned char large[65536];
   int accepted = 0;
@@ -347,7 +348,7 @@ TEST_OF_BROKER(what_is_being_written_when_the_server_ends_is_dropped, NULL) {
 TEST_OF_BROKER(silent_server_is_left, NULL) {
   SCOPED peer p;
   peer_connect_with(&p, b->port, &OPTIONS(.ping_interval_s = 1));
-  /* A server that answers does not count as silent. */
+  /* The server answers PINGs, so it does not count as silent. */
   pause_ms(3500);
   CHECK_EQ(LOAD(p.lost), 0);
   CHECK_EQ(kill(b->process, SIGSTOP), 0);
@@ -382,7 +383,8 @@ TEST(tls_connects_and_refuses) {
   transport_options options = tls_options(&here, &b, "ours.crt");
   peer_connect(&here, &options);
   options = tls_options(&there, &b, "ours.crt");
-  /* TLS requested by the flag, with another host and the name in the certificate. */
+  /* The flag requests TLS. The address has another host than the certificate, so `tls_name` gives
+   * the name in the certificate. */
   snprintf(there.address, sizeof there.address, "127.0.0.1:%d", b.port);
   options.flags = MULTICAST_NATS_TLS;
   options.tls_name = "localhost";
@@ -408,7 +410,7 @@ TEST(tls_connects_and_refuses) {
   options = tls_options(&here, &b, "ours.crt");
   snprintf(here.address, sizeof here.address, "tls://127.1:%d", b.port);
   expect_refusal(&options, &here, "mismatch");
-  /* If the server requires TLS, it is used, and the server is checked. */
+  /* If the server requires TLS, the transport uses TLS and checks the server's certificate. */
   expect_refusal_of(&here, b.port, NULL, "unable to get local issuer certificate");
   options = tls_options(&here, &b, "missing.crt");
   CHECK_ERROR(multicast_nats_connect(&options, &here.transport), SYSTEM);
@@ -437,7 +439,7 @@ TEST(tls_certificate_of_the_client) {
   options.key_file = broker_path(&b, "client.key");
   peer_connect(&p, &options);
   peer_release(&p);
-  /* Without a check the password would be requested on the terminal. */
+  /* Without the library's check, OpenSSL would ask for the password on the terminal. */
   options = tls_options(&p, &b, "ours.crt");
   options.cert_file = broker_path(&b, "client.crt");
   options.key_file = broker_path(&b, "locked.key");

@@ -1,4 +1,4 @@
-/* Options that libmulticast-nats refuses. */
+/* Tests options that libmulticast-nats refuses. */
 
 #include "../Transports/Harness/broker.h"
 

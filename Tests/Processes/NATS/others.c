@@ -1,4 +1,4 @@
-/* Programs that use libnats without this library, and servers that send wrong messages. */
+/* Tests programs that use libnats without this library, and servers that send wrong messages. */
 
 #include "../Transports/Harness/asking.h"
 #include "../Transports/Harness/servers.h"
@@ -29,7 +29,7 @@ TEST_OF_BROKER(plain_client_notifies, NULL) {
   CHECK_EQ(natsConnection_Publish(plain, "multicast.weather.0", NULL, 0), NATS_OK);
   record_wait(r, 2);
   CHECK(record_is(r, 0, NULL, 0));
-  /* Headers and the subject for replies are ignored. */
+  /* The library ignores the message's headers and its reply subject. */
   CHECK_EQ(natsMsg_Create(&message, "multicast.weather.8", "reply", "sun", 3), NATS_OK);
   CHECK_EQ(natsMsgHeader_Set(message, "Key", "Value"), NATS_OK);
   CHECK_EQ(natsConnection_PublishMsg(plain, message), NATS_OK);
@@ -89,7 +89,7 @@ TEST(client_has_the_name_of_the_options) {
   snprintf(configuration, sizeof configuration, "http: 127.0.0.1:%d", port);
   broker_start(&b, configuration);
   peer_connect_with(&p, b.port, &OPTIONS(.client_name = "the attic"));
-  /* Reads the server's report with bash. */
+  /* Read the server's report of its connections with bash. */
   snprintf(command, sizeof command,
            "bash -c 'exec 3<>/dev/tcp/127.0.0.1/%d; "
            "printf \"GET /connz HTTP/1.0\\r\\n\\r\\n\" >&3; grep -q \"the attic\" <&3'", port);
@@ -127,7 +127,8 @@ TEST_OF_BROKER(messages_that_are_none_are_ignored, NULL) {
 
 /* ---- Fake servers ---------------------------------------------------------------------------- */
 
-/* Sends some bytes to each connection, and more bytes when it receives a PING. */
+/* A fake server that sends some bytes on each connection, and more bytes when it receives a
+ * PING. */
 THREAD(serve, server *s) {
   while (!LOAD(s->has_to_end)) {
     char request[4096];
@@ -181,8 +182,8 @@ FUNCTION(count_event, tally *t) {
   ADD(*(is_right ? &t->right : &t->wrong), 1);
 }
 
-/* A message from the server names the subscription and the subject. The client may connect more
- * than once, and receives the messages each time. */
+/* The server sends a message whose subject does not match its subscription, and then a correct
+ * message. The client may connect more than once, and receives both messages each time. */
 TEST(messages_of_a_subject_without_subscription_are_ignored) {
   static const char *const subjects[] = {"multicast.m.1", "multicast.nn.1", "multicast.n",
                                          "multicast.n.", "multicast.n.01", "n"};
@@ -209,7 +210,7 @@ TEST(messages_of_a_subject_without_subscription_are_ignored) {
 
 static const uint64_t a_while = 200000000u, ten_seconds = 10000000000u;
 
-/* The server has announced a lower limit than at the connect. */
+/* The server announces a lower limit for payloads than when the client connected. */
 TEST(question_that_the_server_does_not_take_any_more_ends) {
   static char large[1000];
   server s = {.bytes = INFO, .more = "INFO {\"max_payload\":100}\r\n"};
@@ -326,8 +327,9 @@ THREAD(flush_soon, peer *p) {
   peer_flush(p); /* the server answers, and sends `more` */
 }
 
-/* The first server does not announce headers, like servers before 2.2. Then answers without a
- * request arrive. */
+/* Like servers before version 2.2, the server does not announce that it supports headers.
+ * Therefore it cannot report that nobody answers. Later it sends answers to questions that were not
+ * asked. */
 TEST(server_that_sends_wrong_answers_does_no_harm) {
   server s = {.bytes = INFO, .more = "MSG x 1 1\r\nx\r\n"
                                      "HMSG _INBOX.0 1 16 16\r\nNATS/1.0 503\r\n\r\n\r\n"

@@ -1,4 +1,5 @@
-/* Prefixes: one subscription of all names, beside those of names. */
+/* Tests observers of prefixes. If there is one, the transport has a subscription to all names in
+ * addition to its subscriptions to single names. */
 
 #include "../Transports/Harness/prefixes.h"
 
@@ -8,7 +9,7 @@ TEST_OF_BROKER(names_that_begin_with_a_prefix_arrive_once, NULL) {
   end(&there);
 }
 
-/* Names that were subscribed before, and those that are observed later. */
+/* Some names have observers before the prefix has one, and other names get observers later. */
 TEST_OF_BROKER(names_and_a_prefix_of_them_arrive_once, NULL) {
   SCOPED peer here, there;
   log l = no_log;

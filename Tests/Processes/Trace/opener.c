@@ -1,5 +1,5 @@
 // A program that is not linked with the library. `opener MODULE STORY` opens a module that is
-// linked with the library; `opener LIBRARY --direct` opens the library and looks up its functions
+// linked with the library. `opener LIBRARY --direct` opens the library and looks up its functions
 // by name.
 
 #include <dlfcn.h>

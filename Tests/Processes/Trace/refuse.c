@@ -1,5 +1,5 @@
-// A library for LD_PRELOAD: makes the system refuse what the variable REFUSE names, in the traced
-// program only.
+// A library for LD_PRELOAD. It makes a system call fail in the traced program, and the environment
+// variable REFUSE says which one.
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -19,7 +19,7 @@ static int refuses(const char *what) {
 
 // Refuses memory that is shared with other processes.
 void *mmap(void *address, size_t size, int protection, int flags, int file, off_t offset) {
-  // In multicast-trace itself the variable is not set.
+  // The program multicast-trace itself does not have this variable.
   if ((flags & MAP_SHARED) != 0 && getenv("MULTICAST_TRACE") != NULL && refuses("mmap")) {
     errno = ENOMEM;
     return MAP_FAILED;
@@ -28,7 +28,7 @@ void *mmap(void *address, size_t size, int protection, int flags, int file, off_
   return (void *)block; // NOLINT
 }
 
-// Refuses room on the disk, and other system calls.
+// Refuses space on the disk, and other system calls.
 long syscall(long number, ...) {
   static long (*real)(long, ...);
   long argument[6];
@@ -46,7 +46,7 @@ long syscall(long number, ...) {
     return -1;
   }
   if (real == NULL) *(void **)&real = dlsym(RTLD_NEXT, "syscall");
-  // Kills the process after a part was written.
+  // Kills the process after it has written a part of the data.
   if (number == SYS_write && argument[2] > 1000 && refuses("rest")) {
     real(number, argument[0], argument[1], 999L, 0L, 0L, 0L);
     kill(getpid(), SIGKILL);
@@ -55,7 +55,8 @@ long syscall(long number, ...) {
               argument[5]);
 }
 
-// Refuses the memory for a watch of the program.
+// Refuses all memory while refuses_malloc is set. The program sets this variable while it sets its
+// own watch.
 int refuses_malloc;
 void *malloc(size_t size) {
   static void *(*real)(size_t);

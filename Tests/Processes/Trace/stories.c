@@ -66,7 +66,7 @@ static void invoke(multicast target, int count) {
   for (int i = 0; i < count; ++i) CHECK(multicast_invoke(target, (uint32_t)i, NULL, 0) >= 0);
 }
 
-// Makes a multicast with one delegate.
+// Creates a multicast with one delegate.
 static multicast one(multicast_function function, const char *label) {
   const multicast target = multicast_create();
   add_to(target, function, NULL, label);
@@ -82,7 +82,7 @@ static void *invoke_outer(void *unused) {
   return unused;
 }
 
-// Each of 4 threads makes 2000 calls, with 2 calls inside each.
+// Each of 4 threads makes 2000 calls, each of which makes 2 more calls.
 static void threads(void) {
   pthread_t thread[4];
   inner = one(quick, "inner");
@@ -102,7 +102,7 @@ static void *invoke_cancelled(void *unused) {
   return unused;
 }
 
-// The calls are made although the thread was cancelled, because it reaches no cancellation point.
+// A thread that has been cancelled still makes its calls until it reaches a cancellation point.
 static void cancelled(void) {
   pthread_t thread;
   void *result;
@@ -163,7 +163,8 @@ static void count_crowd(void *context, multicast target, uint64_t count, const c
   ++crowds;
 }
 
-// The program sets its own watch of all multicasts, and it works as without the trace.
+// The program sets its own watch of all multicasts. The watch works in the same way as without the
+// trace.
 static void own_watch(void) {
   multicast_watch watch = multicast_watch_default();
   const multicast target = one(takes_30_ms, "watched"), crowd = one(quick, "one of two");
@@ -200,7 +201,7 @@ static void own_watch_of_one(void) {
   CHECK(called == 3);
 }
 
-// Defined in refuse.c, if that is preloaded.
+// refuse.c defines this variable, if that library is preloaded.
 extern int refuses_malloc __attribute__((weak));
 
 static void watch_without_memory(void) {
@@ -285,7 +286,7 @@ static void forks(int count) {
   invoke(target, 5);
 }
 
-// A child outlives this process.
+// This process creates a child that outlives it.
 static void outlived(void) {
   const multicast target = one(quick, "called");
   invoke(target, 5);
@@ -324,7 +325,7 @@ static void deallocate(void *context, void *block, size_t size, size_t alignment
   free(block);
 }
 
-// An allocator can be set before anything is created.
+// The program can still set an allocator, as long as it has created no object.
 static void allocator(void) {
   multicast_allocator given = multicast_allocator_default();
   given.allocate = allocate;

@@ -1,4 +1,4 @@
-// The actions of the traced programs.
+// The actions of the traced programs, each of which has a name.
 
 #ifndef STORIES_H
 #define STORIES_H

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """Prints a summary of a timeline: `events N`, `processes N`, `threads N`, and the number of events
-of
-each kind and name. Fails if the timeline is invalid, or if the events of a thread do not nest."""
+of each kind and name. Fails if the timeline is invalid, or if the events of a thread do not nest."""
 
 import collections
 import json
@@ -9,9 +8,9 @@ import sys
 
 
 def overlaps(events):
-    """Returns how many events overlap an earlier event without being nested in it."""
+    """Returns the number of events that overlap an earlier event without being nested in it."""
     found, open_ends = 0, []
-    # Times in nanoseconds, as they were written.
+    # Convert the times back to nanoseconds.
     times = [(round(event["ts"] * 1000), round(event["dur"] * 1000)) for event in events]
     for begin, length in sorted(times, key=lambda time: (time[0], -time[1])):
         while open_ends and open_ends[-1] <= begin:

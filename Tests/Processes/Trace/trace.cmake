@@ -1,4 +1,4 @@
-# multicast-trace, and the programs that it traces: Tests/Processes/Trace/run.
+# The tests of multicast-trace. Tests/Processes/Trace/run traces the programs that are built here.
 
 set(trace_dir ${CMAKE_CURRENT_SOURCE_DIR}/Processes/Trace)
 add_library(trace_stories OBJECT ${trace_dir}/stories.c)

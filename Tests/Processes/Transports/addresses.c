@@ -1,4 +1,4 @@
-/* For each library: the coding of names and events as topics or subjects of the broker. Needs no
+/* Tests that names and events are encoded as topics or subjects, and decoded. These tests need no
  * broker. */
 
 #include "../../Behaviour/Interface/harness.h"
@@ -43,7 +43,7 @@ TEST(only_names_of_1_to_255_bytes_have_addresses) {
   CHECK_EQ(coding_read(&transport_coding, address, "p", name, &event), 0);
 }
 
-/* An address that can be decoded is encoded in the same way. */
+/* If a random address can be decoded, encoding the result must produce the same address. */
 TEST(each_address_has_one_spelling) {
   char bytes[] = "p/%0123456789ABCDEFaf+#*>$ \x01\x7f\xc3/%p";
   char separator = transport_coding.separator;

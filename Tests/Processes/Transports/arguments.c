@@ -1,4 +1,4 @@
-/* For each library: wrong arguments return errors and do no harm. */
+/* Tests that calls with wrong arguments return errors and do no harm. */
 
 #include "Harness/broker.h"
 
@@ -6,7 +6,7 @@ static const uint64_t ns_of_second = 1000000000u;
 
 /* ---- Options --------------------------------------------------------------------------------- */
 
-/* If the options cannot be read, nothing is released. */
+/* If the options cannot be read, connect does not call `release`. */
 static void expect_unreadable(const transport_options *options, peer *p) {
   memset(&p->transport, 0xff, sizeof p->transport);
   CHECK_ERROR(transport_connect(options, &p->transport), INVALID_ARGUMENT);
@@ -139,7 +139,8 @@ TEST(transports_that_are_forged_are_refused) {
 TEST(names_and_payloads_that_are_none_are_refused) {
   SCOPED peer p;
   transport_options options = peer_options(&p, free_port());
-  /* The second one is empty, or a prefix that is too long. */
+  /* `long_prefix` begins with a NUL. Functions that support prefixes read it as a prefix that is
+   * too long, and other functions as an empty name. */
   char long_text[257] = "", long_prefix[258] = "";
   const char *const names[] = {NULL, long_prefix, long_text};
   options.max_payload = 1000;
@@ -156,7 +157,7 @@ TEST(names_and_payloads_that_are_none_are_refused) {
   CHECK_ERROR(peer_publish(&p, "n", 1, "x", 1001), LIMIT);
   CHECK_EQ(peer_stats(&p).published, 0);
   CHECK_EQ(peer_stats(&p).names, 0);
-  /* A name that is not subscribed. */
+  /* This name is not subscribed. */
   p.transport.unsubscribe(p.transport.context, "other");
   long_text[255] = '\0';
   CHECK_OK(peer_publish(&p, long_text, UINT32_MAX, NULL, 0));

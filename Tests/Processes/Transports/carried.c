@@ -1,5 +1,4 @@
-/* For each library with a broker: requests that the broker forwards. The broker does not tell which
- * peers answer. */
+/* Tests questions that a broker forwards. The broker does not report which peers answer. */
 
 #include "Harness/asking.h"
 #include "Harness/observers.h"
@@ -30,7 +29,8 @@ TEST(each_that_answers_is_asked_once_and_has_no_name) {
     CHECK_TEXT(t.each[i].peer, "");
   }
   CHECK_EQ(TRANSPORT_LATE(peer_stats(&here)), 0);
-  /* A request without bytes that ends with the first answer. The second answer is late. */
+  /* A question may lack a payload, and may end with the first answer. The second answer is then too
+   * late. */
   t.enough = 1;
   CHECK_OK(ask(&here, &t, "q", NULL, MULTICAST_FOREVER));
   CHECK_EQ(t.count, 1);
@@ -73,7 +73,8 @@ TEST(silence_is_told_when_the_time_is_over) {
   CHECK_ERROR(ask(&here, &t, "q", "", a_while), TIMEOUT);
   CHECK(time_now() - before >= a_while);
   CHECK_EQ(t.count, 0);
-  /* Replies that are too late, to an unknown request, and to an unknown peer. */
+  /* Send a reply that is too late, a reply to an unknown question, and a reply to an unknown
+   * peer. */
   EVENTUALLY(LOAD(kept.transport) != 0);
   CHECK_OK(transport_reply(&kept, "x", 1));
   kept.number += 1000;
@@ -114,7 +115,7 @@ TEST(each_name_has_its_questions) {
   }
   peer_flush(&there);
   CHECK_EQ(LOAD(calls), 0);
-  peer_release(&there); /* before the memory of `r` ends */
+  peer_release(&there); /* while `r` still exists */
   broker_delete(&b);
 }
 
@@ -137,7 +138,7 @@ TEST(question_waits_for_the_connection) {
   peer_flush(&there);
   CHECK_OK(ask(&here, &a.t, "q", "", ten_seconds));
   CHECK_EQ(LOAD(r.calls), 1);
-  /* The transport is released while the request waits. */
+  /* The transport is released while the question waits for a connection. */
   peer_release(&here);
   broker_end(&b, SIGKILL);
   peer_begin(&here, b.port, NULL);
@@ -165,8 +166,8 @@ TEST_OF_BROKER(question_is_refused_without_a_connection, NULL) {
   CHECK_ERROR(transport_reply(&question, "x", 1), STATE);
 }
 
-/* If the request cannot be sent for lack of room, the requester is told at once, not when the time
- * is over. */
+/* If the outbox has no room for the question, `ask` fails immediately instead of waiting for its
+ * timeout. */
 TEST(question_that_has_no_room_without_a_connection_is_refused) {
   SCOPED peer here;
   told t = {0};
@@ -188,7 +189,8 @@ THREAD(flush_late, flushing *f) {
   f->result = transport_flush(&f->p->transport, 2 * ten_seconds);
 }
 
-/* The other publications have arrived. A later flush reports no loss. */
+/* If a publication is dropped during a flush, the flush fails even if all other publications
+ * arrive. The next flush succeeds. */
 TEST_OF_BROKER(flush_says_that_a_publication_was_dropped_meanwhile, NULL) {
   SCOPED peer here;
   flushing f = {&here, 1};
@@ -205,7 +207,8 @@ TEST_OF_BROKER(flush_says_that_a_publication_was_dropped_meanwhile, NULL) {
   peer_flush(&here);
 }
 
-/* The requester is told at once, and requests and answers work on the next connection. */
+/* When the connection is lost, the waiting question ends immediately. Questions and answers work on
+ * the next connection. */
 TEST(lost_connection_ends_questions) {
   broker b;
   SCOPED peer here, there;
@@ -245,7 +248,7 @@ TEST(question_that_nobody_waits_for_is_not_sent) {
   peer_observe(&here, "busy", DELEGATE(wait_busily, NULL));
   CHECK_OK(peer_publish(&there, "busy", 1, NULL, 0));
   EVENTUALLY(peer_stats(&here).received == 1);
-  pause_ms(A_WHILE_MS); /* until its thread is in the call */
+  pause_ms(A_WHILE_MS); /* until the transport's thread is in the call */
   CHECK_ERROR(ask(&here, &t, "q", "late", a_while), TIMEOUT);
   CHECK_EQ(peer_stats(&here).waiting, 1);
   gate_open(&busy);
@@ -286,7 +289,7 @@ TEST(large_questions_and_answers) {
   CHECK_ERROR(transport_ask(&here.transport, "q", 1, bytes, SIZE + 1, 0, note_told, &t), LIMIT);
   CHECK_EQ(peer_stats(&here).refused, 1);
   CHECK_ERROR(transport_reply(&r.question, bytes, SIZE + 2), LIMIT);
-  /* An answer that is larger than the limit of the requester. */
+  /* This answer is larger than the asker's limit. */
   STORE(r.question.transport, 0);
   bytes[SIZE] = 'x';
   thread = start_thread(reply_with_all, &r);
@@ -302,7 +305,7 @@ typedef struct slow {
   int calls;
 } slow;
 
-/* Lets two more answers arrive while the first one is reported. */
+/* Makes two more answers arrive while the first answer is being reported. */
 static bool tell_slowly(void *context, multicast_status status, int32_t pid, const char *peer,
                         const void *payload, size_t size) {
   slow *s = context;
@@ -367,14 +370,15 @@ TEST(flush_does_not_wait_for_a_question_that_nobody_waits_for) {
   gate_open(&busy);
   CHECK_OK(transport_flush(&here.transport, ten_seconds));
   CHECK_EQ(peer_stats(&here).dropped, 1);
-  /* The same holds after a publication that is sent. */
+  /* The result is the same if a publication is sent before the question. */
   CHECK_OK(peer_publish(&here, "n", 1, NULL, 0));
   ask(&here, &t, "q", "", 0);
   CHECK_OK(transport_flush(&here.transport, ten_seconds));
   broker_delete(&b);
 }
 
-/* Stores the newest request, because on a busy machine the first one may end without an answer. */
+/* Stores only the newest question, because on a busy machine earlier questions may have ended
+ * without an answer. */
 typedef struct newest {
   pthread_mutex_t lock;
   transport_question question;
@@ -399,7 +403,7 @@ THREAD(reply_without_end, newest *n) {
   }
 }
 
-/* More answers have arrived when this returns. */
+/* Waits so long that further answers have arrived when it returns. */
 static bool tell_a_while(void *context, multicast_status status, int32_t pid, const char *peer,
                          const void *payload, size_t size) {
   pause_ms(20);
@@ -444,7 +448,8 @@ TEST(question_that_gives_way_to_a_newer_publication_ends) {
   broker_delete(&b);
 }
 
-/* There are more names than the transport sends to the broker at once. */
+/* There are more new names than the transport can subscribe in one step. The question must wait
+ * until the transport has also subscribed to the answers. */
 TEST(answer_does_not_come_before_the_broker_knows_where_it_goes) {
   enum { COUNT = 1000 };
   broker b;
@@ -470,7 +475,7 @@ TEST(answer_does_not_come_before_the_broker_knows_where_it_goes) {
   broker_delete(&b);
 }
 
-/* Name, prefix and payload have their largest sizes. */
+/* The name, the prefix and the payload have their largest sizes. */
 TEST(largest_question_is_answered) {
   static char bytes[SIZE + 1], name[256], prefix[201];
   broker b;

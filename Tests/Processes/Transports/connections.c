@@ -1,10 +1,11 @@
-/* For each library: brokers that start, end and are slow. */
+/* Tests brokers that start, end or are slow. */
 
 #include "Harness/broker.h"
 
 #include <signal.h>
 
-/* The broker loses the session of `there` with its memory, so `there` has to reconnect first. */
+/* When the broker ends, it loses the session of `there`. After the restart `there` must reconnect
+ * first, so that no publication of `here` is lost. */
 TEST_OF_BROKER(publications_wait_for_the_broker, NULL) {
   SCOPED peer here, there;
   sequence numbers = {0, 0, 0};
@@ -83,7 +84,7 @@ TEST_OF_BROKER(names_are_subscribed_again, NULL) {
     CHECK_OK(there.transport.subscribe(there.transport.context, name));
   }
   peer_flush(&there);
-  /* Half of the names are unsubscribed while there is no connection. */
+  /* Unsubscribe half of the names while there is no connection. */
   broker_end(b, SIGKILL);
   EVENTUALLY(LOAD(there.lost) == 1);
   for (int i = 0; i < NAMES; i += 2) {

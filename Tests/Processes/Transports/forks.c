@@ -1,6 +1,6 @@
-/* For each library: the process forks at each instruction of the library that the thread of a
- * transport executes while messages arrive and the memory for them is replaced. Each child destroys
- * the broadcaster. */
+/* Tests that a child of fork() can destroy the broadcaster, whatever instruction the transport's
+ * thread was executing. The thread receives messages that replace a buffer, and the process forks
+ * at each instruction of the library that the thread executes. */
 
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -22,7 +22,7 @@ static struct {
   pthread_t thread; /* of its transport */
   int is_connected, is_stepping;
   uintptr_t begin, end; /* of the library's instructions */
-  bool has_had[INSTRUCTIONS_MAX]; /* the process forks once per address */
+  bool has_had[INSTRUCTIONS_MAX]; /* whether the process has forked at this instruction */
   int children, failures;
 } stepping;
 
@@ -34,10 +34,10 @@ static void note_thread(void *context, transport_state state, int32_t code, cons
 
 static void be_a_child(void) {
   signal(SIGALRM, SIG_DFL);
-  alarm(10); /* instead of waiting without end */
-  /* The result may be PENDING: if the library is linked into the test, this may be inside the
-   * observer. This calls _Exit(), because with coverage _exit() would write the counts, which may
-   * be half changed. */
+  alarm(10); /* ends the child if it hangs */
+  /* If the library is linked into the test, the thread may have been inside the observer, and the
+   * result is PENDING. _Exit() is called instead of _exit(), because in coverage builds _exit()
+   * would write counts that may be inconsistent. */
   _Exit(multicast_broadcaster_destroy(stepping.p.broadcaster) >= 0 ? 0 : 1);
 }
 
@@ -63,7 +63,8 @@ static void on_trap(int signal, siginfo_t *info, void *context) {
   errno = kept;
 }
 
-/* Finds the range of instructions of the file that contains the function. */
+/* Finds out where the instructions of the library or program are mapped that contains the
+ * function. */
 static void find_instructions(uintptr_t function) {
   FILE *maps = fopen("/proc/self/maps", "r");
   char line[512];
@@ -78,7 +79,8 @@ static void find_instructions(uintptr_t function) {
 }
 
 static void expect_children_to_end(multicast_queue queue) {
-  /* The first message arrives before the stepping, so that there is memory to be replaced. */
+  /* The first message arrives before the stepping begins, so that the second message must replace
+   * an existing buffer. */
   static const size_t sizes[] = {1500, 200000, 100};
   static char payload[200000];
   const struct sigaction trap = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO};
@@ -103,7 +105,8 @@ static void expect_children_to_end(multicast_queue queue) {
     STORE(stepping.is_stepping, i > 0);
     if (i == 1) CHECK_EQ(pthread_kill(stepping.thread, SIGTRAP), 0);
     CHECK_OK(peer_publish(&here, "n", 1, payload, sizes[i]));
-    /* There is one process per instruction, which takes seconds, and longer on a busy machine. */
+    /* The test creates one process per instruction, so this takes seconds, and longer on a busy
+     * machine. */
     for (int waited = 0; LOAD(arrived) != i + 1; ++waited) {
       CHECK(waited < 100000);
       pause_ms(1);
@@ -142,7 +145,7 @@ typedef struct forker {
   int status;
 } forker;
 
-/* The child destroys the broadcaster, and can still read the payload. */
+/* Forks inside an observer. The child destroys the broadcaster, and can still read the payload. */
 FUNCTION(fork_inside, forker *f) {
   static unsigned char *others[100];
   int status = -1;

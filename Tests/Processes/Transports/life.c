@@ -1,5 +1,5 @@
-/* For each library: transports that are attached, detached, or released during calls; queues; fork;
- * options. */
+/* Tests that transports can be attached, detached, and released during calls. Also tests queues,
+ * forks and options. */
 
 #include "Harness/broker.h"
 
@@ -12,7 +12,7 @@ static const uint64_t ns_of_second = 1000000000u;
 
 /* ---- Attached -------------------------------------------------------------------------------- */
 
-/* Connects and attaches. */
+/* Connects a transport and attaches it. */
 static void attach(peer *p, const broker *b) {
   peer_connect_reliably(p, b->port);
   CHECK_OK(multicast_broadcaster_attach(p->broadcaster, &p->transport));
@@ -44,14 +44,14 @@ TEST(attached_broadcasters_notify_each_other) {
   record_wait(own, 2);
   CHECK(record_is(own, 4, "back", 4));
   record_wait(r, 2);
-  /* A name without observers in this process is only published. */
+  /* If this process has no observers of the name, notify still publishes. */
   CHECK_OK(multicast_broadcaster_unregister(here.broadcaster, "n", recorder(own)));
   peer_flush(&here);
   CHECK_EQ(peer_stats(&here).names, 0);
   CHECK_EQ(multicast_broadcaster_notify(here.broadcaster, "n", 5, "again", 5), 0);
   record_wait(r, 3);
-  /* After the observer was unregistered, nothing is delivered, although the broker may still
-   * send. */
+  /* After the observer is unregistered, nothing is delivered, even if the broker still sends a
+   * message. */
   CHECK_OK(multicast_broadcaster_unregister(there.broadcaster, "n", observer));
   peer_flush(&there);
   CHECK_EQ(multicast_broadcaster_notify(here.broadcaster, "n", 6, "lost", 4), 0);
@@ -80,7 +80,7 @@ TEST_OF_BROKER(attached_late_subscribes_what_is_there, NULL) {
 
 /* ---- Inside calls ---------------------------------------------------------------------------- */
 
-/* An observer that changes its peer, on the thread of the transport. */
+/* An observer that calls a function with its own peer, on the transport's thread. */
 typedef struct actor {
   peer *p;
   void (*act)(struct actor *a);
@@ -183,7 +183,7 @@ TEST_OF_BROKER(observer_detaches_and_waits_for_a_flush, NULL) {
   attach(&there, b);
   CHECK_OK(multicast_broadcaster_register(there.broadcaster, "n", acting(&a), NULL, NULL));
   peer_flush(&there);
-  /* A publication that has been sent, without asking the broker whether it has arrived. */
+  /* Publish without a flush, so that the flush in the observer must wait for the broker. */
   CHECK_OK(peer_publish(&there, "other", 1, "x", 1));
   EVENTUALLY(TRANSPORT_HAS_SENT(peer_stats(&there), 1));
   CHECK_EQ(multicast_broadcaster_notify(here.broadcaster, "n", 1, "x", 1), 0);
@@ -192,7 +192,7 @@ TEST_OF_BROKER(observer_detaches_and_waits_for_a_flush, NULL) {
   detach(&there);
 }
 
-/* `release` of one transport waits for a message that another transport delivers. */
+/* The program's `release` for one transport waits for a message that another transport delivers. */
 typedef struct waiting_release {
   int has_begun, may_end, has_ended;
 } waiting_release;
@@ -222,7 +222,7 @@ TEST_OF_BROKER(release_may_wait_for_other_transports, NULL) {
   options.release = wait_in_release;
   options.context = &w;
   CHECK_OK(transport_connect(&options, &other.transport));
-  /* Removing many names may take a library some time. */
+  /* Register many names, because some libraries need time to remove them. */
   for (int i = 0; i < 500; ++i) {
     snprintf(name, sizeof name, "m%d", i);
     CHECK_OK(multicast_broadcaster_register(other.broadcaster, name, recorder(r), NULL, NULL));
@@ -325,7 +325,7 @@ TEST_OF_BROKER(released_inside_of_changed, NULL) {
   broker_end(b, SIGTERM);
   transport_options options = peer_options(&p, b->port);
   options.changed = release_inside;
-  /* `changed` is first called when the broker answers. By then connect has returned the
+  /* Stop the broker during connect, so that `changed` is first called when connect has returned the
    * transport. */
   broker_start_again(b);
   CHECK_EQ(kill(b->process, SIGSTOP), 0);
@@ -417,7 +417,7 @@ static void expect_losses(multicast_overflow overflow) {
   record_wait(r, 2);
   CHECK_EQ(peer_stats(&there).delivered, 2);
   CHECK_EQ(peer_stats(&there).received, 5);
-  /* Messages in the queue are lost, too, when it is destroyed. */
+  /* When the queue is destroyed, its messages are counted as lost, too. */
   CHECK_OK(peer_publish(&here, "n", 3, &i, sizeof i));
   EVENTUALLY(peer_stats(&there).received == 6);
   EVENTUALLY(pending_of(queue) == 1);
@@ -436,8 +436,8 @@ TEST(queue_that_drops_the_oldest_loses_and_counts) {
 
 /* ---- fork ------------------------------------------------------------------------------------ */
 
-/* A fork does not take the locks of ThreadSanitizer's malloc, so with ThreadSanitizer all threads
- * must be idle during a fork. Otherwise the threads may be busy. */
+/* With ThreadSanitizer, all threads must be idle during a fork, because fork() does not take the
+ * locks of ThreadSanitizer's malloc. In other builds, the threads may be busy. */
 #ifdef __SANITIZE_THREAD__
 enum { THREADS_REST_AT_FORKS = 1 };
 #else
@@ -495,7 +495,7 @@ TEST_OF_BROKER(child_of_a_fork_does_not_use_the_connection, NULL) {
   CHECK_OK(multicast_queue_destroy(queue));
 }
 
-/* An observer that forks, on the transport's thread or on the thread of a queue. The child returns
+/* An observer that forks on the transport's thread or on the thread of a queue. The child returns
  * from the observer. */
 typedef struct forker {
   peer *p;
@@ -504,8 +504,8 @@ typedef struct forker {
   bool detaches;
 } forker;
 
-/* Ends the child without freeing the memory of the transport. The sanitizers would report that as a
- * leak. */
+/* Ends the child with _exit(), because the child does not free the memory of the transport, which
+ * sanitizers would report as a leak in exit(). */
 static void leave(void) { _exit(0); }
 
 FUNCTION(fork_inside, forker *f) {
@@ -536,7 +536,8 @@ static void expect_end_of_child(bool detaches) {
   EVENTUALLY(LOAD(f.child) != 0);
   for (uint32_t event = 2; event <= 50; ++event)
     CHECK_EQ(multicast_broadcaster_notify(here.broadcaster, "n", event, "x", 1), 0);
-  /* The child had only this thread, and has read nothing from the connection. */
+  /* The child process ends, because it has only the thread that called fork(). It has read nothing
+   * from the connection, so the parent receives all messages. */
   CHECK_EQ(waitpid(f.child, &status, 0), f.child);
   CHECK_EQ(status, 0);
   EVENTUALLY(LOAD(f.calls) == 50);
@@ -620,7 +621,7 @@ TEST(child_releases_while_the_parent_flushes) {
   CHECK_OK(multicast_broadcaster_attach(p.broadcaster, &p.transport));
   CHECK_OK(peer_publish(&p, "n", 1, "x", 1));
   pthread_t thread = start_thread(flush_for_long, &p);
-  /* In the first rounds the thread may not be in the flush yet. */
+  /* Try several times, because the thread may not be in the flush yet. */
   for (int round = 0; round < 5; ++round) {
     pause_ms(A_WHILE_MS);
     in_child(release_in_child, &p);
@@ -641,7 +642,7 @@ TEST(released_transport_is_not_taken_for_a_newer_one) {
   CHECK_OK(transport_connect(&options, &old));
   old.release(old.context);
   EVENTUALLY(LOAD(p.releases) == 1);
-  /* One of these transports reuses the memory of the first one. */
+  /* One of these transports reuses the memory of the first transport. */
   for (int i = 0; i < 20; ++i) {
     p.releases = 0;
     CHECK_OK(transport_connect(&options, &p.transport));
@@ -668,7 +669,8 @@ THREAD(connect_with_others, int *ready) {
   peer_release(&p);
 }
 
-/* A test for the thread sanitizer: the first transports of a process initialize the library. */
+/* These are the first transports of the process, so the threads initialize the library at the same
+ * time. ThreadSanitizer checks that there is no race. */
 TEST(first_transports_may_be_made_at_once) {
   pthread_t threads[4];
   int ready = 0;
@@ -676,7 +678,7 @@ TEST(first_transports_may_be_made_at_once) {
   for (int i = 0; i < 4; ++i) join_thread(threads[i]);
 }
 
-/* Releases a transport at the same time as other threads do. */
+/* The arguments of two threads that release a transport at the same time. */
 typedef struct releaser {
   const multicast_transport *transport;
   int *ready;
@@ -703,7 +705,7 @@ TEST(released_by_two_threads_ends_once) {
     join_thread(thread);
     EVENTUALLY(LOAD(p.releases) == 1);
   }
-  /* No transport takes the place of another one. */
+  /* The next two transports must not share an entry of the table. */
   p.releases = 0;
   CHECK_OK(transport_connect(&options, &p.transport));
   CHECK_OK(transport_connect(&others, &other.transport));
@@ -760,7 +762,7 @@ TEST(transports_that_are_none_are_refused) {
   if (!TRANSPORT_FLUSH_CONNECTS) CHECK_OK(transport_flush(&p.transport, MULTICAST_FOREVER));
   CHECK_OK(peer_publish(&p, "n", 1, "x", 1));
   CHECK_ERROR(transport_flush(&p.transport, 0), TIMEOUT);
-  /* A transport of another library, or of the program, whose context is the same number. */
+  /* A transport of another library, or of the program, may have an equal context. */
   other.context = p.transport.context;
   CHECK_ERROR(transport_flush(&other, 0), INVALID_HANDLE);
   CHECK_ERROR(transport_get_stats(&other, &stats), INVALID_HANDLE);

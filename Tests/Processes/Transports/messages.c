@@ -1,4 +1,4 @@
-/* For each library: published messages arrive unchanged at other peers. */
+/* Tests that published messages arrive unchanged at other peers. */
 
 #include "Harness/broker.h"
 
@@ -28,7 +28,7 @@ TEST(own_publications_do_not_come_back) {
   peer_observe(&p.there, "n", recorder(other));
   CHECK_OK(peer_publish(&p.here, "n", 1, "x", 1));
   record_wait(other, 1);
-  /* A later message proves that the first one has been handled. */
+  /* A later message proves that the first one has been processed. */
   CHECK_OK(peer_publish(&p.there, "n", 2, "y", 1));
   record_wait(own, 1);
   CHECK(record_is(own, 2, "y", 1));
@@ -53,8 +53,8 @@ TEST(payloads_of_0_to_1_mib_arrive) {
   pair_end(&p);
 }
 
-/* Writes a name of `size` bytes, which cycles through the 255 possible bytes, beginning
- * anywhere. */
+/* Writes a name of `size` bytes. Its bytes cycle through the 255 possible values, and `first`
+ * selects the value of the first byte. */
 static void write_name(char *name, int size, int first) {
   for (int i = 0; i < size; ++i) name[i] = (char)(1 + (first + i) % 255);
   name[size] = '\0';

@@ -1,4 +1,4 @@
-/* For each library: requests to peers, and the results that the requesters get. */
+/* Tests questions to peers, and the results that the askers receive. */
 
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -21,7 +21,7 @@ TEST_OF_BROKER(questions_come_in_order_with_notifications, NULL) {
   int calls = 0;
   peer_connect_to(&here, b);
   peer_connect_to(&there, b);
-  peer_observe(&there, "q", counter(&calls)); /* separate from the name of requests */
+  peer_observe(&there, "q", counter(&calls)); /* not called for questions of the same name */
   peer_answer(&there, "q", &a);
   peer_meet(&here, 1);
   for (int i = 1; i <= 100; ++i) {
@@ -40,7 +40,7 @@ TEST_OF_BROKER(who_comes_late_knows_who_answers, NULL) {
   told t = {.enough = 1};
   peer_connect_to(&there, b);
   peer_answer(&there, "q", &a);
-  peer_connect_to(&here, b); /* reports the connection when it knows the names */
+  peer_connect_to(&here, b); /* returns when the names of the others are known */
   CHECK_OK(ask(&here, &t, "q", "", ten_seconds));
   CHECK_EQ(t.answers, 1);
   peer_release(&here);
@@ -86,7 +86,7 @@ TEST(nobody_answers_is_told_at_once) {
   CHECK_OK(ask(&here, &t, "q", "", ten_seconds));
   CHECK_OK(transport_answer(&there.transport, "q", NULL, NULL, NULL));
   EVENTUALLY(LOAD(a.releases) == 1);
-  peer_flush(&there); /* the broker may be told a moment later */
+  peer_flush(&there); /* the broker may process the change a moment later */
   EVENTUALLY(ask(&here, &t, "q", "", a_while) == MULTICAST_ERROR_NOT_FOUND);
   CHECK_EQ(t.count, 0);
 #ifdef TRANSPORT_HAS_PEERS
@@ -124,8 +124,7 @@ TEST(thread_of_the_transport_may_not_ask) {
   broker_delete(&b);
 }
 
-/* Observers and answering functions run on the thread of the queue, where they may send
- * requests. */
+/* Observers and answering functions run on the queue's thread, where they may ask questions. */
 static void ask_on(void *context, const transport_question *question, uint32_t event,
                    const void *payload, size_t size) {
   asking *a = context;
@@ -256,7 +255,7 @@ TEST(context_is_released_when_no_call_has_it) {
   CHECK_OK(ask(&here, &a.t, "q", "", ten_seconds));
   CHECK_TEXT(a.t.each[0].payload, "second:7:");
   CHECK_EQ(LOAD(second.releases), 0);
-  /* A call that fails also releases. */
+  /* A call that fails also calls `release`. */
   CHECK_ERROR(transport_answer(&there.transport, "", respond, &other, note_release_of_responder),
               INVALID_ARGUMENT);
   CHECK_EQ(LOAD(other.releases), 1);
@@ -385,11 +384,12 @@ TEST_OF_BROKER(child_of_a_fork_does_not_answer_what_its_queue_has, NULL) {
   CHECK_OK(multicast_queue_destroy(queue));
 }
 
-/* Ends the child without freeing the memory of the transport. The sanitizers would report that as a
- * leak. */
+/* Ends the child with _exit(), because the child does not free the memory of the transport, which
+ * sanitizers would report as a leak in exit(). */
 static void leave(void) { _exit(0); }
 
-/* An answering function that forks on the transport's thread. The child returns from it. */
+/* An answering function that forks on the transport's thread. The child returns from the
+ * function. */
 static void fork_and_answer(void *context, const transport_question *question, uint32_t event,
                             const void *payload, size_t size) {
   fflush(NULL);
@@ -426,7 +426,7 @@ TEST(function_that_answers_may_fork) {
 
 enum { ASKERS = 100, LEFT = 20 /* are not answered */ };
 
-/* Stores the requests of all requesters until the last one has arrived. */
+/* Stores all questions until the last one has arrived. */
 typedef struct pending {
   transport_question all[ASKERS];
   int count;
@@ -465,8 +465,8 @@ static int answered_of(asker *askers) {
   return count;
 }
 
-/* Each answer wakes only its requester. If each answer woke all requesters, each would wake once
- * per answer. */
+/* Each answer must wake only its asker. If each answer woke all askers, every asker would wake up
+ * once per answer. */
 TEST(answer_wakes_its_asker_alone) {
   static asker askers[ASKERS];
   static pending kept;
@@ -487,7 +487,7 @@ TEST(answer_wakes_its_asker_alone) {
     pause_ms(1);
   }
   EVENTUALLY(answered_of(askers) == ASKERS - LEFT);
-  peer_release(&here); /* wakes all requesters */
+  peer_release(&here); /* wakes the remaining askers */
   for (int i = 0; i < ASKERS; ++i) {
     join_thread(threads[i]);
     if (askers[i].answers == 0) CHECK_ERROR(askers[i].result, INVALID_HANDLE);

@@ -1,5 +1,6 @@
 # Builds the library of a transport and its tests, and runs the tests. Tests/Processes/MQTT/run,
-# Tests/Processes/NATS/run and Tests/Processes/Local/run source this file after they have set:
+# Tests/Processes/NATS/run and Tests/Processes/Local/run set these variables and then source this
+# file:
 #   folder     the folder of the transport
 #   server     the program that the tests start
 #   clients    linker options for the client library
@@ -31,8 +32,8 @@ that installs them and exits with status 77.
 END
 }
 
-# read_arguments ARGUMENT ...: sets `library`, `build`, `sanitizer`, `counts`, and `tests` (the
-# names of tests to run).
+# read_arguments ARGUMENT ...: sets `library`, `build`, `sanitizer`, `counts` and `tests`, which are
+# the names of the tests to run.
 read_arguments() {
   case ${1-} in -h | --help) usage; exit 0 ;; esac
   if [ $# -lt 2 ]; then
@@ -83,7 +84,7 @@ build_library() {
     -Wl,-soname,"libmulticast-$name.so.1" -o "$build/libmulticast-$name.so.1"
 }
 
-# Builds the tests that use the shared library, as programs do.
+# Builds the tests that use the shared library in the same way as other programs.
 build_library_tests() {
   gcc -std=gnu11 "${flags[@]}" -Wno-unused-parameter -I"$root/Tests/Processes/$folder" \
     "$root/Tests/Processes/$folder"/*.c "${common[@]}" "$root"/Tests/Behaviour/Interface/{harness,main}.c \
@@ -98,8 +99,8 @@ build_library_tests() {
       awk '$2 == "T" { sub(/@.*/, "", $3); print $3 }' | LC_ALL=C sort)
 }
 
-# build_objects DIR REPLACED SOURCES [FLAG ...]: compiles Sources/Transports/SOURCES, with requests
-# redirected to Tests/Processes/REPLACED/Faults.
+# build_objects DIR REPLACED SOURCES [FLAG ...]: compiles Sources/Transports/SOURCES, and redirects
+# the calls of libc to Tests/Processes/REPLACED/Faults, where tests can make them fail.
 build_objects() {
   local dir=$1 replaced=$2 sources
   mapfile -t sources < <(find "$root/Sources/Transports/$3" -name '*.c')
@@ -117,8 +118,9 @@ build_fault_tests() {
     "-Wl,-rpath,$(dirname "$library")" -o "$build/${name}_fault_tests"
 }
 
-# Builds all tests with the same objects, which count in the folder `counts`. Existing objects
-# continue their counts. Objects that all transports share are built once.
+# Builds all tests with the same objects, which count executed lines in the folder `counts`. Objects
+# that exist already are not built again, so that their counts continue. The objects of the common
+# code are built once for all transports.
 build_counting() {
   local of_all=$counts/Transports of_one=$counts/$folder count=(--coverage -fprofile-update=atomic)
   mkdir -p "$counts"
@@ -141,7 +143,7 @@ build_counting() {
 run_tests() {
   local program found="" status=0
   for program in "$build/${name}_tests" "$build/${name}_fault_tests"; do
-    # If only some tests are to be run, a program may have none of them.
+    # If the caller has selected tests, skip a program that contains none of them.
     if [ ${#tests[@]} -gt 0 ] &&
       ! "$program" --list | grep -F -- "$(printf '%s\n' "${tests[@]}")" >/dev/null; then
       continue
@@ -156,14 +158,15 @@ run_tests() {
   [ $status -eq 0 ] || exit 1
 }
 
-# block KIND: prints the first block of this kind from the transport's page.
+# block KIND: prints the first code block of this kind in the transport's README.md.
 block() {
   awk -v kind="\`\`\`$1" '$0 == kind && !n { inside = n = 1; next } /^```$/ { inside = 0 } inside' \
     "$root/Sources/Transports/$folder/README.md"
 }
 
-# run_page ADDRESS HERE: compiles and runs the program on the transport's page with the commands of
-# the page, with the address HERE instead of ADDRESS, and compares the output with the page.
+# run_page ADDRESS HERE: compiles and runs the program in the transport's README.md with the
+# commands in README.md, but with the address HERE instead of ADDRESS. Compares the
+# output with the output in README.md.
 run_page() {
   local page=$build/page
   mkdir -p "$page"

@@ -1,5 +1,5 @@
-# Tests of libmulticast-local, libmulticast-mqtt and libmulticast-nats. The latter two start their
-# own brokers.
+# Tests of libmulticast-local, libmulticast-mqtt and libmulticast-nats. The tests of the last two
+# start their own brokers.
 
 set(local_packages)
 set(mqtt_packages libmosquitto-dev mosquitto mosquitto-clients)
@@ -32,12 +32,12 @@ add_check(transports_bridge LABELS mqtt nats TIMEOUT 300 COST 20
   COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/Processes/Transports/check-bridge
     $<TARGET_FILE:multicast> ${PROJECT_BINARY_DIR}/transports-bridge)
 
-# With `--seconds 600 --step 1` this test tries all moments.
+# With `--seconds 600 --step 1` this test kills processes at every possible moment.
 add_check(local_kill LABELS local everyday TIMEOUT 300 COST 20 PACKAGES gcc
   COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/Processes/Local/Kill/run $<TARGET_FILE:multicast>
     ${PROJECT_BINARY_DIR}/local-kill)
 
-# Checks only that the benchmark still runs. The measured figures mean nothing.
+# Checks only that the benchmark still runs. The measured figures are meaningless.
 add_check(local_benchmark LABELS local bench TIMEOUT 300 COST 20
   PACKAGES ${mqtt_packages} ${nats_packages} gcc libzmq3-dev python3-matplotlib
   COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/Processes/Local/Benchmark/run $<TARGET_FILE:multicast>

@@ -1,19 +1,19 @@
-/* The list of received messages that have not been delivered. */
+/* The list of received messages that have not been delivered yet. */
 
 #ifndef MULTICAST_TRANSPORTS_ARRIVALS_H
 #define MULTICAST_TRANSPORTS_ARRIVALS_H
 
 #include "outbox.h"
 
-/* Counts messages that a queue has accepted and then dropped. The queue may drop them after the
- * client has been freed. */
+/* Counts the messages that a queue has accepted and then dropped. It is a separate object, because
+ * the queue may drop messages after the client has been freed. */
 typedef struct drops {
-  int references; /* one of the client, and one of each message in the queue */
+  int references; /* held by the client and by each message in the queue */
   uint64_t count;
 } drops;
 
-/* Identifies a question: the asker, and its number of the question. The engine defines the
- * numbers. */
+/* Identifies a question. `peer` is its asker, and `number` is unique among the asker's questions.
+ * The engine assigns both numbers. */
 typedef struct origin {
   uint64_t peer, number; /* 0 for a notification */
 } origin;
@@ -21,7 +21,7 @@ typedef struct origin {
 typedef struct arrival {
   struct arrival *next;
   drops *drops;    /* NULL if the message is not in a queue */
-  bool is_counted; /* a queued message has been delivered or counted as lost */
+  bool is_counted; /* a queued message was counted as delivered or lost */
   size_t whole; /* size in memory */
   size_t size;
   const char *name; /* stored after the payload */
@@ -35,9 +35,9 @@ typedef struct arrivals {
   arrival *first, *last;
 } arrivals;
 
-/* The size of a message in memory. */
+/* Returns the size of a message in memory. */
 size_t arrival_size(const char *name, span payload);
-/* Writes a message to memory of that size. If `a` is NULL, returns NULL. */
+/* Writes a message to `a`, which has `whole` bytes. Returns NULL if `a` is NULL. */
 arrival *arrival_write(arrival *a, size_t whole, const char *name, uint32_t event, span payload);
 
 void arrivals_append(arrivals *all, arrival *a);

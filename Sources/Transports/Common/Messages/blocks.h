@@ -1,13 +1,13 @@
-/* A pool of memory blocks of one size for small messages. Messages are allocated on one thread and
- * freed on another one, which is slow with malloc(), so their memory is reused. Each block comes
- * from malloc(), and may be freed. */
+/* A pool of memory blocks of equal size for small messages. Messages are allocated on one thread
+ * and freed on another, which is slow with malloc() and free(), so the pool reuses their memory.
+ * Each block comes from malloc(), and may be passed to free(). */
 
 #ifndef MULTICAST_TRANSPORTS_BLOCKS_H
 #define MULTICAST_TRANSPORTS_BLOCKS_H
 
 #include <stddef.h>
 
-/* A pool with more than BLOCKS_KEPT blocks is soon freed. */
+/* If a pool has more than BLOCKS_KEPT blocks, all of them are freed soon. */
 enum { BLOCK_SIZE = 256, BLOCKS_KEPT = 8192 };
 
 typedef struct block {
@@ -19,11 +19,11 @@ typedef struct blocks {
   size_t count;
 } blocks;
 
-/* Returns NULL if there is no memory. */
+/* Removes a block from the pool or allocates one. Returns NULL if there is no memory. */
 void *blocks_take(blocks *kept);
-/* Returns the memory of a message to the pool. Frees it if `size` is larger than a block. */
+/* Returns the memory of a message to the pool, or frees it if `size` is larger than a block. */
 void blocks_give(blocks *kept, void *message, size_t size);
-/* Moves all blocks. */
+/* Moves all blocks from one pool to another. */
 void blocks_move(blocks *to, blocks *from);
 void blocks_free(blocks *kept);
 

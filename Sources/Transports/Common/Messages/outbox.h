@@ -16,7 +16,7 @@ typedef struct span {
   size_t size;
 } span;
 
-/* A publication before memory is allocated for it. */
+/* The data of a publication, before memory is allocated for the publication. */
 typedef struct draft {
   size_t address_size, header_size;
   char address[ADDRESS_MAX_SIZE];
@@ -31,7 +31,7 @@ typedef struct publication {
   uint64_t ticket; /* sequence number, from 1 */
   size_t whole; /* size in memory */
   size_t address_size;
-  size_t size; /* of the message, that is, of the header, if there is one, and the payload */
+  size_t size; /* of the message, which is the header, if there is one, and the payload */
   bool is_retained, is_question;
   uint64_t number;
   char bytes[]; /* the address, a NUL, the message */
@@ -43,9 +43,9 @@ typedef struct outbox {
   uint64_t tickets; /* the last ticket */
 } outbox;
 
-/* The size of the publication in memory. */
+/* Returns the size of the publication in memory. */
 size_t draft_size(const draft *d);
-/* Writes the publication to memory of that size. If `p` is NULL, returns NULL. */
+/* Writes the publication to `p`, which has draft_size() bytes. Returns NULL if `p` is NULL. */
 publication *publication_write(publication *p, const draft *d);
 const char *publication_message(const publication *p);
 

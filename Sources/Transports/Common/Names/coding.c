@@ -62,7 +62,7 @@ static unsigned char read_escape(const coding *how, const char *digits) {
   unsigned char byte;
   if (low == NULL) return 0;
   byte = (unsigned char)((high - hexadecimal) * 16 + (low - hexadecimal));
-  /* Escaping a plain byte is not valid, since it would be a second address of the same name. */
+  /* It is an error to escape a plain byte. Otherwise a name would have more than one address. */
   return coding_is_plain(how, byte) ? 0 : byte;
 }
 

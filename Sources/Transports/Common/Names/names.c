@@ -19,7 +19,8 @@ static void insert(names *all, known_name *name) {
   *place = name;
 }
 
-/* Returns false if there is neither memory nor a table. A full table still works. */
+/* Replaces the table with a larger one. If there is no memory for it, the full table remains in
+ * use. Returns false if there is no table. */
 static bool grow(names *all) {
   names larger = *all;
   size_t i;

@@ -1,4 +1,4 @@
-/* The names that have or had observers, which the broker is told. */
+/* Stores the names that have or had observers, and their changes for the broker. */
 
 #ifndef MULTICAST_TRANSPORTS_NAMES_H
 #define MULTICAST_TRANSPORTS_NAMES_H
@@ -12,15 +12,15 @@ typedef struct known_name {
   struct known_name *next_change;
   bool is_wanted;
   bool is_changed;    /* is in the list of changes */
-  /* Used by the engine; initially zero. */
+  /* The engine uses these fields, which are initially zero. */
   int state;
   void *subscription;
   struct known_name *next_subscribed;
-  struct answerer *answerer; /* answers questions of the name here; may be NULL */
+  struct answerer *answerer; /* the program's function for questions of the name; may be NULL */
   char text[];
 } known_name;
 
-/* A hash table of names, and a list of the names with changes that the broker must be told. */
+/* A hash table of names, and a list of names whose changes must be reported to the broker. */
 typedef struct names {
   known_name **buckets;
   size_t capacity;
@@ -32,7 +32,8 @@ typedef struct names {
 
 /* Sets whether a name has observers. Returns false if there is no memory. */
 bool names_want(names *all, const char *text, bool is_wanted);
-/* Whether the name has observers, an answerer, or a change that the broker must be told. */
+/* Returns whether the name has observers, an answerer, or a change that must be reported to the
+ * broker. */
 static inline bool name_is_used(const known_name *name) {
   return name->is_wanted || name->is_changed || name->answerer != NULL;
 }
@@ -42,8 +43,9 @@ known_name *names_add(names *all, const char *text);        /* returns NULL if o
 void names_remove(names *all, known_name *name); /* the name must not be in the list of changes */
 known_name *names_next(const names *all, const known_name *name); /* NULL gives the first one */
 
-/* Iterates over the prefixes with which a name begins: NULL gives the first one, and NULL is
- * returned after the last one. The text of a prefix begins with an asterisk, so it is not empty. */
+/* Iterates over the prefixes with which a name begins. If `last` is NULL, returns the first prefix.
+ * Returns NULL after the last one. The text of a prefix begins with an asterisk, so that it is not
+ * empty. */
 const known_name *names_next_prefix(const names *prefixes, const known_name *last,
                                     const char *name);
 

@@ -1,4 +1,4 @@
-/* Functions that answer questions here, and questions that are asked here. */
+/* The functions of this process that answer questions, and the questions that this process asks. */
 
 #ifndef MULTICAST_TRANSPORTS_QUESTIONS_H
 #define MULTICAST_TRANSPORTS_QUESTIONS_H
@@ -13,17 +13,17 @@
 
 /* A function that answers the questions of a name. */
 typedef struct answerer {
-  int references;         /* one of the name, and one of each running call */
-  void (*function)(void); /* as the engine's header declares it */
+  int references;         /* held by the name and by each running call */
+  void (*function)(void); /* has the type that the engine's header declares */
   void *context;
   void (*release)(void *context);
 } answerer;
 
-/* Drops a reference, and calls `release` with the last one. Must not be called under a lock or in
- * the child of a fork. Accepts NULL. */
+/* Drops a reference. If it is the last one, calls `release` and frees the answerer. Must not be
+ * called under a lock or in the child of a fork. Accepts NULL. */
 void answerer_drop(answerer *a);
 
-/* A question that is asked. */
+/* The arguments of a question. */
 typedef struct query {
   const char *name;
   uint32_t event;
@@ -44,14 +44,14 @@ typedef struct told {
 typedef bool visitor(void *context, multicast_status status, int32_t pid, const char *peer,
                      const void *payload, size_t size);
 
-/* The base of an engine's inquiry: a question that waits for answers. It is not on the stack of the
- * asking thread, because a function of the caller may end that thread. It is leaked then, with a
- * reference to the client. */
+/* An inquiry is a question that waits for answers. Each engine's inquiry begins with this struct.
+ * Inquiries are not on the stack of the asking thread, because a function of the program may end
+ * that thread. In this case, the inquiry and its reference to the client are never freed. */
 typedef struct inquiry {
   struct inquiry *next;
   uint64_t number;
   pthread_cond_t changed; /* the asker waits for this */
-  multicast_status end;   /* for questions through a broker; MULTICAST_PENDING until it ends */
+  multicast_status end;   /* if a broker is used: the result, or MULTICAST_PENDING before the end */
   told *first, **last;    /* pending calls of `visit`, in order of arrival */
 } inquiry;
 
@@ -65,13 +65,14 @@ typedef struct inquiries {
   uint64_t numbers; /* the last number */
 } inquiries;
 
-/* Assigns the next number and adds a question. It must be removed before it is freed. */
+/* Assigns the next number to a question and adds it. The question must be removed before it is
+ * freed. */
 void inquiry_add(inquiries *all, inquiry *i);
 void inquiry_remove(inquiries *all, inquiry *i);
 inquiry *inquiry_find(const inquiries *all, uint64_t number);  /* returns NULL if there is none */
 inquiry *inquiry_next(const inquiries *all, const inquiry *i); /* NULL gives the first one */
 void inquiries_wake(const inquiries *all);
-/* Ends a question through a broker, and wakes the asker. Accepts NULL. */
+/* Ends a question that was sent through a broker, and wakes the asker. Accepts NULL. */
 void inquiry_end(inquiry *i, multicast_status why);
 /* Appends a pending call of `visit`, and wakes the asker. */
 void inquiry_tell(inquiry *i, told *t);

@@ -1,4 +1,4 @@
-/* A process that is alone in its group. */
+/* Joins a group in which there is no other process. */
 #include <multicast_local.h>
 #include <stdio.h>
 

@@ -1,4 +1,4 @@
-// A part of the program of main.cpp, in a separate file.
+// A part of the program in main.cpp that is compiled separately.
 #include <multicast.hpp>
 
 mcast::registration add_one(mcast::signal<void(int)> &to, int &sum, mcast::queue &loop);

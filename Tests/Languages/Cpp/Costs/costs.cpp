@@ -1,5 +1,5 @@
-// Calls functions of the C++ header at a given size. Costs/run counts the instructions between
-// begin() and end().
+// Calls functions of the C++ header with a given number of delegates. Costs/run counts the
+// instructions between begin() and end().
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -29,7 +29,7 @@ void fill(signal &s, window &w, std::vector<mcast::registration> &all, std::vect
   for (size_t &each : data) all.push_back(s.add(w, callable(w, each)));
 }
 
-// Costs of add(object, callable) if the object already has other callables.
+// Measures add(object, callable) if the object already has other callables.
 void add_with_object(size_t size) {
   signal s;
   window w;
@@ -43,7 +43,7 @@ void add_with_object(size_t size) {
     one.remove();
   }
 }
-// Costs of removing callables of an object, the first ones and the last ones.
+// Measures the removal of the first and the last callables of an object.
 void remove_with_object(size_t size) {
   signal s;
   window w;
@@ -55,7 +55,7 @@ void remove_with_object(size_t size) {
   for (size_t i = 0; i < 32; ++i) all[all.size() - 1 - i].remove();
   end();
 }
-// Costs of add(object, method) and remove(object, method) if the object has callables in another
+// Measures add(object, method) and remove(object, method) if the object has callables in another
 // signal.
 void method_of_object(size_t size) {
   signal s, elsewhere;
@@ -70,7 +70,7 @@ void method_of_object(size_t size) {
   }
   end();
 }
-// Costs of remove_object() per callable.
+// Measures remove_object(), which removes all callables of an object.
 void remove_object(size_t size) {
   signal s;
   window w;
@@ -81,8 +81,8 @@ void remove_object(size_t size) {
   s.remove_object(w);
   end();
 }
-// Costs of is_valid() in a signal with many delegates, while another signal, and then this one,
-// tracks objects.
+// Measures is_valid() in a signal with many delegates, while this signal and another one track
+// objects.
 void is_valid(size_t size) {
   signal s, other;
   window w;
@@ -98,7 +98,7 @@ void is_valid(size_t size) {
   }
   end();
 }
-// Costs of size() while another signal tracks objects.
+// Measures size() while another signal tracks objects.
 void size_beside_tracked(size_t size) {
   signal s, other;
   window w;

@@ -1,4 +1,4 @@
-// Invokes signals whose argument types are only declared in this file, and defined elsewhere.
+// Invokes signals whose argument types are only declared in this file and defined in another file.
 #include <multicast.hpp>
 
 struct declared;

@@ -1,5 +1,5 @@
-// Macros of Apple's AssertMacros.h, and some of complex.h, Arduino, termios.h and others. Debian
-// has no such headers, or none that a test can include.
+// Macros of Apple's AssertMacros.h, and some macros of complex.h, Arduino, termios.h and others.
+// They are repeated here, because Debian does not have these headers or a test cannot include them.
 #define check(x)
 #define check_noerr(x)
 #define check_string(x, y)

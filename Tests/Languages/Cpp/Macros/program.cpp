@@ -1,6 +1,6 @@
-// Includes every public header after macros of other libraries, which are in the file that MACROS
-// names. Each macro expands to MACRO_OF_ANOTHER, so a macro that is used by mistake shows up in the
-// compiler's messages.
+// Includes every public header after the file that MACROS names, which contains macros of other
+// libraries. Each macro expands to MACRO_OF_ANOTHER, so that the compiler's messages show a macro
+// that a header uses by mistake.
 #include <algorithm>
 #include <atomic>
 #include <chrono>

@@ -1,6 +1,7 @@
-// Code that must not compile. `check-refused` makes a program of each part, from one `// error:` to
-// the next. With the line that ends with `// refused`, the program must fail with an error that
-// matches the regular expression; without that line, the program must compile.
+// Code that must not compile. A part begins at a line `// error:` and ends before the next one.
+// `check-refused` compiles each part as a separate program. With the line that ends with
+// `// refused`, the program must fail with an error that matches the regular expression. Without
+// that line, the program must compile.
 
 #include <multicast/next.hpp>
 #include <multicast/spy.hpp>

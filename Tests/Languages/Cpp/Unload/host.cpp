@@ -1,5 +1,5 @@
-// Loads two plug-ins at the same time, again and again, and checks that they are unloaded when they
-// are closed. After the first plug-in is unloaded, another build replaces it under the same name.
+// Loads two plug-ins two times, and checks that they are unloaded when they are closed. After the
+// first plug-in is unloaded, its file is replaced with another build, which must then be loaded.
 #include "plugin.hpp"
 
 #include <cstdio>
@@ -49,8 +49,8 @@ class plugin {
   void *handle_;
 };
 
-/// Checks that the child of a fork can take a lock of the headers, which no thread may hold during
-/// fork.
+/// Checks that the child of a fork can take a lock of the headers. This works only if no thread
+/// holds the lock during fork().
 bool fork_works(event &s) {
   const pid_t child = fork();
   if (child == 0) {
@@ -70,7 +70,8 @@ struct listener {
 }  // namespace
 }  // namespace unload_tests
 
-// NAME_1 and NEW_1 are builds 1 and 2 of one plug-in: the second replaces the first.
+// The arguments are the first build of a plug-in, its second build, which replaces the first one,
+// and another plug-in.
 int main(int, char **arguments) {
   using namespace unload_tests;
   const char *const first = arguments[1], *const newer = arguments[2], *const other = arguments[3];

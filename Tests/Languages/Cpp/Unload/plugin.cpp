@@ -1,5 +1,4 @@
-// A plug-in that uses all of the headers, and is then unloaded. BUILD_NUMBER distinguishes its
-// builds.
+// A plug-in that uses all headers and is then unloaded. Its two builds differ in BUILD_NUMBER.
 #include "plugin.hpp"
 
 #include <memory>
@@ -30,10 +29,10 @@ void check(bool is_so) { failures += is_so ? 0 : 1; }
 
 struct state {
   listener object;
-  std::shared_ptr<listener> shared{new listener};  // std::make_shared() is unique, too
+  std::shared_ptr<listener> shared{new listener};  // std::make_shared() has a unique symbol, too
   mcast::groups<int> groups;
   mcast::scoped_registration own;
-  mcast::lifetime lifetime;  // for tracked objects, which remain until a later look-up
+  mcast::lifetime lifetime;  // removes tracked objects, which otherwise remain until a look-up
 };
 state *all = nullptr;
 

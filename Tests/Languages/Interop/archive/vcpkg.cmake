@@ -1,5 +1,5 @@
-# Runs the vcpkg port with replacements for vcpkg's functions, written from vcpkg's reference and
-# for release builds only. So the port can be tested without vcpkg. vcpkg itself may have further
+# Runs the vcpkg port without vcpkg, so that the port can be tested. This file replaces vcpkg's
+# functions according to vcpkg's reference, for release builds only. vcpkg itself may have further
 # requirements.
 #
 #   cmake -DPORT_FOLDER= -DVERSION= -DVCPKG_LIBRARY_LINKAGE= -DCURRENT_PACKAGES_DIR=
@@ -38,7 +38,7 @@ function(vcpkg_cmake_install)
   run(${CMAKE_COMMAND} --build ${CURRENT_BUILDTREES_DIR}/build --target install)
 endfunction()
 
-# Moves the files to share/multicast, which is one folder less deep.
+# Moves the files to share/multicast, which is one level higher.
 function(vcpkg_cmake_config_fixup)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "CONFIG_PATH" "")
   file(GLOB files ${CURRENT_PACKAGES_DIR}/${arg_CONFIG_PATH}/*)

@@ -1,4 +1,4 @@
-# Checks that the targets of the library add no flags, definitions or sources to their users.
+# Checks that the library's targets add no flags, definitions or sources to targets that use them.
 foreach(target multicast multicast_shared multicast_static)
   foreach(property COMPILE_OPTIONS COMPILE_DEFINITIONS COMPILE_FEATURES LINK_OPTIONS LINK_DIRECTORIES
       LINK_LIBRARIES SOURCES AUTOUIC_OPTIONS)

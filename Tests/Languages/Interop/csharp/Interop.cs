@@ -1,4 +1,5 @@
-// libmulticast from C#, with Mono or .NET on Linux. Argument: the path of libmulticast.so.
+// Uses libmulticast from C#, with Mono or .NET on Linux. The argument is the path of
+// libmulticast.so.
 using System;
 using System.Collections.Generic;
 using System.IO;
@@ -20,8 +21,8 @@ struct Queue { public ulong Id; }
 delegate void Function(IntPtr context, uint @event, IntPtr payload, UIntPtr size);
 delegate void Release(IntPtr context);
 
-// Function pointers are IntPtr. For a field of a delegate type the marshaller would create the
-// pointer, and equal delegates must have equal pointers.
+// Function pointers are IntPtr instead of a delegate type. For a delegate type, the marshaller
+// would create a pointer, and equal delegates must have equal pointers.
 struct Delegate { public IntPtr Function, Context; }
 
 struct Options {
@@ -113,8 +114,9 @@ static class Interop {
 
   static readonly List<string> calls = new List<string>(), released = new List<string>();
 
-  // A context is a GCHandle: the collector moves objects, and does not see the references that the
-  // library has. No exception may pass through the library, so each callback catches all of them.
+  // A context is a GCHandle, because the garbage collector moves objects and does not see the
+  // library's references. An exception must not pass through the library, so each callback catches
+  // all exceptions.
   static void Listen(IntPtr context, uint @event, IntPtr payload, UIntPtr size) {
     var bytes = new byte[(int)size];
     if (bytes.Length > 0) Marshal.Copy(payload, bytes, 0, bytes.Length);
@@ -127,8 +129,8 @@ static class Interop {
     handle.Free();
   }
 
-  // Static: a callback that only the library refers to would be collected, and calling it would
-  // crash.
+  // These are static, because the garbage collector would free a callback to which only the library
+  // refers, and calling it would crash.
   static readonly Function listen = Listen;
   static readonly Release free = Free;
   static readonly List<Function> kept = new List<Function>();
@@ -230,7 +232,7 @@ static class Interop {
     Check(Library.queue_get_stats(options[0].Queue, ref stats), Status.Ok);
     Check((stats.Pending, stats.Delivered), (0ul, 1ul));
 
-    // The queue's own thread, which is new to the runtime when it makes its first call.
+    // The queue's own thread is unknown to the runtime before its first call.
     int runner = 0;
     var called = new ManualResetEventSlim();
     Delegate note = DelegateOf((context, @event, bytes, size) => {

@@ -1,4 +1,4 @@
-/* Two operations that QEMU's user mode may not support, without the library. */
+/* Tries two operations that QEMU's user mode may not support. Does not use the library. */
 
 #include <pthread.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-;;; libmulticast from Guile. Argument: the path of libmulticast.so.
+;;; Uses libmulticast from Guile. The argument is the path of libmulticast.so.
 (use-modules (ice-9 match) (rnrs bytevectors) (system foreign) (system foreign-library))
 
 ;;; ---- Declarations from multicast.h -------------------------------------------------------------
@@ -70,9 +70,9 @@
 (define (bytes-of payload size)
   (if (zero? size) "" (utf8->string (pointer->bytevector payload size))))
 
-;; Defined in the module: Guile would collect a callback that only the library refers to. No
-;; exception and no continuation may pass through the library, so they end here. A queue that calls
-;; Guile must not have a thread of its own: Guile does not know that thread.
+;; The callbacks are defined in the module, because Guile would free a callback to which only the
+;; library refers. Exceptions and continuations must not pass through the library, so they end in the
+;; callbacks. A queue that calls Guile must not have its own thread, because Guile would not know it.
 (define listen
   (procedure->pointer
    void

@@ -1,5 +1,5 @@
-/* Uses libmulticast in unusual processes: opened with dlopen, in several copies, beside a Swift
- * runtime. */
+/* Uses libmulticast in unusual processes. The process opens the library with dlopen, or has several
+ * copies of the library, or contains a Swift runtime. */
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -126,7 +126,7 @@ static void two_copies(const char *library) {
   CHECK(opened.create != linked.create);
   use(&linked);
   use(&opened);
-  /* A handle of one copy is invalid in the other. */
+  /* A handle of one copy of the library is invalid in the other copy. */
   multicast theirs = {0};
   for (int i = 0; i < 1000; ++i) theirs = opened.create();
   CHECK_EQ(linked.count(theirs), MULTICAST_ERROR_INVALID_HANDLE);
@@ -166,7 +166,7 @@ static void from_a_thread_that_ends(char *library) {
   use(&kept);
 }
 
-/* A library in ordinary Swift, which needs the Swift runtime. */
+/* Opens a library in ordinary Swift, which needs the Swift runtime, and uses it. */
 static void use_swift(const char *path) {
   void *swift = open_library(path, RTLD_NOW | RTLD_GLOBAL);
   long (*work)(long);
@@ -202,7 +202,8 @@ static long memory_kb(const char *field) {
   return kb;
 }
 
-/* Prints the time in nanoseconds, and the resident and the private written memory in kilobytes. */
+/* Prints how much time and memory it takes to open a library. The time is in nanoseconds. The
+ * resident memory and the private written memory are in kilobytes. */
 static void cost(const char *library) {
   struct timespec before, after;
   long resident = memory_kb("Rss:"), own = memory_kb("Private_Dirty:");

@@ -1,4 +1,4 @@
-// Ordinary Swift that needs its runtime: classes, hashing, strings and existentials.
+// Ordinary Swift code that needs the Swift runtime for classes, hashing, strings and existentials.
 
 private final class Node {
   var next: Node?

@@ -1,4 +1,5 @@
-// libmulticast from Java, through JNI. Arguments: the paths of libmulticast.so and of the bridge.
+// Uses libmulticast from Java, through JNI. The arguments are the paths of libmulticast.so and of the
+// bridge.
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
@@ -29,7 +30,7 @@ public class Interop {
 
   static final int OK = 0, INVALID_HANDLE = -10, NOT_FOUND = -30;
 
-  // The bits of a register above the result of a C function are undefined.
+  // If the result of a C function is smaller than a register, the other bits are undefined.
   static int status(String function, long... arguments) { return (int) call(function, arguments); }
   static boolean ask(String function, long... arguments) {
     return (call(function, arguments) & 0xFF) != 0;
@@ -43,7 +44,8 @@ public class Interop {
   static final int PRIORITY = 8, LIFETIME = 24, QUEUE = 32, RELEASE = 40, SIZE_OF_OPTIONS = 64;
   static final int PENDING = 8, QUEUED = 16, DELIVERED = 24, HIGHEST = 64, SIZE_OF_STATS = 72;
 
-  /** A delegate: the bridge's function, and a reference that keeps a listener until it is freed. */
+  /** A delegate. It consists of the bridge's function and a reference that keeps a listener alive until the
+      reference is freed. */
   record Delegate(long function, long context) {
     Delegate(Listener listener) { this(eventFunction(), reference(listener)); }
   }
@@ -111,7 +113,7 @@ public class Interop {
     check("is_valid", ask("multicast_is_valid", m), true);
     check("add one", add(m, one, null, null), OK);
     check("add two", add(m, two, null, null), OK);
-    System.gc(); // moves the listeners
+    System.gc(); // may move the listeners
     check("invoke 7", invoke(m, 7, "hel\0lo"), 2L);
     check("taken", taken(), List.of("one 7 hel\0lo", "two 7 hel\0lo"));
     check("remove", remove(m, one), OK);
@@ -166,7 +168,7 @@ public class Interop {
     check("pending", stats.getLong(PENDING), 0L);
     check("delivered", stats.getLong(DELIVERED), 1L);
 
-    // The queue's own thread, which the bridge attaches to the Java VM.
+    // The bridge attaches the queue's own thread to the Java VM.
     Thread[] runner = {null};
     CountDownLatch called = new CountDownLatch(1);
     Delegate note = new Delegate((event, bytes) -> {

@@ -1,7 +1,9 @@
-/* libmulticast for Java: calls functions by name, and implements the C side of delegates in Java.
+/* The bridge between Java and libmulticast. It calls functions by name, and implements the C side
+ * of delegates in Java.
  *
- * Handles, statuses and addresses are all passed as 64-bit integers, in the registers where the
- * library expects them. A delegate by value is passed as its two addresses. */
+ * Handles, statuses and addresses are passed as 64-bit integers, which are in the registers where
+ * the library expects them. A delegate that is passed by value is replaced with its two
+ * addresses. */
 #include <dlfcn.h>
 #include <jni.h>
 #include <pthread.h>
@@ -11,14 +13,14 @@
 static JavaVM *vm;
 static void *library;
 static jmethodID on_event, on_release;
-static pthread_key_t attached; /* its destructor detaches threads that were attached here */
+static pthread_key_t attached; /* its destructor detaches threads that the bridge has attached */
 
 static void detach(void *unused) {
   (void)unused;
   (*vm)->DetachCurrentThread(vm);
 }
 
-/* The environment of this thread, which may be the own thread of a queue. */
+/* Returns the environment of this thread. The thread may be a queue's own thread. */
 static JNIEnv *environment(void) {
   JNIEnv *env = NULL;
   if ((*vm)->GetEnv(vm, (void **)&env, JNI_VERSION_10) != JNI_OK) {
@@ -28,13 +30,13 @@ static JNIEnv *environment(void) {
   return env;
 }
 
-/* No Java exception may pass through the library. */
+/* Prints and clears an exception, because a Java exception must not pass through the library. */
 static void report_exception(JNIEnv *env) {
   if ((*env)->ExceptionCheck(env)) (*env)->ExceptionDescribe(env);
   (*env)->ExceptionClear(env);
 }
 
-/* The function of every delegate; the context is a global reference to a Listener. */
+/* The function of every delegate. The context is a global reference to a Listener. */
 static void event_trampoline(void *context, uint32_t event, const void *payload, size_t size) {
   JNIEnv *env = environment();
   jbyteArray bytes = (*env)->NewByteArray(env, (jsize)size);
@@ -43,7 +45,7 @@ static void event_trampoline(void *context, uint32_t event, const void *payload,
     (*env)->CallVoidMethod(env, context, on_event, (jint)event, bytes);
   }
   report_exception(env);
-  (*env)->DeleteLocalRef(env, bytes); /* a thread of the library has no frame that does so */
+  (*env)->DeleteLocalRef(env, bytes); /* not done automatically on a thread of the library */
 }
 
 static void release_trampoline(void *context) {

@@ -1,7 +1,8 @@
-"""asyncio, in two ways. Argument: the path of libmulticast.so.
+"""Runs a queue in an asyncio loop, which the queue wakes in two ways. The argument is the path of
+libmulticast.so.
 
-By a call: any thread may call loop.call_soon_threadsafe(). This works with every loop of asyncio.
-By the descriptor: loop.add_reader() watches it. No Python runs on the thread that invokes.
+With a call, `wake` calls loop.call_soon_threadsafe(), as any thread may. This works with every asyncio loop.
+With the descriptor, loop.add_reader() watches the queue's descriptor. The invoking thread runs no Python.
 """
 
 import asyncio
@@ -41,8 +42,8 @@ class Invocation(ctypes.Structure):
                 ("copy", c_void_p), ("release", c_void_p), ("timeout_ns", c_uint64)]
 
 
-# CDLL, not PyDLL: a call must release the interpreter's lock, which `wake` takes. Handles are
-# passed as integers, as the C ABI of x86-64 and AArch64 allows.
+# Use CDLL instead of PyDLL, because a call must release the interpreter's lock, which `wake` takes.
+# Handles are passed as integers, which the C ABIs of x86-64 and AArch64 allow.
 lib = ctypes.CDLL(sys.argv[1])
 for name, result, *arguments in [
         ("create", c_uint64), ("destroy", c_int32, c_uint64),
@@ -55,8 +56,8 @@ for name, result, *arguments in [
 
 
 def send(multicast):
-    """The worker's thread: sends numbers until the queue is destroyed. After each burst it waits
-    until all calls were made, so that the first call of the next burst has to wake the loop."""
+    """Runs on the worker's thread. Sends numbers until the queue is destroyed. After each burst, waits
+    until all calls were made, so that the first call of the next burst must wake the loop."""
     number = c_uint32(0)
     how = Invocation(struct_size=sizeof(Invocation), payload=ctypes.pointer(number), size=4)
     while lib.multicast_invoke_with(multicast, byref(how), None) == 1:
@@ -69,13 +70,13 @@ async def receive(title, by_call):
     thread, arrived = threading.get_ident(), []
 
     def run():  # on the loop's thread
-        if done.is_set():  # scheduled before the queue was destroyed
+        if done.is_set():  # this run was scheduled before the queue was destroyed
             return
         assert lib.multicast_queue_run(queue, CALLS_AT_A_TIME) >= 0
         if len(arrived) >= CALLS:
             done.set()
 
-    @Wake  # on the worker's thread; or on the loop's thread, if a run leaves calls in the queue
+    @Wake  # called on the worker's thread, or on the loop's thread if a run leaves calls in the queue
     def wake(context):
         loop.call_soon_threadsafe(run)
 
@@ -96,10 +97,9 @@ async def receive(title, by_call):
     await done.wait()
 
     if not by_call:
-        loop.remove_reader(descriptor)  # before the queue is destroyed, which closes it
-    # The worker still sends. This waits for a running `wake`, and none begins afterwards. So the
-    # loop
-    # may be closed, and Python may collect `wake` and `on_number`.
+        loop.remove_reader(descriptor)  # destroying the queue closes the descriptor
+    # The worker still sends. Destroying the queue waits for a running `wake`, and no `wake` begins
+    # afterwards. So the loop may be closed, and Python may collect `wake` and `on_number`.
     assert lib.multicast_queue_destroy(queue) == OK
     return title, worker, multicast, thread, arrived
 

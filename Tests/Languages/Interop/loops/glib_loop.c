@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * GLib and GTK: a queue as a GSource. Any thread may call g_main_context_wakeup(), so the queue's
- * `wake` calls it.
+ * With GLib and GTK, a GSource runs a queue. The queue's `wake` calls g_main_context_wakeup(),
+ * which may be called on any thread.
  *
  * Before and after each poll(), GLib asks a GSource whether it is ready. The source then asks the
- * queue whether calls are queued, so it needs no state of its own that could become wrong.
- * g_idle_add() in `wake` would work, too, but allocates memory each time.
- */
+ * queue whether calls are queued, so that it needs no separate state that could become wrong.
+ * `wake` could also call g_idle_add(), but this would allocate memory each time.
+ * */
 
 #include "worker.h"
 
@@ -18,7 +18,7 @@ typedef struct {
 } QueueSource;
 
 static gboolean queue_source_check(GSource *source) {
-  /* Returns the number of queued calls. With the time limit 0 it does not wait. */
+  /* With the time limit 0, this only returns the number of queued calls and does not wait. */
   return multicast_queue_wait(((QueueSource *)source)->queue, 0) > 0;
 }
 
@@ -28,7 +28,7 @@ static gboolean queue_source_prepare(GSource *source, gint *timeout) {
 }
 
 static gboolean queue_source_dispatch(GSource *source, GSourceFunc callback, gpointer data) {
-  /* Makes only the calls that are queued now, so that the loop's other sources get their turn. */
+  /* Make only the calls that are queued now, so that the loop's other sources get their turn. */
   must(multicast_queue_run(((QueueSource *)source)->queue, 0) >= 0, "multicast_queue_run");
   return callback(data);
 }
@@ -58,7 +58,7 @@ static gboolean calls_were_made(gpointer data) {
 
 int main(void) {
   struct program program;
-  GMainContext *context = g_main_context_new(); /* NULL would be the main thread's. */
+  GMainContext *context = g_main_context_new(); /* NULL would be the main thread's context. */
   program.loop = g_main_loop_new(context, FALSE);
 
   multicast_queue_options options = multicast_queue_options_default();
@@ -77,9 +77,9 @@ int main(void) {
 
   g_source_destroy(source);
   g_source_unref(source);
-  /* The worker still sends. This waits for a running `wake`, and none begins afterwards. */
+  /* The worker still sends. This call waits for a running `wake`, and no `wake` begins after it. */
   must(multicast_queue_destroy(queue) == MULTICAST_OK, "multicast_queue_destroy");
-  /* So the objects that `wake` uses may be freed now. */
+  /* Therefore the objects that `wake` uses may be freed now. */
   g_main_loop_unref(program.loop);
   g_main_context_unref(context);
   return worker_finish(&program.worker, "GLib");

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * libev: ev_async_send() is the only function of a loop that any thread may call, so the queue's
- * `wake` calls it.
+ * With libev, the queue's `wake` calls ev_async_send(), which is the only function of a loop that
+ * any thread may call.
  *
- * libev may combine several ev_async_send() into one callback. That loses nothing, because the
- * queue calls `wake` again if a run leaves calls in the queue. So each callback makes only a few
- * calls, and the loop's other watchers get their turn in between.
- */
+ * libev may combine several ev_async_send() into one callback. No call is lost, because the queue
+ * calls `wake` again if a run leaves calls in the queue. Therefore each callback may make only a
+ * few calls, and the loop's other watchers get their turn in between.
+ * */
 
 #include "worker.h"
 
@@ -41,7 +41,7 @@ int main(void) {
   must(program.loop != NULL, "ev_loop_new");
   ev_async_init(&program.async, on_wake);
   program.async.data = &program;
-  /* Started before the queue is created, because its first call may come at once. */
+  /* Start this before creating the queue, because the first `wake` may come immediately. */
   ev_async_start(program.loop, &program.async);
 
   multicast_queue_options options = multicast_queue_options_default();
@@ -53,9 +53,9 @@ int main(void) {
   worker_start(&program.worker, program.queue);
   ev_run(program.loop, 0);
 
-  /* The worker still sends. This waits for a running `wake`, and none begins afterwards. */
+  /* The worker still sends. This call waits for a running `wake`, and no `wake` begins after it. */
   must(multicast_queue_destroy(program.queue) == MULTICAST_OK, "multicast_queue_destroy");
-  /* So the objects that `wake` uses may be freed now. */
+  /* Therefore the objects that `wake` uses may be freed now. */
   ev_async_stop(program.loop, &program.async);
   ev_loop_destroy(program.loop);
   return worker_finish(&program.worker, "libev");

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 //
-// Qt, in two ways.
+// With Qt, the queue can wake the event loop in two ways.
 //
-// By a call: any thread may post an event to an object, by QMetaObject::invokeMethod() with
-// Qt::QueuedConnection. This works with every event dispatcher of Qt, on every system.
+// With a call, `wake` posts an event to an object, by QMetaObject::invokeMethod() with
+// Qt::QueuedConnection, as any thread may. This works with every event dispatcher of Qt, on every
+// system.
 //
-// By the descriptor: QSocketNotifier watches it. This allocates nothing.
+// With the descriptor, QSocketNotifier watches the queue's descriptor. This allocates no memory.
 
 #include "worker.h"
 
@@ -17,7 +18,7 @@ namespace {
 
 constexpr int callsAtATime = 3;
 
-// Lives in the loop's thread, and runs the queue there.
+// An object of the loop's thread that runs the queue on this thread.
 class Runner : public QObject {
 public:
   void run() {
@@ -30,8 +31,8 @@ public:
 };
 
 // Runs on the worker's thread, or on the loop's thread if a run leaves calls in the queue. Even on
-// the loop's thread the event is posted, not handled at once, so that the loop handles other events
-// in between.
+// the loop's thread, Qt posts the event instead of handling it immediately, so that the loop
+// handles other events in between.
 void wake(void *context) {
   Runner *runner = static_cast<Runner *>(context);
   QMetaObject::invokeMethod(runner, [runner] { runner->run(); }, Qt::QueuedConnection);
@@ -48,9 +49,9 @@ int runWokenByCalls() {
   worker_start(&runner.worker, runner.queue);
   QCoreApplication::exec();
 
-  // The worker still sends. This waits for a running `wake`, and none begins afterwards.
+  // The worker still sends. This call waits for a running `wake`, and no `wake` begins after it.
   must(multicast_queue_destroy(runner.queue) == MULTICAST_OK, "multicast_queue_destroy");
-  // So the object that `wake` uses may be destroyed now. Qt drops the events posted to it.
+  // Therefore the object that `wake` uses may be destroyed now. Qt drops the events posted to it.
   return worker_finish(&runner.worker, "Qt, invokeMethod");
 }
 
@@ -67,7 +68,7 @@ int runWokenByDescriptor() {
     worker_start(&runner.worker, runner.queue);
     QCoreApplication::exec();
   }
-  // The notifier must end before the queue is destroyed, because that closes the descriptor.
+  // The notifier must end first, because destroying the queue closes the descriptor.
   must(multicast_queue_destroy(runner.queue) == MULTICAST_OK, "multicast_queue_destroy");
   return worker_finish(&runner.worker, "Qt, QSocketNotifier");
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * sd-event, the loop of systemd: other threads may call no function of a loop, so there is no
- * function that `wake` could call. The loop watches the queue's descriptor instead.
+ * With sd-event, the loop of systemd, the loop watches the queue's descriptor. `wake` cannot be
+ * used, because other threads must not call any function of a loop.
  *
  * The descriptor is readable exactly while calls are queued, and sd-event checks it in each
- * iteration. So a run may leave calls in the queue.
+ * iteration. Therefore a run may leave calls in the queue.
  */
 
 #include "worker.h"
@@ -21,7 +21,7 @@ struct program {
 
 static int on_readable(sd_event_source *source, int descriptor, uint32_t events, void *context) {
   struct program *program = context;
-  (void)descriptor, (void)events; /* The descriptor is only watched, not read. */
+  (void)descriptor, (void)events; /* The descriptor need not be read. */
   must(multicast_queue_run(program->queue, CALLS_AT_A_TIME) >= 0, "multicast_queue_run");
   if (!worker_is_done(&program->worker)) return 0;
   return sd_event_exit(sd_event_source_get_event(source), 0);
@@ -43,8 +43,8 @@ int main(void) {
   worker_start(&program.worker, program.queue);
   must(sd_event_loop(loop) >= 0, "sd_event_loop");
 
-  /* Must precede the destruction of the queue, which closes the descriptor: another file may then
-   * get its number. */
+  /* Do this before destroying the queue, which closes the descriptor. Another file may then get the
+   * same descriptor. */
   sd_event_source_unref(source);
   /* The worker still sends, but it does not use the loop. */
   must(multicast_queue_destroy(program.queue) == MULTICAST_OK, "multicast_queue_destroy");

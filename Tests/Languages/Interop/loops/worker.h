@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * The common part of the programs in this folder: a thread that sends numbers, and a delegate that
- * receives them on the thread of the loop. It does not depend on the loop.
+ * The common part of the programs in this folder. A worker thread sends numbers, and a delegate
+ * receives them on the thread of the loop. This file does not depend on the loop.
  *
- * The worker sends until the queue is destroyed, like any thread that does not know the loop. So a
- * `wake` may run while the program destroys the queue at its end.
- */
+ * The worker sends until the queue is destroyed, like any thread that does not know the loop. In
+ * the end, a `wake` may therefore run while the program destroys the queue.
+ * */
 
 #ifndef WORKER_H
 #define WORKER_H
@@ -25,8 +25,8 @@ struct worker {
   multicast numbers;
   pthread_t thread;
   pthread_t loop;   /* The thread that must make the calls. */
-  uint32_t arrived; /* Read and written on the thread of the loop only. */
-  uint32_t wrong;   /* Those that arrived out of order or on another thread. */
+  uint32_t arrived; /* The number of calls. Used only on the thread of the loop. */
+  uint32_t wrong;   /* The number of calls that were out of order or on another thread. */
 };
 
 static inline void must(bool is_done, const char *what) {
@@ -35,7 +35,8 @@ static inline void must(bool is_done, const char *what) {
   exit(EXIT_FAILURE);
 }
 
-/* The delegate. Ignores further numbers, which may arrive until the queue is destroyed. */
+/* The delegate. Ignores numbers after the last expected one, because the worker continues to send
+ * until the queue is destroyed. */
 static inline void worker_receive(void *context, uint32_t event, const void *payload, size_t size) {
   struct worker *worker = (struct worker *)context;
   (void)event, (void)size;
@@ -49,15 +50,16 @@ static inline bool worker_is_done(const struct worker *worker) {
   return worker->arrived == CALLS;
 }
 
-/* The thread. After each burst it waits until all calls were made. So the queue is empty at the
- * first call of each burst, which has to wake the loop; the other calls of the burst need not. */
+/* Runs on the worker thread. After each burst, waits until all calls were made. The queue is then
+ * empty, so that the first call of the next burst must wake the loop. The other calls of a burst
+ * need not wake it. */
 static inline void *worker_send(void *context) {
   const struct worker *worker = (const struct worker *)context;
   uint32_t number = 0;
   multicast_invocation how = multicast_invocation_default();
   how.payload = &number; /* The queue copies it. */
   how.size = sizeof number;
-  /* The result is 0 once the queue is destroyed, because that removes the delegate. */
+  /* When the queue has been destroyed, the delegate is removed, and so the result is 0. */
   while (multicast_invoke_with(worker->numbers, &how, NULL) == 1) {
     number += 1;
     how.flags = number % BURST == BURST - 1 ? MULTICAST_WAIT : 0;
@@ -65,7 +67,7 @@ static inline void *worker_send(void *context) {
   return NULL;
 }
 
-/* To be called on the thread of the loop. */
+/* Starts the worker. Must be called on the thread of the loop. */
 static inline void worker_start(struct worker *worker, multicast_queue queue) {
   alarm(MOST_SECONDS); /* Ends a program that hangs. */
   worker->arrived = worker->wrong = 0;
@@ -79,7 +81,7 @@ static inline void worker_start(struct worker *worker, multicast_queue queue) {
   must(pthread_create(&worker->thread, NULL, worker_send, worker) == 0, "pthread_create");
 }
 
-/* To be called after the queue was destroyed. Returns the exit code of the program. */
+/* Must be called after the queue was destroyed. Returns the exit code of the program. */
 static inline int worker_finish(struct worker *worker, const char *loop) {
   must(pthread_join(worker->thread, NULL) == 0, "pthread_join");
   must(multicast_destroy(worker->numbers) == MULTICAST_OK, "multicast_destroy");

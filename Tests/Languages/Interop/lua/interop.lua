@@ -1,4 +1,4 @@
--- libmulticast from Lua, with LuaJIT's FFI. Argument: the path of libmulticast.so.
+-- Uses libmulticast from Lua, with LuaJIT's FFI. The argument is the path of libmulticast.so.
 local ffi = require "ffi"
 
 -- LuaJIT cannot be called back from a compiled trace, so code that invokes or runs a queue must be
@@ -78,9 +78,9 @@ end
 
 local calls, released = {}, {}
 
--- FFI keeps a callback until its free(), and has room for some hundreds. So there is one for each
--- function, not one for each delegate, and contexts are numbers. No error may pass through the
--- library.
+-- FFI keeps a callback until its free() is called, and can create only some hundreds of callbacks.
+-- Therefore there is one callback for each function, not for each delegate, and contexts are numbers.
+-- An error must not pass through the library.
 local listen = ffi.cast("multicast_function", function(context, event, payload, size)
   local ok, text = pcall(ffi.string, payload, size)
   table.insert(calls, ("%d %d %s"):format(tonumber(ffi.cast("intptr_t", context)), event,

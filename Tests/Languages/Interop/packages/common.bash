@@ -1,5 +1,5 @@
-# Common code of the scripts that check packages. The scripts source this file.
-# shellcheck shell=bash disable=SC2034  # the variables are for the scripts that source this file
+# The common code of the scripts that check packages. These scripts source this file.
+# shellcheck shell=bash disable=SC2034  # the scripts that source this file use the variables
 
 # Settings of other builds in the environment must not affect these tests.
 unset CFLAGS CXXFLAGS CPPFLAGS LDFLAGS CPATH LIBRARY_PATH DESTDIR MAKEFLAGS MAKELEVEL NINJA_STATUS \
@@ -9,13 +9,13 @@ export LC_ALL=C
 
 cmake=${CMAKE:-cmake}
 swiftc=${SWIFTC:-swiftc}
-swiftc_for_the_library=OFF # in the archive of a release
+swiftc_for_the_library=OFF # for the archive of a release
 [[ $swiftc = OFF ]] || swiftc_for_the_library=$(command -v "$swiftc")
 export CC=${CC:-cc} CXX=${CXX:-c++}
 checkout=$(cd -P -- "$(dirname -- "${BASH_SOURCE[0]}")/../../../.." && pwd -P)
 version=$("$checkout/cmake/version")
 
-# If the environment names a cache folder, each compilation of the library is performed only once.
+# If the environment contains a cache folder, the library is compiled only once in each configuration.
 if [[ -n ${MULTICAST_SWIFTC_CACHE-} ]]; then
   export MULTICAST_SWIFTC_CACHE MULTICAST_SWIFTC_REAL=$swiftc_for_the_library
   swiftc_for_the_library=$checkout/Tests/Languages/Interop/cmake/swiftc
@@ -24,7 +24,7 @@ fi
 # shellcheck source-path=SCRIPTDIR source=../../../packages.bash
 . "$checkout/Tests/packages.bash"
 
-# A temporary directory, which is removed when the script ends.
+# Create a temporary directory, which is removed when the script ends.
 work=$(mktemp -d "${TMPDIR:-/tmp}/multicast-packages.XXXXXX")
 mkdir -- "$work/tmp"
 export TMPDIR=$work/tmp # swiftc and lintian leave files there
@@ -56,7 +56,7 @@ quietly() {
   fi
 }
 
-# Runs a command that has to fail. Its output is then in $output.
+# Runs a command that must fail, and stores its output in $output.
 refused() {
   if output=$("$@" 2>&1); then
     printf '%s\n' "$output" >&2
@@ -64,7 +64,7 @@ refused() {
   fi
 }
 
-# says TEXT ...: checks that $output contains each text, ignoring line breaks.
+# says TEXT ...: checks that $output contains each text. Ignores line breaks.
 says() {
   local text flat
   flat=$(tr -s '[:space:]' ' ' <<<"$output")
@@ -84,7 +84,7 @@ prints() {
   [[ $output == "$expected" ]] || fail "$*: was to print: $expected"
 }
 
-# Whether a program loads libmulticast.so.1 when it starts.
+# Returns whether a program loads libmulticast.so.1 when it starts.
 is_shared() { readelf -d -- "$1" | grep -q 'NEEDED.*\[libmulticast\.so\.1\]'; }
 
 # links_as shared|static PROGRAM: checks how the program is linked with the library.

@@ -1,4 +1,4 @@
-# libmulticast from Perl, with FFI::Platypus. Argument: the path of libmulticast.so.
+# Uses libmulticast from Perl, with FFI::Platypus. The argument is the path of libmulticast.so.
 use v5.32;
 use warnings;
 use FFI::Platypus 1.00;
@@ -31,7 +31,7 @@ package Stats {
       qw(pending queued delivered refused dropped cancelled coalesced highest));
 }
 
-# A struct of one integer is passed in the register of an integer.
+# A struct with one integer is passed in the same register as an integer.
 $ffi->type(uint64 => 'handle');
 $ffi->type('record(Delegate)' => 'delegate');
 $ffi->type('(opaque, uint32, opaque, size_t)->void' => 'function');
@@ -76,9 +76,9 @@ sub check {
 
 my (@calls, @released);
 
-# Closures are stored in variables of the program, since the library's pointers to them do not count
-# as references. A die inside a closure ends there, with a warning. Closures belong to this thread:
-# on other threads, such as a queue's own, Perl code must not be a delegate.
+# The program stores closures in variables, because the library's pointers to them do not count as
+# references. If a closure dies, the exception ends in the closure with a warning. Closures belong to
+# this thread, so Perl code must not be called on other threads, such as a queue's own thread.
 my $listen = $ffi->closure(sub {
   my ($context, $event, $payload, $size) = @_;
   push @calls, join ' ', $context, $event, $size ? buffer_to_scalar($payload, $size) : '-';

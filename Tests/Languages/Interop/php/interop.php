@@ -1,5 +1,5 @@
 <?php
-// libmulticast from PHP, with its FFI. Argument: the path of libmulticast.so.
+// Uses libmulticast from PHP, with its FFI. The argument is the path of libmulticast.so.
 declare(strict_types=1);
 
 // ---- Declarations from multicast.h --------------------------------------------------------------
@@ -7,8 +7,8 @@ declare(strict_types=1);
 const OK = 0, INVALID_HANDLE = -10, NOT_FOUND = -30, TIMEOUT = -70;
 
 // Contexts are numbers. multicast_invoke() is declared with a char *, so that it accepts a string.
-// The payload of delegates stays a void *: PHP would turn a char * into a string that ends at the
-// first NUL.
+// Delegates receive their payload as a void *, because PHP would convert a char * to a string that
+// ends at the first NUL.
 $lib = FFI::cdef(<<<'C'
     typedef struct multicast          { uint64_t id; } multicast;
     typedef struct multicast_token    { uint64_t id; } multicast_token;
@@ -71,8 +71,9 @@ function check(mixed $actual, mixed $expected): void
 
 $calls = [];
 
-// PHP creates a C function each time that a closure is assigned, and frees it with the request. So
-// all delegates share one function, and differ in their contexts. An exception in it is fatal.
+// PHP creates a C function each time a closure is assigned, and frees it only at the end of the
+// request. Therefore all delegates share one function and have different contexts. An exception in
+// this function ends the program.
 $listener = $lib->new('multicast_delegate');
 $listener->function = function (int $context, int $event, ?FFI\CData $payload, int $size) {
     global $calls;

@@ -1,8 +1,8 @@
-# libmulticast from Ruby, with Fiddle. Argument: the path of libmulticast.so.
+# Uses libmulticast from Ruby, with Fiddle. The argument is the path of libmulticast.so.
 require "fiddle/import"
 
-# Declarations from multicast.h. Fiddle has no structs by value: a handle is a 64-bit integer, and a
-# delegate is its two pointers, which are passed in the same registers.
+# The declarations from multicast.h. Fiddle cannot pass structs by value, so a handle is declared as a
+# 64-bit integer and a delegate as two pointers, which are passed in the same registers.
 module C
   extend Fiddle::Importer
   dlload ARGV.fetch(0)
@@ -63,9 +63,9 @@ def check(actual, expected)
   puts "#{where.path}:#{where.lineno}: #{source}: #{actual.inspect} is not #{expected.inspect}"
 end
 
-# The function of a delegate. Keep it for as long as it can be called, since Ruby does not see that
-# the library refers to it. No exception may pass through the library. A queue that calls Ruby must
-# not have a thread of its own: Ruby does not know that thread.
+# Creates the function of a delegate. Keep a reference to it for as long as it can be called, because
+# Ruby does not see the library's reference. An exception must not pass through the library. A queue
+# that calls Ruby must not have its own thread, because Ruby would not know this thread.
 def function(&block)
   types = [Fiddle::TYPE_VOIDP, -Fiddle::TYPE_INT, Fiddle::TYPE_VOIDP, Fiddle::TYPE_SIZE_T]
   Fiddle::Closure::BlockCaller.new(Fiddle::TYPE_VOID, types) do |context, event, payload, size|
@@ -146,7 +146,7 @@ def test_queue
   check(C.multicast_queue_get_stats(queue, stats), OK)
   check([stats.pending, stats.queued, stats.delivered], [0, 1, 1])
 
-  # Another thread invokes; the loop of this thread runs the queue.
+  # Another thread invokes, and a loop on this thread runs the queue.
   thread = Thread.new { 100.times.sum { |i| C.multicast_invoke(m, i, i.to_s, i.to_s.size) } }
   while $calls.size < 100 && IO.select([descriptor], nil, nil, 60)
     C.multicast_queue_run(queue, 0)
@@ -157,7 +157,7 @@ def test_queue
   check(C.multicast_destroy(m), OK)
 end
 
-# Fiddle releases Ruby's lock during a call, and takes it for a callback. Otherwise this would hang.
+# This would hang if Fiddle did not release Ruby's lock during a call and take it for a callback.
 def test_removal_waits_for_another_thread
   m = C.multicast_create
   inside = Thread::Queue.new

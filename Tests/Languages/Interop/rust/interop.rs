@@ -1,4 +1,4 @@
-//! libmulticast from Rust, without crates. Argument: the path of libmulticast.so.
+//! Uses libmulticast from Rust, without crates. The argument is the path of libmulticast.so.
 
 use std::ffi::{CStr, CString};
 use std::os::raw::{c_char, c_int, c_void};
@@ -16,7 +16,7 @@ macro_rules! handles { ($($name:ident)*) => { $(
 )* } }
 handles! { Multicast Token Lifetime Queue }
 
-// Not an enum: a number that the enum does not have would be undefined behaviour.
+// This is not an enum, because a value that an enum does not have would be undefined behaviour.
 type Status = i32;
 const OK: Status = 0;
 const INVALID_HANDLE: Status = -10;
@@ -130,7 +130,7 @@ macro_rules! check {
 
 type Call = (&'static str, u32, Vec<u8>);
 
-/// A context: `Sync`, since delegates are called on any thread that invokes.
+/// A context. It must be `Sync`, because delegates are called on every thread that invokes.
 struct Listener {
     name: &'static str,
     calls: Arc<Mutex<Vec<Call>>>,
@@ -150,7 +150,8 @@ extern "C" fn release(context: *mut c_void) {
     drop(unsafe { Arc::from_raw(context.cast::<Listener>()) });
 }
 
-/// The context of `wait`: says that a call has begun, and counts the calls that have returned.
+/// The context of `wait`, which reports that a call has begun and counts the calls that have
+/// returned.
 struct Slow {
     begun: Mutex<mpsc::Sender<()>>,
     done: AtomicU32,
@@ -163,7 +164,7 @@ extern "C" fn wait(context: *mut c_void, _: u32, _: *const c_void, _: usize) {
     slow.done.fetch_add(1, SeqCst);
 }
 
-/// Borrows the context, which has to be valid until the delegate is removed.
+/// Borrows the context. The context must be valid until the delegate is removed.
 fn delegate<T: Sync>(function: Function, context: &T) -> Delegate {
     Delegate { function: Some(function), context: context as *const T as *mut c_void }
 }
@@ -203,7 +204,7 @@ unsafe fn test(l: Library) {
     check!(invoke(m, 8, b"x"), 1);
     check!(taken(), [("two", 8, b"x".to_vec())]);
 
-    // Under a lifetime.
+    // The delegate has a lifetime.
     let lifetime = (l.multicast_lifetime_create)();
     let weakly = Options { lifetime, ..options() };
     check!((l.multicast_add)(m, first, &weakly, null_mut()), OK);
@@ -213,7 +214,7 @@ unsafe fn test(l: Library) {
     check!((l.multicast_lifetime_end)(lifetime), INVALID_HANDLE);
     check!((l.multicast_count)(m), 1);
 
-    // The registration has a reference of its own, which `release` drops.
+    // The registration holds a reference to the context, which `release` drops.
     let mut token = Token { id: 0 };
     let owning = Options { priority: 1, release: Some(release), ..options() };
     let context = Arc::into_raw(one.clone()) as *mut c_void;
@@ -239,7 +240,7 @@ unsafe fn test(l: Library) {
     check!(thread.join().unwrap(), 2);
     taken();
 
-    // A queue that this thread runs, then one with a thread of its own.
+    // This thread runs a queue. Later another queue has its own thread.
     let queue = (l.multicast_queue_create)(null());
     let queued = Options { queue, ..options() };
     let fd = (l.multicast_queue_fd)(queue);
@@ -268,7 +269,7 @@ unsafe fn test(l: Library) {
     check!(taken(), [("one", 4, b"x".to_vec())]);
     check!((l.multicast_count)(m), 0);
 
-    // Bad calls.
+    // Calls with wrong arguments return errors.
     let forged = Multicast { id: 0xDEADBEEFDEADBEEF };
     check!(invoke(forged, 0, b""), INVALID_HANDLE.into());
     let name = |status: Status| {

@@ -1,4 +1,4 @@
-/* A program whose delegates cause reports with a stack. The stack consists of `main`, `caller`,
+/* A program whose delegates cause reports with a stack. The stack contains `main`, `caller`,
  * functions of the library, and `delegate`. */
 
 #include <execinfo.h>
@@ -19,7 +19,7 @@ static multicast_queue queue;
 static volatile int is_inside;
 static int is_over;
 
-/* These are not static, because backtrace_symbols_fd() knows only exported names. */
+/* These functions are not static, because backtrace_symbols_fd() knows only exported names. */
 void delegate(void *context, uint32_t event, const void *payload, size_t size);
 void caller(void);
 
@@ -58,7 +58,7 @@ void delegate(void *context, uint32_t event, const void *payload, size_t size) {
   if (strcmp(what, "share") == 0 && context != NULL) {
     __atomic_store_n(&is_inside, *(int *)context, __ATOMIC_RELAXED);
   }
-  __asm__ __volatile__("" ::: "memory"); /* prevents a tail call */
+  __asm__ __volatile__("" ::: "memory"); /* prevents the compiler from making a tail call */
 }
 
 static void *invoke(void *unused) {
@@ -66,7 +66,7 @@ static void *invoke(void *unused) {
   return unused;
 }
 
-/* A removal that waits for a call, which in turn waits for a lock that the removing thread
+/* Creates a deadlock. A removal waits for a call, which waits for a lock that the removing thread
  * holds. */
 static void hang(void) {
   const multicast_delegate d = {delegate, NULL};
@@ -74,7 +74,7 @@ static void hang(void) {
   pthread_mutex_lock(&lock);
   if (pthread_create(&thread, NULL, invoke, NULL) != 0) exit(2);
   while (!is_inside) usleep(1000);
-  alarm(1); /* where a debugger stops */
+  alarm(1); /* makes a debugger stop in the removal */
   multicast_remove(target, d);
 }
 
@@ -83,8 +83,8 @@ static void *invoke_until_over(void *unused) {
   return unused;
 }
 
-/* Only the library orders the accesses to the context before the add, in calls on another thread,
- * and after the removal. */
+/* This thread accesses the context before the add and after the removal, and another thread
+ * accesses it in calls. Only the library orders these accesses. */
 static void share(void) {
   pthread_t thread;
   if (pthread_create(&thread, NULL, invoke_until_over, NULL) != 0) exit(2);

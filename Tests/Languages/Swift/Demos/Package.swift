@@ -1,7 +1,7 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-/// Programs written for the older classes, in the language mode of their time.
+/// These programs use the older classes, and are compiled in the older language mode.
 private let demos = ["CallNode", "DispatchSystem", "Emergencies", "SecurityCenter", "UpdateTitle"]
 
 let package = Package(

@@ -118,7 +118,7 @@ struct Refusal: Error, Equatable {
     sender.cancel()
     #expect(await sender.value == 0)
     #expect(signal.lostCount == 1)
-    // A waiting sender continues when the stream is dropped, and nothing counts as lost.
+    // A waiting sender continues when the stream is removed, and no event counts as lost.
     let other = Task { await signal.send(2) }
     await Task.yield()
     signal.removeAll()

@@ -1,7 +1,8 @@
 import MulticastSwift
 import Testing
 
-/// Features of the core in the Swift types: labels, lifetimes, changes of the listeners, watches.
+/// Tests labels, lifetimes, changes of the listeners, and watches in the Swift types. The core
+/// implements these features.
 @Suite struct CoreTests {
   let diary = Diary()
 

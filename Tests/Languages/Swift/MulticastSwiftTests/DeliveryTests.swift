@@ -5,8 +5,8 @@ import MulticastSwift
 import Synchronization
 import Testing
 
-/// Returns the registration of the queued call that this thread is in. The call may be nested in
-/// other calls.
+/// Returns the registration of the queued call that this thread is executing. The call may be
+/// nested in other calls.
 private func queuedRegistration() -> Multicast.Registration {
   var tokens = [Multicast.Token](repeating: Multicast.Token(), count: 8)
   let count = Int(Multicast.Token.callStack(&tokens, capacity: tokens.count))
@@ -19,7 +19,7 @@ private func queuedRegistration() -> Multicast.Registration {
   return Multicast.Registration.default
 }
 
-/// Waits until the condition holds. Returns false if it does not within ten seconds.
+/// Waits until the condition is true. Returns false if it is still false after about ten seconds.
 private func eventually(_ isSo: () -> Bool) -> Bool {
   for _ in 0..<100_000 {
     if isSo() { return true }
@@ -125,7 +125,8 @@ private func eventually(_ isSo: () -> Bool) -> Bool {
     #expect(poll(&watched, 1, 0) == 0)
   }
 
-  /// Queued calls are released without being made, and the delegates are removed from the signal.
+  /// When a delivery ends, its queued calls are released without being made, and its delegates are
+  /// removed from the signal.
   @Test func itsQueueEndsWithIt() {
     final class Event: Sendable {}
     nonisolated(unsafe) var registration = Multicast.Registration.default
@@ -149,8 +150,8 @@ private func eventually(_ isSo: () -> Bool) -> Bool {
     #expect(diary.read() == ["called"])
   }
 
-  /// The last reference is dropped while the thread of the delivery is in a call, which still
-  /// returns normally.
+  /// The last reference to the delivery is dropped while the delivery's thread is in a call. The
+  /// call still returns normally.
   @Test func itsThreadEndsWithIt() {
     nonisolated(unsafe) var registration = Multicast.Registration.default
     let (entered, mayLeave, left) = (Gate(), Gate(), Gate())
@@ -173,13 +174,14 @@ private func eventually(_ isSo: () -> Bool) -> Bool {
     }
     mayLeave.open()
     left.wait()
-    // The call had a reference to the closure, and so to the delivery, until here.
+    // Until now the call held a reference to the closure, and therefore to the delivery.
     #expect(eventually { isThere == nil })
     #expect(eventually { !registration.queue.isValid && !registration.target.isValid })
     #expect(diary.read() == ["0"])
   }
 
-  /// Two references keep the delivery: the closure's registration, and `calls`.
+  /// Only the closure's registration and `calls` hold references to the delivery. A call of the
+  /// closure drops both references.
   @Test func aCallMayGiveUpTheDelivery() {
     let wakes = Atomic(0)
     nonisolated(unsafe) var calls: Delivery? = Delivery(wake: { _ in

@@ -6,7 +6,8 @@ protocol Listener: AnyObject, Sendable {
   func hear(_ text: String)
 }
 
-/// A protocol that is not restricted to classes, so its existential values are five words.
+/// A protocol that is not restricted to classes, so that a value of type `any OpenListener` has
+/// five words.
 protocol OpenListener: Sendable {
   func hear(_ text: String)
 }
@@ -46,13 +47,13 @@ final class SharpEar: Ear, @unchecked Sendable {
   override func hear(_ text: String) { diary.write("\(self) sharply \(text)") }
 }
 
-/// A delegate that is a value.
+/// A delegate that is a value type.
 struct Note: OpenListener {
   let diary: Diary
   func hear(_ text: String) { diary.write("note \(text)") }
 }
 
-/// A gate that is closed until it is opened once. Any number of threads can wait.
+/// A gate that is opened once and then stays open. Any number of threads can wait until it is open.
 final class Gate: Sendable {
   private let isOpen = Atomic(false)
 

@@ -42,7 +42,7 @@ import Testing
     #expect(multicast.isEmpty)
   }
 
-  /// The address of a destroyed object must not be mistaken for a new object at that address.
+  /// A new object must not be mistaken for a destroyed object that had the same address.
   @Test func newObjectsAreNotMistakenForOldOnes() {
     let multicast = MulticastDelegate<any Listener>()
     for _ in 0..<100 { multicast.add(ear("old")) }
@@ -109,7 +109,8 @@ import Testing
     #expect(message.contains("nested more than 256 deep"))
   }
 
-  /// The optional and the object inside it are the same word in memory.
+  /// An optional and the object in it have the same representation in memory, but are different
+  /// delegates.
   @Test func anOptionalThatConformsIsADelegateOfItsOwn() {
     let named = NamedObject()
     for reference in [MulticastDelegate<any Named>.Reference.weak, .strong] {
@@ -142,7 +143,7 @@ import Testing
     withExtendedLifetime((a, b)) {}
   }
 
-  /// Nothing invokes the multicast.
+  /// Delegates whose objects have ended must be removed even if the multicast is never invoked.
   @Test func endedDelegatesDoNotPileUp() {
     let multicast = MulticastDelegate<any Listener>()
     let kept = (0..<100).map { _ in ear("kept") }
@@ -333,7 +334,7 @@ import Testing
     #expect(!registration.isValid)
     #expect(multicast.invoke { _ in } == 0)
     #expect(multicast.isEmpty)
-    // An object that was never added.
+    // This object was never added.
     do { _ = Ear("b", diary, onDeinit: { #expect(!multicast.remove($0)) }) }
   }
 

@@ -46,7 +46,8 @@ import Testing
     withExtendedLifetime(a) {}
   }
 
-  /// On Linux each access to the same dispatch queue returns a new object.
+  /// On Linux, each access to a global dispatch queue returns a new object. An observer must still
+  /// be registered only once.
   @Test func anObserverIsRegisteredOnceWhateverItsPlace() {
     let broadcaster = Broadcaster()
     let a = Ear("a", diary)

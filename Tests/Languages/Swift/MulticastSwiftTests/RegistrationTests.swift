@@ -34,7 +34,7 @@ import Testing
     #expect(registration.remove(within: .seconds(-1)) == .timedOut)
     #expect(diary.read() == [])
     DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(20)) { mayReturn.open() }
-    // The removal waits, although the delegate was removed before.
+    // The first removal has removed the delegate, but a call of it still runs, so this waits.
     #expect(registration.remove(within: .seconds(Int64.max)) == .notFound)
     #expect(diary.read() == ["returned"])
     hasReturned.wait()
@@ -64,7 +64,7 @@ import Testing
       hasReturned.open()
     }
     isInCall.wait()
-    // If this waited, the test would not end, because the call returns later.
+    // This must not wait. Otherwise the test would hang, because the call returns only later.
     scoped = nil
     #expect(signal.isEmpty && scoped == nil)
     mayReturn.open()

@@ -57,7 +57,7 @@ import Testing
     signal.invoke(3)
     calls.run()
     #expect(diary.read() == ["2"])
-    // The call is refused, and no queued call is dropped.
+    // The queue is full, so it refuses the new call and drops no other call.
     signal.add(on: .delivery(calls)) { _ in }
     signal.once(on: .delivery(calls)) { [diary] in diary.write("\($0)") }
     #expect(signal.invoke(4) == 1)
@@ -141,7 +141,7 @@ import Testing
       #expect(calls.statistics == Delivery.Statistics.of(pending: 1, delivered: 3, lost: 2))
       signal.invoke((["y"], Item()))
     }
-    // The queued calls were released with the delivery.
+    // The queued calls were released together with the delivery.
     #expect(Item.count.load(ordering: .relaxed) == 0)
   }
 

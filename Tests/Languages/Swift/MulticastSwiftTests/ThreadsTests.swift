@@ -4,10 +4,10 @@ import MulticastSwift
 import Synchronization
 import Testing
 
-/// Several threads at once. The tests also detect crashes, hangs, leaks, and reports of the
+/// Tests with several threads. They also detect crashes, hangs, leaks, and reports of the
 /// sanitizers.
 @Suite(.serialized) struct ThreadsTests {
-  /// Counts its living instances, and calls after its end.
+  /// Counts its living instances, and calls that are made after the end of an instance.
   final class Canary: Sendable {
     static let living = Atomic(0)
     static let calledWhenDead = Atomic(0)
@@ -24,7 +24,7 @@ import Testing
     }
   }
 
-  /// Runs each body on a separate thread, all at the same time.
+  /// Runs each body on a separate thread. All threads begin at the same time.
   func together(_ bodies: [@Sendable () -> Void]) {
     let gate = Gate()
     let threads = bodies.map { body in
@@ -105,7 +105,7 @@ import Testing
             for canary in canaries { multicast.add(canary) }
             let before = calls.load(ordering: .relaxed)
             while calls.load(ordering: .relaxed) == before { sched_yield() }
-            // The canaries end now, some of them during their calls.
+            // The canaries end here, some of them during their calls.
             withExtendedLifetime(canaries) {}
           }
           isDone.store(true, ordering: .relaxed)
@@ -178,7 +178,8 @@ import Testing
     #expect(Canary.calledWhenDead.load(ordering: .relaxed) == 0)
   }
 
-  /// Delegates are added, moved to other places and removed while their multicast is notified.
+  /// Delegates are added, moved to other threads or queues, and removed while their multicast is
+  /// notified.
   @Test(arguments: [MulticastDelegate<Canary>.Reference.weak, .strong])
   func placesChangeWhileDelegatesAreNotified(_ reference: MulticastDelegate<Canary>.Reference) {
     let living = Canary.living.load(ordering: .relaxed)
@@ -211,7 +212,7 @@ import Testing
         },
         {
           together([change, change])
-          // The last places are notified, too.
+          // Wait until the delegates were notified after the last change, too.
           let before = calls.load(ordering: .relaxed)
           while calls.load(ordering: .relaxed) < before + 8 { sched_yield() }
           isDone.store(true, ordering: .relaxed)
@@ -291,7 +292,7 @@ final class Flag: Sendable {
   func set() { value.store(true, ordering: .releasing) }
 }
 
-/// A thread whose closure has been released when `join` returns.
+/// A thread that has released its closure when `join` returns.
 struct Thread {
   private final class Body: Sendable {
     let run: @Sendable () -> Void

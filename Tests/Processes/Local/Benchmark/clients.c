@@ -1,5 +1,5 @@
-/* Clients of libmulticast-local, and of other ways to send messages between processes without a
- * server: socket pairs and ZeroMQ. */
+/* The benchmark's clients of libmulticast-local, and of two other ways to send messages between
+ * processes without a server, which are socket pairs and ZeroMQ. */
 
 #include "entrants.h"
 
@@ -89,7 +89,7 @@ const entrant by_sockets = {
 
 /* ---- ZeroMQ ---------------------------------------------------------------------------------- */
 
-/* Each socket is used by one thread at a time, because a process publishes on one thread. */
+/* Only one thread uses each socket, because a process publishes on one thread. */
 static void *publishing, *subscribing;
 static int subscribed; /* the number of subscribers */
 
@@ -133,7 +133,7 @@ static void create_zeromq(client *c) {
   publishing = open_zeromq(context, ZMQ_XPUB, is_first ? "there" : "back", c,
                            is_first ? 0 : c->number);
   subscribing = open_zeromq(context, ZMQ_SUB, c->name, c, 0);
-  /* The socket waits for room instead of dropping messages, and is notified of each subscriber. */
+  /* Make the socket wait for room instead of dropping messages, and report each subscriber. */
   if (zmq_setsockopt(publishing, ZMQ_XPUB_NODROP, &yes, sizeof yes) != 0 ||
       zmq_setsockopt(publishing, ZMQ_XPUB_VERBOSE, &yes, sizeof yes) != 0 ||
       zmq_setsockopt(subscribing, ZMQ_SUBSCRIBE, "", 0) != 0)

@@ -1,9 +1,9 @@
-/* Measures ways to send messages between processes on one machine.
+/* Measures several ways to send messages between processes on one machine.
  *
  *   benchmark PORT_OF_MQTT PORT_OF_NATS ROUNDS SHARE
  *
- * Each round measures all entrants, one after the other, and prints a line for each. The numbers of
- * messages are divided by SHARE. */
+ * Each round measures all libraries, one after the other, and prints a line for each. All numbers
+ * of messages are divided by SHARE, so that tests can run a short benchmark. */
 
 #include "entrants.h"
 
@@ -20,13 +20,13 @@ enum { SECONDS_MAX = 60, RING = 1 << 23 };
 
 /* ---- Subscribers ----------------------------------------------------------------------------- */
 
-/* In shared memory: how many messages have arrived at each process. */
+/* The number of messages that have arrived at each process, in shared memory. */
 typedef struct counter {
   _Alignas(64) int count;
 } counter;
 static counter *counters;
 
-/* Expects each message once and in order. */
+/* Called for each arriving message. Expects each message once and in order. */
 static void take(client *c, const void *payload, size_t size) {
   int *count = &counters[c->number].count, number;
   if (size != c->size) fail("a message of another size");
@@ -42,7 +42,7 @@ static void answer(client *c, const void *payload, size_t size) {
   c->publish(c, "back", back);
 }
 
-/* Returns how many messages have arrived at all processes. */
+/* Returns the number of messages that have arrived at every process. */
 static int least(const client *c) {
   int result = __atomic_load_n(&counters[0].count, __ATOMIC_ACQUIRE);
   for (int i = 1; i < c->subscribers; ++i) {
@@ -52,7 +52,7 @@ static int least(const client *c) {
   return result;
 }
 
-/* Ends when a child has failed, which has already printed the reason. */
+/* Ends this process if a child has failed. The child has printed the reason. */
 static void end_with_child(int signal) {
   (void)signal;
   _exit(1);
@@ -96,7 +96,7 @@ static void start_subscribers(client *c, const entrant *e, pid_t *children) {
 
 /* ---- Measurements ---------------------------------------------------------------------------- */
 
-/* Measures the time from the first message until all processes have the last one, in seconds. */
+/* Measures the seconds from the first message until all processes have received the last one. */
 static double measure_rate(client *c, int count, int window) {
   static char payload[LARGE_SIZE];
   const double begin = now();
@@ -131,7 +131,7 @@ static void measure(const entrant *e, client c, const figure *f, int share) {
   c.size = f->is_large ? LARGE_SIZE : SIZE;
   c.subscribers = f->subscribers;
   c.publishes_many = !f->is_latency;
-  if (c.port == 0) c.port = getpid(); /* without a server this makes names unique */
+  if (c.port == 0) c.port = getpid(); /* if there is no server, the port makes names unique */
   if (e->prepare != NULL) e->prepare(&c);
   start_subscribers(&c, e, children);
   c.name = "back";
@@ -148,7 +148,7 @@ static void measure(const entrant *e, client c, const figure *f, int share) {
   for (int i = 0; i < c.subscribers; ++i) kill(children[i], SIGKILL);
 }
 
-/* Measures in a separate process, which closes all its connections when it ends. */
+/* Measures in a separate process, so that all connections are closed when that process ends. */
 static void measure_in_child(const entrant *e, const client *c, const figure *f, int share) {
   int status = 0;
   const pid_t child = fork_child();
@@ -162,7 +162,8 @@ static void measure_in_child(const entrant *e, const client *c, const figure *f,
   if (status != 0) fail("not measured");
 }
 
-/* Measures the least work of publishing: a copy into a ring. */
+/* Measures how long it takes to copy payloads into a ring. Publishing cannot be faster than
+ * this. */
 static void measure_memcpy(int share) {
   static char from[LARGE_SIZE], ring[RING];
   const int count = at_least_one(8000 / share);

@@ -43,7 +43,7 @@ def main():
 
 
 def read(text):
-    """Maps ("", library) to the rounds, each with its figures, in the order of the lines."""
+    """Returns a map from ("", library) to the figures of each round, in the order of the lines."""
     rounds = {}
     for found in LINE.finditer(text):
         figures = {name: float(value) for name, value in found.groupdict().items()

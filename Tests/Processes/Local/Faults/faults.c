@@ -1,5 +1,5 @@
-/* Refused requests that only libmulticast-local makes. The tests for all transports are in
- * Tests/Processes/Transports/Faults. */
+/* The system refuses requests that only libmulticast-local makes. Tests/Processes/Transports/Faults
+ * has the tests for all transports. */
 
 #include "../strangers.h"
 #include "requests.h"
@@ -11,8 +11,8 @@
 transport_options all_options(peer *p, const broker *b) {
   transport_options options = peer_options(p, b->port);
   options.name = "name";
-  /* The transport does not join a group, because the requests of its thread would depend on when it
-   * is released. */
+  /* Prevent the transport from joining a group. If it joined, the number of requests that its
+   * thread makes would depend on the moment of the release. */
   options.directory = "/missing/folder";
   return options;
 }
@@ -36,7 +36,7 @@ TEST(value_without_memory_is_refused_and_counted) {
   transport_options options = peer_options(&p, free_port());
   options.retains = retains_all;
   CHECK_OK(transport_connect(&options, &p.transport));
-  /* The refused allocations: the value, the table of names, the name, and its details. */
+  /* Refuse these allocations in turn: the value, the table of names, the name, and its topic. */
   for (int which = 0; which < 4; ++which) {
     refuse_request(which == 0 ? MALLOC : CALLOC, which >= 2, OF_THE_TEST);
     CHECK_ERROR(peer_publish(&p, "n", 1, "x", 1), OUT_OF_MEMORY);
@@ -48,7 +48,7 @@ TEST(value_without_memory_is_refused_and_counted) {
   end_transport(&p, before);
 }
 
-/* Stores the number of notifications and the last one. */
+/* Stores the last notification and the number of notifications. */
 typedef struct last {
   int calls;
   uint32_t event;
@@ -76,8 +76,8 @@ TEST_OF_BROKER(kept_value_without_memory_for_its_copy_is_left_out, NULL) {
 
 /* ---- On the thread of the transport ---------------------------------------------------------- */
 
-/* Refuses each request in turn while a transport joins a group with a peer. The first attempts to
- * join may fail. */
+/* Repeatedly lets a transport join a group, and each time refuses a later request of this kind. The
+ * first attempt to join may fail, but the next attempt must succeed and the transport must work. */
 static void expect_to_go_on_without(int kind, int most) {
   bool was_made = true;
   int granted;
@@ -109,8 +109,9 @@ TEST(transport_goes_on_without_messages) {
   expect_to_go_on_without(EPOLL_WAITING, 4);
 }
 
-/* The second peer has connected to the first peer, and tries to connect again when the first is
- * gone. */
+/* When the first peer ends, the second peer tries to reconnect to it, because the second peer had
+ * made the connection. As long as the second peer cannot create a socket, it does not know whether
+ * the first peer still exists, and therefore does not report its end. */
 TEST_OF_BROKER(peer_of_which_it_is_not_known_has_not_gone, NULL) {
   SCOPED peer first, second;
   requests_are_of_the_test();
@@ -125,7 +126,7 @@ TEST_OF_BROKER(peer_of_which_it_is_not_known_has_not_gone, NULL) {
   EVENTUALLY(LOAD(second.gone) == 1);
 }
 
-/* The thread of the transport allocates the details of a name. */
+/* The transport's thread allocates memory for a name that a peer has announced. */
 TEST_OF_BROKER(name_is_told_though_memory_is_refused, NULL) {
   SCOPED peer here, there;
   int calls = 0;
@@ -160,7 +161,7 @@ TEST_OF_BROKER(peer_that_says_nothing_loses_its_place, NULL) {
     stranger_end(&silent[i]);
   }
   peer_connect_to(&next, b);
-  EVENTUALLY(peer_stats(&here).peers == 2); /* a peer that is silent after its hello counts, too */
+  EVENTUALLY(peer_stats(&here).peers == 2); /* including a peer that has only sent its hello */
   CHECK_EQ(LOAD(here.gone) + LOAD(here.expelled), 0);
   peer_release(&next);
   stranger_end(&s);
@@ -173,7 +174,8 @@ static void wait_in_joined(void *context, multicast_local_state state, int32_t p
   if (state == MULTICAST_LOCAL_JOINED) gate_wait(&greeting);
 }
 
-/* A peer does not read before it has sent its names, which decide what is for it. */
+/* A peer does not read another peer's ring before it has announced its own names, because these
+ * names decide which entries it must deliver. */
 TEST_OF_BROKER(publication_for_a_peer_that_cannot_tell_its_names_arrives, NULL) {
   SCOPED peer here, late;
   int calls = 0;
@@ -193,7 +195,8 @@ TEST_OF_BROKER(publication_for_a_peer_that_cannot_tell_its_names_arrives, NULL) 
   peer_release(&here);
 }
 
-/* The hello arrives in time, while the transport's thread is in a function of the caller. */
+/* A peer sends its hello in time, but the transport reads the hello after HELLO_MS, because the
+ * transport's thread is in a function of the program. The peer must keep its place. */
 TEST_OF_BROKER(peer_that_is_heard_late_keeps_its_place, NULL) {
   SCOPED peer here;
   stranger first, second;
@@ -218,7 +221,7 @@ TEST_OF_BROKER(peer_that_is_heard_late_keeps_its_place, NULL) {
   stranger_end(&second);
 }
 
-/* The peer says hello late, as if a debugger had stopped it. */
+/* The peer sends its hello too late, as if a debugger had stopped it. */
 TEST_OF_BROKER(peer_that_says_hello_late_is_met, NULL) {
   SCOPED peer here, there;
   int calls = 0;

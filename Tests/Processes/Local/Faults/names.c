@@ -1,12 +1,12 @@
-/* The memory of names is kept as long as a peer needs them, and is bounded. */
+/* The library keeps names in memory as long as a peer needs them, and limits their number. */
 
 #include "../strangers.h"
 #include "requests.h"
 
 #include "../../Transports/Faults/faults.h"
 
-/* Waits until the library has this number of blocks, because threads free some blocks a moment
- * later. */
+/* Waits until the library holds at most this number of memory blocks, because the transports'
+ * threads may free some blocks later. Then expects exactly this number. */
 static void expect_blocks(int count) {
   EVENTUALLY(held_blocks() <= count);
   CHECK_EQ(held_blocks(), count);
@@ -20,7 +20,7 @@ static void say_names(const stranger *s, message_kind kind, uint32_t place, int 
   }
 }
 
-/* Tells the peer that there are no more names, and waits until the peer has received that. */
+/* Tells the peer that all names were sent, and waits until the peer has processed them. */
 static void expect_heard(const stranger *s) {
   message m;
   int file;
@@ -56,7 +56,8 @@ TEST_OF_BROKER(names_of_others_are_freed_when_nobody_needs_them, NULL) {
 
 static bool retains_all(void *context, const char *protocol, uint32_t event) { return true; }
 
-/* Includes a peer with a value that has to be delivered, and a peer that cannot keep any value. */
+/* The memory of a retained value is not freed when a peer stops observing the name. Values that are
+ * too large are refused, and need no memory. */
 TEST_OF_BROKER(names_that_are_kept_stay, NULL) {
   SCOPED peer here;
   stranger s;
@@ -87,7 +88,8 @@ static void observe(peer *p, int i, bool is_observed) {
   else p->transport.unsubscribe(p->transport.context, name);
 }
 
-/* The names are freed in both processes, whatever a third process has to be told. */
+/* Names without observers are freed in both peers, although a third peer is silent and has not
+ * received them. */
 TEST_OF_BROKER(names_of_before_are_freed, NULL) {
   SCOPED peer here, there;
   stranger silent;
@@ -106,7 +108,7 @@ TEST_OF_BROKER(names_of_before_are_freed, NULL) {
   }
   peer_flush(&there);
   peer_flush(&here);
-  CHECK(held_blocks() <= before + 4); /* the observed names and one more */
+  CHECK(held_blocks() <= before + 4); /* for the observed name and one more */
   stranger_end(&silent);
 }
 
@@ -122,7 +124,7 @@ TEST_OF_BROKER(too_many_names_are_refused, NULL) {
               LIMIT);
   CHECK_EQ(r.releases, 1);
   CHECK_EQ(peer_stats(&there).names, NAMES_THERE);
-  observe(&there, 0, true); /* not an additional name */
+  observe(&there, 0, true); /* the name is observed already */
   observe(&there, 0, false);
   CHECK_OK(transport_answer(&there.transport, "more", respond, &r, NULL));
   CHECK_ERROR(there.transport.subscribe(there.transport.context, "more"), LIMIT);
@@ -144,7 +146,7 @@ TEST_OF_BROKER(peer_with_too_many_names_is_cut_off, NULL) {
   const int before = held_blocks();
   stranger_connect(&s, b);
   stranger_greet(&s);
-  /* Names that are told twice do not count twice. */
+  /* Names that are announced twice do not count twice. */
   for (int i = 0; i < 3; ++i) {
     say_names(&s, MESSAGE_WANT, 0, NAMES_THERE);
     say_names(&s, MESSAGE_WANT, 1, NAMES_THERE);

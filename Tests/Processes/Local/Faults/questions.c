@@ -1,4 +1,4 @@
-/* Requests to peers, while the system refuses what they need. */
+/* Questions to peers while the system refuses memory. */
 
 #include "requests.h"
 
@@ -20,7 +20,7 @@ static bool note_status(void *context, multicast_status status, int32_t pid, con
   return true;
 }
 
-/* Returns the status of the answer, or the status of the request. */
+/* Asks a question and returns the status of the answer. */
 static multicast_status ask_with(const peer *p, const char *name, size_t size) {
   static const char payload[10000];
   multicast_status status = MULTICAST_PENDING;
@@ -29,7 +29,7 @@ static multicast_status ask_with(const peer *p, const char *name, size_t size) {
   return status;
 }
 
-/* Starts two peers, of which `there` answers `q`. */
+/* Starts two peers. The peer `there` answers `q`. */
 static belongings start(broker *b, peer *here, peer *there, int *calls, multicast_queue q) {
   requests_are_of_the_test();
   broker_start(b, NULL);
@@ -65,7 +65,7 @@ TEST(questions_without_memory_are_refused_and_keep_nothing) {
                                   &status), OUT_OF_MEMORY);
   CHECK(refusal_was_made());
   CHECK_EQ(peer_stats(&here).refused, 1);
-  /* The refused allocations: the function and the name. */
+  /* Refuse the memory for the answering function in round 0, and for the name in round 1. */
   for (int which = 0; which < 2; ++which) {
     refuse_request(which == 0 ? MALLOC : CALLOC, 0, OF_THE_TEST);
     CHECK_ERROR(multicast_local_answer(&here.transport, "r", answer_same, &refused, count_end),
@@ -83,8 +83,9 @@ TEST(lack_of_memory_where_one_answers_or_asks_is_told) {
   peer here, there;
   int calls = 0;
   belongings before = start(&b, &here, &there, &calls, (multicast_queue){0});
-  /* Each request is larger than the ones before. First the peer that answers has no memory for
-   * it. */
+  /* Each question is larger than all earlier questions, so its payload needs a new allocation. In
+   * the first round, the answering peer has no memory for the question. In the second round, the
+   * asking peer has no memory for the answer. */
   for (int which = 0; which < 2; ++which) {
     refuse_request(MALLOC, which, OF_A_TRANSPORT);
     CHECK_ERROR(ask_with(&here, "q", 2000 + 1000 * (size_t)which), OUT_OF_MEMORY);

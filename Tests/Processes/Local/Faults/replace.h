@@ -1,5 +1,5 @@
-/* Included before each source of libmulticast-local, so that tests can refuse its requests to the
- * system. */
+/* The compiler includes this file before each source file of libmulticast-local, so that tests can
+ * refuse the library's requests to the system. */
 
 #ifndef REPLACE_H
 #define REPLACE_H
@@ -22,7 +22,7 @@
 #define HELLO_NS ((uint64_t)HELLO_MS * 1000000)
 #define NAMES_MAX NAMES_THERE
 
-/* Makes the call unless it is refused. */
+/* Makes the call, unless the test refuses it. */
 #define UNLESS_REFUSED(kind, error, call) (is_refused(kind, false) ? refuse(error) : (call))
 
 #define memfd_create(...) UNLESS_REFUSED(MEMORY_FILE, EMFILE, memfd_create(__VA_ARGS__))

@@ -1,4 +1,4 @@
-/* The requests of libmulticast-local to the system. */
+/* The requests of libmulticast-local to the system, which tests can refuse. */
 
 #ifndef REQUESTS_H
 #define REQUESTS_H
@@ -14,7 +14,7 @@ enum {
   EPOLL_CHANGE,
   EPOLL_WAITING,
   OPENING,
-  FOLDER, /* making or reading one */
+  FOLDER, /* creating or reading a folder */
   STATUS,
   LOCKING,
   SOCKET,
@@ -25,18 +25,18 @@ enum {
   CREDENTIALS,
   SENDING,
   RECEIVING_MESSAGE,
-  COPYING /* a memcpy of `disturbed_size` bytes, which is disturbed instead of refused */
+  COPYING /* a memcpy of `disturbed_size` bytes, which is interrupted instead of refused */
 };
 
-/* How long a peer may be silent in these tests, in milliseconds. */
+/* In these tests, a new peer must send its hello within this number of milliseconds. */
 #define HELLO_MS 1000
-/* How many names a peer may observe or answer in these tests. */
+/* In these tests, a peer may observe or answer this number of names. */
 #define NAMES_THERE 600
 
 /* ---- For tests ------------------------------------------------------------------------------- */
 
-/* A copy of `disturbed_size` bytes calls `disturb` after `disturbed_at` bytes. The variables must
- * be set before the copy. */
+/* Set these variables to interrupt a copy of `disturbed_size` bytes. The copy then calls `disturb`
+ * after `disturbed_at` bytes. */
 extern size_t disturbed_size, disturbed_at;
 extern void (*disturb)(void);
 

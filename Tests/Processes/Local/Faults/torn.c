@@ -1,4 +1,5 @@
-/* A ring is overwritten while it is read. No torn entry may be delivered. */
+/* A publisher overwrites its ring while a peer reads it. If an entry is overwritten while the peer
+ * copies it, the peer must not deliver the entry. */
 
 #include "../groups.h"
 #include "requests.h"
@@ -10,7 +11,7 @@ static peer here, there;
 static gate entered = GATE_INIT, let_go = GATE_INIT;
 static int next, wrong;
 
-/* Each payload consists of repetitions of one number, and the numbers come in order. */
+/* All bytes of a payload are equal, and each payload has a larger byte than the one before. */
 FUNCTION(check_whole, int *last) {
   const unsigned char *bytes = payload;
   for (size_t i = 1; i < size; ++i) ADD(wrong, bytes[i] != bytes[0]);
@@ -64,8 +65,8 @@ static void overwrite_all(void) {
   while (next < MANY) publish_next(SMALL);
 }
 
-/* The reader copies bytes of later entries, from the beginning or from the middle of the copy
- * on. */
+/* The publisher overwrites all entries just before the reader copies a part of an entry, or when
+ * the reader has copied half of that part. */
 TEST(what_is_overwritten_while_it_is_copied_is_not_delivered) {
   static const size_t sizes[] = {32 /* an entry's header */, sizeof name - 1, SMALL};
   requests_are_of_the_test();
@@ -91,8 +92,9 @@ static void read_meanwhile(void) {
   EVENTUALLY(are_counted(before));
 }
 
-/* A publisher announces which entries it overwrites before it does so. The reader is in the call of
- * the first entry, while the tenth entry overwrites the header of the second. */
+/* The publisher stores which entries it will overwrite, and then overwrites them. While the reader
+ * delivers the first entry, the publisher writes its tenth entry, which overwrites the header of
+ * the second one. The reader must not read the second entry. */
 TEST(what_is_being_overwritten_is_not_delivered) {
   broker b;
   int last;

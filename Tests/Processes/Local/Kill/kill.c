@@ -1,12 +1,13 @@
-/* Processes of a group are killed again and again, and new processes replace them. The other
- * processes must continue and lose nothing.
+/* Repeatedly kills a process of a group and replaces it with a new process. The other processes
+ * must continue and must not lose any notification.
  *
  *   kill DIRECTORY SECONDS STEP WITHIN_MS
  *
- * Each third of the time is for one kind of kill: at random moments, some while another process is
- * stopped; at each STEPth beginning and end of a system call of a process; at each (STEP * STEP)th
- * instruction of a publication, and twice as often while the publication drops entries that a
- * subscriber has not read. */
+ * In the first third of the time, processes are killed at random moments, sometimes while another
+ * process is stopped. In the second third, a process is killed at each STEPth beginning or end of a
+ * system call. In the last third, a process is killed at each (STEP * STEP)th instruction of a
+ * publication, and twice as often if the publication drops entries that a subscriber has not
+ * read. */
 
 #include "world.h"
 
@@ -30,7 +31,7 @@ enum { PATIENCE_S = 60, LINE_MAX_SIZE = 512 };
 world *the_world;
 const char *directory;
 static uint64_t kills, lives, published, arrived, lost;
-static unsigned told, left; /* reported ends; sockets left over at a report */
+static unsigned told, left; /* number of reported ends; sockets that remained at a report */
 
 uint64_t time_now(void) {
   struct timespec now;
@@ -56,7 +57,8 @@ void fail(const char *format, ...) {
 
 /* ---- Waiting --------------------------------------------------------------------------------- */
 
-/* A process that ends without being killed has already printed the reason. */
+/* Fails if a process has ended without being killed. In that case the process has printed the
+ * reason. */
 static void look_for_failures(void) {
   for (int p = 0; p < PLACES; ++p) {
     const pid_t process = the_world->places[p].process;
@@ -126,10 +128,11 @@ static bool is_settled(void) {
   return true;
 }
 
-/* Whether all processes that have met the process killed last, or its predecessors in the same
- * place, were told of their ends. */
+/* The place of the last killed process. */
 static int killed;
 
+/* Returns whether the ends of all killed processes of this place were reported to all processes
+ * that had met them. */
 static bool is_told(void) {
   for (int p = 0; p < PLACES; ++p) {
     if (is_alive(p) && LOAD(the_world->places[p].here[killed]) > 0) return false;
@@ -149,8 +152,8 @@ static bool do_publish(void) {
   return true;
 }
 
-/* Counts the files of a folder whose names begin with `begin`, without hidden files. Returns a
- * negative number if there is no folder. */
+/* Counts the files of a folder whose names begin with `begin`, except hidden files. Returns a
+ * negative number if the folder does not exist. */
 static int count_files(const char *path, const char *begin) {
   DIR *all = opendir(path);
   const struct dirent *entry;
@@ -168,8 +171,9 @@ static int count_sockets(const char *begin) {
   return count_files(path, begin);
 }
 
-/* A process removes the socket of a killed process before it reports the end, unless the system has
- * not closed the socket yet. In that case a later process that joins or leaves removes it. */
+/* Checks whether the socket file of a killed process remains. A process removes this file before it
+ * reports the end. If the system has not closed the socket by then, the file remains until a later
+ * process joins or leaves. */
 static void count_socket_of(pid_t process) {
   const place *one = &the_world->places[killed];
   char begin[32];
@@ -181,7 +185,7 @@ static void count_socket_of(pid_t process) {
   left += is_told_of && count_sockets(begin) > 0;
 }
 
-/* Called after a kill: expects that the other processes continue. */
+/* Called after a kill. Expects that the other processes continue. */
 static void expect_others_to_go_on(int p) {
   const pid_t process = the_world->places[p].process;
   killed = p;
@@ -195,7 +199,8 @@ static void expect_others_to_go_on(int p) {
   wait_for(do_publish, "the publishers go on");
 }
 
-/* `time` is the time of the kill, or 0 if the delay until the others are told is not measured. */
+/* Kills the process of a place. `time` is the current time. If it is 0, the other processes do not
+ * record how long it took until the kill was reported to them. */
 static void kill_now(int p, uint64_t time) {
   place *one = &the_world->places[p];
   STORE(one->lives[one->number % LIVES_KEPT].killed_at, time);
@@ -221,7 +226,7 @@ static int count_descriptors(int p) {
   return count_files(path, "");
 }
 
-/* Counts the mappings of the memory of peers. */
+/* Returns the number of mappings of transports' shared memory in the process of a place. */
 static int count_mappings(int p) {
   char line[LINE_MAX_SIZE];
   FILE *maps;
@@ -234,10 +239,11 @@ static int count_mappings(int p) {
   return count;
 }
 
-/* Whether no descriptor or mapping is left over. A folder or a connection may be open for a moment.
- * The first count is taken as the right one. */
+/* The expected number of descriptors, which is the number at the beginning. */
 static int right_descriptors;
 
+/* Returns whether no descriptor, mapping or socket file remains from ended processes. A folder or a
+ * connection may be open for a moment, so the caller must try repeatedly. */
 static bool has_nothing_left(void) {
   if (right_descriptors == 0) right_descriptors = count_descriptors(0);
   for (int p = 0; p < PLACES; ++p) {
@@ -265,8 +271,8 @@ static void expect_nothing_left(void) {
 
 static uint32_t random_below(uint32_t bound) { return (uint32_t)random() % bound; }
 
-/* Meanwhile another process is stopped, which learns of some processes only after they have
- * ended. */
+/* Kills several processes of a place one after the other while another process is stopped. The
+ * stopped process meets some of them only after they have ended. */
 static void kill_while_one_is_stopped(int p) {
   const int stopped = (p + 1 + (int)random_below(PLACES - 1)) % PLACES;
   const pid_t process = the_world->places[stopped].process;
@@ -287,7 +293,7 @@ static void kill_while_one_is_stopped(int p) {
 static void kill_at_any_moment(uint64_t until) {
   for (uint64_t i = 0; time_now() < until; ++i) {
     const int p = (int)random_below(PLACES);
-    /* Waits from 4 us to 60 ms, so that some killed processes have only just begun. */
+    /* Wait from 4 us to 60 ms, so that some processes are killed soon after their start. */
     pause_us((long)(4 * pow(15000, random_below(1000) / 1000.0)));
     look_for_failures();
     if (i % 4 == 3) kill_while_one_is_stopped(p);
@@ -302,7 +308,7 @@ static void kill_at_any_moment(uint64_t until) {
 
 enum { SYSTEM_CALL = SIGTRAP | 0x80 };
 
-/* Starts a process that stops at each system call of each thread. */
+/* Starts a process that stops at each system call of each of its threads. */
 static pid_t begin_traced(int p, task t) {
   int status;
   begin_life(p, t, true);
@@ -332,13 +338,14 @@ static void wait_for_end(pid_t process) {
   while (wait_for_stop(process, &thread, &status)) ptrace(PTRACE_CONT, thread, 0, 0);
 }
 
-/* Returns the signal that has to be passed on to the stopped thread, or 0. */
+/* Returns the signal that must be passed on to the stopped thread, or 0. */
 static int signal_of(int status) {
   const int signal = WSTOPSIG(status);
   return status >> 16 != 0 || signal == SYSTEM_CALL || signal == SIGSTOP ? 0 : signal;
 }
 
-/* Kills the process at the stop with this number. Returns false if there are fewer stops. */
+/* Starts a traced process and kills it when it has stopped `stop` times before. Returns false if it
+ * stops less often. */
 static bool kill_at_stop(int p, int stop) {
   alarm(PATIENCE_S);
   const pid_t process = begin_traced(p, LEAVE_SOON);
@@ -372,8 +379,8 @@ static pid_t go_to_signal(pid_t process) {
   return 0;
 }
 
-/* Kills the process at the instruction with this number. Returns false if the publication has
- * returned before. */
+/* Starts a traced process and kills it when it has executed this number of instructions of a
+ * publication. Returns false if the publication has returned before. */
 static bool kill_at_instruction(int p, int instruction) {
   alarm(PATIENCE_S);
   const pid_t process = begin_traced(p, STOP_IN_PUBLISH), publisher = go_to_signal(process);

@@ -1,5 +1,5 @@
-/* The processes of the group: publishers publish numbers, subscribers check the numbers that
- * arrive, and all check the reports about other processes. */
+/* The code that each process of the group runs. Publishers publish numbers, and subscribers check
+ * the arriving numbers. All processes check the reports about other processes. */
 
 #include "world.h"
 
@@ -12,10 +12,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* If a ring is full, each publication of the largest size drops an older one. */
+/* If a ring is full, each publication of SIZE_MAX_SENT bytes drops an older one. */
 enum { SIZE_MAX_SENT = 4200, BURST_MAX = 64, SHORT_LIFE = 40, BEFORE_STOP = 100 };
 
-static int here; /* the place of this process */
+static int here; /* the index of this process's place */
 static place *me;
 static multicast_transport transport;
 static uint32_t random_state;
@@ -71,22 +71,25 @@ static void publish_numbers(multicast_broadcaster b) {
 
 /* ---- Arriving numbers ------------------------------------------------------------------------ */
 
-/* The numbers that have arrived from one life. Only the transport's thread uses this. */
+/* Counts the numbers that have arrived from one other process. Only the transport's thread uses
+ * this struct. */
 typedef struct account {
   uint32_t life;
-  bool is_here; /* it has joined and has not ended */
+  bool is_here; /* the process has joined, and its end has not been reported */
   uint64_t first, next, count;
 } account;
 static account accounts[PLACES][LIVES_KEPT];
 
-/* Set when this process has flushed: publications from then on must arrive. */
+/* The publishers that existed when this process had flushed, and the number of publications that
+ * each of them had begun. All publications that began later must arrive. */
 static uint32_t life_then[PLACES];
 static uint64_t begun_then[PLACES];
 
 static account *account_of(int p, uint32_t number) { return &accounts[p][number % LIVES_KEPT]; }
 
-/* Holds up the ring of the publisher that drops entries, until that publisher is killed while it
- * drops one. */
+/* Called for each number that arrives at the subscriber SLOW. If the number is the first one of the
+ * publisher DROPS, does not return before that publisher is killed. Therefore the publisher's ring
+ * fills up, and the publisher is killed while it drops an entry. */
 static void wait_for_kill(const numbered *n) {
   const place *one = &the_world->places[DROPS];
   if (here != SLOW || n->place != DROPS || n->number > 0 || LOAD(one->number) != n->life ||
@@ -125,7 +128,7 @@ static void take(void *context, uint32_t event, const void *payload, size_t size
   if (here == SLOW && n.place == DROPS && n.number % 32 == 0) pause_us(300);
 }
 
-/* Returns how many notifications were overwritten, according to the library. */
+/* Returns the number of overwritten notifications in the library's statistics. */
 static uint64_t overwritten(void) {
   multicast_local_stats stats = multicast_local_stats_default();
   if (multicast_local_get_stats(&transport, &stats) != MULTICAST_OK) fail("%d: statistics", here);
@@ -133,10 +136,10 @@ static uint64_t overwritten(void) {
   return stats.overwritten;
 }
 
-/* Compares the losses from ended lives with the library's count. The library has one count for all
- * lives, and several lives may be present and end in any order, so the counts are compared when the
- * last life ends. If a life began before it knew this process, the number of its losses is
- * unknown. */
+/* Compares the number of missing notifications with the library's count of losses. The library has
+ * one count for all publishers of this place, which may overlap and end in any order. Therefore the
+ * numbers are compared only when the last of them has ended. If a publisher began to publish before
+ * it knew this process, the number of its missing notifications is unknown. */
 static void check_lost(const account *a, bool is_exact) {
   static uint64_t before, missing;
   static bool is_known = true;
@@ -153,8 +156,8 @@ static void check_lost(const account *a, bool is_exact) {
   is_known = true;
 }
 
-/* While the broadcaster is being destroyed, some notifications do not arrive. A check must end
- * before that begins. */
+/* The lock prevents checks while the broadcaster is being destroyed, because some notifications do
+ * not arrive during that time. */
 static pthread_mutex_t checking = PTHREAD_MUTEX_INITIALIZER;
 static bool is_leaving;
 
@@ -164,8 +167,9 @@ static void begin_leaving(void) {
   pthread_mutex_unlock(&checking);
 }
 
-/* Expects that everything a life had published is here: all notifications for which `publish` has
- * returned, and perhaps one more. */
+/* Called when a publisher has ended. Expects that each of its notifications has arrived if
+ * `publish` had returned. The last notification may have arrived although its `publish` had not
+ * returned. */
 static void check_all_arrived(int p, const account *a) {
   const life *l = life_of(p, a->life);
   const uint64_t begun = LOAD(l->begun), returned = LOAD(l->returned);
@@ -189,7 +193,8 @@ static void note_delay(uint64_t killed_at) {
   if (index < DELAYS_MAX) the_world->delay_ms[index] = (float)(time_now() - killed_at) / 1e6f;
 }
 
-/* Lives that ended in short succession may be reported in a different order. */
+/* Stores the number of the newest process of a place. If several of these processes end within a
+ * short time, their ends may be reported in any order. */
 static void note_life(uint32_t *last, uint32_t number) {
   if (number > *last) STORE(*last, number);
 }
@@ -220,7 +225,7 @@ static void changed(void *context, multicast_local_state state, int32_t pid, con
   int p;
   uint32_t number;
   (void)context, (void)pid;
-  /* A process that was killed or is traced may hold up those that join, which then try again. */
+  /* A killed or traced process may delay a process that joins, so the first attempts may fail. */
   if (state == MULTICAST_LOCAL_CONNECTED || state == MULTICAST_LOCAL_REFUSED) return;
   if (sscanf(text, "member %d.%u", &p, &number) != 2 || p < 0 || p >= PLACES)
     fail("%d: told of %s", here, text);
@@ -283,8 +288,9 @@ void live(int place) {
   while (!has_to_end(LOAD(me->arrived))) pause_us(1000);
   begin_leaving();
   if (multicast_broadcaster_destroy(b) != MULTICAST_OK) fail("%d: destroy", place);
-  /* destroy does not wait for a thread that delivers or reports, and exiting now would leave the
-   * socket behind. */
+  /* multicast_broadcaster_destroy() does not wait for the transport's thread if that thread is
+   * calling a function of the program. If this process exited before the thread ended, the socket
+   * file of the process would remain. */
   while (!LOAD(has_left)) pause_us(1000);
   _exit(0);
 }

@@ -1,5 +1,6 @@
-/* Memory that the processes of this test share. There is a place for each process of the group. A
- * killed process is replaced by another one, which is the next life of the place. */
+/* The memory that the processes of this test share. It contains a place for each process of the
+ * group. When a process is killed, a new process takes its place. Each of these processes is called
+ * a life of the place. */
 
 #ifndef WORLD_H
 #define WORLD_H
@@ -11,7 +12,7 @@
 enum {
   PUBLISHERS = 3, /* the first places */
   PLACES = 6,
-  REFUSES = 0, /* the publishers are named after their policies */
+  REFUSES = 0, /* these publishers are named after their overflow policies */
   BLOCKS = 1,
   DROPS = 2,
   SLOW = 5, /* a subscriber */
@@ -19,9 +20,10 @@ enum {
   DELAYS_MAX = 1 << 20
 };
 
-/* One process. The process writes `begun` and `returned`, the test writes the other fields. */
+/* One process of a place. The process writes `begun` and `returned`, and the test writes
+ * `killed_at`. */
 typedef struct life {
-  uint64_t begun, returned; /* how many publications */
+  uint64_t begun, returned; /* numbers of publications */
   uint64_t killed_at;       /* in nanoseconds; 0 if it was not killed */
 } life;
 
@@ -33,17 +35,17 @@ typedef struct place {
   task task;
   life lives[LIVES_KEPT];
   /* The process writes these. */
-  bool is_settled;                   /* it has flushed */
-  uint32_t met[PLACES], gone[PLACES]; /* the newest life reported to it */
-  uint32_t here[PLACES]; /* lives that have joined and have not ended */
+  bool is_settled;                   /* the process has flushed */
+  uint32_t met[PLACES], gone[PLACES]; /* the newest life reported to the process */
+  uint32_t here[PLACES]; /* number of lives that have joined and not ended */
   uint64_t arrived, lost, refusals;
 } place;
 
 typedef struct world {
   place places[PLACES];
   bool has_to_end;
-  unsigned delays;             /* how many */
-  float delay_ms[DELAYS_MAX]; /* from each kill to each report of it */
+  unsigned delays;             /* number of delays */
+  float delay_ms[DELAYS_MAX]; /* times from each kill to each report of the kill */
 } world;
 
 extern world *the_world;
@@ -57,7 +59,7 @@ void pause_us(long us);
 /* Prints the failure and ends the process with status 1. */
 __attribute__((format(printf, 1, 2))) void fail(const char *format, ...);
 
-/* Runs the process. Does not return. */
+/* Runs the process of a place. Does not return. */
 void live(int place);
 
 #endif

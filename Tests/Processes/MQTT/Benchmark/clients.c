@@ -1,5 +1,5 @@
-/* Clients of an MQTT broker for the benchmark: libmulticast-mqtt, and plain libmosquitto with its
- * own thread. The kinds are the QoS levels. */
+/* The benchmark's clients of an MQTT broker. One client uses libmulticast-mqtt, and the other
+ * client uses plain libmosquitto with its own thread. Both are measured with several QoS levels. */
 
 #include "measure.h"
 
@@ -68,5 +68,5 @@ const benchmark the_benchmark = {
     .ours = {"libmulticast-mqtt", create_ours},
     .kinds = {"qos 0", "qos 1", NULL},
     .messages = 50000,
-    .window = 1000, /* with more, the broker drops messages */
+    .window = 1000, /* with a larger window, the broker drops messages */
 };

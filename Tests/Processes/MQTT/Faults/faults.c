@@ -1,5 +1,5 @@
-/* Refused requests that only libmulticast-mqtt makes. The tests for all transports are in
- * Tests/Processes/Transports/Faults. */
+/* The test refuses requests that only libmulticast-mqtt makes. Tests/Processes/Transports/Faults
+ * has the tests for all transports. */
 
 #include "requests.h"
 
@@ -48,7 +48,7 @@ TEST(transport_without_memory_for_packets_tries_again) {
   for (int granted = 0; granted < 8; ++granted) expect_to_go_on(READING, granted);
 }
 
-/* The broker's session has a name that the program no longer has. */
+/* The broker's session has a subscription to a name that the program does not observe any more. */
 TEST_OF_BROKER(transport_without_memory_for_a_name_ignores_a_message, NULL) {
   peer here, there;
   multicast_mqtt_options options;
@@ -63,7 +63,7 @@ TEST_OF_BROKER(transport_without_memory_for_a_name_ignores_a_message, NULL) {
     options.session_expiry_s = 60;
     if (i == 1) refuse_request(CALLOC, 0, OF_A_TRANSPORT);
     CHECK_OK(multicast_mqtt_connect(&options, &there.transport));
-    if (i == 1) break; /* this transport is used, so messages do not wait for long */
+    if (i == 1) break; /* the test uses this transport, so messages wait for only a second */
     EVENTUALLY(LOAD(there.connected) == 1);
     peer_observe(&there, "gone", recorder(r));
     there.transport.release(there.transport.context);
@@ -83,7 +83,8 @@ TEST_OF_BROKER(transport_without_memory_for_a_name_ignores_a_message, NULL) {
   expect_same(before);
 }
 
-/* The first message is lost; the second one waits for its observer. */
+/* The first message is lost, because there is no memory for it. The second message waits until it
+ * has an observer. */
 TEST_OF_BROKER(message_of_a_session_without_memory_is_lost, NULL) {
   SCOPED peer here, there;
   int calls = 0;
@@ -106,8 +107,8 @@ TEST_OF_BROKER(message_of_a_session_without_memory_is_lost, NULL) {
   CHECK_EQ(peer_stats(&there).lost, 1);
 }
 
-/* Without the properties the broker is not told to end the session, and the connection is only
- * closed. */
+/* Without memory for the properties, the library cannot ask the broker to end the session, and only
+ * closes the connection. */
 TEST_OF_BROKER(release_without_memory_for_properties_closes_the_connection, NULL) {
   peer p;
   requests_are_of_the_test();

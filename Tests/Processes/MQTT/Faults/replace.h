@@ -1,4 +1,5 @@
-/* Included before each source of libmulticast-mqtt. Redirects its requests to requests.c. */
+/* The compiler includes this file before each source file of libmulticast-mqtt. It redirects the
+ * library's requests to requests.c. */
 
 #ifndef REPLACE_H
 #define REPLACE_H

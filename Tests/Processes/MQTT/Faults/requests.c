@@ -40,7 +40,8 @@ int ask_property(mosquitto_property **all, int identifier, uint32_t value) {
                                  : mosquitto_property_add_int32(all, identifier, value);
 }
 
-/* Returns memory that the library frees with give_back(). */
+/* Copies the data to memory that the library frees with give_back(), so that the test can refuse
+ * and count this memory. */
 const mosquitto_property *ask_binary(const mosquitto_property *all, int identifier, void **out,
                                      uint16_t *size, bool skips) {
   void *read = NULL;

@@ -1,4 +1,4 @@
-/* The requests of libmulticast-mqtt to libmosquitto. */
+/* The requests of libmulticast-mqtt to libmosquitto, which tests can refuse. */
 
 #ifndef REQUESTS_H
 #define REQUESTS_H

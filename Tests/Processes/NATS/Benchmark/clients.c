@@ -1,5 +1,5 @@
-/* Clients of a NATS server for the benchmark: libmulticast-nats, and plain libnats with its own
- * threads. */
+/* The benchmark's clients of a NATS server. One client uses libmulticast-nats, and the other client
+ * uses plain libnats with its own threads. */
 
 #include "measure.h"
 
@@ -30,7 +30,7 @@ static void expect_ok(natsStatus status) {
   if (status != NATS_OK) fail(natsStatus_GetText(status));
 }
 
-/* Runs on the thread of the subscription, which libnats creates. */
+/* Called on a thread that libnats creates for the subscription. */
 static void on_message(natsConnection *connection, natsSubscription *subscription, natsMsg *message,
                        void *closure) {
   client *c = closure;
@@ -55,8 +55,8 @@ static void create_bare(client *c) {
   expect_ok(natsOptions_Create(&how));
   expect_ok(natsOptions_SetURL(how, address_of(c)));
   expect_ok(natsOptions_SetNoEcho(how, true));
-  /* By default a message waits up to a millisecond for others. For many messages that is three
-   * times as fast. */
+  /* By default, libnats delays a message for up to a millisecond and sends it together with others.
+   * If many messages are sent, this is three times as fast. */
   expect_ok(natsOptions_SetSendAsap(how, !c->publishes_many));
   expect_ok(natsConnection_Connect(&connection, how));
   natsOptions_Destroy(how);

@@ -1,5 +1,5 @@
-/* Refused requests that only libmulticast-nats makes. The tests for all transports are in
- * Tests/Processes/Transports/Faults. */
+/* The test refuses requests that only libmulticast-nats makes. Tests/Processes/Transports/Faults
+ * has the tests for all transports. */
 
 #include "requests.h"
 
@@ -91,7 +91,8 @@ TEST(transport_without_memory_for_subscriptions_tries_again) {
 TEST(transport_refused_the_end_of_subscriptions_tries_again) {
   CHECK_EQ(expect_to_go_on(COMPLETION, 0).connections_lost, 1);
 }
-/* Otherwise messages beyond the limit of libnats would be lost without being counted. */
+/* If the library cannot remove libnats's limits, it reconnects. Otherwise libnats would drop
+ * messages beyond its limits, and the library could not count them. */
 TEST(transport_that_is_refused_limits_tries_again) {
   CHECK_EQ(expect_to_go_on(LIMITS, 0).connections_lost, 1);
 }
@@ -103,7 +104,8 @@ TEST(transport_that_is_refused_counts_goes_on) {
 TEST(transport_that_is_refused_the_address_of_the_server_goes_on) { expect_to_go_on_twice(URL, 0); }
 TEST(transport_that_is_refused_questions_asks_again) { expect_to_go_on_twice(QUESTION, 0); }
 
-/* libnats may already have a part of the first publication. */
+/* libnats refuses the first publication, but may have written a part of it. The connection
+ * therefore ends, and the other publications of the batch are dropped, too. */
 TEST(publications_behind_one_that_is_refused_are_dropped) {
   broker b;
   peer p;
@@ -141,7 +143,7 @@ TEST_OF_BROKER(transport_that_cannot_count_what_is_pending_goes_on, NULL) {
   end_transport(&p, before);
 }
 
-/* The next connection subscribes to the prefix. */
+/* The connection ends, and the next one subscribes to the prefix. */
 TEST_OF_BROKER(transport_without_memory_for_a_prefix_connects_again, NULL) {
   peer p;
   requests_are_of_the_test();
@@ -156,7 +158,8 @@ TEST_OF_BROKER(transport_without_memory_for_a_prefix_connects_again, NULL) {
   end_transport(&p, before);
 }
 
-/* The server is asked later, and is not treated like a server that does not answer. */
+/* If a PING cannot be sent, the transport tries again later. The server must not be treated like a
+ * server that does not answer. */
 TEST_OF_BROKER(transport_that_cannot_ask_a_silent_server_asks_again, NULL) {
   peer p;
   requests_are_of_the_test();
@@ -170,8 +173,8 @@ TEST_OF_BROKER(transport_that_cannot_ask_a_silent_server_asks_again, NULL) {
   end_transport(&p, before);
 }
 
-/* libnats calls a function of the client when a subscription has ended. Until then, messages may
- * arrive. */
+/* libnats refuses to report the end of a subscription, so the transport must reconnect. The client
+ * must remain in memory while libnats still delivers a message. */
 TEST_OF_BROKER(client_refused_the_end_of_subscriptions_gets_messages, NULL) {
   peer here, there;
   int calls = 0;
@@ -196,8 +199,8 @@ TEST_OF_BROKER(client_refused_the_end_of_subscriptions_gets_messages, NULL) {
   expect_same(before);
 }
 
-/* libnats has the last reference. If no other thread can be started for the release, the thread of
- * libnats performs it. */
+/* libnats holds the last reference to the client. If the library cannot start another thread for
+ * the release, it calls `release` on the thread of libnats. */
 static void expect_release(int kind) {
   broker b;
   peer here, there;
@@ -230,7 +233,7 @@ TEST(release_without_attributes_is_on_another_one) { expect_release(THREAD_ATTRI
 
 /* ---- Waiting --------------------------------------------------------------------------------- */
 
-/* A call that cannot reach the server tries again. */
+/* A flush that cannot send a PING to the server tries again. */
 static void expect_flush(int kind, int refused, asking_thread asking) {
   broker b;
   peer p;
@@ -256,7 +259,7 @@ TEST(flush_that_libnats_refuses_asks_again) {
   expect_flush(QUESTION, 3, OF_A_TRANSPORT);
 }
 
-/* The flush ends when its time is over. */
+/* If there is no memory at all, the flush ends when its time is over. */
 TEST_OF_BROKER(flush_without_memory_ends, NULL) {
   SCOPED peer p;
   requests_are_of_the_test();

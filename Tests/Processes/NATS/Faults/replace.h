@@ -1,4 +1,5 @@
-/* Included before each source of libmulticast-nats. Redirects its requests to requests.c. */
+/* The compiler includes this file before each source file of libmulticast-nats. It redirects the
+ * library's requests to requests.c. */
 
 #ifndef REPLACE_H
 #define REPLACE_H
@@ -16,7 +17,7 @@
 #define natsSubscription_Destroy give_back_subscription
 #define natsMsg_GetDataLength look_at_message
 
-/* Makes the call unless it is refused. */
+/* Makes the call, unless the test refuses it. */
 #define UNLESS_REFUSED(kind, call) (refuses(kind) ? what_libnats_says() : (call))
 
 #define nats_Open(...) UNLESS_REFUSED(LIBRARY_INIT, nats_Open(__VA_ARGS__))

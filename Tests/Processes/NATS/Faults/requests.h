@@ -1,4 +1,4 @@
-/* The requests of libmulticast-nats to libnats. */
+/* The requests of libmulticast-nats to libnats, which tests can refuse. */
 
 #ifndef REQUESTS_H
 #define REQUESTS_H
@@ -25,11 +25,10 @@ enum {
 
 /* ---- For tests ------------------------------------------------------------------------------- */
 
-/* Sets the status with which libnats refuses requests from now on. The default is
- * NATS_NO_MEMORY. */
+/* Sets the status that refused requests return. The default is NATS_NO_MEMORY. */
 void refuse_with(natsStatus status);
 
-/* Makes the library's function for messages wait at its beginning, on the thread of libnats. */
+/* Makes the library's function for arriving messages wait at its beginning, on libnats's thread. */
 void hold_messages(void);
 bool is_message_held(void);
 void let_messages_go(void);

@@ -1,4 +1,4 @@
-/* Common code of the benchmarks of transports. */
+/* The common code of the transports' benchmarks. */
 
 #include "measure.h"
 
@@ -51,7 +51,7 @@ void attach_ours(client *c, const multicast_transport *transport) {
 
 /* ---- Answers --------------------------------------------------------------------------------- */
 
-/* The answers of the other process, in the process that measures. */
+/* The last answer of the other process. Only the measuring process uses this. */
 static int received;
 
 void be_answered(client *c, const void *payload, size_t size) {
@@ -69,7 +69,7 @@ static int compare(const void *a, const void *b) {
   return (left > right) - (left < right);
 }
 
-/* Measures the time of a message to the other process and one back. */
+/* Measures the time of a message to the other process and a message back. */
 void measure_latency(client *c, int pings) {
   static double times[PINGS];
   char payload[SIZE] = "";

@@ -1,9 +1,9 @@
-/* Measures messages per second and latency between two processes over one server, with one of our
- * libraries and with the plain library that it uses.
+/* Measures the rate and the latency of messages between two processes through one server. Compares
+ * one of our libraries with the plain client library on which it is based.
  *
  *   benchmark PORT ROUNDS
  *
- * Each round measures both, one after the other, and prints a line for each. */
+ * Each round measures both libraries, one after the other, and prints a line for each. */
 
 #include "measure.h"
 
@@ -19,8 +19,8 @@ enum { SECONDS_MAX = 60 };
 
 /* ---- The two processes ----------------------------------------------------------------------- */
 
-/* The other process expects each message once and in order. It answers every `answer_every`th
- * message with the number of messages that have arrived. */
+/* The other process expects each message once and in order. When `answer_every` more messages have
+ * arrived, it answers with the number of all messages that have arrived. */
 static int received_there, answer_every;
 
 static void answer(client *c, const void *payload, size_t size) {
@@ -34,13 +34,13 @@ static void answer(client *c, const void *payload, size_t size) {
   if (received_there % answer_every == 0) c->publish(c, "back", back);
 }
 
-/* Ends when the child has failed, which has already printed the reason. */
+/* Ends this process if the child has failed. The child has printed the reason. */
 static void end_with_child(int signal) {
   (void)signal;
   _exit(1);
 }
 
-/* Starts the other process, and returns when it has subscribed. */
+/* Starts the other process, and returns when that process has subscribed. */
 static pid_t start_other(client there, const contender *who) {
   int pipes[2];
   char ready;
@@ -69,7 +69,7 @@ static void end_other(pid_t child) {
 
 /* ---- Measurements ---------------------------------------------------------------------------- */
 
-/* Measures the time from the first message until the other process has the last one. */
+/* Measures the time from the first message until the other process has received the last one. */
 static void measure_rate(client *c, int count, int window) {
   char payload[SIZE] = "";
   const double begin = now();
@@ -99,7 +99,7 @@ static void measure(const contender *who, client here, bool is_rate) {
   end_other(child);
 }
 
-/* Measures in a separate process, which closes all its connections when it ends. */
+/* Measures in a separate process, so that all connections are closed when that process ends. */
 static void measure_in_child(const contender *who, const client *c, bool is_rate) {
   int status = 0;
   fflush(stdout);

@@ -49,7 +49,7 @@ def main():
 
 
 def read(text, names):
-    """Maps (kind, OURS or BARE) to the rounds, each with its figures."""
+    """Returns a map from (kind, OURS or BARE) to the figures of each round."""
     rounds = {}
     which = {name: key for key, name in names.items()}
     for found in LINE.finditer(text):
@@ -67,8 +67,8 @@ def middle(rounds, kind, library, figure):
 
 
 def ratio(rounds, kind, figure):
-    """Compares the two libraries within each round, in which the machine was equally busy for
-    both."""
+    """Compares the two libraries within each round, because the machine was equally busy for both
+    of them."""
     pairs = zip(rounds[kind, OURS], rounds[kind, BARE])
     return statistics.median(ours[figure] / bare[figure] for ours, bare in pairs)
 
@@ -135,7 +135,7 @@ def draw(rounds, names, path):
 
 
 def draw_panel(panel, rounds, names, figure, title, better):
-    """Draws a row for each library: the median of its rounds, and each round as a small mark."""
+    """Draws a row for each library, with the median of its rounds, and each round as a small mark."""
     rows = [(kind, library) for kind in kinds(rounds) for library in names][::-1]
     scale, unit = (1000, "k") if figure == "rate" else (1, " µs")
     for row, (kind, library) in enumerate(rows):

@@ -1,5 +1,6 @@
-# The benchmark of a transport. Tests/Processes/MQTT/Benchmark/run and
-# Tests/Processes/NATS/Benchmark/run source this file with their arguments, after they have set:
+# Runs the benchmark of a transport. Tests/Processes/MQTT/Benchmark/run and
+# Tests/Processes/NATS/Benchmark/run set these variables and then source this file with their
+# arguments:
 #   here, sources   their folder; the folder of the library's sources and README.md
 #   ours            the library
 #   bare, link      the plain library that it uses; the options to link with that
@@ -60,14 +61,14 @@ fi
 # shellcheck source=Tests/Processes/Transports/Benchmark/servers.bash
 . "$root/Tests/Processes/Transports/Benchmark/servers.bash"
 need_packages python3-matplotlib
-# Debian's matplotlib needs Debian's Python, which may not be the first one on the PATH.
+# Debian's matplotlib needs Debian's Python, which may not be the first Python on the PATH.
 python=python3
 "$python" -c 'import matplotlib.pyplot' 2>/dev/null || python=/usr/bin/python3
 
 # ---- Measuring -----------------------------------------------------------------------------------
 
 if [ -z "$again" ]; then
-  # Runs one test, which also builds the library.
+  # Run one test, which also builds the library.
   if ! "$here/../run" "$library" "$build" addresses_are_read_back >"$build/log" 2>&1; then
     cat "$build/log"
     exit 1

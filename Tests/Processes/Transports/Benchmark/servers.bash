@@ -1,4 +1,4 @@
-# Starts the servers of the benchmarks, which end with the script. The scripts source this file.
+# Starts the servers of the benchmarks. The servers end when the script ends that sources this file.
 # shellcheck shell=bash
 
 become_mosquitto() { # PORT BUILD_DIR
@@ -14,7 +14,7 @@ become_nats() { # PORT
 
 is_open() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
 
-# begin_server mosquitto|nats BUILD_DIR: starts a server and sets `port`, on which it listens.
+# begin_server mosquitto|nats BUILD_DIR: starts a server and sets `port` to the server's port.
 servers=()
 trap '[ ${#servers[@]} -eq 0 ] || kill "${servers[@]}" 2>/dev/null' EXIT
 begin_server() {

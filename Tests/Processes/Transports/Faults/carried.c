@@ -1,4 +1,5 @@
-/* For libraries with a broker: requests to peers, while the system refuses what they need. */
+/* Tests questions to peers while the system refuses memory. The tests are for libraries with a
+ * broker. */
 
 #include "faults.h"
 
@@ -24,7 +25,7 @@ static multicast_status ask_with(const peer *p, size_t size, uint64_t timeout_ns
   return transport_ask(&p->transport, "q", 1, payload, size, timeout_ns, is_enough, NULL);
 }
 
-/* Starts two peers, of which `there` answers `q`. */
+/* Starts two peers. The peer `there` answers `q`. */
 static belongings start(broker *b, peer *here, peer *there, int *calls) {
   requests_are_of_the_test();
   broker_start(b, NULL);
@@ -45,8 +46,8 @@ static void end(broker *b, peer *here, peer *there, belongings before) {
   broker_delete(b);
 }
 
-/* The refused allocations: the table of names, the name for the answers, the request, and a large
- * publication. */
+/* The test refuses these allocations in turn: the table of names, the name for the answers, the
+ * question, and a large publication. */
 TEST(questions_without_memory_are_refused_and_keep_nothing) {
   broker b;
   peer here, there;
@@ -78,8 +79,8 @@ TEST(answers_without_memory_are_refused_and_keep_nothing) {
   end(&b, &here, &there, before);
 }
 
-/* If the request is lost before it is answered, the requester is not told. If the requester itself
- * lacks memory, it is told. */
+/* If the question is lost before it is answered, the asker waits until its timeout. If the asker
+ * has no memory for the answer, it receives MULTICAST_ERROR_OUT_OF_MEMORY. */
 TEST(lack_of_memory_for_an_answer_is_told) {
   broker b;
   peer here, there;
@@ -115,7 +116,7 @@ void expect_question_lost(int kind, int granted) {
   end(&b, &here, &there, before);
 }
 
-/* Names that are subscribed and unsubscribed without a connection. */
+/* Subscribes to names and unsubscribes from them without a connection. */
 TEST(names_without_a_connection_are_freed) {
   peer p;
   belongings before = look();

@@ -1,4 +1,5 @@
-/* Refused requests, for libraries with a broker. refusals.c has the tests for all libraries. */
+/* Tests libraries with a broker while the system refuses requests. refusals.c has the tests for all
+ * libraries. */
 
 #include "faults.h"
 
@@ -28,7 +29,7 @@ TEST(publication_without_memory_is_refused_and_counted) {
   end_transport(&p, before);
 }
 
-/* Publications that wait when a transport is released are freed with it. */
+/* If a transport is released while publications are waiting, they are freed, too. */
 TEST(release_keeps_nothing) {
   peer p;
   belongings before = look();
@@ -47,12 +48,12 @@ TEST(release_keeps_nothing) {
 
 /* ---- On the threads of transports ------------------------------------------------------------ */
 
-/* The two granted allocations are for the subscriptions, if these need memory. */
+/* The first two allocations are granted, because some libraries need them for subscriptions. */
 TEST(transport_without_memory_for_messages_goes_on) {
   CHECK_EQ(expect_to_go_on(MALLOC, 2).lost, 1);
 }
 
-/* Connects two peers, of which the first one observes. */
+/* Connects two peers. The peer `here` has an observer. */
 static void connect_two(broker *b, peer *here, peer *there, int *arrived) {
   broker_start(b, NULL);
   peer_connect_with(here, b->port, NULL);
@@ -60,8 +61,8 @@ static void connect_two(broker *b, peer *here, peer *there, int *arrived) {
   peer_observe(here, "to here", counter(arrived));
 }
 
-/* Makes one message arrive while the transports get no memory. Returns whether none was
- * requested. */
+/* Makes one message arrive while the transports cannot allocate memory. Returns true if they did
+ * not try to allocate any. */
 static bool needs_no_memory(peer *from, const int *arrived) {
   const int count = LOAD(*arrived);
   refuse_requests(MALLOC, 0, 1, OF_A_TRANSPORT);
@@ -91,7 +92,7 @@ TEST(memory_of_messages_is_kept_for_others_and_freed_in_a_pause) {
   broker_delete(&b);
 }
 
-/* Whether at most `blocks` blocks are left after one more message. */
+/* Publishes one more message. Returns whether the library then holds at most `blocks` blocks. */
 static bool falls_to(int blocks, peer *p) {
   CHECK_OK(peer_publish(p, "n", 1, NULL, 0));
   return held_blocks() <= blocks;

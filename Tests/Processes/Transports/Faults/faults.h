@@ -8,14 +8,15 @@
 
 /* ---- Defined in the folder Faults of each library -------------------------------------------- */
 
-/* Options with all texts, and with files in the folder of a broker. They connect to a free port. */
+/* Returns options in which all strings are set, with files in the folder of a broker, and the
+ * address of a port on which nobody listens. */
 transport_options all_options(peer *p, const broker *b);
 
-/* Options of a peer that loses nothing while connections last, and that makes as many requests as
- * possible. */
+/* Returns options of a peer that loses no message while its connections last, and that makes as
+ * many requests to the system as possible. */
 transport_options asking_options(peer *p, int port);
 
-/* The least number of requests of a connect with all options and a queue. */
+/* A connect with all options and a queue makes at least this many requests to the system. */
 extern const int least_requests;
 
 /* ---- Held resources -------------------------------------------------------------------------- */
@@ -32,24 +33,25 @@ void end_transport(peer *p, belongings before);
 
 /* ---- Expectations ---------------------------------------------------------------------------- */
 
-/* Connects again and again, and refuses another request each time; `refused` is the number of
- * refused requests per connect. */
+/* Connects repeatedly, and refuses `refused` consecutive requests of each call. In the first call
+ * these start at the first request, and in each later call they start one request later. */
 void expect_no_connection(int refused);
 
-/* Expects that a connect returns MULTICAST_ERROR_SYSTEM if a request of this kind is refused. */
+/* Expects that connecting returns MULTICAST_ERROR_SYSTEM if a request of this kind is refused. */
 void expect_no_start(int kind);
 
-/* Two peers publish to each other until both have received messages, while requests of the threads
- * of transports are refused. Returns the sums of the reports and counts of both peers. Sets
- * `*was_made` if a request was refused. */
+/* go_on() makes two peers publish to each other until both have received messages. It refuses
+ * `refused` requests of the transports' threads after the first `granted` requests. It returns the
+ * sum of both peers' statistics and reports, and sets `*was_made` to whether a request was
+ * refused. */
 typedef struct outcome {
   uint64_t lost, dropped;
   int connections_lost;
 } outcome;
 outcome go_on(int kind, int granted, int refused, bool *was_made);
 
-/* Expects that a request whose publication is refused ends with the connection, and that the next
- * request is answered. */
+/* Refuses a system request of the thread that sends a question. Expects that the connection and the
+ * question end, and that the next question is answered. */
 void expect_question_lost(int kind, int granted);
 
 /* Like go_on(), but expects that one request was refused. */

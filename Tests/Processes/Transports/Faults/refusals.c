@@ -1,6 +1,6 @@
-/* Requests of a transport's library to libc, its client library and libmulticast are refused:
- * memory, threads, descriptors. The call must return an error and hold no resources, or the
- * transport must continue. These tests are for all libraries. */
+/* Tests all libraries while libc, the client library or libmulticast refuses their requests for
+ * memory, threads or descriptors. After a refusal, either the call must return an error and hold no
+ * resources, or the transport must continue to work. */
 
 #include "faults.h"
 
@@ -51,10 +51,10 @@ void expect_no_connection(int refused) {
   peer p;
   int which;
   requests_are_of_the_test();
-  broker_start(&b, NULL); /* for its folder */
+  broker_start(&b, NULL); /* only its folder is needed */
   transport_options options = all_options(&p, &b);
   options.queue = multicast_queue_create(NULL);
-  /* The first connect creates the objects that exist once per process. */
+  /* The first connect creates objects that exist once per process, so connect before counting. */
   CHECK_OK(transport_connect(&options, &p.transport));
   p.transport.release(p.transport.context);
   EVENTUALLY(LOAD(p.releases) == 1 && held_blocks() == 0);
@@ -95,7 +95,7 @@ TEST(one_transport_too_many_is_refused) {
   }
 }
 
-/* The number of children in which an allocation of libmulticast was refused. */
+/* Counts the child processes in which an allocation of libmulticast was refused. */
 static int *refusals;
 
 static void connect_in_child(void *context) {
@@ -172,7 +172,7 @@ TEST(name_without_memory_is_refused_and_can_be_subscribed_again) {
     end_transport(&p, again);
     CHECK_OK(multicast_broadcaster_destroy(p.broadcaster));
   }
-  CHECK(refused > NAMES); /* the table grows, too */
+  CHECK(refused > NAMES); /* one allocation per name, and some for the growing table */
   EVENTUALLY(held_blocks() == before.blocks);
 }
 
@@ -198,7 +198,7 @@ outcome go_on(int kind, int granted, int refused, bool *was_made) {
   peer_observe(&here, "to here", counter(&to_here));
   here.transport.unsubscribe(here.transport.context, "away");
   for (int i = 0; i < 20000 && (LOAD(to_here) < 3 || LOAD(to_there) < 3); ++i) {
-    /* Small payloads use memory that is already allocated. */
+    /* Empty payloads use pooled memory, and larger payloads need an allocation. */
     const size_t size = i % 2 == 0 ? sizeof payload : 0;
     CHECK(peer_publish(&here, "to there", 1, payload, size) != MULTICAST_ERROR_OUT_OF_MEMORY);
     CHECK(peer_publish(&there, "to here", 1, payload, size) != MULTICAST_ERROR_OUT_OF_MEMORY);
@@ -232,8 +232,8 @@ outcome expect_to_go_on(int kind, int granted) {
   return result;
 }
 
-/* Refuses the first requests of the threads of both transports in turn, one or more of them,
- * whatever they are. The number of requests depends on how the threads interleave. */
+/* Calls go_on() repeatedly, and refuses any kind of requests. In each call, the refusals start one
+ * request later. The number of requests depends on how the threads interleave. */
 static void expect_to_go_on_whatever_is_refused(int refused) {
   bool was_made = true;
   int granted;

@@ -1,5 +1,5 @@
-/* Included before each source of a transport's library. Redirects its requests to libc to
- * requests.c. */
+/* The compiler includes this file before each source file of a transport's library. It redirects
+ * calls of libc functions to requests.c. */
 
 #ifndef TRANSPORTS_REPLACE_H
 #define TRANSPORTS_REPLACE_H

@@ -18,10 +18,10 @@ static struct {
 
 static _Thread_local bool is_of_the_test;
 
-/* Renews the lock in the child of a fork, because a thread that is not in the child may have held
- * it. Taking the lock in a handler before the fork would not work: a library that registers its
- * handlers at its first use runs them after this handler at first, and before it from then on.
- * ThreadSanitizer reports two orders of locks as a deadlock. */
+/* Renews the lock in the child of a fork, because a thread that does not exist in the child may
+ * have held it. A fork handler that takes the lock in the parent would not work. The library
+ * registers its own fork handlers at its first use, so the locks would be taken in different
+ * orders, which ThreadSanitizer would report as a deadlock. */
 static void renew_lock(void) { pthread_mutex_init(&plan.lock, NULL); }
 __attribute__((constructor)) static void renew_lock_in_children(void) {
   pthread_atfork(NULL, NULL, renew_lock);

@@ -1,5 +1,5 @@
-/* The requests of a transport's library to libc. Tests can make them fail. The requests to the
- * client libraries are in Tests/Processes/MQTT/Faults and Tests/Processes/NATS/Faults. */
+/* The requests of a transport's library to libc, which tests can refuse. The requests to the client
+ * libraries are in Tests/Processes/MQTT/Faults and Tests/Processes/NATS/Faults. */
 
 #ifndef TRANSPORTS_REQUESTS_H
 #define TRANSPORTS_REQUESTS_H
@@ -42,21 +42,21 @@ typedef enum asking_thread {
 
 void requests_are_of_the_test(void);
 
-/* From now on, `granted` requests of this kind on such threads are granted, and the next `refused`
- * ones are refused. */
+/* Grants the next `granted` requests of this kind on these threads, and refuses the `refused`
+ * requests after them. */
 void refuse_requests(int kind, int granted, int refused, asking_thread asking);
 void refuse_request(int kind, int granted, asking_thread asking); /* one */
 
 /* Ends the refusals. Returns whether a request was refused. */
 bool refusal_was_made(void);
 
-/* Whether the first refused request was for memory. */
+/* Returns whether the first refused request was for memory. */
 bool refusal_was_of_memory(void);
 
-/* The maximum of transports in these tests. */
+/* The maximum number of transports in these tests. */
 #define TRANSPORTS_MAX 24
 
-/* The resources that the library holds now: blocks of memory, and objects of its client library. */
+/* Return how many blocks of memory, or objects of the client library, the library holds. */
 int held_blocks(void);
 int held_objects(void);
 

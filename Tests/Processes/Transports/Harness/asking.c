@@ -60,7 +60,7 @@ void peer_answer(peer *p, const char *name, responder *r) {
 #define NAMED(text) &OPTIONS(.name = (text))
 #else
 #define NAMED(text) NULL
-void peer_meet(peer *p, int others) { peer_flush(p); } /* the broker knows them */
+void peer_meet(peer *p, int others) { peer_flush(p); } /* only the broker must know the names */
 #endif
 
 void start_peers(broker *b, peer *here, peer *there, peer *third) {

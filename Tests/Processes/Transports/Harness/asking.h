@@ -1,4 +1,4 @@
-/* Peers that send requests, and the results of their requests. */
+/* Peers that ask questions, and the results of their questions. */
 
 #ifndef ASKING_H
 #define ASKING_H
@@ -7,10 +7,10 @@
 
 enum { TOLD_MAX = 32 };
 
-/* All results of a request, in order. */
+/* All results of a question, in order. */
 typedef struct told {
   int count;
-  int enough; /* ends the request after this number of answers; 0: never */
+  int enough; /* the question ends after this number of answers; 0: never */
   int answers;
   struct {
     multicast_status status;
@@ -24,11 +24,11 @@ typedef struct told {
 bool note_told(void *context, multicast_status status, int32_t pid, const char *peer,
                const void *payload, size_t size);
 
-/* Sends a request with event 7 and a text. */
+/* Asks a question with event 7 and a text. */
 multicast_status ask(const peer *p, told *t, const char *name, const char *text,
                      uint64_t timeout_ns);
 
-/* Answers "NAME:EVENT:QUESTION". */
+/* Answers each question with "NAME:EVENT:QUESTION". */
 typedef struct responder {
   const char *name;
   int calls, releases;
@@ -37,14 +37,15 @@ typedef struct responder {
 void respond(void *context, const transport_question *question, uint32_t event,
              const void *payload, size_t size);
 void note_release_of_responder(void *context);
-/* Stores the request in the memory at `context`, which was zero before, and does not answer. */
+/* Stores the question in the memory at `context`, which must be zeroed before, and does not
+ * answer. */
 void keep_question(void *context, const transport_question *question, uint32_t event,
                    const void *payload, size_t size);
 
-/* Makes a peer answer a name, and waits until all peers that know it have been told. */
+/* Makes a peer answer a name, and waits until the other peers know this. */
 void peer_answer(peer *p, const char *name, responder *r);
 
-/* Waits until this number of other peers is known, and until they know the names of this peer. */
+/* Waits until the peer knows this number of other peers and they know the peer's names. */
 void peer_meet(peer *p, int others);
 
 /* Starts two or three peers, and waits until they know each other. */
@@ -52,7 +53,7 @@ void start_peers(broker *b, peer *here, peer *there, peer *third);
 
 /* ---- On other threads ------------------------------------------------------------------------ */
 
-/* A reply that is sent as soon as there is a request. */
+/* start_reply() starts a thread that waits for a question and sends this reply. */
 typedef struct late_reply {
   transport_question question;
   const char *text;
@@ -61,7 +62,7 @@ typedef struct late_reply {
 
 pthread_t start_reply(late_reply *r);
 
-/* Sends a request for `q` and waits until it is answered. */
+/* A thread asks a question for `q` and waits until it ends. */
 typedef struct asking {
   peer *p;
   multicast_status result;

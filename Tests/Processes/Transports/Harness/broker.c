@@ -48,7 +48,7 @@ void broker_end(broker *b, int signal) {
   pid_t ended;
   if (b->process == 0) return;
   CHECK_EQ(kill(b->process, signal), 0);
-  /* mosquitto listens a moment before it handles signals, so the signal is sent again. */
+  /* mosquitto begins to listen before it handles signals, so the first signal may be lost. */
   while ((ended = waitpid(b->process, &status, WNOHANG)) == 0) {
     pause_ms(10);
     if (++waits % 100 == 0) CHECK_EQ(kill(b->process, signal), 0);

@@ -21,20 +21,21 @@ typedef struct broker {
 
 extern const char broker_program[];
 
-/* Writes the configuration with these lines, or one that lets everyone connect if `lines` is NULL.
- * Returns whether it succeeded. */
+/* Writes a configuration with these lines. If `lines` is NULL, the configuration lets everyone
+ * connect. Returns whether writing succeeded. */
 bool broker_configure(const broker *b, const char *lines, FILE *file);
 
 /* ---- Start and end --------------------------------------------------------------------------- */
 
-/* Starts a broker with lines of its configuration, or NULL. */
+/* Starts a broker with the configuration that broker_configure() writes for `lines`. */
 void broker_start(broker *b, const char *lines);
 void broker_prepare(broker *b, const char *lines); /* like broker_start, without running it */
 void broker_start_again(broker *b);
-void broker_end(broker *b, int signal); /* with SIGTERM it stores its data, with SIGKILL not */
+void broker_end(broker *b, int signal); /* SIGTERM lets the broker store its data */
 void broker_delete(broker *b); /* ends it, and removes the folder */
 
-/* TEST_OF_BROKER(name, LINES) { ... }: a test with a broker `b`, started with these lines. */
+/* TEST_OF_BROKER(name, LINES) { ... } is a test with a broker `b`, which is started with these
+ * lines. */
 #define TEST_OF_BROKER(NAME, LINES)                                            \
   static void NAME##_with(broker *b);                                          \
   TEST(NAME) {                                                                 \
@@ -47,17 +48,18 @@ void broker_delete(broker *b); /* ends it, and removes the folder */
 
 /* ---- The folder ------------------------------------------------------------------------------ */
 
-/* Returns the path of a file in the folder, valid until the fourth next call. The configuration is
- * `conf`. */
+/* Returns the path of a file in the broker's folder. The string stays valid until the fourth call
+ * after this one. The name of the configuration file is `conf`. */
 char *broker_path(const broker *b, const char *file);
 
-/* Runs a shell command in the folder, with $PORT and $FOLDER, and expects it to succeed. */
+/* Runs a shell command in the broker's folder and expects it to succeed. The command can use $PORT
+ * and $FOLDER. */
 void broker_run(const broker *b, const char *command);
 
-/* Makes authorities `ours` and `theirs`, and certificates for `localhost` and `client`, as NAME.crt
- * and NAME.key. `locked.key` is the key of the client with the password `secret`. Some machines do
- * not resolve localhost. 127.1 is another name of 127.0.0.1, which the certificates do not
- * contain. */
+/* Creates the authorities `ours` and `theirs`, and certificates for `localhost` and `client`, as
+ * NAME.crt and NAME.key. The certificates also contain the address 127.0.0.1, because some machines
+ * do not resolve localhost. They do not contain 127.1, another spelling of this address.
+ * `locked.key` is the key of the client, encrypted with the password `secret`. */
 void broker_make_certificates(const broker *b);
 
 /* ---- Clients --------------------------------------------------------------------------------- */

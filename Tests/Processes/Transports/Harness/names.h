@@ -1,6 +1,6 @@
-/* The library of a transport, with the names that the tests of all transports use. library.h in the
- * transport's folder includes this file, after it has defined TRANSPORT(name) and
- * TRANSPORT_CODE(NAME), which give the library's own names. */
+/* Defines common names for the functions of a transport's library, so that the same tests work with
+ * all transports. library.h in the transport's folder defines TRANSPORT(name) and
+ * TRANSPORT_CODE(NAME), which return the library's own names, and then includes this file. */
 
 #ifndef NAMES_H
 #define NAMES_H

@@ -5,7 +5,7 @@
 
 #include "../../../Behaviour/Interface/harness.h"
 
-/* Stores the last notification and counts all. */
+/* Stores the last notification, and counts all notifications. */
 typedef struct record {
   struct record *next;
   pthread_mutex_t mutex;
@@ -18,10 +18,10 @@ typedef struct record {
 
 record *record_create(void);
 multicast_delegate recorder(record *r);
-void record_wait(record *r, int count); /* until this many have arrived in all */
+void record_wait(record *r, int count); /* until `count` notifications have arrived in total */
 bool record_is(record *r, uint32_t event, const void *payload, size_t size);
 
-/* Expects the numbers 0, 1, 2... and counts repeated and wrong ones. */
+/* Expects the numbers 0, 1, 2 and so on, and counts repeated and wrong numbers. */
 typedef struct sequence {
   int next;
   int repeated;

@@ -1,4 +1,4 @@
-/* Clients of a broker. library.h in the including folder selects their library. */
+/* Clients of a broker. library.h in the transport's folder selects their library. */
 
 #ifndef PEERS_H
 #define PEERS_H
@@ -7,13 +7,14 @@
 
 #include "library.h"
 
-/* A broadcaster and its transport, which stand for a process. */
+/* A broadcaster and its transport. Most tests use several peers in one process, as if they were in
+ * different processes. */
 typedef struct peer {
   multicast_broadcaster broadcaster;
   multicast_transport transport;
   char address[64]; /* a text for the options, if they need one */
   int connected, lost, refused, subscriptions_refused, publications_refused;
-  int code; /* the last one */
+  int code; /* of the last report */
   int releases;
   const char *expected; /* a text that reasons should contain, or NULL */
   int refused_as_expected; /* how many of `refused` had the text in their reason */
@@ -28,35 +29,37 @@ typedef struct peer {
 #endif
 } peer;
 
-/* `SCOPED peer p;` is released at the end of its scope, unless it was released before. */
+/* A peer declared with `SCOPED peer p;` is released at the end of its scope, unless the test has
+ * released it before. */
 #define SCOPED __attribute__((cleanup(peer_end)))
 void peer_end(peer *p);
 
 #ifdef TRANSPORT_HAS_PEERS
-/* Records a change if it is about another peer, and returns whether it is. */
+/* Records the change and returns true if it concerns another peer. */
 bool note_peer(peer *p, transport_state state, int32_t pid, const char *name);
 #endif
 
-/* The default options, except for the given fields. */
+/* The default options with the given fields changed. */
 #define OPTIONS(...) WITH_FIELDS(transport_options, __VA_ARGS__)
 
-/* Options for a peer that connects to the port, retries soon and counts the reports. */
+/* Returns options for a peer that connects to the port, retries soon and counts the reports. */
 transport_options peer_options(peer *p, int port);
 
-/* Sets the address of the port. This function and the next one are defined in the transport's
- * folder. */
+/* Sets the address in the options. The transport's folder defines this function and
+ * peer_reliable_options(). */
 void peer_set_address(peer *p, int port, transport_options *options);
 
-/* Like peer_options, but nothing is lost while the connections last. */
+/* Like peer_options, but no message is lost while the connections last. */
 transport_options peer_reliable_options(peer *p, int port);
 
 /* Like peer_options, without an address. */
 transport_options peer_create(peer *p);
 
-/* Connects, and waits for the broker to accept. */
+/* Connects, and waits until the broker has accepted the connection. */
 void peer_connect(peer *p, const transport_options *options);
 
-/* Connect with peer_options and the given options, which may be NULL. peer_begin does not wait. */
+/* Connect with the options of peer_options() and the fields that `more` sets, if it is not NULL.
+ * peer_begin does not wait for the connection. */
 void peer_connect_with(peer *p, int port, const transport_options *more);
 void peer_begin(peer *p, int port, const transport_options *more);
 void peer_release(peer *p);
@@ -64,22 +67,23 @@ void peer_release(peer *p);
 /* Connects with peer_reliable_options. */
 void peer_connect_reliably(peer *p, int port);
 
-/* Connects again and again, and expects a refusal with this text in its reason. On a busy machine
- * there may be refusals with other reasons, too: a server that waits two seconds for TLS closes the
- * connection. */
+/* Connects repeatedly, and expects a refusal whose reason contains this text. On a busy machine,
+ * there may also be refusals with other reasons. For example, a server closes the connection if TLS
+ * takes more than two seconds. */
 void expect_refusal(const transport_options *options, peer *p, const char *reason);
 void expect_refusal_of(peer *p, int port, const transport_options *more, const char *reason);
 
-/* Connects, and expects this status and that no resources of the transport are left. */
+/* Expects that connecting returns `expected`, and that no resources of a transport remain. */
 void expect_invalid(const transport_options *options, peer *p, multicast_status expected);
 
-/* Registers an observer and subscribes the name, as a broadcaster with the transport does. */
+/* Registers an observer and subscribes to its name, like a broadcaster to which the transport is
+ * attached. */
 void peer_observe(peer *p, const char *name, multicast_delegate observer);
 
 multicast_status peer_publish(peer *p, const char *name, uint32_t event, const void *payload,
                               size_t size);
 uint64_t time_now(void); /* in nanoseconds */
 void peer_flush(peer *p);
-transport_stats peer_stats(const peer *p); /* fails the test if they do not add up */
+transport_stats peer_stats(const peer *p); /* fails the test if the numbers are inconsistent */
 
 #endif

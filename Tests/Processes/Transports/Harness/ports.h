@@ -1,4 +1,4 @@
-/* Ports of the loopback device. */
+/* Finds free ports of the loopback device. */
 
 #ifndef PORTS_H
 #define PORTS_H

@@ -1,11 +1,11 @@
-/* Observers of prefixes, for the tests of transports that are told of them. */
+/* Common code for the tests of prefixes. Not all transports support observers of prefixes. */
 
 #ifndef PREFIXES_H
 #define PREFIXES_H
 
 #include "broker.h"
 
-/* Writes what comes as "name=payload ". */
+/* Records each notification as "name=payload ". */
 typedef struct log {
   pthread_mutex_t mutex;
   char text[1000];
@@ -29,7 +29,7 @@ static size_t log_length(log *l) {
   return length;
 }
 
-/* Expects this text, and nothing more, since the last time. */
+/* Expects that exactly this text was recorded since the last call. */
 static void expect_log(log *l, const char *text) {
   EVENTUALLY(log_length(l) >= strlen(text));
   pause_ms(A_WHILE_MS);
@@ -54,14 +54,15 @@ static multicast_token observe_prefix(peer *p, const char *prefix, log *l) {
   return token;
 }
 
-/* The broadcaster releases the transport that is attached to it. */
+/* Destroys the broadcaster, which releases the attached transport. */
 static void end(peer *p) {
   CHECK_OK(multicast_broadcaster_destroy(p->broadcaster));
   EVENTUALLY(LOAD(p->releases) == 1);
   p->broadcaster.id = 0;
 }
 
-/* `to` observes prefixes of names, of which `from` publishes some. Each arrives once. */
+/* `to` observes prefixes, and `from` publishes names with and without these prefixes. Each observed
+ * notification must arrive once. */
 static void publish_to_prefixes(broker *b, peer *from, peer *to) {
   log l = no_log;
   peer_connect_to(from, b);
@@ -73,7 +74,7 @@ static void publish_to_prefixes(broker *b, peer *from, peer *to) {
   send(from, "window/1", "b");
   send(from, "door", "c");
   expect_log(&l, "door/1=a ");
-  /* A longer prefix, all names, and the name itself: each is called once. */
+  /* Observers of a longer prefix, of all names and of the name itself are called once each. */
   multicast_token first = observe_prefix(to, "door/1", &l);
   multicast_token all = observe_prefix(to, "", &l);
   CHECK_OK(multicast_broadcaster_register(to->broadcaster, "door/1", DELEGATE(write_log, &l),

@@ -1,4 +1,4 @@
-/* Fake servers in the tests, which send wrong data. */
+/* Fake servers, which send wrong data to a transport. */
 
 #ifndef SERVERS_H
 #define SERVERS_H
@@ -6,7 +6,7 @@
 #include "peers.h"
 
 typedef struct server {
-  /* The data that the thread sends. Its function decides how to use them. */
+  /* The data that the server's thread sends. `serve` decides how to use them. */
   const char *bytes, *more;
   size_t size;
   bool closes;
@@ -17,17 +17,19 @@ typedef struct server {
   pthread_t thread;
 } server;
 
-/* Listens, and starts a thread that accepts connections until that fails. */
+/* Listens on a port, and starts a thread that runs `serve`. `serve` accepts connections until the
+ * server is ended. */
 void server_start(server *s, void *(*serve)(void *));
 void server_end(server *s);
 
-/* Sends to a client, which may have closed the connection. */
+/* Sends data to a client. The client may have closed the connection. */
 void server_send(int connection, const char *bytes, size_t size);
 
-/* Receives and discards data until the client closes the connection, and closes it, too. */
+/* Receives and discards data until the client closes the connection, and then closes it, too. */
 void server_drain(int connection);
 
-/* Connects to the server, and expects that its data do no harm and that the client reconnects. */
+/* Connects a client to the server, and expects that the server's data do no harm and that the
+ * client reconnects. */
 void expect_no_harm_of(server *s, void *(*serve)(void *));
 
 #endif

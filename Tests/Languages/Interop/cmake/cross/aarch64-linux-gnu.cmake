@@ -1,4 +1,4 @@
-# Debian's cross compiler for arm64.
+# Uses Debian's cross compiler for arm64.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)

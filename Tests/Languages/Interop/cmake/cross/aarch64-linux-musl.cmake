@@ -1,5 +1,5 @@
-# Zig's C compiler, from the package ziglang on PyPI. It is used for the archive of a release only,
-# because the core cannot be compiled from Swift with Zig's headers.
+# Uses Zig's C compiler, from the package ziglang on PyPI. This works only for the archive of a
+# release, because the Swift code of the core cannot be compiled with Zig's headers.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_C_COMPILER ${CMAKE_CURRENT_LIST_DIR}/aarch64-linux-musl-cc)

@@ -1,5 +1,5 @@
-# Debian's gcc for musl, from musl-tools. The kernel headers are in glibc's directories, which are
-# searched last, so that the libc headers are musl's.
+# Uses Debian's gcc for musl, from the package musl-tools. The kernel headers are in glibc's
+# directories. gcc searches these directories last, so that it finds musl's libc headers.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR x86_64)
 set(CMAKE_C_COMPILER musl-gcc)

@@ -1,6 +1,6 @@
-// Ordinary Swift with its own runtime: classes, closures, dictionaries and weak references. All of
-// these call swift_* functions, and an Embedded object contains functions with some of the same
-// names.
+// Ordinary Swift code that needs the Swift runtime for classes, closures, dictionaries and weak
+// references. All of these call swift_* functions, and some of these functions have the same names
+// as functions in the library, which is compiled as Embedded Swift.
 import CMulticast
 
 final class Greeter {
@@ -25,7 +25,7 @@ private let greet: Multicast.Function = { context, _, payload, size in
 
 private nonisolated(unsafe) weak var last: Greeter?
 
-/// Adds a greeter, which the multicast then owns.
+/// Adds a greeter to the multicast, which then owns the greeter.
 @_cdecl("greeting_join")
 public func join(_ m: Multicast) -> Bool {
   let greeter = Greeter(greetings: ["en": "hello", "fr": "bonjour"])
@@ -38,6 +38,6 @@ public func join(_ m: Multicast) -> Bool {
   return m.add(delegate, options: &options, token: nil) == .ok
 }
 
-/// How often the greeter has greeted, or -1 once it has been released.
+/// Returns the number of greetings, or -1 if the greeter has been released.
 @_cdecl("greeting_count")
 public func count() -> Int32 { last.map { Int32($0.greeted.count) } ?? -1 }

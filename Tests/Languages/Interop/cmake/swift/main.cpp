@@ -1,4 +1,4 @@
-// C++ and ordinary Swift in one process, with delegates in the same multicast.
+// Uses C++ and ordinary Swift in one process. Both languages have delegates in the same multicast.
 #include <cstdio>
 #include <cstdint>
 #include <multicast.hpp>
@@ -13,7 +13,7 @@ static void greet(void *context, uint32_t, const void *payload, size_t size) {
 }
 
 int main() {
-  // Swift writes through the same stdio.
+  // Swift prints through the same stdio.
   std::string greeting = "hello";
   multicast m = multicast_create();
   if (!greeting_join(m)) return 1;

@@ -1,4 +1,4 @@
-"""blinker's interface over multicast, as far as its own tests use it."""
+"""The part of blinker's interface that blinker's tests use, implemented with multicast."""
 
 from contextlib import contextmanager
 
@@ -16,7 +16,7 @@ class Signal:
         if doc:
             self.__doc__ = doc
         self._multicast, self._told = Multicast(), {}
-        self._by_receiver = self._by_sender = {}  # the library keeps these itself
+        self._by_receiver = self._by_sender = {}  # not needed by multicast
 
     receiver_connected = property(lambda self: self._told.setdefault("connected", Signal()))
     receiver_disconnected = property(lambda self: self._told.setdefault("disconnected", Signal()))

@@ -1,4 +1,4 @@
-"""psygnal's interface over multicast, as far as the tests of its core use it."""
+"""The part of psygnal's interface that the tests of its core use, implemented with multicast."""
 
 import functools
 import threading
@@ -11,7 +11,7 @@ from multicast import DelegateErrors, Multicast, Queue, Reentry
 
 _compiled = False
 _REENTRY = {"immediate": Reentry.RECURSE, "queued": Reentry.DEFER, "latest": Reentry.LATEST}
-_queues = {}  # of threads
+_queues = {}  # maps each thread to its queue
 _emitting = threading.local()
 
 
@@ -25,7 +25,8 @@ def emit_queued():
 
 @functools.lru_cache(None)
 def _setter(name, maxargs, set_one):
-    """A function that, bound to an object, is a method of it: the same one for the same name."""
+    """Returns a function that sets an attribute or an item, and that becomes a method when it is bound
+    to an object. Returns the same function for the same arguments."""
     def assign(target, *args):
         args = args[:maxargs]
         set_one(target, name, args[0] if len(args) == 1 else args)

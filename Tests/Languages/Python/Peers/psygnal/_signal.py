@@ -1,4 +1,4 @@
-"""The modes of an emission inside an emission."""
+"""The modes of an emission that a slot makes during another emission."""
 
 from enum import Enum
 

@@ -1,4 +1,4 @@
-"""What a slot is kept as."""
+"""The class that represents a stored slot."""
 
 import multicast
 

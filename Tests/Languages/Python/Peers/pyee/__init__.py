@@ -1,4 +1,4 @@
-"""pyee's interface over multicast, as far as its own tests use it."""
+"""The part of pyee's interface that pyee's tests use, implemented with multicast."""
 
 from collections import OrderedDict, defaultdict
 

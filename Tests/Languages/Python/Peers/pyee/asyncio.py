@@ -1,4 +1,4 @@
-"""pyee's emitter for asyncio over multicast."""
+"""pyee's emitter for asyncio, implemented with multicast."""
 
 import asyncio
 

@@ -1,6 +1,7 @@
 import MulticastSwift
 
-// A message manager has one delegate property, and calls all objects that were ever set.
+// A message manager has one property for a delegate, but calls all objects that were ever assigned
+// to it.
 
 protocol HDMessageManageDelegate: AnyObject {
   func newMessage(_ obj: String, msgKing: Int)
@@ -38,7 +39,7 @@ manager.setDelegate(window!)
 manager.setDelegate(badge)
 manager.download("picture", msgKing: 1)
 
-manager.setDelegate(list)  // moves to the end
+manager.setDelegate(list)  // moves `list` to the end
 manager.download("sound", msgKing: 2)
 
 window = nil

@@ -1,6 +1,6 @@
 import MulticastSwift
 
-// An object that is created with its delegates, lists them, and removes one.
+// Creates an object with its delegates, lists them, and removes one.
 
 public protocol EmergencyResponding {
   func notifyFire(at location: String)

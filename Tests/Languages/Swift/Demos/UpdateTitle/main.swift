@@ -2,7 +2,7 @@ import Dispatch
 import Foundation
 import MulticastSwift
 
-// View controllers register as observers of a protocol. Any code can notify them; their methods
+// View controllers register as observers of a protocol. Any code can notify them, and their methods
 // then run on the main queue.
 
 protocol UpdateTitle {

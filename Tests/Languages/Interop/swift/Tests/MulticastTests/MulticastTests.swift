@@ -2,7 +2,8 @@ import CMulticast
 import Dispatch
 import Testing
 
-/// A Swift object as a context: its registration retains it, and `release` releases it.
+/// A Swift object that is used as a context. Its registration retains it, and `release` releases
+/// it.
 final class Listener: @unchecked Sendable {
   var events: [UInt32] = []
   var texts: [String] = []
@@ -21,7 +22,7 @@ final class Listener: @unchecked Sendable {
       }, context: Unmanaged.passUnretained(self).toOpaque())
   }
 
-  /// The delegate, with a reference of its own, and the options that release that reference.
+  /// Returns a delegate that holds a reference, and the options that release this reference.
   func retained() -> (Multicast.Delegate, Multicast.AddOptions) {
     _ = Unmanaged.passRetained(self)
     var options = Multicast.AddOptions.default
@@ -129,8 +130,8 @@ final class Listener: @unchecked Sendable {
     #expect(String(cString: Multicast.Status.name(of: timeout)) == "MULTICAST_ERROR_TIMEOUT")
     #expect(String(cString: Multicast.Status.message(of: timeout)) == "the time was up")
     #expect(Multicast.libraryVersion >> 16 == UInt32(MULTICAST_VERSION_MAJOR))
-    // A status has the size of the number that C returns, and may be a number without a name in
-    // this header.
+    // A status has the same size as the number that C returns. It may be a number for which this
+    // header has no name.
     #expect(MemoryLayout<Multicast.Status>.size == MemoryLayout<Multicast.StatusNumber>.size)
     #expect(Multicast.Status(rawValue: -1000)?.rawValue == -1000)
   }
@@ -211,7 +212,7 @@ final class Listener: @unchecked Sendable {
         var token = Multicast.Token()
         target.add(listener.delegate, options: nil, token: &token)
         target.visit({ _, _ in true }, context: nil)
-        // The listener may be freed now, because no call of it is running.
+        // The listener may be freed now, because it is not being called.
         if token.remove() == .ok { counts[index] += 1 }
       }
     }
