@@ -1,7 +1,7 @@
 import MulticastShims
 
-/// The first field of every struct that callers fill. It contains the size of the struct in the
-/// caller's version of the header.
+/// The first field of every struct that callers fill: the size of the struct in the caller's
+/// version of the header.
 enum StructSize {
   // The sizes in version 1.0. No caller has a smaller struct.
   static let options = 64
@@ -33,8 +33,8 @@ enum StructSize {
   /// Copies a caller's struct of a type that has grown since version 1.0. The fields that the
   /// caller's struct lacks become zero.
   ///
-  /// - Parameter known: Receives the copy. It must be all zero before. Each field added since
-  ///   version 1.0 has 8 bytes.
+  /// - Parameter known: Receives the copy. Must be all zero beforehand. Each field added since
+  ///   version 1.0 is 8 bytes long.
   /// - Returns: false if the struct is invalid.
   static func read<Known: BitwiseCopyable>(
     _ given: UnsafePointer<Known>, smallest: Int, into known: inout Known

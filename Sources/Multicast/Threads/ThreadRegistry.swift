@@ -20,8 +20,8 @@ enum ThreadRegistry {
   /// - Returns: nil if memory is exhausted.
   static func enter() -> ThreadRecord? {
     guard let record = takeIdle() ?? add() else { return nil }
-    // In an ending thread, it is not certain that the library's destructor runs again. It is only
-    // needed there if the thread is also cancelled inside a call.
+    // If the thread is already ending, the library's destructor may not run again. It would be
+    // needed only if the thread were also cancelled inside a call.
     guard shims_watch_exit(record.storage) || shims_is_thread_ending() else {
       record.giveBack()
       return nil
@@ -33,7 +33,7 @@ enum ThreadRegistry {
     return record
   }
 
-  /// The record of the calling thread, and whether this call took the record.
+  /// The calling thread's record, and whether this call has taken it.
   @inline(never)
   static func enterIfNeeded() -> (record: ThreadRecord, hasEntered: Bool)? {
     if let record = ThreadRecord.current { return (record, false) }
@@ -41,8 +41,8 @@ enum ThreadRegistry {
   }
 
   /// Called at the end of an operation that may have taken a record. Only that operation gives the
-  /// record back. Functions of the caller may use the library inside the operation, and must not
-  /// give back the record.
+  /// record back. The caller's functions may use the library inside the operation, but must not
+  /// give the record back.
   @inline(never)
   static func leaveIfEnding(_ record: ThreadRecord, _ hasEntered: Bool) {
     guard hasEntered && shims_is_thread_ending() && !record.isInside else { return }
@@ -110,7 +110,7 @@ enum ThreadRegistry {
     }
   }
 
-  /// Whether any thread is in a call of this registration's delegate.
+  /// Whether any thread is in a call to this registration's delegate.
   @inline(never)
   static func isCalled(_ token: Token) -> Bool { all.contains { $0.isCalling(token) } }
 
@@ -137,8 +137,8 @@ enum ThreadRegistry {
     ThreadBlock.List(rest: first.load(ordering: .acquiring).map { ThreadBlock($0) })
   }
 
-  /// Returns pages to the system if they contain only records that no thread owns. The caller holds
-  /// the slab lock.
+  /// Returns pages that contain only records without owners to the system. The caller holds the
+  /// slab lock.
   ///
   /// - Returns: the number of bytes that were returned to the system.
   static func discardIdle() -> Int {
@@ -152,7 +152,7 @@ enum ThreadRegistry {
     return nil
   }
 
-  /// Creates one more record, which the calling thread owns.
+  /// Creates another record, owned by the calling thread.
   private static func add() -> ThreadRecord? {
     Lock.slabs.lock()
     defer { Lock.slabs.unlock() }
