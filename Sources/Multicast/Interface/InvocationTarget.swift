@@ -27,7 +27,7 @@ enum InvocationTarget {
   ) -> Int64 {
     var owned: Payload? = nil
     var count: Int64 = 0
-    // One deadline applies to the observers of a name and to the observers of its prefixes.
+    // One deadline applies to the observers of the name and of its prefixes.
     let deadline = options.deadline
     do throws(Status) {
       if options.isOwned { owned = try Dispatch.takeOver(options) }
