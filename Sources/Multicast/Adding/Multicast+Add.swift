@@ -145,7 +145,7 @@ extension Multicast {
   /// - Parameters:
   ///   - count: A number accepted by `NewDelegates.allows`.
   ///   - options: nil if they are invalid. In this case, no option is used, not even `release`.
-  ///   - findTarget: Called after all arguments have been found valid. Called again if its
+  ///   - findTarget: Called once everything else has been found valid. Called again if its
   ///     multicast was destroyed before the delegates could be added.
   static func add(
     _ delegates: UnsafePointer<multicast_delegate>?, _ count: Int, _ options: Options?,
@@ -242,7 +242,7 @@ extension Multicast {
     return true
   }
 
-  /// Takes a registration for each delegate, and attaches its details or its release function.
+  /// Takes a registration for each delegate, and attaches the details or the release function.
   @_optimize(speed)
   private func take(
     _ new: inout NewDelegates, _ registrations: inout RegistrationChain, from stripe: Stripe

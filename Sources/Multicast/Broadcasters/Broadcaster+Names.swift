@@ -93,8 +93,8 @@ extension Broadcaster {
 
   private func make(_ name: Name) throws(Status) -> Handle {
     if let known = table?.find(name) { return known.multicast }
-    // Create the multicast last, so that nothing can fail afterwards, because another thread may
-    // guess its handle and use it immediately.
+    // Create the multicast last, because nothing may fail afterwards: another thread may guess its
+    // handle and use it immediately.
     let table = try tableWithRoom()
     try table.makeRoom(for: name)
     let multicast = try Multicast.create()  //~ name_without_multicast

@@ -166,7 +166,7 @@ extension Broadcaster {
     return status
   }
 
-  /// In the child of a fork, this is the only thread, so no other thread is destroying a
+  /// Called in the child of a fork, where no other thread exists that could be destroying a
   /// broadcaster.
   static func forgetDestroyersInChild() {
     let own = ThreadRecord.current?.identity ?? .none

@@ -26,7 +26,7 @@ extension Queue {
 
   // MARK: - Under the lock
 
-  /// Whether this thread may run the queue, because the queue has no worker or this thread is the
+  /// Whether this thread may run the queue: either the queue has no worker, or this thread is the
   /// worker.
   @inline(__always)
   private func isRunnable(by thread: ThreadRecord) -> Bool {
@@ -80,7 +80,7 @@ extension Queue {
     }
   }
 
-  /// Whether this thread only has to execute calls, as usual.
+  /// Whether this thread has nothing to do except execute calls, which is the usual case.
   @inline(__always)
   private func isUndisturbed(for thread: ThreadRecord) -> Bool {
     isCurrent && state.worker == .none && state.settings.wake == nil && state.descriptor < 0
@@ -139,10 +139,10 @@ extension Queue {
   /// `RingHead`).
   ///
   /// The hazard of a call is set before the call is taken out. A removal closes the head under the
-  /// lock and then checks the hazards, so it finds the hazard of each call taken out before. After
-  /// a call, the run replaces or clears the hazard before it uses the head again. So either the
-  /// removal finds no hazard, or the run finds the head closed, takes the lock, and checks whether
-  /// the registration is live.
+  /// lock and then checks the hazards, so it finds the hazard of each call that has been taken out.
+  /// After a call, the run replaces or clears the hazard before it uses the head again. So either
+  /// the removal finds no hazard, or the run finds the head closed, takes the lock, and checks
+  /// whether the registration is live.
   ///
   /// - Parameters:
   ///   - given: The maximum number of calls to execute; 0 means the number of calls waiting now. A
@@ -192,7 +192,7 @@ extension Queue {
       lock.unlockInline()
       if isRoomAwaited { wakeForRoom() }  //~ blocked_not_woken
 
-      // Execute the calls of the batch as long as they can be taken out without the lock. After the
+      // Execute the batch's calls as long as they can be taken out without the lock. After the
       // loop, the frame still contains the last executed call's payload, and its hazard is the
       // token of that call or of the next call.
       var call = calls

@@ -51,9 +51,9 @@ struct AnyCall {
     var kind = Kind.invocation
     /// The invocation. For a visit or an enumeration, it has event 0 and no payload.
     var invocation = Invocation(event: 0, payload: nil, size: 0)
-    /// Only set for an invocation with options.
+    /// Set only for an invocation with options.
     var dispatch: UnsafeMutablePointer<Dispatch>? = nil
-    /// Visits a delegate, or undoes a visit. Only set, together with `context`, for these calls.
+    /// Visits a delegate, or undoes a visit. Set only for these calls, together with `context`.
     var visitor: multicast_visitor? = nil
     var context: UnsafeMutableRawPointer? = nil
     var enumeration: UnsafeMutablePointer<Enumeration>? = nil

@@ -5,9 +5,9 @@ import Synchronization
 extension KeptInvocation {
   /// Keeps an invocation together with its payload.
   ///
-  /// - Parameter payload: The payload if the caller has handed it over, otherwise nil. If the
-  ///   payload must be copied, set to the copy. If this function fails, the payload still belongs
-  ///   to the caller.
+  /// - Parameter payload: The payload if the caller has handed it over, otherwise nil. Receives the
+  ///   copy if the payload must be copied. If this function fails, the payload still belongs to the
+  ///   caller.
   static func make(
     _ options: InvocationOptions, _ payload: inout Payload?
   ) throws(Status) -> Address {
@@ -24,7 +24,7 @@ extension KeptInvocation {
   }
 }
 
-/// The invocations that a thread has deferred in one multicast.
+/// The invocations of one multicast that a thread has deferred.
 ///
 /// They are linked to their thread's record, where the library finds them when the thread ends and
 /// after a fork. The thread changes them under the waits' lock, so a fork finds consistent lists.
@@ -84,7 +84,7 @@ struct Deferrals {
   // MARK: - Making the invocations
 
   /// Makes all deferred invocations, including any that are deferred while this function runs. The
-  /// thread is in no call made by the multicast.
+  /// thread is in no call from the multicast.
   fileprivate func run(_ multicast: Multicast, on thread: ThreadRecord) {
     storage.pointee.isRunning = true
     while true {

@@ -3,8 +3,8 @@ import MulticastShims
 import Synchronization
 
 extension InvocationList {
-  /// The loop of a biased invocation, which continues as long as every delegate is plain. This is
-  /// the most frequent operation of all.
+  /// The loop of a biased invocation, which continues as long as every delegate is plain. It is the
+  /// most frequent operation of all.
   ///
   /// Each call follows the hazard protocol. The invocation sets its hazard, executes a light fence,
   /// and then checks the slot. After the call, it clears the hazard, executes another light fence,

@@ -5,9 +5,9 @@ import Synchronization
 extension Multicast {
   /// Calls every live delegate in order, on this thread.
   ///
-  /// This function takes no lock, allocates nothing and makes no atomic read-modify-write. It also
-  /// executes no fence instruction if the kernel supports expedited membarrier and the multicast is
-  /// not fenced.
+  /// This function takes no lock, allocates nothing and executes no atomic read-modify-write. It
+  /// also executes no fence instruction if the kernel supports expedited membarrier and the
+  /// multicast is not fenced.
   ///
   /// - Returns: the number of called delegates, or a negative status code.
   @inline(__always)
@@ -239,9 +239,9 @@ extension Multicast {
 
   /// The invoker word minus the handle.
   ///
-  /// The word must be read before the list is read again: a writer that found a single invoker has
-  /// made its change without a fence, under the lock that `registerInvoker` takes. Acquire: pairs
-  /// with the release in `registerInvoker`, with which another thread opens this multicast to
+  /// The word must be read before the list is read again: a writer that has found a single invoker
+  /// has made its change without a fence, under the lock that `registerInvoker` takes. Acquire:
+  /// pairs with the release in `registerInvoker`, with which another thread opens this multicast to
   /// several threads, and with the releases in `observe` and `endFencing`.
   private var invokers: UInt64 {
     fields.invoker.load(ordering: .acquiring) &- handle.rawValue  // order: invokers
@@ -257,7 +257,7 @@ extension Multicast {
   /// Registers this thread if necessary. Unless the multicast is biased, tags the frame as fenced
   /// and executes a full fence.
   ///
-  /// The caller has already published the frame. The returned mode comes from the last value read
+  /// The caller has already published the frame. The returned mode reflects the last value read
   /// from the word.
   ///
   /// - Returns: nil if the multicast does not exist.

@@ -67,8 +67,8 @@ extension Multicast {
 
   /// Keeps an invocation that is about to begin.
   ///
-  /// - Parameter owned: The payload if the caller has handed it over, otherwise nil. If the payload
-  ///   must be copied, set to the copy.
+  /// - Parameter owned: The payload if the caller has handed it over, otherwise nil. Receives the
+  ///   copy if the payload must be copied.
   /// - Returns: the number of the invocation.
   func keep(
     _ options: InvocationOptions, _ owned: inout Payload?, on thread: ThreadRecord

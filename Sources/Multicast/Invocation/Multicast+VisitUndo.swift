@@ -6,7 +6,7 @@ extension Multicast {
   /// Visits every delegate. If the visitor returns false, stops, and undoes the earlier visits if
   /// `undo` is not nil.
   ///
-  /// - Parameter undo: Undoes a visit; nil to undo nothing.
+  /// - Parameter undo: Undoes a visit; nil if nothing is to be undone.
   /// - Returns: the number of visits that have not been undone, or a negative status code.
   func visit(_ visit: Visit, orUndo undo: Visit?) -> Int64 {
     guard let (thread, hasEntered) = ThreadRegistry.enterIfNeeded() else {

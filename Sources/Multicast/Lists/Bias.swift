@@ -20,7 +20,7 @@ import Synchronization
 /// for each invocation. Either its frame is visible and has no tag, so the invocation may be
 /// biased; or it reads the mode after the heavy fence, and sees that the multicast is fenced. So
 /// removals continue to execute heavy fences until a heavy fence that began after the switch is
-/// over and no frame of this multicast may belong to a biased invocation. From then on all
+/// over and no frame of this multicast may belong to a biased invocation. From then on, all
 /// invocations are fenced. A removal retires the registration, executes a full fence and checks the
 /// hazards, while an invocation sets its hazard, executes a full fence and checks the slot. At
 /// least one of the two sees the other's store. The same argument holds for a replaced list and a
@@ -55,11 +55,11 @@ struct Bias: ~Copyable {
   /// the processor was running other threads.
   static var highestCost: UInt64 { 2048 }
   /// A multicast becomes biased again after this many fenced calls per 16 ns of a heavy fence's
-  /// duration, but not before `leastCalls`. If there are fewer calls between two removals, their
-  /// full fences take less time than the heavy fences would.
+  /// duration, but not before `leastCalls` calls. If there are fewer calls between two removals,
+  /// their full fences take less time than the heavy fences would.
   static var callsPerCost: UInt32 { 8 }
   static var leastCalls: UInt32 { 2048 }
-  /// A thread counts this many calls before it adds them to the count of the multicast.
+  /// A thread counts this many calls before it adds them to the multicast's count.
   static var share: UInt32 { 256 }
 }
 

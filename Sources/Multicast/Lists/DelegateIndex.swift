@@ -62,8 +62,8 @@ struct DelegateIndex {
 
   // MARK: - Looking up
 
-  /// A delegate's live registration. If there are several, the one with the highest priority; among
-  /// equal priorities, the one added first, which also comes first in the table.
+  /// A delegate's live registration. If there are several, returns the one with the highest
+  /// priority; among equal priorities, the one added first, which also comes first in the table.
   func first(_ delegate: multicast_delegate) -> Registration? {
     var first: Registration? = nil
     var place = firstPlace(for: delegate)

@@ -19,7 +19,7 @@ struct InvocationList {
     let count: Atomic<UInt32>
     /// The number of live entries.
     var live: UInt32
-    /// The priority of the last entry. A delegate with a higher priority cannot be appended.
+    /// The priority of the last entry. Delegates with a higher priority cannot be appended.
     var lastPriority: Int32
     /// As long as the count is below this limit, an add may append without further checks. The
     /// limit is the capacity, or lower if a watch wants a listener warning at a lower count.
@@ -32,7 +32,7 @@ struct InvocationList {
     private var retirement: UInt64
     var next: Address?
 
-    /// Whether all frames of invocations that may read this retired list are visible.
+    /// Whether the frames of all invocations that may be reading this retired list are visible.
     ///
     /// A heavy fence that begins after the retirement makes these frames visible. No heavy fence is
     /// needed if this thread was the single invoker or if invocations execute full fences.
@@ -199,7 +199,7 @@ struct InvocationList {
   func publish(_ added: UInt32, priority: Int32) {
     header.live &+= added
     header.lastPriority = priority  //~ last_priority_not_stored
-    // Release: pairs with an invocation's acquire load of the count, before it reads the entries.
+    // Release: pairs with the acquire load of the count, before an invocation reads the entries.
     header.count.store(count &+ added, ordering: .releasing)  // order: entries
   }
 
@@ -245,7 +245,7 @@ struct InvocationList {
 
   // MARK: - The index of a large list
 
-  /// The index of a list that is searched often, after an update; nil if there is none.
+  /// The updated index of a list that is searched often; nil if there is none.
   private var index: DelegateIndex? {
     var isDue = trailer.pointee.searched / Self.searchesForIndex >= UInt64(count)
     if trailer.pointee.index != nil {

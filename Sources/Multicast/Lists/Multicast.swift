@@ -280,7 +280,7 @@ extension Multicast {
     UnsafeRawPointer(fields.header.link.address).assumingMemoryBound(to: UInt32.self)
   }
 
-  /// The flag for an invalid handle, which is always 0.
+  /// The flag for invalid handles. It is always 0.
   static var noListenerFlag: UnsafePointer<UInt32> {
     shims_get_no_listener_flag().unsafelyUnwrapped
   }

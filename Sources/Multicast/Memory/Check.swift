@@ -83,7 +83,7 @@ extension Checked {
 /// library again or uses it only from deeper in its stack; a cancellation while the library holds
 /// no lock.
 enum CallerCode {
-  /// Wraps each call to a function of an allocator, which must not call the library.
+  /// Wraps each call to an allocator's function, which must not call the library.
   static func allocating<Result>(_ body: () -> Result) -> Result {
     #if MULTICAST_INTERNAL_CHECKS
       shims_checks_set_allocations(shims_checks_get_allocations() &+ 1)

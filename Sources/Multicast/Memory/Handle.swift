@@ -88,7 +88,7 @@ struct Handle: RawRepresentable, Equatable, AtomicRepresentable {
 
   /// Whether the object of this handle has ended.
   ///
-  /// - Parameter id: The word in its slot. It is 0 if the page has been returned to the system.
+  /// - Parameter id: The word in the handle's slot; 0 if the page has been returned to the system.
   /// - Returns: `state` if the object has not ended; `ok` if it has; `invalidHandle` if this handle
   ///   was never given to a caller.
   func end(foundAs id: Handle) -> Status {

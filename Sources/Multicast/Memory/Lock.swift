@@ -1,15 +1,15 @@
 import MulticastShims
 import Synchronization
 
-/// A lock, which is a word in static storage. A thread that finds the lock held spins briefly
+/// A lock, represented by a word in static storage. A thread that finds the lock held spins briefly
 /// before it sleeps.
 ///
 /// Most locks are held for tens of nanoseconds. libc's mutex takes twice as long as this lock
 /// without contention, and puts threads to sleep too early under contention.
 ///
 /// The lock order is: stripe, lifetime, names, slabs, waits, queue, watches. While a thread holds
-/// any of these locks, it calls no function of the caller except the functions of an allocator, and
-/// it executes no heavy fence.
+/// any of these locks, it calls none of the caller's functions except an allocator's, and it
+/// executes no heavy fence.
 struct Lock {
   /// 0: free. 1: held. 2: held, and other threads may be sleeping.
   let word: UnsafeMutablePointer<UInt32>
@@ -79,8 +79,8 @@ struct Lock {
   }
 
   /// Whether the lock is free at this moment. Pairs with `take`: a thread may change guarded data
-  /// without the lock and check this afterwards. Either it finds the lock held, or every thread
-  /// that takes the lock later sees the change.
+  /// without the lock, and then check whether the lock is free. Either it finds the lock held, or
+  /// every thread that takes the lock later sees the change.
   var isFree: Bool {
     state.pointee.load(ordering: .sequentiallyConsistent) == 0  // order: first_invoker
   }
@@ -172,7 +172,7 @@ struct Stripe {
 
   static func == (a: Stripe, b: Stripe) -> Bool { a.state == b.state }
 
-  /// The pool of the registrations of the stripe's multicasts.
+  /// The pool for the registrations of the stripe's multicasts.
   func pool(in directory: SlabDirectory) -> SlotPool {
     SlotPool(shims_get_stripe_pool(state), of: directory, smallestSlabShift: 4, slabsOfASize: 4)
   }

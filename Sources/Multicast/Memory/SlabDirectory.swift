@@ -140,8 +140,8 @@ extension SlabDirectory {
   private static let resident = UInt32.max
   private static let discarded = UInt32.max - 1
 
-  /// A directory shared by several pools collects free slabs before it adds another slab, once it
-  /// has this many slabs.
+  /// Once a directory shared by several pools has this many slabs, it collects free slabs before
+  /// adding another slab.
   var collectsAt: UInt32 { max(state.pointee.collects_at, Self.slabsBeforeCollecting) }
   private static let slabsBeforeCollecting: UInt32 = 4096
 
@@ -166,7 +166,7 @@ extension SlabDirectory {
     state.pointee.free_count &+= 1
   }
 
-  /// - Returns: the number of a slab that was free, or nil.
+  /// - Returns: the number of a slab that was free, or nil if there is none.
   func takeFree() -> UInt32? {
     if state.pointee.first_free == 0 { return nil }
     let number = state.pointee.first_free &- 1
@@ -201,8 +201,8 @@ extension SlabDirectory {
     if slab.pointee.vacant == slotCount(ofSlab: number) {
       free(number)
     } else if slab.pointee.vacant != Self.resident {
-      // Reset the count, so that the calls for the slab's other slots find that it is not free, and
-      // so that the next count starts at 0.
+      // Reset the count, so that the calls for the slab's other slots find that the slab is not
+      // free, and so that the next count starts at 0.
       slab.pointee.vacant = 0
       return false
     }

@@ -7,8 +7,8 @@ struct SlotHeader: ~Copyable {
   /// policies, if it has any. In other objects, it is unused.
   ///
   /// `id` is not the first field. If it were, the thread sanitizer would report false races: it
-  /// reports a change of any field of a slot as a change of its first bytes, and other threads read
-  /// `id` without a lock.
+  /// reports a change to any field of a slot as a change to the slot's first bytes, and other
+  /// threads read `id` without a lock.
   let owner: Atomic<UInt32>
   /// In a vacant slot, this is the index of the next vacant slot plus 1, or 0 if there is none; the
   /// pool's lock guards it. In a multicast, it is the listener flag.

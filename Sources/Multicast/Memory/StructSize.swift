@@ -19,8 +19,8 @@ enum StructSize {
   static let transport = 48
   private static let largest = 1024
 
-  /// Checks a caller's struct. A caller that was compiled with a newer header has a larger struct.
-  /// That struct is valid if the fields that this library does not know are zero.
+  /// Checks a caller's struct. A caller compiled with a newer header has a larger struct. That
+  /// struct is valid if the fields that this library does not know are zero.
   static func isValid(_ given: UnsafeRawPointer, smallest: Int) -> Bool {
     let size = Int(given.load(as: UInt32.self))
     guard size >= smallest, size <= largest else { return false }

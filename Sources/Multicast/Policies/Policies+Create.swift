@@ -106,7 +106,7 @@ extension Policies {
   }
 
   /// Release: pairs with the acquire of a thread that is still reading these policies for the
-  /// slot's previous multicast, so that this thread finds that its multicast has ended.
+  /// slot's previous multicast, so that the reader finds that its multicast has ended.
   private func write(_ options: CreateOptions, _ notifier: Notifier) {
     let given = options.given
     storage.pointee.rules.store(options.rules.word, ordering: .releasing)  // order: rules

@@ -6,10 +6,10 @@ import Synchronization
 /// when the multicast receives its first delegate or loses its last.
 ///
 /// Changing the delegates and notifying the function are two steps, because the function runs under
-/// no lock. One thread notifies at a time. It checks the delegates under the lock, before and after
-/// each notification, and continues until the last notification matches the state. If a thread
-/// changes the delegates while another thread is notifying, it leaves the notification to that
-/// thread. So the last notification is always correct.
+/// no lock. One thread notifies at a time. That thread checks the delegates under the lock, before
+/// and after each notification, and continues until the last notification matches the state. A
+/// thread that changes the delegates while another thread is notifying leaves the notification to
+/// that thread. So the last notification is always correct.
 extension Policies {
   // The arguments are the context, the target, and whether the target has delegates.
   typealias ListenersChanged = @convention(c) (UnsafeMutableRawPointer?, multicast, Bool) -> Void
@@ -124,7 +124,7 @@ extension Policies {
     return begin()
   }
 
-  /// Notifies of the multicast's end, and ends the policies unless they are kept. No lock is held.
+  /// Reports the end of the multicast, and ends the policies unless they are kept. No lock is held.
   func end(_ handle: Handle) {
     let stripe = Stripe(of: handle.index)
     stripe.lock()

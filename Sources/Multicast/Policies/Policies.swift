@@ -32,7 +32,7 @@ struct Policies {
 
   private static let hasStarted = Atomic<Bool>(false)
 
-  /// Whether a multicast whose removals must be notified or may end a replay has ever existed.
+  /// Whether there has ever been a multicast whose removals must be notified or may end a replay.
   ///
   /// Relaxed is enough. A thread that added a delegate to such a multicast knew the multicast's
   /// handle, and took its stripe's lock. A thread that removes the delegate takes the same lock
@@ -52,9 +52,9 @@ struct Policies {
   /// The policies in an allocated slot.
   init(slot index: UInt32) { self.init(Self.pool.directory.slot(index).unsafelyUnwrapped) }
 
-  /// The policies of the multicast that now uses the slot. If it has none, the policies of a
-  /// previous multicast in the slot. If no multicast in the slot has ever had policies, the first
-  /// policies ever created, so some policies must exist.
+  /// The policies of the multicast that now uses the slot or, if it has none, of a previous
+  /// multicast in the slot. If no multicast in the slot has ever had policies, the result is the
+  /// first policies ever created, so some policies must exist.
   init(of multicast: Multicast) {
     // Acquire: pairs with the release in `connect`.
     self.init(slot: multicast.fields.header.owner.load(ordering: .acquiring))  // order: policies
@@ -68,7 +68,7 @@ struct Policies {
 
   /// The rules of the multicast, or of a later multicast in its slot.
   ///
-  /// Acquire: pairs with `write`.
+  /// Acquire: pairs with the release in `write`.
   // order: rules
   var currentRules: Rules { Rules(word: storage.pointee.rules.load(ordering: .acquiring)) }
 
@@ -163,7 +163,7 @@ extension Multicast {
 
   /// The rules of the multicast, or the default rules if it has no policies. No lock is held.
   ///
-  /// If a thread reads the rules of a later multicast in the slot, it finds that the handle has
+  /// A thread that reads the rules of a later multicast in the slot finds that the handle has
   /// ended.
   func rules() throws(Status) -> Policies.Rules {
     if isCurrent {

@@ -5,12 +5,12 @@ import Synchronization
 /// The last invocations of a multicast, kept for delegates that are added later. The stripe's lock
 /// guards them.
 ///
-/// An invocation is kept and receives its number before it reads the list. An add begins its replay
-/// and adds the delegates under one hold of the lock. While the replay is running, invocations skip
-/// these delegates (`RegistrationDetails.replayed`), because the replay also covers the invocations
-/// that are kept while it is running. When a replay finds that no kept invocation is left, it ends
-/// under the same hold of the lock. Invocations with higher numbers than the replayed ones call the
-/// delegates directly.
+/// An invocation is kept and numbered before it reads the list. An add begins its replay and adds
+/// the delegates under one hold of the lock. While the replay is running, invocations skip these
+/// delegates (`RegistrationDetails.replayed`), because the replay also covers invocations kept
+/// while it is running. When a replay finds that no kept invocation is left, it ends under the same
+/// hold of the lock. Invocations with higher numbers than the replayed ones call the delegates
+/// directly.
 struct Replay {
   /// The number of invocations to keep, or 0 if nothing is replayed. More are kept while a replay
   /// still needs them.

@@ -49,7 +49,7 @@ enum Process {
 
   // MARK: - fork
 
-  /// Called in the child of a fork, which has only this thread. The calls of all other threads are
+  /// Called in the child of a fork, in which only this thread exists. All other threads' calls are
   /// over.
   fileprivate static func didBecomeChild() {
     Lock.unlockAll()

@@ -53,7 +53,7 @@ struct CallRing: ~Copyable {
     }
   }
 
-  /// Starts to use the places. The positions continue where the slot's previous queue stopped.
+  /// Starts using the places. The positions continue where the slot's previous queue stopped.
   mutating func start(with places: Places) {
     self.places = places
     tail = max(head.position, 1)
@@ -63,7 +63,7 @@ struct CallRing: ~Copyable {
     head.move(to: tail)
   }
 
-  /// Ends the use of the places and returns them. The ring must be empty.
+  /// Stops using the places and returns them. The ring must be empty.
   mutating func end() -> Places {
     let places = self.places
     self.places = Places()
@@ -118,8 +118,8 @@ struct CallRing: ~Copyable {
 
   // MARK: - Taking out calls
 
-  /// Closes the head. Afterwards the head does not move while the lock is held, and no gap is at
-  /// the head.
+  /// Closes the head. Afterwards the head does not move while the lock is held, and there is no gap
+  /// at the head.
   @inline(never) mutating func close() {
     head.close()
     skipGaps()
@@ -151,7 +151,7 @@ struct CallRing: ~Copyable {
     return position
   }
 
-  /// Copies the oldest calls, and takes out the first of them.
+  /// Copies the oldest calls, and takes out the oldest of them.
   ///
   /// Leaves the head closed, after the first call. Once the head has been opened, the other copied
   /// calls can be taken out. Their payloads are small and are part of the copies. A call with a
@@ -274,7 +274,7 @@ struct CallRing: ~Copyable {
 /// position, no other operation has required its attention since.
 ///
 /// The run changes the head either with acquire and release, or under the lock. So a thread that
-/// closes the head sees all of the run's stores to its frame before its last change of the head.
+/// closes the head sees all of the run's stores to its frame before its last change to the head.
 struct RingHead: ~Copyable {
   /// The position, shifted to the left by one bit. The lowest bit is set while the head is open.
   private let word: Atomic<UInt64>

@@ -246,7 +246,7 @@ struct ReleasedPayloads {
 
   @inline(never)
   private mutating func countDown(_ payload: Payload, isMade: Bool) {
-    // Read this first, because the waiting thread may free the receipt after the count-down.
+    // Read this first, because the waiting thread may free the receipt after `countDown`.
     let isReceipt = payload.isReceipt
     let left = payload.countDown(isMade: isMade)
     if isReceipt && left == Receipt.ownReferences {
@@ -297,7 +297,7 @@ struct ReleasedPayloads {
   }
 }
 
-/// Memory for the payloads of a queue, divided into blocks of equal size.
+/// Memory for a queue's payloads, divided into blocks of equal size.
 ///
 /// A payload may outlive the queue, because a call with it may be running or waiting in another
 /// queue. Therefore the reserve counts the blocks in use, plus one for the queue itself. It uses

@@ -43,8 +43,8 @@ extension Queue {
       shims_copy_label(&label, options.label)
     }
 
-    /// - Returns: nil if the options do not request a reserve, or if the payloads are so small that
-    ///   the calls can store them.
+    /// - Returns: nil if the options do not request a reserve, or if the payloads are small enough
+    ///   to be stored in the calls.
     func makeReserve() throws(Status) -> PayloadReserve? {
       if WaitingCall.holds(payloadSize) { return nil }
       return try PayloadReserve(payloadSize: payloadSize, capacity: Int(capacity))

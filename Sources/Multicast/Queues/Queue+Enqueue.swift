@@ -62,8 +62,8 @@ extension Queue {
   /// Queues a call to a delegate, if the delegate has not been removed and there is room or room
   /// can be made.
   ///
-  /// - Parameter payload: The payload that the call shares with others; nil if the invocation's
-  ///   payload is small enough to be stored in the call.
+  /// - Parameter payload: The payload that the call shares with other calls; nil if the
+  ///   invocation's payload is small enough to be stored in the call.
   func enqueue(
     _ token: Token, _ invocation: Invocation, sharing payload: Payload?, _ frame: Frame
   ) -> EnqueueResult {
@@ -93,8 +93,8 @@ extension Queue {
       if leavesRoom { wakeForRoom() }
       // Wake the threads after releasing the lock, because they take the lock first.
       if hasSleepers { wakeSleepers() }
-      // Call the wake function before the cleanup, because the release function of a payload may
-      // destroy the queue.
+      // Call the wake function before the cleanup, because a payload's release function may destroy
+      // the queue.
       if let wake { callWake(wake, frame) }
       released.cleanUp()
       if attempt != .full { return attempt == .notRecipient ? .leftOut : attempt }

@@ -23,7 +23,7 @@ struct CallStatistics {
   ) {
     guard let statistics = place(of: token, adds: true) else { return }
     if statistics.pointee.token != token {
-      // A late thread must not count anything for the slot's next registration.
+      // A delayed thread must not count anything for the slot's next registration.
       if statistics.pointee.token.rawValue > token.rawValue { return }
       statistics.initialize(to: CallStatistics())
       statistics.pointee.token = token

@@ -21,8 +21,8 @@ struct Lifetime {
     var role: Membership.Role
     /// The queue to which the members deliver, if the lifetime belongs to a queue.
     var queue: Handle
-    /// The number of threads waiting for the end of this lifetime, which another thread has ended.
-    /// They are woken when the slot is reclaimed.
+    /// The number of threads waiting while another thread ends this lifetime. They are woken when
+    /// the slot is reclaimed.
     let waiterCount: Atomic<UInt32>
     /// The number of members whose release functions have not returned yet, including live members,
     /// plus 1 while a thread is ending the lifetime. When the number reaches 0, an ended lifetime's
@@ -130,8 +130,8 @@ struct Lifetime {
     }
     lock.lock()
     defer { lock.unlock() }
-    // Check again under the lock, because in the meantime a thread may have begun to end the
-    // lifetime.
+    // Check again under the lock, because the lifetime may have ended in the meantime, and the
+    // thread that ends it may still be counted.
     guard id.kind == .retired, storage.pointee.unfinished.load(ordering: .relaxed) == 0 else {
       return
     }
@@ -158,7 +158,7 @@ extension Lifetime {
     }
   }
 
-  /// Whether a handle in a caller's options is empty or belongs to a lifetime that has not ended
+  /// Whether a handle in a caller's options is none or belongs to a lifetime that has not ended
   /// yet. The lifetime may still end before the registration joins it.
   static func mayBeJoined(_ handle: Handle) -> Bool {
     handle.isNone || isValid(handle)

@@ -39,7 +39,7 @@ struct Options {
   /// The function to call when the library no longer uses the context.
   var finalRelease: RegistrationDetails.Release? { given.release ?? sharedRelease }
 
-  /// Whether the options have functions that lock and unlock the context.
+  /// Whether the options contain functions that lock and unlock the context.
   var isWeak: Bool { given.lock != nil }
 
   /// Whether a caller's options can be read and contain nothing but a release function.

@@ -51,9 +51,9 @@ extension RegistrationChain {
 
   /// In the child of a fork, returns all registrations that have been removed but not yet
   /// reclaimed. The chains of the parent's threads are lost with their stacks, but each
-  /// registration is still in its slot until it is reclaimed. Slots only change under the locks of
-  /// their stripes, and the fork held these locks. So if a registration is not found here, its
-  /// release function had already started or was about to.
+  /// registration is still in its slot until it is reclaimed. Slots change only under their
+  /// stripes' locks, which the fork held. So if a registration is not found here, its release
+  /// function had already started or was about to.
   static func allRetiredInChild() -> RegistrationChain {
     var all = RegistrationChain()
     for index in Registration.directory.indices {

@@ -264,7 +264,7 @@ struct Registration {
 
   // MARK: - Being called
 
-  /// Clears the mark that a retired registration may still be called.
+  /// Clears the mark of a retired registration that may still be called.
   func clearCalled() {
     storage.pointee.header.owner.bitwiseAnd(~Flags.called, ordering: .relaxed)
   }

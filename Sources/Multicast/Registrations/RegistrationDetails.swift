@@ -40,7 +40,7 @@ struct RegistrationDetails: ~Copyable {
   var flags: UInt32 { UInt32(ownFlags) }
 
   /// Whether a queued call needs the slow path, because the delegate is called only once, its
-  /// context is locked, or it is watched.
+  /// context is locked, or its calls are watched.
   var isProtected: Bool { handling.load(ordering: .relaxed) != 0 }
 
   var isWatched: Bool { handling.load(ordering: .relaxed) & Self.watched != 0 }

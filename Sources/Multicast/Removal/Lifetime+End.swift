@@ -2,7 +2,7 @@ import MulticastShims
 import Synchronization
 
 extension Lifetime {
-  /// Ends a lifetime, and removes its members from all their multicasts.
+  /// Ends a lifetime, and removes its members from their multicasts.
   ///
   /// If another thread is already ending the lifetime, this function also waits, and then fails.
   ///

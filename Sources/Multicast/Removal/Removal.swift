@@ -1,8 +1,7 @@
 import MulticastHeader
 import MulticastShims
 
-/// The removal of registrations, from the change of their slots to the status that the caller
-/// receives.
+/// The removal of registrations, from the change to their slots to the status for the caller.
 ///
 /// A removal has these phases:
 ///
@@ -152,9 +151,9 @@ struct Removal {
     cleanup.run()
   }
 
-  /// Retires a registration that is not, or no longer, part of a list's count of live entries. If
-  /// no call to it can be running, returns its slot to the pool, or adds it to `idle` if it has a
-  /// pending cleanup. The caller holds the stripe's lock.
+  /// Retires a registration that is not, or no longer, included in a list's count of live entries.
+  /// If no call to it can be running, returns its slot to the pool, or adds it to `idle` if it has
+  /// a pending cleanup. The caller holds the stripe's lock.
   ///
   /// - Parameter isSingle: Whether nothing else is removed under this hold of the lock. If there
   ///   are several registrations, the hazards are read once for all of them, without the lock.

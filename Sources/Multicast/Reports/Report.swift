@@ -37,7 +37,7 @@ struct Report {
   /// The result of trying a lock.
   enum Access { case locked, stale, refused }
 
-  /// Called after a lock has been found held.
+  /// Called after an attempt to take a lock has failed.
   ///
   /// - Parameter end: The time at which to stop waiting; 0 at first.
   /// - Returns: false if the lock must not be tried again.

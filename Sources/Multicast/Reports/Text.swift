@@ -23,7 +23,7 @@ struct Text {
     }
   }
 
-  /// Longer lines are truncated. No line of a report is longer.
+  /// Longer lines are truncated. No report contains a longer line.
   static let lineSize = 768
 
   /// The writer; nil if the text is written to a descriptor.

@@ -59,8 +59,7 @@ struct Frame {
     fields.pointee.list.store(list, ordering: .releasing)  // order: list_hazard
   }
 
-  /// Marks the invocation of this frame as one that executes full fences. The caller then executes
-  /// a full fence.
+  /// Marks this frame's invocation as executing full fences. The caller then executes a full fence.
   func setFenced() {
     fields.pointee.target.store(target.fenced, ordering: .releasing)  // order: frame
   }

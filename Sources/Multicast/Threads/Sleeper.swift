@@ -22,7 +22,7 @@ struct Sleeper: ~Copyable, Linked {
   let isWoken = Atomic<UInt32>(0)
   private var nextOfList: UnsafeMutablePointer<Sleeper>?
   private var previousOfList: UnsafeMutablePointer<Sleeper>?
-  /// The next sleeping thread without a record. Only used if this thread has no record either.
+  /// The next sleeping thread without a record. Used only if this thread has no record either.
   var next: UnsafeMutablePointer<Sleeper>?
 
   init(wait: Wait, key: Key, since: UInt64, by thread: ThreadRecord?) {

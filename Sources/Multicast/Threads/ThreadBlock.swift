@@ -158,8 +158,8 @@ struct ThreadBlock {
         // order: next_owner
         owned.pointee.compareExchange(expected: 0, desired: all, ordering: .acquiring).exchanged
       {
-        // Threads take the first record of a group first. So if that record is zero, the others are
-        // zero, too.
+        // Threads take the first record of a group first. So if that record is zero, the other
+        // records are also zero.
         if record(group, 0).number != 0 { bytes &+= discard(group) }
         owned.pointee.bitwiseAnd(~all, ordering: .releasing)  // order: next_owner
       }

@@ -47,8 +47,8 @@ struct ThreadRecord {
     let systemNumber: Atomic<UInt32>
     /// How far the search for a cycle has processed the owner. Guarded by the waits' lock.
     var search: Waits.Search
-    /// Whether the owner has been woken with its key but has not run since, and whether a search
-    /// has skipped the owner for this reason. Guarded by the waits' lock.
+    /// Whether the owner has been woken by its key but has not run since, and whether a search has
+    /// skipped the owner for this reason. Guarded by the waits' lock.
     var isWoken: Bool
     var isPassedOver: Bool
     /// The owner's wait. Guarded by the waits' lock.
@@ -72,7 +72,7 @@ struct ThreadRecord {
   static let frameLimit: UInt32 = 256
   /// One more frame exists, so that the innermost call can still look up a name.
   private static let frameCount = frameLimit + 1
-  /// The size of the buffer into which the outermost run of a queue copies calls.
+  /// The size of the buffer into which a thread's outermost run of a queue copies calls.
   static let batchSize = 512
   private static let batchOffset = 192
   private static let headerSize = batchOffset + batchSize

@@ -16,7 +16,7 @@ enum Wait {
   case room(consumer: UnsafeMutablePointer<Atomic<ThreadIdentity>>)
   /// A wait until each call that an invocation has queued has been made, dropped or cancelled.
   case run(QueuedCalls)
-  /// A wait until release functions have returned, on any thread.
+  /// A wait until release functions have returned, no matter on which thread they run.
   case releases
 
   /// Calls that share a receipt, which counts them.

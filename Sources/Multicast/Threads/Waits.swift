@@ -27,7 +27,7 @@ enum Waits {
   /// Waits until another thread makes a condition true.
   ///
   /// - Parameter key: The key of the wait, if `wait` itself has none.
-  /// - Returns: `ok`; `pending` if the other thread waits for this thread, directly or through
+  /// - Returns: `ok`; `pending` if the other thread is waiting for this thread, directly or through
   ///   others; or `timeout`.
   @discardableResult @inline(never) static func sleep(
     for wait: Wait, with key: Sleeper.Key = 0, _ timeout: Timeout = .unlimited,
@@ -51,7 +51,7 @@ enum Waits {
   /// releasing the lock in between. Threads that go to sleep later find the wait in their own
   /// searches, so this thread need not search again, with one exception.
   ///
-  /// The exception is a thread that has been woken with its key but has not run yet. Its wait may
+  /// The exception is a thread that has been woken by its key but has not run yet. Its wait may
   /// have ended, so searches skip it and note this in its record. The skipped thread then makes
   /// another search. If searches did not skip it, they would find cycles that do not exist: thread
   /// A ends the wait of thread B, and then waits for a call that B is in. B's wait is over, but is
@@ -61,8 +61,8 @@ enum Waits {
   /// Wakes the threads sleeping on a key, which then check their conditions again.
   ///
   /// - Parameters:
-  ///   - key: Nil wakes all threads, which then also search for cycles again. Use nil after a
-  ///     change of the set of threads that can end waits.
+  ///   - key: Nil wakes all threads, which then also search for cycles again. Use nil when the set
+  ///     of threads that can end waits has changed.
   ///   - change: A change that must be made under the lock.
   static func wake(_ key: Sleeper.Key? = nil, _ change: () -> Void = {}) {
     Lock.waits.lock()
@@ -308,7 +308,7 @@ extension Waits {
 }
 
 extension ThreadRecord {
-  /// The thread's wait, as a search sees it. If the thread has been woken with its key but has not
+  /// The thread's wait, as a search sees it. If the thread has been woken by its key but has not
   /// run yet, the result is `nothing`, so the search skips the thread. If the thread has been woken
   /// spuriously, it later makes its own search.
   @inline(never) var currentWait: Wait {

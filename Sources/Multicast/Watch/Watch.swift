@@ -27,7 +27,7 @@ struct Watch: Linked {
   /// The bit that a first invoker sets in a multicast's invoker word: `Multicast.watched` if all
   /// multicasts are watched, otherwise 0.
   ///
-  /// Relaxed is enough, as explained at `update`.
+  /// Relaxed is enough, as explained in `update`.
   static var ofAll: UInt64 { flag.load(ordering: .relaxed) }
 
   // MARK: - Setting
@@ -291,7 +291,7 @@ struct Watch: Linked {
 }
 
 extension Multicast {
-  /// Updates the `watched` bit in the invoker word of this multicast. The caller holds the stripe's
+  /// Updates the `watched` bit in this multicast's invoker word. The caller holds the stripe's
   /// lock.
   ///
   /// - Parameter isOfAll: Whether the watch of all multicasts has been set or removed.
