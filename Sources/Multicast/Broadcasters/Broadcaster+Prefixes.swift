@@ -2,7 +2,7 @@ import MulticastHeader
 import MulticastShims
 import Synchronization
 
-/// Observers of all names that begin with a prefix.
+/// Observers of all names that start with a prefix.
 ///
 /// The table stores a prefix as a name that consists of a NUL and the prefix. No caller's name
 /// begins with a NUL. So a prefix has a multicast, and the same rules apply to names and prefixes
@@ -38,8 +38,8 @@ extension Broadcaster {
     storage.pointee.extras.store(isSet ? extras | extra : extras & ~extra, ordering: .relaxed)
   }
 
-  /// Notifies the observers of the prefixes of a name, starting with the longest prefix. The
-  /// observers of the name itself have already been called.
+  /// Notifies the observers of a name's prefixes, starting with the longest prefix. The observers
+  /// of the name itself have already been called.
   ///
   /// - Parameters:
   ///   - count: The result so far.

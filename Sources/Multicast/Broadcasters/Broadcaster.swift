@@ -112,7 +112,7 @@ extension Broadcaster {
 extension Broadcaster {
   /// Destroys all of the broadcaster's multicasts, and ends the handle.
   ///
-  /// If another thread is already destroying the broadcaster, this function also waits, and then
+  /// If another thread is already destroying the broadcaster, waits for that thread, and then
   /// fails.
   static func destroy(
     _ handle: Handle, _ timeout: Timeout = .untilExit
@@ -166,8 +166,7 @@ extension Broadcaster {
     return status
   }
 
-  /// Called in the child of a fork, where no other thread exists that could be destroying a
-  /// broadcaster.
+  /// Called in the child of a fork, where no other thread can be destroying a broadcaster.
   static func forgetDestroyersInChild() {
     let own = ThreadRecord.current?.identity ?? .none
     pool.forEach { slot, _ in

@@ -112,7 +112,7 @@ struct KnownName {
 /// empty.
 ///
 /// Threads look up names without a lock while one writer, which holds the names' lock, adds names.
-/// A table that is too full is replaced with a table of twice the size. The old table is kept,
+/// A table that becomes too full is replaced with a table twice the size. The old table is kept,
 /// because lookups may be using it. With very many names, cache misses dominate. A place therefore
 /// contains the multicast's handle, so that the processor can fetch the multicast and the name at
 /// the same time.

@@ -4,7 +4,7 @@ import Synchronization
 extension Queue {
   /// Ends the handle, and removes all registrations that deliver to the queue.
   ///
-  /// If another thread is already destroying the queue, this function also waits, and then fails.
+  /// If another thread is already destroying the queue, still waits for calls, and then fails.
   static func destroy(_ handle: Handle, _ timeout: Timeout = .untilExit) -> Status {
     guard let queue = Queue(slotOf: handle) else { return .invalidHandle }
     guard let (recipients, hasWake) = queue.findRecipients() else { return .invalidHandle }
@@ -60,8 +60,7 @@ extension Queue {
     return (state.endingRecipients, hasWake)
   }
 
-  /// Ends the handle, cancels the waiting calls, and ends the worker. Returns the places of the
-  /// ring.
+  /// Ends the handle, cancels the waiting calls, and ends the worker. Returns the ring's places.
   private func tearDown(_ released: inout ReleasedPayloads) -> CallRing.Places {
     state.header.id.store(handle.changed(to: .vacant), ordering: .relaxed)
     state.endingRecipients = state.recipients

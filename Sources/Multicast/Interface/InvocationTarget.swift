@@ -51,7 +51,7 @@ enum InvocationTarget {
     switch self {
     case .multicast(let handle):
       // The caller may have guessed a handle whose multicast is created a moment later. Refuse such
-      // a handle here, before the policies are read.
+      // a handle before the policies are read.
       return try Multicast.find(handle)
     case .name(let name, let broadcaster):
       return try Broadcaster.find(broadcaster, name)

@@ -8,7 +8,7 @@ protocol Call {
     _ function: multicast_function, _ context: UnsafeMutableRawPointer?
   ) -> Bool
 
-  /// The same call in a type-erased form, for the slow path.
+  /// The same call in type-erased form, for the slow path.
   var details: AnyCall.Details { get }
 }
 

@@ -3,7 +3,7 @@ import MulticastHeader
 /// Invocations of multicasts with policies.
 extension Multicast {
   /// Invokes the multicast according to its policies. Called by an invocation without options that
-  /// has found that there are policies.
+  /// has found policies.
   func invokeWithPolicies(_ call: AnyCall) -> Int64 {
     if let visit = call.visit { return self.visit(visit, orUndo: nil) }
     var (owned, outcome) = (Payload?.none, multicast_outcome())

@@ -38,7 +38,7 @@ private struct VisitMarks {
 }
 
 extension InvocationList {
-  /// Visits every delegate in the frame of an invocation.
+  /// Visits every delegate, within an invocation's frame.
   func visit(
     _ visit: Visit, orUndo undo: Visit?, in frame: Frame, _ mode: Multicast.Mode
   ) -> Int64 {

@@ -51,7 +51,7 @@ struct InvocationList {
       limit = min(capacity, count &- 1)
     }
 
-    /// Called after a new list has replaced this one.
+    /// Called after a new list has replaced this list.
     mutating func retire(needsFence: Bool) {
       retirement = Fence.Stamp.now.rawValue << 1 | (needsFence ? 1 : 0)
     }
@@ -70,9 +70,9 @@ struct InvocationList {
   /// Data that follows the entries of a large list. Only writers use it.
   private struct Trailer {
     var index: UnsafeMutableRawPointer? = nil
-    /// The number of entries that the index contains, counted from the start of the list.
+    /// The number of entries in the index, counted from the start of the list.
     var indexed: UInt32 = 0
-    /// The number of entries that searches for a delegate have compared while there was no index.
+    /// The number of entries compared by searches for a delegate while there was no index.
     var searched: UInt64 = 0
   }
 
@@ -284,7 +284,7 @@ struct InvocationList {
     trailer.pointee.index = nil
   }
 
-  /// Passes the index and the next listener warning to the list that replaces this one. The new
+  /// Passes the index and the next listener warning to the list that replaces this list. The new
   /// list already contains the live entries.
   func passOn(to other: InvocationList) {
     //~ listener_warning_not_passed_on

@@ -248,7 +248,7 @@ extension Multicast {
   /// Set permanently if even an invocation without delegates has an effect.
   private static var always: UInt32 { 2 }
 
-  /// Clears the flag, because the slot's previous multicast or the pool has left a value there.
+  /// Clears the flag, because the slot's previous multicast or the pool has left a value in it.
   ///
   /// Release: another thread may fork in the middle of `VacantSlots.take`. If the child finds a
   /// multicast's flag in the slot, it also finds that the thread has taken the slot.

@@ -71,8 +71,8 @@ struct Lock {
   func unlockInline() {
     noteUnlocked()
     // Release: pairs with the acquire in `take`. The exchange returns 2 if other threads may be
-    // sleeping. A thread that stored 2 before the exchange is woken here, and a thread that stores
-    // 2 after the exchange finds the lock free.
+    // sleeping. A thread that stored 2 before the exchange is woken now, and a thread that stores 2
+    // after the exchange finds the lock free.
     // order: lock
     if _slowPath(state.pointee.exchange(0, ordering: .releasing) == 2) { wakeNext() }
     checkAfterUnlocking()  //~ unlocked_twice
@@ -96,8 +96,8 @@ struct Lock {
   }
 
   @inline(never) private func lockSlowly() {
-    // Double the pause each time. The thread that holds the lock can then take it several times in
-    // a row, while its processor still has the data in its cache.
+    // Double the pause each time. The lock's holder can then take it several times in a row, while
+    // the data is still in its processor's cache.
     var pauses = 4
     while pauses <= 256 {
       for _ in 0..<pauses { shims_pause() }
@@ -223,7 +223,7 @@ extension Lock {
     #endif
   }
 
-  /// Checks that a thread holds only this lock when it goes to sleep under it.
+  /// Checks that a thread going to sleep under this lock holds no other lock.
   func checkBeforeSleeping(_ file: StaticString = #fileID, _ line: UInt = #line) {
     #if MULTICAST_INTERNAL_CHECKS
       let (rank, held) = (shims_checks_rank(word), shims_checks_get_held())

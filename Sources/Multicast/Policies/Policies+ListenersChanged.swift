@@ -65,8 +65,8 @@ extension Policies {
     return true
   }
 
-  /// Sends notifications until the last one matches the state. Called after `begin`, with the
-  /// stripe's lock held, and releases the lock.
+  /// Sends notifications until the last notification matches the state. Called after `begin`, with
+  /// the stripe's lock held, and releases the lock.
   private func notify(_ stripe: Stripe) {
     var entered: (record: ThreadRecord, hasEntered: Bool)? = nil
     var refusing: Handle? = nil

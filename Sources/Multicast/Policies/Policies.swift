@@ -2,8 +2,8 @@ import MulticastHeader
 import MulticastShims
 import Synchronization
 
-/// The ways in which a multicast differs from a plain one. Most multicasts have no policies. A bit
-/// of the invoker word, which each invocation compares anyway, says whether a multicast has
+/// The ways in which a multicast differs from a plain multicast. Most multicasts have no policies.
+/// A bit of the invoker word, which each invocation compares anyway, says whether a multicast has
 /// policies, so other multicasts pay nothing.
 ///
 /// The policies of a multicast are in a separate slot, which is never unmapped. A thread may read
@@ -137,7 +137,7 @@ extension Multicast {
     }
   }
 
-  /// The policies of a multicast that exists and has policies. The caller holds the stripe's lock.
+  /// The policies of an existing multicast that has policies. The caller holds the stripe's lock.
   var policies: Policies { Policies(of: self) }
 
   /// Completes the options of an add to a multicast with policies.

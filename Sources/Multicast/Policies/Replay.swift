@@ -181,8 +181,8 @@ extension Replay {
       (0..<storage.pointee.count).contains { Registration.isLive(Token(tokens[$0].id)) }
     }
 
-    /// Waits until the thread has ended this replay or another one, or until the replay's delegates
-    /// may have been removed.
+    /// Waits until the thread has ended this or another replay, or until the replay's delegates may
+    /// have been removed.
     ///
     /// A removal retires the registrations, and then wakes sleeping threads under the waits' lock.
     /// So this thread either finds the registrations retired or is woken.
@@ -222,7 +222,7 @@ extension Replay {
 }
 
 extension Multicast {
-  /// The replay of a multicast that exists and has policies. The caller holds the stripe's lock.
+  /// The replay of an existing multicast that has policies. The caller holds the stripe's lock.
   var replay: Replay {
     unsafeAddress { UnsafePointer(replayAddress) }
     nonmutating unsafeMutableAddress { replayAddress }

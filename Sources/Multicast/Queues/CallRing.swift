@@ -1,11 +1,11 @@
 import MulticastHeader
 import Synchronization
 
-/// The waiting calls of a queue in a ring of fixed size, oldest first. The queue's lock guards it.
+/// A queue's waiting calls in a ring of fixed size, oldest first. The queue's lock guards the ring.
 ///
-/// Positions only increase. The low bits of a position are its place in the ring. Each registration
-/// stores the position of its newest call, and each call stores the position of the previous call
-/// of the same registration. So a delegate's calls can be found without searching through all
+/// Positions only increase. The low bits of a position are the place in the ring. Each registration
+/// stores the position of its newest call, and each call stores the position of the same
+/// registration's previous call. So a delegate's calls can be found without searching through all
 /// calls. A cancelled call leaves a gap, which is a place without a call.
 ///
 /// While the head is open, the thread that runs the queue takes out the oldest calls without the
@@ -35,8 +35,7 @@ struct CallRing: ~Copyable {
 
     fileprivate init() {}
 
-    /// Allocates one and a half times as many places as the capacity, so that gaps rarely fill the
-    /// ring.
+    /// Allocates 1.5 times as many places as the capacity, so that gaps rarely fill the ring.
     init(capacity: UInt32) throws(Status) {
       var size: UInt64 = 2
       while size < UInt64(capacity) + UInt64(capacity) / 2 { size *= 2 }

@@ -101,7 +101,7 @@ struct Payload {
 
   // MARK: - Chains
 
-  /// Creates a payload with a name, which takes over one reference to the given payload.
+  /// Creates a payload with a name. The new payload takes over one reference to the given payload.
   init(_ payload: Payload, named name: UnsafePointer<CChar>) throws(Status) {
     let block = try Allocator.allocate(size: Self.sizeOfNamed(name))
     (block + Self.headerSize).storeBytes(of: payload, as: Payload.self)

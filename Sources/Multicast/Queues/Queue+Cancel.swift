@@ -1,7 +1,7 @@
 import MulticastHeader
 
 extension Queue {
-  /// Cancels the waiting calls of a registration that is no longer live.
+  /// Cancels the waiting calls to a registration that is no longer live.
   ///
   /// Afterwards the head of the ring is closed. The removing thread then checks the frames. It
   /// finds the hazard of each call that has been taken out, and no other call begins (see `run`).

@@ -33,7 +33,7 @@ extension Queue {
     state.fastPathEnd = 0
   }
 
-  /// Like `renewWake`, but takes the lock itself. Called when a run could not begin.
+  /// Like `renewWake`, but takes the lock itself. Called when a run cannot begin.
   func runWasCalled() {
     lock.lock()
     if isCurrent { renewWake() }

@@ -2,7 +2,7 @@ import MulticastHeader
 import MulticastShims
 import Synchronization
 
-/// The slot of a queue, and the basic parts of its operations.
+/// A queue's slot, and the basic parts of the queue's operations.
 ///
 /// The queue's lock guards everything except the handle and the head of the ring. After a thread
 /// has slept, blocked or made a call, it checks the handle again before it uses any other field,
@@ -22,7 +22,7 @@ struct Queue {
     var isRoomAwaited: Bool
     /// The first position at which a call can no longer take the fast path. A call at a lower
     /// position is appended after checking only its delegate, because there is room, `highest` does
-    /// not rise, and no thread has to be notified.
+    /// not rise, and nobody has to be notified.
     var fastPathEnd: UInt64
     /// All statistics except the number of appended calls, counted by the ring.
     var statistics: multicast_queue_stats
@@ -36,7 +36,7 @@ struct Queue {
 
     var worker: Worker
     /// Whether the program's event loop has to be notified of the next call, because there is a
-    /// wake function and the queue has been run since the last call to it.
+    /// wake function and the queue has run since the last call to that function.
     var needsWake: Bool
     /// Incremented for each worker, so that a stop waits for the current worker and not for the
     /// next one.

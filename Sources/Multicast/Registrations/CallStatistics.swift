@@ -8,7 +8,7 @@ import MulticastShims
 /// counted.
 struct CallStatistics {
   private var token = Token.none
-  // These fields are laid out as in `multicast_token_stats`.
+  // These fields have the same layout as in `multicast_token_stats`.
   private var calls: UInt64 = 0
   private var total: UInt64 = 0
   private var longest: UInt64 = 0

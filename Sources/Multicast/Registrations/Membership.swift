@@ -1,7 +1,7 @@
-/// The links of a registration in a lifetime's list of members. The lifetime's lock guards them,
-/// except `lifetime`, which never changes.
+/// The links of a registration in a lifetime's list of members. The lifetime's lock guards all
+/// fields except `lifetime`, which never changes.
 struct Membership {
-  /// A registration can be a member of one lifetime for each role.
+  /// A registration can be a member of one lifetime per role.
   enum Role: Int {
     /// The lifetime in the options of the add.
     case owned = 0

@@ -4,7 +4,7 @@ import Synchronization
 extension Lifetime {
   /// Ends a lifetime, and removes its members from their multicasts.
   ///
-  /// If another thread is already ending the lifetime, this function also waits, and then fails.
+  /// If another thread is already ending the lifetime, still waits for calls, and then fails.
   ///
   /// - Parameters:
   ///   - change: Makes a change under the same hold of the lifetime's lock as the end, so that a

@@ -3,8 +3,8 @@ import Synchronization
 extension Multicast {
   /// Removes all delegates of a multicast, and ends the handle.
   ///
-  /// If another thread is destroying the multicast or has destroyed it, this function also waits,
-  /// and then fails.
+  /// If another thread is destroying the multicast or has destroyed it, still waits for calls, and
+  /// then fails.
   @inline(__always)
   func destroy(_ timeout: Timeout = .untilExit) -> Removal.Result {
     let isDestroyed = destroyAtOnce()

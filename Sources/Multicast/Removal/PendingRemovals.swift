@@ -80,8 +80,8 @@ enum PendingRemovals {
     return .ok
   }
 
-  /// Sleeps until a call may have returned. If the call takes long, releases the waits' lock and
-  /// notifies a watch. The caller holds the lock before and afterwards.
+  /// Sleeps until a call may have returned. If the call takes a long time, releases the waits' lock
+  /// and notifies a watch. The caller holds the lock before and afterwards.
   private static func sleep(
     for wait: Wait, _ token: Token, _ timeout: Timeout, _ stallDetection: inout StallDetection,
     _ search: Waits.SearchNeeded
@@ -123,8 +123,8 @@ enum PendingRemovals {
 
   // MARK: - The calling thread
 
-  /// Called by an invocation that has cleared its hazard and then found that the registration is no
-  /// longer live.
+  /// Called by an invocation that has cleared its hazard and then found the registration no longer
+  /// live.
   ///
   /// The thread that removed the registration may be waiting for the hazard to be cleared. If so,
   /// the registration is still retired. Other threads may also be waiting. Each of them has counted

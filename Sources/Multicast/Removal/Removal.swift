@@ -19,9 +19,9 @@ import MulticastShims
 /// 6. Combine the results into one *status*.
 ///
 /// A registration that cannot be in a call is reclaimed and released before phase 2. In a fenced
-/// multicast, the removal of a single registration checks under the lock whether there is a call:
-/// it executes the full fence of phase 2 under the lock, and then reads the hazards. If no hazard
-/// protects the registration, its slot is returned to the pool under the same hold of the lock.
+/// multicast, the removal of a single registration checks for calls under the lock: it executes the
+/// full fence of phase 2, and then reads the hazards. If no hazard protects the registration, its
+/// slot is returned to the pool under the same hold of the lock.
 ///
 /// `InvocationList.invoke` contains the other side of this protocol. Either an invocation sees the
 /// change and does not call the delegate, or phase 4 sees the invocation's hazard. After the call,

@@ -49,8 +49,8 @@ enum Fence {
   private static let done = Atomic<UInt64>(0)
   private static let hasFailed = Atomic<Bool>(false)
 
-  /// Executes a heavy fence. If the caller does not find an invocation in the frames afterwards,
-  /// that invocation sees all changes that any thread made before the fence began.
+  /// Executes a heavy fence. An invocation that the caller does not find in the frames afterwards
+  /// sees all changes that any thread made before the fence began.
   ///
   /// - Returns: false if the kernel refuses the barrier although it accepted the registration. In
   ///   that case, the caller must not reclaim anything.
@@ -76,7 +76,7 @@ enum Fence {
     return true
   }
 
-  /// Whether the kernel has ever refused a fence. If so, there may be removals that never complete.
+  /// Whether the kernel has ever refused a fence. If so, some removals may never complete.
   static var isBroken: Bool { hasFailed.load(ordering: .acquiring) }  // order: failed
 
   /// A moment in the order of heavy fences.

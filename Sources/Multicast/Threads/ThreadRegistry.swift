@@ -14,7 +14,7 @@ enum ThreadRegistry {
   /// Gives the calling thread a record, which the thread keeps until its destructors run.
   ///
   /// After the library's destructor has run, later destructors of the program may still call the
-  /// library. The library's destructor does not run again after them, so an operation that takes a
+  /// library. The library's destructor does not run again afterwards, so an operation that takes a
   /// record at this stage must also give it back (see `leaveIfEnding`).
   ///
   /// - Returns: nil if memory is exhausted.
@@ -50,7 +50,7 @@ enum ThreadRegistry {
     leave(record)
   }
 
-  /// Takes the record from the calling thread. Wakes all sleeping threads, because the thread may
+  /// Takes the calling thread's record away. Wakes all sleeping threads, because the thread may
   /// have run a queue, and another thread may be waiting for it to run the queue again.
   static func leave(_ record: ThreadRecord) {
     shims_set_thread_record(nil)

@@ -14,7 +14,7 @@ enum Wait {
   /// A wait for room in a queue. The consumer is expected to run the queue, but any thread may run
   /// it.
   case room(consumer: UnsafeMutablePointer<Atomic<ThreadIdentity>>)
-  /// A wait until each call that an invocation has queued has been made, dropped or cancelled.
+  /// A wait until an invocation's queued calls have all been made, dropped or cancelled.
   case run(QueuedCalls)
   /// A wait until release functions have returned, no matter on which thread they run.
   case releases
