@@ -20,7 +20,7 @@ import Synchronization
 /// for each invocation. Either its frame is visible and has no tag, so the invocation may be
 /// biased; or it reads the mode after the heavy fence, and sees that the multicast is fenced. So
 /// removals continue to execute heavy fences until a heavy fence that began after the switch is
-/// over and no frame of this multicast may belong to a biased invocation. From then on, all
+/// over and no frame of this multicast can belong to a biased invocation. From then on, all
 /// invocations are fenced. A removal retires the registration, executes a full fence and checks the
 /// hazards, while an invocation sets its hazard, executes a full fence and checks the slot. At
 /// least one of the two sees the other's store. The same argument holds for a replaced list and a

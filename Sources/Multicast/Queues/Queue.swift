@@ -124,7 +124,7 @@ struct Queue {
     return queue.isCurrent && queue.delivers(details) ? queue.handle : .none
   }
 
-  /// The data about its queue that a registration stores; nil if the queue does not exist.
+  /// The data that a registration stores about its queue; nil if the queue does not exist.
   static func destination(_ handle: Handle) -> Destination? {
     guard let queue = Queue(slotOf: handle) else { return nil }
     return try? queue.withLock { () throws(Status) in

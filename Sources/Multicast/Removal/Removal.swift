@@ -64,7 +64,7 @@ struct Removal {
     var waiting = Status.ok
 
     /// The status for the caller. `system` and `timeout` take precedence, because a call may still
-    /// be running, or is known to be running. A failure comes next.
+    /// be running (`system`) or is still running (`timeout`). A failure comes next.
     var status: Status {
       waiting == .system || waiting == .timeout ? waiting : failure ?? waiting
     }
@@ -308,7 +308,7 @@ struct Removal {
     if retired.isEmpty { return .ok }
     retired.checkRetired()
     let process = Fork.generation
-    // Registrations that are not being called do not have to wait for the other ones.
+    // Registrations that are not being called do not have to wait for the remaining ones.
     finishedCalls().reclaimAndRelease()
     if process != Fork.generation { retired = RegistrationChain() }
     if retired.isEmpty { return .ok }

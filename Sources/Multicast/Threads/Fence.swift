@@ -12,7 +12,7 @@ import Synchronization
 /// membarrier (in an old kernel or a sandbox), both are full fences. Both sides also execute full
 /// fences for a multicast that changes all the time (see `Bias`).
 enum Fence {
-  /// Set only by `start`, before the first thread record exists, and so before the first light
+  /// Set only by `start`, before the first thread record exists, and thus before the first light
   /// fence.
   nonisolated(unsafe) private(set) static var isAsymmetric = false
 

@@ -138,7 +138,7 @@ struct ThreadBlock {
     return nil
   }
 
-  /// Returns the pages of each group in which no record has an owner to the system. Afterwards the
+  /// Returns to the system the pages of each group in which no record has an owner. Afterwards the
   /// pages read as zeros, which represent records without an owner and without frames in use. The
   /// caller holds the slab lock.
   ///

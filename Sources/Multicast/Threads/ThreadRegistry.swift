@@ -114,7 +114,7 @@ enum ThreadRegistry {
   @inline(never)
   static func isCalled(_ token: Token) -> Bool { all.contains { $0.isCalling(token) } }
 
-  /// Whether any thread may be reading a list, in an invocation of its multicast.
+  /// Whether any thread may be reading a list in an invocation of the list's multicast.
   @inline(never)
   static func isRead(_ list: UInt, by target: Target) -> Bool {
     all.contains { $0.isInside(target) { $0 == list } }
@@ -137,7 +137,7 @@ enum ThreadRegistry {
     ThreadBlock.List(rest: first.load(ordering: .acquiring).map { ThreadBlock($0) })
   }
 
-  /// Returns pages that contain only records without owners to the system. The caller holds the
+  /// Returns to the system all pages that contain only records without owners. The caller holds the
   /// slab lock.
   ///
   /// - Returns: the number of bytes that were returned to the system.

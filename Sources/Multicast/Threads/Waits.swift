@@ -293,7 +293,7 @@ extension Waits {
     }
   }
 
-  /// Marks the threads that can end the waits of the threads without a record.
+  /// Marks the threads that can end the waits of threads without records.
   ///
   /// - Returns: whether one of these waits is for release functions, which may run on any thread.
   private static func reachUnregistered() -> Bool {
