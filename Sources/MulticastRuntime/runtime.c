@@ -5,7 +5,7 @@
 
 #include "../../include/multicast.h"
 
-// The Swift calling convention passes the captured variables of a closure in a separate register.
+// The Swift calling convention passes a closure's captured variables in a separate register.
 #ifdef __clang__
 #define SWIFT_CALL __attribute__((swiftcall))
 #define SWIFT_CONTEXT __attribute__((swift_context))
@@ -16,8 +16,8 @@
 
 // ---- Visits -------------------------------------------------------------------------------------
 
-// The closure `(UnsafeMutableRawPointer?, multicast_function?) -> Bool`. Its arguments are the
-// fields of a delegate, in registers. Only the lowest bit of the result is defined.
+// The closure `(UnsafeMutableRawPointer?, multicast_function?) -> Bool`. Its arguments are a
+// delegate's fields, passed in registers. Only the lowest bit of the result is defined.
 typedef SWIFT_CALL uint8_t closure_function(void *context, multicast_function function,
                                             SWIFT_CONTEXT void *captured);
 
@@ -37,9 +37,9 @@ static bool enumerate(void *context, const multicast_registration *registration)
   return visit(context, &delegate);
 }
 
-// MulticastSwift declares these functions by their symbol names. Swift passes a closure that does
-// not escape as two arguments, and the captured variables are on the caller's stack, so a visit
-// allocates nothing.
+// MulticastSwift declares these functions by their symbol names. Swift passes a nonescaping closure
+// as two arguments, with the captured variables on the caller's stack, so a visit allocates
+// nothing.
 
 SWIFT_CALL int64_t multicast_swift_visit(uint64_t target, closure_function *function,
                                          void *captured) {

@@ -11,12 +11,12 @@ struct NewDelegates {
   /// The replay that this add begins, if any. A replay needs the tokens.
   var replay: Replay.Run? = nil
 
-  /// The details of the delegates as a linked list, one block for each delegate; nil if the options
-  /// need none.
+  /// The details of the delegates as a linked list, one block per delegate; nil if the options need
+  /// no details.
   private(set) var details: RegistrationDetails.Address? = nil
 
-  /// Whether a single add may have this many delegates. The maximum is the number of indices.
-  /// Checked before the library uses any other argument.
+  /// Whether a single add may have this many delegates, at most the number of indices. Checked
+  /// before the library uses any other argument.
   ///
   /// - Parameter count: A `size_t`, so a negative value means a number that is too large.
   static func allows(_ count: Int) -> Bool { count >= 0 && count <= 1 << Int(Handle.indexBits) }
@@ -52,7 +52,7 @@ struct NewDelegates {
     return true
   }
 
-  /// Whether a later, equal delegate of the same add immediately replaces this delegate.
+  /// Whether a later, equal delegate in the same add immediately replaces this delegate.
   func isReplaced(_ index: UInt32) -> Bool {
     guard options.isUnique else { return false }
     for later in index &+ 1..<count {
@@ -110,10 +110,10 @@ struct NewDelegates {
 }
 
 extension Multicast {
-  /// Fast path, which most adds take. Adds a delegate with no option except a release function, if
-  /// its entry can be appended. May replace the list with a larger one.
+  /// Fast path for most adds. Adds a delegate with no option except a release function, if its
+  /// entry can be appended. May replace the list with a larger one.
   ///
-  /// - Returns: false if this path is not sufficient or the add is not possible. In this case
+  /// - Returns: false if this path is not sufficient or the add is not possible. In this case,
   ///   nothing has changed.
   @inline(__always)
   @_optimize(speed)
@@ -140,13 +140,13 @@ extension Multicast {
     return true
   }
 
-  /// Adds a caller's delegates, or releases them if the add fails.
+  /// Adds a caller's delegates. Releases them if the add fails.
   ///
   /// - Parameters:
-  ///   - count: A number that `NewDelegates.allows` has accepted.
-  ///   - options: nil if they are invalid. In this case no option is used, not even `release`.
-  ///   - findTarget: Called after everything else was found valid. Called again if the multicast
-  ///     that it found was destroyed before the delegates could be added.
+  ///   - count: A number accepted by `NewDelegates.allows`.
+  ///   - options: nil if they are invalid. In this case, no option is used, not even `release`.
+  ///   - findTarget: Called once everything else has been found valid. Called again if its
+  ///     multicast was destroyed before the delegates could be added.
   static func add(
     _ delegates: UnsafePointer<multicast_delegate>?, _ count: Int, _ options: Options?,
     _ tokens: UnsafeMutablePointer<multicast_token>?,
@@ -194,7 +194,7 @@ extension Multicast {
 
   /// Adds all delegates in order, or none of them.
   ///
-  /// - Returns: false if the multicast was destroyed. In this case nothing has changed.
+  /// - Returns: false if the multicast has been destroyed. In this case, nothing has changed.
   /// - Complexity: O(1) amortized; O(n) for an insertion by priority or a search for equal
   ///   delegates.
   func add(_ new: inout NewDelegates) throws(Status) -> Bool {
@@ -242,7 +242,7 @@ extension Multicast {
     return true
   }
 
-  /// Takes a registration for each delegate, and attaches its details or its release function.
+  /// Takes a registration for each delegate, and attaches the details or the release function.
   @_optimize(speed)
   private func take(
     _ new: inout NewDelegates, _ registrations: inout RegistrationChain, from stripe: Stripe
@@ -250,7 +250,7 @@ extension Multicast {
     for _ in 0..<new.count {
       registrations.push(try Registration.take(from: stripe, owner: handle.index))
     }
-    // The chain is in the order of use: the registration that was taken last is used first.
+    // The chain is in the order of use: the last registration taken is used first.
     for registration in registrations {
       if let details = new.takeDetails() {
         details.pointee.multicast = handle
@@ -265,7 +265,7 @@ extension Multicast {
     }
   }
 
-  /// Makes room for `count` more delegates.
+  /// Makes room for another `count` delegates.
   ///
   /// - Returns: nil if the delegates can be appended to the current list; otherwise an empty list
   ///   that must replace it.
@@ -282,7 +282,7 @@ extension Multicast {
         }
       }
       // If there are dead entries, also add room for a quarter of the live entries. Otherwise a
-      // program that repeatedly adds and removes one delegate would copy an almost full list each
+      // program that repeatedly adds and removes one delegate would copy an almost full list every
       // time.
       needed &+= list.live &+ (list.dead > 0 ? list.live / 4 : 0)
     }
@@ -326,7 +326,7 @@ extension Multicast {
     spare.didInsert(added, at: end &- added)
   }
 
-  /// Removes every delegate that equals a delegate which is being added as unique.
+  /// Removes every delegate that is equal to a delegate being added as unique.
   private func removeEqual(to new: NewDelegates, _ removal: inout Removal) {
     guard let list else { return }
     for index in 0..<new.count {

@@ -2,7 +2,7 @@ import MulticastHeader
 import MulticastShims
 
 extension Multicast {
-  /// Adds delegates, and calls them with the kept invocations. Returns the same result as `add`.
+  /// Adds delegates, and replays the kept invocations to them. Returns the same result as `add`.
   func addAndReplay(_ new: inout NewDelegates) throws(Status) -> Bool {
     guard let (thread, hasEntered) = ThreadRegistry.enterIfNeeded() else { throw .outOfMemory }
     defer { ThreadRegistry.leaveIfEnding(thread, hasEntered) }
@@ -23,7 +23,7 @@ extension Multicast {
     return isAdded
   }
 
-  /// Begins the replay for delegates that were just added. The caller holds the stripe's lock.
+  /// Begins the replay for delegates that have just been added. The caller holds the stripe's lock.
   func begin(_ run: Replay.Run, _ new: NewDelegates) {
     if let tokens = new.tokens {
       shims_copy(run.tokens, tokens, Int(new.count) &* MemoryLayout<multicast_token>.stride)
@@ -33,7 +33,7 @@ extension Multicast {
 }
 
 extension Replay.Run {
-  /// Calls the delegates with every kept invocation, one invocation after the other.
+  /// Replays every kept invocation to the delegates, one invocation after another.
   ///
   /// - Returns: the number of calls.
   func run(in frame: Frame, _ mode: Multicast.Mode) -> Int64 {

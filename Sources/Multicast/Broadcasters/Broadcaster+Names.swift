@@ -3,10 +3,10 @@ import MulticastShims
 import Synchronization
 
 extension Broadcaster {
-  /// Looks up the multicast of a name. A caller may have destroyed this multicast. Returns none if
-  /// the name does not exist yet.
+  /// Looks up a name's multicast, which a caller may have destroyed. Returns none if the name does
+  /// not exist yet.
   ///
-  /// Takes no lock, except if there is no memory for a record of the calling thread.
+  /// Takes no lock, unless there is no memory for a record of the calling thread.
   @_optimize(speed)
   func find(_ name: Name) throws(Status) -> Handle {
     if let thread = ThreadRecord.current { return try find(name, on: thread) }
@@ -21,15 +21,15 @@ extension Broadcaster {
   @_optimize(speed)
   private func find(_ name: Name, on thread: ThreadRecord) throws(Status) -> Handle {
     thread.checkTop()
-    // Invocations and runs always leave one frame unused for a lookup. A lookup calls no delegate,
-    // so it need not push the frame.
+    // Invocations and runs always leave one frame unused for a lookup. The lookup need not push the
+    // frame, because it calls no delegate.
     let frame = thread.top
     frame.publish(target)
     // Pairs with the heavy fence in `destroy`: either `destroy` sees this frame and waits, or this
     // lookup does not find the table.
     Fence.light(asymmetric: Fence.isAsymmetric)
     let multicast = self.multicast(of: name)
-    // Check this after the table was read, because the table may belong to a later broadcaster in
+    // Check this after reading the table, because the table may belong to a later broadcaster in
     // the slot.
     let isValid = isCurrent
     frame.withdraw()
@@ -44,7 +44,7 @@ extension Broadcaster {
     table?.find(name)?.multicast ?? .none
   }
 
-  /// Returns the multicast of a name. Creates the name if it does not exist yet.
+  /// Returns a name's multicast. Creates the name if it does not exist yet.
   func findOrMake(_ name: Name) throws(Status) -> Handle {
     var found = try find(name)
     if found.isNone { found = try withLock { () throws(Status) in try make(name) } }
@@ -52,8 +52,7 @@ extension Broadcaster {
     return found
   }
 
-  /// Returns the multicast of a name. Creates one if there is none, or if a caller has destroyed
-  /// it.
+  /// Returns a name's multicast. Creates one if there is none or a caller has destroyed it.
   func findOrMakeCurrent(_ name: Name) throws(Status) -> Multicast {
     let known = try findOrMake(name)
     let multicast = Multicast(slotOf: known).unsafelyUnwrapped
@@ -63,14 +62,14 @@ extension Broadcaster {
     return Multicast(slotOf: next).unsafelyUnwrapped
   }
 
-  /// Replaces the multicast of a name after a caller has destroyed it.
+  /// Replaces a name's multicast after a caller has destroyed it.
   private func replace(_ old: Multicast, of name: Name) throws(Status) -> Handle {
     // The lock order requires the stripe's lock before the names' lock.
     old.stripe.lock()
     defer { old.stripe.unlock() }
     return try withLock { () throws(Status) in
       let known = (table?.find(name)).unsafelyUnwrapped
-      // Another thread may have replaced the multicast.
+      // Another thread may already have replaced the multicast.
       if known.multicast == old.handle {
         if let next = old.renew() {
           known.multicast = next
@@ -82,7 +81,7 @@ extension Broadcaster {
     }
   }
 
-  /// Runs a body under the names' lock, if the broadcaster still exists.
+  /// Executes `body` under the names' lock, if the broadcaster still exists.
   func withLock<Result>(_ body: () throws(Status) -> Result) throws(Status) -> Result {
     Lock.names.lock()
     defer { Lock.names.unlock() }
@@ -94,7 +93,7 @@ extension Broadcaster {
 
   private func make(_ name: Name) throws(Status) -> Handle {
     if let known = table?.find(name) { return known.multicast }
-    // Create the multicast last, so that nothing can fail afterwards. Another thread may guess its
+    // Create the multicast last, because nothing may fail afterwards: another thread may guess its
     // handle and use it immediately.
     let table = try tableWithRoom()
     try table.makeRoom(for: name)
@@ -203,7 +202,7 @@ extension Broadcaster {
     }
   }
 
-  /// Returns the multicast of a name. Creates the name if it does not exist yet.
+  /// Returns a name's multicast. Creates the name if it does not exist yet.
   static func multicast(
     _ handle: Handle, _ text: UnsafePointer<CChar>?
   ) throws(Status) -> Handle {
@@ -212,7 +211,7 @@ extension Broadcaster {
     return try broadcaster.findOrMake(name)
   }
 
-  /// The multicast of a name; nil if there is none.
+  /// A name's multicast; nil if there is none.
   @inline(__always)
   static func find(
     _ handle: Handle, _ text: UnsafePointer<CChar>?

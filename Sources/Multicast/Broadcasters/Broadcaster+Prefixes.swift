@@ -2,22 +2,22 @@ import MulticastHeader
 import MulticastShims
 import Synchronization
 
-/// Observers of all names that begin with a prefix.
+/// Observers of all names that start with a prefix.
 ///
 /// The table stores a prefix as a name that consists of a NUL and the prefix. No caller's name
 /// begins with a NUL. So a prefix has a multicast, and the same rules apply to names and prefixes
 /// when observers are added or removed, transports are notified, or the broadcaster is destroyed.
 ///
-/// A notification truncates its name to each length that any prefix has, looks up each result, and
-/// invokes the multicasts that it finds. Names and prefixes do not refer to each other. So the
-/// creation of a name never changes a prefix, the creation of a prefix never changes a name, and
-/// the two cannot race.
+/// A notification truncates its name to each length for which a prefix exists, looks up each
+/// result, and invokes the multicasts found. Names and prefixes do not refer to each other. So
+/// creating a name never changes a prefix, creating a prefix never changes a name, and the two
+/// cannot race.
 extension Broadcaster {
-  /// The steps that a notification performs besides calling the observers of its name. They are
+  /// The steps that a notification performs in addition to calling its name's observers. They are
   /// bits of one word, which is 0 for most broadcasters, so most notifications need only one
   /// comparison.
   ///
-  /// The bits of prefixes are never cleared, because the multicasts of prefixes continue to exist.
+  /// The bits for prefixes are never cleared, because the prefixes' multicasts continue to exist.
   /// Relaxed is enough: a thread that knows of an observer or a transport has synchronized with the
   /// thread that registered or attached it. The word changes under the names' lock.
   enum Extras {
@@ -38,8 +38,8 @@ extension Broadcaster {
     storage.pointee.extras.store(isSet ? extras | extra : extras & ~extra, ordering: .relaxed)
   }
 
-  /// Notifies the observers of the prefixes of a name, starting with the longest prefix. The
-  /// observers of the name itself have already been called.
+  /// Notifies the observers of a name's prefixes, starting with the longest prefix. The observers
+  /// of the name itself have already been called.
   ///
   /// - Parameters:
   ///   - count: The result so far.
@@ -67,7 +67,7 @@ extension Broadcaster {
     return result
   }
 
-  /// Like the other `deliverToPrefixes`, for a notification without options.
+  /// Like the other `deliverToPrefixes`, but for a notification without options.
   @inline(never)
   func deliverToPrefixes(
     _ text: UnsafePointer<CChar>?, _ invocation: Invocation, after count: Int64
@@ -78,7 +78,7 @@ extension Broadcaster {
       text, InvocationOptions(invocation), .none, after: count, &owned, &outcome)
   }
 
-  /// - Returns: nil if the prefix does not exist or the broadcaster was destroyed.
+  /// - Returns: nil if the prefix does not exist or the broadcaster has been destroyed.
   @inline(never)  // keeps the key off the stack while observers are called
   private func findPrefix(_ bytes: UnsafeRawPointer, _ length: Int) -> Multicast? {
     Name.withKey(ofPrefix: bytes, length) { key in
@@ -88,7 +88,7 @@ extension Broadcaster {
 }
 
 extension Name {
-  /// One byte less than a name, because the key also contains a NUL.
+  /// One byte shorter than a name, because the key also contains a NUL.
   static let longestPrefix = longest - 1
 
   /// Whether this is the key of a prefix.
@@ -117,8 +117,8 @@ extension Name {
 }
 
 extension Receipt {
-  /// Drops the receipts of calls that an invocation has queued and waited for, so that it can
-  /// invoke the next multicast.
+  /// Drops the receipts of queued calls for which an invocation has waited, so that it can invoke
+  /// the next multicast.
   ///
   /// - Parameter payload: On return, the payload itself, which the caller retains.
   static func leave(_ payload: inout Payload?) {

@@ -2,16 +2,15 @@ import MulticastHeader
 import MulticastShims
 import Synchronization
 
-/// The transport of a broadcaster. It is the only delegate of a multicast whose handle no caller
-/// knows.
+/// A broadcaster's transport: the only delegate of a multicast whose handle no caller knows.
 ///
-/// So each call of a transport's function is a call of a delegate, and detaching the transport
-/// destroys its multicast. The rules for removals therefore apply to transports. The handle of the
-/// multicast identifies the transport.
+/// So each call to a transport's function is a call to a delegate, and detaching the transport
+/// destroys its multicast. The rules for removals therefore apply to transports. The multicast's
+/// handle identifies the transport.
 enum Transport {
   enum Function { case publish, subscribe, unsubscribe }
 
-  /// A call of a transport's function.
+  /// A call to a transport's function.
   struct Call {
     let function: Function
     /// The name or, for a prefix, its key.
@@ -21,8 +20,8 @@ enum Transport {
     var status: multicast_status = 0
   }
 
-  /// Creates a transport from a caller's struct. If this fails and the struct is valid, runs the
-  /// release function.
+  /// Creates a transport from a caller's struct. Runs the release function on failure if the struct
+  /// is valid.
   static func create(_ given: UnsafePointer<multicast_transport>) throws(Status) -> Handle {
     guard StructSize.isValid(given, smallest: StructSize.transport),
       given.pointee.flags & ~MULTICAST_TRANSPORT_PREFIXES == 0
@@ -56,7 +55,7 @@ enum Transport {
     }
   }
 
-  /// Ends a transport, and waits for its calls in the same way as the removal of a delegate.
+  /// Ends a transport, and waits for its calls in the same way as the removal of a delegate does.
   static func detach(_ handle: Handle, _ timeout: Timeout = .untilExit) -> Status {
     find(handle)?.destroySlowly(timeout).waiting ?? .ok
   }
@@ -65,18 +64,18 @@ enum Transport {
     Multicast(slotOf: handle, .transport)
   }
 
-  /// Calls a function of a transport.
+  /// Calls a transport's function.
   ///
-  /// - Parameter owned: The payload that the frame of the call retains.
-  /// - Returns: the status that the function returned, or the reason why it was not called; nil if
-  ///   the transport was detached.
+  /// - Parameter owned: The payload retained by the call's frame.
+  /// - Returns: the function's status, or the reason why it was not called; nil if the transport
+  ///   has been detached.
   static func call(_ handle: Handle, _ call: Call, _ owned: inout Payload?) -> multicast_status? {
     guard let multicast = find(handle) else { return nil }
     var call = call
     let count = withUnsafePointer(to: &call) {
       multicast.invoke(Invocation(event: 0, payload: $0, size: 0), keeping: &owned)
     }
-    // The transport was detached.
+    // The transport has been detached.
     if count == Status.invalidHandle.count || count == 0 { return nil }
     return count < 0 ? Int32(truncatingIfNeeded: count) : call.status
   }
@@ -130,7 +129,7 @@ extension Broadcaster {
     storage.pointee.transport.load(ordering: .acquiring)  // order: default
   }
 
-  /// The names' lock is held.
+  /// The caller holds the names' lock.
   func exchangeTransport(for transport: Handle) -> Handle {
     let old = storage.pointee.transport.load(ordering: .relaxed)
     storage.pointee.transport.store(transport, ordering: .releasing)  // order: default
@@ -155,7 +154,7 @@ extension Broadcaster {
         broadcaster.exchangeTransport(for: transport)
       }
       if !transport.isNone {
-        // If the broadcaster was destroyed in the meantime, `destroy` has detached the transport.
+        // If the broadcaster has since been destroyed, `destroy` has detached the transport.
         do throws(Status) { try broadcaster.visitNames(isNotifying: true) } catch {}
       }
     } catch {
@@ -166,7 +165,7 @@ extension Broadcaster {
   }
 
   /// Visits the multicasts of all names. If `isNotifying` is false, makes these multicasts, and the
-  /// multicasts of later names, report changes of their observers from now on. If it is true, makes
+  /// multicasts of later names, report changes to their observers from now on. If it is true, makes
   /// these multicasts report their current state.
   private func visitNames(isNotifying: Bool) throws(Status) {
     var table: NameTable? = nil
@@ -175,7 +174,7 @@ extension Broadcaster {
       var text: UnsafeMutableRawPointer? = nil
       let next = try withLock { () throws(Status) -> Multicast? in
         storage.pointee.isObserved.store(true, ordering: .relaxed)
-        // In a larger table, the names are in other places, so start again.
+        // If the table has been replaced by a larger one, the names have moved, so start over.
         if table?.header != self.table?.header { (table, index) = (self.table, 0) }
         guard let name = table?.next(&index) else { return nil }
         let multicast = Multicast(slotOf: name.multicast).unsafelyUnwrapped
@@ -190,7 +189,7 @@ extension Broadcaster {
 
   // MARK: - Names
 
-  /// If there is or was a transport, makes the multicast of a name report changes of its observers.
+  /// If there is or has been a transport, makes a name's multicast report changes to its observers.
   func observe(_ known: Handle, _ name: Name) throws(Status) {
     guard storage.pointee.isObserved.load(ordering: .relaxed),
       let multicast = Multicast(slotOf: known), multicast.isCurrent, !multicast.isObserved
@@ -226,11 +225,11 @@ extension Broadcaster {
 
   // MARK: - Publishing
 
-  /// Publishes a notification, after the observers in this process were called.
+  /// Publishes a notification after the observers in this process have been called.
   ///
   /// - Parameters:
   ///   - count: The result so far.
-  ///   - owned: The payload that the call retains.
+  ///   - owned: The payload retained by the call.
   /// - Returns: the result of the notification.
   func publish(
     _ text: UnsafePointer<CChar>?, _ invocation: Invocation, after count: Int64,
@@ -245,7 +244,7 @@ extension Broadcaster {
       if let status = Transport.call(transport, call, &owned) {
         return status < 0 && count >= 0 ? Int64(status) : count
       }
-      // The transport was detached. Another one may have been attached.
+      // The transport has been detached. Another one may have been attached.
       last = transport
     }
   }

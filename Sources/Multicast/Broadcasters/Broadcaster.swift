@@ -7,21 +7,21 @@ import Synchronization
 /// Names are added under the names' lock. A lookup takes no lock. It publishes a hazard frame, so
 /// that the tables are not freed while it reads them. A thread that destroys the broadcaster
 /// executes a heavy fence, and then waits until no frame has the broadcaster as its target. This
-/// wait is short, because a lookup calls no code of the caller.
+/// wait is short, because a lookup calls none of the caller's code.
 struct Broadcaster {
   struct Storage: ~Copyable {
     var header: SlotHeader
-    /// Nil until there is a name.
+    /// Nil until the first name exists.
     let table: Atomic<UnsafeMutablePointer<NameTable.Header>?>
-    /// The queue for observers that are registered without a queue.
+    /// The queue for observers registered without a queue.
     let queue: Atomic<Handle>
     /// The thread that is destroying the broadcaster, or none.
     let destroyer: Atomic<ThreadIdentity>
     /// The handle of the transport, or none.
     let transport: Atomic<Handle>
-    /// Whether the broadcaster has or had a transport.
+    /// Whether the broadcaster has or has had a transport.
     let isObserved: Atomic<Bool>
-    /// The steps of a notification besides calling the observers of its name (see `Extras`).
+    /// The additional steps of a notification (see `Extras`).
     let extras: Atomic<UInt64>
   }
 
@@ -30,7 +30,7 @@ struct Broadcaster {
   let handle: Handle
   let storage: UnsafeMutablePointer<Storage>
 
-  /// The slot at the index of a handle. It may have been reused since (see `isCurrent`).
+  /// The slot at a handle's index. The slot may have been reused since (see `isCurrent`).
   @inline(__always) init?(slotOf handle: Handle) {
     guard let slot = Self.pool.slot(of: handle, .broadcaster) else { return nil }
     self.handle = handle
@@ -42,7 +42,7 @@ struct Broadcaster {
     storage.pointee.header.id.load(ordering: .acquiring) == handle  // order: occupant
   }
 
-  /// The target of a frame that looks up a name here.
+  /// The target of a frame that looks up a name in this broadcaster.
   var target: Target { .lookUp(storage) }
 
   /// The current names. Acquire: pairs with the release in `setTable`.
@@ -57,8 +57,8 @@ struct Broadcaster {
     return storage.pointee.table.load(ordering: .acquiring).map { NameTable($0) }  // order: table
   }
 
-  /// Relaxed is enough: with a stale handle, this may read the queue of a later broadcaster in the
-  /// slot, but then no observer is registered.
+  /// Relaxed is enough: with a stale handle, the result may be the queue of a later broadcaster in
+  /// the slot, but then no observer is registered.
   var queue: Handle { storage.pointee.queue.load(ordering: .relaxed) }
 
   func setTable(_ table: NameTable?) {
@@ -91,7 +91,7 @@ extension Broadcaster {
     }
   }
 
-  /// The default broadcaster, which is created at its first use.
+  /// The default broadcaster, which is created on first use.
   static func defaultHandle() throws(Status) -> Handle {
     let known = processDefault.load(ordering: .acquiring)  // order: default
     if !known.isNone { return known }
@@ -110,9 +110,9 @@ extension Broadcaster {
 }
 
 extension Broadcaster {
-  /// Destroys all multicasts of the broadcaster, and ends the handle.
+  /// Destroys all of the broadcaster's multicasts, and ends the handle.
   ///
-  /// If another thread is already destroying the broadcaster, this function also waits, and then
+  /// If another thread is already destroying the broadcaster, waits for that thread, and then
   /// fails.
   static func destroy(
     _ handle: Handle, _ timeout: Timeout = .untilExit
@@ -146,11 +146,11 @@ extension Broadcaster {
       return waitForDestroyer(timeout)
     }
     let isFenced = Fence.heavy()
-    // Detach the transport first, so that it is not notified while the names are removed.
+    // Detach the transport first, so that it is not notified while the names are being removed.
     var status = Transport.detach(transport, timeout).combined(with: isFenced ? .ok : .system)
     var index = 0
     while let name = names?.next(&index) {
-      // A caller may have destroyed this multicast, so only the result of waiting matters.
+      // A caller may have destroyed this multicast, so only the result of the wait matters.
       let multicast = Multicast(slotOf: name.multicast).unsafelyUnwrapped
       status = status.combined(with: multicast.destroyOutlined(timeout).waiting)
       multicast.giveBackKept()  //~ kept_slot_lost
@@ -161,13 +161,12 @@ extension Broadcaster {
       names?.deallocate()
     }
     Waits.wake { storage.pointee.destroyer.store(.none, ordering: .relaxed) }
-    // Without the fence, a lookup may still be using the names.
+    // If the fence has failed, a lookup may still be using the names.
     if isFenced { Self.pool.reclaim(handle.index) }
     return status
   }
 
-  /// In the child of a fork, this is the only thread, so no other thread is destroying a
-  /// broadcaster.
+  /// Called in the child of a fork, where no other thread can be destroying a broadcaster.
   static func forgetDestroyersInChild() {
     let own = ThreadRecord.current?.identity ?? .none
     pool.forEach { slot, _ in
@@ -177,16 +176,15 @@ extension Broadcaster {
     }
   }
 
-  /// Waits until another thread has destroyed the broadcaster, unless this wait would close a
-  /// cycle.
+  /// Waits until another thread has destroyed the broadcaster, unless waiting would close a cycle.
   private func waitForDestroyer(_ timeout: Timeout) -> Status {
     let destroyer = storage.pointee.destroyer.address
     let own = ThreadRecord.current?.identity ?? .none
     let isOver = {
       storage.pointee.header.id.load(ordering: .relaxed) != handle.changed(to: .vacant)
         || destroyer.pointee.load(ordering: .relaxed).isNone
-        // This thread itself is destroying the broadcaster, and a release function has called this
-        // function.
+        // This thread itself is destroying the broadcaster, and a release function has called
+        // `destroy`.
         || destroyer.pointee.load(ordering: .relaxed) == own
     }
     return Waits.sleep(for: .thread(destroyer), timeout, until: isOver) == .timeout

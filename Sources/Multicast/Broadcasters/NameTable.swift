@@ -31,7 +31,7 @@ struct Name {
 
   static func deallocate(copy text: UnsafeMutableRawPointer) {
     let text = text.assumingMemoryBound(to: CChar.self)
-    // A prefix starts with a NUL, so search for the terminating NUL after the first byte.
+    // A prefix starts with a NUL, so search for the terminating NUL from the second byte on.
     Allocator.deallocate(text, size: shims_length(text + 1, longest) + 2, alignment: 1)
   }
 
@@ -66,7 +66,7 @@ struct Name {
     return UInt64(first) | UInt64(middle) << 8 | UInt64(last) << 16
   }
 
-  /// Combines both halves of a product, so that every bit of the word affects every bit of the
+  /// Combines both halves of a product, so that every bit of `word` affects every bit of the
   /// result.
   private static func mix(_ word: UInt64) -> UInt64 {
     let product = (word ^ 0x9E37_79B9_7F4A_7C15).multipliedFullWidth(by: 0xD1B5_4A32_D192_ED03)
@@ -74,8 +74,8 @@ struct Name {
   }
 }
 
-/// A name in a table, stored as one byte with its length followed by its bytes. It exists as long
-/// as the broadcaster.
+/// A name in a table, stored as a length byte followed by the name's bytes. It exists as long as
+/// the broadcaster.
 struct KnownName {
   private static let bytesOffset = 1
 
@@ -99,23 +99,23 @@ struct KnownName {
     return Name(bytes: address + Self.bytesOffset, length: Int(length))
   }
 
-  /// The release pairs with the acquire, so that a thread that finds the handle also finds the
-  /// multicast. The handle is replaced if a caller has destroyed the multicast.
+  /// The setter's release pairs with the getter's acquire, so that a thread that finds the handle
+  /// also finds the multicast. The handle is replaced if a caller has destroyed the multicast.
   var multicast: Handle {
     get { handle.pointee.load(ordering: .acquiring) }  // order: table
     nonmutating set { handle.pointee.store(newValue, ordering: .releasing) }
   }
 }
 
-/// A hash table of the multicasts of a broadcaster. It is one block of memory with a header, places
-/// of 16 bytes, and the addresses of the chunks that contain the names. An eighth of the places
-/// stays empty.
+/// A hash table of a broadcaster's multicasts. It is one block of memory with a header, places of
+/// 16 bytes, and the addresses of the chunks that contain the names. One eighth of the places stays
+/// empty.
 ///
 /// Threads look up names without a lock while one writer, which holds the names' lock, adds names.
-/// A table that is too full is replaced with a table of twice the size. The old table is kept,
-/// because lookups may be using it. If there are very many names, cache misses dominate. A place
-/// therefore contains the handle of the multicast, so that the processor can fetch the multicast
-/// and the name at the same time.
+/// A table that becomes too full is replaced with a table twice the size. The old table is kept,
+/// because lookups may be using it. With very many names, cache misses dominate. A place therefore
+/// contains the multicast's handle, so that the processor can fetch the multicast and the name at
+/// the same time.
 struct NameTable {
   struct Header: ~Copyable {
     // Fields that lookups do not read come first, for the reason given in `SlotHeader`.
@@ -123,11 +123,11 @@ struct NameTable {
     var chunkCount: Int
     /// The number of free bytes in the newest chunk.
     var left: Int
-    /// The bitwise AND of a hash and this mask is the offset of a place in bytes. Therefore the
-    /// lowest bits of the mask are zero.
+    /// The bitwise AND of a hash and this mask is a place's offset in bytes. Therefore the lowest
+    /// bits of the mask are zero.
     var mask: UInt64
-    /// The seed of the hashes. All tables of a broadcaster have the same seed. It is unpredictable,
-    /// so that nobody can choose names that collide.
+    /// The seed of the hashes, the same for all tables of a broadcaster. It is unpredictable, so
+    /// that nobody can choose names that collide.
     var seed: UInt64
     /// The smaller table that this table has replaced.
     var previous: UnsafeMutablePointer<Header>?
@@ -137,7 +137,7 @@ struct NameTable {
     static let stride = 16
     let address: UnsafeMutableRawPointer
 
-    /// A tag from the hash (32 bits), and the chunk (16) and the offset (16) of the name. 0 if the
+    /// A tag from the hash (32 bits), and the chunk (16) and offset (16) of the name. 0 if the
     /// place is empty.
     var word: UnsafeMutablePointer<Atomic<UInt64>> {
       address.assumingMemoryBound(to: Atomic<UInt64>.self)
@@ -159,7 +159,7 @@ struct NameTable {
 
   var size: Int { Int(header.pointee.mask) / Place.stride + 1 }
 
-  /// The number of chunks that suffice if all names have the maximum length.
+  /// The number of chunks that suffices even if all names have the maximum length.
   private static func chunkLimit(_ size: Int) -> Int { size / 224 + 8 }
 
   private var places: UnsafeMutableRawPointer {
@@ -170,7 +170,7 @@ struct NameTable {
     Place(address: places + Int(truncatingIfNeeded: offset))
   }
 
-  /// The offset of the next place. The first place follows the last one.
+  /// The offset of the next place. The first place follows the last.
   private func next(after offset: UInt64) -> UInt64 {
     (offset &+ UInt64(Place.stride)) & header.pointee.mask
   }
@@ -188,7 +188,7 @@ struct NameTable {
   }
 
   /// - Parameter seed: The seed of the hashes if `other` is nil.
-  /// - Returns: a table that has the names of the other table and room for more.
+  /// - Returns: a table with the names of the other table and room for more.
   static func allocate(replacing other: NameTable?, seed: UInt64) throws(Status) -> NameTable {
     let size = other.map { $0.size * 2 } ?? smallestSize
     guard size <= largestSize else { throw .limit }
@@ -250,7 +250,7 @@ struct NameTable {
   }
 
   /// Different names usually have different tags, so a search reads few names. The low bits of the
-  /// hash are not part of the tag, because they select the place.
+  /// hash select the place, so they are not part of the tag.
   private static let tagMask: UInt64 = 0xFFFF_FFFF_0000_0000
 
   private func name(_ word: UInt64, _ place: Place) -> KnownName {
@@ -273,7 +273,7 @@ struct NameTable {
     return nil
   }
 
-  /// The name of a multicast. The caller holds the names' lock.
+  /// A multicast's name. The caller holds the names' lock.
   func name(of multicast: Handle) -> Name? {
     var index = 0
     while let known = next(&index) { if known.multicast == multicast { return known.name } }
@@ -291,7 +291,7 @@ struct NameTable {
     checkInvariants()
   }
 
-  /// - Parameter word: The low bits are the chunk and the offset of the name. The other bits are
+  /// - Parameter word: The low bits are the chunk and offset of the name. The other bits are
   ///   ignored.
   private func put(_ word: UInt64, _ multicast: Handle, hash: UInt64) {
     var offset = hash & header.pointee.mask  //~ name_in_wrong_place
@@ -320,9 +320,9 @@ struct NameTable {
     header.pointee.left = size - 1  // offset 0 is not used: 0 is empty
   }
 
-  /// Writes a name after the last one in the newest chunk.
+  /// Writes a name after the last name in the newest chunk.
   ///
-  /// - Returns: the chunk and the offset of the name.
+  /// - Returns: the chunk and offset of the name.
   private func write(_ name: Name) -> UInt64 {
     let chunk = header.pointee.chunkCount - 1
     let offset = Self.chunkSize(chunk) - header.pointee.left

@@ -4,7 +4,7 @@ import Synchronization
 extension Queue {
   /// Ends the handle, and removes all registrations that deliver to the queue.
   ///
-  /// If another thread is already destroying the queue, this function also waits, and then fails.
+  /// If another thread is already destroying the queue, still waits for calls, and then fails.
   static func destroy(_ handle: Handle, _ timeout: Timeout = .untilExit) -> Status {
     guard let queue = Queue(slotOf: handle) else { return .invalidHandle }
     guard let (recipients, hasWake) = queue.findRecipients() else { return .invalidHandle }
@@ -34,7 +34,7 @@ extension Queue {
     return status
   }
 
-  /// Waits until no call of the queue and no call of its wake function is running. The queue must
+  /// Waits until no call from the queue and no call to its wake function is running. The queue must
   /// have been destroyed.
   static func waitForEnd(of handle: Handle, _ timeout: Timeout) -> Status {
     guard let queue = Queue(slotOf: handle) else { return .invalidHandle }
@@ -43,13 +43,13 @@ extension Queue {
     queue.lock.unlock()
     if end != .ok { return end }
     // The hazards of the queue's runs are visible, because each of them was set either under the
-    // lock or before the head of the ring was closed.
+    // lock or before the ring's head was closed.
     let called = Removal().waitForPriorRemovals(.queued(handle), timeout)
     return called.combined(with: PendingRemovals.wait(for: handle, timeout))
   }
 
   /// The lifetime of the queue's registrations, and whether the queue has a wake function. Nil if
-  /// the queue does not exist, unless another thread is still destroying it.
+  /// the queue neither exists nor is still being destroyed by another thread.
   private func findRecipients() -> (recipients: Handle, hasWake: Bool)? {
     lock.lock()
     defer { lock.unlock() }
@@ -60,8 +60,7 @@ extension Queue {
     return (state.endingRecipients, hasWake)
   }
 
-  /// Ends the handle, cancels the waiting calls, and ends the worker. Returns the places of the
-  /// ring.
+  /// Ends the handle, cancels the waiting calls, and ends the worker. Returns the ring's places.
   private func tearDown(_ released: inout ReleasedPayloads) -> CallRing.Places {
     state.header.id.store(handle.changed(to: .vacant), ordering: .relaxed)
     state.endingRecipients = state.recipients

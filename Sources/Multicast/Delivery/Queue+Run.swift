@@ -5,8 +5,7 @@ import Synchronization
 extension Queue {
   /// Executes waiting calls on this thread.
   ///
-  /// - Parameter limit: The maximum number of calls; 0 means the number of calls that are waiting
-  ///   now.
+  /// - Parameter limit: The maximum number of calls; 0 means the number of calls waiting now.
   /// - Returns: the number of executed calls, or a negative status code.
   @_optimize(speed)
   static func run(_ handle: Handle, limit: UInt) -> Int64 {
@@ -27,7 +26,7 @@ extension Queue {
 
   // MARK: - Under the lock
 
-  /// Whether this thread may run the queue. It may if the queue has no worker or if it is the
+  /// Whether this thread may run the queue: either the queue has no worker, or this thread is the
   /// worker.
   @inline(__always)
   private func isRunnable(by thread: ThreadRecord) -> Bool {
@@ -70,10 +69,10 @@ extension Queue {
     return run(by: thread, limit, calls, UInt64(capacity))
   }
 
-  /// Runs the queue inside another call. Copies only one call at a time, to use little stack.
+  /// Runs the queue inside another call. Copies only one call at a time to use little stack.
   @inline(never)
   private func runInside(by thread: ThreadRecord, limit: UInt) -> Int64 {
-    // The alignment is 16, because a small payload is part of the call and has this alignment.
+    // The alignment is 16, the alignment of a small payload, which is part of the call.
     withUnsafeTemporaryAllocation(byteCount: MemoryLayout<WaitingCall>.size, alignment: 16) {
       let call = $0.baseAddress.unsafelyUnwrapped
       lock.lock()
@@ -81,7 +80,7 @@ extension Queue {
     }
   }
 
-  /// Whether this thread only has to execute calls, which is the usual case.
+  /// Whether this thread has nothing to do except execute calls, which is the usual case.
   @inline(__always)
   private func isUndisturbed(for thread: ThreadRecord) -> Bool {
     isCurrent && state.worker == .none && state.settings.wake == nil && state.descriptor < 0
@@ -89,8 +88,7 @@ extension Queue {
       && (state.runner == nil || state.runner == thread.storage)
   }
 
-  /// The call to execute if the run executes a single call and can take the fast path; otherwise
-  /// nil.
+  /// The call to execute if the run is for a single call and can take the fast path; otherwise nil.
   @inline(__always)
   private func onlyCall(_ limit: UInt) -> WaitingCall.Address? {
     guard limit == 1 || limit == 0 && state.ring.count == 1, let call = state.ring.first,
@@ -99,7 +97,7 @@ extension Queue {
     return call
   }
 
-  /// Fast path: executes a single call, without the checks that only several calls need.
+  /// Fast path: executes a single call, without the checks needed only for several calls.
   @inline(__always)
   private func run(
     _ next: WaitingCall.Address, _ call: WaitingCall.Address,
@@ -126,14 +124,14 @@ extension Queue {
     _ thread: ThreadRecord, _ executed: UInt
   ) -> Int64 {
     frame.clearHazard()
-    // Withdraw the frame before closing the head. A thread that is waiting to run the queue closes
-    // the head and then checks the frames.
+    // Withdraw the frame before closing the head. A thread waiting to run the queue closes the head
+    // and then checks the frames.
     thread.pop(frame)
     if !state.ring.head.close(at: position) { didEndClosed(call, thread) }
     return Int64(truncatingIfNeeded: executed)
   }
 
-  /// Executes waiting calls one after the other. The caller holds the lock, and this function
+  /// Executes waiting calls one after another. The caller holds the lock, and this function
   /// releases it.
   ///
   /// Several calls are copied under one hold of the lock. The first of them is taken out under the
@@ -141,14 +139,14 @@ extension Queue {
   /// `RingHead`).
   ///
   /// The hazard of a call is set before the call is taken out. A removal closes the head under the
-  /// lock and then checks the hazards, so it finds the hazard of each call that was taken out
-  /// before. After a call, the run replaces or clears the hazard before it uses the head again. So
-  /// either the removal finds no hazard, or the run finds the head closed, takes the lock, and
-  /// checks whether the registration is live.
+  /// lock and then checks the hazards, so it finds the hazard of each call that has been taken out.
+  /// After a call, the run replaces or clears the hazard before it uses the head again. So either
+  /// the removal finds no hazard, or the run finds the head closed, takes the lock, and checks
+  /// whether the registration is live.
   ///
   /// - Parameters:
-  ///   - given: The maximum number of calls to execute; 0 means the number of calls that are
-  ///     waiting now. If a call is not executed because its context is dead, it does not count.
+  ///   - given: The maximum number of calls to execute; 0 means the number of calls waiting now. A
+  ///     call that is not executed because its context is dead does not count.
   ///   - calls: The buffer for copies of calls.
   @_optimize(speed)
   private func run(
@@ -162,19 +160,19 @@ extension Queue {
     let limit = given == 0 ? UInt(state.ring.count) : given
     var left = limit
     // Whether the run may end without the lock. If the queue has a wake function, the run ends
-    // under the lock, because it must call that function if calls are left.
+    // under the lock, because it must call the function if calls are left.
     let mayEndClosed = capacity > 1 && state.settings.wake == nil
     // Whether this run is nested in another run of the queue on the same thread.
     let isInner = capacity == 1 && isRunning(on: thread)
     frame.publish(target)
     state.runner = thread.storage
     repeat {
-      // If there is a descriptor, take out the last call here under the lock, so that the
-      // descriptor changes together with it.
+      // If there is a descriptor, take out the last call under the lock, so that the descriptor
+      // changes at the same time.
       let hasDescriptor = state.descriptor >= 0
       let before = hasDescriptor ? state.ring.count : 0
-      // If threads wait for room, take out each call under the lock, and wake one of these threads
-      // for it.
+      // If threads are waiting for room, take out each call under the lock and wake one of these
+      // threads for it.
       let isRoomAwaited = state.isRoomAwaited
       let most = isRoomAwaited ? 1 : min(UInt64(left), capacity)
       guard
@@ -186,17 +184,17 @@ extension Queue {
       checkInvariants()
       calls.pointee.sharedPayload?.pass(to: frame)
       frame.setHazard(calls.pointee.token)
-      // If a thread sleeps, it may be waiting to run the queue. In this case leave the head closed,
-      // so that the end of this run wakes that thread.
+      // A sleeping thread may be waiting to run the queue. In that case, leave the head closed, so
+      // that the end of this run wakes the thread.
       if state.sleeperCount == 0 && !isRoomAwaited { state.ring.head.open(at: position) }
-      // From now on this thread is expected to make room.
+      // From now on, this thread is expected to make room.
       state.consumer.store(thread.identity, ordering: .relaxed)
       lock.unlockInline()
       if isRoomAwaited { wakeForRoom() }  //~ blocked_not_woken
 
-      // Execute the calls of the batch as long as they can be taken out without the lock. After the
-      // loop, the frame still has the payload of the last executed call, and its hazard is the
-      // token of that call or of the next one.
+      // Execute the batch's calls as long as they can be taken out without the lock. After the
+      // loop, the frame still contains the last executed call's payload, and its hazard is the
+      // token of that call or of the next call.
       var call = calls
       var refused: WaitingCall.Address? = nil
       var isMade = make(call)
@@ -226,9 +224,9 @@ extension Queue {
     return Int64(truncatingIfNeeded: limit &- left)
   }
 
-  /// Returns from a run that cannot begin. The program's event loop may have started it because of
-  /// a wake-up, so the event loop must be notified again. The caller holds the lock, and this
-  /// function releases it.
+  /// Returns from a run that cannot begin. The program's event loop may have started the run
+  /// because of a wake-up, so the event loop must be notified again. The caller holds the lock, and
+  /// this function releases it.
   @inline(never)
   private func refuse(_ status: Status) -> Int64 {
     defer { lock.unlock() }
@@ -238,16 +236,16 @@ extension Queue {
   }
 
   /// Whether this thread is running the queue. `runner` may be out of date: its thread may have
-  /// ended the run, perhaps by ending inside a call, and this thread may have taken over its
+  /// ended the run, possibly by ending inside a call, and this thread may have taken over its
   /// record.
   private func isRunning(on thread: ThreadRecord) -> Bool {
     state.runner == thread.storage && thread.isInside(target)
   }
 
-  /// Executes a call that was taken out and whose hazard is set.
+  /// Executes a call that has been taken out and whose hazard is set.
   ///
-  /// - Returns: whether the call was executed. It is not executed if its context is dead or its
-  ///   delegate was removed.
+  /// - Returns: whether the call was executed. It is not executed if the context is dead or the
+  ///   delegate has been removed.
   private func make(_ call: WaitingCall.Address) -> Bool {
     if call.pointee.details.pointee.isProtected { return makeProtected(call) }
     make(call, WaitingCall.invocation(of: call))
@@ -274,7 +272,7 @@ extension Queue {
     let invocation = WaitingCall.invocation(of: call)
     let function = details.pointee.function.unsafelyUnwrapped
     let registration = Registration(index: token.index)
-    // After the watch was removed, `isWatched` stays set in the details.
+    // `isWatched` stays set in the details even after the watch has been removed.
     let target = details.pointee.isWatched ? Watch.target(of: token) : .none
     let isWatched = details.pointee.isWatched && Watch.isSet(for: target)
     RaceDetector.willCall(registration.storage)
@@ -300,11 +298,11 @@ extension Queue {
     lock.unlock()
   }
 
-  /// Performs the pending cleanup after the last executed call of a batch, and takes the lock.
+  /// Performs the pending cleanup after a batch's last executed call, and takes the lock.
   ///
   /// - Parameters:
   ///   - refused: The next call, if this thread tried to take it out and found the head closed.
-  ///   - position: The position of the head after the last call that this run took out.
+  ///   - position: The position of the head after the last call taken out by this run.
   @inline(never)
   private func lockAgain(
     after call: WaitingCall.Address, isMade: Bool,
@@ -313,17 +311,17 @@ extension Queue {
     var released = ReleasedPayloads()
     lock.lock()
     // Take the payload out of the frame under the lock. Otherwise another thread could fork in
-    // between, and in the child no frame would contain the reference.
+    // between, and no frame in the child would contain the reference.
     released.release(Payload.take(from: frame), isMade: isMade)
     frame.clearHazard()  //~ hazard_not_cleared
     if !isMade && isCurrent { state.statistics.cancelled &+= 1 }
-    // If the slot was reused, the head is never open at this position, because positions only
+    // If the slot has been reused, the head is never open at this position, because positions only
     // increase.
     let wasOpen = refused == nil && state.ring.head.close(at: position)
     if wasOpen && released.isEmpty { return }
     lock.unlock()
     released.cleanUp()
-    // A removal may have seen a hazard that this thread has cleared or replaced since.
+    // A removal may have seen a hazard that this thread has since cleared or replaced.
     if !wasOpen {
       lookAfter(call.pointee.token)
       if let refused { lookAfter(refused.pointee.token) }
@@ -331,21 +329,21 @@ extension Queue {
     lock.lock()
   }
 
-  /// Checks whether a registration is still live, after the head was found closed. If it is not,
-  /// wakes the removing threads, because they may have seen a hazard that was cleared or replaced
-  /// since.
+  /// Checks whether a registration is still live, after the head has been found closed. If not,
+  /// wakes the removing threads, because they may have seen a hazard that has since been cleared or
+  /// replaced.
   private func lookAfter(_ token: Token) {
     //~ no_look_after_queued_call
     if !Registration.isLive(token) { PendingRemovals.callDidReturn(token) }
   }
 
-  /// Performs the last steps of a run, under the lock. The worker, which may be waiting to run the
-  /// queue, is expected to make room from now on. If calls are left, calls the wake function to
-  /// notify the program's event loop.
+  /// Performs the last steps of a run, under the lock. From now on, the worker, which may be
+  /// waiting to run the queue, is expected to make room. If calls are left, calls the wake function
+  /// to notify the program's event loop.
   ///
   /// - Parameter frame: The frame of the run; nil if the queue has no wake function.
   private func didEnd(_ frame: Frame?, _ thread: ThreadRecord, isInner: Bool) {
-    // After this thread withdrew its frame, another thread may have begun a run.
+    // Another thread may have begun a run after this thread withdrew its frame.
     if !isCurrent || isInner || state.runner != thread.storage { return }
     state.runner = nil
     let workerThread = state.workerThread.load(ordering: .relaxed)

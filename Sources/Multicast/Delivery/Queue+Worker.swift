@@ -1,9 +1,9 @@
 import MulticastShims
 import Synchronization
 
-/// The worker, which is a queue's own thread.
+/// The worker, a queue's own thread.
 extension Queue {
-  /// The argument of a new worker thread, and the result of starting it. The struct is on the stack
+  /// The argument of a new worker thread, and the result of the start. The struct is on the stack
   /// of the thread that starts the worker.
   private struct Start {
     let handle: Handle
@@ -46,7 +46,7 @@ extension Queue {
 
   /// Stops the worker, and waits until it has ended.
   ///
-  /// - Returns: `pending` if the worker waits for this thread, directly or through others.
+  /// - Returns: `pending` if the worker is waiting for this thread, directly or through others.
   static func stop(_ handle: Handle) throws(Status) -> Status {
     guard let queue = Queue(slotOf: handle) else { throw .invalidHandle }
     let number = try queue.withLock { () throws(Status) in
@@ -80,8 +80,8 @@ extension Queue {
   private func work(as thread: ThreadRecord, _ number: UInt32) {
     lock.lock()
     while hasWorker(number) && state.worker == .running {
-      // Close the head before checking whether the queue is free. So either another thread's run
-      // has ended by now, or that run finds the head closed and wakes this thread at its end.
+      // Close the head before checking whether the queue is free. Either another thread's run has
+      // ended by now, or it finds the head closed and wakes this thread when it ends.
       state.ring.close()
       if state.ring.count > 0 && isFree(for: thread) {
         lock.unlock()
@@ -101,7 +101,7 @@ extension Queue {
     guard hasWorker(number) else { return }
     state.workerRecord = thread.storage
     state.workerThread.store(thread.identity, ordering: .relaxed)
-    // While another thread is running the queue, that thread is still expected to make room.
+    // If another thread is running the queue, it is still expected to make room.
     if isFree(for: thread) {
       state.consumer.store(thread.identity, ordering: .relaxed)
     }
@@ -123,7 +123,7 @@ extension Queue {
 
   // MARK: - Under the lock
 
-  /// The state of the worker. It is `none` if the worker's thread has ended, even inside a call.
+  /// The state of the worker; `none` if the worker's thread has ended, even inside a call.
   @inline(never) var worker: Worker {
     guard let record = state.workerRecord else { return state.worker }
     let identity = state.workerThread.load(ordering: .relaxed)

@@ -27,7 +27,7 @@ enum InvocationTarget {
   ) -> Int64 {
     var owned: Payload? = nil
     var count: Int64 = 0
-    // One deadline applies to the observers of a name and to the observers of its prefixes.
+    // One deadline applies to the observers of the name and of its prefixes.
     let deadline = options.deadline
     do throws(Status) {
       if options.isOwned { owned = try Dispatch.takeOver(options) }
@@ -51,7 +51,7 @@ enum InvocationTarget {
     switch self {
     case .multicast(let handle):
       // The caller may have guessed a handle whose multicast is created a moment later. Refuse such
-      // a handle here, before the policies are read.
+      // a handle before the policies are read.
       return try Multicast.find(handle)
     case .name(let name, let broadcaster):
       return try Broadcaster.find(broadcaster, name)

@@ -60,7 +60,7 @@ public func multicast_add(
   return addSlowly(target, delegate, options, out)
 }
 
-// Not inlined, so that the fast path has to save fewer registers.
+// Not inlined, so that the fast path saves fewer registers.
 @inline(never)
 private func addSlowly(
   _ target: multicast, _ delegate: multicast_delegate,
@@ -229,7 +229,7 @@ public func multicast_invoke(
 }
 
 /// The rest of `multicast_invoke`, which tail-calls this function. The first parameters are the
-/// same as in `multicast_invoke`, so they stay in the same registers.
+/// same as those of `multicast_invoke`, so they stay in the same registers.
 @inline(never) @_optimize(speed)
 private func multicast_invoke_listed(
   _ target: Handle, _ event: UInt32, _ payload: UnsafeRawPointer?, _ size: Int,

@@ -5,7 +5,7 @@ extension Status {
   var code: multicast_status { rawValue }
 }
 
-/// The status of an operation, which either returns or throws it.
+/// The status that an operation returns or throws.
 func code(_ operation: () throws(Status) -> Status) -> multicast_status {
   do throws(Status) { return try operation().code } catch { return error.code }
 }
@@ -15,7 +15,7 @@ func counting(_ operation: () throws(Status) -> Int) -> Int64 {
   do throws(Status) { return Int64(try operation()) } catch { return error.count }
 }
 
-/// The number of removed delegates. `out` receives the status of waiting, which says whether calls
+/// The number of removed delegates. `out` receives the status of the wait, which says whether calls
 /// are still running.
 func counting(
   _ out: UnsafeMutablePointer<multicast_status>?, _ removal: () throws(Status) -> Removal.Result
@@ -44,7 +44,7 @@ func creating(_ operation: () throws(Status) -> Handle) -> UInt64 {
   }
 }
 
-/// Returns the slot of a multicast that may no longer exist (unlike `Multicast.find`).
+/// Returns the slot of a multicast. Unlike in `Multicast.find`, the multicast may no longer exist.
 func slot(of target: multicast) throws(Status) -> Multicast {
   guard let multicast = Multicast(slotOf: target.handle) else { throw .invalidHandle }
   return multicast

@@ -1,14 +1,14 @@
 import MulticastHeader
 import Synchronization
 
-/// The action that an invocation performs for each delegate.
+/// The action performed by an invocation for each delegate.
 protocol Call {
   /// - Returns: false to stop.
   func callAsFunction(
     _ function: multicast_function, _ context: UnsafeMutableRawPointer?
   ) -> Bool
 
-  /// The same call in a type-erased form, for the slow path.
+  /// The same call in type-erased form, for the slow path.
   var details: AnyCall.Details { get }
 }
 
@@ -43,7 +43,7 @@ struct Visit: Call {
   var details: AnyCall.Details { AnyCall.Details(self) }
 }
 
-/// A type-erased call for the slow path, which is compiled only once.
+/// A type-erased call, so that the slow path is compiled only once.
 struct AnyCall {
   struct Details {
     enum Kind: UInt8 { case invocation, visit, undo, enumeration }
@@ -51,9 +51,9 @@ struct AnyCall {
     var kind = Kind.invocation
     /// The invocation. For a visit or an enumeration, it has event 0 and no payload.
     var invocation = Invocation(event: 0, payload: nil, size: 0)
-    /// Only set for an invocation with options.
+    /// Set only for an invocation with options.
     var dispatch: UnsafeMutablePointer<Dispatch>? = nil
-    /// Visits a delegate, or undoes a visit. Only set, together with `context`, for these calls.
+    /// Visits a delegate, or undoes a visit. Set only for these calls, together with `context`.
     var visitor: multicast_visitor? = nil
     var context: UnsafeMutableRawPointer? = nil
     var enumeration: UnsafeMutablePointer<Enumeration>? = nil
@@ -96,33 +96,32 @@ struct AnyCall {
       visitor: pointer.pointee.visitor.unsafelyUnwrapped, context: pointer.pointee.context)
   }
 
-  /// Whether delegates are invoked. If so, the calls of delegates with a queue are queued.
+  /// Whether delegates are invoked. If so, calls to delegates with a queue are queued.
   var isInvocation: Bool { pointer.pointee.kind == .invocation }
   /// Whether this is an invocation without options.
   var isSimple: Bool { isInvocation && pointer.pointee.dispatch == nil }
-  /// Whether paused delegates are skipped, and whether the call removes a delegate with
-  /// `MULTICAST_ONCE`.
+  /// Whether the call skips paused delegates and removes delegates with `MULTICAST_ONCE`.
   var isInvocationOrVisit: Bool { pointer.pointee.kind.rawValue < Details.Kind.undo.rawValue }
 
   /// Whether the call applies to a live registration. Undoing visits and enumerating also apply to
   /// paused registrations. An enumeration without an enumerator applies only to delegates whose
-  /// contexts may be dead, and removes those whose contexts are dead.
+  /// contexts may be dead, and removes the delegates whose contexts are dead.
   @inline(__always)
   func mayConcern(_ registration: Registration) -> Bool {
     if _fastPath(isInvocationOrVisit) { return !registration.has(Registration.Flags.paused) }
     return enumeration.map { $0.pointee.function != nil } ?? true
       || registration.has(Registration.Flags.special)
   }
-  /// Whether the payload that the frame retains is released after the last delegate. For an
-  /// invocation with options, it is released after the invocation.
+  /// Whether the frame's payload is released after the last delegate. For an invocation with
+  /// options, it is released after the invocation.
   var ownsPayload: Bool { isSimple }
 
-  /// Whether a delegate that does not want every call wants this one.
+  /// Whether a delegate that does not want every call wants this call.
   @inline(__always)
   func wants(_ details: RegistrationDetails.Address) -> Bool {
     if !isInvocation { return true }
     if let dispatch = pointer.pointee.dispatch,
-      // Relaxed is enough, because an invocation with a later number has taken the stripe's lock.
+      // Relaxed is enough, because an invocation with a higher number has taken the stripe's lock.
       details.pointee.replayed.load(ordering: .relaxed) > dispatch.pointee.number
     {
       return false  //~ replayed_and_called
@@ -133,8 +132,8 @@ struct AnyCall {
 
   /// Calls a live delegate, or passes it to the visitor or the enumerator.
   ///
-  /// - Parameter context: The delegate's context, or the strong pointer that its lock function
-  ///   returned.
+  /// - Parameter context: The delegate's context, or the strong pointer returned by its lock
+  ///   function.
   /// - Returns: false to stop.
   func callAsFunction(
     _ registration: Registration, _ token: Token, _ context: UnsafeMutableRawPointer?,
@@ -167,31 +166,30 @@ struct AnyCall {
 extension Registration {
   enum CallResult {
     case called
-    /// Not called, because it was removed in the meantime or another call has claimed it.
+    /// The delegate was not called, because it has been removed or another call has claimed it.
     case leftOut
-    /// The context was dead, so the delegate was removed.
+    /// The context was dead, so the delegate has been removed.
     case ended
   }
 
-  /// Calls a delegate that this thread's hazard protects and that was found live. If the context
-  /// counts references, it is locked during the call. A delegate with `MULTICAST_ONCE` is removed
-  /// before the call.
+  /// Calls a delegate that has been found live and is protected by this thread's hazard. If the
+  /// context counts references, it is locked during the call. A delegate with `MULTICAST_ONCE` is
+  /// removed before the call.
   ///
-  /// - Parameter functions: The functions that lock and unlock the context. They are read before
-  ///   the call, because the delegate may remove itself.
+  /// - Parameter functions: Lock and unlock the context. Read before the call, because the delegate
+  ///   may remove itself.
   func callProtected(
     _ token: Token, _ functions: ContextLock, isOnce: Bool,
     _ body: (_ context: UnsafeMutableRawPointer?, _ isLocked: Bool) -> Void
   ) -> CallResult {
     let context = storage.pointee.context
-    // If the registration is still live, the functions that were read from its multicast are the
-    // right ones.
+    // If the registration is still live, the functions read from its multicast are correct.
     if has(Flags.shared) && !id.isLive(as: token) { return .leftOut }
     Lock.checkNoneIsHeld()
     let strong = functions.lock.map { $0(context) } ?? context
     let isDead = functions.lock != nil && strong == nil
-    // The lock function may have removed the delegate, or it may have taken so long that another
-    // thread removed it.
+    // The lock function may have removed the delegate, or another thread may have removed it in the
+    // meantime.
     let isRemovedNow = isDead || isOnce && has(Flags.once)
     let isOurs = isRemovedNow ? Multicast.claim(token) : id.isLive(as: token)
     if isOurs && !isDead { body(strong, functions.lock != nil) }

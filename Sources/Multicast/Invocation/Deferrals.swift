@@ -3,11 +3,11 @@ import MulticastShims
 import Synchronization
 
 extension KeptInvocation {
-  /// Keeps an invocation with its payload.
+  /// Keeps an invocation together with its payload.
   ///
-  /// - Parameter payload: The payload if the caller handed it over, otherwise nil. If the payload
-  ///   must be copied, the function sets this parameter to the copy. If the function fails, the
-  ///   payload still belongs to the caller.
+  /// - Parameter payload: The payload if the caller has handed it over, otherwise nil. Receives the
+  ///   copy if the payload must be copied. If this function fails, the payload still belongs to the
+  ///   caller.
   static func make(
     _ options: InvocationOptions, _ payload: inout Payload?
   ) throws(Status) -> Address {
@@ -24,11 +24,10 @@ extension KeptInvocation {
   }
 }
 
-/// The invocations that a thread has deferred in one multicast.
+/// The invocations of one multicast that a thread has deferred.
 ///
-/// They are linked to the record of their thread, where the library finds them at the end of the
-/// thread and after a fork. The thread changes them under the waits' lock, so a fork finds
-/// consistent lists.
+/// They are linked to their thread's record, where the library finds them when the thread ends and
+/// after a fork. The thread changes them under the waits' lock, so a fork finds consistent lists.
 struct Deferrals {
   fileprivate struct Storage: Linked {
     let multicast: Handle
@@ -49,7 +48,7 @@ struct Deferrals {
     thread.deferrals?.first { $0.pointee.multicast == multicast }.map { Deferrals($0) }
   }
 
-  /// Returns the list of a multicast's deferred invocations, and creates it if necessary.
+  /// Returns the list of a multicast's deferred invocations. Creates the list if necessary.
   private static func findOrMake(
     _ multicast: Handle, on thread: ThreadRecord
   ) throws(Status) -> Deferrals {
@@ -66,9 +65,8 @@ struct Deferrals {
   /// Defers an invocation.
   ///
   /// - Parameters:
-  ///   - invocation: The invocation to defer. It still belongs to the caller if this function
-  ///     fails.
-  ///   - isLatest: Whether the invocation replaces all invocations that are already deferred.
+  ///   - invocation: The invocation to defer. Still belongs to the caller if this function fails.
+  ///   - isLatest: Whether the invocation replaces all invocations that have already been deferred.
   static func keep(
     _ invocation: KeptInvocation.Address, isLatest: Bool, _ multicast: Handle,
     on thread: ThreadRecord
@@ -85,8 +83,8 @@ struct Deferrals {
 
   // MARK: - Making the invocations
 
-  /// Makes all deferred invocations, including those that are deferred while this function runs.
-  /// The thread is in no call of the multicast.
+  /// Makes all deferred invocations, including any that are deferred while this function runs. The
+  /// thread is in no call from the multicast.
   fileprivate func run(_ multicast: Multicast, on thread: ThreadRecord) {
     storage.pointee.isRunning = true
     while true {
@@ -123,8 +121,8 @@ extension ThreadRecord {
 }
 
 extension Multicast {
-  /// Makes the invocations that this thread has deferred during the operation that is about to end.
-  /// Called at the end of every operation that calls delegates or locks contexts.
+  /// Makes the invocations that this thread has deferred during the current operation. Called at
+  /// the end of every operation that calls delegates or locks contexts.
   func invokeDeferred(on thread: ThreadRecord) {
     if thread.storage.pointee.deferrals != nil { invokeDeferredSlowly(on: thread) }
   }
@@ -136,9 +134,9 @@ extension Multicast {
     deferrals.run(self, on: thread)
   }
 
-  /// Whether this thread is inside an invocation or a visit of this multicast. The result is right
-  /// even if the slot was reused, because the frame protects the list that it names, and the list
-  /// contains the handle of its multicast.
+  /// Whether this thread is inside an invocation or a visit of this multicast. The result is
+  /// correct even if the slot has been reused, because the frame protects the list that it names,
+  /// and the list contains its multicast's handle.
   func isInvoked(on thread: ThreadRecord) -> Bool {
     thread.isInside(target) { list in
       let address = InvocationList.Address(bitPattern: list)
@@ -148,7 +146,7 @@ extension Multicast {
 
   /// Defers an invocation of this multicast.
   ///
-  /// - Parameter owned: The payload if the caller handed it over, otherwise nil. This function
+  /// - Parameter owned: The payload if the caller has handed it over, otherwise nil. This function
   ///   takes over the payload unless it fails.
   func postpone(
     _ options: InvocationOptions, _ owned: inout Payload?, isLatest: Bool, on thread: ThreadRecord

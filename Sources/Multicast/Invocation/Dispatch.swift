@@ -1,24 +1,24 @@
 import MulticastHeader
 import Synchronization
 
-/// The options of an invocation: a caller's `multicast_invocation` after it has been checked.
+/// The options of an invocation: a caller's `multicast_invocation`, already checked.
 struct InvocationOptions {
   typealias Copy =
     @convention(c) (_ payload: UnsafeRawPointer?, _ size: Int) -> UnsafeRawPointer?
 
   let invocation: Invocation
   private(set) var copy: Copy? = nil
-  /// Releases the result of `copy` or, if there is no `copy`, the caller's payload.
+  /// Releases the result of `copy`, or the caller's payload if there is no `copy`.
   private(set) var release: Payload.Release? = nil
-  /// Whether the invocation waits for the calls that it queues.
+  /// Whether the invocation waits for its queued calls.
   private(set) var isWaiting = false
   private var timeout: UInt64 = 0
 
   /// The default options, for an invocation without options.
   init(_ invocation: Invocation) { self.invocation = invocation }
 
-  /// - Returns: nil if the caller's struct has unknown fields or flags. No field may be read in
-  ///   this case.
+  /// - Returns: nil if the caller's struct has unknown fields or flags. In this case, no field may
+  ///   be read.
   init?(_ given: UnsafePointer<multicast_invocation>?) {
     guard let given, StructSize.isValid(given, smallest: StructSize.invocation) else { return nil }
     let options = given.pointee
@@ -30,37 +30,37 @@ struct InvocationOptions {
     timeout = options.timeout_ns
   }
 
-  /// Whether the options can be read but contradict each other, because bytes must be copied and
+  /// Whether the options can be read but contradict each other, because bytes must be copied but
   /// there are none. If there is a `copy` or `release` function, payload and size are only passed
   /// on.
   var isContradictory: Bool {
     invocation.payload == nil && invocation.size != 0 && copy == nil && release == nil
   }
 
-  /// Whether the caller has handed over the original payload to the library.
+  /// Whether the caller has handed over the original payload.
   var isOwned: Bool { release != nil && copy == nil }
 
   /// Whether the payload must be copied if the invocation is made later.
   var needsCopy: Bool { copy != nil || invocation.size != 0 }
 
-  /// The deadline for a wait that starts now.
+  /// The deadline of a wait that starts now.
   var deadline: Timeout { timeout == 0 ? .unlimited : .nanoseconds(timeout) }
 }
 
-/// One invocation with options. It may own its payload, wait for the calls that it queues, and
-/// report their outcome.
+/// One invocation with options. It may own its payload, wait for its queued calls, and report their
+/// outcome.
 struct Dispatch {
   let options: InvocationOptions
-  /// The number of the invocation if it is kept for replays; otherwise the highest number.
+  /// The number of the invocation if it is kept for replays; otherwise the highest possible number.
   let number: UInt
-  /// The notified name if observers of a prefix are called; otherwise nil.
+  /// The notified name if observers of a prefix are being called; otherwise nil.
   let name: UnsafePointer<CChar>?
 
   // The outcome of the calls so far.
 
   private(set) var queued: UInt64 = 0
   private(set) var refused: UInt64 = 0
-  /// Whether `copy` has failed. If so, it is not called a second time.
+  /// Whether `copy` has failed. If so, it is not called again.
   fileprivate var hasNoCopy = false
 
   init(
@@ -86,15 +86,15 @@ struct Dispatch {
 
   // MARK: - The payload of queued calls
 
-  /// Whether the queued calls share the payload. If not, the payload is small, and each call stores
-  /// a copy.
+  /// Whether the queued calls share the payload. Otherwise the payload is small, and each call
+  /// stores a copy.
   private var needsPayload: Bool {
     options.isWaiting || options.copy != nil || options.release != nil || name != nil
       || !WaitingCall.holds(options.invocation.size)
   }
 
   /// Makes the frame retain the payload or receipt that the next call for this queue will share. If
-  /// the invocation owns its payload, the frame already retains it.
+  /// the invocation owns its payload, the frame is already retaining it.
   private mutating func preparePayload(for queue: Queue, _ frame: Frame) throws(Status) {
     if Payload(retainedBy: frame) == nil { try makePayload(for: queue).pass(to: frame) }
     let payload = Payload(retainedBy: frame).unsafelyUnwrapped
@@ -139,7 +139,7 @@ struct Dispatch {
 }
 
 extension Dispatch {
-  /// Takes over the payload that the caller of an invocation hands over.
+  /// Takes over the payload handed over by the caller of an invocation.
   static func takeOver(_ options: InvocationOptions) throws(Status) -> Payload {
     let (payload, size) = (options.invocation.payload, options.invocation.size)
     do throws(Status) { return try Payload(owning: payload, size: size, options.release) } catch {
@@ -150,8 +150,8 @@ extension Dispatch {
 }
 
 extension Multicast {
-  /// - Parameter owned: The payload that the frame of the invocation retains. On return, it is the
-  ///   payload that the frame retained at the end. The caller releases it.
+  /// - Parameter owned: The payload that the invocation's frame retains. On return, the payload
+  ///   that the frame retained at the end. The caller releases it.
   func dispatch(
     _ options: InvocationOptions, _ owned: inout Payload?, _ outcome: inout multicast_outcome,
     number: UInt = .max, name: UnsafePointer<CChar>? = nil, until given: Timeout? = nil
@@ -161,10 +161,10 @@ extension Multicast {
     }
     defer { ThreadRegistry.leaveIfEnding(thread, hasEntered) }
     var dispatch = Dispatch(options, number: number, name: name)
-    // The timeout includes the time that the calls on this thread take.
+    // The timeout includes the duration of the calls on this thread.
     let deadline = given ?? options.deadline
-    // `copy` may already have failed for observers of the name, which are called before observers
-    // of a prefix.
+    // `copy` may already have failed for the observers of the name, which are called before the
+    // observers of a prefix.
     dispatch.hasNoCopy = options.copy != nil && owned == nil && outcome.refused > 0
     let outer = thread.storage.pointee.named
     var shared = owned
@@ -194,7 +194,7 @@ extension Multicast {
     return status == .timeout ? status.count : count
   }
 
-  /// Invokes a multicast that has no queued delegates, without options.
+  /// Invokes a multicast without queued delegates, without options.
   ///
   /// - Parameter owned: Like the parameter `owned` of `dispatch`.
   func invoke(_ invocation: Invocation, keeping owned: inout Payload?) -> Int64 {
@@ -205,12 +205,12 @@ extension Multicast {
 }
 
 extension Receipt {
-  /// Waits for the queued calls of an invocation. Does not wait for a call that only this thread
-  /// can make, or that waits for this thread. The caller holds no lock, and the invocation has
+  /// Waits for an invocation's queued calls. Does not wait for a call that only this thread can
+  /// make or that is waiting for this thread. The caller holds no lock, and the invocation has
   /// already withdrawn its frame.
   ///
   /// - Parameters:
-  ///   - newest: The newest receipt, or the payload if no call was queued.
+  ///   - newest: The newest receipt, or the payload if no call has been queued.
   ///   - target: The multicast, whose watch is notified of a long wait.
   /// - Returns: `ok` or `timeout`.
   static func wait(
@@ -237,7 +237,7 @@ extension Receipt {
     return status == .timeout ? .timeout : .ok
   }
 
-  /// The token of one of these calls that is running; none if all of them are waiting in the queue.
+  /// The token of a running call; none if all calls are waiting in the queue.
   private var runningCall: Token {
     let receipt = UInt(bitPattern: payload.header)
     for record in ThreadRegistry.all {

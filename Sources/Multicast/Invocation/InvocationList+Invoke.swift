@@ -3,14 +3,14 @@ import MulticastShims
 import Synchronization
 
 extension InvocationList {
-  /// The loop of a biased invocation, which runs as long as every delegate is plain. This is the
+  /// The loop of a biased invocation, which continues as long as every delegate is plain. It is the
   /// most frequent operation of all.
   ///
   /// Each call follows the hazard protocol. The invocation sets its hazard, executes a light fence,
-  /// and then checks the slot. After the call it clears the hazard, executes another light fence,
+  /// and then checks the slot. After the call, it clears the hazard, executes another light fence,
   /// and checks the slot again. The other side is in `Removal`, which changes the slot, executes a
-  /// heavy fence, and then checks the hazards (see `Fence`). So at least one side sees the other,
-  /// both before the call and after it.
+  /// heavy fence, and then checks the hazards (see `Fence`). So at least one side sees the other's
+  /// store, both before and after the call.
   ///
   /// - Parameter frame: Names this list, so that it is not freed.
   /// - Returns: the number of called delegates.
@@ -24,8 +24,8 @@ extension InvocationList {
       if progress != .goesOn { break }
       entry += 1
       if entry == end { break }
-      // Call two delegates per iteration, because the backward jump is a considerable part of the
-      // time that a call takes.
+      // Call two delegates per iteration, because the backward jump is a considerable part of a
+      // call's cost.
       progress = Self.callPlain(call, entry, in: frame)
       if progress != .goesOn { break }
       entry = shims_keep(entry + 1).unsafelyUnwrapped.assumingMemoryBound(to: Entry.self)
@@ -38,13 +38,13 @@ extension InvocationList {
   }
 
   /// The address after the last entry. Acquire: pairs with the release in `publish`. The invocation
-  /// does not call delegates that are added later.
+  /// does not call delegates added later.
   var end: Address {
     let count = Int(header.count.load(ordering: .acquiring))  // order: entries
     return shims_keep(address + count).unsafelyUnwrapped.assumingMemoryBound(to: Entry.self)
   }
 
-  /// The number of entries before the given entry. The address of the list is read from the frame,
+  /// The number of entries before the given entry. Reads the address of the list from the frame,
   /// because the loop has no register left for it.
   private static func number(of entry: Address, in frame: Frame) -> Int64 {
     let distance = UInt(bitPattern: entry) &- frame.list
@@ -69,7 +69,7 @@ extension InvocationList {
     return goesOn ? .goesOn : .stops
   }
 
-  /// Called after the call of a delegate that is no longer plain because it was removed or paused.
+  /// Called after the call to a delegate that has been removed or paused in the meantime.
   @inline(never)
   private static func didReturn(_ entry: Entry) {
     if !entry.isLive { PendingRemovals.hazardDidEnd(entry) }
@@ -81,7 +81,7 @@ extension InvocationList {
     AnyCall.with(call) { invokeRest(from: first, to: end, in: frame, $0) }
   }
 
-  /// Continues at a delegate that is not plain and whose hazard is already set.
+  /// Continues with a delegate that is not plain and whose hazard has already been set.
   ///
   /// - Returns: the number of called delegates, including those before the first entry.
   @inline(never)

@@ -2,14 +2,14 @@ import MulticastHeader
 import MulticastShims
 import Synchronization
 
-/// An enumeration of registrations. For `multicast_enumerate`, it passes each registration to a
-/// function. For `multicast_prune`, there is no function, and nothing is passed.
+/// An enumeration of registrations. `multicast_enumerate` passes each registration to a function.
+/// `multicast_prune` has no function and passes nothing.
 struct Enumeration {
   let function: multicast_enumerator?
   let context: UnsafeMutableRawPointer?
 
-  /// The number of registrations that were passed, and the number of registrations that were
-  /// removed because their contexts were dead.
+  /// The number of registrations that have been passed, and the number of registrations that have
+  /// been removed because their contexts were dead.
   private(set) var passed: Int64 = 0
   var removed: Int64 = 0
 
@@ -18,7 +18,7 @@ struct Enumeration {
     self.context = context
   }
 
-  /// Passes a registration that this thread's hazard protects, unless it was removed since.
+  /// Passes a registration protected by this thread's hazard, unless it has been removed.
   ///
   /// - Returns: false to stop.
   mutating func pass(
@@ -36,11 +36,10 @@ struct Enumeration {
 }
 
 extension Multicast {
-  /// Passes every registration to a function, and removes the registrations whose contexts are
-  /// dead.
+  /// Passes every registration to a function, and removes registrations whose contexts are dead.
   ///
-  /// - Returns: the number of registrations that were passed or, without a function, removed; or
-  ///   a negative status code.
+  /// - Returns: the number of passed registrations or, without a function, of removed
+  ///   registrations; or a negative status code.
   func enumerate(_ function: multicast_enumerator?, _ context: UnsafeMutableRawPointer?) -> Int64 {
     guard let (thread, hasEntered) = ThreadRegistry.enterIfNeeded() else {
       return Status.outOfMemory.count
@@ -71,7 +70,7 @@ extension Registration {
     return true
   }
 
-  /// Copies the properties of a registration to a caller's struct.
+  /// Copies a registration's properties to a caller's struct.
   static func read(
     _ token: Token, into out: UnsafeMutablePointer<multicast_registration>?
   ) -> Status {

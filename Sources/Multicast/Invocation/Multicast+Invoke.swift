@@ -5,9 +5,9 @@ import Synchronization
 extension Multicast {
   /// Calls every live delegate in order, on this thread.
   ///
-  /// This function takes no lock, allocates nothing and makes no atomic read-modify-write. It also
-  /// executes no fence instruction if the kernel supports expedited membarrier and the multicast is
-  /// not fenced.
+  /// This function takes no lock, allocates nothing and executes no atomic read-modify-write. It
+  /// also executes no fence instruction if the kernel supports expedited membarrier and the
+  /// multicast is not fenced.
   ///
   /// - Returns: the number of called delegates, or a negative status code.
   @inline(__always)
@@ -21,8 +21,8 @@ extension Multicast {
   func invoke<C: Call>(_ call: C, reading list: InvocationList.Address) -> Int64 {
     guard let thread = ThreadRecord.current else { return enterAndInvoke(call) }
     guard let frame = enter(thread, list) else { return invokeWithoutFrame(call) }
-    // Read the invoker word after the list was published, and before the list is read again. Until
-    // this thread is registered, a writer may find a single invoker and free lists without a fence.
+    // Read the invoker word after publishing the list and before reading the list again. Until this
+    // thread is registered, a writer may find a single invoker and free lists without a fence.
     if _slowPath(!isInvoker(thread)) {
       guard claim(thread) else { return admitAndInvoke(thread, frame, call) }
       guard _fastPath(isClaimValid) else { return registerAndInvoke(thread, frame, call) }
@@ -38,7 +38,7 @@ extension Multicast {
     return called
   }
 
-  /// Like `invoke`, but not inlined. For callers to which one more function call matters little.
+  /// Like `invoke`, but not inlined. For callers that can afford one more function call.
   @_optimize(speed)
   func invokeOutlined(_ invocation: Invocation) -> Int64 { invoke(invocation) }
 
@@ -58,7 +58,7 @@ extension Multicast {
     return admitAndInvoke(thread, frame, call)
   }
 
-  /// Invokes a multicast to which no delegate was ever added. This needs no frame, because it reads
+  /// Invokes a multicast to which no delegate has ever been added. Needs no frame, because it reads
   /// nothing that could be freed.
   @inline(__always)
   func invokeEmpty<C: Call>(_ call: C) -> Int64 {
@@ -68,7 +68,7 @@ extension Multicast {
     return isCurrentAfterList ? 0 : Status.invalidHandle.count
   }
 
-  /// Handles an invocation that is nested too deeply. If the policies defer it, it needs no frame.
+  /// Handles an invocation that is nested too deeply. A deferred invocation needs no frame.
   @inline(never)
   private func invokeWithoutFrame<C: Call>(_ call: C) -> Int64 {
     AnyCall.with(call) { call in invokeWithoutFrame(call) }
@@ -102,8 +102,8 @@ extension Multicast {
       Self.leave(frame, of: thread, asymmetric: mode.isBiased)
       return invokeWithPolicies(call)
     }
-    // A visit ignores the policies, except that it finally makes the invocations that were deferred
-    // during the visit.
+    // A visit ignores the policies, except that the invocations deferred during the visit are made
+    // at its end.
     let count = withList(thread, frame, mode) { list in
       list.visit(visit, orUndo: nil, in: frame, mode)
     }
@@ -111,9 +111,9 @@ extension Multicast {
     return count
   }
 
-  /// Calls the body with the list, which a frame protects from being freed. Ignores policies.
+  /// Calls `body` with the list, which a frame protects from being freed. Ignores policies.
   ///
-  /// - Returns: the result of the body, or a negative status code.
+  /// - Returns: the result of `body`, or a negative status code.
   @inline(__always)
   func withList(
     on thread: ThreadRecord, _ body: (_ list: InvocationList, Frame, Mode) -> Int64
@@ -123,7 +123,7 @@ extension Multicast {
     return withList(thread, frame, mode) { list in body(list, frame, mode) }
   }
 
-  /// Does not call the body if no delegate was ever added.
+  /// Does not call `body` if no delegate has ever been added.
   private func withList(
     _ thread: ThreadRecord, _ frame: Frame, _ mode: Mode, _ body: (InvocationList) -> Int64
   ) -> Int64 {
@@ -143,7 +143,7 @@ extension Multicast {
     fields.list.load(ordering: .acquiring)  // order: next_occupant
   }
 
-  /// Whether the list that was read belongs to this multicast. Call this after the list was read.
+  /// Whether a list that has been read belongs to this multicast. Call this after reading the list.
   /// If the handle were compared first, the list could belong to a later multicast in the slot.
   @inline(__always)
   private var isCurrentAfterList: Bool { fields.header.id.load(ordering: .relaxed) == handle }
@@ -161,8 +161,8 @@ extension Multicast {
     return frame
   }
 
-  /// Returns the current list, which the frame names from now on. The caller has published the
-  /// frame and has then executed the fence that `mode` requires.
+  /// Returns the current list, and makes the frame name it. The caller has published the frame and
+  /// then executed the fence required by `mode`.
   private func protectedList(_ frame: Frame, _ mode: Mode) -> InvocationList.Address? {
     var list = loadList()
     while UInt(bitPattern: list) != frame.list {
@@ -175,22 +175,22 @@ extension Multicast {
     return list
   }
 
-  /// Ends an invocation of a multicast that does not exist. Executes a full fence, because the slot
-  /// may have been reused for a fenced multicast.
+  /// Ends an invocation of a nonexistent multicast. Executes a full fence, because the slot may
+  /// have been reused for a fenced multicast.
   private static func refuse(_ thread: ThreadRecord, _ frame: Frame) -> Int64 {
     leave(frame, of: thread, asymmetric: false)
     return Status.invalidHandle.count
   }
 
-  /// Ends an invocation. The target and the list are read from the frame, because the loop has no
+  /// Ends an invocation. Reads the target and the list from the frame, because the loop has no
   /// register left for them.
   @inline(__always)
   private static func leave(_ frame: Frame, of thread: ThreadRecord, asymmetric: Bool) {
     let (target, list) = (frame.target, frame.list)
     thread.pop(frame)
-    // Pairs with the fence of a writer that replaced the list: either the writer sees that this
-    // frame is withdrawn, or this thread sees that the list was replaced, and frees the list that
-    // it has read.
+    // Pairs with the fence of a writer that has replaced the list: either the writer sees that this
+    // frame has been withdrawn, or this thread sees that the list has been replaced, and frees the
+    // list that it has read.
     Fence.light(asymmetric: asymmetric)
     let storage = target.slot.assumingMemoryBound(to: Storage.self)
     let current = storage.pointee.list.load(ordering: .relaxed)
@@ -205,7 +205,7 @@ extension Multicast {
 
     fileprivate let special: UInt64
 
-    /// Whether light fences are enough. If not, the invocation executes a full fence for each
+    /// Whether light fences are enough. Otherwise the invocation executes a full fence for each
     /// delegate.
     var isBiased: Bool { special & (fenced | watched) == 0 }
     var isWatched: Bool { special & watched != 0 }
@@ -214,18 +214,18 @@ extension Multicast {
     @inline(__always) func fence() { Fence.light(asymmetric: isBiased) }
   }
 
-  /// Registers this thread as the first invoker, without the lock. Afterwards `isClaimValid` says
+  /// Registers this thread as the first invoker, without the lock. Afterwards, `isClaimValid` says
   /// whether the registration is valid.
   ///
   /// A writer takes the lock, and then reads which threads have invoked the multicast
-  /// (`invokerNumber`). This thread registers, and then checks the lock (`isClaimValid`). Each of
-  /// them executes a full fence in between, so a writer that takes the lock after this check finds
-  /// this thread. If a writer holds the lock during the check, it may have found no invoker, made
-  /// its change without a fence, and overwritten the word. This thread then registers again, under
-  /// the lock. If a writer released the lock before the check, this thread sees everything that the
-  /// writer did, including a changed word and the flag which says that all multicasts are watched.
+  /// (`invokerNumber`). This thread registers, and then checks the lock (`isClaimValid`). Both
+  /// execute a full fence in between, so a writer that takes the lock after this check finds this
+  /// thread. If a writer holds the lock during the check, it may have found no invoker, made its
+  /// change without a fence, and overwritten the word. This thread then registers again, under the
+  /// lock. If a writer released the lock before the check, this thread sees everything that the
+  /// writer did, including a changed word and the flag for watching all multicasts.
   ///
-  /// - Returns: whether no thread was registered and no special bit was set.
+  /// - Returns: whether no thread had been registered and no special bit was set.
   @inline(__always)
   private func claim(_ thread: ThreadRecord) -> Bool {
     invokers == 0 && Fence.isAsymmetric
@@ -239,10 +239,10 @@ extension Multicast {
 
   /// The invoker word minus the handle.
   ///
-  /// The word must be read before the list is read again: a writer that found a single invoker has
-  /// made its change without a fence, under the lock that `registerInvoker` takes. Acquire: pairs
-  /// with the release in `registerInvoker`, by which another thread opens this multicast to several
-  /// threads, and with the releases in `observe` and `endFencing`.
+  /// The word must be read before the list is read again: a writer that has found a single invoker
+  /// has made its change without a fence, under the lock that `registerInvoker` takes. Acquire:
+  /// pairs with the release in `registerInvoker`, with which another thread opens this multicast to
+  /// several threads, and with the releases in `observe` and `endFencing`.
   private var invokers: UInt64 {
     fields.invoker.load(ordering: .acquiring) &- handle.rawValue  // order: invokers
   }
@@ -254,11 +254,11 @@ extension Multicast {
     return invokers >= Self.open || invokers == UInt64(thread.number)
   }
 
-  /// Registers this thread if necessary. If the multicast is not biased, tags the frame as fenced
+  /// Registers this thread if necessary. Unless the multicast is biased, tags the frame as fenced
   /// and executes a full fence.
   ///
-  /// The caller has already published the frame. The returned mode comes from the value of the word
-  /// that was read last.
+  /// The caller has already published the frame. The returned mode reflects the last value read
+  /// from the word.
   ///
   /// - Returns: nil if the multicast does not exist.
   @inline(__always)
@@ -272,8 +272,8 @@ extension Multicast {
         let mode = Mode(special: word & Self.special)
         if !mode.isBiased {
           frame.setFenced()
-          // Pairs with the full fence of a writer: either the writer sees this frame, or the
-          // following reads see the writer's changes.
+          // Pairs with a writer's full fence: either the writer sees this frame, or the following
+          // reads see the writer's changes.
           Fence.full()
         }
         return mode
@@ -292,12 +292,12 @@ extension Multicast {
     return true
   }
 
-  /// The stripe's lock is held.
+  /// The caller holds the stripe's lock.
   private func addInvoker(_ own: UInt64) {
     let special = invokerNumber & Self.special
     let known = invokerNumber & ~(special | Self.open)
     let number = known == 0 || known == own ? own : Self.multipleInvokers
-    // Without membarrier every multicast is permanently fenced.
+    // Without membarrier, every multicast is permanently fenced.
     let fenced = Fence.isAsymmetric ? 0 : Self.fenced
     invokerNumber = number | special | fenced | Watch.ofAll
     checkInvariants()

@@ -1,9 +1,9 @@
 import MulticastHeader
 
-/// Invocations of multicasts that have policies.
+/// Invocations of multicasts with policies.
 extension Multicast {
   /// Invokes the multicast according to its policies. Called by an invocation without options that
-  /// has found out that there are policies.
+  /// has found policies.
   func invokeWithPolicies(_ call: AnyCall) -> Int64 {
     if let visit = call.visit { return self.visit(visit, orUndo: nil) }
     var (owned, outcome) = (Payload?.none, multicast_outcome())
@@ -12,8 +12,8 @@ extension Multicast {
 
   /// Invokes the multicast according to its policies.
   ///
-  /// - Parameter owned: The payload if the caller handed it over, otherwise nil. This function
-  ///   takes it over.
+  /// - Parameter owned: The payload if the caller has handed it over, otherwise nil. This function
+  ///   takes over the payload.
   /// - Returns: the number of delegates that were called or queued, or a negative status code.
   func invokeWithPolicies(
     _ options: InvocationOptions, _ owned: inout Payload?, _ outcome: inout multicast_outcome
@@ -26,8 +26,8 @@ extension Multicast {
     do throws(Status) {
       let rules = try self.rules()
       if rules.isVisitOnly { throw .state }
-      // There may be deferred invocations although this thread is in no call, because the release
-      // function of a payload runs between two deferred invocations.
+      // There may be deferred invocations although this thread is in no call, because a payload's
+      // release function runs between two deferred invocations.
       if rules.reentry != .recurse
         && (isInvoked(on: thread) || Deferrals.find(handle, on: thread) != nil)
       {
@@ -46,7 +46,7 @@ extension Multicast {
     return count
   }
 
-  /// Invokes the multicast now. If the multicast has a replay, the invocation is kept first.
+  /// Invokes the multicast now. If the multicast has a replay, keeps the invocation first.
   ///
   /// - Parameter owned: Like the parameter `owned` of `invokeWithPolicies`.
   func dispatchWithPolicies(
@@ -67,13 +67,13 @@ extension Multicast {
 
   /// Keeps an invocation that is about to begin.
   ///
-  /// - Parameter owned: The payload if the caller handed it over, otherwise nil. If the payload
-  ///   must be copied, the function sets this parameter to the copy.
+  /// - Parameter owned: The payload if the caller has handed it over, otherwise nil. Receives the
+  ///   copy if the payload must be copied.
   /// - Returns: the number of the invocation.
   func keep(
     _ options: InvocationOptions, _ owned: inout Payload?, on thread: ThreadRecord
   ) throws(Status) -> UInt {
-    // The invocation must not fail after it was kept.
+    // The invocation must not fail after it has been kept.
     guard thread.hasRoom else { throw .limit }
     let kept = try KeptInvocation.make(options, &owned)
     let stripe = self.stripe

@@ -3,11 +3,11 @@ import MulticastShims
 import Synchronization
 
 extension Multicast {
-  /// Visits every delegate. If the visitor returns false, the visits end. If `undo` is not nil, the
-  /// earlier visits are then undone.
+  /// Visits every delegate. If the visitor returns false, stops, and undoes the earlier visits if
+  /// `undo` is not nil.
   ///
-  /// - Parameter undo: Undoes a visit; nil to undo nothing.
-  /// - Returns: the number of visits that were not undone, or a negative status code.
+  /// - Parameter undo: Undoes a visit; nil if nothing is to be undone.
+  /// - Returns: the number of visits that have not been undone, or a negative status code.
   func visit(_ visit: Visit, orUndo undo: Visit?) -> Int64 {
     guard let (thread, hasEntered) = ThreadRegistry.enterIfNeeded() else {
       return Status.outOfMemory.count
@@ -21,8 +21,8 @@ extension Multicast {
   }
 }
 
-/// Records which delegates were visited, with one bit per delegate. The frame retains the memory
-/// like a payload, because the thread may end inside a visit.
+/// Records which delegates have been visited, with one bit per delegate. The frame retains the
+/// memory like a payload, because the thread may end inside a visit.
 private struct VisitMarks {
   private let bits: UnsafeMutablePointer<UInt8>
 
@@ -38,7 +38,7 @@ private struct VisitMarks {
 }
 
 extension InvocationList {
-  /// Visits every delegate in the frame of an invocation.
+  /// Visits every delegate, within an invocation's frame.
   func visit(
     _ visit: Visit, orUndo undo: Visit?, in frame: Frame, _ mode: Multicast.Mode
   ) -> Int64 {
@@ -71,8 +71,8 @@ extension InvocationList {
         position &+= 1
       }
     }
-    // Undo the visits in reverse order. Skip delegates that were removed in the meantime, but not
-    // paused delegates.
+    // Undo the visits in reverse order. Skip delegates that have since been removed, but not paused
+    // delegates.
     AnyCall.with(undo) { call in
       while !outcome.goesOn && position > 0 {
         position &-= 1

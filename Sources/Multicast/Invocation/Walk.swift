@@ -1,18 +1,17 @@
 import MulticastHeader
 import MulticastShims
 
-/// The slow path of all operations that iterate over delegates. These are invocations that are
-/// fenced or watched, or that have found a delegate that is not plain; visits and their undoing;
-/// enumerations; replays; and calls of a single delegate.
+/// The slow path of all operations that iterate over delegates: fenced or watched invocations,
+/// invocations that have found a delegate that is not plain, visits and their undoing,
+/// enumerations, replays, and calls to a single delegate.
 ///
-/// The hazard protocol is the same as in `InvocationList.invoke`, with one difference: the hazard
-/// of the next delegate replaces the hazard of the previous one, and the slot of the previous
-/// delegate is checked after that. So a fenced invocation executes only one full fence per
-/// delegate.
+/// The hazard protocol is the same as in `InvocationList.invoke`, with one difference: the next
+/// delegate's hazard replaces the previous delegate's hazard, and the previous delegate's slot is
+/// checked afterwards. So a fenced invocation executes only one full fence per delegate.
 struct Walk {
   let frame: Frame
   private let mode: Multicast.Mode
-  /// The delegate whose hazard is set. Its slot must be checked after the hazard was cleared.
+  /// The delegate whose hazard is set. Its slot must be checked after the hazard has been cleared.
   private var last: InvocationList.Entry?
   /// The multicast's functions for contexts, read when the first delegate needs them. All delegates
   /// of a walk belong to the same multicast.
@@ -26,7 +25,7 @@ struct Walk {
 
   /// The outcome for one delegate.
   struct Outcome {
-    /// Whether the delegate was called, queued, or passed to a visitor or enumerator.
+    /// Whether the delegate has been called, queued, or passed to a visitor or enumerator.
     var isCalled = false
     var goesOn = true
   }
@@ -54,7 +53,7 @@ struct Walk {
     return called
   }
 
-  /// Fast path for a fenced invocation without options, most of whose delegates are plain.
+  /// Fast path for a fenced invocation without options if most delegates are plain.
   @_optimize(speed)
   @inline(never)
   private mutating func runFenced(
@@ -66,8 +65,8 @@ struct Walk {
     while entry != end {
       let next = entry + 1
       // If the next entry has the same slot, this entry is dead. A writer that repeatedly adds and
-      // removes one delegate leaves many such entries. Do not read their slot, because the writer
-      // keeps writing to it, so each read would be slow.
+      // removes one delegate leaves many such entries. Do not read their slot: each read would be
+      // slow, because the writer keeps writing to the slot.
       if next == end || next.pointee.slot != entry.pointee.slot {
         if callPlain(invocation, entry.pointee) || step(call, entry.pointee).isCalled {
           called &+= 1
@@ -92,7 +91,7 @@ struct Walk {
     return true
   }
 
-  /// Ends the walk, and releases the payload of queued calls. For an invocation with options, the
+  /// Ends the walk, and releases the queued calls' payload. For an invocation with options, the
   /// payload is released after the invocation.
   @inline(__always)
   mutating func finish(_ call: AnyCall) {
@@ -106,8 +105,8 @@ struct Walk {
   mutating func step(_ call: AnyCall, _ entry: InvocationList.Entry) -> Outcome {
     var outcome = Outcome()
     let registration = Registration(entry)
-    // Check without the hazard first, so that a registration that was removed long ago costs no
-    // more than this check.
+    // Check without the hazard first, so that a registration removed long ago costs no more than
+    // this check.
     guard entry.isLive, call.mayConcern(registration) else { return outcome }
     let watched = mode.isWatched ? Watch.target(of: entry.token) : .none
     moveHazard(to: entry)
@@ -166,8 +165,8 @@ struct Walk {
 
   // MARK: - The hazard
 
-  /// Replaces the hazard of the previous delegate with the hazard of the next one. The caller then
-  /// checks the slot of the next delegate. If it is live, it is not reclaimed before the next step.
+  /// Replaces the previous delegate's hazard with the next delegate's. The caller then checks the
+  /// next delegate's slot. If the delegate is live, it is not reclaimed before the next step.
   @inline(__always)
   private mutating func moveHazard(to entry: InvocationList.Entry) {
     frame.setHazard(entry.token)  //~ no_hazard_in_walk
@@ -177,8 +176,8 @@ struct Walk {
     last = entry
   }
 
-  /// Called if the previous delegate was removed. The hazard already names the next delegate, which
-  /// is not being called yet. Clears the hazard temporarily, so that no removal waits for it.
+  /// Called if the previous delegate has been removed. The hazard already names the next delegate,
+  /// which is not being called yet. Clears the hazard temporarily, so that no removal waits for it.
   @inline(never)
   private func didReturn(_ last: InvocationList.Entry, before next: InvocationList.Entry) {
     frame.clearHazard()
@@ -187,7 +186,7 @@ struct Walk {
     Fence.full()
   }
 
-  /// Clears the hazard, and checks whether a removal may have seen it and may be waiting.
+  /// Clears the hazard, and checks whether a removal may have seen it and be waiting.
   @inline(__always)
   mutating func endProtection() {
     guard let last else { return }
@@ -210,10 +209,10 @@ extension Registration {
       return Status.outOfMemory.count
     }
     defer { ThreadRegistry.leaveIfEnding(thread, hasEntered) }
-    // If the token is still valid after the hazard is set, this is the registration's multicast.
+    // If the token is still valid once the hazard is set, this is the registration's multicast.
     let multicast = Multicast(slot: registration.owner)
     guard multicast.handle.isOfMulticast else { return Status.invalidHandle.count }
-    // Only the library calls the delegate of a transport.
+    // Only the library calls a transport's delegate.
     if multicast.handle.kind == .transport || call.isInvocation && multicast.isVisitOnly {
       return Status.state.count
     }

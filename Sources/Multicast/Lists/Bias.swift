@@ -4,69 +4,69 @@ import Synchronization
 /// Decides which side pays for the fences of a multicast: the removals or the invocations.
 ///
 /// A new multicast is *biased* to its invocations: they execute light fences, and each removal
-/// executes a heavy fence. If removals follow each other closely, this costs more than it saves, so
+/// executes a heavy fence. If removals closely follow each other, bias costs more than it saves, so
 /// the multicast becomes *fenced*: its invocations execute a full fence for each delegate, and its
 /// removals execute no heavy fence. After the removals stop, the multicast becomes biased again.
-/// The mode is part of the invoker word, which each invocation compares anyway, so a biased
-/// invocation pays nothing for the choice.
+/// The mode is part of the invoker word, which each invocation compares anyway, so biased
+/// invocations pay nothing for the choice.
 ///
 /// **From biased to fenced.** Under the stripe's lock, a removal stores the new mode, executes a
 /// full fence, and stores the current stamp in `unsettledSince`. An invocation that has read the
 /// old mode is still biased, so its hazards are visible to writers only after a heavy fence. A
 /// fenced invocation tags the target of its frame as fenced before it executes its full fence, so
-/// writers can tell fenced invocations from biased ones.
+/// writers can distinguish fenced invocations from biased ones.
 ///
-/// Consider a heavy fence that began after the stamp was read. When it is over, there are two cases
+/// Consider a heavy fence that began after the stamp was read. Once it is over, there are two cases
 /// for each invocation. Either its frame is visible and has no tag, so the invocation may be
 /// biased; or it reads the mode after the heavy fence, and sees that the multicast is fenced. So
 /// removals continue to execute heavy fences until a heavy fence that began after the switch is
-/// over and no frame of this multicast may belong to a biased invocation. From then on all
+/// over and no frame of this multicast can belong to a biased invocation. From then on, all
 /// invocations are fenced. A removal retires the registration, executes a full fence and checks the
 /// hazards, while an invocation sets its hazard, executes a full fence and checks the slot. At
-/// least one of them sees the other's store. The same argument holds for a replaced list and a
+/// least one of the two sees the other's store. The same argument holds for a replaced list and a
 /// frame that names it.
 ///
 /// **From fenced to biased.** An invocation stores the mode under the stripe's lock, with release,
-/// and biased invocations read it with acquire. So a biased invocation sees every change of a
+/// and biased invocations read it with acquire. So a biased invocation sees every change by a
 /// writer that held the lock before the switch, and that writer needs no heavy fence before it
 /// checks the frames. A writer that takes the lock after the switch finds the new mode, and
 /// executes the heavy fence. The switch does not have to wait for any invocation.
 struct Bias: ~Copyable {
-  /// For a fenced multicast: the stamp of the switch plus 1 while a biased invocation may still be
+  /// For a fenced multicast: the switch's stamp plus 1 while a biased invocation may still be
   /// running, otherwise 0. Always 0 without membarrier.
   ///
   /// The stripe's lock guards this field. The other fields only affect speed. Several threads may
   /// update them at the same time, and updates may be lost.
   var unsettledSince: UInt64
   /// For a biased multicast: the time at which the last heavy fence ended, in units of 64 ns. For a
-  /// fenced multicast: the number of delegates that were called since the last removal.
+  /// fenced multicast: the number of delegates called since the last removal.
   let clock: Atomic<UInt32>
-  /// For a biased multicast: the number of heavy fences that have closely followed each other.
+  /// For a biased multicast: the number of heavy fences in close succession.
   let count: Atomic<UInt16>
   /// The average duration of these fences, in units of 16 ns.
   let cost: Atomic<UInt16>
 
   /// A multicast becomes fenced after this many heavy fences in close succession.
   static var fencesBeforeChange: UInt16 { 12 }
-  /// A heavy fence closely follows the last one if the time between them is shorter than its own
-  /// duration multiplied by this factor.
+  /// A heavy fence closely follows the previous one if the time between them is shorter than this
+  /// many times the fence's own duration.
   static var leisure: Int64 { 8 }
-  /// The maximum duration that is attributed to a heavy fence, in units of 16 ns. If a fence took
-  /// longer, the processor was running other threads.
+  /// The maximum duration attributed to a heavy fence, in units of 16 ns. If a fence took longer,
+  /// the processor was running other threads.
   static var highestCost: UInt64 { 2048 }
   /// A multicast becomes biased again after this many fenced calls per 16 ns of a heavy fence's
-  /// duration, but not before `leastCalls`. If there are fewer calls between two removals, their
-  /// full fences take less time than the heavy fences would.
+  /// duration, but not before `leastCalls` calls. If there are fewer calls between two removals,
+  /// their full fences take less time than the heavy fences would.
   static var callsPerCost: UInt32 { 8 }
   static var leastCalls: UInt32 { 2048 }
-  /// A thread counts this many calls before it adds them to the count of the multicast.
+  /// A thread counts this many calls before it adds them to the multicast's count.
   static var share: UInt32 { 256 }
 }
 
 extension Multicast {
   // MARK: - Under the stripe's lock
 
-  /// The invoker word minus the handle, which is the invoker's number and the special bits.
+  /// The invoker word minus the handle, that is, the invoker's number and the special bits.
   var invokerNumber: UInt64 {
     get {
       let number = fields.invoker.load(ordering: .relaxed) &- handle.rawValue
@@ -75,22 +75,21 @@ extension Multicast {
       #else
         if number != 0 { return number }
         // Pairs with the compare and swap of a first invoker, which checks the lock afterwards. On
-        // x86, taking the lock was already a full fence.
+        // x86, taking the lock has already been a full fence.
         Fence.full()
         return fields.invoker.load(ordering: .relaxed) &- handle.rawValue
       #endif
     }
     nonmutating set {
       let word = handle.rawValue &+ Self.completed(newValue)
-      // Release: pairs with the acquire load in an invocation.
+      // Release: pairs with an invocation's acquire load.
       fields.invoker.store(word, ordering: .releasing)  // order: invokers
     }
   }
 
   /// Returns the number with the `open` bits set or cleared. A word is open if its invocations need
-  /// nothing special, and if no change depends on which threads have invoked the multicast. No
-  /// change depends on this if several threads have invoked the multicast, or if one thread has and
-  /// the multicast is observed.
+  /// nothing special, and if no change depends on which threads have invoked the multicast: either
+  /// several threads have invoked it, or one thread has and the multicast is observed.
   static func completed(_ number: UInt64) -> UInt64 {
     let isPlain = number & (fenced | watched | withPolicies) == 0
     let invoker = number & ~(special | open)
@@ -123,22 +122,22 @@ extension Multicast {
       if !(record == thread) { return true }
       isOwn = true
     }
-    // This thread sees its own frames, but other threads may not see them.
+    // This thread sees its own frames, but other threads may not.
     if !isOwn { fields.bias.unsettledSince = 0 }
     return false
   }
 
   // MARK: - With no lock held
 
-  /// Whether earlier changes of this multicast still require a heavy fence.
+  /// Whether earlier changes to this multicast still require a heavy fence.
   func needsHeavyFence(_ thread: ThreadRecord?) -> Bool {
     stripe.lock()
     defer { stripe.unlock() }
     return !isCurrent || neededFence(thread) == .heavy
   }
 
-  /// Called after a heavy fence for a change of this multicast. If such fences closely follow each
-  /// other, makes the multicast fenced.
+  /// Called after a heavy fence for a change to this multicast. Makes the multicast fenced if such
+  /// fences closely follow each other.
   func didFence(from begin: UInt64, to end: UInt64) {
     if invokerNumber & Self.fenced != 0 { return }
     let cost = UInt16(truncatingIfNeeded: min((end &- begin) >> 4, Bias.highestCost))
@@ -166,8 +165,8 @@ extension Multicast {
     checkInvariants()
   }
 
-  /// Called after a fenced invocation. When the full fences have cost more than a heavy fence
-  /// would, makes the multicast biased.
+  /// Called after a fenced invocation. Makes the multicast biased once the full fences have cost
+  /// more than a heavy fence would.
   func didCallFenced(_ called: Int64, _ thread: ThreadRecord) {
     // Publishing and withdrawing the frame costs about as much as two calls.
     let share = thread.storage.pointee.fencedCalls &+ UInt32(truncatingIfNeeded: called) &+ 2

@@ -2,13 +2,13 @@ import MulticastHeader
 import MulticastShims
 import Synchronization
 
-/// A hash table of tokens, with open addressing, which finds the registrations of a delegate in a
-/// large list.
+/// A hash table of tokens, with open addressing, for finding a delegate's registrations in a large
+/// list.
 ///
 /// The index is built when searches without it have taken longer than building it would. Entries
 /// are never deleted, so a search skips the tokens of removed registrations. Equal delegates are in
-/// the table in the order in which they were added. The caller holds the stripe's lock. Invocations
-/// do not use the index.
+/// the table in the order of their adds. The caller holds the stripe's lock. Invocations do not use
+/// the index.
 struct DelegateIndex {
   private struct Header {
     /// The number of places minus 1. The number of places is a power of two.
@@ -18,8 +18,8 @@ struct DelegateIndex {
   }
 
   private static let headerSize = MemoryLayout<Header>.stride
-  /// A token is stored fewer than this many places after the place that its hash selects. If more
-  /// delegates than that are equal, a search without an index is faster anyway.
+  /// A token is stored fewer than this many places after the place selected by its hash. If more
+  /// delegates are equal, a search without an index is faster anyway.
   private static let longestProbe: UInt32 = 64
 
   private let storage: UnsafeMutablePointer<Header>
@@ -40,7 +40,7 @@ struct DelegateIndex {
     headerSize &+ (Int(mask) &+ 1) &* MemoryLayout<Token>.stride
   }
 
-  /// Builds the index of a list. It has three places per delegate, so that the number of delegates
+  /// Builds the index of a list, with three places per delegate, so that the number of delegates
   /// can double before the index is full.
   ///
   /// - Returns: nil if memory is exhausted or if too many delegates are equal.
@@ -62,9 +62,8 @@ struct DelegateIndex {
 
   // MARK: - Looking up
 
-  /// The live registration of a delegate. If there are several, it is the one with the highest
-  /// priority. Among equal priorities, it is the one that was added first, which also comes first
-  /// in the table.
+  /// A delegate's live registration. If there are several, returns the one with the highest
+  /// priority; among equal priorities, the one added first, which also comes first in the table.
   func first(_ delegate: multicast_delegate) -> Registration? {
     var first: Registration? = nil
     var place = firstPlace(for: delegate)
@@ -85,7 +84,7 @@ struct DelegateIndex {
 
   // MARK: - Adding tokens
 
-  /// - Returns: false if there is no room for all of them.
+  /// - Returns: false if there is no room for all tokens.
   func put(_ list: InvocationList, from start: UInt32, to end: UInt32) -> Bool {
     for position in start..<end where list.entry(position).isLive {
       let entry = list.entry(position)

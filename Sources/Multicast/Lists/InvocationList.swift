@@ -12,17 +12,17 @@ import Synchronization
 struct InvocationList {
   struct Header: ~Copyable {
     // The count is not the first field. If it were, the thread sanitizer would report false races:
-    // it reports a change of any field as a change of the struct's first bytes, and invocations
+    // it reports a change to any field as a change to the struct's first bytes, and invocations
     // read the count.
     var capacity: UInt32
     /// The number of entries that invocations may read.
     let count: Atomic<UInt32>
     /// The number of live entries.
     var live: UInt32
-    /// The priority of the last entry. A delegate with a higher priority cannot be appended.
+    /// The priority of the last entry. Delegates with a higher priority cannot be appended.
     var lastPriority: Int32
     /// As long as the count is below this limit, an add may append without further checks. The
-    /// limit is the capacity, or less if a watch wants a listener warning at a lower count.
+    /// limit is the capacity, or lower if a watch wants a listener warning at a lower count.
     var limit: UInt32
     /// The handle of the multicast. Its slot may be reused for another multicast before this list
     /// is freed.
@@ -32,16 +32,16 @@ struct InvocationList {
     private var retirement: UInt64
     var next: Address?
 
-    /// Whether all frames of invocations that may read this retired list are visible.
+    /// Whether the frames of all invocations that may be reading this retired list are visible.
     ///
-    /// A heavy fence that began after the retirement makes them visible. No heavy fence is needed
-    /// if this thread was the single invoker or if invocations execute full fences.
+    /// A heavy fence that begins after the retirement makes these frames visible. No heavy fence is
+    /// needed if this thread was the single invoker or if invocations execute full fences.
     var areReadersVisible: Bool {
       retirement & 1 == 0 || Fence.Stamp(rawValue: retirement >> 1).isFenced
     }
 
     /// In the current list, the number of live delegates at which a watch is notified next, or 0 if
-    /// that number is not known. The number is higher than `limit`.
+    /// that number is not known. It is higher than `limit`.
     var warningCount: UInt32 { UInt32(truncatingIfNeeded: retirement) }
     /// The number of that watch. The watch may have been replaced since.
     var warningWatch: UInt32 { UInt32(truncatingIfNeeded: retirement >> 32) }
@@ -51,7 +51,7 @@ struct InvocationList {
       limit = min(capacity, count &- 1)
     }
 
-    /// Called after a new list has replaced this one.
+    /// Called after a new list has replaced this list.
     mutating func retire(needsFence: Bool) {
       retirement = Fence.Stamp.now.rawValue << 1 | (needsFence ? 1 : 0)
     }
@@ -70,17 +70,16 @@ struct InvocationList {
   /// Data that follows the entries of a large list. Only writers use it.
   private struct Trailer {
     var index: UnsafeMutableRawPointer? = nil
-    /// The number of entries that the index contains, counted from the start of the list.
+    /// The number of entries in the index, counted from the start of the list.
     var indexed: UInt32 = 0
-    /// The number of entries that searches for a delegate have compared while there was no index.
+    /// The number of entries compared by searches for a delegate while there was no index.
     var searched: UInt64 = 0
   }
 
   /// The number of watches that want listener warnings. It changes under the watches' lock.
   static let warningWatches = Atomic<UInt64>(0)
 
-  /// Relaxed is enough: if an add does not see a new watch, `Watch.update` finds the list that it
-  /// has changed.
+  /// Relaxed is enough: if an add does not see a new watch, `Watch.update` finds the changed list.
   static var areWarningsSet: Bool { warningWatches.load(ordering: .relaxed) != 0 }
 
   private static let smallestCapacity: UInt32 = 1
@@ -103,7 +102,7 @@ struct InvocationList {
     (UnsafeMutableRawPointer(address) - Self.headerSize).assumingMemoryBound(to: Header.self)
   }
 
-  /// The header. It is accessed in place, without a copy.
+  /// The header, accessed in place without a copy.
   var header: Header {
     unsafeAddress { UnsafePointer(block) }
     nonmutating unsafeMutableAddress { block }
@@ -114,7 +113,7 @@ struct InvocationList {
   var live: UInt32 { header.live }
   var dead: UInt32 { count &- live }
   var room: UInt32 { header.capacity &- count }
-  /// Whether one more entry can be appended without notifying anyone.
+  /// Whether another entry can be appended without notifying a watch.
   var hasRoomAtOnce: Bool { count < header.limit }  //~ limit_ignored
 
   /// Whether a smaller list would save enough to be worth a copy.
@@ -125,7 +124,7 @@ struct InvocationList {
 
   func entry(_ position: UInt32) -> Entry { address[Int(position)] }
 
-  /// A list and the older lists that are linked to it.
+  /// A list and the older lists linked to it.
   struct Chain: Sequence, IteratorProtocol {
     var rest: Address?
 
@@ -188,7 +187,7 @@ struct InvocationList {
     priority <= header.lastPriority  //~ priority_ignored
   }
 
-  /// Writes an entry after the last one. The entry is not part of the list until `publish` is
+  /// Writes an entry after the last entry. It does not become part of the list until `publish` is
   /// called.
   ///
   /// - Parameter ahead: The number of entries written since the last `publish`.
@@ -200,8 +199,7 @@ struct InvocationList {
   func publish(_ added: UInt32, priority: Int32) {
     header.live &+= added
     header.lastPriority = priority  //~ last_priority_not_stored
-    // Release: pairs with the acquire load of an invocation, which reads the count and then the
-    // entries.
+    // Release: pairs with the acquire load of the count, before an invocation reads the entries.
     header.count.store(count &+ added, ordering: .releasing)  // order: entries
   }
 
@@ -209,7 +207,7 @@ struct InvocationList {
 
   /// The position of the first live entry at or after `start`.
   ///
-  /// - Parameter start: May be beyond the end, if it is a position in a list that was longer.
+  /// - Parameter start: May be beyond the end, if it was a position in a longer list.
   func firstLive(from start: UInt32) -> UInt32? {
     for position in min(start, count)..<count where entry(position).isLive { return position }
     return nil
@@ -247,7 +245,7 @@ struct InvocationList {
 
   // MARK: - The index of a large list
 
-  /// The index of a list that is searched often, after an update; nil if there is none.
+  /// The updated index of a list that is searched often; nil if there is none.
   private var index: DelegateIndex? {
     var isDue = trailer.pointee.searched / Self.searchesForIndex >= UInt64(count)
     if trailer.pointee.index != nil {
@@ -261,8 +259,8 @@ struct InvocationList {
     return trailer.pointee.index.map { DelegateIndex($0) }
   }
 
-  /// Adds the entries appended since the last update to the index. Drops the index if it has no
-  /// room for them.
+  /// Adds the entries appended since the last update to the index. Drops the index if they do not
+  /// fit.
   ///
   /// - Returns: whether there is an index.
   private func updateIndex() -> Bool {
@@ -275,7 +273,7 @@ struct InvocationList {
     return false
   }
 
-  /// Adds delegates that were inserted between others to the index of the list, if it has one.
+  /// Adds delegates inserted between others to the list's index, if it has one.
   func didInsert(_ added: UInt32, at start: UInt32) {
     guard isLarge, let index = trailer.pointee.index.map({ DelegateIndex($0) }) else { return }
     if !index.put(self, from: start, to: start &+ added) { dropIndex() }
@@ -286,7 +284,7 @@ struct InvocationList {
     trailer.pointee.index = nil
   }
 
-  /// Passes the index and the next listener warning to the list that replaces this one. The new
+  /// Passes the index and the next listener warning to the list that replaces this list. The new
   /// list already contains the live entries.
   func passOn(to other: InvocationList) {
     //~ listener_warning_not_passed_on
@@ -334,7 +332,7 @@ struct InvocationList {
     return position
   }
 
-  /// Returns a smaller list with the live entries, or nil if memory is exhausted.
+  /// Returns a smaller list of the live entries, or nil if memory is exhausted.
   func compacted() -> InvocationList? {
     guard let smaller = try? InvocationList.allocate(for: live &* 2, owner: header.owner) else {
       return nil
@@ -375,14 +373,14 @@ struct InvocationList {
 }
 
 extension Registration {
-  /// The slot of a list entry. It may have been reused for another registration since.
+  /// The slot of a list entry. The slot may since have been reused for another registration.
   @inline(__always) init(_ entry: InvocationList.Entry) {
     self.init(index: entry.token.index, at: entry.slot)
   }
 }
 
 #if MULTICAST_INTERNAL_CHECKS
-  /// The stripe's lock is held.
+  /// The caller holds the stripe's lock.
   extension InvocationList {
     /// Checks the list that new invocations use.
     func checkCurrent(_ multicast: Multicast, _ check: Check) {

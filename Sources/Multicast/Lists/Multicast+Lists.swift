@@ -10,12 +10,12 @@ struct ListChanges {
   init(by thread: ThreadRecord?) { self.thread = thread }
 }
 
-/// The current list and the retired lists of a multicast. Callers hold the stripe's lock, except
-/// callers of `reclaim`.
+/// The current list and the retired lists of a multicast. All callers except those of `reclaim`
+/// hold the stripe's lock.
 extension Multicast {
   var list: InvocationList? { fields.list.load(ordering: .relaxed).map { InvocationList($0) } }
 
-  /// Release: pairs with the acquire load of an invocation.
+  /// Release: pairs with an invocation's acquire load.
   func setList(_ list: InvocationList?) {
     fields.list.store(list?.address, ordering: .releasing)  // order: contents
   }
@@ -29,9 +29,9 @@ extension Multicast {
     if isQuiescent(changes.thread) { return old.deallocate() }
 
     // This fence is between the replacement and the stamp, so the new list is visible before any
-    // heavy fence with a higher number begins. If the frame of an invocation is not visible after
-    // such a heavy fence, the invocation reads the new list. This fence also pairs with the full
-    // fence of a fenced invocation.
+    // heavy fence with a higher number begins. If an invocation's frame is not visible after such a
+    // heavy fence, the invocation reads the new list. This fence also pairs with the full fence of
+    // a fenced invocation.
     Fence.full()
     RaceDetector.happensBefore(old.address)  // acquired by the thread that frees the list
     old.header.retire(needsFence: neededFence(changes.thread) == .heavy)
@@ -49,10 +49,10 @@ extension Multicast {
     nonmutating set { fields.firstRetired.store(newValue, ordering: .relaxed) }
   }
 
-  /// Makes sure that there is room for one more entry. If necessary, replaces the list with a
-  /// larger one, but only if no entry is dead and no invocation can be reading the old list.
+  /// Makes sure that there is room for another entry. If necessary, replaces the list with a larger
+  /// one, but only if no entry is dead and no invocation can be reading the old list.
   ///
-  /// - Returns: false if this was not possible. In this case nothing has changed.
+  /// - Returns: false if this is not possible. In this case, nothing has changed.
   func makeRoomAtOnce() throws(Status) -> Bool {
     guard let list else { return try makeFirst() }
     if list.hasRoomAtOnce { return true }  //~ room_not_checked
@@ -103,16 +103,16 @@ extension Multicast {
 
   /// Frees retired lists that no invocation can be reading. Takes the stripe's lock.
   ///
-  /// This function executes no fence. It does not free a list if the writer that replaced it still
-  /// has to execute its heavy fence. That writer calls this function after its fence, and each
-  /// invocation that has named the list calls it at its end. The last of these calls frees the
-  /// list.
+  /// This function executes no fence. It does not free a list if the writer that replaced the list
+  /// still has to execute its heavy fence. That writer calls this function after its fence, and
+  /// each invocation that has named the list calls it when the invocation ends. The last of these
+  /// calls frees the list.
   ///
   /// - Parameter only: The address of the only list to consider; nil for all lists.
   @inline(never)
   func reclaim(_ only: UInt? = nil) {
-    // If the page of the slot was returned to the system, the slot had no list. The handle reads as
-    // zero and does not tell which stripe guards the slot.
+    // If the slot's page has been returned to the system, the slot had no list. The handle then
+    // reads as zero and does not identify the stripe that guards the slot.
     if handle.generation == 0 || only == 0 { return }
     let stripe = self.stripe
     stripe.lock()
@@ -136,8 +136,8 @@ extension Multicast {
   }
 
   /// Whether an invocation of the multicast in this slot names a list. Frames with another target
-  /// do not count. Such a frame may contain the same address, left over from a list that was freed,
-  /// but its invocation would not free this list at its end.
+  /// do not count. Such a frame may contain the same address, left over from a freed list, but its
+  /// invocation would not free this list when it ends.
   private func isRead(_ list: InvocationList) -> Bool {
     ThreadRegistry.isRead(UInt(bitPattern: list.address), by: target)
   }

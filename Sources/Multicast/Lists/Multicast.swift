@@ -4,8 +4,8 @@ import Synchronization
 
 /// A multicast's slot, and the basic operations on it.
 ///
-/// A slot has 64 bytes and is never unmapped. When a slot is reused, the retired lists of its
-/// previous multicast stay with the slot until no thread reads them.
+/// A slot is 64 bytes long and is never unmapped. When a slot is reused, its previous multicast's
+/// retired lists stay with the slot until no thread is reading them.
 struct Multicast {
   struct Storage: ~Copyable {
     // Fields that invocations read.
@@ -13,44 +13,44 @@ struct Multicast {
     var header: SlotHeader
     /// The list that new invocations use; nil until a delegate is added.
     let list: Atomic<InvocationList.Address?>
-    /// The invoker word. It is the handle of the multicast plus a number and the bits below. The
-    /// number is 0 if no thread has invoked the multicast, the number of the thread record if only
-    /// one thread has, and `multipleInvokers` if several have. An invocation compares the word. It
-    /// takes the slow path unless the word is open or contains the number of its own thread and no
+    /// The invoker word: the handle of the multicast plus a number and the bits below. The number
+    /// is 0 if no thread has invoked the multicast, the number of the thread record if only one
+    /// thread has, and `multipleInvokers` if several have. An invocation compares the word, and
+    /// takes the slow path unless the word is open or contains its own thread's number and no
     /// special bits. The slot may still contain the word of its previous multicast.
     let invoker: Atomic<UInt64>
 
     // Fields for writers, which hold the stripe's lock.
 
     /// Replaced lists that invocations may still be reading, newest first. Atomic because `Trim`
-    /// checks without the lock whether there are any.
+    /// checks without the lock whether any exist.
     let firstRetired: Atomic<InvocationList.Address?>
     /// Decides which side pays for the fences.
     var bias: Bias
   }
 
-  /// If these bits are set, any thread may invoke the multicast without further checks. They are
-  /// computed from the other bits (see `completed`).
+  /// If these bits are set, any thread may invoke the multicast without further checks. The bits
+  /// are computed from the other bits (see `completed`).
   ///
-  /// These bits are all the bits above the number and the special bits. So an open word is less
-  /// than its handle, by at most half a generation. One comparison therefore recognizes an open
-  /// word and accepts it only for its own handle: the words of all other multicasts in this slot
-  /// are farther away from the handle, in either direction. This matters if a caller guesses a
-  /// handle before the slot is reused, because the handle may have become valid by the time it is
-  /// compared. (The word of a transport's multicast is also farther away from such a handle,
-  /// because its kind has a lower number.)
+  /// They are all the bits above the number and the special bits. So an open word is less than its
+  /// handle, by at most half a generation. Therefore one comparison recognizes an open word and
+  /// accepts it only for its own handle: the words of all other multicasts in this slot are farther
+  /// away from the handle, in either direction. This matters if a caller guesses a handle before
+  /// the slot is reused, because the handle may have become valid by the time it is compared. (The
+  /// word of a transport's multicast is also farther away from such a handle, because its kind has
+  /// a lower number.)
   static var open: UInt64 { 0 &- Handle.oneGeneration / 2 }
   /// Invocations execute full fences (see `Bias`). This bit is set only if the multicast has an
   /// invoker.
   static var fenced: UInt64 { Handle.oneGeneration / 4 }
   /// A watch is notified of the calls (see `Watch`).
   static var watched: UInt64 { Handle.oneGeneration / 8 }
-  /// The `watched` bit for a multicast without a watch. It is set if a race detector is present,
-  /// because all multicasts are then treated like watched ones.
+  /// The `watched` bit for a multicast without a watch. Set if a race detector is present, because
+  /// all multicasts are then treated like watched ones.
   static var watchedAlways: UInt64 { RaceDetector.isPresent ? watched : 0 }
   /// The multicast was created with policies (see `Policies`).
   static var withPolicies: UInt64 { Handle.oneGeneration / 16 }
-  /// The multicast has no policies of its own, but changes of its delegates are notified (see
+  /// The multicast has no policies of its own, but changes to its delegates are notified (see
   /// `observe`).
   static var observed: UInt64 { Handle.oneGeneration / 32 }
   static var special: UInt64 { fenced | watched | withPolicies | observed }
@@ -66,7 +66,7 @@ struct Multicast {
     self.storage = storage
   }
 
-  /// The slot at the index of a handle. It may have been reused since (see `isCurrent`).
+  /// The slot at a handle's index. The slot may have been reused since (see `isCurrent`).
   @inline(__always) init?(slotOf handle: Handle) {
     self.init(slotOf: handle, .multicast)
   }
@@ -86,7 +86,7 @@ struct Multicast {
   }
 
   /// The multicast that now uses the slot of a frame's target. Its generation is zero if the page
-  /// was returned to the system.
+  /// has been returned to the system.
   init(_ target: Target) {
     storage = target.slot.assumingMemoryBound(to: Storage.self)
     handle = storage.pointee.header.id.load(ordering: .relaxed)
@@ -96,12 +96,12 @@ struct Multicast {
   init(slot index: UInt32) {
     let slot = Self.pool.directory.slot(index).unsafelyUnwrapped
     storage = slot.assumingMemoryBound(to: Storage.self)
-    // Set the index in any case, so that the stripe is right even if the slot already reads as
+    // Set the index in any case, so that the stripe is correct even if the slot already reads as
     // zero.
     handle = Handle(storage.pointee.header.id.load(ordering: .relaxed).rawValue | UInt64(index))
   }
 
-  /// The fields of the slot. They are accessed in place, without a copy.
+  /// The fields of the slot, accessed in place without a copy.
   var fields: Storage {
     unsafeAddress { UnsafePointer(storage) }
     nonmutating unsafeMutableAddress { storage }
@@ -113,7 +113,7 @@ struct Multicast {
   /// The target of a frame that invokes this multicast.
   var target: Target { .invocation(storage) }
 
-  /// Runs a body under the stripe's lock, if the multicast still exists.
+  /// Executes `body` under the stripe's lock, if the multicast still exists.
   @inline(never)
   func withLock<Result>(_ body: () throws(Status) -> Result) throws(Status) -> Result {
     let stripe = self.stripe
@@ -129,7 +129,7 @@ struct Multicast {
   ///
   /// The caller holds the stripe's lock. Another thread that begins its first invocation now finds
   /// the lock held, and waits for it before it continues, so the caller's changes need no fence. An
-  /// observed multicast is open as soon as it has an invoker. For such a multicast the result is
+  /// observed multicast is open as soon as it has an invoker. The result for such a multicast is
   /// false, so that its changes do not take the fast paths, which do not notify.
   ///
   /// - Parameter ignored: The special bits to ignore.
@@ -141,8 +141,8 @@ struct Multicast {
     return number == 0 || number == thread.map { UInt64($0.number) }  //~ always_single_invoker
   }
 
-  /// Whether no invocation of this multicast can be running. If so, replaced lists may be freed
-  /// immediately, and dead entries may be dropped.
+  /// Whether no invocation of this multicast can be running, so that replaced lists may be freed
+  /// immediately and dead entries may be dropped.
   func isQuiescent(_ thread: ThreadRecord?) -> Bool {
     hasSingleInvoker(thread) && !(thread?.isInside(target) ?? false)
   }
@@ -178,7 +178,7 @@ extension Multicast {
     return try pool.create(kind, initialize)
   }
 
-  /// - Parameter special: The special bits that are set initially.
+  /// - Parameter special: The initial special bits.
   static func initialize(
     _ storage: UnsafeMutablePointer<Storage>, _ handle: Handle, _ special: UInt64
   ) {
@@ -200,9 +200,9 @@ extension Multicast {
     }
   }
 
-  /// Copies delegates until `out` is full or all delegates were copied.
+  /// Copies delegates until `out` is full or all delegates have been copied.
   ///
-  /// - Parameter capacity: A `size_t`, so a negative value means more delegates than there can be.
+  /// - Parameter capacity: A `size_t`, so a negative value means more delegates than can exist.
   /// - Returns: the number of delegates in the list.
   func list(
     into out: UnsafeMutablePointer<multicast_delegate>?, capacity: Int
@@ -236,22 +236,22 @@ extension Multicast {
   }
 }
 
-/// The flag of `multicast_listener_flag`, which is not 0 while an invocation may have an effect. It
-/// is stored in the link of the slot, which the pool uses only while the slot is vacant.
+/// The flag of `multicast_listener_flag`, which is nonzero while an invocation may have an effect.
+/// It is stored in the slot's link, which the pool uses only while the slot is vacant.
 ///
 /// The flag is written under the stripe's lock, and only when it changes, because it is in the
-/// cache line that all invocations read. Relaxed is enough. A thread can know that an add has
-/// returned only by some synchronization, which then also makes the store visible. The flag does
-/// not order any other memory accesses.
+/// cache line that all invocations read. Relaxed is enough, because a thread can know that an add
+/// has returned only through some synchronization, which also makes the store visible. The flag
+/// does not order any other memory accesses.
 extension Multicast {
   private static var hasDelegates: UInt32 { 1 }
   /// Set permanently if even an invocation without delegates has an effect.
   private static var always: UInt32 { 2 }
 
-  /// Clears the flag, because the slot's previous multicast or the pool has left a value there.
+  /// Clears the flag, because the slot's previous multicast or the pool has left a value in it.
   ///
-  /// Release: another thread may fork in the middle of `VacantSlots.take`. If the child finds the
-  /// flag of a multicast in the slot, it also finds that the thread has taken the slot.
+  /// Release: another thread may fork in the middle of `VacantSlots.take`. If the child finds a
+  /// multicast's flag in the slot, it also finds that the thread has taken the slot.
   static func clearListenerFlag(_ storage: UnsafeMutablePointer<Storage>) {
     storage.pointee.header.link.store(0, ordering: .releasing)  // order: listener_flag
   }
@@ -260,7 +260,7 @@ extension Multicast {
     storage.pointee.header.link.store(always, ordering: .relaxed)
   }
 
-  /// Called after delegates were added. The caller holds the stripe's lock.
+  /// Called after delegates have been added. The caller holds the stripe's lock.
   @inline(__always)
   func didAdd() {
     if fields.header.link.load(ordering: .relaxed) == 0 {
@@ -268,19 +268,19 @@ extension Multicast {
     }
   }
 
-  /// Called after the last delegate was removed. The caller holds the stripe's lock.
+  /// Called after the last delegate has been removed. The caller holds the stripe's lock.
   func didRemoveLast() {
     if fields.header.link.load(ordering: .relaxed) == Self.hasDelegates {
       fields.header.link.store(0, ordering: .relaxed)  //~ listener_flag_not_cleared
     }
   }
 
-  /// The address of the flag. It stays readable, because slots are never unmapped.
+  /// The address of the flag, which stays readable, because slots are never unmapped.
   var listenerFlag: UnsafePointer<UInt32> {
     UnsafeRawPointer(fields.header.link.address).assumingMemoryBound(to: UInt32.self)
   }
 
-  /// The flag for an invalid handle, which is always 0.
+  /// The flag for invalid handles. It is always 0.
   static var noListenerFlag: UnsafePointer<UInt32> {
     shims_get_no_listener_flag().unsafelyUnwrapped
   }

@@ -1,13 +1,13 @@
 import MulticastHeader
 import MulticastShims
 
-/// The source of all memory of the library: libc's allocator, or the caller's.
+/// Allocates all memory of the library, with libc's allocator or the caller's.
 ///
-/// Every block is deallocated with the size and alignment with which it was allocated.
+/// Every block is deallocated with the size and alignment that were used to allocate it.
 enum Allocator {
   /// All zero if the library uses libc's allocator. Written once, under the slab lock, before the
-  /// first allocation. Code that reads this variable already has an allocated object, so it reads
-  /// after that write.
+  /// first allocation. Code that reads this variable already has an allocated object, so the read
+  /// comes after the write.
   nonisolated(unsafe) private static var custom = multicast_allocator()
 
   /// Replaces libc's allocator. The caller holds the slab lock, and nothing has been allocated yet.
@@ -16,8 +16,8 @@ enum Allocator {
   /// Whether the memory comes from libc's allocator.
   static var isLibc: Bool { custom.allocate == nil }
 
-  /// The alignment that libc's `malloc` always provides. For a stricter alignment, libc needs a
-  /// slower function.
+  /// The alignment that libc's `malloc` always provides. A stricter alignment requires a slower
+  /// function of libc.
   static let usualAlignment = 16
 
   /// - Returns: `size` uninitialized bytes.
@@ -32,7 +32,7 @@ enum Allocator {
     return block
   }
 
-  /// - Returns: `size` bytes of zeros.
+  /// - Returns: `size` zeroed bytes.
   static func allocateZeroed(
     size: Int, alignment: Int = usualAlignment
   ) throws(Status) -> UnsafeMutableRawPointer {

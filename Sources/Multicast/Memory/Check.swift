@@ -2,10 +2,10 @@ import MulticastShims
 import Synchronization
 
 /// Verifies invariants of the library. If an invariant is violated, the library prints a line that
-/// names it and aborts the process. The checks exist only in builds with
+/// names the invariant, and aborts the process. The checks exist only in builds with
 /// `MULTICAST_INTERNAL_CHECKS`; in all other builds the functions that contain them are empty.
 struct Check {
-  /// The source location that requested the check, which is just after a change.
+  /// The source location that requested the check, just after a change.
   let file: StaticString
   let line: UInt
 
@@ -32,11 +32,11 @@ struct Check {
     private static let smallestReach: UInt32 = 8
 
     /// Returns the number of elements to check this time: eight in half of the calls, sixteen in a
-    /// quarter of them, and so on. Every structure is therefore checked completely at some point,
+    /// quarter of them, and so on. Every structure is therefore checked completely sooner or later,
     /// and the mean cost of a check grows with the logarithm of the structure's size.
     static func reach() -> UInt32 {
-      // Hash the count. If it were used directly, a structure that is checked at every eighth call
-      // would either always or never be checked to its end.
+      // Hash the count. If the count were used directly, a structure that is checked by every
+      // eighth call would either always or never be checked to its end.
       let turn = count.wrappingAdd(1, ordering: .relaxed).newValue &* 0x9E37_79B9
       return smallestReach << min(UInt32(turn.leadingZeroBitCount), 20)
     }
@@ -53,7 +53,7 @@ struct Check {
         that(link != landmark, "a list has an end", UInt64(link &- 1))
         steps &+= 1
         // Move the landmark when the number of steps is a power of two, so that a walk around a
-        // cycle of any length returns to the landmark at some point.
+        // cycle of any length eventually returns to the landmark.
         if steps & (steps &- 1) == 0 { landmark = link }
         link = next(link &- 1)
       }
@@ -61,7 +61,7 @@ struct Check {
   #endif
 }
 
-/// A type with invariants that hold whenever no change of the value is in progress.
+/// A type with invariants that hold whenever the value is not being changed.
 protocol Checked {
   #if MULTICAST_INTERNAL_CHECKS
     func check(_ check: Check)
@@ -76,14 +76,14 @@ extension Checked {
   }
 }
 
-/// Wraps calls of the caller's functions, and checks that they do nothing forbidden.
+/// Wraps calls to the caller's functions, and checks that these functions do nothing forbidden.
 ///
 /// The checks cannot detect an action that leaves no trace: a signal handler that interrupts the
 /// library while it holds no lock; a longjmp out of a delegate, if the thread never uses the
 /// library again or uses it only from deeper in its stack; a cancellation while the library holds
 /// no lock.
 enum CallerCode {
-  /// Wraps each call of an allocator's function, which must not call the library.
+  /// Wraps each call to an allocator's function, which must not call the library.
   static func allocating<Result>(_ body: () -> Result) -> Result {
     #if MULTICAST_INTERNAL_CHECKS
       shims_checks_set_allocations(shims_checks_get_allocations() &+ 1)
@@ -92,8 +92,8 @@ enum CallerCode {
     return body()
   }
 
-  /// Wraps each call of a release function. A release function that runs inside another one must be
-  /// deeper in the stack.
+  /// Wraps each call to a release function. A release function that runs inside another release
+  /// function must be deeper in the stack.
   static func releasing(_ body: () -> Void) {
     #if MULTICAST_INTERNAL_CHECKS
       Lock.checkNoneIsHeld()
@@ -106,14 +106,14 @@ enum CallerCode {
     body()
   }
 
-  /// Called at the end of a thread.
+  /// Called when a thread ends.
   static func checkNoReleaseRuns() {
     #if MULTICAST_INTERNAL_CHECKS
       Check(#fileID, #line).that(shims_get_release_depth() == 0, "no thread ends inside a release")
     #endif
   }
 
-  /// Remembers the current process, when the library starts and in the child of a `fork`.
+  /// Records the current process, when the library starts and in the child of a `fork`.
   static func noteProcess() {
     #if MULTICAST_INTERNAL_CHECKS
       process.store(shims_get_process(), ordering: .relaxed)

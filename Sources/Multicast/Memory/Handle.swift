@@ -2,19 +2,19 @@ import Synchronization
 
 /// The 64 bits of a handle: generation (34) | kind (4) | index (26).
 ///
-/// The slot at the index stores the whole handle of its current object, so one comparison tells a
-/// valid handle from every other value. Slots are never unmapped, so a stale or forged handle leads
-/// to a word that does not match, and never to unmapped memory.
+/// The slot at the index stores the whole handle of its current object, so one comparison
+/// distinguishes a valid handle from every other value. Slots are never unmapped, so a stale or
+/// forged handle leads to a word that does not match, and never to unmapped memory.
 struct Handle: RawRepresentable, Equatable, AtomicRepresentable {
-  /// The kind of the object in a slot. Callers never get a handle of kind `vacant`, `special` or
-  /// `retired`.
+  /// The kind of the object in a slot. Callers never receive a handle of kind `vacant`, `special`
+  /// or `retired`.
   struct Kind: Equatable {
     let rawValue: UInt64
 
     /// The slot is not in use.
     static var vacant: Kind { Kind(rawValue: 0) }
-    /// The multicast of a transport. Callers never get such a handle. Its number must be less than
-    /// the number of `multicast`, because `Multicast.open` relies on this.
+    /// The multicast of a transport. Callers never receive such a handle. `Multicast.open` relies
+    /// on this number being less than the number of `multicast`.
     static var transport: Kind { Kind(rawValue: 1) }
     static var multicast: Kind { Kind(rawValue: 2) }
     static var registration: Kind { Kind(rawValue: 3) }
@@ -24,14 +24,14 @@ struct Handle: RawRepresentable, Equatable, AtomicRepresentable {
     /// The lifetime of the registrations that deliver to a queue. The library creates such a
     /// lifetime for each queue.
     static var recipients: Kind { Kind(rawValue: 7) }
-    /// The policies of a multicast. Callers never get such a handle.
+    /// The policies of a multicast. Callers never receive such a handle.
     static var policies: Kind { Kind(rawValue: 8) }
-    /// A watch. It has no slot, and callers never get its handle.
+    /// A watch. A watch has no slot, and callers never receive its handle.
     static var watch: Kind { Kind(rawValue: 9) }
     /// A live registration that is not plain. Only its slot stores this kind. Its token has the
     /// kind `registration`, which differs from `special` in one bit.
     static var special: Kind { Kind(rawValue: 11) }
-    /// The object was removed or ended, but may still be in use.
+    /// The object has been removed or ended, but may still be in use.
     static var retired: Kind { Kind(rawValue: 15) }
 
     static func == (a: Kind, b: Kind) -> Bool { a.rawValue == b.rawValue }
@@ -68,7 +68,7 @@ struct Handle: RawRepresentable, Equatable, AtomicRepresentable {
 
   var isOfMulticast: Bool { kind == .multicast || kind == .transport }
 
-  /// A handle with the same generation and index, but with another kind.
+  /// A handle with the same generation and index, but a different kind.
   func changed(to kind: Kind) -> Handle {
     Handle((rawValue & (Self.generationMask | Self.indexMask)) | kind.rawValue << Self.indexBits)
   }
@@ -88,9 +88,9 @@ struct Handle: RawRepresentable, Equatable, AtomicRepresentable {
 
   /// Whether the object of this handle has ended.
   ///
-  /// - Parameter id: The word in its slot. It is 0 if the page was returned to the system.
-  /// - Returns: `state` if the object has not ended; `ok` if it has; `invalidHandle` if no caller
-  ///   ever had this handle.
+  /// - Parameter id: The word in the handle's slot; 0 if the page has been returned to the system.
+  /// - Returns: `state` if the object has not ended; `ok` if it has; `invalidHandle` if this handle
+  ///   was never given to a caller.
   func end(foundAs id: Handle) -> Status {
     if self == id { return .state }
     return generation > id.generation && id.generation != 0 ? .invalidHandle : .ok

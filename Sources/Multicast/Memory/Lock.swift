@@ -1,15 +1,15 @@
 import MulticastShims
 import Synchronization
 
-/// A lock, which is a word in static storage. A thread that finds the lock held spins briefly
+/// A lock, represented by a word in static storage. A thread that finds the lock held spins briefly
 /// before it sleeps.
 ///
-/// Most locks are held for tens of nanoseconds. Compared with this lock, libc's mutex takes twice
-/// as long without contention, and sleeps too early under contention.
+/// Most locks are held for tens of nanoseconds. libc's mutex takes twice as long as this lock
+/// without contention, and puts threads to sleep too early under contention.
 ///
 /// The lock order is: stripe, lifetime, names, slabs, waits, queue, watches. While a thread holds
-/// any of these locks, it calls no function of the caller except the functions of an allocator, and
-/// it executes no heavy fence.
+/// any of these locks, it calls none of the caller's functions except an allocator's, and it
+/// executes no heavy fence.
 struct Lock {
   /// 0: free. 1: held. 2: held, and other threads may be sleeping.
   let word: UnsafeMutablePointer<UInt32>
@@ -59,8 +59,8 @@ struct Lock {
     return true
   }
 
-  // The most frequent operations inline the next two functions. Inlining them anywhere else would
-  // only make the library larger.
+  // The most frequent operations inline the next two functions. Inlining them elsewhere would only
+  // make the library larger.
 
   func lockInline() {
     checkBeforeLocking()
@@ -71,16 +71,16 @@ struct Lock {
   func unlockInline() {
     noteUnlocked()
     // Release: pairs with the acquire in `take`. The exchange returns 2 if other threads may be
-    // sleeping. A thread that stored 2 before the exchange is woken here, and a thread that stores
-    // 2 after the exchange finds the lock free.
+    // sleeping. A thread that stored 2 before the exchange is woken now, and a thread that stores 2
+    // after the exchange finds the lock free.
     // order: lock
     if _slowPath(state.pointee.exchange(0, ordering: .releasing) == 2) { wakeNext() }
     checkAfterUnlocking()  //~ unlocked_twice
   }
 
   /// Whether the lock is free at this moment. Pairs with `take`: a thread may change guarded data
-  /// without the lock and check this afterwards. Either it finds the lock held, or every thread
-  /// that takes the lock later sees the change.
+  /// without the lock, and then check whether the lock is free. Either it finds the lock held, or
+  /// every thread that takes the lock later sees the change.
   var isFree: Bool {
     state.pointee.load(ordering: .sequentiallyConsistent) == 0  // order: first_invoker
   }
@@ -96,8 +96,8 @@ struct Lock {
   }
 
   @inline(never) private func lockSlowly() {
-    // Double the pause each time. The thread that holds the lock can then take it several times in
-    // a row, while its processor still has the data in its cache.
+    // Double the pause each time. The lock's holder can then take it several times in a row, while
+    // the data is still in its processor's cache.
     var pauses = 4
     while pauses <= 256 {
       for _ in 0..<pauses { shims_pause() }
@@ -105,14 +105,14 @@ struct Lock {
       pauses *= 2
     }
     // Store 2, because other threads may be sleeping. The kernel compares the word with 2 once more
-    // before it lets this thread sleep, so this thread does not miss an unlock in between.
+    // before it lets this thread sleep, so this thread cannot miss an unlock in between.
     while state.pointee.exchange(2, ordering: .acquiring) != 0 {  // order: lock
       shims_futex_wait(word, 2, .max)
     }
   }
 
   /// Releases the lock and sleeps until another thread changes the word and wakes this thread, or
-  /// until the given moment. May also wake spuriously. Takes the lock again before it returns.
+  /// until the given moment. May also wake up spuriously. Takes the lock again before returning.
   func sleep(with event: UnsafeMutablePointer<Atomic<UInt32>>, until moment: UInt64) {
     checkBeforeSleeping()
     let value = event.pointee.load(ordering: .relaxed)
@@ -121,7 +121,7 @@ struct Lock {
     lock()
   }
 
-  /// Wakes all threads that sleep on a word.
+  /// Wakes all threads sleeping on a word.
   static func wakeAll(_ event: UnsafeMutablePointer<Atomic<UInt32>>) {
     event.pointee.wrappingAdd(1, ordering: .relaxed)
     shims_futex_wake(address(event), .max)
@@ -145,7 +145,7 @@ struct Lock {
   /// Takes all locks of the library, for a fork.
   static func lockAll() { forEach { $0.lock() } }
 
-  /// Releases all locks after a fork, in the parent and in the child. In the child, the only thread
+  /// Releases all locks after a fork, in the parent and in the child. In the child, its only thread
   /// holds them.
   static func unlockAll() { forEach { $0.unlock() } }
 }
@@ -172,13 +172,13 @@ struct Stripe {
 
   static func == (a: Stripe, b: Stripe) -> Bool { a.state == b.state }
 
-  /// The pool of the registrations of the stripe's multicasts.
+  /// The pool for the registrations of the stripe's multicasts.
   func pool(in directory: SlabDirectory) -> SlotPool {
     SlotPool(shims_get_stripe_pool(state), of: directory, smallestSlabShift: 4, slabsOfASize: 4)
   }
 }
 
-/// Annotations for the thread sanitizer (see `shims.h`). Other builds have none.
+/// Annotations for the thread sanitizer (see `shims.h`). They are empty in other builds.
 extension Lock {
   private func noteLocked(byTrying: Bool) {
     #if MULTICAST_SANITIZE_THREAD
@@ -193,8 +193,8 @@ extension Lock {
   }
 }
 
-/// Checks that threads take locks in their order, and that they hold no lock during operations that
-/// can take any length of time, namely the caller's functions and the heavy fence.
+/// Checks that threads take locks in the lock order, and that they hold no lock during operations
+/// that can take arbitrarily long, namely the caller's functions and the heavy fence.
 ///
 /// These checks also detect some unsupported uses of the library: by a signal handler or an
 /// allocator while the library holds a lock, and by the child of a `vfork`.
@@ -211,8 +211,8 @@ extension Lock {
     #endif
   }
 
-  /// Called after the lock was released. If it were called before, a signal handler that ran in
-  /// between would not be detected: it would wait for the lock forever.
+  /// Called after the lock has been released. If this check came before the release, a signal
+  /// handler in between would not be detected, but would wait for the lock forever.
   func checkAfterUnlocking(_ file: StaticString = #fileID, _ line: UInt = #line) {
     #if MULTICAST_INTERNAL_CHECKS
       let (rank, held) = (shims_checks_rank(word), shims_checks_get_held())
@@ -223,7 +223,7 @@ extension Lock {
     #endif
   }
 
-  /// Checks that a thread holds only this lock when it goes to sleep under it.
+  /// Checks that a thread going to sleep under this lock holds no other lock.
   func checkBeforeSleeping(_ file: StaticString = #fileID, _ line: UInt = #line) {
     #if MULTICAST_INTERNAL_CHECKS
       let (rank, held) = (shims_checks_rank(word), shims_checks_get_held())

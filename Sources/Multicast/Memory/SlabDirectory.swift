@@ -1,13 +1,13 @@
 import MulticastShims
 import Synchronization
 
-/// Finds the slot with a given index. Slots are in slabs, which are never moved in memory and never
-/// freed. A slab whose slots are all vacant can be moved to another pool.
+/// Finds the slot with a given index. Slots are stored in slabs, which are never moved in memory
+/// and never freed. A slab whose slots are all vacant can be moved to another pool.
 ///
 /// An index consists of the number of a slab (16 bits) and a place in the slab (10 bits). A slab
-/// has 16 to 1024 slots, a power of two. For each slab, the directory has a word that contains the
-/// slab's address and, in the low bits, the logarithm of its size. If a place is beyond the end of
-/// a small slab, it wraps around to another slot of that slab, whose handle does not match.
+/// has 16 to 1024 slots, always a power of two. For each slab, the directory contains a word with
+/// the slab's address and, in the low bits, the logarithm of its size. A place beyond the end of a
+/// small slab wraps around to another slot, whose handle does not match.
 struct SlabDirectory {
   private static let placeBits: UInt32 = 10
   static let capacity = UInt32(SHIMS_DIRECTORY_LENGTH)
@@ -27,7 +27,7 @@ struct SlabDirectory {
     shims_get_words(state).unsafelyUnwrapped.assumingMemoryBound(to: Atomic<UInt>.self)
   }
 
-  /// - Returns: the slot, or nil if there is no slab for it.
+  /// - Returns: the slot, or nil if its slab does not exist.
   @inline(__always) func slot(_ index: UInt32) -> UnsafeMutableRawPointer? {
     // Acquire: pairs with the release in `addSlab`, so that this thread sees the slab zeroed.
     let word = words[Int(index >> Self.placeBits)].load(ordering: .acquiring)  // order: slab
@@ -87,15 +87,15 @@ struct SlabDirectory {
   nonisolated(unsafe) private static var newest: UnsafeMutableRawPointer? = nil
 
   /// Once there are this many slabs, each new slab that fills at least a page has the largest size,
-  /// and slabs are allocated in batches. The number of slabs in a batch is a sixteenth of the
-  /// number of existing slabs. A batch starts with one page for its header, so that all other pages
-  /// can be returned to the system.
+  /// and slabs are allocated in batches. A batch contains one slab for every sixteen existing
+  /// slabs. It starts with one page for its header, so that all other pages can be returned to the
+  /// system.
   private static let manySlabs: UInt32 = 32
   private static let largestBatch: UInt32 = 64
   private static let page = 4096
 
   /// Allocates a slab with at least `1 << shift` zeroed slots and publishes it in the directory. If
-  /// it allocates a batch, it adds the other slabs of the batch to the free slabs.
+  /// a batch is allocated, its other slabs are added to the free slabs.
   ///
   /// - Returns: the number of the slab.
   func addSlab(shift: UInt32, limit: UInt32) throws(Status) -> UInt32 {
@@ -127,27 +127,27 @@ struct SlabDirectory {
   }
 }
 
-/// Free slabs. They belong to no pool, because all their slots are vacant. Any pool of the
-/// directory may take them. The caller holds the slab lock.
+/// Free slabs. All slots of a free slab are vacant. It belongs to no pool, and any pool of the
+/// directory may take it. The caller holds the slab lock.
 ///
 /// The pages of a free slab can be returned to the system. They stay mapped and read as zeros. No
 /// caller has a handle of zero, so a stale handle still finds a word that does not match. The
 /// generations of the slots are lost with the pages. The newest of these generations is therefore
-/// stored outside the slab, and all slots of the slab continue from it, so that no handle is given
+/// stored outside the slab, and all slots of the slab continue from it, so that no handle is handed
 /// out twice.
 extension SlabDirectory {
   /// The states of a free slab, stored in the field that otherwise counts its vacant slots.
   private static let resident = UInt32.max
   private static let discarded = UInt32.max - 1
 
-  /// The number of slabs at which a directory that several pools share collects free slabs before
-  /// it adds another slab.
+  /// Once a directory shared by several pools has this many slabs, it collects free slabs before
+  /// adding another slab.
   var collectsAt: UInt32 { max(state.pointee.collects_at, Self.slabsBeforeCollecting) }
   private static let slabsBeforeCollecting: UInt32 = 4096
 
   /// Called after the free slabs of all pools have been collected. The next collection is due when
   /// there are at least twice as many slabs as are in use now, so collecting costs O(1) per slot
-  /// that is taken.
+  /// taken.
   func didCollect() {
     let used = slabCount &- state.pointee.free_count
     state.pointee.collects_at = min(
@@ -166,7 +166,7 @@ extension SlabDirectory {
     state.pointee.free_count &+= 1
   }
 
-  /// - Returns: the number of a slab that was free, or nil.
+  /// - Returns: the number of a slab that was free, or nil if there is none.
   func takeFree() -> UInt32? {
     if state.pointee.first_free == 0 { return nil }
     let number = state.pointee.first_free &- 1
@@ -177,8 +177,8 @@ extension SlabDirectory {
     if slab.pointee.floor == 0 { return number }  // the slab was never used and is zero
     for index in indices(ofSlab: number) {
       let slot = slot(index).unsafelyUnwrapped.assumingMemoryBound(to: SlotHeader.self)
-      // Relaxed is enough. These handles are vacant, and a caller gets a handle of this slot only
-      // after that handle has been stored here.
+      // Relaxed is enough. These handles are vacant, and a caller receives a handle of this slot
+      // only after that handle has been stored in the slot.
       let id = Handle(slab.pointee.floor | UInt64(index))  //~ floor_forgotten
       slot.pointee.id.store(id, ordering: .relaxed)
     }
@@ -191,8 +191,8 @@ extension SlabDirectory {
     slab(Self.parts(of: index).slab).pointee.vacant &+= vacant
   }
 
-  /// Called for each slot that was counted, or once for several counted slots of a slab. Frees the
-  /// slab if all its slots were counted.
+  /// Called for each counted slot, or once for several counted slots of a slab. Frees the slab if
+  /// all its slots have been counted.
   ///
   /// - Returns: whether the slab is free.
   func freeIfVacant(slabOf index: UInt32, _ newest: Handle) -> Bool {
@@ -201,8 +201,8 @@ extension SlabDirectory {
     if slab.pointee.vacant == slotCount(ofSlab: number) {
       free(number)
     } else if slab.pointee.vacant != Self.resident {
-      // Reset the count, so that the calls for the slab's other slots find that it is not free, and
-      // so that the next count starts at 0.
+      // Reset the count, so that the calls for the slab's other slots find that the slab is not
+      // free, and so that the next count starts at 0.
       slab.pointee.vacant = 0
       return false
     }

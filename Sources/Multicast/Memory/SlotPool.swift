@@ -7,14 +7,14 @@ struct SlotHeader: ~Copyable {
   /// policies, if it has any. In other objects, it is unused.
   ///
   /// `id` is not the first field. If it were, the thread sanitizer would report false races: it
-  /// reports a change of any field of a slot as a change of its first bytes, and other threads read
-  /// `id` without a lock.
+  /// reports a change to any field of a slot as a change to the slot's first bytes, and other
+  /// threads read `id` without a lock.
   let owner: Atomic<UInt32>
   /// In a vacant slot, this is the index of the next vacant slot plus 1, or 0 if there is none; the
   /// pool's lock guards it. In a multicast, it is the listener flag.
   let link: Atomic<UInt32>
-  /// The handle of the slot's object. A vacant slot has a handle of kind `vacant` with the
-  /// generation of the last object.
+  /// The handle of the slot's object. A vacant slot contains a handle of kind `vacant` with the
+  /// last object's generation.
   let id: Atomic<Handle>
 }
 
@@ -43,7 +43,7 @@ struct SlotPool {
   private var sharesDirectory: Bool { slabsOfASize > 1 }
 
   /// The slot at the index of a handle. The slot may have been reused since. Nil if the handle is
-  /// of another kind or if there is no such slot.
+  /// of a different kind or the slot does not exist.
   @inline(__always)
   func slot(of handle: Handle, _ kind: Handle.Kind) -> UnsafeMutableRawPointer? {
     handle.kind == kind ? directory.slot(handle.index) : nil
@@ -82,8 +82,8 @@ struct SlotPool {
     setUnused(directory.indices(ofSlab: slab.unsafelyUnwrapped))
   }
 
-  /// Puts a slot that is no longer in use back into the pool. A slot that has used up its
-  /// generations is never used again.
+  /// Returns an unused slot to the pool. A slot that has used up its generations is never used
+  /// again.
   func putBack(_ index: UInt32, _ slot: UnsafeMutablePointer<SlotHeader>) {
     if slot.pointee.id.load(ordering: .relaxed).isExhausted { return }
     slot.pointee.link.store(state.pointee.first_vacant, ordering: .relaxed)
@@ -91,15 +91,15 @@ struct SlotPool {
     checkInvariants()
   }
 
-  /// Like `putBack`, for a pool that the slab lock guards. Takes that lock.
+  /// Like `putBack`, but for a pool guarded by the slab lock. Takes that lock.
   func reclaim(_ index: UInt32) {
     Lock.slabs.lock()
     putBack(index, header(index))  //~ slot_put_back_twice
     Lock.slabs.unlock()
   }
 
-  /// Visits every slot that was ever taken, and perhaps some other vacant slots. Only for the child
-  /// of a fork, and only for pools that do not share their directory.
+  /// Visits every slot that has ever been taken, and perhaps some other vacant slots. Called only
+  /// in the child of a fork, and only for pools that do not share their directory.
   func forEach(_ body: (_ slot: UnsafeMutableRawPointer, _ index: UInt32) -> Void) {
     let (next, end) = (state.pointee.next_unused, state.pointee.end_unused)
     for index in directory.indices where index < next || index >= end {
@@ -158,10 +158,10 @@ extension SlotPool: Checked {
 }
 
 extension SlotPool {
-  /// Takes all slabs without a used slot out of this pool and frees them. The caller holds the
+  /// Removes all slabs without a used slot from this pool and frees them. The caller holds the
   /// pool's lock and the slab lock.
   ///
-  /// - Parameter isIdle: Whether a vacant slot has no contents that must be preserved.
+  /// - Parameter isIdle: Whether a vacant slot contains nothing that must be preserved.
   /// - Complexity: O(vacant slots).
   func collect(_ isIdle: (_ slot: UnsafeMutableRawPointer) -> Bool) {
     let nextUnused = state.pointee.next_unused
@@ -197,11 +197,11 @@ extension SlotPool {
   }
 }
 
-/// Vacant slots that a thread keeps for the next objects that it creates, so that it can create
-/// them without a lock. The slots are linked like the vacant slots of a pool.
+/// Vacant slots that a thread keeps for the next objects it creates, so that it can create them
+/// without a lock. The slots are linked like the vacant slots of a pool.
 ///
 /// Only the thread that keeps the slots uses them. `take` holds no lock, so another thread may fork
-/// while `take` runs. In the child, one of the slots may then be in use, or one slot may be lost.
+/// while `take` is running. In the child, one of the slots may be in use or lost.
 struct VacantSlots {
   private static let limit: UInt32 = 32
 
@@ -220,11 +220,10 @@ struct VacantSlots {
     return (index, slot)
   }
 
-  /// Adds a slot that is no longer in use. If there are already many slots, puts half of them back
-  /// into the pool.
+  /// Adds an unused slot. If there are already many slots, returns half of them to the pool.
   ///
-  /// The caller holds a lock, so no fork can happen here, and every link that a child finds is
-  /// valid.
+  /// The caller holds a lock, so no fork can happen in between, and every link that a child finds
+  /// is valid.
   mutating func put(_ index: UInt32, _ slot: UnsafeMutablePointer<SlotHeader>, of pool: SlotPool) {
     if slot.pointee.id.load(ordering: .relaxed).isExhausted { return }
     if count == Self.limit { giveBack(to: pool, keeping: Self.limit / 2) }
@@ -233,7 +232,7 @@ struct VacantSlots {
     count &+= 1  //~ cached_slot_not_counted
   }
 
-  /// Puts all slots, or all except `kept` of them, back into the pool. Also called on behalf of a
+  /// Returns all slots, or all except `kept` of them, to the pool. Also called on behalf of a
   /// thread that no longer exists.
   mutating func giveBack(to pool: SlotPool, keeping kept: UInt32 = 0) {
     if first == 0 { return }

@@ -1,7 +1,7 @@
 import MulticastShims
 
-/// The first field of every struct that callers fill. It contains the size of the struct in the
-/// caller's version of the header.
+/// The first field of every struct that callers fill: the size of the struct in the caller's
+/// version of the header.
 enum StructSize {
   // The sizes in version 1.0. No caller has a smaller struct.
   static let options = 64
@@ -19,8 +19,8 @@ enum StructSize {
   static let transport = 48
   private static let largest = 1024
 
-  /// Checks a caller's struct. A caller that was compiled with a newer header has a larger struct.
-  /// That struct is valid if the fields that this library does not know are zero.
+  /// Checks a caller's struct. A caller compiled with a newer header has a larger struct. That
+  /// struct is valid if the fields that this library does not know are zero.
   static func isValid(_ given: UnsafeRawPointer, smallest: Int) -> Bool {
     let size = Int(given.load(as: UInt32.self))
     guard size >= smallest, size <= largest else { return false }
@@ -33,8 +33,8 @@ enum StructSize {
   /// Copies a caller's struct of a type that has grown since version 1.0. The fields that the
   /// caller's struct lacks become zero.
   ///
-  /// - Parameter known: Receives the copy. It must be all zero before. Each field added since
-  ///   version 1.0 has 8 bytes.
+  /// - Parameter known: Receives the copy. Must be all zero beforehand. Each field added since
+  ///   version 1.0 is 8 bytes long.
   /// - Returns: false if the struct is invalid.
   static func read<Known: BitwiseCopyable>(
     _ given: UnsafePointer<Known>, smallest: Int, into known: inout Known

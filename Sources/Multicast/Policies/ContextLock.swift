@@ -6,13 +6,13 @@ struct ContextLock {
   var lock: RegistrationDetails.Lock? = nil
   var unlock: RegistrationDetails.Unlock? = nil
 
-  /// Reads the functions for a registration that this thread's hazard protects. They belong either
-  /// to the registration or to its multicast. If they belong to the multicast, the caller
-  /// afterwards checks whether the registration is live. If it is, the multicast exists, so the
-  /// functions are the right ones.
+  /// Reads the functions for a registration protected by this thread's hazard. The functions belong
+  /// either to the registration or to its multicast. If they belong to the multicast, the caller
+  /// then checks whether the registration is live. If so, the multicast exists, so the functions
+  /// are correct.
   ///
   /// Acquire: pairs with the releases in `Policies.write`. A thread that reads the functions of a
-  /// later multicast also sees that the registration was removed.
+  /// later multicast also sees that the registration has been removed.
   init(_ registration: Registration) {
     if _slowPath(registration.has(Registration.Flags.shared)) {
       self = Policies(of: Multicast(slot: registration.owner)).locks

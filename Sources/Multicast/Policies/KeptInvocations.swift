@@ -1,4 +1,4 @@
-/// An invocation that is kept for later, because it was deferred or may be replayed.
+/// An invocation kept for later, because it has been deferred or may be replayed.
 struct KeptInvocation {
   typealias Address = UnsafeMutablePointer<KeptInvocation>
 
@@ -9,7 +9,7 @@ struct KeptInvocation {
   var next: Address? = nil
 }
 
-/// A list of kept invocations, the oldest first.
+/// A list of kept invocations, oldest first.
 struct KeptInvocations {
   private(set) var first: KeptInvocation.Address? = nil
   private var last: KeptInvocation.Address? = nil
@@ -21,11 +21,11 @@ struct KeptInvocations {
     count &+= 1
   }
 
-  /// Removes the oldest invocation. The caller takes over the reference to its payload.
+  /// Removes the oldest invocation. The caller takes over the reference to the payload.
   mutating func takeFirst() -> KeptInvocation? {
     guard let first else { return nil }
     let kept = first.pointee
-    // Unlink the invocation before it is freed, because another thread may fork in between.
+    // Unlink the invocation before freeing it, because another thread may fork in between.
     self.first = kept.next
     if kept.next == nil { last = nil }
     count &-= 1

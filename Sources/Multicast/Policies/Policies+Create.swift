@@ -2,8 +2,7 @@ import MulticastHeader
 import MulticastShims
 import Synchronization
 
-/// The options of a new multicast: a caller's `multicast_create_options` after they have been
-/// checked.
+/// The options of a new multicast: a caller's `multicast_create_options`, already checked.
 struct CreateOptions {
   let given: multicast_create_options
   let rules: Policies.Rules
@@ -60,13 +59,12 @@ extension Multicast {
     }
   }
 
-  /// Starts notifications about changes of this multicast's delegates. Does nothing if there
-  /// already are notifications or if the multicast does not exist. The multicast must not have
-  /// policies.
+  /// Starts notifications about changes to this multicast's delegates. Does nothing if they have
+  /// already been started or the multicast does not exist. The multicast must not have policies.
   ///
-  /// Invocations may run at the same time and are not affected. Adds and removals read the bit
-  /// under the stripe's lock. If an add or a removal takes the lock later, it does not use the fast
-  /// paths, which do not notify. The caller of this function checks for earlier changes itself.
+  /// Concurrent invocations are not affected. Adds and removals read the bit under the stripe's
+  /// lock. An add or removal that takes the lock later does not use the fast paths, which do not
+  /// notify. The caller of this function checks for earlier changes itself.
   ///
   /// - Returns: false if it did nothing.
   func observe(_ notifier: Policies.Notifier) throws(Status) -> Bool {
@@ -107,8 +105,8 @@ extension Policies {
     multicast.pointee.header.owner.store(index, ordering: .releasing)  // order: policies
   }
 
-  /// Release: pairs with the acquire of a thread that still reads these policies for the slot's
-  /// previous multicast. That thread then finds that its multicast has ended.
+  /// Release: pairs with the acquire of a thread that is still reading these policies for the
+  /// slot's previous multicast, so that the reader finds that its multicast has ended.
   private func write(_ options: CreateOptions, _ notifier: Notifier) {
     let given = options.given
     storage.pointee.rules.store(options.rules.word, ordering: .releasing)  // order: rules

@@ -3,26 +3,26 @@ import MulticastShims
 import Synchronization
 
 /// Notifies the `listeners_changed` function of a multicast, or the transport of its broadcaster,
-/// when the multicast receives its first delegate or loses its last one.
+/// when the multicast receives its first delegate or loses its last.
 ///
-/// A change of the delegates and its notification are two steps, because the function runs under no
-/// lock. One thread notifies at a time. It checks the delegates under the lock, before and after
-/// each notification, and repeats this until the last notification matches the state. If a thread
-/// changes the delegates while another thread is notifying, it leaves the notification to that
-/// thread. So the last notification is always correct.
+/// Changing the delegates and notifying the function are two steps, because the function runs under
+/// no lock. One thread notifies at a time. That thread checks the delegates under the lock, before
+/// and after each notification, and continues until the last notification matches the state. A
+/// thread that changes the delegates while another thread is notifying leaves the notification to
+/// that thread. So the last notification is always correct.
 extension Policies {
   // The arguments are the context, the target, and whether the target has delegates.
   typealias ListenersChanged = @convention(c) (UnsafeMutableRawPointer?, multicast, Bool) -> Void
-  /// The corresponding function of a transport. It returns a negative number to refuse the
+  /// The corresponding function of a transport. Returns a negative number to refuse the
   /// notification.
   typealias Subscription = @convention(c) (UnsafeMutableRawPointer?, multicast, Bool) -> Int32
 
   struct Notifier {
     enum Function {
-      /// The function of a caller.
+      /// A caller's function.
       case listenersChanged(ListenersChanged)
-      /// The function of a transport, and the variable that contains the transport's handle. After
-      /// the transport was detached, the variable contains none.
+      /// A transport's function, and the variable that contains the transport's handle, or none
+      /// after the transport has been detached.
       case subscription(Subscription, UnsafeMutablePointer<Atomic<Handle>>)
     }
 
@@ -33,16 +33,15 @@ extension Policies {
     // Guarded by the stripe's lock.
 
     var multicast = Handle.none
-    /// The last notification. If it said that there are delegates, this is the handle of the
-    /// transport or, for a caller's `listeners_changed` function, the handle of the multicast. If
-    /// it said that there are no delegates, this is none.
+    /// The last notification. If it reported delegates, this is the handle of the transport or, for
+    /// a caller's `listeners_changed` function, of the multicast. If it reported no delegates, this
+    /// is none.
     var last = Handle.none
-    /// Whether a thread is notifying, and the identity of that thread. The identity is none if
-    /// there was no memory for the thread's record.
+    /// Whether a thread is notifying, and that thread's identity, which is none if there was no
+    /// memory for the thread's record.
     var isUnderWay = false
     var thread = ThreadIdentity.none
-    /// Whether the multicast no longer exists. If so, the last thread that notifies ends the
-    /// policies.
+    /// Whether the multicast no longer exists. If so, the last notifying thread ends the policies.
     var isEnded = false
   }
 
@@ -57,7 +56,7 @@ extension Policies {
 
   /// Makes this thread the notifying thread. The caller holds the stripe's lock.
   ///
-  /// - Returns: false if a thread, perhaps this one, is already notifying. That thread then also
+  /// - Returns: false if a thread, perhaps this thread, is already notifying. That thread also
   ///   notifies about the new change.
   private func begin() -> Bool {
     if notifier.isUnderWay { return false }
@@ -66,8 +65,8 @@ extension Policies {
     return true
   }
 
-  /// Sends notifications until the last one matches the state. Called after `begin`, with the
-  /// stripe's lock held, and releases the lock.
+  /// Sends notifications until the last notification matches the state. Called after `begin`, with
+  /// the stripe's lock held, and releases the lock.
   private func notify(_ stripe: Stripe) {
     var entered: (record: ThreadRecord, hasEntered: Bool)? = nil
     var refusing: Handle? = nil
@@ -90,7 +89,7 @@ extension Policies {
       stripe.lock()
       if isRefused { notifier.last = last }
       // Remember only the last refusal, because another transport may accept a notification that an
-      // earlier transport refused.
+      // earlier transport has refused.
       refusing = isRefused ? wanted : nil  //~ refusal_kept
     }
     notifier.isUnderWay = false
@@ -103,8 +102,8 @@ extension Policies {
     if let entered { ThreadRegistry.leaveIfEnding(entered.record, entered.hasEntered) }
   }
 
-  /// The value of `last` that matches the current state. It is none if there are no delegates. The
-  /// caller holds the stripe's lock.
+  /// The value of `last` that matches the current state; none if there are no delegates. The caller
+  /// holds the stripe's lock.
   private var wanted: Handle {
     let list = Multicast(slotOf: notifier.multicast)?.list
     if notifier.isEnded || list?.live ?? 0 == 0 { return .none }
@@ -125,17 +124,16 @@ extension Policies {
     return begin()
   }
 
-  /// Notifies that the multicast has ended, and ends the policies unless they are kept. No lock is
-  /// held.
+  /// Reports the end of the multicast, and ends the policies unless they are kept. No lock is held.
   func end(_ handle: Handle) {
     let stripe = Stripe(of: handle.index)
     stripe.lock()
     notify(stripe)
   }
 
-  /// Called after a change of the delegates. No lock is held.
+  /// Called after a change to the delegates. No lock is held.
   static func notify(_ multicast: Multicast) {
-    // If these rules belong to a later multicast in the slot, this multicast has ended, and `end`
+    // If these rules belong to a later multicast in the slot, this multicast has ended, so `end`
     // sends the notification.
     guard
       multicast.isObserved

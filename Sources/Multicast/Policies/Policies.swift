@@ -2,13 +2,13 @@ import MulticastHeader
 import MulticastShims
 import Synchronization
 
-/// The ways in which a multicast differs from a plain one. Most multicasts have no policies. A bit
-/// of the invoker word says whether a multicast has policies. Each invocation compares this word
-/// anyway, so other multicasts pay nothing.
+/// The ways in which a multicast differs from a plain multicast. Most multicasts have no policies.
+/// A bit of the invoker word, which each invocation compares anyway, says whether a multicast has
+/// policies, so other multicasts pay nothing.
 ///
 /// The policies of a multicast are in a separate slot, which is never unmapped. A thread may read
-/// some of them at any time without a lock. It then checks whether the handle of the multicast is
-/// still in the multicast's slot. If it is, the thread has read the policies of this multicast.
+/// some of them at any time without a lock. It then checks whether the multicast's slot still
+/// contains the multicast's handle. If so, the thread has read the policies of this multicast.
 struct Policies {
   struct Storage: ~Copyable {
     var header: SlotHeader
@@ -16,7 +16,7 @@ struct Policies {
     // Fields that invocations read.
 
     let rules: Atomic<UInt32>
-    /// Default functions for the contexts of delegates without their own; 0 if unset.
+    /// Default functions for the contexts of delegates that have none; 0 if unset.
     let lockContext: Atomic<UInt>
     let unlockContext: Atomic<UInt>
 
@@ -34,12 +34,12 @@ struct Policies {
 
   /// Whether there has ever been a multicast whose removals must be notified or may end a replay.
   ///
-  /// Relaxed is enough. The thread that added a delegate to such a multicast knew the multicast's
+  /// Relaxed is enough. A thread that added a delegate to such a multicast knew the multicast's
   /// handle, and took its stripe's lock. A thread that removes the delegate takes the same lock
   /// later.
   static var haveToKnow: Bool { hasStarted.load(ordering: .relaxed) }
 
-  /// Called before a caller gets the handle of such a multicast, and before a multicast is
+  /// Called before a caller receives the handle of such a multicast, and before a multicast is
   /// observed.
   static func start() { hasStarted.store(true, ordering: .relaxed) }
 
@@ -52,10 +52,9 @@ struct Policies {
   /// The policies in an allocated slot.
   init(slot index: UInt32) { self.init(Self.pool.directory.slot(index).unsafelyUnwrapped) }
 
-  /// The policies of the multicast that now uses the slot, if it has any. If it has none, the
-  /// result is the policies of a previous multicast in the slot. If no multicast in the slot ever
-  /// had policies, the result is the first policies that were ever created, so some policies must
-  /// exist.
+  /// The policies of the multicast that now uses the slot or, if it has none, of a previous
+  /// multicast in the slot. If no multicast in the slot has ever had policies, the result is the
+  /// first policies ever created, so some policies must exist.
   init(of multicast: Multicast) {
     // Acquire: pairs with the release in `connect`.
     self.init(slot: multicast.fields.header.owner.load(ordering: .acquiring))  // order: policies
@@ -69,13 +68,13 @@ struct Policies {
 
   /// The rules of the multicast, or of a later multicast in its slot.
   ///
-  /// Acquire: pairs with `write`.
+  /// Acquire: pairs with the release in `write`.
   // order: rules
   var currentRules: Rules { Rules(word: storage.pointee.rules.load(ordering: .acquiring)) }
 
-  /// The rules, in one word so that a single load reads all of them.
+  /// The rules, stored in one word so that a single load reads all of them.
   struct Rules {
-    /// The behavior of an invocation that is made inside a call of the same multicast.
+    /// The behavior of an invocation inside a call from the same multicast.
     enum Reentry: UInt32 { case recurse, refuse, postpone, latest }
 
     private static let visitOnly: UInt32 = 1 << 8
@@ -102,12 +101,12 @@ struct Policies {
 }
 
 extension Options {
-  /// Sets the options that a delegate leaves unset to the defaults of the multicast. If the
-  /// delegate has details, they contain a copy of the defaults.
+  /// Sets the options that a delegate leaves unset to the multicast's defaults. If the delegate has
+  /// details, they contain a copy of the defaults.
   fileprivate mutating func complete(_ policies: Policies) {
     if given.release == nil { sharedRelease = policies.storage.pointee.releaseContext }
-    // `isObserved` and `isReplayed` make the add allocate details. The details name the multicast,
-    // which the library consults when the registration ends.
+    // `isObserved` and `isReplayed` make the add allocate details, which name the multicast to
+    // consult when the registration ends.
     let rules = policies.currentRules
     isObserved = rules.notifiesListenersChanged
     isReplayed = rules.hasReplay && given.flags & MULTICAST_NO_REPLAY == 0
@@ -120,17 +119,17 @@ extension Options {
 
 extension Multicast {
   /// Whether the multicast has policies. False if this multicast no longer uses its slot: in that
-  /// case, the number contains the difference of two generations, or `handle` is not a multicast's
-  /// handle.
+  /// case, the number contains the difference between two generations, or `handle` is not a
+  /// multicast's handle.
   var hasPolicies: Bool {
     let number = invokerNumber
     return handle.kind == .multicast && number < Handle.oneGeneration
       && number & Self.withPolicies != 0
   }
 
-  /// Whether changes of the delegates are notified although the multicast has no policies of its
+  /// Whether changes to the delegates are notified although the multicast has no policies of its
   /// own. The bit changes under the stripe's lock. It stays set if the slot is kept for the next
-  /// multicast of its name (see `renew`).
+  /// multicast with the same name (see `renew`).
   var isObserved: Bool {
     get { invokerNumber & Self.observed != 0 }
     nonmutating set {
@@ -138,14 +137,13 @@ extension Multicast {
     }
   }
 
-  /// The policies of a multicast that exists and has policies. The caller holds the stripe's lock.
+  /// The policies of an existing multicast that has policies. The caller holds the stripe's lock.
   var policies: Policies { Policies(of: self) }
 
-  /// Completes the options of an add to a multicast that has policies.
+  /// Completes the options of an add to a multicast with policies.
   ///
-  /// - Returns: whether the multicast exists. If it does not, the caller must not add anything,
-  ///   because the handle may have been guessed, and may belong to a multicast with policies a
-  ///   moment later.
+  /// - Returns: whether the multicast exists. If not, the caller must not add anything, because the
+  ///   handle may have been guessed, and may belong to a multicast with policies a moment later.
   func complete(_ options: inout Options?) -> Bool {
     guard isCurrent else { return false }
     guard hasPolicies, var completed = options, !completed.isContradictory else { return true }
@@ -163,9 +161,9 @@ extension Multicast {
     do throws(Status) { return try rules().isVisitOnly } catch { return false }
   }
 
-  /// The rules of the multicast, which are the defaults if it has no policies. No lock is held.
+  /// The rules of the multicast, or the default rules if it has no policies. No lock is held.
   ///
-  /// If a thread reads the rules of a later multicast in the slot, it finds that the handle has
+  /// A thread that reads the rules of a later multicast in the slot finds that the handle has
   /// ended.
   func rules() throws(Status) -> Policies.Rules {
     if isCurrent {

@@ -5,28 +5,28 @@ import Synchronization
 /// The last invocations of a multicast, kept for delegates that are added later. The stripe's lock
 /// guards them.
 ///
-/// An invocation is kept and receives its number before it reads the list. An add begins its replay
-/// under the same hold of the lock under which it adds the delegates. While the replay is running,
-/// invocations skip these delegates (`RegistrationDetails.replayed`), because the replay also
-/// covers the invocations that are kept while it is running. When a replay finds that no kept
-/// invocation is left, it ends under the same hold of the lock. Invocations with higher numbers
-/// than those that were replayed call the delegates directly.
+/// An invocation is kept and numbered before it reads the list. An add begins its replay and adds
+/// the delegates under one hold of the lock. While the replay is running, invocations skip these
+/// delegates (`RegistrationDetails.replayed`), because the replay also covers invocations kept
+/// while it is running. When a replay finds that no kept invocation is left, it ends under the same
+/// hold of the lock. Invocations with higher numbers than the replayed ones call the delegates
+/// directly.
 struct Replay {
-  /// The number of invocations to keep. More are kept while a replay still needs them. 0 means that
-  /// nothing is replayed.
+  /// The number of invocations to keep, or 0 if nothing is replayed. More are kept while a replay
+  /// still needs them.
   let most: UInt32
   private var kept = KeptInvocations()
   /// The number of the newest kept invocation.
   private var newest: UInt = 0
   private var firstRun: Run.Address? = nil
 
-  /// The number of additional invocations that are kept for a running replay. If this number is
+  /// The number of additional invocations kept for a running replay. Once this number has been
   /// reached, the next invocation waits until the replay is over.
   private static let lead: UInt64 = 64
 
   init(most: UInt32) { self.most = most }
 
-  /// The number of invocations that are kept now.
+  /// The number of kept invocations.
   var count: UInt32 { kept.count }
 
   mutating func dropAll(_ payloads: inout ReleasedPayloads) { kept.dropAll(&payloads) }
@@ -47,17 +47,17 @@ struct Replay {
     return newest
   }
 
-  /// Drops the oldest invocations in excess of `most`, as long as no replay needs them.
+  /// Drops the oldest invocations in excess of `most`, except those that a replay still needs.
   private mutating func drop(_ payloads: inout ReleasedPayloads) {
     while kept.count > most && slowest == nil {  //~ dropped_before_replayed
       payloads.release(kept.takeFirst()?.payload)
     }
   }
 
-  /// A replay whose next invocation is the oldest kept invocation, or nil.
+  /// A replay whose next invocation is the oldest kept invocation, or nil if there is none.
   private var slowest: Run.Address? { firstRun?.first { $0.pointee.upcoming == kept.first } }
 
-  /// A replay that an invocation has to wait for, or nil.
+  /// A replay that an invocation has to wait for, or nil if there is none.
   mutating func slowRun() -> Run? {
     if UInt64(kept.count) < UInt64(most) &+ Self.lead { return nil }
     while let run = slowest {
@@ -79,8 +79,8 @@ struct Replay {
     firstRun = run
   }
 
-  /// Returns the next invocation of a replay. If there is none, or if `goesOn` is false, the replay
-  /// ends.
+  /// Returns a replay's next invocation. If there is none, or if `goesOn` is false, ends the
+  /// replay.
   fileprivate mutating func advance(
     _ run: Run.Address, goesOn: Bool, _ payloads: inout ReleasedPayloads
   ) -> KeptInvocation? {
@@ -115,13 +115,13 @@ struct Replay {
 extension Replay {
   /// A running replay for delegates that a thread has added.
   ///
-  /// It is linked to the thread's record, so that another thread can end the replay if this thread
+  /// The replay is linked to the thread's record, so that another thread can end it if this thread
   /// no longer exists.
   struct Run {
     typealias Address = UnsafeMutablePointer<Storage>
 
     struct Storage: Linked {
-      /// The next replay of the same multicast. It is the first field for the reason given in
+      /// The next replay of the same multicast. This is the first field for the reason given in
       /// `SlotHeader`: other threads change it while this thread reads the other fields.
       var next: Address? = nil
       let multicast: Multicast
@@ -181,17 +181,17 @@ extension Replay {
       (0..<storage.pointee.count).contains { Registration.isLive(Token(tokens[$0].id)) }
     }
 
-    /// Waits until the thread has ended this replay or another one, or until the delegates of the
-    /// replay may have been removed.
+    /// Waits until the thread has ended this or another replay, or until the replay's delegates may
+    /// have been removed.
     ///
     /// A removal retires the registrations, and then wakes sleeping threads under the waits' lock.
-    /// So this thread either finds them retired or is woken.
+    /// So this thread either finds the registrations retired or is woken.
     ///
     /// - Parameters:
     ///   - thread: The thread of the replay. The replay may be over by now.
-    ///   - number: The number of the replay. The memory of the replay may already belong to another
-    ///     replay, whose tokens are being written.
-    /// - Returns: false if `thread` is this thread or waits for this thread.
+    ///   - number: The number of the replay. Its memory may already belong to another replay, whose
+    ///     tokens are being written.
+    /// - Returns: false if `thread` is this thread or is waiting for this thread.
     func waitForEnd(on thread: ThreadRecord, _ number: UInt64) -> Bool {
       let wait = Self.wait(for: thread)
       Lock.waits.lock()
@@ -222,7 +222,7 @@ extension Replay {
 }
 
 extension Multicast {
-  /// The replay of a multicast that exists and has policies. The caller holds the stripe's lock.
+  /// The replay of an existing multicast that has policies. The caller holds the stripe's lock.
   var replay: Replay {
     unsafeAddress { UnsafePointer(replayAddress) }
     nonmutating unsafeMutableAddress { replayAddress }
@@ -232,7 +232,7 @@ extension Multicast {
     withUnsafeMutablePointer(to: &policies.storage.pointee.replay) { $0 }
   }
 
-  /// Returns the next invocation of a replay, with a reference to its payload. No lock is held.
+  /// Returns a replay's next invocation, with a reference to its payload. No lock is held.
   func advance(_ run: Replay.Run, goesOn: Bool) -> KeptInvocation? {
     var payloads = ReleasedPayloads()
     var kept: KeptInvocation? = nil

@@ -3,7 +3,7 @@ import Synchronization
 
 /// Handles the end of threads, and `fork`.
 enum Process {
-  /// Called when a thread ends. If the thread ended inside a call, withdraws its frames.
+  /// Called when a thread ends. If the thread has ended inside a call, withdraws its frames.
   fileprivate static func threadDidEnd(_ block: UnsafeMutableRawPointer) {
     Lock.checkNoneIsHeld()
     CallerCode.checkNoReleaseRuns()
@@ -12,21 +12,21 @@ enum Process {
     if wasInside {
       var payloads = ReleasedPayloads()
       record.clear {
-        // A call that was taken out counts as delivered in the statistics of the queue, so it also
-        // counts as made for a thread that waits for it.
+        // A call that has been taken out counts as delivered in the queue's statistics, so it also
+        // counts as made for a thread waiting for it.
         release($0, isMade: $1.isRun, &payloads)
       } willLeave: { frame, target in
         if target.isRun { Queue.runDidEnd(target, frame, of: record) }
       } didLeave: {
         didLeave($0)
       }
-      // The thread is outside all calls now, so its further invocations are not deferred.
+      // The thread is now outside all calls, so its further invocations are not deferred.
       Lock.waits.lock()
       Deferrals.dropAll(of: record, &payloads)  //~ deferred_of_thread_kept
       Lock.waits.unlock()
       Replay.Run.endAll(of: record)
       // Wake other threads before running release functions, because a release function may wait
-      // for a thread that waits for these calls.
+      // for a thread that is waiting for these calls.
       Waits.wake()
       payloads.cleanUp()
     }
@@ -49,7 +49,7 @@ enum Process {
 
   // MARK: - fork
 
-  /// Called in the child of a fork, which has only this thread. The calls of all other threads are
+  /// Called in the child of a fork, in which only this thread exists. All other threads' calls are
   /// over.
   fileprivate static func didBecomeChild() {
     Lock.unlockAll()

@@ -1,11 +1,11 @@
 import MulticastHeader
 import Synchronization
 
-/// The waiting calls of a queue in a ring of fixed size, oldest first. The queue's lock guards it.
+/// A queue's waiting calls in a ring of fixed size, oldest first. The queue's lock guards the ring.
 ///
-/// Positions only increase. The low bits of a position are its place in the ring. Each registration
-/// stores the position of its newest call, and each call stores the position of the previous call
-/// of the same registration. So the calls of one delegate are found without a search through all
+/// Positions only increase. The low bits of a position are the place in the ring. Each registration
+/// stores the position of its newest call, and each call stores the position of the same
+/// registration's previous call. So a delegate's calls can be found without searching through all
 /// calls. A cancelled call leaves a gap, which is a place without a call.
 ///
 /// While the head is open, the thread that runs the queue takes out the oldest calls without the
@@ -14,14 +14,14 @@ import Synchronization
 struct CallRing: ~Copyable {
   private var places: Places
   private(set) var tail: UInt64
-  /// The first position that the current queue in the slot used.
+  /// The first position used by the slot's current queue.
   private var begin: UInt64
   /// The number of gaps between the head and the tail.
   private(set) var gaps: UInt64
-  /// An earlier position of the head. Reading the head itself would move its cache line away from
-  /// the thread that runs the queue.
+  /// An earlier position of the head. Reading the head itself would take its cache line away from
+  /// the thread that is running the queue.
   private(set) var knownHead: UInt64
-  // The padding before and after the head puts the head into a separate cache line.
+  // The padding before and after the head puts it into a separate cache line.
   private let before: (UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64)
   /// The position of the oldest call. The calls at lower positions have been taken out.
   let head: RingHead
@@ -35,8 +35,7 @@ struct CallRing: ~Copyable {
 
     fileprivate init() {}
 
-    /// Allocates one and a half times as many places as the capacity, so that gaps rarely fill the
-    /// ring.
+    /// Allocates 1.5 times as many places as the capacity, so that gaps rarely fill the ring.
     init(capacity: UInt32) throws(Status) {
       var size: UInt64 = 2
       while size < UInt64(capacity) + UInt64(capacity) / 2 { size *= 2 }
@@ -53,7 +52,7 @@ struct CallRing: ~Copyable {
     }
   }
 
-  /// Starts to use the places. Positions continue after those of the previous queue in the slot.
+  /// Starts using the places. The positions continue where the slot's previous queue stopped.
   mutating func start(with places: Places) {
     self.places = places
     tail = max(head.position, 1)
@@ -63,7 +62,7 @@ struct CallRing: ~Copyable {
     head.move(to: tail)
   }
 
-  /// Ends the use of the places and returns them. The ring must be empty.
+  /// Stops using the places and returns them. The ring must be empty.
   mutating func end() -> Places {
     let places = self.places
     self.places = Places()
@@ -76,16 +75,16 @@ struct CallRing: ~Copyable {
     places.calls.unsafelyUnwrapped + Int(truncatingIfNeeded: position & places.mask)
   }
 
-  /// The number of waiting calls, which is the number of places from head to tail without the gaps.
+  /// The number of waiting calls, that is, of places from head to tail except gaps.
   var count: UInt64 { get { tail &- head.position &- gaps } }
 
-  /// An upper bound for the number of waiting calls, computed without reading the head.
+  /// An upper bound on the number of waiting calls, computed without reading the head.
   var countAtMost: UInt64 { get { tail &- knownHead &- gaps } }
 
-  /// The number of calls that were ever appended.
+  /// The number of calls that have ever been appended.
   var appended: UInt64 { tail &- begin }
 
-  /// The newest waiting call of a delegate; nil if it has none.
+  /// A delegate's newest waiting call; nil if it has none.
   func newest(of details: RegistrationDetails.Address) -> WaitingCall.Address? {
     let position = details.pointee.lastCall
     return position < head.position ? nil : call(position)
@@ -94,8 +93,8 @@ struct CallRing: ~Copyable {
   // MARK: - Appending calls
 
   /// Appends a call without its payload, which the caller then sets. The caller has made sure that
-  /// fewer calls wait than the capacity allows, and that there is a free place: either the tail is
-  /// below `fastPathEnd`, or `makeRoom` was called.
+  /// fewer calls are waiting than the capacity allows, and that there is a free place: either the
+  /// tail is below `fastPathEnd`, or `makeRoom` has been called.
   @_optimize(speed)
   mutating func append(
     _ token: Token, _ details: RegistrationDetails.Address
@@ -118,8 +117,8 @@ struct CallRing: ~Copyable {
 
   // MARK: - Taking out calls
 
-  /// Closes the head. Afterwards the head does not move while the lock is held, and no gap is at
-  /// the head.
+  /// Closes the head. Afterwards the head does not move while the lock is held, and there is no gap
+  /// at the head.
   @inline(never) mutating func close() {
     head.close()
     skipGaps()
@@ -134,14 +133,14 @@ struct CallRing: ~Copyable {
     return first
   }
 
-  /// The oldest call, if the caller knows that a call waits. Nil if the head is open or there are
-  /// gaps, which is rare between two runs.
+  /// The oldest call, if the caller knows that a call is waiting. Nil if the head is open or there
+  /// are gaps, which is rare between two runs.
   @inline(__always)
   var first: WaitingCall.Address? {
     gaps == 0 && head.isClosed ? call(head.position) : nil
   }
 
-  /// Takes out the call that `first` returned, and opens the head after this call.
+  /// Takes out the call returned by `first`, and opens the head after this call.
   ///
   /// - Returns: the new position.
   mutating func openBehindFirst() -> UInt64 {
@@ -151,17 +150,18 @@ struct CallRing: ~Copyable {
     return position
   }
 
-  /// Copies the oldest calls, and takes out the first of them.
+  /// Copies the oldest calls, and takes out the oldest of them.
   ///
-  /// Leaves the head closed, after the first call. Once the head is opened, the other copied calls
-  /// can be taken out. The payloads of these calls are small and are part of the copies. A call
-  /// with a shared payload is not copied this way: after the call was taken out, a fork would find
+  /// Leaves the head closed, after the first call. Once the head has been opened, the other copied
+  /// calls can be taken out. Their payloads are small and are part of the copies. A call with a
+  /// shared payload is not copied in this way: after the call had been taken out, a fork would find
   /// its reference to the payload neither in the ring nor in a frame.
   ///
   /// - Parameters:
   ///   - most: The maximum number of calls to copy, at least 1.
-  ///   - keepsLast: Whether to copy the newest call only if it is also the oldest one.
-  /// - Returns: the end of the copies, and the position after the first call; nil if no call waits.
+  ///   - keepsLast: Whether to copy the newest call only if it is also the oldest.
+  /// - Returns: the end of the copies, and the position after the first call; nil if the ring is
+  ///   empty.
   @inline(__always)
   mutating func takeFirst(
     _ copies: WaitingCall.Address, atMost most: UInt64, keepsLast: Bool
@@ -191,7 +191,7 @@ struct CallRing: ~Copyable {
     return (end, position)
   }
 
-  /// Cancels all calls of a delegate, and releases their payloads.
+  /// Cancels all of a delegate's calls, and releases their payloads.
   ///
   /// - Returns: the number of calls.
   mutating func takeAll(
@@ -236,7 +236,7 @@ struct CallRing: ~Copyable {
     head.move(to: position)
   }
 
-  /// Moves all calls up to the places directly before the tail.
+  /// Moves all calls to the places directly before the tail.
   private mutating func closeGaps() {
     close()
     let head = self.head.position
@@ -250,7 +250,7 @@ struct CallRing: ~Copyable {
     self.head.move(to: to)
     knownHead = to
     gaps = 0
-    // The positions have changed, so link the calls of each delegate again.
+    // The positions have changed, so link each delegate's calls again.
     for position in to..<tail {
       call(position).pointee.details.pointee.lastCall = 0
     }
@@ -263,18 +263,17 @@ struct CallRing: ~Copyable {
 }
 
 /// The position of the oldest call in a ring. The thread that runs the queue moves the head for
-/// each call that it takes out. It needs no lock for this as long as the head is *open*.
+/// each call that it takes out, without a lock as long as the head is *open*.
 ///
 /// The run opens the head under the queue's lock. Every other operation that takes out or changes
 /// calls, or that the run must notice, closes the head under the lock. The position is then fixed
-/// until the lock is released, and the run takes the lock before it takes out its next call and at
-/// its end. Positions only increase, even when the slot is reused, and among nested runs, the head
-/// can be open only for the innermost one. So if a run finds the head open at its own last
+/// until the lock is released, and the run takes the lock before it takes out its next call and
+/// when it ends. Positions only increase, even when the slot is reused, and of several nested runs,
+/// the head can be open only for the innermost. So if a run finds the head open at its own last
 /// position, no other operation has required its attention since.
 ///
 /// The run changes the head either with acquire and release, or under the lock. So a thread that
-/// closes the head sees all stores that the run made to its frame before its last change of the
-/// head.
+/// closes the head sees all of the run's stores to its frame before its last change to the head.
 struct RingHead: ~Copyable {
   /// The position, shifted to the left by one bit. The lowest bit is set while the head is open.
   private let word: Atomic<UInt64>
@@ -287,7 +286,7 @@ struct RingHead: ~Copyable {
 
   // MARK: - Under the lock
 
-  // Acquire: pairs with the release of a run that closed the head without the lock.
+  // Acquire: pairs with the release of a run that has closed the head without the lock.
   // order: position
   var isClosed: Bool { word.load(ordering: .acquiring) & Self.open == 0 }
 
@@ -327,12 +326,12 @@ struct RingHead: ~Copyable {
 }
 
 #if MULTICAST_INTERNAL_CHECKS
-  /// The queue's lock is held.
+  /// The caller holds the queue's lock.
   extension CallRing {
     func check(_ check: Check) {
-      // The head may be open. A call that is taken out now can still be read, because no call is
-      // appended while this lock is held, and a removal of the delegate takes the lock before it
-      // frees the details.
+      // The head may be open. A call taken out now can still be read, because no call is appended
+      // while this lock is held, and a removal of the delegate takes the lock before it frees the
+      // details.
       let head = self.head.position
       let length = tail &- head
       check.that(head <= tail && length <= mask &+ 1, "calls are within the ring", head, tail)
@@ -357,7 +356,7 @@ struct RingHead: ~Copyable {
         linked == count, "each call is found from the newest of its delegate", linked, count)
     }
 
-    /// The number of calls of a delegate that are linked from its newest call.
+    /// The number of a delegate's calls that are linked from its newest call.
     private func countLinked(
       to newest: UInt64, from head: UInt64, _ check: Check
     ) -> UInt64 {

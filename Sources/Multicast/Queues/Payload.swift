@@ -1,7 +1,7 @@
 import MulticastShims
 import Synchronization
 
-/// A payload or a receipt that the queued calls of an invocation share. It counts its references.
+/// A reference-counted payload or receipt, shared by the queued calls of an invocation.
 ///
 /// A receipt refers to the payload, and also detects when all calls that share it are over (see
 /// `Receipt`).
@@ -14,7 +14,7 @@ struct Payload {
     /// The caller's own bytes, which have a release function or are only passed on.
     case owned
     case receipt
-    /// A payload together with the name that was notified (see `init(_:named:)`).
+    /// A payload together with the notified name (see `init(_:named:)`).
     case named
     /// A copy like `copied`, but in a block of a queue's reserve.
     case reserved
@@ -24,14 +24,14 @@ struct Payload {
     /// The bytes that delegates receive.
     let bytes: UnsafeRawPointer?
     let size: Int
-    /// The lower half is the number of calls, frames and receipts that retain the payload. The
-    /// upper half is the number of executed calls with this payload.
+    /// The lower half counts the calls, frames and receipts that retain the payload. The upper half
+    /// counts the executed calls with this payload.
     let references: Atomic<UInt64>
     let release: Release?
     /// The fork generation in which the payload was created (see `Fork.generation`).
     let process: UInt32
     let kind: Kind
-    /// The next payload in a list of payloads whose reference count has dropped to zero.
+    /// The next payload in a list of payloads whose reference counts have dropped to zero.
     var next: UnsafeMutablePointer<Header>?
   }
 
@@ -52,7 +52,7 @@ struct Payload {
 
   init(_ header: UnsafeMutablePointer<Header>) { self.header = header }
 
-  /// Copies the caller's bytes. The new payload has one reference, which belongs to the caller.
+  /// Copies the caller's bytes. The caller owns the only reference.
   init(copying bytes: UnsafeRawPointer, size: Int) throws(Status) {
     // The size is a `size_t`, so a negative value means a number that is too large.
     guard size >= 0, size < .max - Self.headerSize else { throw .outOfMemory }
@@ -71,14 +71,13 @@ struct Payload {
     self.init(place, .reserved, copy, size, nil)
   }
 
-  /// Creates a payload of zeros. The caller owns the only reference.
+  /// Creates a zeroed payload. The caller owns the only reference.
   init(zeros size: Int) throws(Status) {
     let block = try Allocator.allocateZeroed(size: Self.headerSize + size)
     self.init(block, .copied, block + Self.headerSize, size, nil)
   }
 
-  /// Creates a payload from the caller's own bytes. The caller of this function owns the only
-  /// reference.
+  /// Creates a payload from the program's own bytes. The caller owns the only reference.
   init(owning bytes: UnsafeRawPointer?, size: Int, _ release: Release?) throws(Status) {
     let block = try Allocator.allocate(size: Self.headerSize)
     self.init(block, .owned, bytes, size, release)
@@ -102,7 +101,7 @@ struct Payload {
 
   // MARK: - Chains
 
-  /// Creates a payload with a name. It takes over one reference to the given payload.
+  /// Creates a payload with a name. The new payload takes over one reference to the given payload.
   init(_ payload: Payload, named name: UnsafePointer<CChar>) throws(Status) {
     let block = try Allocator.allocate(size: Self.sizeOfNamed(name))
     (block + Self.headerSize).storeBytes(of: payload, as: Payload.self)
@@ -117,13 +116,13 @@ struct Payload {
     nameOffset + shims_length(name, .max) + 1
   }
 
-  /// The payload or receipt that is retained by a receipt or by a payload with a name.
+  /// The payload or receipt retained by this receipt or named payload.
   var previous: Payload? {
     guard isReceipt || header.pointee.kind == .named else { return nil }
     return (UnsafeRawPointer(header) + Self.headerSize).load(as: Payload.self)
   }
 
-  /// The name that was notified; nil if the payload has none.
+  /// The notified name; nil if the payload has none.
   var name: UnsafePointer<CChar>? {
     if header.pointee.kind != .named { return isReceipt ? previous?.name : nil }
     return (UnsafeRawPointer(header) + Self.nameOffset).assumingMemoryBound(to: CChar.self)
@@ -131,7 +130,7 @@ struct Payload {
 
   // MARK: - References
 
-  /// The number of references and the number of executed calls, read at the same moment.
+  /// The numbers of references and of executed calls, both read at the same moment.
   ///
   /// Acquire: the effects of the finished calls happen before the caller continues.
   var counts: (references: UInt32, made: UInt32) {
@@ -139,7 +138,7 @@ struct Payload {
     return (UInt32(truncatingIfNeeded: counts), UInt32(truncatingIfNeeded: counts >> 32))
   }
 
-  /// Relaxed is enough, because the caller got the payload from the owner of a reference.
+  /// Relaxed is enough, because the caller received the payload from the owner of a reference.
   func retain() { header.pointee.references.wrappingAdd(1, ordering: .relaxed) }
 
   /// Removes one reference.
@@ -154,8 +153,8 @@ struct Payload {
     return UInt32(truncatingIfNeeded: left)
   }
 
-  /// Removes one reference. If it was the last one, frees the payload and runs its release
-  /// function. No lock is held.
+  /// Removes one reference. If it was the last, frees the payload and runs its release function. No
+  /// lock is held.
   ///
   /// - Parameter isMade: Whether a call with this payload has been executed.
   func release(isMade: Bool = false) {
@@ -164,7 +163,7 @@ struct Payload {
     released.cleanUp()
   }
 
-  /// Runs a release function of the caller. No lock is held.
+  /// Runs a caller's release function. No lock is held.
   static func release(_ bytes: UnsafeRawPointer?, _ size: Int, _ function: Release?) {
     guard let function else { return }
     let depth = shims_get_release_depth()
@@ -173,7 +172,7 @@ struct Payload {
     shims_set_release_depth(depth)
   }
 
-  /// Frees the block of a payload that has no references. Does not free the caller's own bytes.
+  /// Frees the block of a payload without references. Does not free the caller's own bytes.
   func deallocate() {
     if header.pointee.kind == .reserved { return PayloadReserve.putBack(header) }
     if isReceipt { return Receipt(self).deallocate() }
@@ -196,7 +195,7 @@ struct Payload {
   /// Transfers one reference to a frame.
   func pass(to frame: Frame) { frame.payload = UInt(bitPattern: header) }
 
-  /// Takes over the reference of a frame, if it has one.
+  /// Takes over a frame's reference, if it has one.
   static func take(from frame: Frame) -> Payload? {
     // Clear the frame first, because the child of a fork releases the payloads that it finds in
     // frames.
@@ -205,7 +204,7 @@ struct Payload {
     return payload
   }
 
-  /// Releases the payload of a frame, if any.
+  /// Releases a frame's payload, if any.
   static func release(of frame: Frame, isMade: Bool = false) {
     take(from: frame)?.release(isMade: isMade)  //~ payload_not_released
   }
@@ -217,7 +216,7 @@ extension Payload {
     _ references: UInt32, _ file: StaticString = #fileID, _ line: UInt = #line
   ) {
     #if MULTICAST_INTERNAL_CHECKS
-      // If the block was freed and reused, the number is probably larger, or negative.
+      // If the block has been freed and reused, the number is probably larger, or negative.
       Check(file, line).that(
         references < 1 << 31, "the references to a payload are counted", references)
     #endif
@@ -228,14 +227,14 @@ extension Payload {
   #endif
 }
 
-/// Payloads that were released under a lock. `cleanUp` does the rest later, when no lock is held:
-/// it frees memory, runs release functions, and wakes threads that wait for calls.
+/// Payloads released under a lock. Later, when no lock is held, `cleanUp` frees memory, runs
+/// release functions, and wakes threads waiting for calls.
 struct ReleasedPayloads {
   /// A chain of payloads whose reference counts are 0.
   private var first: UnsafeMutablePointer<Payload.Header>? = nil
   /// The address of a receipt whose calls are over, or 0.
   private var finishedReceipt: UInt = 0
-  /// Whether there is more than one such receipt.
+  /// Whether the calls of more than one receipt are over.
   private var hasFinishedReceipts = false
 
   var isEmpty: Bool { first == nil && finishedReceipt == 0 }
@@ -247,7 +246,7 @@ struct ReleasedPayloads {
 
   @inline(never)
   private mutating func countDown(_ payload: Payload, isMade: Bool) {
-    // Read this first. After the reference is removed, the waiting thread may free the receipt.
+    // Read this first, because the waiting thread may free the receipt after `countDown`.
     let isReceipt = payload.isReceipt
     let left = payload.countDown(isMade: isMade)
     if isReceipt && left == Receipt.ownReferences {
@@ -290,19 +289,19 @@ struct ReleasedPayloads {
     }
     let (bytes, size) = (payload.bytes, payload.size)
     let release = payload.header.pointee.release
-    // In the child of a fork, do not release a payload that the parent created: the parent releases
-    // it.
+    // In the child of a fork, do not release a payload created by the parent, because the parent
+    // releases it.
     let isOurs = payload.header.pointee.process == Fork.generation  //~ parents_payload_released
     payload.deallocate()
     if isOurs { Payload.release(bytes, size, release) }  //~ payload_released_under_lock
   }
 }
 
-/// Memory for the payloads of a queue, divided into blocks of equal size.
+/// Memory for a queue's payloads, divided into blocks of equal size.
 ///
-/// A payload may outlive the queue, because a call with it may be running or may be waiting in
-/// another queue. Therefore the reserve counts the blocks in use, plus one for the queue itself. It
-/// uses the lock of the queue's slot, even after the slot was reused. A fork holds that lock, too.
+/// A payload may outlive the queue, because a call with it may be running or waiting in another
+/// queue. Therefore the reserve counts the blocks in use, plus one for the queue itself. It uses
+/// the lock of the queue's slot, even after the slot has been reused. A fork holds that lock, too.
 struct PayloadReserve {
   /// The header at the start of the allocation.
   struct Header: ~Copyable {
@@ -323,8 +322,8 @@ struct PayloadReserve {
 
   typealias Address = UnsafeMutablePointer<Header>
 
-  /// The number of blocks beyond the capacity of the queue. They are for running calls and for
-  /// invocations that have not queued their calls yet.
+  /// The number of blocks in excess of the queue's capacity, for running calls and for invocations
+  /// that have not queued their calls yet.
   private static let moreThanCalls = 8
   private static let headerSize = 48
 
@@ -338,7 +337,7 @@ struct PayloadReserve {
     let count = capacity + Self.moreThanCalls
     let byteCount = Self.headerSize + count * stride
     let memory = try Allocator.allocate(size: byteCount)
-    // Write to all pages, so that the system supplies them now instead of at the first use.
+    // Write to all pages, so that the system supplies them now instead of on first use.
     shims_zero(memory, byteCount)  //~ pages_not_written
     header = memory.bindMemory(to: Header.self, capacity: 1)
     header.initialize(
@@ -354,7 +353,7 @@ struct PayloadReserve {
     }
   }
 
-  /// Called once, by the queue that uses the reserve from now on.
+  /// Called once, by the queue that will use the reserve.
   func start(with lock: Lock) -> Address {
     header.pointee.lock = lock
     return header
@@ -371,7 +370,7 @@ struct PayloadReserve {
     return UnsafeMutableRawPointer(block + 1)
   }
 
-  /// Puts the block of a payload that has no references back into its reserve. No lock is held.
+  /// Returns the block of a payload without references to its reserve. No lock is held.
   static func putBack(_ payload: UnsafeMutablePointer<Payload.Header>) {
     let block = UnsafeMutableRawPointer(payload).assumingMemoryBound(to: Block.self) - 1
     PayloadReserve(block.pointee.reserve).release(block)

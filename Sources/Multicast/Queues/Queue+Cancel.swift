@@ -1,10 +1,10 @@
 import MulticastHeader
 
 extension Queue {
-  /// Cancels the waiting calls of a registration that is no longer live.
+  /// Cancels the waiting calls to a registration that is no longer live.
   ///
   /// Afterwards the head of the ring is closed. The removing thread then checks the frames. It
-  /// finds the hazard of each call that was taken out, and no other call begins (see `run`).
+  /// finds the hazard of each call that has been taken out, and no other call begins (see `run`).
   func cancel(_ details: RegistrationDetails.Address, _ released: inout ReleasedPayloads) {
     lock.lock()
     if delivers(details) {  //~ calls_not_cancelled
@@ -15,8 +15,8 @@ extension Queue {
       if taken > 0 { updateDescriptor(from: before) }
       checkInvariants()
     }
-    // Wake the threads that wait for room. Either there is room now, or the call that a thread
-    // waits to queue may be a call of the removed delegate.
+    // Wake the threads waiting for room. Either there is room now, or the call that a thread is
+    // waiting to queue may be for the removed delegate.
     let isRoomAwaited = state.isRoomAwaited
     lock.unlock()
     if isRoomAwaited { wakeAllForRoom() }

@@ -3,14 +3,14 @@ import MulticastShims
 import Synchronization
 
 extension Queue {
-  /// The options of a queue, after they have been checked.
+  /// The options of a queue, already checked.
   struct Settings {
     var capacity: UInt32 = 1024
     var overflow = MULTICAST_OVERFLOW_REFUSE.rawValue
     /// The name of the worker.
     var threadName = shims_thread_name()
     var stackSize = 0
-    /// Notifies an event loop of the program when calls wait.
+    /// Notifies an event loop of the program when calls are waiting.
     var wake: Queue.Wake? = nil
     var wakeContext: UnsafeMutableRawPointer? = nil
     var payloadSize = 0
@@ -43,8 +43,8 @@ extension Queue {
       shims_copy_label(&label, options.label)
     }
 
-    /// - Returns: nil if the options do not request a reserve, or if the payloads are so small that
-    ///   the calls can store them.
+    /// - Returns: nil if the options do not request a reserve, or if the payloads are small enough
+    ///   to be stored in the calls.
     func makeReserve() throws(Status) -> PayloadReserve? {
       if WaitingCall.holds(payloadSize) { return nil }
       return try PayloadReserve(payloadSize: payloadSize, capacity: Int(capacity))
@@ -84,7 +84,7 @@ extension Queue {
     _ settings: Settings
   ) {
     Self.start()
-    // Another thread may be using the slot with a stale handle.
+    // Take the lock, because another thread may be using the slot with a stale handle.
     lock.lock()
     defer { lock.unlock() }
     state.recipients = recipients
@@ -106,7 +106,7 @@ extension Queue {
 }
 
 extension Options {
-  /// Reads a caller's options, and looks up their queue. Nil if the options are invalid.
+  /// Reads a caller's options, and looks up the queue in them. Nil if the options are invalid.
   static func read(_ given: UnsafePointer<multicast_add_options>?) -> Options? {
     guard var options = Options(given) else { return nil }
     if !options.queue.isNone { options.destination = Queue.destination(options.queue) }

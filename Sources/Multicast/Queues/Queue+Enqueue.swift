@@ -6,16 +6,16 @@ extension Queue {
   /// The result of an attempt to queue a call for an invocation.
   enum EnqueueResult: UInt8 {
     case queued, refused
-    /// The delegate was removed, or it is called only once and already has a waiting call.
+    /// The delegate has been removed, or is called only once and already has a waiting call.
     case leftOut
-    /// Results of a single attempt. The delegate was removed, or there is no room yet.
+    /// Results of a single attempt: the delegate has been removed, or there is no room yet.
     case notRecipient, full
   }
 
   /// Queues a call whose payload is too large to be stored in the call.
   ///
-  /// - Parameter frame: Retains the invocation's copy of the payload. The copy is made when the
-  ///   first call needs it.
+  /// - Parameter frame: Retains the invocation's copy of the payload, which is made when the first
+  ///   call needs it.
   func enqueueLarge(_ token: Token, _ invocation: Invocation, _ frame: Frame) -> EnqueueResult {
     if Payload(retainedBy: frame) == nil, let bytes = invocation.payload {
       (try? copy(bytes, size: invocation.size))?.pass(to: frame)
@@ -24,8 +24,8 @@ extension Queue {
     return enqueue(token, invocation, sharing: payload, frame)
   }
 
-  /// Copies a payload, which the caller then retains. The copy is in the queue's reserve if the
-  /// reserve exists and has a vacant block.
+  /// Copies a payload, which the caller then retains. The copy is placed in the queue's reserve if
+  /// the reserve exists and has a vacant block.
   func copy(_ bytes: UnsafeRawPointer, size: Int) throws(Status) -> Payload {
     // Relaxed is enough, because the reserve is checked again under the lock. Copy the bytes
     // without the lock, because there may be many of them.
@@ -41,10 +41,10 @@ extension Queue {
     return state.reserve.load(ordering: .relaxed).flatMap { PayloadReserve($0).take(for: size) }
   }
 
-  /// Fast path: takes the lock, and queues a call with a small payload.
+  /// Fast path: takes the lock and queues a call with a small payload.
   ///
-  /// - Returns: false if the fast path is not sufficient. In this case nothing has changed, and the
-  ///   lock is held.
+  /// - Returns: false if the fast path is not sufficient. In this case, nothing has changed, and
+  ///   the lock is held.
   @inline(__always)
   func enqueueInFastPath(
     _ registration: Registration, _ token: Token, _ invocation: Invocation
@@ -59,11 +59,11 @@ extension Queue {
     return true
   }
 
-  /// Queues a call of a delegate, if there is room or room can be made. Does not queue a call if
-  /// the delegate was removed.
+  /// Queues a call to a delegate, if the delegate has not been removed and there is room or room
+  /// can be made.
   ///
-  /// - Parameter payload: The payload that the call shares with others; nil if the invocation's
-  ///   payload is small enough to be stored in the call.
+  /// - Parameter payload: The payload that the call shares with other calls; nil if the
+  ///   invocation's payload is small enough to be stored in the call.
   func enqueue(
     _ token: Token, _ invocation: Invocation, sharing payload: Payload?, _ frame: Frame
   ) -> EnqueueResult {
@@ -84,17 +84,17 @@ extension Queue {
       let hasSleepers = attempt == .queued && state.isArrivalAwaited
       if hasSleepers { state.isArrivalAwaited = false }
       let wake = attempt == .queued ? beginWake(frame) : nil
-      // This thread was woken because there is room, but it may not have used the room. If there is
-      // still room, wake another waiting thread.
+      // This thread was woken because there was room, but it may not have used that room. If there
+      // is still room, wake another waiting thread.
       let leavesRoom = hasWaited && isCurrent && state.isRoomAwaited && hasRoom
       updateFastPathEnd()
       checkInvariants()
       lock.unlock()
       if leavesRoom { wakeForRoom() }
-      // Wake the threads after the lock is released, because they first take the lock.
+      // Wake the threads after releasing the lock, because they take the lock first.
       if hasSleepers { wakeSleepers() }
-      // Call the wake function before the cleanup, because the release function of a payload may
-      // destroy the queue.
+      // Call the wake function before the cleanup, because a payload's release function may destroy
+      // the queue.
       if let wake { callWake(wake, frame) }
       released.cleanUp()
       if attempt != .full { return attempt == .notRecipient ? .leftOut : attempt }
@@ -106,8 +106,8 @@ extension Queue {
     }
   }
 
-  /// Whether the thread can stop waiting, because there is room or its call needs none. If it
-  /// cannot, it is woken later.
+  /// Whether the thread can stop waiting, because there is room or its call needs none. Otherwise
+  /// it is woken later.
   private func canRetry(_ token: Token) -> Bool {
     lock.lock()
     defer { lock.unlock() }
@@ -119,7 +119,7 @@ extension Queue {
     return false
   }
 
-  /// Counts a call that could not be queued, and determines the result.
+  /// Counts a call that could not be queued, and returns the result.
   func refuse(_ token: Token, afterWaiting: Bool = false) -> EnqueueResult {
     lock.lock()
     defer { lock.unlock() }
@@ -137,7 +137,7 @@ extension Queue {
   /// The details of a registration, if it is live and delivers to this queue; otherwise nil.
   ///
   /// A removal first retires the registration, and then calls `cancel`, which takes this lock. So
-  /// if a call is queued because the registration was found live here, `cancel` finds that call.
+  /// if a call is queued because its registration is found live here, `cancel` finds that call.
   @inline(__always)
   private func recipient(_ token: Token) -> RegistrationDetails.Address? {
     let registration = Registration(index: token.index)
@@ -147,8 +147,8 @@ extension Queue {
     return details
   }
 
-  /// Whether a registration delivers to this queue. False if the queue was destroyed, or if the
-  /// registration delivers to an earlier queue in the same slot.
+  /// Whether a registration delivers to this queue. False if the queue has been destroyed, or if
+  /// the registration delivers to an earlier queue in the same slot.
   func delivers(_ details: RegistrationDetails.Address) -> Bool {
     let membership = RegistrationDetails.membership(of: details, .recipient)
     return membership.pointee.lifetime == state.recipients
@@ -157,20 +157,20 @@ extension Queue {
   //~ more_calls_than_room
   private var hasRoom: Bool { state.ring.count < UInt64(state.settings.capacity) }
 
-  /// Whether at most one call of the delegate may wait in the queue.
+  /// Whether at most one call to the delegate may be waiting in the queue.
   private func hasOne(_ details: RegistrationDetails.Address) -> Bool {
     //~ two_calls_of_one
     let hasOne = details.pointee.flags & (MULTICAST_ONCE | MULTICAST_LATEST) != 0
     return hasOne
   }
 
-  /// The delegate's waiting call if the delegate may have only one; nil if none waits or several
-  /// may wait.
+  /// The delegate's waiting call, if it may have only one. Nil if no call is waiting or several may
+  /// wait.
   private func replaceable(_ details: RegistrationDetails.Address) -> WaitingCall.Address? {
     hasOne(details) ? state.ring.newest(of: details) : nil
   }
 
-  /// Whether the delegate's waiting call is kept and the newer call is left out.
+  /// Whether to keep the delegate's waiting call and leave out the newer call.
   private func keepsFirst(_ details: RegistrationDetails.Address) -> Bool {
     details.pointee.flags & (MULTICAST_ONCE | MULTICAST_LATEST) == MULTICAST_ONCE
   }
@@ -185,8 +185,8 @@ extension Queue {
       if keepsFirst(details) { return .leftOut }
       state.ring.close()
     }
-    // Check again with the head closed, because the waiting call may have been taken out before the
-    // head was closed.
+    // Check again now that the head is closed, because the waiting call may have been taken out
+    // before.
     if let waiting = replaceable(details) {
       released.release(waiting.pointee.sharedPayload)
       WaitingCall.setPayload(of: waiting, invocation, payload)
@@ -200,8 +200,7 @@ extension Queue {
       case MULTICAST_OVERFLOW_BLOCK.rawValue: return .full
       case MULTICAST_OVERFLOW_DROP_OLDEST.rawValue:
         state.ring.close()
-        // Check again with the head closed, because calls may have been taken out before the head
-        // was closed.
+        // Check again now that the head is closed, because calls may have been taken out before.
         if hasRoom { break }
         let oldest = state.ring.takeFirst()
         released.release(oldest?.pointee.sharedPayload)
@@ -225,7 +224,7 @@ extension Queue {
     return .queued
   }
 
-  /// Computes `fastPathEnd` after the values on which it depends have changed.
+  /// Recomputes `fastPathEnd` after the values it depends on have changed.
   private func updateFastPathEnd() {
     let isNews =
       state.isArrivalAwaited || state.needsWake || state.descriptor >= 0 && state.ring.count == 0
@@ -233,7 +232,7 @@ extension Queue {
     raiseFastPathEnd()
   }
 
-  /// Like `updateFastPathEnd`, but for use after calls were taken out, if the need for
+  /// Like `updateFastPathEnd`, but for use after calls have been taken out, if the need for
   /// notifications has not changed.
   @inline(__always)
   func raiseFastPathEnd() {
@@ -247,22 +246,22 @@ extension Queue {
 
 /// Invocations that sleep until a full queue has room.
 ///
-/// Such a thread sleeps with the queue as its key. The queue's lock guards the flag
-/// `isRoomAwaited`. A thread that is about to sleep sets the flag while it also holds the waits'
-/// lock. When the last of these threads is woken, the flag is cleared under both locks. As long as
-/// the flag is set, the head of the ring is closed. So each call is taken out under the lock, and
-/// one thread is woken for the place that becomes free. An operation that makes room for several
-/// calls at once wakes all threads.
+/// The key of such a thread is the queue. The queue's lock guards the flag `isRoomAwaited`. A
+/// thread that is about to sleep sets the flag while it also holds the waits' lock. When the last
+/// of these threads is woken, the flag is cleared under both locks. As long as the flag is set, the
+/// head of the ring is closed. So each call is taken out under the lock, and one thread is woken
+/// for the place that becomes free. An operation that makes room for several calls wakes all
+/// threads.
 extension Queue {
   private var roomKey: Sleeper.Key { Wait.room(consumer: consumer).key }
 
-  /// Wakes the thread that has waited longest for room. No lock is held.
+  /// Wakes the thread that has been waiting longest for room. No lock is held.
   @inline(never)
   func wakeForRoom() {
     Waits.wakeOne(roomKey) { noRoomIsAwaited() }
   }
 
-  /// Wakes all threads that wait for room. No lock is held.
+  /// Wakes all threads waiting for room. No lock is held.
   func wakeAllForRoom() {
     Waits.wake(roomKey) { noRoomIsAwaited() }
   }

@@ -1,21 +1,21 @@
 import MulticastShims
 
-/// The queue's wake function, which notifies an event loop of the program when calls wait.
+/// The queue's wake function, which notifies an event loop of the program when calls are waiting.
 ///
-/// While the function runs, the frame of the invocation or run has the queue's handle as its
-/// hazard. The hazard is set under the queue's lock. So a thread that destroys the queue, which
-/// also takes that lock, finds the hazard and waits. The function is never called after the queue
-/// was destroyed.
+/// While the function runs, the hazard in the frame of the invocation or run is the queue's handle.
+/// The hazard is set under the queue's lock. So a thread that destroys the queue, which also takes
+/// that lock, finds the hazard and waits. The function is never called after the queue has been
+/// destroyed.
 extension Queue {
-  /// A call of the wake function that must be made after the lock is released.
+  /// A call to the wake function, to be made after the lock has been released.
   struct WakeCall {
     fileprivate let function: Wake
     fileprivate let context: UnsafeMutableRawPointer?
   }
 
-  /// Prepares a call of the wake function, if calls wait and the function was not called since the
-  /// last run of the queue. More wake-ups would accumulate in event loops that do not merge them.
-  /// The caller holds the lock.
+  /// Prepares a call to the wake function, if calls are waiting and the function has not been
+  /// called since the queue last ran. More wake-ups would accumulate in event loops that do not
+  /// merge them. The caller holds the lock.
   ///
   /// - Parameter frame: A frame whose hazard is not in use.
   func beginWake(_ frame: Frame) -> WakeCall? {
@@ -26,14 +26,14 @@ extension Queue {
     return WakeCall(function: function, context: settings.wakeContext)
   }
 
-  /// Records that the event loop must be notified of the next call. The caller holds the lock.
+  /// Notes that the event loop must be notified of the next call. The caller holds the lock.
   func renewWake() {
     if state.settings.wake == nil { return }
     state.needsWake = true
     state.fastPathEnd = 0
   }
 
-  /// Like `renewWake`, but takes the lock itself. Called if a run could not begin.
+  /// Like `renewWake`, but takes the lock itself. Called when a run cannot begin.
   func runWasCalled() {
     lock.lock()
     if isCurrent { renewWake() }
@@ -48,13 +48,13 @@ extension Queue {
     frame.clearHazard()
     let isDestroyed = !isCurrent
     lock.unlock()
-    // The thread that destroyed the queue may have seen the hazard, and may be sleeping.
+    // The thread that destroyed the queue may have seen the hazard and may be sleeping.
     if isDestroyed { Waits.wake(handle.rawValue) }  //~ no_wake_after_wake
   }
 }
 
 extension Queue {
-  /// Sleeps until a call waits.
+  /// Sleeps until a call is waiting.
   ///
   /// - Returns: the number of waiting calls.
   static func wait(_ handle: Handle, _ timeout: Timeout) throws(Status) -> Int {
@@ -72,7 +72,7 @@ extension Queue {
 }
 
 extension Queue {
-  /// The descriptor that is readable while calls wait.
+  /// The descriptor that is readable while calls are waiting.
   ///
   /// - Returns: -1 if the queue has no descriptor.
   static func descriptor(_ handle: Handle) -> Int32 {
@@ -91,9 +91,9 @@ extension Queue {
     return queue.state.descriptor
   }
 
-  /// Called under the lock after calls were queued or taken out.
+  /// Called under the lock after calls have been queued or taken out.
   ///
-  /// - Parameter before: The number of calls that waited before.
+  /// - Parameter before: The previous number of waiting calls.
   func updateDescriptor(from before: UInt64) {
     guard state.descriptor >= 0 else { return }
     let now = state.ring.count
@@ -104,7 +104,7 @@ extension Queue {
     }
   }
 
-  /// Closes the descriptor, if there is one. The caller holds the lock.
+  /// Closes the descriptor, if any. The caller holds the lock.
   func closeDescriptor() {
     if state.descriptor >= 0 { shims_event_close(state.descriptor) }  //~ descriptor_not_closed
     state.descriptor = -1

@@ -2,10 +2,10 @@ import MulticastHeader
 import MulticastShims
 import Synchronization
 
-/// The slot of a queue, and the basic parts of its operations.
+/// A queue's slot, and the basic parts of the queue's operations.
 ///
 /// The queue's lock guards everything except the handle and the head of the ring. After a thread
-/// has slept, blocked or run a call, it checks the handle again before it uses any other field,
+/// has slept, blocked or made a call, it checks the handle again before it uses any other field,
 /// because the slot may have been reused.
 struct Queue {
   struct Storage: ~Copyable {
@@ -16,44 +16,44 @@ struct Queue {
     var endingRecipients: Handle
 
     var settings: Settings
-    /// Whether threads are sleeping until a call arrives, so that a new call must wake them.
+    /// Whether threads are sleeping until a call arrives, so a new call must wake them.
     var isArrivalAwaited: Bool
     /// Whether an invocation is waiting for room (backpressure) and has not been woken yet.
     var isRoomAwaited: Bool
-    /// The end of the fast path. For a call at a lower position, only the delegate has to be
-    /// checked before the call is appended, because there is room, `highest` does not rise, and
-    /// nobody has to be notified.
+    /// The first position at which a call can no longer take the fast path. A call at a lower
+    /// position is appended after checking only its delegate, because there is room, `highest` does
+    /// not rise, and nobody has to be notified.
     var fastPathEnd: UInt64
-    /// All statistics except the number of appended calls, which the ring counts.
+    /// All statistics except the number of appended calls, counted by the ring.
     var statistics: multicast_queue_stats
 
-    /// A descriptor that is readable while calls wait; -1 until it is first requested.
+    /// A descriptor that is readable while calls are waiting; -1 until it is first requested.
     var descriptor: Int32
-    /// The number of threads that sleep until a call waits or until the worker may continue. A
-    /// thread that wakes up subtracts itself even if the slot was reused.
+    /// The number of threads sleeping until a call is waiting or until the worker may continue. A
+    /// thread that wakes up subtracts itself even if the slot has been reused.
     var sleeperCount: UInt32
     let arrival: Atomic<UInt32>
 
     var worker: Worker
     /// Whether the program's event loop has to be notified of the next call, because there is a
-    /// wake function and the queue was run since the last call of that function.
+    /// wake function and the queue has run since the last call to that function.
     var needsWake: Bool
-    /// Incremented for each worker, so that a stop waits for its own worker and not for the next
-    /// one.
+    /// Incremented for each worker, so that a stop waits for the current worker and not for the
+    /// next one.
     var workerNumber: UInt32
-    /// The record of the worker; nil before the worker has begun. The worker may have ended since.
+    /// The worker's record; nil before the worker has begun. The worker may have ended since.
     var workerRecord: UnsafeMutablePointer<ThreadRecord.Storage>?
-    /// The identity of the worker, or none. Other threads also read it without the lock.
+    /// The worker's identity, or none. Other threads also read it without the lock.
     let workerThread: Atomic<ThreadIdentity>
     /// The thread that ran the queue last and is expected to make room, or none. Other threads also
     /// read it without the lock.
     let consumer: Atomic<ThreadIdentity>
-    /// The record of the thread that runs the queue or ran it last. The frames of the record show
+    /// The record of the thread that is running the queue or ran it last. The record's frames show
     /// whether the run is still in progress. The thread may have ended inside a call.
     var runner: UnsafeMutablePointer<ThreadRecord.Storage>?
     var ring: CallRing
-    /// Memory for payloads; nil while the slot is vacant, or if the options do not request it. It
-    /// is set and used under the lock. Without the lock, threads only check whether it is nil.
+    /// Memory for payloads; nil if the slot is vacant or the options do not request a reserve. Set
+    /// and used under the lock. Without the lock, threads only check whether it is nil.
     let reserve: Atomic<PayloadReserve.Address?>
   }
 
@@ -67,7 +67,7 @@ struct Queue {
   let handle: Handle
   let storage: UnsafeMutablePointer<Storage>
 
-  /// The slot at the index of a handle. It may have been reused since (see `isCurrent`).
+  /// The slot at a handle's index. The slot may have been reused since (see `isCurrent`).
   @inline(__always)
   init?(slotOf handle: Handle) {
     guard let slot = Self.pool.slot(of: handle, .queue) else { return nil }
@@ -87,10 +87,10 @@ struct Queue {
     nonmutating unsafeMutableAddress { storage }
   }
 
-  /// The number of calls that were queued, including those that replaced older calls.
+  /// The number of calls that have been queued, including calls that replaced older calls.
   var queued: UInt64 { state.ring.appended &+ state.statistics.coalesced }
 
-  // Relaxed is enough, because everything else is read under the lock.
+  // Relaxed is enough, because all other fields are read under the lock.
   var isCurrent: Bool { state.header.id.load(ordering: .relaxed) == handle }
 
   var lock: Lock { Lock.queues(handle.index) }
@@ -105,7 +105,7 @@ struct Queue {
   /// The target of a frame that runs this queue.
   var target: Target { .run(storage) }
 
-  /// Runs a body under the lock, if the queue still exists.
+  /// Executes `body` under the lock, if the queue still exists.
   func withLock<Result>(_ body: () throws(Status) -> Result) throws(Status) -> Result {
     lock.lock()
     defer { lock.unlock() }
@@ -136,7 +136,7 @@ struct Queue {
 
   private static let hasStarted = Atomic<Bool>(false)
 
-  /// Whether any queue was ever created.
+  /// Whether any queue has ever been created.
   static var isInUse: Bool { hasStarted.load(ordering: .acquiring) }  // order: started
 
   /// Called before the first queue exists. Release: pairs with the acquire in `isInUse`.
@@ -144,11 +144,11 @@ struct Queue {
 
   // MARK: - Sleeping, under the lock
 
-  /// Wakes the sleeping threads. The caller need not hold the lock, because the word on which
-  /// threads sleep stays valid even after the slot was reused.
+  /// Wakes the sleeping threads. The caller need not hold the lock, because the word on which the
+  /// threads sleep stays valid even after the slot has been reused.
   func wakeSleepers() { Lock.wakeAll(storage.pointee.arrival.address) }
 
-  /// Releases the lock and sleeps until something changes, or until the given moment.
+  /// Releases the lock and sleeps until the queue changes, or until the given moment.
   ///
   /// The head of the ring is closed, so a run that ends takes the lock and wakes this thread.
   func sleep(until moment: UInt64) {
@@ -164,7 +164,7 @@ struct Queue {
   // MARK: - Threads and processes that end
 
   /// Called when a thread has ended inside a run. The worker may be waiting to run the queue, and
-  /// calls may be left.
+  /// calls may still be waiting.
   ///
   /// - Parameter frame: The frame of the run.
   static func runDidEnd(_ target: Target, _ frame: Frame, of thread: ThreadRecord) {
@@ -178,8 +178,8 @@ struct Queue {
     if let wake { queue.callWake(wake, frame) }
   }
 
-  /// Resets the queues in the child of a fork. The child has no waiting calls, and the threads that
-  /// waited for a queue or ran it do not exist in it.
+  /// Resets the queues in the child of a fork, which has no waiting calls. The threads that waited
+  /// for a queue or ran it do not exist in the child.
   static func restartAllInChild() {
     pool.forEach { slot, _ in Queue(slot: slot).restartInChild() }
   }
@@ -211,7 +211,7 @@ extension Queue {
       var statistics = queue.state.statistics
       statistics.pending = queue.state.ring.count
       statistics.queued = queue.queued
-      // All other calls that no longer wait were executed or are being executed.
+      // All other calls that are no longer waiting have been executed or are being executed.
       let gone = statistics.dropped &+ statistics.cancelled &+ statistics.coalesced
       statistics.delivered = statistics.queued &- statistics.pending &- gone
       return StructSize.write(&statistics, to: out, smallest: StructSize.queueStats)

@@ -2,21 +2,21 @@ import MulticastHeader
 import MulticastShims
 import Synchronization
 
-/// A call that waits in a queue. It fills one cache line.
+/// A call waiting in a queue. It fills one cache line.
 struct WaitingCall {
   typealias Address = UnsafeMutablePointer<WaitingCall>
 
-  /// The token of the registration; none if the call was cancelled.
+  /// The token of the registration; none if the call has been cancelled.
   var token: Token
-  /// The position of the previous call of the same delegate. That call may have left the ring.
+  /// The position of the previous call to the same delegate. That call may have left the ring.
   var previous: UInt64
-  /// The details of the registration. They exist as long as the call waits.
+  /// The details of the registration. They exist as long as the call is waiting.
   var details: RegistrationDetails.Address
   var event: UInt32
   /// The number of bytes in `bytes`, or the constant `shared`.
   var size: UInt32
-  /// A small payload, or the address of a shared payload or receipt. If the size is 0, this is the
-  /// pointer that the caller passed.
+  /// A small payload, or the address of a shared payload or receipt. If the size is 0, the caller's
+  /// pointer.
   var bytes: (UInt64, UInt64, UInt64, UInt64)
 
   static let inlineSize = 32
@@ -52,13 +52,13 @@ struct WaitingCall {
 
   var isShared: Bool { size == Self.shared }
 
-  /// The payload that the call shares with other calls; nil if its payload is not shared.
+  /// The payload that the call shares with other calls; nil if the payload is not shared.
   var sharedPayload: Payload? {
     if !isShared { return nil }
     return Payload(at: UnsafeMutableRawPointer(bitPattern: UInt(bytes.0)).unsafelyUnwrapped)
   }
 
-  /// The arguments for the delegate. For a small payload, they contain a pointer into the call.
+  /// The arguments for the delegate. If the payload is small, they contain a pointer into the call.
   static func invocation(of call: WaitingCall.Address) -> Invocation {
     if let shared = call.pointee.sharedPayload {
       return Invocation(event: call.pointee.event, payload: shared.bytes, size: shared.size)
@@ -81,22 +81,22 @@ struct WaitingCall {
 }
 
 /// Detects when a group of queued calls is over. The calls belong to one invocation, are
-/// consecutive, and are in one queue. The invocation makes another receipt for the next queue.
+/// consecutive, and are in one queue. The invocation creates another receipt for the next queue.
 ///
-/// Each of these calls refers to the receipt instead of the payload. A call that was executed,
+/// Each of these calls refers to the receipt instead of the payload. A call that has been executed,
 /// dropped or cancelled releases the receipt. One more reference belongs to the invocation. It is
-/// held by the invocation's next receipt, by its frame, or by the waiting thread. So the calls are
-/// over when only one reference is left. If the invocation's thread ends inside a call, the frame's
+/// held by the invocation's next receipt, its frame, or the waiting thread. So the calls are over
+/// when only one reference is left. If the invocation's thread ends inside a call, the frame's
 /// reference is released like any other.
 struct Receipt {
   /// The fields after the header.
   struct Fields {
-    /// The previous receipt of the invocation, or its payload. This receipt retains it.
+    /// The invocation's previous receipt, or its payload. Retained by this receipt.
     let previous: Payload
     let queue: Queue
   }
 
-  /// The number of references that belong to the invocation and not to calls.
+  /// The number of references that belong to the invocation rather than to calls.
   static let ownReferences: UInt32 = 1
 
   private static let size = Payload.headerSize + MemoryLayout<Fields>.stride
@@ -120,7 +120,7 @@ struct Receipt {
   var previous: Payload { fields.pointee.previous }
   var queue: Queue { fields.pointee.queue }
 
-  /// Frees a receipt that has no references. The caller releases the previous receipt or payload.
+  /// Frees a receipt without references. The caller releases the previous receipt or payload.
   func deallocate() { Allocator.deallocate(payload.header, size: Self.size) }
 
   /// Whether none of the calls is waiting or running any more.
@@ -132,7 +132,7 @@ struct Receipt {
     return (made, references &- Self.ownReferences)  //~ own_reference_unfinished
   }
 
-  /// The wait of a thread until these calls are over.
+  /// A thread's wait until these calls are over.
   var wait: Wait {
     .run(
       Wait.QueuedCalls(

@@ -4,11 +4,11 @@ import MulticastShims
 /// Statistics of a registration, counted while it is watched. The watches' lock guards them.
 ///
 /// One block contains the statistics of all registrations in a slab. It is allocated when any of
-/// them is first needed. The entry of a slot belongs to the newest token for which something was
+/// them is first needed. A slot's entry belongs to the newest token for which something has been
 /// counted.
 struct CallStatistics {
   private var token = Token.none
-  // These fields are laid out as in `multicast_token_stats`.
+  // These fields have the same layout as in `multicast_token_stats`.
   private var calls: UInt64 = 0
   private var total: UInt64 = 0
   private var longest: UInt64 = 0
@@ -23,7 +23,7 @@ struct CallStatistics {
   ) {
     guard let statistics = place(of: token, adds: true) else { return }
     if statistics.pointee.token != token {
-      // A thread that is late must not count anything for the slot's next registration.
+      // A delayed thread must not count anything for the slot's next registration.
       if statistics.pointee.token.rawValue > token.rawValue { return }
       statistics.initialize(to: CallStatistics())
       statistics.pointee.token = token

@@ -3,17 +3,17 @@ import Synchronization
 
 /// A group of registrations that are removed together. They may belong to any number of multicasts.
 ///
-/// A registration that was added with a lifetime is a member of it until its release function has
+/// A registration added with a lifetime is a member of the lifetime until its release function has
 /// returned. The live members are linked through their details.
 struct Lifetime {
   struct Storage: ~Copyable {
-    /// The handle of the lifetime. When the lifetime ends, the kind of the handle becomes
-    /// `retired`, and stays so until the last member is gone.
+    /// The handle of the lifetime. When the lifetime ends, the handle's kind becomes `retired`, and
+    /// stays `retired` until the last member is gone.
     var header: SlotHeader
 
     // Guarded by the lifetime's lock.
 
-    /// The index, plus 1, of the first member that is live or about to become live.
+    /// The index plus 1 of the first member that is live or about to become live.
     var firstLive: UInt32
     var liveCount: UInt32
     /// The fork generation in which the lifetime was created (see `Fork.generation`).
@@ -21,12 +21,12 @@ struct Lifetime {
     var role: Membership.Role
     /// The queue to which the members deliver, if the lifetime belongs to a queue.
     var queue: Handle
-    /// The number of threads that wait for the end of this lifetime, which another thread has
-    /// ended. They are woken when the slot is reclaimed.
+    /// The number of threads waiting while another thread ends this lifetime. They are woken when
+    /// the slot is reclaimed.
     let waiterCount: Atomic<UInt32>
-    /// The number of members whose release function has not returned yet, including live members,
-    /// plus 1 while a thread is ending the lifetime. When this number reaches 0, the slot of an
-    /// ended lifetime becomes vacant. Waiting threads read the number without the lock.
+    /// The number of members whose release functions have not returned yet, including live members,
+    /// plus 1 while a thread is ending the lifetime. When the number reaches 0, an ended lifetime's
+    /// slot becomes vacant. Waiting threads read the number without the lock.
     let unfinished: Atomic<UInt32>
   }
 
@@ -37,8 +37,8 @@ struct Lifetime {
   let index: UInt32
   let storage: UnsafeMutablePointer<Storage>
 
-  /// The slot at the index of a handle. The slot may have been reused since. Nil if there is no
-  /// such slot.
+  /// The slot at the index of a handle. The slot may have been reused since. Nil if it does not
+  /// exist.
   init?(slotOf handle: Handle) {
     switch handle.kind {
     case .lifetime: role = .owned
@@ -50,7 +50,7 @@ struct Lifetime {
     storage = slot.assumingMemoryBound(to: Storage.self)
   }
 
-  /// Like `init(slotOf:)`, but nil if the handle has another role.
+  /// Like `init(slotOf:)`, but nil if the handle has a different role.
   init?(slotOf handle: Handle, as role: Membership.Role) {
     self.init(slotOf: handle)
     if self.role != role { return nil }
@@ -63,7 +63,7 @@ struct Lifetime {
     role = storage.pointee.role
   }
 
-  /// The lifetime of which a registration is a member.
+  /// The lifetime that a registration is a member of.
   init?(of registration: Registration, as role: Membership.Role) {
     guard let membership = Membership.of(registration, role) else { return nil }
     self.init(slotOf: membership.pointee.lifetime)
@@ -88,8 +88,8 @@ struct Lifetime {
     return first == 0 ? nil : Registration(index: first &- 1)
   }
 
-  /// Whether the ending thread is the only one that is still counted in `unfinished`. Acquire:
-  /// pairs with the release in `removeUnfinished`.
+  /// Whether only the ending thread is still counted in `unfinished`. Acquire: pairs with the
+  /// release in `removeUnfinished`.
   // order: last_member
   var isFinished: Bool { storage.pointee.unfinished.load(ordering: .acquiring) == 1 }
 
@@ -116,11 +116,11 @@ struct Lifetime {
   /// The key of threads that sleep until the last member has been released.
   var key: Sleeper.Key { UInt64(UInt(bitPattern: storage)) }
 
-  /// Removes a member, or the ending thread, from the count of unfinished ones. If the lifetime has
-  /// ended and the count reaches 0, reclaims the slot.
+  /// Subtracts a member, or the ending thread, from `unfinished`. If the lifetime has ended and the
+  /// count reaches 0, reclaims the slot.
   func removeUnfinished() {
-    // Acquire and release: the effects of all release functions happen before the end of the
-    // lifetime returns.
+    // Acquire and release: the effects of all release functions happen before the function that
+    // ends the lifetime returns.
     let left = storage.pointee.unfinished.wrappingSubtract(
       1, ordering: .acquiringAndReleasing  // order: last_member
     ).newValue
@@ -130,8 +130,8 @@ struct Lifetime {
     }
     lock.lock()
     defer { lock.unlock() }
-    // Check again under the lock, because the lifetime may have ended since, and a thread may be
-    // ending it.
+    // Check again under the lock, because the lifetime may have ended in the meantime, and the
+    // thread that ends it may still be counted.
     guard id.kind == .retired, storage.pointee.unfinished.load(ordering: .relaxed) == 0 else {
       return
     }
@@ -143,8 +143,8 @@ struct Lifetime {
   }
 }
 
-/// Joining and leaving a lifetime. Callers of `join` and `retire` hold the lock of the
-/// registration's stripe.
+/// Joining and leaving a lifetime. Callers of `join` and `retire` hold the registration's stripe
+/// lock.
 extension Lifetime {
   /// Makes registrations members before they become live. A thread that ends the lifetime later
   /// finds them, and waits for the stripe's lock before it removes them. By then they are live.
@@ -180,15 +180,15 @@ extension Lifetime {
     }
   }
 
-  /// Removes a registration from the live members when it is retired.
+  /// Removes a registration from the live members when the registration is retired.
   @_optimize(speed)
   static func retire(_ registration: Registration) {
     _ = leave(registration, as: .owned)
     _ = leave(registration, as: .recipient)
   }
 
-  /// - Returns: the lifetime of which the registration was a live member, or nil. The registration
-  ///   still counts as unfinished.
+  /// - Returns: the lifetime that the registration was a live member of, or nil if there is none.
+  ///   The registration still counts as unfinished.
   @_optimize(speed)
   private static func leave(_ registration: Registration, as role: Membership.Role) -> Lifetime? {
     guard let lifetime = Lifetime(of: registration, as: role) else { return nil }
@@ -200,8 +200,8 @@ extension Lifetime {
     return lifetime
   }
 
-  /// Called when no call of a removed member is running any more, and after its release function,
-  /// if any, has returned. No lock is held.
+  /// Called when no call to a removed member is running any more and its release function, if any,
+  /// has returned. No lock is held.
   static func memberIsGone(_ handle: Handle) {
     Lifetime(slotOf: handle).unsafelyUnwrapped.removeUnfinished()
   }

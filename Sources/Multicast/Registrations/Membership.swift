@@ -1,14 +1,14 @@
-/// The links of a registration in a lifetime's list of members. The lifetime's lock guards them,
-/// except `lifetime`, which never changes.
+/// The links of a registration in a lifetime's list of members. The lifetime's lock guards all
+/// fields except `lifetime`, which never changes.
 struct Membership {
-  /// A registration can be a member of one lifetime for each role.
+  /// A registration can be a member of one lifetime per role.
   enum Role: Int {
-    /// The lifetime that the options of the add contained.
+    /// The lifetime in the options of the add.
     case owned = 0
-    /// The lifetime of a queue. The registration delivers to this queue.
+    /// The lifetime of the queue to which the registration delivers.
     case recipient = 1
 
-    /// The kind of the handles of such lifetimes.
+    /// The kind of these lifetimes' handles.
     var kind: Handle.Kind { self == .owned ? .lifetime : .recipients }
   }
 

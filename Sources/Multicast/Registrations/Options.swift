@@ -1,25 +1,24 @@
 import MulticastHeader
 import MulticastShims
 
-/// The options of an add: a caller's `multicast_add_options` after they have been checked.
+/// The options of an add: a caller's `multicast_add_options`, already checked.
 struct Options {
   /// The caller's options, or all zero if the caller passed none. An empty label is replaced with
   /// nil.
   var given = multicast_add_options()
-  /// The queue for calls of the delegate. Set if `queue` is the handle of an existing queue.
+  /// The queue for calls to the delegate. Set if `queue` is the handle of an existing queue.
   var destination: Destination? = nil
-  /// The release function of the multicast, for a delegate that has none. An add that fails does
-  /// not call it.
+  /// The multicast's release function, for a delegate without its own. Not called if the add fails.
   var sharedRelease: RegistrationDetails.Release? = nil
   /// Whether the multicast must be notified when the delegate is removed.
   var isObserved = false
   /// Whether the multicast replays invocations to the delegate.
   var isReplayed = false
-  /// Whether the context is locked by functions of the multicast.
+  /// Whether the multicast's functions lock the context.
   var sharesLock = false
 
-  /// - Returns: nil if the caller's struct has unknown fields or flags. No field may be read in
-  ///   this case.
+  /// - Returns: nil if the caller's struct has unknown fields or flags. In this case, no field may
+  ///   be read.
   init?(_ given: UnsafePointer<multicast_add_options>?) {
     guard let given else { return }
     let flags = MULTICAST_ONCE | MULTICAST_UNIQUE | MULTICAST_LATEST | MULTICAST_NO_REPLAY
@@ -37,16 +36,16 @@ struct Options {
   /// Whether the delegate wants only some events. A mask of 0 means all events.
   var isFiltered: Bool { given.events != 0 && given.events != .max }
 
-  /// The function to run when the library no longer uses the context.
+  /// The function to call when the library no longer uses the context.
   var finalRelease: RegistrationDetails.Release? { given.release ?? sharedRelease }
 
-  /// Whether the options have functions that lock and unlock the context.
+  /// Whether the options contain functions that lock and unlock the context.
   var isWeak: Bool { given.lock != nil }
 
   /// Whether a caller's options can be read and contain nothing but a release function.
   static func isPlain(_ given: UnsafePointer<multicast_add_options>) -> Bool {
-    // Check the size first: a caller's struct may be smaller, and no byte beyond its end may be
-    // read.
+    // Check the size first, because a caller's struct may be smaller and must not be read beyond
+    // its end.
     guard given.pointee.struct_size == MemoryLayout<multicast_add_options>.size else {
       return false
     }
@@ -56,14 +55,14 @@ struct Options {
       && options.lock == nil && options.unlock == nil && options.label == nil
   }
 
-  /// Whether the delegate needs details, because its slot and its list entry cannot store all of
-  /// its options.
+  /// Whether the delegate needs details, because its slot and its list entry cannot store all its
+  /// options.
   var needsDetails: Bool {
     given.events != 0 || given.priority != 0 || !lifetime.isNone || isWeak || !queue.isNone
       || given.flags & MULTICAST_LATEST != 0 || isObserved || isReplayed || given.label != nil
   }
 
-  /// Whether the caller gave the handle of a queue that does not exist.
+  /// Whether the caller passed the handle of a queue that does not exist.
   var hasInvalidQueue: Bool { !queue.isNone && destination == nil }
 
   /// Whether the options can be read but contradict each other.

@@ -1,9 +1,9 @@
 import MulticastShims
 import Synchronization
 
-/// The end of a retired registration, which is reclaimed and then released.
+/// The end of a retired registration: it is reclaimed and then released.
 extension Registration {
-  /// Puts the slot back into the pool. No call of the delegate may be running.
+  /// Returns the slot to the pool. No call to the delegate may be running.
   ///
   /// - Returns: the pending cleanup, which the caller has to run.
   @discardableResult
@@ -29,19 +29,18 @@ extension Registration {
 }
 
 extension RegistrationChain {
-  /// Extracts all registrations that no thread is calling.
+  /// Extracts all registrations whose delegates no thread is calling.
   ///
-  /// - Parameter token: The token of the only registration to consider; none to consider all
-  ///   registrations.
+  /// - Parameter token: The token of the only registration to consider, or none for all.
   mutating func extractUncalled(_ token: Token = .none) -> RegistrationChain {
     //~ released_during_other_call
     extract { (token.isNone || $0.token == token) && !ThreadRegistry.isCalled($0.token) }
   }
 
-  /// Like `extractUncalled`, but efficient for many registrations: it reads the frames of all
-  /// threads once, and marks the slot of each registration that is being called. Another thread may
-  /// have set a mark for a call that has ended since. Such a mark is harmless, because a thread
-  /// reads the hazards again before it waits for a registration.
+  /// Like `extractUncalled`, but efficient for many registrations: reads the frames of all threads
+  /// once, and marks the slot of each registration that is being called. Another thread may have
+  /// set a mark for a call that has since returned. Such a mark is harmless, because a thread reads
+  /// the hazards again before it waits for a registration.
   mutating func extractUncalledOfMany() -> RegistrationChain {
     for registration in self { registration.clearCalled() }
     for record in ThreadRegistry.all {
@@ -50,11 +49,11 @@ extension RegistrationChain {
     return extract { !$0.has(Registration.Flags.called) }  //~ no_wait_for_calls
   }
 
-  /// In the child of a fork, returns all registrations that were removed and not yet reclaimed. The
-  /// chains of the parent's threads are lost with their stacks, but each registration is still in
-  /// its slot until it is reclaimed. Slots only change under the locks of their stripes, and the
-  /// fork held these locks. So if a registration is not found here, its release function had
-  /// started or was about to start.
+  /// In the child of a fork, returns all registrations that have been removed but not yet
+  /// reclaimed. The chains of the parent's threads are lost with their stacks, but each
+  /// registration is still in its slot until it is reclaimed. Slots change only under their
+  /// stripes' locks, which the fork held. So if a registration is not found here, its release
+  /// function had already started or was about to.
   static func allRetiredInChild() -> RegistrationChain {
     var all = RegistrationChain()
     for index in Registration.directory.indices {
@@ -64,7 +63,7 @@ extension RegistrationChain {
     return all
   }
 
-  /// Reclaims all of these registrations, and runs their release functions in order. No call of
+  /// Reclaims all of these registrations, and runs their release functions in order. No call to
   /// their delegates may be running, and no lock is held.
   consuming func reclaimAndRelease() {
     let process = Fork.generation
@@ -90,11 +89,11 @@ extension RegistrationChain {
   }
 }
 
-/// The cleanup that remains after a registration was reclaimed: to call the release function, if
-/// any, and to free the details.
+/// The cleanup that remains after a registration has been reclaimed: calling the release function,
+/// if any, and freeing the details.
 struct PendingCleanup {
   var details: RegistrationDetails.Address? = nil
-  /// The release function of a registration that has no details.
+  /// The release function of a registration without details.
   var release: RegistrationDetails.Release? = nil
   var context: UnsafeMutableRawPointer? = nil
 

@@ -2,36 +2,36 @@ import MulticastHeader
 import MulticastShims
 import Synchronization
 
-/// One delegate in one multicast, from its add until its removal is complete. A token refers to it.
+/// One delegate in one multicast, from its add until its removal is complete.
 ///
 /// The slot of a registration contains everything that invocations and writers need to know about
-/// it. A list entry contains the slot and the token. The slot comes from the pool of the
-/// multicast's stripe and is put back there. A vacant slot may move to another stripe (see
-/// `lockStripe`).
+/// the registration. A list entry contains the slot and the token. The slot comes from the pool of
+/// the multicast's stripe and is returned to that pool. A vacant slot may move to another stripe
+/// (see `lockStripe`).
 struct Registration {
   struct Storage: ~Copyable {
     /// The handle equals the token if and only if the registration is live and plain. If the
     /// registration is live and not plain, the handle has the kind `special`; otherwise it has the
     /// kind `retired` or `vacant`.
     var header: SlotHeader
-    // These fields are written before the registration becomes live. They do not change until it is
+    // These fields are written before the registration becomes live, and do not change until it is
     // reclaimed.
     var function: multicast_function?
     var context: UnsafeMutableRawPointer?
-    /// The details, or the release function if `Flags.releasing` is set. Most registrations with
-    /// options have nothing but a release function, so they need no details.
+    /// The details, or the release function if `Flags.releasing` is set. For most registrations
+    /// with options, the only option is a release function, so they need no details.
     var word: UnsafeMutableRawPointer?
   }
 
-  /// Bits of `owner` above the bits of the index. They change under the stripe's lock, except
-  /// `called`.
+  /// Bits of `owner` above the bits of the index. All except `called` change under the stripe's
+  /// lock.
   enum Flags {
     /// `word` is a release function.
     static let releasing: UInt32 = 1 << 31
     static let paused: UInt32 = 1 << 30
     /// The delegate is called at most once.
     static let once: UInt32 = 1 << 29
-    /// The context is locked for each call, by functions of the multicast.
+    /// The multicast's functions lock the context for each call.
     static let shared: UInt32 = 1 << 28
     /// The registration is not plain, even when it is not paused.
     static let special: UInt32 = 1 << 27
@@ -56,7 +56,7 @@ struct Registration {
     storage = slot.assumingMemoryBound(to: Storage.self)
   }
 
-  /// The slot at the index of a token. It may have been reused since. Nil if there is no such slot.
+  /// The slot at a token's index. The slot may have been reused since. Nil if it does not exist.
   @inline(__always) init?(slotOf token: Token) {
     guard token.kind == .registration, let slot = Self.directory.slot(token.index) else {
       return nil
@@ -86,10 +86,10 @@ struct Registration {
     nonmutating set { storage.pointee.header.id.store(newValue, ordering: .releasing) }
   }
 
-  /// The token of the registration. If the slot is vacant, the token of the previous registration.
+  /// The token of the registration, or of the previous registration if the slot is vacant.
   var token: Token { id.changed(to: .registration) }
 
-  /// Relaxed is enough: a caller that knows the handle of the current registration reads that
+  /// Relaxed is enough: a caller that knows the current registration's handle reads that
   /// registration's value.
   private var ownerAndFlags: UInt32 {
     get { storage.pointee.header.owner.load(ordering: .relaxed) }
@@ -113,7 +113,7 @@ struct Registration {
 
   /// Whether this registration is for a given delegate. The result is meaningless if the
   /// registration is not live. The loads are atomic because the slot may have moved to another
-  /// stripe, and a thread with that stripe's lock may be activating it.
+  /// stripe, where a thread that holds that stripe's lock may be activating it.
   @inline(__always)
   func isOf(_ delegate: multicast_delegate) -> Bool {
     words[0].load(ordering: .relaxed) == unsafeBitCast(delegate.function, to: UInt.self)
@@ -130,7 +130,7 @@ struct Registration {
       ? nil : storage.pointee.word?.assumingMemoryBound(to: RegistrationDetails.self)
   }
 
-  /// The priority from the details; 0 if there are no details.
+  /// The priority; 0 if there are no details.
   var priority: Int32 {
     if _fastPath(storage.pointee.word == nil) { return 0 }
     return details?.pointee.priority ?? 0
@@ -146,8 +146,8 @@ struct Registration {
   /// Whether the cleanup calls a release function.
   var hasRelease: Bool { hasPendingCleanup && details.map { $0.pointee.release != nil } ?? true }
 
-  /// In a retired registration, the index of the next registration in its chain plus 1, or 0. Only
-  /// the owner of the chain uses this field.
+  /// In a retired registration, the index plus 1 of the next registration in its chain, or 0 at the
+  /// end. Only the owner of the chain uses this field.
   fileprivate var next: UInt32 {
     get { storage.pointee.header.link.load(ordering: .relaxed) }
     nonmutating set { storage.pointee.header.link.store(newValue, ordering: .relaxed) }
@@ -158,11 +158,11 @@ struct Registration {
   /// Takes the lock that guards the slot, and reads the handle.
   ///
   /// Before this thread holds the lock, a vacant slot may move to another stripe and be used there.
-  /// So the owner is compared again under the lock. The owner belongs to the handle if the handle
-  /// is the same before and after the owner is read, because the owner is stored before the handle
-  /// (release) and no handle is used twice. While the lock is held, a registration of this stripe
-  /// stays in its slot. A vacant slot may still move to another stripe, so the caller must not read
-  /// the handle again.
+  /// Therefore the owner is compared again under the lock. The owner belongs to the handle if the
+  /// handle is the same before and after the owner is read, because the owner is stored before the
+  /// handle (release) and no handle is used twice. While the lock is held, a registration of this
+  /// stripe stays in its slot. A vacant slot may still move to another stripe, so the caller must
+  /// not read the handle again.
   @inline(__always) func lockStripe() -> (stripe: Stripe, id: Handle) {
     while true {
       let owner = self.owner
@@ -173,11 +173,11 @@ struct Registration {
     }
   }
 
-  /// The handle in the slot. Nil if the slot is not guarded by the lock that the caller holds,
-  /// which is the lock of the former owner's stripe.
+  /// The handle in the slot. Nil if the slot is not guarded by the caller's lock, which is the lock
+  /// of `owner`'s stripe.
   func id(guardedAs owner: UInt32) -> Handle? {
     let id = self.id
-    // Acquire: the handle must be read again after the owner.
+    // Acquire: the second read of the handle must come after this read of the owner.
     let now = storage.pointee.header.owner.load(ordering: .acquiring)  // order: owner
     return (now ^ owner) % Stripe.count == 0 && self.id == id ? id : nil
   }
@@ -218,7 +218,7 @@ struct Registration {
     return registration
   }
 
-  /// Stores the release function of a delegate without details, in a slot that was just taken.
+  /// Stores the release function of a delegate without details, in a slot that has just been taken.
   func setRelease(_ release: @escaping RegistrationDetails.Release) {
     ownerAndFlags |= Flags.releasing
     storage.pointee.word = unsafeBitCast(release, to: UnsafeMutableRawPointer?.self)
@@ -228,7 +228,7 @@ struct Registration {
     storage.pointee.word = UnsafeMutableRawPointer(details)
   }
 
-  /// Activates the registration in a slot that was just taken, with a new token.
+  /// Activates the registration in a slot that has just been taken, with a new token.
   ///
   /// - Parameters:
   ///   - flags: Any of `once`, `shared` and `special`.
@@ -256,7 +256,7 @@ struct Registration {
     id = id.changed(to: isSpecial ? .special : .registration)
   }
 
-  /// Makes the token invalid. Calls of the delegate may still be running.
+  /// Invalidates the token. Calls to the delegate may still be running.
   func retire() {
     id = id.changed(to: .retired)  //~ not_retired
     if hasPendingCleanup { Lifetime.retire(self) }
@@ -264,13 +264,13 @@ struct Registration {
 
   // MARK: - Being called
 
-  /// Clears the mark which says that a retired registration may be in a call.
+  /// Clears the mark of a retired registration that may still be called.
   func clearCalled() {
     storage.pointee.header.owner.bitwiseAnd(~Flags.called, ordering: .relaxed)
   }
 
-  /// Marks a registration as being called, if it is retired. Any thread may do this at any time,
-  /// because the mark does not affect a later registration in the slot.
+  /// Marks a registration as being called, if it is retired. Any thread may set the mark at any
+  /// time, because it does not affect a later registration in the slot.
   static func setCalled(_ token: Token) {
     guard let registration = Registration(slotOf: token),
       registration.id == token.changed(to: .retired)
@@ -331,14 +331,14 @@ struct RegistrationChain: Sequence {
   }
 }
 
-/// Two delegates are equal if their functions and their contexts are equal.
+/// Two delegates are equal if their functions and contexts are equal.
 func == (a: multicast_delegate, b: multicast_delegate) -> Bool {
   unsafeBitCast(a.function, to: UInt.self) == unsafeBitCast(b.function, to: UInt.self)
     && a.context == b.context
 }
 
 extension Registration {
-  /// Checks a slot that was just taken from its pool. The caller holds the stripe's lock.
+  /// Checks a slot that has just been taken from its pool. The caller holds the stripe's lock.
   func checkTaken(
     from stripe: Stripe, _ file: StaticString = #fileID, _ line: UInt = #line
   ) {
@@ -350,7 +350,7 @@ extension Registration {
     #endif
   }
 
-  /// Checks a slot that is about to be put back. The caller holds the stripe's lock.
+  /// Checks a slot that is about to be returned to its pool. The caller holds the stripe's lock.
   func checkReclaimed(
     to stripe: Stripe, _ file: StaticString = #fileID, _ line: UInt = #line
   ) {
@@ -381,8 +381,8 @@ extension RegistrationChain {
 
 extension Token {
   /// Stores the token in a caller's variable with a single atomic store, because another thread may
-  /// be reading the variable. Relaxed is enough: a thread in a call of the delegate has acquired
-  /// the slot's handle and with it the token.
+  /// be reading the variable. Relaxed is enough: a thread in a call to the delegate has acquired
+  /// the slot's handle, and thus the token.
   @inline(__always)
   func store(to out: UnsafeMutablePointer<multicast_token>) {
     UnsafeMutableRawPointer(out).assumingMemoryBound(to: Atomic<UInt64>.self).pointee.store(

@@ -2,7 +2,7 @@ import MulticastHeader
 import MulticastShims
 import Synchronization
 
-/// The options of a registration. Most registrations have no options, and so stay small.
+/// The options of a registration, stored separately because most registrations have none.
 struct RegistrationDetails: ~Copyable {
   typealias Address = UnsafeMutablePointer<RegistrationDetails>
   typealias Release = @convention(c) (_ context: UnsafeMutableRawPointer?) -> Void
@@ -19,7 +19,7 @@ struct RegistrationDetails: ~Copyable {
   var multicast = Handle.none
   /// The slot of the delegate's queue, if there is one.
   var queue: UnsafeMutableRawPointer?
-  /// The position of the delegate's newest call in its queue. Only the queue uses this field.
+  /// The position of the delegate's newest call in the queue. Only the queue uses this field.
   var lastCall: UInt64 = 0
   /// The flags of the options, plus `labelled`.
   private let ownFlags: UInt16
@@ -27,20 +27,20 @@ struct RegistrationDetails: ~Copyable {
   private let handling: Atomic<UInt16>
   var priority: Int32
   /// While an add allocates details, this is the address of the next details, or 0. Later, in a
-  /// multicast that replays, it is the number of the first invocation that calls the delegate
+  /// multicast with replay, it is the number of the first invocation that calls the delegate
   /// directly. While earlier invocations are being replayed, it is the highest possible number.
   let replayed: Atomic<UInt>
 
   static let isReplaying = UInt.max
 
-  /// Whether earlier invocations are being replayed, or were being replayed when the registration
-  /// was removed.
+  /// Whether earlier invocations are being replayed, or were still being replayed when the
+  /// registration was removed.
   var isReplayed: Bool { replayed.load(ordering: .relaxed) == Self.isReplaying }
 
   var flags: UInt32 { UInt32(ownFlags) }
 
-  /// Whether a queued call needs the slow path, because the delegate is called once, its context is
-  /// locked, or it is watched.
+  /// Whether a queued call needs the slow path, because the delegate is called only once, its
+  /// context is locked, or its calls are watched.
   var isProtected: Bool { handling.load(ordering: .relaxed) != 0 }
 
   var isWatched: Bool { handling.load(ordering: .relaxed) & Self.watched != 0 }
@@ -48,18 +48,18 @@ struct RegistrationDetails: ~Copyable {
   private static let protected: UInt16 = 1
   private static let watched: UInt16 = 2
 
-  /// Makes every call that is queued from now on a watched call. Relaxed is enough, because such a
-  /// call is queued after this store.
+  /// Makes every call queued from now on a watched call. Relaxed is enough, because these calls are
+  /// queued after this store.
   func setWatched() { handling.bitwiseOr(Self.watched, ordering: .relaxed) }
 
   // MARK: - Memory
 
-  /// The size of the details together with the memberships that follow them, one for each role.
+  /// The size of the details and of the memberships that follow them, one for each role.
   private static let size =
     MemoryLayout<RegistrationDetails>.stride
     + Membership.roleCount * MemoryLayout<Membership>.stride
 
-  /// A flag that no caller can set. It means that a label follows the memberships.
+  /// Set if a label follows the memberships. Callers cannot set this flag.
   private static let labelled: UInt32 = 1 << 15
 
   private static func size(_ flags: UInt32) -> Int {

@@ -2,14 +2,14 @@ import MulticastShims
 import Synchronization
 
 extension Lifetime {
-  /// Ends a lifetime, and removes its members from all multicasts that they are in.
+  /// Ends a lifetime, and removes its members from their multicasts.
   ///
-  /// If another thread is already ending the lifetime, this function also waits, and then fails.
+  /// If another thread is already ending the lifetime, still waits for calls, and then fails.
   ///
   /// - Parameters:
-  ///   - change: Makes a change together with the end, under the lifetime's lock, so that a fork
-  ///     sees either both or neither. If it throws, the lifetime does not end. The removal cleans
-  ///     up the payloads that the change releases.
+  ///   - change: Makes a change under the same hold of the lifetime's lock as the end, so that a
+  ///     fork sees either both or neither. If it throws, the lifetime does not end. The removal
+  ///     cleans up the payloads released by the change.
   static func end(
     _ handle: Handle, as role: Membership.Role = .owned, _ timeout: Timeout = .untilExit,
     with change: (inout ReleasedPayloads) throws(Status) -> Void = { _ in }
@@ -38,7 +38,7 @@ extension Lifetime {
       try change(&payloads)
       id = handle.changed(to: .retired)
       // Count this thread. Release: pairs with the acquire in `removeUnfinished`, so that a thread
-      // there finds that the lifetime has ended, and wakes the waiting threads.
+      // in that function finds that the lifetime has ended, and wakes the waiting threads.
       storage.pointee.unfinished.wrappingAdd(1, ordering: .releasing)  // order: end_of_lifetime
       return true
     }
@@ -54,7 +54,7 @@ extension Lifetime {
     return true
   }
 
-  /// Waits until no call and no release function of the members of an ended lifetime is running.
+  /// Waits until no call and no release function of an ended lifetime's members is running.
   static func waitForEnd(of handle: Handle, _ timeout: Timeout) -> Status {
     guard let lifetime = Lifetime(slotOf: handle, as: .owned) else { return .invalidHandle }
     lifetime.lock.lock()
@@ -70,10 +70,10 @@ extension Lifetime {
     return waitForOthers(&removal, own, timeout, .none)
   }
 
-  /// Called while another thread is ending the lifetime. Helps to remove members, and then waits.
+  /// Called while another thread is ending the lifetime. Helps remove the members, and then waits.
   private func waitForOtherEnd(_ handle: Handle, _ timeout: Timeout) -> Status {
     var removal = Removal()
-    // So far, the other thread may have removed only some of the members.
+    // The other thread may have removed only some of the members so far.
     let own = removeMembers(&removal, timeout)
     if own == .system { return .system }
     return waitForOthers(&removal, own, timeout, handle.changed(to: .retired))
@@ -87,8 +87,8 @@ extension Lifetime {
     return status
   }
 
-  /// The next live member. Nil if there is none, or if the slot was reused for a lifetime that has
-  /// not ended.
+  /// The next live member. Nil if there is none, or if the slot has been reused for a lifetime that
+  /// has not ended.
   @_optimize(speed)
   private func nextLive() -> Registration? {
     lock.lock()
@@ -99,7 +99,7 @@ extension Lifetime {
   @_optimize(speed)
   private func unlink(_ member: Registration, _ removal: inout Removal) {
     let (stripe, id) = member.lockStripe()
-    // Under the stripe's lock, the registration is either live, or another thread has removed it.
+    // Under the stripe's lock, either the registration is live or another thread has removed it.
     // Its slot may even have been reused, but not for a member of this lifetime, because the
     // lifetime accepts no new members.
     guard id.kind == .registration || id.kind == .special,
@@ -109,14 +109,14 @@ extension Lifetime {
     removal.unlink(member, unlocking: stripe)
   }
 
-  /// Waits for the calls and the release functions of members that other threads have removed. The
-  /// caller may be about to unload the code of these functions. Does not wait for release functions
-  /// if this could close a cycle.
+  /// Waits for the calls and release functions of members that other threads have removed, because
+  /// the caller may be about to unload their code. Does not wait for release functions if waiting
+  /// could close a cycle.
   ///
   /// - Parameters:
-  ///   - own: The result for the members that this thread has removed.
+  ///   - own: The result for the members removed by this thread.
   ///   - retired: If another thread is ending the lifetime, the handle that stays in the slot until
-  ///     this end is complete. None if this thread is ending the lifetime, and waits until the last
+  ///     the end is complete. None if this thread is ending the lifetime, and waits until the last
   ///     member has been released.
   private func waitForOthers(
     _ removal: inout Removal, _ own: Status, _ timeout: Timeout, _ retired: Handle
@@ -126,8 +126,8 @@ extension Lifetime {
     if others == .system { return .system }
     let isInside = ThreadRecord.current?.isInside ?? false
     if others == .ok && !isInside && shims_get_release_depth() == 0 {
-      // In the child of a fork, the parent's threads do not exist, so their work on the lifetime
-      // never ends.
+      // In the child of a fork, the parent's threads do not exist, so they never finish their work
+      // on the lifetime.
       let process = storage.pointee.process.load(ordering: .relaxed)
       if process != Fork.generation { return own }
       let status = Waits.sleep(for: .releases, with: key, timeout) { isOver() || Fence.isBroken }
@@ -138,7 +138,7 @@ extension Lifetime {
     return own == .timeout || others == .timeout ? .timeout : .pending
   }
 
-  /// Whether a token refers to a registration that delivers, or delivered, to a queue.
+  /// Whether a token refers to a registration that delivers or has delivered to a queue.
   static func isMember(_ token: Token, ofQueue queue: Handle) -> Bool {
     guard let member = Registration(slotOf: token) else { return false }
     let (stripe, id) = member.lockStripe()
@@ -147,7 +147,7 @@ extension Lifetime {
       && Lifetime(of: member, as: .recipient)?.storage.pointee.queue == queue
   }
 
-  /// Whether a token refers to a member that was removed and may still be in a call.
+  /// Whether a token refers to a member that has been removed but may still be in a call.
   func isRetiredMember(_ token: Token) -> Bool {
     guard let member = Registration(slotOf: token) else { return false }
     let (stripe, id) = member.lockStripe()
@@ -157,7 +157,7 @@ extension Lifetime {
   }
 
   /// Called in the child of a fork. Completes the end of each lifetime that a thread of the parent
-  /// had begun to end, without waiting for anything.
+  /// had begun to end, without waiting.
   static func completeAllInChild() {
     pool.forEach { slot, index in
       let lifetime = Lifetime(slot: slot, index: index)

@@ -3,8 +3,8 @@ import Synchronization
 extension Multicast {
   /// Removes all delegates of a multicast, and ends the handle.
   ///
-  /// If another thread is destroying the multicast or has destroyed it, this function also waits,
-  /// and then fails.
+  /// If another thread is destroying the multicast or has destroyed it, still waits for calls, and
+  /// then fails.
   @inline(__always)
   func destroy(_ timeout: Timeout = .untilExit) -> Removal.Result {
     let isDestroyed = destroyAtOnce()
@@ -19,12 +19,12 @@ extension Multicast {
   @inline(never)
   private func destroyRest(_ timeout: Timeout, _ isDestroyed: Bool) -> Removal.Result {
     if !isDestroyed { return destroySlowly(timeout) }
-    // A queue may still be running calls of delegates that were removed earlier.
+    // A queue may still be running calls to delegates that were removed earlier.
     var removal = Removal(from: self)
     return removal.complete(timeout, waitingFor: .all)
   }
 
-  /// Destroys the multicast by performing all phases of the removals one after the other.
+  /// Destroys the multicast by performing all phases of the removals one after another.
   func destroySlowly(_ timeout: Timeout) -> Removal.Result {
     var removal = Removal(from: self)
     var policies: Policies? = nil
@@ -43,7 +43,7 @@ extension Multicast {
     return removal.complete(timeout, waitingFor: .all)
   }
 
-  /// Waits until no call of the delegates of a destroyed multicast is running.
+  /// Waits until no call to a destroyed multicast's delegates is running.
   func waitForEnd(_ timeout: Timeout) -> Status {
     let end = handle.end(foundAs: fields.header.id.load(ordering: .acquiring))  // order: occupant
     if end != .ok { return end }
@@ -55,7 +55,7 @@ extension Multicast {
   /// Fast path: performs all phases of the removals under one hold of the lock. This requires that
   /// all registrations are plain, that no invocation is running, and that there are no policies.
   ///
-  /// - Returns: false if the requirements are not met. In this case nothing has changed.
+  /// - Returns: false if the requirements are not met. In this case, nothing has changed.
   @inline(__always)
   private func destroyAtOnce() -> Bool {
     let (stripe, thread) = (self.stripe, ThreadRecord.current)
@@ -86,8 +86,8 @@ extension Multicast {
     return true
   }
 
-  /// Ends the handle. This comes before the list is replaced, so that an invocation that finds the
-  /// list of a later multicast in the slot also finds that the handle has changed.
+  /// Ends the handle. The list is replaced later, so that an invocation that finds the list of a
+  /// later multicast in the slot also finds that the handle has changed.
   private func endHandle() {
     fields.header.id.store(handle.changed(to: .vacant), ordering: .relaxed)  //~ handle_not_ended
   }
@@ -102,24 +102,22 @@ extension Multicast {
   }
 }
 
-/// The end of a multicast that belongs to a name of a broadcaster, if a caller destroys it by its
-/// handle.
+/// The end of a broadcaster's multicast that a caller destroys by its handle.
 ///
-/// The next multicast of the name may be created before the transport is notified of the end of
-/// this one. If each multicast had its own policies, two threads would notify the transport of the
-/// same name. One of them would call `subscribe` for the next multicast, and the other one might
-/// then call `unsubscribe` for this one, although the name has delegates. So an observed multicast
-/// leaves its slot and its policies to the next multicast of the name, and all of these multicasts
-/// share one `Notifier` under the lock of one stripe. The notification of the end checks under that
-/// lock whether there is a list with delegates, and finds the delegates of the next multicast.
+/// The name's next multicast may be created before the transport is notified of the end of this
+/// multicast. If each multicast had its own policies, two threads would notify the transport of the
+/// same name. One of them would call `subscribe` for the next multicast, and the other might then
+/// call `unsubscribe` for this multicast, although the name has delegates. So an observed multicast
+/// leaves its slot and policies to the name's next multicast, and all of these multicasts share one
+/// `Notifier` under the lock of one stripe. The notification of the end checks under that lock
+/// whether there is a list with delegates, and finds the delegates of the next multicast.
 ///
-/// Until then no pool contains the slot, so it is not reused for another name. To an invocation
-/// that still has the old handle, the next multicast of the name looks like any other multicast in
-/// a reused slot. A slot that has used up its generations is not kept. The next multicast then has
-/// its own policies.
+/// Until then, no pool contains the slot, so it is not reused for another name. To an invocation
+/// that still uses the old handle, the name's next multicast looks like any other multicast in a
+/// reused slot. A slot that has used up its generations is not kept, and the next multicast has its
+/// own policies.
 extension Multicast {
-  /// Whether the slot is kept for the next multicast of the name. The caller holds the stripe's
-  /// lock.
+  /// Whether the slot is kept for the name's next multicast. The caller holds the stripe's lock.
   private var isKept: Bool {
     isObserved && fields.header.id.load(ordering: .relaxed) == handle.changed(to: .vacant)
   }
@@ -134,8 +132,8 @@ extension Multicast {
     }
   }
 
-  /// If the slot is kept, puts it back among the vacant slots, because the name no longer exists.
-  /// No lock is held.
+  /// If the slot is kept, returns it to the vacant slots, because the name no longer exists. No
+  /// lock is held.
   func giveBackKept() {
     // No lock is needed, because this thread has held the stripe's lock since the multicast ended.
     if !isObserved { return }

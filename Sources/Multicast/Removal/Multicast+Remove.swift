@@ -12,7 +12,7 @@ extension Multicast {
       stripe.unlock()
       return removeNone(waitingFor: .equal(delegate))
     }
-    // A queue may still be running calls of equal delegates that were removed earlier.
+    // A queue may still be running calls to equal delegates that were removed earlier.
     if !Queue.isInUse, let cleanup = Removal.removeAtOnce(registration, from: self) {
       stripe.unlockInline()
       cleanup.run()
@@ -23,17 +23,17 @@ extension Multicast {
     return removal.complete(waitingFor: .equal(delegate)).status
   }
 
-  /// Called if there is no delegate to remove. Waits for calls of delegates that were removed
+  /// Called if there is no delegate to remove. Waits for calls to delegates that were removed
   /// earlier.
   ///
-  /// - Returns: a status that says that no delegate was found, or why the thread did not wait.
+  /// - Returns: a status that reports that no delegate was found, or why the thread did not wait.
   private func removeNone(waitingFor selection: Selection) -> Status {
     var removal = Removal(from: self)
     removal.withStripeLock { (_) throws(Status) in throw .notFound }
     return removal.complete(waitingFor: selection).status
   }
 
-  /// Removes every selected delegate. Fails if there is none.
+  /// Removes every selected delegate. Fails if no delegate is selected.
   @_optimize(speed)
   func removeEvery(_ selection: Selection, _ timeout: Timeout = .untilExit) -> Status {
     var removal = Removal(from: self)
@@ -79,12 +79,12 @@ extension Multicast {
     return removal.complete(timeout).status
   }
 
-  /// Waits for calls of a registration whose token is stale. The thread that removed it may not
-  /// have waited for them.
+  /// Waits for calls to a registration whose token is stale, because the thread that removed it may
+  /// not have waited for them.
   private static func waitForRemoved(
     _ token: Token, foundAs id: Handle, _ timeout: Timeout
   ) -> Status {
-    // This token has not been given out yet, so no call of it can be running.
+    // This token has not been handed out yet, so no call to its delegate can be running.
     if token.generation > id.generation { return .invalidHandle }
     let status = waitForCalls(ofRemoved: token, foundAs: id, timeout)
     return status == .ok ? .invalidHandle : status
@@ -93,7 +93,7 @@ extension Multicast {
   private static func waitForCalls(
     ofRemoved token: Token, foundAs id: Handle, _ timeout: Timeout
   ) -> Status {
-    // The registration was reclaimed, so no call of it is running.
+    // The registration has been reclaimed, so no call to its delegate is running.
     if id != token.changed(to: .retired) { return .ok }
     return PendingRemovals.waitLate {
       // The thread that removed the registration may not have executed its heavy fence yet.
@@ -102,7 +102,7 @@ extension Multicast {
     }
   }
 
-  /// Waits until no call of a removed registration is running.
+  /// Waits until no call to a removed registration's delegate is running.
   static func waitForEnd(of token: Token, _ timeout: Timeout) -> Status {
     guard let registration = Registration(slotOf: token) else { return .invalidHandle }
     let id = registration.id
@@ -110,9 +110,9 @@ extension Multicast {
     return end == .ok ? waitForCalls(ofRemoved: token, foundAs: id, timeout) : end
   }
 
-  /// Removes a delegate for a thread that is about to call it, or that has found its context dead.
-  /// The hazard of that thread protects the registration, so the removal completes when the hazard
-  /// is cleared.
+  /// Removes a delegate for a thread that is about to call it or has found its context dead. The
+  /// thread's hazard protects the registration, so the removal completes when the hazard is
+  /// cleared.
   ///
   /// - Returns: false if another thread has already claimed or removed the delegate.
   static func claim(_ token: Token) -> Bool {
@@ -139,7 +139,7 @@ extension Multicast {
     return removal.complete(timeout, waitingFor: selection)
   }
 
-  /// For each of the given delegates, removes the first registration of an equal delegate.
+  /// For each given delegate, removes the first registration of an equal delegate.
   @_optimize(speed)
   func removeEach(
     _ delegates: UnsafePointer<multicast_delegate>?, count: Int,

@@ -3,15 +3,15 @@ import Synchronization
 
 /// Removals that are not complete because calls are still running.
 ///
-/// The removing thread may wait for these calls. If it does not, the removal is deferred, and the
-/// thread whose call returns last completes it.
+/// The removing thread may wait for these calls. Otherwise, the removal is deferred, and the thread
+/// whose call returns last completes it.
 enum PendingRemovals {
   // Guarded by the waits' lock.
   nonisolated(unsafe) private static var deferred = RegistrationChain()
   nonisolated(unsafe) private static var firstWaiter: UnsafeMutablePointer<Waiter>? = nil
 
-  /// The registrations that a waiting thread will reclaim. The struct is on the stack of that
-  /// thread. In the child of a fork, the chain is empty.
+  /// The registrations that a waiting thread will reclaim. The struct is on that thread's stack. In
+  /// the child of a fork, the chain is empty.
   private struct Waiter: Linked {
     var retired: RegistrationChain
     var next: UnsafeMutablePointer<Waiter>?
@@ -66,7 +66,7 @@ enum PendingRemovals {
   ///
   /// - Returns: `ok`, or the reason why it did not wait.
   static func wait(for token: Token, _ timeout: Timeout) -> Status {
-    // This is the usual case for a token that has been stale for a long time.
+    // The usual case for a token that has been stale for a long time.
     if !ThreadRegistry.isCalled(token) { return .ok }
     var stallDetection = StallDetection(for: token)
     Lock.waits.lock()  //~ slept_with_two_locks
@@ -80,8 +80,8 @@ enum PendingRemovals {
     return .ok
   }
 
-  /// Sleeps until a call may have returned. If this takes long, releases the waits' lock and
-  /// notifies a watch. The caller holds the lock before and afterwards.
+  /// Sleeps until a call may have returned. If the call takes a long time, releases the waits' lock
+  /// and notifies a watch. The caller holds the lock before and afterwards.
   private static func sleep(
     for wait: Wait, _ token: Token, _ timeout: Timeout, _ stallDetection: inout StallDetection,
     _ search: Waits.SearchNeeded
@@ -96,10 +96,10 @@ enum PendingRemovals {
     return .begins
   }
 
-  /// The reason not to wait for running calls of a delegate. The caller holds the waits' lock.
+  /// The reason not to wait for running calls to a delegate. The caller holds the waits' lock.
   ///
   /// - Returns: `pending` if this thread is in such a call, if waiting would close a cycle, or if
-  ///   the caller does not want to wait; `timeout` if the time is over; nil if the thread may wait.
+  ///   the caller does not want to wait; `timeout` if time is up; nil if the thread may wait.
   private static func reasonNotToWait(
     _ wait: Wait, _ timeout: Timeout, _ search: Waits.SearchNeeded
   ) -> Status? {
@@ -108,14 +108,14 @@ enum PendingRemovals {
     return timeout.isOver ? .timeout : nil
   }
 
-  /// The number of threads that wait for calls of registrations that other threads have removed.
+  /// The number of threads waiting for calls to registrations that other threads have removed.
   private static let lateWaiters = Atomic<UInt32>(0)
 
-  /// Waits for calls of registrations that other threads have removed.
+  /// Waits for calls to registrations that other threads have removed.
   ///
   /// - Parameter body: Executes a fence, checks the hazards, and sleeps if necessary.
   static func waitLate(_ body: () -> Status) -> Status {
-    // Relaxed is enough, because the body then executes a fence (see `hazardDidEnd`).
+    // Relaxed is enough, because `body` executes a fence afterwards (see `hazardDidEnd`).
     lateWaiters.wrappingAdd(1, ordering: .relaxed)
     defer { lateWaiters.wrappingSubtract(1, ordering: .relaxed) }
     return body()
@@ -123,14 +123,14 @@ enum PendingRemovals {
 
   // MARK: - The calling thread
 
-  /// Called by an invocation that has cleared its hazard and has then found that the registration
-  /// is no longer live.
+  /// Called by an invocation that has cleared its hazard and then found the registration no longer
+  /// live.
   ///
   /// The thread that removed the registration may be waiting for the hazard to be cleared. If so,
-  /// the registration is still retired. Other threads may also be waiting. Each of them counted
-  /// itself, executed a fence, and then saw the hazard. This thread has cleared the hazard since,
-  /// so it sees the count. In all other cases no thread is waiting, and the list contains an entry
-  /// of a registration that was reclaimed long ago.
+  /// the registration is still retired. Other threads may also be waiting. Each of them has counted
+  /// itself, executed a fence, and then seen the hazard. This thread has cleared the hazard since,
+  /// so it sees the count. In all other cases, no thread is waiting, and the entry is left over
+  /// from a registration that was reclaimed long ago.
   @inline(never) static func hazardDidEnd(_ entry: InvocationList.Entry) {
     if lateWaiters.load(ordering: .relaxed) != 0 || entry.id == entry.token.changed(to: .retired) {
       callDidReturn(entry.token)
@@ -138,7 +138,7 @@ enum PendingRemovals {
   }
 
   /// Called by an invocation or run after a call, if the registration is no longer live. Wakes the
-  /// threads that wait for the call, and completes a deferred removal. No lock is held.
+  /// threads waiting for the call, and completes a deferred removal. No lock is held.
   @inline(never) static func callDidReturn(_ token: Token) {
     Lock.waits.lock()
     Waits.wakeSleepers(token.rawValue)  //~ no_wake_after_call
@@ -162,10 +162,10 @@ enum PendingRemovals {
     finished.reclaimAndRelease()
   }
 
-  /// Defers the pending removals in the child of a fork. The threads that were waiting, or that
-  /// were about to reclaim registrations, do not exist in the child. Their registrations are
-  /// deferred to the calls that the child's thread is in, if any. The same applies to registrations
-  /// that this thread itself was reclaiming when a function of the caller forked (see
+  /// Defers the pending removals in the child of a fork. The threads that were waiting or about to
+  /// reclaim registrations do not exist in the child. Their registrations are deferred to the calls
+  /// that the child's thread is in, if any. The same applies to registrations that this thread
+  /// itself was reclaiming when a caller's function forked (see
   /// `RegistrationChain.reclaimAndRelease` and `Removal.complete`).
   static func deferAllInChild() {
     while let own = firstWaiter {

@@ -1,45 +1,44 @@
 import MulticastHeader
 import MulticastShims
 
-/// The removal of registrations, from the change of their slots to the status that the caller
-/// receives.
+/// The removal of registrations, from the change to their slots to the status for the caller.
 ///
 /// A removal has these phases:
 ///
-/// 1. *Retire.* Under the lock of the multicast's stripe, the removing thread changes the word in
-///    the registration's slot and cancels its queued calls. An invocation that sees the change
-///    begins no call.
+/// 1. *Retire.* Under the multicast's stripe lock, the removing thread changes the word in the
+///    registration's slot and cancels the registration's queued calls. An invocation that sees the
+///    change begins no call.
 /// 2. *Heavy fence.* After this fence, every invocation sees the change, and the removing thread
-///    sees every hazard that was set before. No fence is needed if this thread is the single
-///    invoker. A full fence is enough if the invocations execute full fences (see `Bias`).
-/// 3. *Reclaim lists* that were replaced and that no invocation can be reading.
+///    sees every hazard that was set before the fence. No fence is needed if this thread is the
+///    single invoker. A full fence is enough if the invocations execute full fences (see `Bias`).
+/// 3. *Reclaim replaced lists* that no invocation can be reading.
 /// 4. *Wait* until no other thread's hazard protects the registration. *Reclaim* the registration,
 ///    and run its *release* function.
-/// 5. *Wait for prior removals*: wait for running calls of equal delegates that were removed
+/// 5. *Wait for prior removals*: wait for running calls to equal delegates that were removed
 ///    earlier. A removal by token or by position skips this phase.
 /// 6. Combine the results into one *status*.
 ///
 /// A registration that cannot be in a call is reclaimed and released before phase 2. In a fenced
-/// multicast, the removal of a single registration finds out under the lock whether there is a
-/// call: it executes the full fence of phase 2 there, and then reads the hazards. If no hazard
-/// protects the registration, its slot is returned to the pool under the same hold of the lock.
+/// multicast, the removal of a single registration checks for calls under the lock: it executes the
+/// full fence of phase 2, and then reads the hazards. If no hazard protects the registration, its
+/// slot is returned to the pool under the same hold of the lock.
 ///
 /// `InvocationList.invoke` contains the other side of this protocol. Either an invocation sees the
-/// change and does not call, or phase 4 sees its hazard. After the call, either phase 4 sees that
-/// the hazard is cleared, or the invocation sees the change and calls
-/// `PendingRemovals.callDidReturn`. That function takes the waits' lock. Phase 4 checks the hazards
-/// again and goes to sleep under one hold of this lock, so no wake-up is lost.
+/// change and does not call the delegate, or phase 4 sees the invocation's hazard. After the call,
+/// either phase 4 sees that the hazard has been cleared, or the invocation sees the change and
+/// calls `PendingRemovals.callDidReturn`. That function takes the waits' lock. Phase 4 checks the
+/// hazards again and goes to sleep under one hold of this lock, so no wake-up is lost.
 struct Removal {
   /// The changes to the lists, and the thread that makes them.
   var lists = ListChanges(by: .current)
 
   private var thread: ThreadRecord? { lists.thread }
 
-  /// The multicast to change; nil if there are several.
+  /// The multicast to change; nil if there are several multicasts.
   private let multicast: Multicast?
 
   /// The fence that phase 2 needs. None is needed if only this thread invokes the multicast, or if
-  /// the calls are made by runs of queues, whose hazards are visible without a fence.
+  /// all calls are made by runs of queues, whose hazards are visible without a fence.
   private var need = Fence.Need.none
 
   /// The removed registrations that may be in a call.
@@ -58,14 +57,14 @@ struct Removal {
     /// The number of removed registrations.
     var count = 0
 
-    /// The reason why nothing was removed, or nil.
+    /// The reason why nothing was removed, or nil if something was.
     var failure: Status? = nil
 
     /// The result of waiting: `ok`, `system`, or `pending` or `timeout` if a call is still running.
     var waiting = Status.ok
 
-    /// The status that the caller receives. `system` and `timeout` take precedence, because a call
-    /// may still be running, or is known to be running. A failure comes next.
+    /// The status for the caller. `system` and `timeout` take precedence, because a call may still
+    /// be running (`system`) or is still running (`timeout`). A failure comes next.
     var status: Status {
       waiting == .system || waiting == .timeout ? waiting : failure ?? waiting
     }
@@ -105,8 +104,8 @@ struct Removal {
     }
   }
 
-  /// Unlinks every selected delegate, from the last to the first, so that the release functions run
-  /// from the first to the last.
+  /// Unlinks every selected delegate, from last to first, so that the release functions run from
+  /// first to last.
   ///
   /// - Returns: the number of unlinked delegates.
   @_optimize(speed)
@@ -135,7 +134,7 @@ struct Removal {
   }
 
   /// Unlinks a single live registration, and releases the stripe's lock. Nothing else has changed
-  /// under this hold of the lock.
+  /// since the lock was taken.
   @inline(never)
   @_optimize(speed)
   mutating func unlink(_ registration: Registration, unlocking stripe: Stripe) {
@@ -143,8 +142,8 @@ struct Removal {
     let list = multicast.list.unsafelyUnwrapped
     unlink(registration, from: list, in: multicast, isSingle: true)
     multicast.compact(&lists)
-    // If there are no details, the release function can run now, because no other step has to come
-    // first.
+    // If there are no details, the release function can run now, because no other step has to
+    // precede it.
     let isReclaimed = registration.details == nil && idle.pop() != nil
     let cleanup = isReclaimed ? registration.reclaim(to: stripe) : PendingCleanup()
     multicast.checkInvariants()
@@ -152,12 +151,12 @@ struct Removal {
     cleanup.run()
   }
 
-  /// Retires a registration that is not, or no longer, part of a list's count of live entries. If
-  /// no call of it can be running, puts it back into the pool, or adds it to `idle` if it has a
-  /// pending cleanup. The caller holds the stripe's lock.
+  /// Retires a registration that is not, or no longer, included in a list's count of live entries.
+  /// If no call to it can be running, returns its slot to the pool, or adds it to `idle` if it has
+  /// a pending cleanup. The caller holds the stripe's lock.
   ///
-  /// - Parameter isSingle: Whether nothing else is removed under this hold of the lock. If several
-  ///   registrations are removed, the hazards are read once for all of them, without the lock.
+  /// - Parameter isSingle: Whether nothing else is removed under this hold of the lock. If there
+  ///   are several registrations, the hazards are read once for all of them, without the lock.
   @_optimize(speed)
   mutating func retire(
     _ registration: Registration, _ token: Token, in multicast: Multicast, isSingle: Bool = false
@@ -166,17 +165,17 @@ struct Removal {
     let need = multicast.neededFence(thread)
     var mayBeCalled = need != .none || thread?.isCalling(token) ?? false
     if isSingle && need == .full && registration.details == nil && !multicast.isObserved {
-      // Pairs with the full fence that a fenced invocation makes after it has set its hazard and
+      // Pairs with the full fence that a fenced invocation executes after it has set its hazard and
       // before it checks the slot.
       Fence.full()
       mayBeCalled = ThreadRegistry.isCalled(token)  //~ hazards_not_read_under_lock
-      // Phase 5 needs this fence even if no call of this registration is running.
+      // Phase 5 needs this fence even if no call to this registration is running.
       self.need = need
     }
     if let details = registration.details, let queue = details.pointee.queue {
       Queue(slot: queue).cancel(details, &payloads)
-      // The thread that runs the queue need not be an invoker. It has set its hazard under the
-      // queue's lock or before the head of the ring was closed, so its hazard is visible without a
+      // The thread running the queue need not be an invoker. It has set its hazard under the
+      // queue's lock or before the ring's head was closed, so the hazard is visible without a
       // fence.
       mayBeCalled = true
     }
@@ -195,7 +194,7 @@ struct Removal {
   /// in a multicast that no invocation is reading. The caller holds the stripe's lock.
   ///
   /// - Returns: the pending cleanup, which the caller runs after it has released the lock. Nil if
-  ///   the fast path is not possible; in this case nothing has changed.
+  ///   the fast path is not possible; in this case, nothing has changed.
   @inline(__always)
   static func removeAtOnce(
     _ registration: Registration, from multicast: Multicast
@@ -233,10 +232,10 @@ struct Removal {
 
   private mutating func complete(_ timeout: Timeout) {
     let process = Fork.generation
-    // Do this first, because the delegate of a running call may be waiting for cancelled calls.
+    // Do this first, because a running delegate may be waiting for cancelled calls.
     payloads.cleanUp()  //~ payloads_released_after_waiting
     // If a removal must be notified, either its registration has details, or its multicast counts
-    // as having several invokers. So no such removal takes a fast path, and every one reaches this
+    // as having several invokers. So no such removal takes a fast path, and all of them reach this
     // code.
     if Policies.haveToKnow {
       //~ removal_wakes_no_invocation
@@ -245,7 +244,7 @@ struct Removal {
     }
     if process == Fork.generation { idle.reclaimAndRelease() }
     idle = RegistrationChain()
-    // If a release function forked, the registrations have already been deferred in the child.
+    // If a release function has forked, the registrations have already been deferred in the child.
     if process != Fork.generation { retired = RegistrationChain() }
     if lists.retired != nil || need == .heavy && !retired.isEmpty {
       guard fence() else { return outcome.waiting = .system }
@@ -265,7 +264,7 @@ struct Removal {
   private func notify() {
     if let multicast { return Policies.notify(multicast) }
     // The slot may have been reused for another multicast. Notifying that multicast is harmless,
-    // because the notification reports its current state.
+    // because the notification reports the current state.
     Self.forEachOwner(of: idle) { Policies.notify($0) }
     Self.forEachOwner(of: retired) { Policies.notify($0) }
   }
@@ -283,13 +282,13 @@ struct Removal {
     return true
   }
 
-  /// Visits the multicasts of the removed registrations, some of them perhaps several times.
+  /// Visits the multicasts of the removed registrations, possibly some of them several times.
   @inline(never)
   private static func forEachOwner(of removed: RegistrationChain, _ body: (Multicast) -> Void) {
     let process = Fork.generation
     var last: UInt32? = nil
     for registration in removed where registration.owner != last {
-      // If the body forked, the fork handler takes care of the registrations in the child.
+      // If `body` has forked, the fork handler takes care of the registrations in the child.
       if process != Fork.generation { return }
       last = registration.owner
       body(Multicast(slot: registration.owner))
@@ -304,12 +303,12 @@ struct Removal {
     Self.forEachOwner(of: retired) { $0.reclaim() }
   }
 
-  /// Waits for calls of the retired registrations, and then reclaims and releases them.
+  /// Waits for calls to the retired registrations, and then reclaims and releases them.
   private mutating func waitForCalls(_ timeout: Timeout) -> Status {
     if retired.isEmpty { return .ok }
     retired.checkRetired()
     let process = Fork.generation
-    // Registrations that are not being called do not have to wait for the others.
+    // Registrations that are not being called do not have to wait for the remaining ones.
     finishedCalls().reclaimAndRelease()
     if process != Fork.generation { retired = RegistrationChain() }
     if retired.isEmpty { return .ok }
@@ -324,13 +323,13 @@ struct Removal {
 
   // MARK: - 5. Wait for prior removals
 
-  /// Waits for running calls of selected delegates that were removed earlier, by a thread that did
+  /// Waits for running calls to selected delegates that were removed earlier, by a thread that did
   /// not wait or is still waiting.
   private func waitForPriorRemovals(
     of selection: Selection, _ timeout: Timeout
   ) -> Status {
     let multicast = self.multicast.unsafelyUnwrapped
-    // Usually there is no such delegate, and checking this costs less than a fence.
+    // Usually there is no such delegate, and this check costs less than a fence.
     let isInside = thread?.isInside ?? false
     let mayBeCalled = (isInside || need != .none) && multicast.hasRetired(selection)
     guard mayBeCalled || Queue.isInUse else { return .ok }
@@ -339,9 +338,9 @@ struct Removal {
       needsFence: mayBeCalled && multicast.needsHeavyFence(thread))
   }
 
-  /// Waits for running calls of delegates that were removed earlier.
+  /// Waits for running calls to delegates that were removed earlier.
   ///
-  /// - Returns: `ok`; `pending` if this thread is in such a call or waiting would close a cycle;
+  /// - Returns: `ok`; `pending` if this thread is in such a call or if waiting would close a cycle;
   ///   `timeout`; or `system`.
   func waitForPriorRemovals(
     _ prior: PriorCalls, _ timeout: Timeout, needsFence: Bool = true
@@ -353,7 +352,7 @@ struct Removal {
     _ prior: PriorCalls, _ timeout: Timeout, _ needsFence: Bool
   ) -> Status {
     // The thread that removed the delegates may not have executed its heavy fence yet. Also,
-    // `waitLate` requires a fence that begins after this thread was counted.
+    // `waitLate` requires a fence that begins after this thread has been counted.
     if needsFence { guard fence() else { return .system } } else { Fence.full() }
     var waiting = Status.ok
     for record in ThreadRegistry.all {  //~ no_wait_for_prior_removals

@@ -32,15 +32,15 @@ enum Selection {
 
 /// A set of running calls whose registrations have already been removed.
 enum PriorCalls {
-  /// The calls of selected delegates of a multicast. If `mayBeCalled` is false, no invocation can
+  /// The calls to selected delegates of a multicast. If `mayBeCalled` is false, no invocation can
   /// be in such a call, so only runs of queues are considered.
   case selected(Selection, of: Multicast, mayBeCalled: Bool)
-  /// The calls of members of a lifetime.
+  /// The calls to members of a lifetime.
   case members(Lifetime)
-  /// The calls that are made by runs of a queue.
+  /// The calls made by runs of a queue.
   case queued(Handle)
 
-  /// Whether this set contains a call, which is given by the target of its frame and by its token.
+  /// Whether this set contains the call with the given frame target and token.
   func contains(_ target: Target, _ token: Token) -> Bool {
     switch self {
     case .members(let lifetime): return lifetime.isRetiredMember(token)
@@ -55,8 +55,8 @@ enum PriorCalls {
 }
 
 extension Multicast {
-  /// Whether a list that an invocation may be reading contains a selected delegate that was removed
-  /// but not yet reclaimed.
+  /// Whether a list that an invocation may be reading contains a selected delegate that has been
+  /// removed but not yet reclaimed.
   @inline(never)
   func hasRetired(_ selection: Selection, token: Token? = nil) -> Bool {
     stripe.lock()
@@ -76,8 +76,8 @@ extension Multicast {
     return isFound
   }
 
-  /// Whether a token refers to a selected delegate with a queue that was removed and may still be
-  /// called. Perhaps no list contains this delegate any more, because the run of a queue does not
+  /// Whether a token refers to a selected delegate with a queue that has been removed but may still
+  /// be called. Possibly no list contains this delegate any more, because a run of a queue does not
   /// protect a list.
   fileprivate func isRetired(_ token: Token, _ selection: Selection) -> Bool {
     guard let registration = Registration(slotOf: token), registration.owner == handle.index

@@ -3,7 +3,7 @@ import MulticastShims
 import Synchronization
 
 extension Report {
-  /// A copy of the reported properties of a registration.
+  /// A copy of a registration's reported properties.
   private struct Facts {
     var token = Token.none
     var delegate = multicast_delegate()
@@ -38,7 +38,7 @@ extension Report {
 
   // MARK: - A multicast
 
-  /// Takes the stripe's lock if the multicast still exists.
+  /// Takes the stripe's lock, if the multicast still exists.
   private mutating func take(_ multicast: Multicast) -> Access {
     guard take(multicast.stripe.mutex) else { return .refused }
     if multicast.isCurrent { return .locked }
@@ -46,8 +46,8 @@ extension Report {
     return .stale
   }
 
-  /// - Parameter withCalls: Whether to add the threads that are in calls of the multicast's
-  ///   delegates or wait for such calls.
+  /// - Parameter withCalls: Whether to add the threads that are in calls to the multicast's
+  ///   delegates or are waiting for such calls.
   @inline(never)
   mutating func add(_ multicast: Multicast, withCalls: Bool) {
     switch take(multicast) {
@@ -133,12 +133,12 @@ extension Report {
     text.add("multicast %x%l", multicast.handle.rawValue)
   }
 
-  /// Stores the name that a broadcaster has for a multicast, if any.
+  /// Stores a broadcaster's name for a multicast, if any.
   ///
   /// - Complexity: O(names), because a slot has no room for a link to its name.
   private mutating func keepName(of multicast: Handle) {
     for index in Broadcaster.pool.directory.indices {
-      // The current table is not freed while the lock is held.
+      // The current table is not freed while this thread holds the lock.
       guard take(Lock.names) else { return }
       let name = Broadcaster.table(at: index)?.name(of: multicast)
       if let name { text.keep(name) }
@@ -147,8 +147,9 @@ extension Report {
     }
   }
 
-  /// Adds a delegate with its label, and notes if it was removed. For a removed delegate without a
-  /// label, also adds the function, because the delegate is no longer listed with its multicast.
+  /// Adds a delegate with its label, and whether it has been removed. For a removed delegate
+  /// without a label, also adds the function, because the delegate is no longer listed with its
+  /// multicast.
   mutating func addName(of token: Token) {
     text.keep(nil)
     var isRetired = false

@@ -2,26 +2,26 @@ import MulticastShims
 import Synchronization
 
 extension ThreadRecord {
-  /// The thread number that users see in system tools.
+  /// The thread number shown by system tools.
   var systemNumber: UInt64 { UInt64(storage.pointee.systemNumber.load(ordering: .relaxed)) }
 }
 
 extension Report {
-  /// A copy of the wait of a sleeping thread.
+  /// A copy of a sleeping thread's wait.
   private struct Sleep {
     var wait = Wait.nothing
     var since: UInt64 = 0
     var isAsleep = false
-    /// Only set for a thread without a record.
+    /// Set only for a thread without a record.
     var thread: UInt64 = 0
   }
 
   // MARK: - Threads
 
-  /// Adds the threads that are in calls or wait for something.
+  /// Adds the threads that are in calls or are waiting.
   ///
-  /// - Parameter multicast: If not nil, adds only the threads that are in calls of its delegates or
-  ///   wait for such calls.
+  /// - Parameter multicast: If not nil, adds only the threads that are in calls to its delegates or
+  ///   are waiting for such calls.
   mutating func addThreads(_ multicast: Multicast?) {
     for record in ThreadRegistry.all where text.goesOn {
       var isKnown = false
@@ -59,7 +59,7 @@ extension Report {
     }
   }
 
-  /// Adds the line of a thread, unless it was added already.
+  /// Adds a thread's line, unless it has already been added.
   private mutating func begin(_ thread: UInt64, _ isKnown: inout Bool) {
     if isKnown { return }
     isKnown = true
@@ -129,7 +129,7 @@ extension Report {
     }
   }
 
-  /// Ends a line with the number of the thread that is expected to act.
+  /// Ends a line with the number of the thread that is expected to end the wait.
   private mutating func add(
     _ identity: UnsafeMutablePointer<Atomic<ThreadIdentity>>, _ format: Text.Format
   ) {

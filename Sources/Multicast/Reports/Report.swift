@@ -2,34 +2,34 @@ import MulticastHeader
 import MulticastShims
 import Synchronization
 
-/// The reports of `multicast_dump` and `multicast_describe`. They list all objects, the calls that
-/// each thread is in, and what each thread waits for.
+/// The reports of `multicast_dump` and `multicast_describe`. They list all objects, and each
+/// thread's calls and wait.
 ///
-/// A report must also work in a program that hangs or that a debugger has stopped. So it never
+/// A report must also work in a program that hangs or has been stopped by a debugger. So it never
 /// waits for another thread without a time limit, allocates no memory, and needs no thread record.
 /// It reads data in three ways:
 ///
 /// - *Handles and frames* are read without a lock. Slots, slabs, thread records and their blocks
 ///   are never unmapped, and the fields that a report reads are atomic. The loads are acquire, and
-///   pair with the releases by which slabs, records and frames are published. A report executes no
-///   heavy fence. So it may miss a call that begins or ends while it reads, but not a call that
+///   pair with the releases that publish slabs, records and frames. A report executes no heavy
+///   fence. So it may miss a call that begins or ends while it is reading, but not a call that
 ///   lasts longer.
 /// - *Everything else* is read under the lock that guards it, into a copy on the stack. A list,
-///   details or a label cannot be freed while the lock of their stripe is held, and a sleeping
-///   thread cannot leave its list without the waits' lock. Unlike an invocation, a report does not
-///   publish a frame to protect what it reads. To publish a frame, it would have to register as an
-///   invoker, which takes the same lock. From then on, removals from a multicast with a single
-///   invoker would have to execute fences.
+///   details or a label cannot be freed while their stripe's lock is held, and a sleeping thread
+///   cannot leave its list without the waits' lock. Unlike an invocation, a report does not publish
+///   a frame to protect the data. To do that, it would have to register as an invoker, which takes
+///   the same lock. From then on, removals from a multicast with a single invoker would have to
+///   execute fences.
 /// - A report only *tries* each lock, for at most half a second. Threads hold locks for
 ///   microseconds, so a thread that still holds the lock after that time has stopped. The report
-///   then names the object that it could not read. After several such locks, it no longer waits for
-///   locks at all.
+///   then names the object that it could not read. After several such failures, it no longer waits
+///   for locks at all.
 ///
-/// The report holds no lock when it calls the writer. It holds one lock at a time, and takes no
-/// other lock under it. Each line is correct for the moment at which it was read.
+/// The report holds no lock when it calls the writer, and never holds more than one lock at a time.
+/// Each line is correct for the moment at which its data was read.
 struct Report {
   var text: Text
-  /// The number of locks for which the report may still wait.
+  /// The number of further locks for which the report may wait.
   private var waitsLeft = 4
 
   init(_ text: Text) { self.text = text }
@@ -37,9 +37,9 @@ struct Report {
   /// The result of trying a lock.
   enum Access { case locked, stale, refused }
 
-  /// Called after a lock was found held.
+  /// Called after an attempt to take a lock has failed.
   ///
-  /// - Parameter end: The time at which to stop waiting; initially 0.
+  /// - Parameter end: The time at which to stop waiting; 0 at first.
   /// - Returns: false if the lock must not be tried again.
   private mutating func waits(_ end: inout UInt64) -> Bool {
     let now = shims_now_ns()
@@ -117,13 +117,13 @@ extension Report {
     add(consumer, "  last run by thread: %d\n")
   }
 
-  /// Adds a line about a thread if the thread has a record.
+  /// Adds a line about a thread, if the thread has a record.
   private mutating func add(_ thread: ThreadIdentity, _ format: Text.Format) {
     guard let record = ThreadRegistry.record(of: thread) else { return }
     text.add(format, record.systemNumber)
   }
 
-  /// Adds a lifetime. Adds nothing if the handle belongs to an object of another kind.
+  /// Adds a lifetime. Adds nothing if the handle belongs to a different kind of object.
   mutating func addLifetime(_ handle: Handle) {
     guard handle.kind == .lifetime, let lifetime = Lifetime(slotOf: handle) else { return }
     guard take(lifetime.lock) else {

@@ -1,7 +1,7 @@
 import MulticastHeader
 import MulticastShims
 
-/// A text for users. It is composed in a caller's buffer and passed on line by line.
+/// A text for users, composed in a caller's buffer and passed on line by line.
 struct Text {
   /// The text of a line, with placeholders for values:
   ///
@@ -23,7 +23,7 @@ struct Text {
     }
   }
 
-  /// Longer lines are truncated. No line of a report is longer.
+  /// Longer lines are truncated. No report contains a longer line.
   static let lineSize = 768
 
   /// The writer; nil if the text is written to a descriptor.
@@ -44,7 +44,7 @@ struct Text {
     self.line = line
   }
 
-  /// Stores a label for the next line, or nil for none.
+  /// Stores a label for the next line; nil for none.
   @inline(never)
   mutating func keep(_ label: UnsafeMutablePointer<shims_label>?) {
     self.label = label?.pointee ?? shims_label()
@@ -144,7 +144,7 @@ struct Text {
   private mutating func put(_ text: UnsafePointer<CChar>?) {
     guard var text else { return }
     while text.pointee != 0 {
-      // Replace characters that would end the quotes around a label, or end the line.
+      // Replace characters that would end the quotes around a label, or the line.
       let character = UInt8(bitPattern: text.pointee)
       let isPlain = character >= 32 && character != UInt8(ascii: "\"")
       put(isPlain ? character : UInt8(ascii: "?"))

@@ -1,14 +1,14 @@
 import MulticastShims
 
-/// Annotations for race detectors (thread sanitizer, Helgrind and DRD). These tools report accesses
-/// by two threads that nothing orders.
+/// Annotations for race detectors (thread sanitizer, Helgrind and DRD). These tools report
+/// unordered accesses by two threads.
 ///
-/// The annotations state that an add happens before the calls of the delegate, and that these calls
-/// happen before the end of the removal. Each of the two relations has a separate address. With a
-/// common address, calls on two threads would appear to be ordered, and the tools would miss real
-/// races between them.
+/// The annotations state that an add happens before the calls to the delegate, and that these calls
+/// happen before the end of the removal. The two relations use separate addresses. With a common
+/// address, calls on two threads would appear to be ordered, and the tools would miss real races
+/// between them.
 enum RaceDetector {
-  /// Set once when the library starts, before the first multicast exists. If it is set, the library
+  /// Set once when the library starts, before the first multicast exists. If set, the library
   /// treats every multicast as watched, so that the fast path of an invocation needs no
   /// annotations.
   nonisolated(unsafe) private(set) static var isPresent = false

@@ -4,11 +4,11 @@ import Synchronization
 
 /// Starts the library when it is first used.
 enum Start {
-  /// Changed under the slab lock. The release pairs with the acquire, so that a thread without that
-  /// lock sees the results of the start.
+  /// Changed under the slab lock. The release in `begin` pairs with the acquire in `ensure`, so
+  /// that a thread without that lock sees the results of the start.
   private static let isDone = Atomic<Bool>(false)
 
-  /// Replaces libc's allocator. This is possible only before anything is allocated.
+  /// Replaces libc's allocator, which is possible only before anything has been allocated.
   static func replaceAllocator(by allocator: multicast_allocator) -> Status {
     Lock.slabs.lock()
     defer { Lock.slabs.unlock() }
@@ -17,15 +17,15 @@ enum Start {
     return .ok
   }
 
-  /// Called before the first slab is added, and so before anything can be invoked. No lock is held.
+  /// Called before the first slab is added, that is, before anything can be invoked. No lock is
+  /// held.
   @inline(__always)
   static func ensure() -> Bool { isDone.load(ordering: .acquiring) || begin() }  // order: started
 
   @inline(never)
   private static func begin() -> Bool {
-    // Hold no lock here, because that could cause a deadlock: this thread would wait for libc's
-    // lock, while another thread that is forking holds libc's lock and waits for the library's
-    // lock.
+    // Hold no lock here. Otherwise this thread could wait for libc's lock while another thread,
+    // which is forking, holds libc's lock and waits for the library's lock.
     guard shims_watch_fork() else { return false }
     Lock.slabs.lock()
     defer { Lock.slabs.unlock() }
@@ -40,7 +40,7 @@ enum Start {
 }
 
 extension ThreadRegistry {
-  /// Creates the record of the calling thread in advance.
+  /// Creates the calling thread's record in advance.
   static func prepare() -> Status {
     guard Start.ensure(), let (thread, hasEntered) = enterIfNeeded() else { return .outOfMemory }
     leaveIfEnding(thread, hasEntered)
@@ -74,7 +74,7 @@ extension SlotPool {
   ) -> Handle {
     let handle = slot.pointee.id.load(ordering: .relaxed).next(kind, index: index)
     initialize(UnsafeMutableRawPointer(slot).assumingMemoryBound(to: Storage.self), handle)
-    // Release: a thread that finds the handle, even by guessing it, finds the fields initialized.
+    // Release: a thread that knows the handle, even by guessing it, finds the fields initialized.
     slot.pointee.id.store(handle, ordering: .releasing)  // order: occupant
     return handle
   }

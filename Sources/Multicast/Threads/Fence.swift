@@ -1,18 +1,18 @@
 import MulticastShims
 import Synchronization
 
-/// The asymmetric fence, which has a light half for invocations and a heavy half for writers.
+/// The asymmetric fence. Its light half is for invocations, and its heavy half is for writers.
 ///
 /// An invocation publishes its frame by stores, executes the light fence, and then reads data that
 /// writers change. A writer makes its change, executes the heavy fence, and then reads the frames.
-/// At least one of the two sees the other's stores.
+/// At least one of the two sides sees the other's stores.
 ///
 /// If the kernel supports expedited membarrier, the light fence is only a compiler barrier, and the
 /// heavy fence makes every running thread of the process execute a fence instruction. Without
 /// membarrier (in an old kernel or a sandbox), both are full fences. Both sides also execute full
 /// fences for a multicast that changes all the time (see `Bias`).
 enum Fence {
-  /// Set only by `start`, before the first thread record exists, and so before the first light
+  /// Set only by `start`, before the first thread record exists, and thus before the first light
   /// fence.
   nonisolated(unsafe) private(set) static var isAsymmetric = false
 
@@ -21,7 +21,7 @@ enum Fence {
   }
 
   /// To the kernel, the child of a fork is a new process, which has to register again. The child
-  /// has only one thread. If the kernel refuses, the next call of `heavy` reports the failure.
+  /// has only one thread. If the kernel refuses, the next call to `heavy` reports the failure.
   static func restartInChild() {
     if isAsymmetric { _ = shims_membarrier_register() }
   }
@@ -40,7 +40,7 @@ enum Fence {
     static func > (a: Need, b: Need) -> Bool { a.rawValue > b.rawValue }
   }
 
-  /// A full fence. Where no heavy fence is executed, both sides execute a full fence.
+  /// A full fence. Where no heavy fence is used, both sides execute a full fence.
   static func full() { shims_full_fence() }
 
   // MARK: - Heavy fences
@@ -49,11 +49,11 @@ enum Fence {
   private static let done = Atomic<UInt64>(0)
   private static let hasFailed = Atomic<Bool>(false)
 
-  /// Executes a heavy fence. If the caller does not find an invocation in the frames afterwards,
-  /// that invocation sees all changes that any thread made before the fence began.
+  /// Executes a heavy fence. An invocation that the caller does not find in the frames afterwards
+  /// sees all changes that any thread made before the fence began.
   ///
-  /// - Returns: false if the kernel refuses the barrier although it accepted the registration. The
-  ///   caller must not reclaim anything then.
+  /// - Returns: false if the kernel refuses the barrier although it accepted the registration. In
+  ///   that case, the caller must not reclaim anything.
   static func heavy() -> Bool {
     Lock.checkNoneIsHeld()  //~ fence_under_lock
     // Count the fence before the barrier. Otherwise a thread could make a change and read the stamp
@@ -76,7 +76,7 @@ enum Fence {
     return true
   }
 
-  /// Whether the kernel has ever refused a fence. If so, there may be removals that never complete.
+  /// Whether the kernel has ever refused a fence. If so, some removals may never complete.
   static var isBroken: Bool { hasFailed.load(ordering: .acquiring) }  // order: failed
 
   /// A moment in the order of heavy fences.

@@ -1,18 +1,18 @@
 import Synchronization
 
 /// A hazard frame. A thread publishes one for each invocation, each run of a queue, each lookup of
-/// a name, and each call of a watch's function.
+/// a name, and each call to a watch's function.
 ///
-/// The owner writes it without atomic read-modify-write operations. Writers read it after a heavy
-/// fence.
+/// The owner writes the frame without atomic read-modify-write operations. Writers read the frame
+/// after a heavy fence.
 struct Frame {
   struct Fields: ~Copyable {
-    /// The target of the frame. The first frame without a target is the end of the stack.
+    /// The target of the frame. The first frame without a target marks the end of the stack.
     let target: Atomic<Target>
     /// The address of the invocation list that the owner is reading, or 0. This is a hazard
     /// pointer: a list is not freed while a frame names it. Other threads only compare the address.
     let list: Atomic<UInt>
-    /// The hazard: the token of the registration whose delegate the owner is calling, or none. An
+    /// The hazard: the token of the registration whose delegate the owner is calling, if any. An
     /// object is not reclaimed while a hazard names it. While the wake function of a queue runs,
     /// the hazard is the handle of the queue. While a function of a watch runs, it is the handle of
     /// the watch.
@@ -59,8 +59,7 @@ struct Frame {
     fields.pointee.list.store(list, ordering: .releasing)  // order: list_hazard
   }
 
-  /// Marks the invocation of this frame as one that executes full fences. The caller then executes
-  /// a full fence.
+  /// Marks this frame's invocation as executing full fences. The caller then executes a full fence.
   func setFenced() {
     fields.pointee.target.store(target.fenced, ordering: .releasing)  // order: frame
   }
@@ -94,8 +93,8 @@ struct Frame {
   }
 }
 
-/// The target of a frame, which is the address of a slot. The low bits of such an address are zero.
-/// Here they encode the kind of work and whether the invocation executes full fences.
+/// The target of a frame, which is the address of a slot. The low bits of the address are always
+/// zero, so they encode the kind of work and whether the invocation executes full fences.
 struct Target: RawRepresentable, AtomicRepresentable {
   let rawValue: UInt
 
@@ -121,7 +120,7 @@ struct Target: RawRepresentable, AtomicRepresentable {
     Target(rawValue: UInt(bitPattern: slot) | 2)
   }
 
-  /// A call of a function of a watch.
+  /// A call to a watch's function.
   static var watch: Target { Target(rawValue: 3) }
 
   var isNone: Bool { rawValue == 0 }
@@ -137,6 +136,6 @@ struct Target: RawRepresentable, AtomicRepresentable {
     UnsafeMutableRawPointer(bitPattern: rawValue & ~(Self.kind | Self.fenced)).unsafelyUnwrapped
   }
 
-  /// Whether two targets mean the same kind of work on the same slot, whatever their fences are.
+  /// Whether two targets mean the same kind of work on the same slot, regardless of their fences.
   static func == (a: Target, b: Target) -> Bool { (a.rawValue ^ b.rawValue) & ~fenced == 0 }
 }

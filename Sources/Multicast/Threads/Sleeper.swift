@@ -1,11 +1,11 @@
 import MulticastShims
 import Synchronization
 
-/// A sleeping thread in the wait graph. The struct is on the stack of that thread, and in a list of
-/// the sleeping threads whose keys have the same hash. The waits' lock guards it.
+/// A sleeping thread in the wait graph. The struct is on that thread's stack, and is linked into a
+/// list of the sleeping threads whose keys have the same hash. The waits' lock guards it.
 ///
-/// When a wait ends, the threads that sleep with its key are woken. When the set of threads that
-/// can end waits changes, all sleeping threads are woken (see `Waits.wake`).
+/// When a wait ends, the threads sleeping on its key are woken. When the set of threads that can
+/// end waits changes, all sleeping threads are woken (see `Waits.wake`).
 struct Sleeper: ~Copyable, Linked {
   /// The key of a wait, which is an address or a handle.
   typealias Key = UInt64
@@ -14,15 +14,15 @@ struct Sleeper: ~Copyable, Linked {
   let key: Key
   /// The record of the thread, if it has one.
   private let thread: UnsafeMutablePointer<ThreadRecord.Storage>?
-  /// The system's number of the thread, and the time when it went to sleep. Reports use them for
-  /// threads without a record.
+  /// The system's number for the thread, and the time when the thread went to sleep. Reports use
+  /// both for threads without a record.
   let systemNumber: UInt32
   let since: UInt64
   /// 0 while the thread sleeps. The links below are in use as long as this field is 0.
   let isWoken = Atomic<UInt32>(0)
   private var nextOfList: UnsafeMutablePointer<Sleeper>?
   private var previousOfList: UnsafeMutablePointer<Sleeper>?
-  /// The next sleeping thread without a record. Only used if this thread has no record either.
+  /// The next sleeping thread without a record. Used only if this thread has no record either.
   var next: UnsafeMutablePointer<Sleeper>?
 
   init(wait: Wait, key: Key, since: UInt64, by thread: ThreadRecord?) {
@@ -45,8 +45,7 @@ struct Sleeper: ~Copyable, Linked {
     list.pointee.first?.assumingMemoryBound(to: Sleeper.self)
   }
 
-  /// The first thread that sleeps with a key. The search starts at the given thread of the key's
-  /// list.
+  /// The first thread sleeping on a key. The search starts at the given thread in the key's list.
   static func find(
     _ key: Key, from first: UnsafeMutablePointer<Sleeper>?
   ) -> UnsafeMutablePointer<Sleeper>? {
@@ -81,7 +80,7 @@ struct Sleeper: ~Copyable, Linked {
     }
   }
 
-  /// Notes in the record of a thread that its wait has ended or may have ended.
+  /// Notes in a thread's record that the thread's wait has ended or may have ended.
   static func noteWoken(_ sleeper: UnsafeMutablePointer<Sleeper>) {
     sleeper.pointee.thread?.pointee.isWoken = true
   }
@@ -120,7 +119,7 @@ protocol Linked: ~Copyable {
 }
 
 extension UnsafeMutablePointer where Pointee: Linked & ~Copyable {
-  /// The first matching element, searched from this element on.
+  /// The first matching element, starting the search at this element.
   func first(where isWanted: (Self) -> Bool) -> Self? {
     var next: Self? = self
     while let current = next, !isWanted(current) { next = current.pointee.next }

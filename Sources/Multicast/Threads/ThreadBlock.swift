@@ -1,22 +1,22 @@
 import MulticastShims
 import Synchronization
 
-/// A block of places for thread records, with a bit for each record that a thread owns.
+/// A block of places for thread records, with a bit for each record that is owned by a thread.
 ///
 /// Blocks and records are never freed. A reader skips blocks without owners, and reads the bits of
-/// the other blocks 64 at a time. So the records of threads that have ended cost readers almost
-/// nothing. All records except the first 64 are in mapped memory, in groups of 64. A thread whose
-/// calls do not nest touches only one or two pages of its record. If no record of a group has an
-/// owner, the pages of the group can be returned to the system (see `discardIdle`).
+/// the other blocks 64 at a time. Therefore the records of threads that have ended cost readers
+/// almost nothing. All records except the first 64 are in mapped memory, in groups of 64. A thread
+/// whose calls do not nest touches only one or two pages of its record. If no record of a group has
+/// an owner, the pages of the group can be returned to the system (see `discardIdle`).
 struct ThreadBlock {
   struct Storage: ~Copyable {
     /// The number of the first record.
     var firstNumber: UInt32
     /// The number of records that threads own. A thread is counted before it publishes its first
-    /// frame, and until after it has withdrawn its last one. It may stay counted slightly longer
-    /// than it owns the record.
+    /// frame, and stays counted until after it has withdrawn its last frame. It may stay counted
+    /// slightly longer than it owns the record.
     let ownerCount: Atomic<UInt32>
-    /// The number of groups, which have 64 places each.
+    /// The number of groups of 64 places each.
     var groupCount: Int
     let next: Atomic<UnsafeMutablePointer<Storage>?>
   }
@@ -24,13 +24,13 @@ struct ThreadBlock {
   /// The bits of a group, one for each of its 64 places.
   typealias Bits = Atomic<UInt64>
 
-  // The bits of all groups fill two cache lines: one has the bits of owned records, and the other
-  // one has the bits of existing records.
+  // The bits of all groups fill two cache lines, one for owned records and one for existing
+  // records.
   private static let ownedOffset = 64
   private static let existingOffset = 128
   private static let recordsOffset = 192
   private static let alignment = 64
-  /// The number of groups in the first block, and in every later block.
+  /// The number of groups in the first block, and in each later block.
   private static let (fewGroups, manyGroups) = (1, 8)
 
   let storage: UnsafeMutablePointer<Storage>
@@ -79,7 +79,7 @@ struct ThreadBlock {
     (UnsafeMutableRawPointer(storage) + offset).assumingMemoryBound(to: Bits.self) + group
   }
 
-  /// The places. Each place contains the address of a record, which never changes once it was
+  /// The places. Each place contains the address of a record, which never changes once it has been
   /// stored.
   private var records: UnsafeMutablePointer<UnsafeMutablePointer<ThreadRecord.Storage>?> {
     (UnsafeMutableRawPointer(storage) + Self.recordsOffset)
@@ -91,8 +91,8 @@ struct ThreadBlock {
     ThreadRecord(records[group * 64 + bit].unsafelyUnwrapped)
   }
 
-  /// The bits of those records of a group that threads own. Acquire: pairs with the release in
-  /// `add`, so that the contents of these records are visible.
+  /// The bits of the owned records of a group. Acquire: pairs with the release in `add`, so that
+  /// the contents of these records are visible.
   func owned(_ group: Int) -> UInt64 {
     bits(Self.ownedOffset, group).pointee.load(ordering: .acquiring)  // order: record
   }
@@ -104,14 +104,14 @@ struct ThreadBlock {
     storage.pointee.ownerCount.load(ordering: .acquiring) != 0  // order: record
   }
 
-  /// The bits of the records of a group that exist. Acquire: pairs with the release in `add`.
+  /// The bits of the existing records of a group. Acquire: pairs with the release in `add`.
   private func existing(_ group: Int) -> UInt64 {
     bits(Self.existingOffset, group).pointee.load(ordering: .acquiring)  // order: record
   }
 
   // MARK: - Owners
 
-  /// Makes the calling thread the owner of a record that no thread owns.
+  /// Makes the calling thread the owner of a record that has no owner.
   ///
   /// The thread sets the bit before it publishes a frame. So if a reader does not see the bit after
   /// its heavy fence, it misses only frames of invocations that begin later.
@@ -138,12 +138,12 @@ struct ThreadBlock {
     return nil
   }
 
-  /// For each group in which no record has an owner, returns the pages of the group to the system.
-  /// Afterwards the pages read as zeros, which represent records without an owner and without a
-  /// frame in use. The caller holds the slab lock.
+  /// Returns to the system the pages of each group in which no record has an owner. Afterwards the
+  /// pages read as zeros, which represent records without an owner and without frames in use. The
+  /// caller holds the slab lock.
   ///
-  /// While it does this, the calling thread owns all 64 records of the group, so no other thread
-  /// takes one of them. A reader finds no frame in use, whether or not the pages are zero already.
+  /// In the meantime, the calling thread owns all 64 records of the group, so no other thread takes
+  /// one of them. A reader finds no frame in use, whether or not the pages are already zero.
   ///
   /// - Returns: the number of bytes that were returned to the system.
   func discardIdle() -> Int {
@@ -158,8 +158,8 @@ struct ThreadBlock {
         // order: next_owner
         owned.pointee.compareExchange(expected: 0, desired: all, ordering: .acquiring).exchanged
       {
-        // Threads take the first record of a group first. So if that record is zero, the others are
-        // zero, too.
+        // Threads take the first record of a group first. So if that record is zero, the other
+        // records are also zero.
         if record(group, 0).number != 0 { bytes &+= discard(group) }
         owned.pointee.bitwiseAnd(~all, ordering: .releasing)  // order: next_owner
       }
@@ -167,7 +167,7 @@ struct ThreadBlock {
     return bytes
   }
 
-  /// Ends the ownership of all records except the survivor's, in the child of a fork.
+  /// In the child of a fork, ends the ownership of all records except the survivor's.
   ///
   /// If a group does not contain the survivor's record, the pages of the group are returned to the
   /// system. If the child wrote to thousands of records instead, the system would have to copy a
@@ -193,13 +193,13 @@ struct ThreadBlock {
       }
       bits(Self.ownedOffset, group).pointee.store(all & ~others, ordering: .relaxed)
     }
-    // Set the count instead of lowering it: a thread may have changed its bit, but not yet the
-    // count, when the process forked.
+    // Set the count instead of decrementing it: when the process forked, a thread may have changed
+    // its bit, but not yet the count.
     storage.pointee.ownerCount.store(left, ordering: .relaxed)
   }
 
   /// Returns the pages of a group to the system, if possible. The result is the number of bytes. If
-  /// it is not 0, all records of the group are zero now.
+  /// it is not 0, all records of the group are now zero.
   private func discard(_ group: Int) -> Int {
     let all = existing(group)
     if all == 0 { return 0 }
@@ -229,9 +229,9 @@ struct ThreadBlock {
     record.storage.pointee.number = storage.pointee.firstNumber &+ UInt32(group * 64 + place)
   }
 
-  /// Ends the ownership of a record of this block. Release: pairs with the acquire in `takeIdle`.
-  /// To a multicast, the record's next owner is the same invoker as this thread, so the next owner
-  /// has to see everything that this thread has done.
+  /// Ends the ownership of a record of this block. Release: pairs with the acquire in `takeIdle`. A
+  /// multicast cannot distinguish the record's next owner from this thread, so the next owner has
+  /// to see everything that this thread has done.
   func giveBack(_ record: ThreadRecord) {
     let (group, bit) = place(of: record)
     // order: next_owner
@@ -262,7 +262,7 @@ struct ThreadBlock {
     return (Int(place / 64), 1 << UInt64(place % 64))
   }
 
-  /// Adds a record, which the calling thread owns from then on. The caller holds the slab lock.
+  /// Adds a record, owned by the calling thread. The caller holds the slab lock.
   ///
   /// - Returns: nil if all places are filled.
   func add() throws(Status) -> ThreadRecord? {
@@ -274,8 +274,8 @@ struct ThreadBlock {
     let bit: UInt64 = 1 << UInt64(place)
     prepare(record, group, place)
     records[group * 64 + place] = record.storage
-    // Set both bits with release, so that a thread that sees either bit also sees the record. Set
-    // the owned bit first, so that no other thread claims the record.
+    // Release: a thread that sees either bit also sees the record. Set the owned bit first, so that
+    // no other thread claims the record.
     storage.pointee.ownerCount.wrappingAdd(1, ordering: .relaxed)
     // order: record
     bits(Self.ownedOffset, group).pointee.bitwiseOr(bit, ordering: .releasing)  //~ record_not_owned

@@ -24,7 +24,7 @@ struct ThreadIdentity: RawRepresentable, AtomicRepresentable {
   static func == (a: ThreadIdentity, b: ThreadIdentity) -> Bool { a.rawValue == b.rawValue }
 }
 
-/// A thread's stack of hazard frames, which every thread can read.
+/// A thread's stack of hazard frames, readable by every thread.
 ///
 /// Records are never freed. After a thread has ended, another thread can reuse its record.
 struct ThreadRecord {
@@ -32,8 +32,8 @@ struct ThreadRecord {
     /// The number of the record, counted from 1. A multicast with a single invoker identifies the
     /// invoker by this number.
     var number: UInt32
-    /// The number of calls with full fences that no multicast has counted yet (see `Bias`). Only
-    /// the owner uses this field.
+    /// The number of calls with full fences that have not been added to a multicast's count yet
+    /// (see `Bias`). Only the owner uses this field.
     var fencedCalls: UInt32
     /// The first frame that is not in use, and the last frame, which is reserved for lookups of
     /// names. Only the owner uses these fields.
@@ -43,11 +43,11 @@ struct ThreadRecord {
     var block: UnsafeMutablePointer<ThreadBlock.Storage>?
     /// The owner's identity.
     let identity: Atomic<ThreadIdentity>
-    /// The system's number of the owner. Relaxed is enough, because only reports use it.
+    /// The system's number for the owner. Relaxed is enough, because only reports use this field.
     let systemNumber: Atomic<UInt32>
-    /// Whether the search for a cycle has reached this thread. Guarded by the waits' lock.
+    /// How far the search for a cycle has processed the owner. Guarded by the waits' lock.
     var search: Waits.Search
-    /// Whether the owner was woken with its key and has not run since, and whether a search has
+    /// Whether the owner has been woken by its key but has not run since, and whether a search has
     /// skipped the owner for this reason. Guarded by the waits' lock.
     var isWoken: Bool
     var isPassedOver: Bool
@@ -60,24 +60,24 @@ struct ThreadRecord {
     /// The invocations that the owner has deferred, grouped by multicast (see `Deferrals`). The
     /// owner changes this field under the waits' lock.
     var deferrals: UnsafeMutableRawPointer?
-    /// The owner's adds that are replaying kept invocations, the innermost one first (see
-    /// `Replay`). The owner changes this field under the waits' lock.
+    /// The owner's adds that are replaying kept invocations, innermost first (see `Replay`). The
+    /// owner changes this field under the waits' lock.
     var replays: UnsafeMutableRawPointer?
-    /// The notified name and the frame of the innermost invocation that calls observers of a
+    /// The notified name and the frame of the innermost invocation that is calling observers of a
     /// prefix. Only the owner uses this field.
     var named: (name: UnsafePointer<CChar>, frame: UnsafeMutablePointer<Frame.Fields>)?
   }
 
-  /// The maximum number of nested invocations and runs of a thread.
+  /// The maximum number of nested invocations and runs in a thread.
   static let frameLimit: UInt32 = 256
   /// One more frame exists, so that the innermost call can still look up a name.
   private static let frameCount = frameLimit + 1
-  /// The size of the buffer into which the outermost run of a queue copies calls.
+  /// The size of the buffer into which a thread's outermost run of a queue copies calls.
   static let batchSize = 512
   private static let batchOffset = 192
   private static let headerSize = batchOffset + batchSize
   /// The size is rounded up to a multiple of 1024. In each of 64 adjacent records, the outermost
-  /// frame is then in a single cache line, and in the same page as the header.
+  /// frame is therefore in a single cache line, and in the same page as the header.
   static let size =
     (headerSize + Int(frameCount) * MemoryLayout<Frame.Fields>.stride + 1023) & ~1023
   private static let alignment = 128
@@ -109,7 +109,7 @@ struct ThreadRecord {
     return ThreadRecord(block.bindMemory(to: Storage.self, capacity: 1))
   }
 
-  /// Initializes a record that consists of zeros, before other threads can see who owns it.
+  /// Initializes a record that consists of zeros, before other threads can see its owner.
   func reset() {
     precondition(MemoryLayout<Storage>.size <= Self.batchOffset)  // evaluated by the compiler
     storage.pointee.top = frame(0).fields
@@ -117,7 +117,7 @@ struct ThreadRecord {
     wait = .nothing
   }
 
-  /// Ends the ownership of the record, which its thread no longer needs.
+  /// Ends the owner's ownership of the record.
   @inline(never) func giveBack() {
     giveBackSlots()  //~ vacant_slots_not_given_back
     ThreadBlock(storage.pointee.block.unsafelyUnwrapped).giveBack(self)
@@ -143,16 +143,16 @@ struct ThreadRecord {
   var top: Frame { Frame(storage.pointee.top) }
 
   /// The owner's identity, or none. The identity of another thread may change at any moment. The
-  /// release pairs with the acquire, so that a thread that reads an identity finds the record
-  /// initialized.
+  /// setter's release pairs with the getter's acquire, so that a thread that reads an identity
+  /// finds the record initialized.
   var identity: ThreadIdentity {
     get { storage.pointee.identity.load(ordering: .acquiring) }  // order: record
     // order: record
     nonmutating set { storage.pointee.identity.store(newValue, ordering: .releasing) }
   }
 
-  /// The owner's wait. The waits' lock guards it. In a record without an owner, which may consist
-  /// of zeros, the stored wait is not valid.
+  /// The owner's wait, guarded by the waits' lock. If the record has no owner, it may consist of
+  /// zeros, and the stored wait is not valid.
   var wait: Wait {
     get { identity.isNone ? .nothing : storage.pointee.wait }
     nonmutating set { storage.pointee.wait = newValue }
@@ -184,14 +184,14 @@ struct ThreadRecord {
     storage.pointee.top = frame.fields  //~ frame_not_popped
   }
 
-  /// Whether one more invocation can be nested.
+  /// Whether another invocation can be nested.
   var hasRoom: Bool { storage.pointee.top != storage.pointee.last }
 
   /// Whether this thread is inside an invocation or a run.
   var isInside: Bool { top != frame(0) }
 
   /// The innermost frame in which this thread is calling a delegate with a matching registration,
-  /// or nil.
+  /// or nil if there is none.
   func innermostCall(where matches: (Token) -> Bool) -> Frame? {
     var frame = storage.pointee.top
     while frame != self.frame(0).fields {
@@ -202,14 +202,14 @@ struct ThreadRecord {
     return nil
   }
 
-  /// The notified name if the invocation in this frame calls observers of a prefix; otherwise nil.
+  /// The notified name if this frame's invocation is calling observers of a prefix; otherwise nil.
   func name(in frame: Frame) -> UnsafePointer<CChar>? {
     guard let named = storage.pointee.named, named.frame == frame.fields else { return nil }
     return named.name
   }
 
   /// Visits the registrations whose delegates this thread is calling, from the outermost call to
-  /// the innermost one.
+  /// the innermost.
   func forEachCall(_ body: (Token) -> Void) {
     var frame = self.frame(0).fields
     while frame != storage.pointee.top {
@@ -221,9 +221,9 @@ struct ThreadRecord {
 
   // MARK: - For all threads
 
-  /// The outermost matching frame in use.
+  /// The outermost frame in use that matches.
   ///
-  /// Frames are read up to the first one that is not in use. As long as a call is running, its
+  /// Frames are read up to the first frame that is not in use. As long as a call is running, its
   /// frame and all frames below it are in use. So a frame that a reader misses belongs to an
   /// invocation that began after the reader's heavy fence, and that invocation sees the changes
   /// that the reader made before the fence.
@@ -250,7 +250,7 @@ struct ThreadRecord {
     firstFrame { frame, _, _ in frame.payload == payload } != nil
   }
 
-  /// Whether a call of this registration's delegate is on this thread's stack.
+  /// Whether a call to this registration's delegate is on this thread's stack.
   func isCalling(_ token: Token) -> Bool {
     firstFrame { _, _, hazard in hazard == token } != nil
   }
@@ -274,7 +274,7 @@ struct ThreadRecord {
   ///     lock, a fork in between would leave a reference that is in no frame.
   ///   - willLeave: Called for each frame, with no lock held. The frame is still in use, so this
   ///     function may invoke multicasts.
-  ///   - didLeave: Called for each frame after it was withdrawn.
+  ///   - didLeave: Called for each frame after it has been withdrawn.
   func clear(
     release: (_ payload: UInt, _ target: Target) -> Void,
     willLeave: (_ frame: Frame, _ target: Target) -> Void,
@@ -302,8 +302,8 @@ struct ThreadRecord {
   }
 }
 
-/// The stack address of the function that pushed the frame. In builds without checks, the struct is
-/// empty.
+/// The stack address of the function that pushed the frame. The struct is empty in builds without
+/// checks.
 struct StackMark {
   #if MULTICAST_INTERNAL_CHECKS
     var address: UInt = 0
@@ -313,7 +313,7 @@ struct StackMark {
 /// Checks for the owner of a record. The frames below the top are in use by calls that are still on
 /// the stack. The top frame and the frames above it are not in use.
 extension ThreadRecord {
-  /// Called after a frame was pushed and before anything is written to it.
+  /// Called after a frame has been pushed and before anything is written to it.
   func checkPush(_ frame: Frame, _ file: StaticString = #fileID, _ line: UInt = #line) {
     #if MULTICAST_INTERNAL_CHECKS
       let check = Check(file, line)

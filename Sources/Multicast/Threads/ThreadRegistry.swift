@@ -14,14 +14,14 @@ enum ThreadRegistry {
   /// Gives the calling thread a record, which the thread keeps until its destructors run.
   ///
   /// After the library's destructor has run, later destructors of the program may still call the
-  /// library. The library's destructor does not run again after them, so an operation that takes a
+  /// library. The library's destructor does not run again afterwards, so an operation that takes a
   /// record at this stage must also give it back (see `leaveIfEnding`).
   ///
   /// - Returns: nil if memory is exhausted.
   static func enter() -> ThreadRecord? {
     guard let record = takeIdle() ?? add() else { return nil }
-    // In an ending thread, it is not certain that the library's destructor runs again. It is only
-    // needed there if the thread is also cancelled inside a call.
+    // If the thread is already ending, the library's destructor may not run again. It would be
+    // needed only if the thread were also cancelled inside a call.
     guard shims_watch_exit(record.storage) || shims_is_thread_ending() else {
       record.giveBack()
       return nil
@@ -33,7 +33,7 @@ enum ThreadRegistry {
     return record
   }
 
-  /// The record of the calling thread, and whether this call took the record.
+  /// The calling thread's record, and whether this call has taken it.
   @inline(never)
   static func enterIfNeeded() -> (record: ThreadRecord, hasEntered: Bool)? {
     if let record = ThreadRecord.current { return (record, false) }
@@ -41,8 +41,8 @@ enum ThreadRegistry {
   }
 
   /// Called at the end of an operation that may have taken a record. Only that operation gives the
-  /// record back. Functions of the caller may use the library inside the operation, and must not
-  /// give back the record.
+  /// record back. The caller's functions may use the library inside the operation, but must not
+  /// give the record back.
   @inline(never)
   static func leaveIfEnding(_ record: ThreadRecord, _ hasEntered: Bool) {
     guard hasEntered && shims_is_thread_ending() && !record.isInside else { return }
@@ -50,7 +50,7 @@ enum ThreadRegistry {
     leave(record)
   }
 
-  /// Takes the record from the calling thread. Wakes all sleeping threads, because the thread may
+  /// Takes the calling thread's record away. Wakes all sleeping threads, because the thread may
   /// have run a queue, and another thread may be waiting for it to run the queue again.
   static func leave(_ record: ThreadRecord) {
     shims_set_thread_record(nil)
@@ -110,11 +110,11 @@ enum ThreadRegistry {
     }
   }
 
-  /// Whether any thread is in a call of this registration's delegate.
+  /// Whether any thread is in a call to this registration's delegate.
   @inline(never)
   static func isCalled(_ token: Token) -> Bool { all.contains { $0.isCalling(token) } }
 
-  /// Whether any thread may be reading a list, in an invocation of its multicast.
+  /// Whether any thread may be reading a list in an invocation of the list's multicast.
   @inline(never)
   static func isRead(_ list: UInt, by target: Target) -> Bool {
     all.contains { $0.isInside(target) { $0 == list } }
@@ -137,8 +137,8 @@ enum ThreadRegistry {
     ThreadBlock.List(rest: first.load(ordering: .acquiring).map { ThreadBlock($0) })
   }
 
-  /// Returns pages to the system if they contain only records that no thread owns. The caller holds
-  /// the slab lock.
+  /// Returns to the system all pages that contain only records without owners. The caller holds the
+  /// slab lock.
   ///
   /// - Returns: the number of bytes that were returned to the system.
   static func discardIdle() -> Int {
@@ -152,7 +152,7 @@ enum ThreadRegistry {
     return nil
   }
 
-  /// Creates one more record, which the calling thread owns.
+  /// Creates another record, owned by the calling thread.
   private static func add() -> ThreadRecord? {
     Lock.slabs.lock()
     defer { Lock.slabs.unlock() }

@@ -4,20 +4,19 @@ import Synchronization
 enum Wait {
   /// A wait for a condition that no delegate call can affect.
   case nothing
-  /// A wait until the running calls of a registration have returned.
+  /// A wait until the running calls to a registration's delegate have returned.
   case calls(Token)
-  /// A wait for running calls of several registrations. The token belongs to the first of them.
+  /// Like `calls`, but for several registrations. The token belongs to the first of them.
   case callsOfSeveral(Token)
-  /// A wait for one thread. The pointer leads to the thread's identity, which is none if the thread
-  /// is unknown.
+  /// A wait for one thread. The pointer leads to the thread's identity, or to none if the thread is
+  /// unknown.
   case thread(UnsafeMutablePointer<Atomic<ThreadIdentity>>)
-  /// A wait for room in a queue. The consumer is expected to run the queue, but any thread may do
-  /// so.
+  /// A wait for room in a queue. The consumer is expected to run the queue, but any thread may run
+  /// it.
   case room(consumer: UnsafeMutablePointer<Atomic<ThreadIdentity>>)
-  /// A wait for calls that an invocation has queued, until each of them was made, dropped or
-  /// cancelled.
+  /// A wait until an invocation's queued calls have all been made, dropped or cancelled.
   case run(QueuedCalls)
-  /// A wait until release functions have returned, on any thread.
+  /// A wait until release functions have returned, no matter on which thread they run.
   case releases
 
   /// Calls that share a receipt, which counts them.
@@ -26,7 +25,7 @@ enum Wait {
     let receipt: UInt
     /// The lower half counts the references to the receipt. The waiting thread holds one of them.
     let references: UnsafeMutablePointer<Atomic<UInt64>>
-    /// The slot of the queue, and the handle of the queue. The slot may have been reused.
+    /// The queue's slot, which may have been reused, and the queue's handle.
     let slot: UnsafeMutablePointer<SlotHeader>
     let queue: Handle
     /// The thread that is expected to run the calls in the queue.
@@ -64,7 +63,7 @@ enum Wait {
     }
   }
 
-  /// The key with which the thread sleeps; 0 if the caller of `Waits.sleep` supplies the key.
+  /// The key on which the thread sleeps; 0 if the caller of `Waits.sleep` supplies the key.
   var key: Sleeper.Key {
     switch self {
     case .nothing, .releases: 0
@@ -75,8 +74,8 @@ enum Wait {
     }
   }
 
-  /// The only thread that is expected to end this wait; nil if it is unknown or if several threads
-  /// can.
+  /// The only thread that is expected to end this wait; nil if the thread is unknown or several
+  /// threads can end the wait.
   var soleThread: ThreadRecord? {
     switch self {
     case .thread(let identity), .room(let identity):
@@ -92,8 +91,8 @@ enum Wait {
     case .calls(let token), .callsOfSeveral(let token): return record.isCalling(token)
     case .thread(let identity), .room(let identity): return Self.isThat(identity, of: record)
     case .run(let calls):
-      // Read the handle after the consumer. In the other order, the consumer might already belong
-      // to the next queue in the slot.
+      // Read the handle after the consumer. Otherwise the consumer might already belong to the next
+      // queue in the slot.
       if Self.isThat(calls.consumer, of: record) && calls.hasQueue { return true }
       return record.retains(calls.receipt)
     }

@@ -5,13 +5,13 @@ import Synchronization
 ///
 /// A sleeping thread has published its wait and cannot change its calls. The waits' lock guards the
 /// graph. It also prevents lost wake-ups, because a thread checks its condition and goes to sleep
-/// under one hold of the lock.
+/// without releasing the lock in between.
 enum Waits {
   /// The first sleeping thread without a record. Threads without a record are outside all calls.
   nonisolated(unsafe) private(set) static var firstUnregistered: UnsafeMutablePointer<Sleeper>? =
     nil
 
-  /// The key of a wait for running calls of several registrations.
+  /// The key of a wait for running calls to the delegates of several registrations.
   static let anyCall: Sleeper.Key = 1
 
   /// Incremented whenever the set of threads that can end waits may have changed. Each sleeping
@@ -27,7 +27,7 @@ enum Waits {
   /// Waits until another thread makes a condition true.
   ///
   /// - Parameter key: The key of the wait, if `wait` itself has none.
-  /// - Returns: `ok`; `pending` if the other thread waits for this thread, directly or through
+  /// - Returns: `ok`; `pending` if the other thread is waiting for this thread, directly or through
   ///   others; or `timeout`.
   @discardableResult @inline(never) static func sleep(
     for wait: Wait, with key: Sleeper.Key = 0, _ timeout: Timeout = .unlimited,
@@ -44,25 +44,25 @@ enum Waits {
     return .ok
   }
 
-  /// Whether a thread has to search for a cycle before it sleeps: because its wait begins, again
-  /// because something has changed, or not at all.
+  /// Whether a thread has to search for a cycle before it sleeps: because its wait is beginning,
+  /// again because something has changed, or not at all.
   ///
-  /// A thread that was woken spuriously withdraws its wait and publishes it again under one hold of
-  /// the lock. Threads that go to sleep later find the wait in their own searches, so this thread
-  /// need not search again, with one exception.
+  /// A thread that has been woken spuriously withdraws its wait and publishes it again without
+  /// releasing the lock in between. Threads that go to sleep later find the wait in their own
+  /// searches, so this thread need not search again, with one exception.
   ///
-  /// The exception is a thread that was woken with its key but has not run yet. Its wait may have
-  /// ended, so searches skip it and note this in its record. The skipped thread then makes another
-  /// search. If searches did not skip it, they would find cycles that do not exist: thread A ends
-  /// the wait of thread B, and then waits for a call that B is in. B's wait is over, but is still
-  /// in the graph, and leads back to A.
+  /// The exception is a thread that has been woken by its key but has not run yet. Its wait may
+  /// have ended, so searches skip it and note this in its record. The skipped thread then makes
+  /// another search. If searches did not skip it, they would find cycles that do not exist: thread
+  /// A ends the wait of thread B, and then waits for a call that B is in. B's wait is over, but is
+  /// still in the graph, and leads back to A.
   enum SearchNeeded { case begins, again, no }
 
-  /// Wakes the threads that sleep with a key. They then check their conditions again.
+  /// Wakes the threads sleeping on a key, which then check their conditions again.
   ///
   /// - Parameters:
-  ///   - key: Nil wakes all threads, which then also search for cycles again. Use nil after a
-  ///     change of the set of threads that can end waits.
+  ///   - key: Nil wakes all threads, which then also search for cycles again. Use nil when the set
+  ///     of threads that can end waits has changed.
   ///   - change: A change that must be made under the lock.
   static func wake(_ key: Sleeper.Key? = nil, _ change: () -> Void = {}) {
     Lock.waits.lock()
@@ -71,15 +71,15 @@ enum Waits {
     Lock.waits.unlock()
   }
 
-  /// Wakes the thread that has slept longest with a key. It then checks its condition again.
+  /// Wakes the thread that has been sleeping on a key the longest. It checks its condition again.
   ///
-  /// - Parameter none: Called under the lock if no other thread sleeps with the key.
+  /// - Parameter none: Called under the lock if no other thread is sleeping on the key.
   static func wakeOne(_ key: Sleeper.Key, _ none: () -> Void) {
     Lock.waits.lock()
     let sleeper = Sleeper.find(key, from: Sleeper.first(Sleeper.list(of: key)))
-    // Wake the thread after the lock is released, because the thread first takes the lock. By then,
+    // Wake the thread after releasing the lock, because the thread takes the lock first. By then,
     // the thread may already have returned, and another sleeping thread may use the same address
-    // for its word. The other thread then wakes spuriously, checks its word, and sleeps again.
+    // for its word. That thread then wakes up spuriously, checks its word, and sleeps again.
     var word: UnsafeMutablePointer<UInt32>? = nil
     var next: UnsafeMutablePointer<Sleeper>? = nil
     if let sleeper {
@@ -94,18 +94,18 @@ enum Waits {
 
   // MARK: - Under the lock
 
-  /// Releases the lock, sleeps until this thread is woken or the timeout is over, and takes the
+  /// Releases the lock, sleeps until this thread is woken or the timeout has expired, and takes the
   /// lock again.
   ///
-  /// - Parameter isAgain: Whether the thread was woken spuriously. It then sleeps at the front of
-  ///   its list.
+  /// - Parameter isAgain: Whether the thread has been woken spuriously. If so, it sleeps at the
+  ///   front of its list.
   /// - Returns: whether to search for a cycle before the next sleep.
   @inline(never) static func sleep(
     for wait: Wait, _ key: Sleeper.Key, _ timeout: Timeout, isAgain: Bool = false
   ) -> SearchNeeded {
     Lock.waits.checkBeforeSleeping()
-    // Get the record each time: a release function that ran on this thread may have given the
-    // thread a record.
+    // Get the record each time, because the thread may have received a record from a release
+    // function that ran on it.
     let thread = ThreadRecord.current
     let before = generation
     let now = shims_now_ns()
@@ -182,7 +182,7 @@ enum Waits {
     Sleeper.forgetAllInChild()
   }
 
-  /// The lock is held.
+  /// The caller holds the lock.
   static func checkInvariants(_ check: Check) {
     #if MULTICAST_INTERNAL_CHECKS
       check.that(
@@ -205,15 +205,15 @@ extension Waits {
   /// end `first`, and follows the wait of each of them. If the search reaches this thread, the wait
   /// would close a cycle.
   ///
-  /// The search may reach a wait for a queue whose consumer is not known. Then any thread may be
-  /// the consumer, including this one, so the wait counts as a cycle. There is one exception. If
+  /// The search may reach a wait for a queue whose consumer is not known. Any thread may be that
+  /// consumer, including this thread, so the wait counts as a cycle. There is one exception. If
   /// `first` is itself a wait for a queue, this thread is not expected to run the other queue: no
-  /// thread has run that queue, and this thread is about to sleep. In this case any of the sleeping
-  /// threads may be the consumer, so the search continues with all of them.
+  /// thread has run that queue, and this thread is about to sleep. In this case, any of the
+  /// sleeping threads may be the consumer, so the search continues with all of them.
   ///
   /// A thread that goes to sleep later makes the same search, and finds this wait published. A
-  /// thread outside all calls keeps no other thread waiting, except threads that wait for it to run
-  /// a queue.
+  /// thread outside all calls keeps no other thread waiting, except threads waiting for it to run a
+  /// queue.
   @inline(never) static func closesCycle(_ first: Wait) -> Bool {
     let thread = ThreadRecord.current
     if first.isForReleases { return threadSleeperCount > 0 && mayBeAwaited(thread) }
@@ -240,9 +240,9 @@ extension Waits {
     return false
   }
 
-  /// Whether another thread waits for this thread, or waits for a queue that perhaps only this
-  /// thread may run. This thread waits for release functions, and is outside all calls and release
-  /// functions.
+  /// Whether another thread is waiting for this thread, or for a queue that perhaps only this
+  /// thread may run. This thread is waiting for release functions, and is outside all calls and
+  /// release functions.
   private static func mayBeAwaited(_ thread: ThreadRecord?) -> Bool {
     ThreadRegistry.all.contains {
       let wait = $0.currentWait
@@ -254,7 +254,7 @@ extension Waits {
 
   /// Marks the threads that can end a wait. If they are not known, marks all sleeping threads.
   ///
-  /// - Parameter hasReachedSleepers: Whether all sleeping threads were marked before.
+  /// - Parameter hasReachedSleepers: Whether all sleeping threads have already been marked.
   /// - Returns: whether this thread is, or may be, one of the marked threads.
   @inline(never) private static func reachAll(
     _ wait: Wait, _ hasReachedSleepers: inout Bool, _ thread: ThreadRecord?
@@ -293,7 +293,7 @@ extension Waits {
     }
   }
 
-  /// Marks the threads that can end the waits of the threads without a record.
+  /// Marks the threads that can end the waits of threads without records.
   ///
   /// - Returns: whether one of these waits is for release functions, which may run on any thread.
   private static func reachUnregistered() -> Bool {
@@ -308,8 +308,8 @@ extension Waits {
 }
 
 extension ThreadRecord {
-  /// The wait of the thread, as a search sees it. If the thread was woken with its key and has not
-  /// run yet, the result is `nothing`, so the search skips the thread. If the thread was woken
+  /// The thread's wait, as a search sees it. If the thread has been woken by its key but has not
+  /// run yet, the result is `nothing`, so the search skips the thread. If the thread has been woken
   /// spuriously, it later makes its own search.
   @inline(never) var currentWait: Wait {
     if storage.pointee.isWoken {  //~ woken_is_followed

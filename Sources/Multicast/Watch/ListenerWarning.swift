@@ -4,7 +4,7 @@ import Synchronization
 
 /// Reports that a multicast has grown to the number of delegates at which its watch is notified.
 ///
-/// For adds that only append, the limit of a list is below that number (see
+/// For adds that only append, a list's limit is below that number (see
 /// `InvocationList.Header.limit`), so these adds need no extra check. The add that reaches the
 /// number collects the counts under the stripe's lock, and calls the watch after it has released
 /// the lock.
@@ -12,7 +12,7 @@ struct ListenerWarning {
   private let target: Handle
   private let watch: Token
   private let count: UInt64
-  /// The label or the function that many of the delegates have in common.
+  /// The label or function that many of the delegates have in common.
   private var label = shims_label()
   private var hasLabel = false
   private var function: multicast_function? = nil
@@ -28,12 +28,12 @@ struct ListenerWarning {
     guard let watch = Watch.current(for: multicast.handle), watch.warningCount != 0 else {
       return nil
     }
-    // The count was set for an earlier watch, so it does not apply to this one.
+    // If the count was set for an earlier watch, it does not apply to this watch.
     if next == 0 || list.header.warningWatch != watch.number { next = watch.warningCount }
     list.header.setWarning(next, of: watch.number)
     if list.live < next { return nil }
-    // An add does not notify if it is made inside a function of a watch or at the deepest level of
-    // nesting. The next add does.
+    // An add inside a watch's function or at the deepest level of nesting does not notify. The next
+    // add does.
     if let thread = ThreadRecord.current, thread.isInside(.watch) || !thread.hasRoom { return nil }
     while next <= list.live { next <<= 1 }
     list.header.setWarning(next, of: watch.number)  //~ listener_warning_notified_again
@@ -77,7 +77,7 @@ struct ListenerWarning {
     var label: UnsafeMutablePointer<shims_label>? = nil
     var count: UInt32 = 0
 
-    /// The number of groups that are counted at the same time.
+    /// The number of groups counted at the same time.
     static let most = 8
 
     init() {}
@@ -96,13 +96,13 @@ struct ListenerWarning {
       return label == nil && other.label == nil && one.hasFunction(of: second)
     }
 
-    /// Returns the largest group if it has more than a ninth of the delegates, otherwise nil. The
-    /// caller holds the stripe's lock.
+    /// Returns the largest group if it contains more than a ninth of the delegates, otherwise nil.
+    /// The caller holds the stripe's lock.
     ///
-    /// The first pass is the algorithm of Misra and Gries. A delegate that belongs to none of the
-    /// eight groups lowers the count of every group by one. This discards nine delegates at a time:
-    /// one of each group, and the delegate itself. So a group with more than a ninth of all
-    /// delegates always remains. The second pass counts the delegates of the remaining groups.
+    /// The first pass is the Misra-Gries algorithm. A delegate that belongs to none of the eight
+    /// groups decrements the count of every group. This discards nine delegates at a time: one from
+    /// each group, and the delegate itself. So a group with more than a ninth of all delegates
+    /// always remains. The second pass counts the delegates of the remaining groups.
     static func largest(
       of list: InvocationList, _ groups: UnsafeMutableBufferPointer<Group>
     ) -> Group? {

@@ -1,7 +1,7 @@
 import MulticastHeader
 import MulticastShims
 
-/// Detects that a thread has been waiting long for a call, and notifies a watch once.
+/// Detects that a thread has been waiting for a call for a long time, and notifies a watch once.
 struct StallDetection {
   private let target: Handle
   private let begin: UInt64
@@ -10,7 +10,7 @@ struct StallDetection {
   init(for token: Token) {
     let registration = Registration(slotOf: token)
     self.init(with: registration.map { Multicast(slot: $0.owner).handle } ?? .none)
-    // The removal of a watch does not wait for a call of a delegate, so no other watch is notified.
+    // The removal of a watch does not wait for a call to a delegate, so no other watch is notified.
     if token.kind == .watch { moment = .max }
   }
 
@@ -29,17 +29,16 @@ struct StallDetection {
 
   var isOver: Bool { moment != .max && shims_now_ns() >= moment }
 
-  /// Notifies the watch if the thread has waited too long. No lock is held.
+  /// Notifies the watch if the thread has been waiting too long. No lock is held.
   ///
-  /// - Parameter token: The token of the delegate whose call the thread waits for; none if unknown.
-  /// - Returns: whether the thread had waited too long.
+  /// - Parameter token: Identifies the delegate whose call the thread is waiting for, if known.
+  /// - Returns: whether the thread has been waiting too long.
   mutating func notifyIfStalled(_ token: Token) -> Bool {
     guard isOver else { return false }
     moment = .max
     guard let (thread, hasEntered) = ThreadRegistry.enterIfNeeded() else { return true }
     defer { ThreadRegistry.leaveIfEnding(thread, hasEntered) }
-    // Copy the label, because the call may end, and the registration and its label may then be
-    // freed.
+    // Copy the label, because when the call ends, the registration and its label may be freed.
     var label = shims_label()
     var hasLabel = false
     if let registration = Registration(slotOf: token) {

@@ -2,14 +2,14 @@ import MulticastHeader
 import MulticastShims
 import Synchronization
 
-/// Functions of a caller that are notified of the calls of one multicast or of all multicasts.
+/// A caller's functions that are notified of the calls made by one multicast or by all multicasts.
 ///
-/// A bit of the invoker word says whether a multicast is watched, so an invocation that is not
-/// watched needs no extra check. A watched invocation looks up the watch after each call, under the
-/// watches' lock.
+/// A bit of the invoker word says whether a multicast is watched, so an unwatched invocation needs
+/// no extra check. A watched invocation looks up the watch after each call, under the watches'
+/// lock.
 ///
-/// A watch may be removed at any time. Therefore, while one of its functions runs, a frame of the
-/// thread has the watch as its hazard. This hazard is set under the watches' lock. A thread that
+/// A watch may be removed at any time. Therefore, while one of its functions runs, the watch is the
+/// hazard in one of the thread's frames. The hazard is set under the watches' lock. A thread that
 /// removes the watch takes the lock later, so it sees the hazard, and waits for it in the same way
 /// as for a call.
 struct Watch: Linked {
@@ -24,10 +24,10 @@ struct Watch: Linked {
 
   private static let flag = Atomic<UInt64>(0)
 
-  /// The bit that a first invoker sets in the invoker word of a multicast. It is
-  /// `Multicast.watched` if all multicasts are watched, otherwise 0.
+  /// The bit that a first invoker sets in a multicast's invoker word: `Multicast.watched` if all
+  /// multicasts are watched, otherwise 0.
   ///
-  /// Relaxed is enough, as explained at `update`.
+  /// Relaxed is enough, as explained in `update`.
   static var ofAll: UInt64 { flag.load(ordering: .relaxed) }
 
   // MARK: - Setting
@@ -73,14 +73,14 @@ struct Watch: Linked {
     }
     update(multicast)
     if last.isNone { return .ok }
-    // Pairs with the fence in `end`: either this thread sees that the hazard is cleared, or the
-    // other thread sees the new id and wakes this thread.
+    // Pairs with the fence in `end`: either this thread sees that the hazard has been cleared, or
+    // the other thread sees the new id and wakes this thread.
     Fence.full()
     return PendingRemovals.wait(for: last, .untilExit)  //~ no_wait_for_watch
   }
 
-  /// Returns a block for a new watch. The watch of all multicasts has a static block, so no memory
-  /// is needed to set that watch. The lock guards this block.
+  /// Returns a block for a new watch. The watch of all multicasts has a static block, so setting it
+  /// needs no memory. The lock guards this block.
   private static func allocate(for target: Handle) throws(Status) -> UnsafeMutableRawPointer {
     let size = MemoryLayout<Watch>.size
     precondition(size <= Int(SHIMS_WATCH_SIZE))  // known to the compiler
@@ -150,12 +150,12 @@ struct Watch: Linked {
   /// Identifies the watch in the header of a list. Never 0.
   var number: UInt32 { UInt32(truncatingIfNeeded: id.rawValue / Handle.oneGeneration) | 1 << 31 }
 
-  /// Updates the `watched` bits in the invoker words. If several threads set watches at the same
-  /// time, they all compute the same bits, so the order does not matter.
+  /// Updates the `watched` bits in the invoker words. If several threads set watches concurrently,
+  /// they all compute the same bits, so the order does not matter.
   ///
   /// The first invoker of a multicast registers under the stripe's lock, or at a moment when no
-  /// thread holds that lock. If this happens after this thread has held the lock, the invoker sees
-  /// the flag. If it happens before, this function finds the multicast.
+  /// thread holds that lock. If the invoker registers after this thread has held the lock, it sees
+  /// the flag. If it registers before, this function finds the multicast.
   ///
   /// - Parameter multicast: The multicast to update; nil for all multicasts.
   private static func update(_ multicast: Multicast?) {
@@ -179,8 +179,8 @@ struct Watch: Linked {
 
   // MARK: - Notifier
 
-  /// Returns the watch that applies to a multicast: its own, or else the watch of all multicasts.
-  /// The caller holds the lock.
+  /// Returns the watch that applies to a multicast: its own watch or else the watch of all
+  /// multicasts. The caller holds the lock.
   ///
   /// - Parameter target: The handle of the multicast. Its kind may have changed, because the
   ///   multicast may be destroyed while its delegates are being called.
@@ -196,13 +196,13 @@ struct Watch: Linked {
     return find(target)?.pointee
   }
 
-  /// Whether calls of a multicast are watched.
+  /// Whether a multicast's calls are watched.
   static func isSet(for target: Handle) -> Bool { current(for: target) != nil }
 
-  /// Returns the multicast of a delegate, for `watching`. The caller reads it before it checks
-  /// whether the delegate is live. If the delegate is live, the result is its multicast. After the
-  /// call, it would be too late to read it, because the call may destroy the multicast, and the
-  /// slot may then be reused.
+  /// Returns a delegate's multicast, for `watching`. The caller reads it before checking whether
+  /// the delegate is live. If the delegate is live, the result is its multicast. Reading it after
+  /// the call would be too late, because the call may destroy the multicast, and the slot may then
+  /// be reused.
   static func target(of token: Token) -> Handle {
     Multicast(slot: Registration(index: token.index).owner).handle
   }
@@ -225,8 +225,8 @@ struct Watch: Linked {
     return result
   }
 
-  /// Notifies the watch of a multicast that a call has returned, or that a thread has been waiting
-  /// long for a call to return. No lock is held.
+  /// Notifies a multicast's watch that a call has returned, or that a thread has been waiting for a
+  /// call for a long time. No lock is held.
   @inline(never)
   static func notify(
     _ target: Handle, _ token: Token, _ label: UnsafeMutablePointer<shims_label>?,
@@ -235,7 +235,7 @@ struct Watch: Linked {
     let elapsed = shims_now_ns() &- begin
     let text = label.flatMap { shims_get_label($0) }
     if !isStuck { shims_probe_call_end(token.rawValue, UInt64(event), elapsed, text) }
-    // Do not notify the watch of calls inside a function of a watch.
+    // Do not notify the watch of calls inside a watch's function.
     let isNotified = !thread.isInside(.watch)
     Lock.watches.lock()
     guard let watch = find(target) else { return Lock.watches.unlock() }
@@ -252,7 +252,7 @@ struct Watch: Linked {
     end(id, frame, thread)
   }
 
-  /// Publishes a frame for calls of a watch's functions. Releases the watches' lock.
+  /// Publishes a frame for calls to a watch's functions. Releases the watches' lock.
   ///
   /// - Returns: nil if no function has to be called, or if calls are nested too deeply.
   @inline(__always)
@@ -291,10 +291,10 @@ struct Watch: Linked {
 }
 
 extension Multicast {
-  /// Updates the `watched` bit in the invoker word of this multicast. The caller holds the stripe's
+  /// Updates the `watched` bit in this multicast's invoker word. The caller holds the stripe's
   /// lock.
   ///
-  /// - Parameter isOfAll: Whether the watch of all multicasts was set or removed.
+  /// - Parameter isOfAll: Whether the watch of all multicasts has been set or removed.
   @inline(never) fileprivate func updateWatched(isOfAll: Bool) {
     guard isCurrent, handle.isOfMulticast else { return }
     let watch = Watch.current(for: handle)

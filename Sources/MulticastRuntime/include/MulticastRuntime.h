@@ -9,8 +9,8 @@
 
 // ---- The Swift runtime --------------------------------------------------------------------------
 
-// These functions are part of the ABI of the Swift runtime. It is stable on Apple's systems, and
-// has not changed on Linux since Swift 4.
+// These functions are part of the Swift runtime's ABI, which is stable on Apple's systems and has
+// not changed on Linux since Swift 4.
 //
 // An object has a strong and an unowned reference count. When the strong count becomes zero, the
 // object is deinitialized. Its memory is freed only when the unowned count is also zero. So the
@@ -43,7 +43,7 @@ void multicast_swift_value(void *context, uint32_t event, const void *payload, s
 // ---- Locks --------------------------------------------------------------------------------------
 
 /// Creates a mutex, or aborts if memory is exhausted. MulticastSwift does not use Swift's `Mutex`,
-/// because it waits in code that is compiled without the thread sanitizer, so the sanitizer would
+/// because `Mutex` waits in code compiled without the thread sanitizer, so the sanitizer would
 /// report false races.
 void *multicast_swift_lock_create(void);
 void multicast_swift_lock_destroy(void *lock);
