@@ -134,7 +134,7 @@ extension Queue {
   /// Executes waiting calls one after another. The caller holds the lock, and this function
   /// releases it.
   ///
-  /// Several calls are copied under one hold of the lock. The first of them is taken out under the
+  /// Several calls are copied without releasing the lock. The first of them is taken out under the
   /// lock. The others are taken out without the lock, as long as the head of the ring is open (see
   /// `RingHead`).
   ///
@@ -338,8 +338,8 @@ extension Queue {
   }
 
   /// Performs the last steps of a run, under the lock. From now on, the worker, which may be
-  /// waiting to run the queue, is expected to make room. If calls are left, calls the wake function
-  /// to notify the program's event loop.
+  /// waiting to run the queue, is expected to make room. If the queue is not empty, invokes the
+  /// wake function to notify the program's event loop.
   ///
   /// - Parameter frame: The frame of the run; nil if the queue has no wake function.
   private func didEnd(_ frame: Frame?, _ thread: ThreadRecord, isInner: Bool) {

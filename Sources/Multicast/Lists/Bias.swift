@@ -55,8 +55,8 @@ struct Bias: ~Copyable {
   /// the processor was running other threads.
   static var highestCost: UInt64 { 2048 }
   /// A multicast becomes biased again after this many fenced calls per 16 ns of a heavy fence's
-  /// duration, but not before `leastCalls` calls. If there are fewer calls between two removals,
-  /// their full fences take less time than the heavy fences would.
+  /// duration, but not before `leastCalls` calls. With fewer calls than that between two
+  /// removals, the full fences of these calls cost less than the removal's heavy fence would.
   static var callsPerCost: UInt32 { 8 }
   static var leastCalls: UInt32 { 2048 }
   /// A thread counts this many calls before it adds them to the multicast's count.

@@ -53,8 +53,8 @@ struct Policies {
   init(slot index: UInt32) { self.init(Self.pool.directory.slot(index).unsafelyUnwrapped) }
 
   /// The policies of the multicast that now uses the slot or, if it has none, of a previous
-  /// multicast in the slot. If no multicast in the slot has ever had policies, the result is the
-  /// first policies ever created, so some policies must exist.
+  /// multicast in the slot. If no multicast in the slot has ever had policies, these are the first
+  /// policies that were ever created. At least one multicast must have been created with policies.
   init(of multicast: Multicast) {
     // Acquire: pairs with the release in `connect`.
     self.init(slot: multicast.fields.header.owner.load(ordering: .acquiring))  // order: policies

@@ -6,7 +6,7 @@ import Synchronization
 /// guards them.
 ///
 /// An invocation is kept and numbered before it reads the list. An add begins its replay and adds
-/// the delegates under one hold of the lock. While the replay is running, invocations skip these
+/// the delegates without releasing the lock. While the replay is running, invocations skip these
 /// delegates (`RegistrationDetails.replayed`), because the replay also covers invocations kept
 /// while it is running. When a replay finds that no kept invocation is left, it ends under the same
 /// hold of the lock. Invocations with higher numbers than the replayed ones call the delegates

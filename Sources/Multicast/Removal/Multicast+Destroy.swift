@@ -52,7 +52,7 @@ extension Multicast {
     return removal.complete(timeout, waitingFor: .all).waiting
   }
 
-  /// Fast path: performs all phases of the removals under one hold of the lock. This requires that
+  /// Fast path: performs all phases of the removals without releasing the lock. This requires that
   /// all registrations are plain, that no invocation is running, and that there are no policies.
   ///
   /// - Returns: false if the requirements are not met. In this case, nothing has changed.

@@ -1,7 +1,8 @@
 import MulticastHeader
 import MulticastShims
 
-/// The removal of registrations, from the change to their slots to the status for the caller.
+/// A removal of registrations. It starts when their slots are changed and ends when the caller gets
+/// a status.
 ///
 /// A removal has these phases:
 ///
@@ -27,7 +28,7 @@ import MulticastShims
 /// change and does not call the delegate, or phase 4 sees the invocation's hazard. After the call,
 /// either phase 4 sees that the hazard has been cleared, or the invocation sees the change and
 /// calls `PendingRemovals.callDidReturn`. That function takes the waits' lock. Phase 4 checks the
-/// hazards again and goes to sleep under one hold of this lock, so no wake-up is lost.
+/// hazards again and goes to sleep without releasing this lock in between, so no wake-up is lost.
 struct Removal {
   /// The changes to the lists, and the thread that makes them.
   var lists = ListChanges(by: .current)
