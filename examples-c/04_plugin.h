@@ -11,11 +11,11 @@
 
 #include <multicast.h>
 
-/* The services of the host for a plugin while it is loaded. */
+/* The services that the host offers to a plugin while the plugin is loaded. */
 struct plugin_host {
-  /* Invoked when a key was pressed. The payload is its character. */
+  /* Invoked when a key has been pressed. The payload is its character. */
   multicast keys;
-  /* The lifetime for all delegates of the plugin. The host ends it before it unloads the plugin. */
+  /* The lifetime of all the plugin's delegates. The host ends it before it unloads the plugin. */
   multicast_lifetime lifetime;
   /* The plugin calls this when a hundred keys have reached it. */
   void (*hundred)(void);

@@ -74,7 +74,7 @@ int main(int argc, char **argv) {
   } else {
     must("notify", multicast_broadcaster_notify(broadcaster, chat, SAID, argv[3], strlen(argv[3])));
   }
-  /* Wait until the server knows the name, or has the text. */
+  /* Wait until the server knows the name, or has received the text. */
   must("the server", multicast_nats_flush(&transport, ten_seconds));
   if (listens) fputs("15_nats: listening\n", stderr);
   while (listens && !is_over) {
