@@ -133,8 +133,8 @@ extern "C" {
  *              whether calls are still running.
  * Timeouts     A removal waits for running calls, however long they take. A removal whose name ends
  *              in _within waits at most `timeout_ns`: 0 means no waiting, and MULTICAST_FOREVER
- *              means no limit. A removal whose name ends in _nowait does not wait. In each case the
- *              registration is removed. If a call to it is still running, the status is
+ *              means no limit. A removal whose name ends in _nowait does not wait. In every case,
+ *              the registration is removed. If a call to it is still running, the status is
  *              MULTICAST_ERROR_TIMEOUT if the time is up, and MULTICAST_PENDING if waiting is not
  *              possible or the name ends in _nowait. Only MULTICAST_OK returns the context to the
  *              caller. The exception is `timeout_ns` in the struct multicast_invocation: because 0
@@ -158,7 +158,7 @@ extern "C" {
  *              - Replays: a replay that another thread had begun does not continue in the child.
  *              - Transports: the child inherits them. Detach any that only one process can use.
  *              - Broadcasters: if another thread was destroying a broadcaster, or unregistering
- *                from all of its names, the child may have done so for only some of the names.
+ *                from all of its names, this may affect only some of the names in the child.
  * exit         atexit handlers, destructors of static objects, and threads that outlive `main` may
  *              call the library. The library stays mapped after dlclose(). While the main thread is
  *              in exit(), including after `main` has returned, a removal on that thread does not
@@ -178,7 +178,7 @@ extern "C" {
  * Stack        A stack of 16 KB is enough for every function. Each level of nesting uses up to 750
  *              bytes, or 1,300 for an invocation with options, plus what the delegates use.
  *
- * Real time    Functions that threads with deadlines may call have a line "Real time" in their
+ * Real time    Functions that threads with deadlines may call have a "Real time" line in their
  *              comment. "yes" means that the function acquires no lock, allocates no memory, makes
  *              no system call, and does not wait. "prepared" means the same, once the thread has
  *              called multicast_thread_prepare() and has invoked the multicast or run the queue
@@ -190,9 +190,9 @@ extern "C" {
  * Not supported, because C offers no way to do it safely:
  *
  * - leaving a callback by longjmp() or by an exception;
- * - calls on one thread that do not end in the reverse of the order in which they began. This can
- *   happen where stacks are switched, as by fibers and greenlets: after switching to another stack,
- *   a delegate may return only when all calls that its thread has begun since then have returned.
+ * - calls on one thread that do not end in the reverse of their starting order. This can happen
+ *   where stacks are switched, as by fibers and greenlets: after switching to another stack, a
+ *   delegate may return only when all calls that its thread has begun since then have returned.
  *   C++20 coroutines are not affected, because a suspended coroutine returns to the library;
  * - calling the library from a signal handler, the child of vfork(), or an allocator's function;
  * - calling the library from a pthread_atfork() handler that was registered before it was loaded;
@@ -277,7 +277,7 @@ typedef struct multicast_add_options multicast_add_options;  // how a delegate i
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD multicast multicast_create(void);
 
-/// Adds a delegate after all others of its priority. The same delegate may be added again.
+/// Adds a delegate after all others with its priority. The same delegate may be added again.
 /// Invocations that have already begun do not call it.
 ///
 /// @param delegate  The function and context; `function` must not be NULL.
@@ -625,8 +625,8 @@ MULTICAST_API MULTICAST_NODISCARD bool multicast_token_is_valid(multicast_token 
 ///
 /// @return MULTICAST_OK: this registration has ended; equal ones may remain. MULTICAST_PENDING:
 ///         removed, now or earlier, but a call to it is still running and waiting is not possible.
-///         MULTICAST_ERROR_INVALID_HANDLE: it had already been removed; the function first waited
-///         for its calls on other threads. MULTICAST_ERROR_SYSTEM.
+///         MULTICAST_ERROR_INVALID_HANDLE: already removed earlier; the function has waited for its
+///         calls on other threads. MULTICAST_ERROR_SYSTEM.
 /// Cost:      O(1) amortised.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_token_remove(multicast_token token);
@@ -746,7 +746,7 @@ typedef struct multicast_queue {
 #define MULTICAST_ONCE 0x1u
 
 /// `flags`: equal delegates are removed first, without waiting for their running calls. The new
-/// delegate is added after all others of its priority.
+/// delegate is added after all others with its priority.
 /// @since 1.0
 #define MULTICAST_UNIQUE 0x2u
 
@@ -766,7 +766,7 @@ struct multicast_add_options {
   uint32_t struct_size;  ///< sizeof(multicast_add_options).
   /// MULTICAST_ONCE, MULTICAST_UNIQUE, MULTICAST_LATEST, MULTICAST_NO_REPLAY, combined by |.
   uint32_t flags;
-  /// Higher is invoked first; equal priorities are invoked in order of addition.
+  /// Delegates with a higher priority are invoked first, equal ones in order of addition.
   int32_t priority;
   uint32_t reserved;  ///< Must be 0.
   /// If bit i is set, the delegate wants event i. This is for protocols with optional methods.
@@ -783,7 +783,7 @@ struct multicast_add_options {
   /// after the last call to it has returned, or after a failed add (see multicast_add()). Calls to
   /// other registrations with the same context may still be running. If several registrations share
   /// an object, this function must drop a reference to the object instead of freeing it. It runs on
-  /// the thread that removes, or on the thread whose call was the last to return (default: NULL).
+  /// the removing thread, or on the thread whose call was the last to return (default: NULL).
   void (*release)(void *context);
   /// For a weak reference to a reference-counted object, such as a weak_ptr, a GWeakRef, or a Swift
   /// or Python object. Called before each call, on the same thread. Returns the strong pointer that
@@ -794,8 +794,8 @@ struct multicast_add_options {
   /// Called after each call with the result of `lock`, even if the delegate removed itself or
   /// destroyed the multicast, but not if the thread ended inside the call.
   void (*unlock)(void *strong);
-  /// A name that tells people who registered the delegate. multicast_dump() and
-  /// multicast_describe() write it. MULTICAST_HERE is such a name. Up to 63 bytes.
+  /// A name that shows people who registered the delegate, in multicast_dump() and
+  /// multicast_describe(). MULTICAST_HERE is such a name. Up to 63 bytes.
   const char *label;
 };
 
@@ -881,11 +881,11 @@ typedef bool (*multicast_enumerator)(void *context, const multicast_registration
 /// Passes every registration to an enumerator, in the order of invocation. No delegate is called.
 ///
 /// Paused delegates and delegates with a queue are included. A delegate with MULTICAST_ONCE is not
-/// removed. A context with `lock` stays locked while its registration is passed, and `strong` is
-/// the result of `lock`. If the context is dead, the registration is removed instead. Registrations
+/// removed. A context with `lock` stays locked while the enumerator runs, and `strong` is the
+/// result of `lock`. If the context is dead, the registration is removed instead. Registrations
 /// that are added during the enumeration, or removed before their turn, are not passed. A removal
 /// waits until the enumerator has returned. Inside the enumerator, multicast_token_current()
-/// returns the registration that was passed.
+/// returns the registration being passed.
 ///
 /// @param enumerator  Called for each registration; not NULL. Returning false stops.
 /// @param context     Passed to `enumerator`; may be NULL.
@@ -948,10 +948,10 @@ MULTICAST_API MULTICAST_NODISCARD bool multicast_lifetime_is_valid(multicast_lif
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD int64_t multicast_lifetime_count(multicast_lifetime lifetime);
 
-/// Waits, up to a time limit, until an object that was ended is no longer in use:
+/// Waits, up to a time limit, until an object that has been ended is no longer in use:
 ///
 /// - a lifetime is in use while one of its delegates, or a `release` of one, is running;
-/// - a multicast or a token is in use while a delegate of the multicast or token is running;
+/// - a multicast or a token is in use while a delegate that belongs to it is running;
 /// - a queue is in use while a call that was queued in it, or its `wake` function, is running.
 ///
 /// This is for a thread that did not end the object, or could not wait when it did. For example, a
@@ -1024,15 +1024,15 @@ typedef struct multicast_queue_options {
   /// @since 1.1
   void *wake_context;
   /// For threads with deadlines: the size of the payloads, at most 2^24 bytes, for which the queue
-  /// reserves memory when it is created. It reserves memory for `capacity` payloads, and for 8 more
-  /// that belong to calls that are running or just being queued. Each needs 64 additional bytes,
-  /// and all pages are written to. Queueing a payload of at most this size and making its call then
+  /// reserves memory when it is created. It reserves memory for `capacity` payloads, and for 8
+  /// more, for calls that are running or being queued. Each needs 64 additional bytes, and all
+  /// pages are written to. Queueing a payload of at most this size and making its call then
   /// allocates no memory. A larger payload, or one for which no reserved memory is left, needs an
   /// allocation. All queues of an invocation share one copy, in the memory of the first of these
   /// queues. (default: 0, no reserve; payloads of up to 32 bytes need none)
   /// @since 1.1
   size_t payload_size;
-  /// A name for people, which multicast_dump() writes. Up to 63 bytes.
+  /// A name that multicast_dump() shows to people. Up to 63 bytes.
   /// @since 1.1
   const char *label;
 } multicast_queue_options;
@@ -1155,9 +1155,9 @@ MULTICAST_API int64_t multicast_queue_wait(multicast_queue queue, uint64_t timeo
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD int multicast_queue_fd(multicast_queue queue);
 
-/// Starts a thread for the queue, which makes its calls as they are queued.
+/// Starts a thread for the queue. The thread makes the calls as they are queued.
 ///
-/// The thread has the name and stack size of the queue's options. It blocks signals that concern
+/// The thread has the name and stack size from the queue's options. It blocks signals that concern
 /// the whole program, such as SIGINT and SIGTERM, but neither fault signals nor real-time signals.
 /// If another thread is running the queue, the new thread starts to make calls when that run ends.
 /// The thread does not exist in the child of a fork.
@@ -1364,15 +1364,15 @@ enum multicast_reentry_code {
   /// ends inside the outermost one, or if the multicast has been destroyed.
   ///
   /// A deferred invocation returns 0. The outcome of multicast_invoke_with() counts it as `queued`
-  /// and, with MULTICAST_WAIT, which does not wait for it, as `unfinished`. Its payload is copied
-  /// unless it is handed over; if `size` is 0, the pointer itself is passed on. If 65536
+  /// and also, with MULTICAST_WAIT, which does not wait for it, as `unfinished`. Its payload is
+  /// copied unless it is handed over; if `size` is 0, the pointer itself is passed on. If 65536
   /// invocations are already deferred, the next one fails with MULTICAST_ERROR_LIMIT. If there is
   /// no memory to defer an invocation, it fails with MULTICAST_ERROR_OUT_OF_MEMORY.
   MULTICAST_REENTRY_DEFER = 2,
   MULTICAST_REENTRY_LATEST = 3  ///< Like MULTICAST_REENTRY_DEFER, but only the newest is made.
 };
 
-/// `flags`: the delegates are for visitors, and cannot be called as a multicast_function.
+/// `flags`: the delegates are only for visitors, and cannot be called as a multicast_function.
 /// multicast_invoke(), multicast_invoke_with() and multicast_token_invoke() fail with
 /// MULTICAST_ERROR_STATE.
 /// @since 1.1
@@ -1390,19 +1390,19 @@ typedef struct multicast_create_options {
   /// replayed or live, whatever other threads add and invoke at the same time. It receives the
   /// replays first, in the order in which the invocations began. (default: 0, none)
   ///
-  /// Replays are ordinary calls. They are made on the thread that adds, before the add returns, or
-  /// are queued if the delegate has a queue. Removing the delegate ends its replays. Invocations
-  /// that begin during the replays, even inside one, are replayed last, while the other delegates
-  /// receive them immediately. With MULTICAST_REENTRY_DEFER, an invocation inside a replay is made
-  /// after the replays, for all delegates. If several delegates are added together, all of them
-  /// receive a replay before the next one is made.
+  /// Replays are ordinary calls. They are made on the adding thread, before the add returns, or are
+  /// queued if the delegate has a queue. Removing the delegate ends its replays. Invocations that
+  /// begin during the replays, even inside one, are replayed last, whereas other delegates receive
+  /// them immediately. With MULTICAST_REENTRY_DEFER, an invocation inside a replay is made after
+  /// the replays, for all delegates. If several delegates are added together, all of them receive a
+  /// replay before the next one is made.
   ///
   /// For each invocation, the multicast keeps `size` bytes, or the payload that `copy` returned or
   /// that was handed over, until newer invocations replace it or the multicast is destroyed. While
   /// a delegate is being added, the invocations that it has not yet received are also kept. If
   /// their number exceeds `replay` by 64, an invocation waits until the delegate has received them
   /// or is removed, unless it is made inside a replay or on a thread for which the add is waiting.
-  /// A replay must therefore not wait for a thread that invokes, for example on a semaphore. An
+  /// A replay must therefore not wait, for example on a semaphore, for a thread that invokes. An
   /// invocation that cannot be kept fails with MULTICAST_ERROR_OUT_OF_MEMORY.
   uint32_t replay;
   uint32_t flags;  ///< MULTICAST_VISIT_ONLY, or 0.
@@ -1467,8 +1467,8 @@ typedef struct multicast_broadcaster_options {
   uint32_t struct_size;  ///< sizeof(multicast_broadcaster_options).
   uint32_t flags;        ///< Must be 0.
   /// The queue for observers whose options set none, usually the queue of the program's main loop.
-  /// The caller still owns it. After it is destroyed, such observers cannot register. (default:
-  /// none, they are called on the notifying thread)
+  /// The caller still owns it. When it has been destroyed, such observers can no longer register.
+  /// (default: none, they are called on the notifying thread)
   multicast_queue queue;
 } multicast_broadcaster_options;
 
@@ -1511,7 +1511,7 @@ MULTICAST_API multicast_status multicast_broadcaster_destroy(multicast_broadcast
 /// @return Same as multicast_broadcaster_destroy(). MULTICAST_ERROR_TIMEOUT: destroyed, but a call
 ///         to an observer is still running on another thread. A second call, after this one has
 ///         returned, returns MULTICAST_ERROR_INVALID_HANDLE without waiting.
-/// Threads:   waits without a limit for threads that are looking up names; this is short.
+/// Threads:   waits without a limit for threads that are looking up names, but only briefly.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_broadcaster_destroy_within(
     multicast_broadcaster broadcaster, uint64_t timeout_ns);
@@ -1525,10 +1525,10 @@ MULTICAST_API multicast_status multicast_broadcaster_destroy_within(
 MULTICAST_API MULTICAST_NODISCARD bool multicast_broadcaster_is_valid(
     multicast_broadcaster broadcaster);
 
-/// Returns the broadcaster of the process, for code that shares no other. It has no queue and is
-/// never destroyed.
+/// Returns the broadcaster of the process, for code that has no other in common. It has no queue
+/// and is never destroyed.
 ///
-/// @return Its handle, which is always the same. Zero: out of memory at its first use.
+/// @return Its handle, which is always the same, or zero if the first use ran out of memory.
 /// Ownership: the library owns it.
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD multicast_broadcaster multicast_broadcaster_default(void);
@@ -1670,7 +1670,7 @@ MULTICAST_API int64_t multicast_broadcaster_notify_with(multicast_broadcaster br
 /// observers of this process, and no transport publishes the invocation.
 ///
 /// @return Its handle, which is always the same. Zero: not a broadcaster, not a name, out of
-///         memory, or 14,680,064 names exist in this broadcaster, or 2^26 multicasts.
+///         memory, or there are already 14,680,064 names in this broadcaster or 2^26 multicasts.
 /// Ownership: the broadcaster owns it. If a caller destroys it nevertheless, this function returns
 ///            the stale handle until the next registration under the name. That registration
 ///            creates a new multicast, even if the registration itself fails for lack of memory.
@@ -1697,9 +1697,9 @@ typedef struct multicast_transport {
   uint32_t struct_size;  ///< sizeof(multicast_transport).
   uint32_t flags;        ///< 0 or MULTICAST_TRANSPORT_PREFIXES.
   void *context;         ///< Passed to all functions.
-  /// Sends one notification. Called on the thread that notifies. `name` and `payload` are valid
-  /// only during the call; `payload` is the notifier's, and NULL only if `size` is 0.
-  /// multicast_broadcaster_notify() returns a negative status of this function. Not NULL.
+  /// Sends one notification. Called on the notifying thread. `name` and `payload` are valid only
+  /// during the call; `payload` is the notifier's, and NULL only if `size` is 0.
+  /// multicast_broadcaster_notify() returns the result if it is negative. Not NULL.
   multicast_status (*publish)(void *context, const char *name, uint32_t event,
                               const void *payload, size_t size);
   /// Called when the first observer of a name is registered, on the thread that registers it and
@@ -1707,11 +1707,11 @@ typedef struct multicast_transport {
   /// `unsubscribe` for the same name. If two changes happen at the same time, one thread may report
   /// both, or neither if they cancel each other out. The last call reports the current state. After
   /// a negative status, the name is not subscribed. `subscribe` is then called again, at the latest
-  /// when another observer of the name is registered or unregistered, if the name then has one. The
+  /// when another observer of the name is registered or unregistered, if the name then has any. The
   /// same applies if `subscribe` could not be called, because 256 calls are nested or the thread
   /// has no memory for its first call.
   multicast_status (*subscribe)(void *context, const char *name);
-  /// Called when the last observer of a subscribed name is gone, for whatever reason: it was
+  /// Called when the last observer of a subscribed name is gone, for whatever reason: it has been
   /// unregistered, its lifetime or queue has ended, or its context is dead. Called on the same
   /// threads as `subscribe`; a removal calls `unsubscribe` before it waits. Not called when the
   /// transport is detached: `release` ends all subscriptions.
@@ -1792,7 +1792,7 @@ MULTICAST_API int64_t multicast_broadcaster_deliver(multicast_broadcaster broadc
 /* ---- 13. Diagnostics ------------------------------------------------------------------------- */
 
 /// The function that receives the text of multicast_dump() and multicast_describe(), one line per
-/// call, with the line feed at its end.
+/// call, including the line feed.
 ///
 /// @param context  The `context` that was passed to multicast_dump() or multicast_describe().
 /// @param text     The line, without a NUL at its end. Valid until this call returns.
@@ -1809,7 +1809,7 @@ typedef bool (*multicast_writer)(void *context, const char *text, size_t size);
 /// for each of its calls, the outermost first, and a line for its wait. Each value follows its
 /// name, and values that do not apply are left out. Later versions may add lines and values.
 ///
-/// The function never hangs: it waits for no other thread, not even for a thread that is stopped
+/// The function never hangs: it does not wait for other threads, not even for one that is stopped
 /// inside the library. Objects that such a thread is changing are reported as unreadable after at
 /// most two seconds. The function can therefore be called from a debugger that has stopped the
 /// process, with `call (int)multicast_dump(0, 0)`, and by a watchdog thread.
@@ -1828,8 +1828,8 @@ typedef bool (*multicast_writer)(void *context, const char *text, size_t size);
 /// @param context  Passed to `writer`. Without a writer, the address of an int that holds the
 ///                 descriptor, or NULL for standard error.
 /// @return MULTICAST_OK, even if the writer has returned false.
-/// Threads:   while other threads change objects, each line is correct for the moment at which it
-///            was read. Delegates that are added or removed during the call may be missing.
+/// Threads:   while other threads change objects, each line is correct for the moment when it was
+///            read. Delegates that are added or removed during the call may be missing.
 /// Cost:      O(objects), with a short lock for each, but none while the writer runs. O(names) for
 ///            each multicast without a label. No allocation, and about 2 KB of stack.
 /// @since 1.1
@@ -1851,11 +1851,11 @@ MULTICAST_API multicast_status multicast_describe(multicast target, multicast_wr
 /// multicast_token_get_stats().
 ///
 /// A watch observes the calls that invocations, visits and queues make to delegates and visitors.
-/// `slow` and `called` run on the thread of the call, after the call has returned, and before a
-/// removal that waits for the call can complete. Calls that the watch's functions make, and calls
-/// at the 256th level of nesting, are counted but not watched. A thread that cannot allocate its
-/// record calls no function of a watch. A watch of all multicasts also watches calls to transports.
-/// Do not pause or remove their tokens, which belong to the library.
+/// `slow` and `called` run on the calling thread, after the call has returned, and before a removal
+/// that waits for the call can complete. Calls that the watch's functions make, and calls at the
+/// 256th level of nesting, are counted but not watched. A thread that could not allocate its record
+/// does not call the functions of watches. A watch of all multicasts also watches calls to
+/// transports. Do not pause or remove their tokens, which belong to the library.
 /// @since 1.1
 typedef struct multicast_watch {
   uint32_t struct_size;  ///< sizeof(multicast_watch).
@@ -1879,7 +1879,7 @@ typedef struct multicast_watch {
   /// Called when a multicast has grown to `listener_warning_count` delegates, or to 2, 4, 8, ...
   /// times that number. Called once for each of these numbers until the watch is set again, even if
   /// delegates are removed and added again, but only once if one add passes several of them. Called
-  /// on the thread that adds, after the add. An add inside a function of a watch, or at the 256th
+  /// on the adding thread, after the add. An add inside a function of a watch, or at the 256th
   /// level of nesting, does not call it, but the next add does. multicast_describe() writes the
   /// name of `target` and all its delegates.
   ///
@@ -1907,7 +1907,7 @@ static inline multicast_watch multicast_watch_default(void) {
 
 /// Sets, replaces or removes the watch of a multicast, or of all multicasts.
 ///
-/// A multicast with its own watch is watched by that watch only. A watch of all multicasts also
+/// A multicast with its own watch is watched only by that watch. A watch of all multicasts also
 /// watches later ones, and the names of broadcasters. Invocations that begin after this function
 /// has returned are watched, including the calls that they queue. Calls that were queued before may
 /// also be watched. Destroying a multicast ends its own watch. If the library was built with USDT
@@ -1923,9 +1923,9 @@ static inline multicast_watch multicast_watch_default(void) {
 /// Threads:   waits for functions of the previous watch that are running on other threads.
 /// Cost:      O(1) for one multicast, O(multicasts) for all. While a watch is set, each call
 ///            acquires one lock of the process and reads the clock twice. Up to 1,024 multicasts
-///            with their own watches are as fast as one; further ones are searched in lists. A call
-///            to `listener_warning` costs O(delegates), and adds to other multicasts may wait for
-///            it. With rare exceptions, other adds cost as much as before.
+///            with their own watches are as fast as one; beyond that, watches are searched in
+///            lists. A call to `listener_warning` costs O(delegates), and adds to other multicasts
+///            may wait for it. With rare exceptions, other adds cost as much as before.
 /// @since 1.1
 MULTICAST_API multicast_status multicast_set_watch(multicast target, const multicast_watch *watch);
 
@@ -2071,7 +2071,7 @@ MULTICAST_API multicast_status multicast_thread_prepare(void);
 /// multicasts. The pages of 64 neighbouring threads are returned when all of these threads have
 /// ended. About 2 MB, 1 % of the slots, and the slots of queues and broadcasters are not returned.
 /// Neither is the memory that libc keeps for ended threads, such as some of their stacks in glibc.
-/// With a caller's allocator, nothing is returned.
+/// With an allocator of the caller, nothing is returned.
 ///
 /// @return The number of bytes that were returned (>= 0).
 /// Cost:      O(vacant slots + the highest number of threads), and the cost of malloc_trim(). Adds,
@@ -2081,7 +2081,7 @@ MULTICAST_API int64_t multicast_trim(void);
 
 /// Returns memory that all modules of a process share. It is meant for headers of other languages,
 /// which are compiled into the program and into each of its plug-ins. They use this memory for data
-/// that must exist only once, so that no plug-in has to stay loaded. Programs need not call it.
+/// that must exist only once, so that no plug-in has to stay loaded. Programs do not need it.
 ///
 /// @param index  0 to 3: the C++ headers, with and without exceptions, for libstdc++ and libc++. 4
 ///               to 7: free for future headers.

@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-/* libmulticast-local: a broadcaster whose observers may be in other processes of this machine.
+/* libmulticast-local: a broadcaster whose observers may be in other processes on this machine.
  * There is no server, and nothing has to be started: the processes of a user find each other if
  * they use the same group name.
  *
@@ -35,14 +35,15 @@ extern "C" {
  *              may arrive in any order.
  * Losses       A notification arrives once at each peer that has observers of its name. When
  *              `publish` returns, the notification is in memory that the other peers have mapped,
- *              so it arrives even if the process ends immediately, in any way. If a ring is full,
- *              `overflow` decides what happens. Both sides count losses: see multicast_local_stats.
+ *              so it arrives even if the process ends immediately, no matter how. If a ring is
+ *              full, `overflow` decides what happens. Both sides count losses: see
+ *              multicast_local_stats.
  * Unknown peers
  *              A peer whose thread is in an observer, or is stopped, cannot announce its names to a
  *              transport that joins. Until the peer does so, the transport keeps all its
  *              publications in the ring. The peer then reads the notifications of its names from
  *              there. Nothing is lost unless the ring fills up, in which case `overflow` decides
- *              what happens. In the other direction, notifications of the peer arrive as soon as
+ *              what happens. In the other direction, notifications from the peer arrive as soon as
  *              the peer knows the new transport. multicast_local_flush() waits for this.
  * Last values  The publishing transport keeps the publications that `retains` selects, and sends
  *              each of them once to each peer that registers its first observer of the name later.
@@ -51,21 +52,22 @@ extern "C" {
  *              that another thread makes during the registration, or receive it twice. A kept value
  *              is lost when its publisher ends.
  * Questions    A question is sent to all peers that answer questions about its name. For each of
- *              these peers, multicast_local_ask() reports its answer, its end, or that it has not
- *              answered. Questions and answers use the same rings as notifications, with the same
- *              rules for order, losses and `overflow`. If MULTICAST_OVERFLOW_DROP_OLDEST overwrites
- *              a question or an answer, the asker cannot distinguish this from a peer that does not
- *              answer. The question ends at its time limit, or, if it has none, when the peer
- *              leaves. A transport does not receive its own questions.
- * Ends         When a process ends, in any way, the system notifies all other peers, without a
+ *              these peers, multicast_local_ask() reports the answer, or that the peer has ended,
+ *              or that it has not answered. Questions and answers use the same rings as
+ *              notifications, with the same rules for order, losses and `overflow`. If
+ *              MULTICAST_OVERFLOW_DROP_OLDEST overwrites a question or an answer, the asker cannot
+ *              distinguish this from a peer that does not answer. The question ends at its time
+ *              limit, or, if it has none, when the peer leaves. A transport does not receive its
+ *              own questions.
+ * Ends         When a process ends, no matter how, the system notifies all other peers, without a
  *              timeout. This takes at most 10 ms, unless the machine is busy or the last
  *              publications of the process take longer. The other peers deliver these publications,
  *              and then report MULTICAST_LOCAL_GONE.
  * Security     Only processes of the same user can join. The permissions of the folder ensure this,
  *              as do the credentials that the system reports for each connection. The library
  *              checks the data of a peer before using it, and disconnects a peer that breaks the
- *              rules. Observers must check payloads themselves. Losses that a peer reports are
- *              counted up to the capacity of its ring.
+ *              rules. Observers must check payloads themselves. Losses that a peer reports count
+ *              only up to the capacity of its ring.
  * Threads      A transport has one thread, which calls `changed` and, if there is no `queue`, the
  *              observers and the functions that answer. While such a call is running, nothing is
  *              received. After a notification, the thread polls for the next one for 50 us,
@@ -101,9 +103,9 @@ enum multicast_local_state_code {
   MULTICAST_LOCAL_JOINED = 3,     ///< A peer has joined, or was already there.
   MULTICAST_LOCAL_GONE = 4,       ///< A peer has left: it has detached, or its process has ended.
   MULTICAST_LOCAL_EXPELLED = 5,   ///< A peer has broken the rules and was disconnected.
-  /// Notifications of a peer were lost, because this transport was too slow. At least one call
-  /// follows each loss, as soon as the loss is known. `overwritten` of multicast_local_stats counts
-  /// the lost notifications.
+  /// Notifications from a peer were lost because this transport was too slow. `changed` is called
+  /// at least once after each loss, as soon as the loss is known. `overwritten` of
+  /// multicast_local_stats counts the lost notifications.
   MULTICAST_LOCAL_LOST = 6
 };
 
@@ -141,7 +143,7 @@ typedef struct multicast_local_options {
   /// do not return therefore blocks the other peers. Detaching the transport waits for a `publish`
   /// that is waiting for room.
   multicast_overflow overflow;
-  /// The longest time that `publish` waits for room with MULTICAST_OVERFLOW_BLOCK before it
+  /// The maximum time that `publish` waits for room with MULTICAST_OVERFLOW_BLOCK before it
   /// refuses. It does not wait for a peer that has ended (default: 0, which means 1 s).
   /// MULTICAST_FOREVER means no limit: two peers that publish to each other from observers may then
   /// deadlock, and detaching the transport may wait forever for a stopped peer.
@@ -163,8 +165,8 @@ typedef struct multicast_local_options {
   /// returns MULTICAST_ERROR_LIMIT. Called on the publishing thread. (default: NULL, nothing is
   /// kept)
   bool (*retains)(void *context, const char *name, uint32_t event);
-  /// Called for each change, on the transport's thread. For a peer, `pid` is its process, and
-  /// `text` its name. For this transport, `pid` is an errno or 0, and `text` gives the reason in
+  /// Called for each change, on the transport's thread. For a peer, `pid` is its process ID, and
+  /// `text` is its name. For this transport, `pid` is an errno or 0, and `text` gives the reason in
   /// English. `text` is valid until the function returns.
   void (*changed)(void *context, multicast_local_state state, int32_t pid, const char *text);
   /// Passed to the two functions above and to `release`.
@@ -233,8 +235,8 @@ MULTICAST_API multicast_status multicast_local_connect(const multicast_local_opt
 ///
 /// Call it after attaching if the first publications matter and the program does not wait for
 /// MULTICAST_LOCAL_CONNECTED. Also call it after registering an observer that must not miss later
-/// notifications. It is not needed before a process ends. The function also waits for peers that
-/// are stopped, whose observers do not return, or that cannot be reached yet.
+/// notifications. This function is not needed before a process ends. The function also waits for
+/// peers that are stopped, whose observers do not return, or that cannot be reached yet.
 ///
 /// @param transport   A transport from multicast_local_connect().
 /// @param timeout_ns  Nanoseconds on the monotonic clock; 0: no waiting; MULTICAST_FOREVER: no
@@ -261,10 +263,10 @@ typedef struct multicast_local_question {
   uint64_t number;     ///< The number of the question among the peer's questions.
 } multicast_local_question;
 
-/// Sets the function that answers questions of peers about a name.
+/// Sets the function that answers peers' questions about a name.
 ///
-/// The transport announces to its peers which names it answers, in the same way as the names that
-/// have observers. multicast_local_flush() waits until the peers know these names.
+/// The transport announces to its peers for which names it answers questions, in the same way as
+/// the names that have observers. multicast_local_flush() waits until the peers know about this.
 ///
 /// @param transport  A transport from multicast_local_connect().
 /// @param name       1 to 255 bytes. Questions and notifications have separate names.
@@ -314,7 +316,7 @@ MULTICAST_API multicast_status multicast_local_reply(const multicast_local_quest
 /// Asks all peers that answer questions about a name, and waits for their answers.
 ///
 /// `visit` is called once for each peer that was asked, as soon as its result is known, with the
-/// process and the name of the peer, and
+/// peer's process ID and name, and one of these results:
 ///   - MULTICAST_OK: it has answered, with the payload;
 ///   - MULTICAST_ERROR_NOT_FOUND: it has ended or detached without answering;
 ///   - MULTICAST_ERROR_STATE: it no longer answers questions about the name;
@@ -330,7 +332,7 @@ MULTICAST_API multicast_status multicast_local_reply(const multicast_local_quest
 ///
 /// @param transport   A transport from multicast_local_connect().
 /// @param name        The name for which others answer questions.
-/// @param event       Passed on to the functions that answer, like the payload.
+/// @param event       Passed, like the payload, to the functions that answer.
 /// @param payload     Copied; may be NULL if there are no bytes.
 /// @param size        Bytes at `payload`, up to `max_payload`.
 /// @param timeout_ns  Nanoseconds on the monotonic clock, including the wait for room.

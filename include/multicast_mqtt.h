@@ -33,7 +33,7 @@ extern "C" {
  *              that does not begin with 93 4D 43 consists of the payload alone, so that other
  *              programs can publish, too. PREFIX/N without an event means event 0. All other
  *              messages are dropped and counted.
- * Order        The publications of one process arrive in order at each other process.
+ * Order        The publications of one process arrive in order at every other process.
  * Losses       With `qos` 0, a notification arrives at most once. With 1, it arrives at least once
  *              if the broker keeps the messages that it has acknowledged, `session_expiry_s` is
  *              longer than any interruption of the connection, and neither process ends. After an
@@ -55,18 +55,18 @@ extern "C" {
  *              correlation data. Questions and answers are messages as described above, and are
  *              never retained. Other programs can therefore answer questions, and can ask questions
  *              if they use such a response topic. Questions need MQTT 5.
- * Security     Any client can notify if the broker lets it publish, and can read if the broker lets
- *              it subscribe. Only the broker's access control and TLS protect the messages.
- *              Observers must check payloads. A hostile broker can end the process, because
- *              libmosquitto 2.0 calls abort() for an MQTT 5 property that it does not know. With
- *              `protocol` 4, there are no properties.
+ * Security     Any client that the broker allows to publish can notify, and any client that it
+ *              allows to subscribe can read. Only the broker's access control and TLS protect the
+ *              messages. Observers must check payloads. A hostile broker can end the process,
+ *              because libmosquitto 2.0 calls abort() for an MQTT 5 property that it does not know.
+ *              With `protocol` 4, there are no properties.
  * Threads      A transport has one thread, which calls `changed` and, if there is no `queue`, the
  *              observers. While such a call is running, nothing is sent or received.
- * fork         A child cannot use the connection: `publish` returns MULTICAST_ERROR_STATE, and it
- *              receives nothing. The connection's descriptor is closed on exec. If an observer or
- *              `changed` calls fork() on the transport's thread and returns in the child, that
- *              thread ends in the child. The child then exits with status 0, unless it has started
- *              other threads.
+ * fork         A child cannot use the connection: `publish` returns MULTICAST_ERROR_STATE, and the
+ *              child receives nothing. The connection's descriptor is closed on exec. If an
+ *              observer or `changed` calls fork() on the transport's thread and returns in the
+ *              child, that thread ends in the child. The child then exits with status 0, unless it
+ *              has started other threads.
  */
 
 /* ---- 1. Options ------------------------------------------------------------------------------ */
@@ -321,12 +321,13 @@ MULTICAST_API multicast_status multicast_mqtt_answer(
 /// @param question  The question that the function received, or a copy of it.
 /// @param payload   The answer; may be NULL if there are no bytes.
 /// @param size      Bytes at `payload`, up to `max_payload`.
-/// @return MULTICAST_OK: it is published like a notification; the broker does not say whether the
-///         asker is still there and waiting for it; MULTICAST_ERROR_QUEUE_FULL: `capacity`
-///         publications are waiting, so try again later; MULTICAST_ERROR_LIMIT: larger than
-///         `max_payload`; MULTICAST_ERROR_INVALID_HANDLE: not a question, or its transport has been
-///         released; MULTICAST_ERROR_INVALID_ARGUMENT: NULL; MULTICAST_ERROR_STATE: in the child of
-///         a fork, or because of MULTICAST_MQTT_REFUSE_OFFLINE; MULTICAST_ERROR_OUT_OF_MEMORY.
+/// @return MULTICAST_OK: the answer is published like a notification; the broker does not say
+///         whether the asker is still there and waiting for it; MULTICAST_ERROR_QUEUE_FULL:
+///         `capacity` publications are waiting, so try again later; MULTICAST_ERROR_LIMIT: larger
+///         than `max_payload`; MULTICAST_ERROR_INVALID_HANDLE: not a question, or its transport has
+///         been released; MULTICAST_ERROR_INVALID_ARGUMENT: NULL; MULTICAST_ERROR_STATE: in the
+///         child of a fork, or because of MULTICAST_MQTT_REFUSE_OFFLINE;
+///         MULTICAST_ERROR_OUT_OF_MEMORY.
 /// Cost:      like publishing.
 /// @since 1.1
 MULTICAST_API multicast_status multicast_mqtt_reply(const multicast_mqtt_question *question,
@@ -338,17 +339,17 @@ MULTICAST_API multicast_status multicast_mqtt_reply(const multicast_mqtt_questio
 /// `visit` is called once for each answer, in the order in which they arrive, with MULTICAST_OK and
 /// the payload, which is valid until `visit` returns and is NULL if it is empty. The broker does
 /// not report who answers, how many programs answer, or that a program has ended without answering,
-/// so `pid` is 0 and `peer` is empty. `visit` has the same type as in multicast_local_ask(), which
-/// knows these values. If `visit` returns false, it is not called again, and this function returns.
-/// Return `status != MULTICAST_OK` to wait only for the first answer, or true to wait for all
-/// answers that arrive in time. Later answers are dropped and counted (`ignored`).
+/// so `pid` is 0 and `peer` is empty. `visit` has the same type as in multicast_local_ask(), where
+/// these values are known. If `visit` returns false, it is not called again, and this function
+/// returns. Return `status != MULTICAST_OK` to wait only for the first answer, or true to wait for
+/// all answers that arrive in time. Later answers are dropped and counted (`ignored`).
 ///
 /// Without a connection, the function waits for one if there is room for the question. Like
 /// notifications, answers may be lost.
 ///
 /// @param transport   A transport from multicast_mqtt_connect().
 /// @param name        The name for which others answer questions.
-/// @param event       Passed on to the functions that answer, like the payload.
+/// @param event       Passed, like the payload, to the functions that answer.
 /// @param payload     Copied; may be NULL if there are no bytes.
 /// @param size        Bytes at `payload`, up to `max_payload`.
 /// @param timeout_ns  Nanoseconds on the monotonic clock, including the wait for a connection.

@@ -45,20 +45,20 @@ extern "C" {
  *              _INBOX.ID.NUMBER, where ID and NUMBER have 16 hexadecimal digits each. Answers are
  *              published to that subject. Other programs can therefore answer questions, and can
  *              ask questions if they use such a reply subject.
- * Security     Any client can notify if the server lets it publish, and can read if the server lets
- *              it subscribe. Only the server's permissions and TLS protect the messages. Observers
- *              must check payloads.
+ * Security     Any client that the server allows to publish can notify, and any client that it
+ *              allows to subscribe can read. Only the server's permissions and TLS protect the
+ *              messages. Observers must check payloads.
  * Threads      A transport has one thread, which calls `changed` and, if there is no `queue`, the
  *              observers. While such a call is running, nothing is sent or received. libnats has up
  *              to four more threads for all transports of a process, which run no observers.
- * fork         A child cannot use the connection: `publish` returns MULTICAST_ERROR_STATE, and it
- *              receives nothing. The connection's descriptor is closed on exec. If an observer or
- *              `changed` calls fork() on the transport's thread and returns in the child, that
- *              thread ends in the child. The child then exits with status 0, unless it has started
- *              other threads. The child also inherits the socket, so if the parent detaches, the
- *              server keeps the connection and its subscriptions until the child ends or calls
- *              exec. libnats's threads do not exist in the child of a program that has used
- *              libnats, so such a child must not create transports before it calls exec.
+ * fork         A child cannot use the connection: `publish` returns MULTICAST_ERROR_STATE, and the
+ *              child receives nothing. The connection's descriptor is closed on exec. If an
+ *              observer or `changed` calls fork() on the transport's thread and returns in the
+ *              child, that thread ends in the child. The child then exits with status 0, unless it
+ *              has started other threads. The child also inherits the socket, so if the parent
+ *              detaches, the server keeps the connection and its subscriptions until the child ends
+ *              or calls exec. libnats's threads do not exist in the child of a program that has
+ *              used libnats, so such a child must not create transports before it calls exec.
  */
 
 /* ---- 1. Options ------------------------------------------------------------------------------ */
@@ -139,7 +139,7 @@ typedef struct multicast_nats_options {
   /// the first connection).
   uint32_t max_payload;
   /// The number of received bytes that may wait for observers, including about 100 bytes for each
-  /// message. While more bytes wait, nothing is received (default: 0, which means 64 MiB).
+  /// message. While more bytes are waiting, nothing is received (default: 0, which means 64 MiB).
   uint64_t receive_bytes;
   /// The time to wait before the second attempt to connect. Each further wait is twice as long, and
   /// each is randomly shortened by up to a quarter. Must not exceed `reconnect_max_ns`, whether
@@ -150,8 +150,8 @@ typedef struct multicast_nats_options {
   uint64_t reconnect_max_ns;
   /// The maximum time that one server may take to accept the connection, up to 2^62 (default: 0,
   /// which means 10 s). Larger times, including MULTICAST_FOREVER, are invalid. libnats before 3.8
-  /// ignores the limit if the server sends its greeting and then nothing more: it uses processor
-  /// time and memory until the server ends the connection.
+  /// ignores the limit if the server sends its greeting and then nothing more. In that case, it
+  /// uses processor time and memory until the server ends the connection.
   uint64_t connect_timeout_ns;
   /// The queue for notifications that arrive. Observers without their own queue run on the thread
   /// that runs this queue. The caller still owns the queue. If it has MULTICAST_OVERFLOW_BLOCK, a
@@ -293,10 +293,10 @@ MULTICAST_API multicast_status multicast_nats_answer(
 /// @param question  The question that the function received, or a copy of it.
 /// @param payload   The answer; may be NULL if there are no bytes.
 /// @param size      Bytes at `payload`, up to `max_payload`.
-/// @return MULTICAST_OK: it is published like a notification; the server does not say whether the
-///         asker is still there and waiting for it; MULTICAST_ERROR_QUEUE_FULL: `capacity`
-///         publications are waiting, so try again later; MULTICAST_ERROR_LIMIT: larger than
-///         `max_payload`, or than the server accepts; MULTICAST_ERROR_INVALID_HANDLE: not a
+/// @return MULTICAST_OK: the answer is published like a notification; the server does not say
+///         whether the asker is still there and waiting for it; MULTICAST_ERROR_QUEUE_FULL:
+///         `capacity` publications are waiting, so try again later; MULTICAST_ERROR_LIMIT: larger
+///         than `max_payload`, or than the server accepts; MULTICAST_ERROR_INVALID_HANDLE: not a
 ///         question, or its transport has been released; MULTICAST_ERROR_INVALID_ARGUMENT: NULL;
 ///         MULTICAST_ERROR_STATE: in the child of a fork, or because of
 ///         MULTICAST_NATS_REFUSE_OFFLINE; MULTICAST_ERROR_OUT_OF_MEMORY.
@@ -311,17 +311,17 @@ MULTICAST_API multicast_status multicast_nats_reply(const multicast_nats_questio
 /// `visit` is called once for each answer, in the order in which they arrive, with MULTICAST_OK and
 /// the payload, which is valid until `visit` returns and is NULL if it is empty. The server does
 /// not report who answers, how many programs answer, or that a program has ended without answering,
-/// so `pid` is 0 and `peer` is empty. `visit` has the same type as in multicast_local_ask(), which
-/// knows these values. If `visit` returns false, it is not called again, and this function returns.
-/// Return `status != MULTICAST_OK` to wait only for the first answer, or true to wait for all
-/// answers that arrive in time. Later answers are dropped and counted (`ignored`).
+/// so `pid` is 0 and `peer` is empty. `visit` has the same type as in multicast_local_ask(), where
+/// these values are known. If `visit` returns false, it is not called again, and this function
+/// returns. Return `status != MULTICAST_OK` to wait only for the first answer, or true to wait for
+/// all answers that arrive in time. Later answers are dropped and counted (`ignored`).
 ///
 /// Without a connection, the function waits for one if there is room for the question. Like
 /// notifications, answers may be lost.
 ///
 /// @param transport   A transport from multicast_nats_connect().
 /// @param name        The name for which others answer questions.
-/// @param event       Passed on to the functions that answer, like the payload.
+/// @param event       Passed, like the payload, to the functions that answer.
 /// @param payload     Copied; may be NULL if there are no bytes.
 /// @param size        Bytes at `payload`, up to `max_payload`.
 /// @param timeout_ns  Nanoseconds on the monotonic clock, including the wait for a connection.
