@@ -17,7 +17,7 @@
  * copy, which is valid only during the call in step 4.
  *
  * If the time is up, the event may still arrive between steps 3 and 5. It is then lost, as if it
- * had come later.
+ * had arrived later.
  *
  * Prints the text in expected/13_next_event.txt.
  */

@@ -6,8 +6,8 @@
  *   15_nats URL say TEXT    sends the text
  *
  * Event 1 of the name "chat" has the subject multicast.chat.1, and the message is the unchanged
- * payload. So this program hears `nats pub multicast.chat.1 hello`, and `nats sub 'multicast.>'`
- * hears this program.
+ * payload. Therefore this program receives what `nats pub multicast.chat.1 hello` publishes, and
+ * `nats sub 'multicast.>'` receives what this program publishes.
  *
  *     gcc 15_nats.c -lmulticast-nats -lmulticast -o 15_nats
  *     ./15_nats nats://127.0.0.1:4222 listen

@@ -1330,7 +1330,8 @@ static inline multicast_outcome multicast_outcome_default(void) {
 ///            After every other failure, `release` has run.
 /// Threads:   with MULTICAST_WAIT, waits for the threads that run the queues, so do not hold a lock
 ///            that a delegate acquires. If this thread ends in a delegate, the payload is released.
-/// Reentry:   inside a call that a queue executes, calls for the same queue are `unfinished`.
+/// Reentry:   inside a call that a queue executes, calls that are queued in the same queue are
+///            `unfinished`.
 /// Cost:      like multicast_invoke(). One small allocation for a payload that is handed over or
 ///            copied by `copy`; with MULTICAST_WAIT, also one for each series of consecutive calls
 ///            to the same queue.
@@ -1725,8 +1726,8 @@ typedef struct multicast_transport {
 /// A flag of a transport: `subscribe` and `unsubscribe` are also called for prefixes. In these
 /// calls `name` is empty, and the prefix starts at `name + 1`. The transport must deliver each
 /// notification whose name begins with the prefix only once, even if several subscriptions match.
-/// Without the flag, an observer of a prefix receives a notification of another process only if the
-/// name itself also has an observer.
+/// Without the flag, an observer of a prefix receives a notification from another process only if
+/// the name itself also has an observer.
 /// @since 1.1
 #define MULTICAST_TRANSPORT_PREFIXES 0x1u
 
@@ -1955,7 +1956,7 @@ static inline multicast_token_stats multicast_token_stats_default(void) {
 }
 
 /// Reads the statistics of a registration, which are counted while a watch is set; all zero if none
-/// was set. If there is no memory for the first count, the call is not counted.
+/// was set. If there is no memory to start counting, the call is not counted.
 ///
 /// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_INVALID_ARGUMENT: `out` is
 ///         NULL or has a wrong `struct_size`.
@@ -2025,7 +2026,7 @@ typedef struct multicast_allocator {
   void *context;         ///< Passed to both functions.
   /// Returns `size` bytes (> 0) aligned to `alignment` (a power of two, at most 128), or NULL.
   void *(*allocate)(void *context, size_t size, size_t alignment);
-  /// Frees a block. `size` and `alignment` are those with which it was allocated.
+  /// Frees a block. `size` and `alignment` are the values with which it was allocated.
   void (*deallocate)(void *context, void *block, size_t size, size_t alignment);
 } multicast_allocator;
 
@@ -2071,7 +2072,7 @@ MULTICAST_API multicast_status multicast_thread_prepare(void);
 /// multicasts. The pages of 64 neighbouring threads are returned when all of these threads have
 /// ended. About 2 MB, 1 % of the slots, and the slots of queues and broadcasters are not returned.
 /// Neither is the memory that libc keeps for ended threads, such as some of their stacks in glibc.
-/// With an allocator of the caller, nothing is returned.
+/// With a custom allocator, nothing is returned.
 ///
 /// @return The number of bytes that were returned (>= 0).
 /// Cost:      O(vacant slots + the highest number of threads), and the cost of malloc_trim(). Adds,
