@@ -1330,8 +1330,7 @@ static inline multicast_outcome multicast_outcome_default(void) {
 ///            After every other failure, `release` has run.
 /// Threads:   with MULTICAST_WAIT, waits for the threads that run the queues, so do not hold a lock
 ///            that a delegate acquires. If this thread ends in a delegate, the payload is released.
-/// Reentry:   inside a call that a queue executes, calls that are queued in the same queue are
-///            `unfinished`.
+/// Reentry:   inside a call from a queue, calls that are put into that queue are `unfinished`.
 /// Cost:      like multicast_invoke(). One small allocation for a payload that is handed over or
 ///            copied by `copy`; with MULTICAST_WAIT, also one for each series of consecutive calls
 ///            to the same queue.
