@@ -199,18 +199,18 @@ class Header:
     @lru_cache(maxsize=None)
     def statuses(self, name):
         """Returns the statuses that a function can return. Includes the statuses of other
-        functions to which its comment refers, as in "As multicast_add()"."""
+        functions to which its comment refers, as in "Same as multicast_add()"."""
         text = self.functions[name].comment.result
         found = set(re.findall(r"MULTICAST_(?:OK|PENDING|ERROR_\w+)\b", text))
         call = r"multicast_\w+\(\)"
-        for names in re.findall(rf"\b(?:As|or as) ({call}(?: and {call})?)", text):
+        for names in re.findall(rf"\b(?:Same|the same reasons) as ({call}(?: and {call})?)", text):
             for other in re.findall(r"\w+(?=\(\))", names):
                 found |= self.statuses(other)
         return frozenset(found)
 
     def takes_memory(self, name):
         text = self.functions[name].comment.result
-        others = re.findall(r"\bor as (multicast_\w+)\(\)", text)
+        others = re.findall(r"\bthe same reasons as (multicast_\w+)\(\)", text)
         return ("MULTICAST_ERROR_OUT_OF_MEMORY" in self.statuses(name) or
                 "out of memory" in text or any(self.takes_memory(other) for other in others))
 

@@ -60,7 +60,7 @@ install(DIRECTORY include/multicast
 install(FILES cmake/tsan.supp cmake/valgrind.supp
   DESTINATION ${CMAKE_INSTALL_DATADIR}/multicast COMPONENT multicast_development)
 # In a directory with the module's name, Swift and clang find the module even if other modules are
-# installed beside it.
+# installed next to it.
 install(DIRECTORY include/CMulticast
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT multicast_development)
 
@@ -76,8 +76,8 @@ install(FILES cmake/Module.cmake RENAME multicastModule.cmake
   DESTINATION ${multicast_config_dir} COMPONENT multicast_development)
 
 # The pkg-config files use paths relative to their own location. Exceptions are directories given as
-# absolute paths, and /usr: there pkg-config has to recognize the compiler's own directories and
-# leave them out, because the option -I/usr/include breaks C++ compilers.
+# absolute paths, and the prefix /usr, for which pkg-config has to recognize the compiler's own
+# directories and leave them out, because the option -I/usr/include breaks C++ compilers.
 foreach(directory LIBDIR INCLUDEDIR)
   set(multicast_pc_${directory} ${CMAKE_INSTALL_${directory}})
   if(NOT IS_ABSOLUTE "${CMAKE_INSTALL_${directory}}")

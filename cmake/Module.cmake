@@ -1,4 +1,4 @@
-# multicast::module, the library as a module of C++20: `import multicast;`
+# multicast::module, the library as a C++20 module: `import multicast;`
 #
 # The including file sets multicast_module_dir, the directory of multicast.cppm. If a target links
 # the module, it is compiled once, with the flags of the project that uses it. If the module cannot

@@ -3,8 +3,8 @@
 
 include(CheckCSourceCompiles)
 
-# The first version of a function is the version of the first glibc for the processor, except for
-# one newer function on x86-64. On RISC-V the first glibc is newer than 2.17.
+# The first version of a function names the first glibc for the processor, except that one function
+# on x86-64 is newer. On RISC-V, the first glibc is newer than 2.17.
 set(multicast_old_glibc)
 foreach(processor __x86_64__=GLIBC_2.2.5 __aarch64__=GLIBC_2.17 __riscv=GLIBC_2.27)
   string(REPLACE = ";" processor ${processor})

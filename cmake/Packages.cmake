@@ -5,7 +5,7 @@
 #   cmake --build build
 #   cpack --config build/CPackConfig.cmake -G DEB -B packages
 #
-# These are binary packages. There is no source package with a field Build-Depends, so the tools
+# These are binary packages. There is no source package with a Build-Depends field, so the tools
 # have to be installed beforehand: doxygen and python3 for the man pages, systemtap-sdt-dev for the
 # probes.
 #
@@ -17,7 +17,7 @@
 
 set(CPACK_PACKAGE_NAME multicast)
 set(CPACK_PACKAGE_VENDOR "The libmulticast authors")
-# The maintainer, found in the same way as by Debian's tools.
+# The maintainer, determined in the same way as in Debian's tools.
 set(multicast_maintainer "$ENV{DEBFULLNAME}")
 if(NOT multicast_maintainer)
   set(multicast_maintainer "libmulticast maintainers")
@@ -88,9 +88,9 @@ This package has the headers for C and C++, the static library, ${multicast_man_
 files for CMake and pkg-config, and multicast-trace, which traces programs.")
 
 set(multicast_packages RUNTIME DEVELOPMENT)
-# Defines the packages of a transport. NAME is its name in capitals. BETWEEN and CARRIED are parts
-# of the description: BETWEEN says where the observers are, and CARRIED how notifications reach
-# them.
+# Defines the packages of a transport. NAME is the transport's name in capitals. BETWEEN and CARRIED
+# are parts of the description: BETWEEN says where the observers are, and CARRIED how notifications
+# reach them.
 macro(multicast_package_transport NAME BETWEEN CARRIED)
   string(TOLOWER ${NAME} multicast_name)
   list(APPEND multicast_packages ${NAME}_RUNTIME ${NAME}_DEVELOPMENT)

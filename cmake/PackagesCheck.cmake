@@ -1,9 +1,9 @@
 # cpack reads this file once for each kind of package that it makes.
 
 if(CPACK_GENERATOR STREQUAL "DEB")
-  # Install the files as for /usr, instead of moving them there.
+  # Installs the files with the prefix /usr, instead of moving them there afterwards.
   set(CPACK_SET_DESTDIR ON)
-  # If the files were stripped here, the packages of debug symbols would be empty.
+  # If the files were stripped here, the debug symbol packages would be empty.
   set(CPACK_STRIP_FILES OFF)
   if(NOT CPACK_PACKAGE_CONTACT MATCHES "^[^<>]+ <[^<>@ ]+@[^<>@ ]+>$")
     message(FATAL_ERROR

@@ -1,6 +1,5 @@
 # Sets multicast_shims_sources and multicast_shims_headers, the C code that is compiled with the
-# core; multicast_shims_defines, the macros for both; and whether that C code may use GNU
-# extensions.
+# core; multicast_shims_defines, the macros for both; and whether the C code may use GNU extensions.
 
 set(multicast_default_system posix)
 if(CMAKE_SYSTEM_NAME MATCHES "^(Linux|Android)$")

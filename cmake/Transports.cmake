@@ -10,7 +10,7 @@ if(MULTICAST_BUILD_TESTS)
   set(multicast_no_undefined LINKER:-z,defs)
 endif()
 
-# Link-time optimization helps because much of the cost of a message is in calls between the small
+# Link-time optimization helps because much of the cost of a message is in calls between small
 # files. A linker that was chosen by a flag may not support it, and CMake's check does not try that
 # linker.
 set(multicast_has_ipo OFF)

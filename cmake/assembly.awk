@@ -9,18 +9,18 @@
 #
 # IN is read twice: the first pass reads the names.
 #
-# swiftc is asked for debug information because of its side effect: swiftc then describes the frame
-# of every function, so that debuggers and profilers see the callers of the library.
+# swiftc is run with debug information because of a side effect: it then describes the frame of
+# every function, so that debuggers and profilers see the callers of the library.
 
 BEGIN { print "\t.hidden\tshims_personality" }
 
 # ---- Names -----------------------------------------------------------------------------------------
 
-# Stacks show the names of the interface, and readable names of all other functions.
+# Stacks show the names of the interface functions, and readable names for all other functions.
 #
-# swiftc makes an exported function a thunk that jumps to its implementation, so that the exported
-# name is on no stack. This script exchanges the two names: the implementation is exported, and the
-# linker leaves the thunk out.
+# swiftc makes an exported function a thunk that jumps to its implementation, so the exported name
+# would not appear on any stack. This script exchanges the two names: the implementation is
+# exported, and the linker leaves the thunk out.
 NR == FNR && /^multicast_[a-z_]+:/ { thunk = $1; sub(/:.*/, "", thunk); length_of_thunk = 0; next }
 NR == FNR && thunk != "" && /^\t[a-z]/ {
   ++length_of_thunk
@@ -92,7 +92,7 @@ hidden != "" && !/^\t[a-z]/ && index($0, hidden) { gsub(hidden, thunk_of[hidden]
 }
 
 # On x86-64 tail calls of an exported function are changed from jumps to calls, so that its name is
-# on the stacks of the called functions. A jump to multicast_invoke_listed stays a jump, because
+# on the stacks of the called functions. A jump to multicast_invoke_listed remains a jump, because
 # that name is just as helpful. Functions in `jumping` keep their jumps, because calls would take
 # longer, and the names of their targets are just as helpful. No exported function has more than six
 # arguments, so nothing is passed on the stack.
@@ -142,15 +142,15 @@ dropping { next }
   split($0, part, "\"")
   $0 = part[1] "\"" (part[4] ~ /^\// ? "" : part[2] "/") part[4] "\""
 }
-# It does not accept the name of a symbol in this directive, either. The name only says which
+# GNU's assembler does not accept a symbol name in this directive, either. The name only says which
 # sections may be left out together, and it may contain newlines.
 /^\t\.section\tasan_globals,/ {
   while (!/"awo",@progbits,("([^"\\]|\\.)*"|[^",]+)/ && (getline more) > 0) $0 = $0 "\n" more
   sub(/"awo",@progbits,("([^"\\]|\\.)*"|[^",]+)/, "\"aw\",@progbits")
 }
 
-# Names of constants are made from texts, some of which contain newlines. GNU's assembler warns
-# about them.
+# The names of some constants are made from texts that contain newlines, about which GNU's assembler
+# warns.
 /\\n/ && !/^\t\.asci[iz]/ { gsub(/\\n/, "|") }
 
 # Drops the list of RISC-V extensions, some of which older assemblers do not know. They then use the

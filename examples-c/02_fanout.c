@@ -3,7 +3,7 @@
  * 02_fanout: reads a file once and passes every line to four delegates.
  *
  * The reader knows nothing about the delegates. It passes each line as a payload with a size, so a
- * line may have any length and any bytes:
+ * line may have any length and contain any bytes:
  *
  *     counter   counts lines and bytes
  *     words     counts how often each word occurs
@@ -40,7 +40,7 @@
 #define DEFAULT_FILE "/usr/share/common-licenses/GPL-3"
 #define DEFAULT_PATTERN "the"
 
-/* The protocol has one method: a line was read, without its newline. */
+/* The protocol has one method: a line has been read. The payload does not include the newline. */
 enum { LINE_READ };
 
 /* ---- counter -------------------------------------------------------------------------------- */
@@ -226,7 +226,7 @@ static void head_line(void *context, uint32_t event, const void *payload, size_t
   head->seen.calls += 1;
   if (size > head->seen.longest) head->seen.longest = size;
   if (head->seen.calls == HEAD_LINES) {
-    /* The result is MULTICAST_PENDING: the delegate is removed, but this call of it is still
+    /* The result is MULTICAST_PENDING: the delegate is removed, but this call to it is still
      * running. `release` runs later. */
     multicast_status status = multicast_token_remove_nowait(multicast_token_current());
     if (status != MULTICAST_PENDING) {
@@ -245,7 +245,7 @@ static void head_release(void *context) {
 
 /* ---- The reader ----------------------------------------------------------------------------- */
 
-/* The state of all delegates. The context of the head is on the heap; only its report is here. */
+/* The state of all delegates. The head's context is on the heap; only its report is here. */
 struct audience {
   struct counter counter;
   struct words words;
@@ -315,7 +315,7 @@ static bool add_delegates(multicast lines, struct audience *audience) {
   return true;
 }
 
-/* Prints the results of the delegates, after all of them were removed. */
+/* Prints the results of the delegates, after all of them have been removed. */
 static bool print_report(const struct audience *audience, const struct totals *totals) {
   const struct counter *counter = &audience->counter;
   const struct words *words = &audience->words;

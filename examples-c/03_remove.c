@@ -5,9 +5,9 @@
  * One thread invokes a multicast without pause. At the same time, the main thread repeatedly adds a
  * delegate with a context from malloc(), removes it, and frees the context in the next statement.
  * The program needs no lock and no reference count: when multicast_remove_every() has returned
- * MULTICAST_OK, the delegate runs on no thread and never will again.
+ * MULTICAST_OK, the delegate is not running on any thread, and never will again.
  *
- * Every context has a mark, which is overwritten before the context is freed. If a delegate is
+ * Every context contains a mark, which is overwritten before the context is freed. If a delegate is
  * called with a freed context, or its context is freed during the call, the delegate detects that
  * the mark is gone. The program then prints an error and exits with 1.
  *
@@ -48,11 +48,11 @@ struct context {
    * store to memory that is freed next. */
   volatile uint64_t mark;
   volatile uint64_t serial;
-  /* Whether the main thread waits for the first call. */
+  /* Whether the main thread is waiting for the first call. */
   bool awaited;
 };
 
-/* The invoking thread writes these. They are read after that thread has ended. */
+/* Written by the invoking thread, and read after it has ended. */
 static struct {
   uint64_t permanent_calls;
   uint64_t context_calls;
@@ -72,7 +72,7 @@ static void on_permanent(void *context, uint32_t event, const void *payload, siz
   seen.permanent_calls += 1;
 }
 
-/* The function of the delegates that are removed soon after they were added. */
+/* The function of the delegates that are removed soon after being added. */
 static void on_context(void *pointer, uint32_t event, const void *payload, size_t size) {
   struct context *context = pointer;
   (void)event;

@@ -11,11 +11,11 @@
 
 #include <multicast.h>
 
-/* The services of the host for a plugin while it is loaded. */
+/* The services that the host offers to a plugin while the plugin is loaded. */
 struct plugin_host {
-  /* Invoked when a key was pressed. The payload is its character. */
+  /* Invoked when a key has been pressed. The payload is its character. */
   multicast keys;
-  /* The lifetime for all delegates of the plugin. The host ends it before it unloads the plugin. */
+  /* The lifetime of all the plugin's delegates. The host ends it before it unloads the plugin. */
   multicast_lifetime lifetime;
   /* The plugin calls this when a hundred keys have reached it. */
   void (*hundred)(void);
@@ -24,8 +24,8 @@ struct plugin_host {
 };
 
 /* A plugin exports this as the constant `plugin_interface`. It is an object because dlsym() returns
- * an object pointer, which C does not allow to be converted to a function pointer. No function
- * stops a plugin, since the end of the lifetime removes all its delegates. */
+ * an object pointer, which C does not allow to be converted to a function pointer. There is no
+ * `stop` function, because ending the lifetime removes all of the plugin's delegates. */
 struct plugin {
   multicast_status (*start)(const struct plugin_host *host);
 };

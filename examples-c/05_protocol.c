@@ -7,8 +7,8 @@
  * The document calls the methods in these ways:
  *
  *     did_open, did_save  have no result. multicast_invoke() calls the same function for all
- *                         listeners, which calls the method. The `events` of the options make sure
- *                         that a listener without the method is not called.
+ *                         listeners, which calls the method. The field `events` in the options
+ *                         ensures that a listener without the method is not called.
  *     title               multicast_visit() passes each listener to a visitor, which collects the
  *                         results.
  *     follow, will_close  use multicast_visit(), too. The visitor stops at the first listener that
@@ -39,9 +39,9 @@ struct listener {
   void *self;
   /* The document is open. */
   void (*did_open)(void *self, const struct document *document);
-  /* The document was saved and has `bytes` bytes. */
+  /* The document has been saved, and is `bytes` bytes long. */
   void (*did_save)(void *self, const struct document *document, size_t bytes);
-  /* Returns a text for the title of the window, or NULL. */
+  /* Returns a text for the window title, or NULL if it has none. */
   const char *(*title)(void *self, const struct document *document);
   /* Follows a link in the document. Returns false if the link is not for this listener. */
   bool (*follow)(void *self, const char *link);
@@ -49,7 +49,7 @@ struct listener {
   bool (*will_close)(void *self, const struct document *document, const char **why);
   /* Prepares for another name. Returns false if the document must not have this name. */
   bool (*will_rename)(void *self, const char *name);
-  /* The document is not renamed after all. `name` is the name for which the listener has
+  /* The document is not renamed after all. `name` is the new name for which the listener has
    * prepared. */
   void (*not_renamed)(void *self, const char *name);
 };
@@ -114,8 +114,8 @@ static long long counted(const char *what, int64_t called) {
   return called;
 }
 
-/* A mask of 0 would mean all events. So every mask includes an event that does not exist, in case
- * the listener has neither method. */
+/* A mask of 0 would mean all events. Every mask therefore includes an event that does not exist, in
+ * case the listener has neither method. */
 static uint64_t listener_events(const struct listener *listener) {
   uint64_t events = UINT64_C(1) << 63;
   if (listener->did_open != NULL) events |= UINT64_C(1) << DID_OPEN;

@@ -2,17 +2,18 @@
  *
  * 07_epoll: an event loop with epoll, which handles the lines that another thread reads.
  *
- * The loop watches two descriptors: the descriptor of a queue, which is readable while calls wait
- * in the queue, and the descriptor of a timer. Another thread reads standard input, because reading
- * may block and epoll cannot watch files. It broadcasts every line under the name "Input". The
- * observers of that name are called by the loop, between two waits:
+ * The loop watches two descriptors: the descriptor of a queue, which is readable while calls are
+ * waiting in the queue, and the descriptor of a timer. Another thread reads standard input, because
+ * reading may block and epoll cannot watch files. It broadcasts every line under the name "Input".
+ * The observers of that name are called by the loop, between two waits:
  *
  *     printer   prints every line with its number
  *     counter   counts lines and bytes
  *     loop      ends the loop after all lines, when the input has ended
  *
  * No line is lost. If lines are read faster than they are printed, the queue becomes full, and
- * MULTICAST_OVERFLOW_BLOCK makes the reader wait. A line of more than a thousand bytes is cut.
+ * MULTICAST_OVERFLOW_BLOCK makes the reader wait. A line of more than a thousand bytes is
+ * truncated.
  *
  * Usage: 07_epoll <FILE    or    COMMAND | 07_epoll    or    07_epoll, then type
  *
@@ -67,7 +68,7 @@ enum {
 
 struct reader {
   multicast_broadcaster broadcaster;
-  /* The line so far. If it has more than MOST_LINE bytes, it will be cut. */
+  /* The line so far. If it has more than MOST_LINE bytes, it will be truncated. */
   char line[MOST_LINE + 1];
   size_t length;
   char chunk[CHUNK];
@@ -217,7 +218,7 @@ static void loop_run(struct loop *loop) {
       if (ready[i].data.fd == loop->timer) {
         loop_tick(loop);
       } else {
-        /* Make only as many calls as wait now, so that the timer is handled in between. */
+        /* Make only the calls that are waiting now, so that the timer is handled in between. */
         int64_t made = multicast_queue_run(loop->queue, 0);
         if (made < 0) fail("queue_run", multicast_status_message(made));
       }
@@ -225,7 +226,7 @@ static void loop_run(struct loop *loop) {
   }
 }
 
-/* Called before the queue is destroyed, which closes its descriptor. */
+/* Must be called before the queue is destroyed, because that closes the queue's descriptor. */
 static void loop_stop_watching(const struct loop *loop) {
   close(loop->epoll);
   close(loop->timer);

@@ -14,7 +14,7 @@
  *     recorder            on the queue "disk"
  *
  * Each consumer checks that a frame is at the address at which the producer filled it, that its
- * number is the next one, and that every pixel is right.
+ * number is the next one, and that every pixel is correct.
  *
  * Usage: 08_frames [COUNT]
  *
@@ -45,7 +45,7 @@ static void must(const char *what, multicast_status status) {
 
 /* ---- The protocol --------------------------------------------------------------------------- */
 
-/* The payload is a frame. It does not change before it is released. */
+/* The payload is a frame. It does not change until it is released. */
 enum { FRAME_READY };
 
 struct frame {
@@ -230,7 +230,7 @@ int main(int argc, char **argv) {
   consumer_add(&detector, ready, screen);
 
   for (uint64_t number = 0; number < count; number++) produce(pool, ready, number, 3);
-  /* A frame is in the pool again when all consumers have seen it. */
+  /* A frame returns to the pool when all consumers have seen it. */
   pool_await_all(pool);
 
   must("destroy", multicast_destroy(ready));

@@ -2,23 +2,24 @@
  *
  * 09_request: a worker thread asks the delegates of the main loop, and waits for the answer.
  *
- * Two stores belong to the main thread. They answer requests there, on the queue of the main loop.
- * A worker thread asks how many units of an article they have. It uses MULTICAST_WAIT, so the
- * invocation returns when both stores have answered or the time is up.
+ * Two stores belong to the main thread. They answer requests on that thread, through the main
+ * loop's queue. A worker thread asks how many units of an article they have in stock. It uses
+ * MULTICAST_WAIT, so the invocation returns when both stores have answered or the time is up.
  *
  * When the time is up, the request may still be waiting in the queue, or a store may be using it.
- * So the request must not be on the stack of the worker. It is allocated by malloc(), and has a
+ * The request must therefore not be on the worker's stack. It is allocated by malloc(), and has a
  * reference count:
  *
  *     the worker    has one reference, and drops it when it no longer needs the answer
  *     the library   receives one from `copy`, and drops it by `release` after the last queued call
  *
  * Dropping the last reference frees the request. `copy` copies nothing here, but returns the same
- * request. The worker reads the answer only if all calls were made, because no store writes to the
- * answer after that. The answer is a part of the request, not a variable of the worker.
+ * request. The worker reads the answer only if all calls have been made, because no store writes to
+ * the answer after that. The answer is a part of the request, not a variable of the worker.
  *
  * The second request comes while the main loop is busy. The worker stops waiting and continues.
- * Afterwards the stores handle the request although nobody waits for it, and the request is freed.
+ * Later, the stores handle the request although nobody is waiting for it any more, and the request
+ * is freed.
  *
  * Prints the text in expected/09_request.txt.
  */
@@ -174,8 +175,8 @@ static bool ask(multicast stores, struct request *request, uint64_t timeout_ns) 
   int64_t asked = multicast_invoke_with(stores, &invocation, &outcome);
   if (asked == MULTICAST_ERROR_TIMEOUT) return false;
   if (asked < 0) fail("invoke_with", multicast_status_message(asked));
-  /* Calls may be missing even if the time is not up: the queue refused them, was cleared or was
-   * destroyed, or a store was removed. */
+  /* Calls may be missing even if the time is not up: the queue may have refused them or been
+   * cleared or destroyed, or a store may have been removed. */
   return outcome.refused == 0 && outcome.finished == outcome.queued;
 }
 

@@ -8,8 +8,8 @@
  * first one is removed as a delegate, the second by the end of its window's lifetime, and the last
  * when the clock is destroyed.
  *
- * The library calls `listeners_changed` without holding a lock. So the function may wait for the
- * clock's thread, which may be calling a listener at that moment. If a listener removes itself
+ * The library calls `listeners_changed` without holding a lock. The function may therefore wait for
+ * the clock's thread, which may be calling a listener at that moment. If a listener removes itself
  * during such a call, `listeners_changed` is called on the clock's thread, which must not wait for
  * itself.
  *
@@ -61,7 +61,7 @@ static void *clock_run(void *context) {
   return NULL;
 }
 
-/* Called when the first listener was added or the last one was removed. */
+/* Called when the first listener has been added or the last one has been removed. */
 static void clock_listeners_changed(void *context, multicast target, bool has_listeners) {
   struct clock *clock = context;
   (void)target;

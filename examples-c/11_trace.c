@@ -2,9 +2,9 @@
  *
  * 11_trace: a watch whose functions are called after each call, and after each slow call.
  *
- * The rest of the program need not know about the watch. While no watch is set, invocations take no
- * longer than usual. To draw a timeline of a program that sets no watch, see multicast-trace in
- * TRACE.md.
+ * The rest of the program does not have to know about the watch. While no watch is set, invocations
+ * take no longer than usual. To draw a timeline of a program that sets no watch, see
+ * multicast-trace in TRACE.md.
  *
  * Prints the text in expected/11_trace.txt.
  */
@@ -22,7 +22,7 @@ static void store(void *context, uint32_t event, const void *payload, size_t siz
   nanosleep(&disk, NULL);
 }
 
-/* Both functions run on the thread of the call, after the call has returned. A removal that waits
+/* Both functions run on the calling thread, after the call has returned. A removal that waits
  * for the call also waits for them. */
 static void tell_slow(void *context, multicast_token token, const char *label, uint64_t took_ns) {
   (void)context, (void)token;

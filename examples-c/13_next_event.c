@@ -2,9 +2,9 @@
  *
  * 13_next_event: waits for the next event of a multicast, with a timeout.
  *
- * The main thread wants an answer from a worker. It starts a job, and the worker invokes when the
- * job is done. The answer must not be missed if it comes before the main thread waits. So the order
- * of the steps is:
+ * The main thread wants an answer from a worker. It starts a job, and the worker invokes a
+ * multicast when the job is done. The answer must not be missed if it arrives before the main
+ * thread waits, so the steps are in this order:
  *
  *     1. Add a delegate with a queue and MULTICAST_ONCE. From here on, no event is missed.
  *     2. Start the job.
@@ -16,8 +16,8 @@
  * queued while the first one waits, and the call removes the delegate. The payload is the queue's
  * copy, which is valid only during the call in step 4.
  *
- * If the time is up, the event may still come between steps 3 and 5. It is then lost, as if it had
- * come later.
+ * If the time is up, the event may still arrive between steps 3 and 5. It is then lost, as if it
+ * had arrived later.
  *
  * Prints the text in expected/13_next_event.txt.
  */
@@ -90,7 +90,7 @@ static void next_event_begin(struct next_event *next, multicast source, uint32_t
   must("add", multicast_add(source, delegate, &options, NULL));
 }
 
-/* Ends the wait. Returns whether the event came in time. */
+/* Ends the wait. Returns whether the event arrived in time. */
 static bool next_event_end(struct next_event *next, uint64_t timeout_ns) {
   int64_t waiting = multicast_queue_wait(next->queue, timeout_ns);
   if (waiting < 0 && waiting != MULTICAST_ERROR_TIMEOUT) {

@@ -4,8 +4,8 @@
  *
  * A plug-in is one object that listens to two multicasts. `release` runs once for each
  * registration, when that registration no longer uses the object. It must not free the object,
- * because the other delegate may be using it at that moment. So the object counts references: one
- * for each registration, and one for the program. `release` drops one of them.
+ * because the other delegate may be using it at that moment. The object therefore counts
+ * references: one for each registration, and one for the program. `release` drops one of them.
  *
  * If an add fails, `release` runs as well, so the reference is taken before the add.
  *

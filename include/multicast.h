@@ -63,7 +63,7 @@ extern "C" {
  *              - `delegate`: the function and context, as they were added;
  *              - `name`: as in multicast_broadcaster_register();
  *              - `options`: the options, or NULL for the defaults;
- *              - `timeout_ns`: the limit in nanoseconds on the monotonic clock; 0: no waiting;
+ *              - `timeout_ns`: the limit in nanoseconds on the monotonic clock; 0 means no waiting;
  *              - `out`: receives the result; the caller sets its `struct_size`.
  * Threads      Any thread may call any function at any time, concurrently with all other calls.
  * Callbacks    A callback is any function of the program that the library calls: a delegate, a
@@ -79,12 +79,12 @@ extern "C" {
  *              language that cannot pass structs by value passes the integer. Zero means "none".
  *              Any 64-bit value is safe in any call at any time. If a handle is null, stale, forged
  *              or of another kind, the result is MULTICAST_ERROR_INVALID_HANDLE.
- * Results      A function that creates an object returns its handle. Zero means failure: invalid
- *              options, out of memory, no thread key left in the system, or 2^26 objects of the
- *              kind. multicast_create_error() returns the reason. A function that counts returns
- *              the count or a negative status. A function that answers a yes/no question returns
- *              bool, and false for an invalid handle. Every other function returns a status.
- *              Counts, lists and answers describe one moment, because another thread may change the
+ * Results      A function that creates an object returns its handle. Zero means failure: the
+ *              options are invalid, memory or the system's thread keys have run out, or 2^26
+ *              objects of the kind exist. multicast_create_error() returns the reason. A function
+ *              that counts returns the count or a negative status. A function that answers a yes/no
+ *              question returns bool, and false for an invalid handle. Every other function returns
+ *              a status. Counts, lists and answers are snapshots: another thread may change the
  *              state immediately afterwards.
  * Failure      A call that fails changes nothing, with two exceptions in which the operation has
  *              taken effect: MULTICAST_ERROR_TIMEOUT, and MULTICAST_ERROR_SYSTEM from a removal. A
@@ -95,8 +95,8 @@ extern "C" {
  *              NAME_default() returns one. A caller that can use neither sets `struct_size` and
  *              clears the rest. Where a function takes a pointer to options, NULL means the
  *              defaults. The library accepts a struct that is larger than its own, up to 1024
- *              bytes, if the additional fields are 0. If the library fills the struct, it sets
- *              these fields to 0 itself. Nothing is written to `out` if its `struct_size` is wrong.
+ *              bytes, if the additional fields are 0. When the library fills in such a struct, it
+ *              clears these fields. Nothing is written to `out` if its `struct_size` is wrong.
  * Cost         A function takes constant time unless its comment has a "Cost" line. A removal also
  *              issues a memory barrier if another thread has invoked the multicast.
  *
@@ -105,18 +105,18 @@ extern "C" {
  * Calls        A delegate runs on the thread that invokes the multicast, and on several threads at
  *              the same time if several threads invoke it. A delegate that was added with a queue
  *              runs on the thread that runs the queue, one call at a time.
- * Removal      A removal is any function with remove, unregister, destroy or end in its name.
- *              Running invocations, on any thread, do not call a removed delegate unless its call
- *              had already begun, and its queued calls are not made. The removal then waits until
- *              no other thread is in a call of a delegate that it has removed. Unless it removes by
- *              token or by position, it also waits for calls of delegates that were removed earlier
- *              and that it would otherwise have removed itself. Other delegates do not delay it. If
- *              the removing thread is in such a call, or if a thread in such a call waits in the
+ * Removal      A removal is a call to a function with remove, unregister, destroy or end in its
+ *              name. Running invocations, on any thread, no longer call the removed delegate, but a
+ *              call that has begun continues. Its queued calls are not made. The removal then waits
+ *              until no other thread is in a call to a delegate that it has removed. Unless it
+ *              removes by token or by position, it also waits for calls to delegates that it would
+ *              have removed if they had not been removed earlier. Other delegates do not delay it.
+ *              If the removing thread is in such a call, or if a thread in such a call waits in the
  *              library for the removing thread, the removal does not wait and returns
- *              MULTICAST_PENDING. The library cannot see other waits: a thread that removes a
- *              delegate while holding a lock that the delegate acquires waits forever.
+ *              MULTICAST_PENDING. The library cannot see other waits: a removal under a lock that
+ *              the delegate acquires waits forever.
  * Contexts     The library borrows a context until the removal has completed. When a removal
- *              returns MULTICAST_OK, the registration has ended: no thread is in a call of it, and
+ *              returns MULTICAST_OK, the registration has ended: no thread is in a call to it, and
  *              no thread ever will be. The context then belongs to the caller again, unless another
  *              registration uses it, because the same delegate may be registered more than once.
  *              Free it after multicast_remove_every(), or when its last registration has ended.
@@ -128,17 +128,17 @@ extern "C" {
  *              the object, or use no `release` and free the object after multicast_lifetime_end()
  *              has returned MULTICAST_OK (see the example 16_shared_context).
  * Counts       A removal that returns a count does not report MULTICAST_PENDING. Outside all
- *              delegates, it returns when no call of the removed delegates is running. Inside a
+ *              delegates, it returns when no call to the removed delegates is running. Inside a
  *              delegate, it may return earlier. The variant with a time limit reports in `*out`
  *              whether calls are still running.
  * Timeouts     A removal waits for running calls, however long they take. A removal whose name ends
  *              in _within waits at most `timeout_ns`: 0 means no waiting, and MULTICAST_FOREVER
- *              means no limit. A removal whose name ends in _nowait does not wait. In each case the
- *              registration is removed. If a call of it is still running, the status is
+ *              means no limit. A removal whose name ends in _nowait does not wait. In every case,
+ *              the registration is removed. If a call to it is still running, the status is
  *              MULTICAST_ERROR_TIMEOUT if the time is up, and MULTICAST_PENDING if waiting is not
  *              possible or the name ends in _nowait. Only MULTICAST_OK returns the context to the
- *              caller. In the struct multicast_invocation alone, a `timeout_ns` of 0 means no
- *              limit, because 0 is the default of every field.
+ *              caller. The exception is `timeout_ns` in the struct multicast_invocation: because 0
+ *              is the default of every field, it means no limit there.
  * Payloads     The library borrows a payload during the invocation, and copies it for queued calls.
  *              An invocation with options can instead hand the payload over to the library, or
  *              specify a function that copies it: see section 9.
@@ -147,7 +147,7 @@ extern "C" {
  *
  * fork         The child may use the library, no matter what other threads of the parent were
  *              doing. Queues are empty in the child, and keep all their calls in the parent.
- *              - Running calls: delegates that other threads were calling do not run in the child.
+ *              - Running calls: calls that other threads were making do not continue in the child.
  *              - Removals: if another thread had removed a delegate but not yet released it, fork()
  *                releases it in the child, so `release` runs once in each of the two processes. A
  *                `release` that had begun, or was about to begin, does not run in the child.
@@ -158,14 +158,14 @@ extern "C" {
  *              - Replays: a replay that another thread had begun does not continue in the child.
  *              - Transports: the child inherits them. Detach any that only one process can use.
  *              - Broadcasters: if another thread was destroying a broadcaster, or unregistering
- *                from all of its names, the child may have done so for only some of the names.
+ *                from all of its names, this may affect only some of the names in the child.
  * exit         atexit handlers, destructors of static objects, and threads that outlive `main` may
  *              call the library. The library stays mapped after dlclose(). While the main thread is
  *              in exit(), including after `main` has returned, a removal on that thread does not
  *              wait for calls on other threads, because these calls may never return. If there are
  *              such calls, it returns MULTICAST_ERROR_TIMEOUT, and the program must free nothing.
  *              With musl, inside quick_exit(), or if another thread calls exit(), removals wait as
- *              usual, so use the variants with a time limit there.
+ *              usual, so use the variants with a time limit in these cases.
  * Thread end   A thread may end inside a delegate or visitor, by pthread_exit() or by cancellation.
  *              The library's destructor of thread-specific data then ends the call. It runs after
  *              the destructors of keys that were created earlier. A replay that the thread was
@@ -178,21 +178,21 @@ extern "C" {
  * Stack        A stack of 16 KB is enough for every function. Each level of nesting uses up to 750
  *              bytes, or 1,300 for an invocation with options, plus what the delegates use.
  *
- * Real time    Functions that threads with deadlines may call have a line "Real time" in their
+ * Real time    Functions that threads with deadlines may call have a "Real time" line in their
  *              comment. "yes" means that the function acquires no lock, allocates no memory, makes
  *              no system call, and does not wait. "prepared" means the same, once the thread has
  *              called multicast_thread_prepare() and has invoked the multicast or run the queue
  *              once before its deadlines begin. The delegates must follow the same rules. The
- *              exception is the lock of a queue, which is held only briefly: a thread that finds it
+ *              exception is a queue's lock, which is held only briefly: a thread that finds it
  *              locked spins, and then sleeps. "yes" also applies to every inline function. All
  *              other functions acquire a lock and may allocate memory, make system calls, or wait.
  *
  * Not supported, because C offers no way to do it safely:
  *
  * - leaving a callback by longjmp() or by an exception;
- * - calls on one thread that do not end in the reverse of the order in which they began. This can
- *   happen where stacks are switched, as by fibers and greenlets: after switching to another stack,
- *   a delegate may return only when all calls that its thread has begun since then have returned.
+ * - calls on one thread that do not end in the reverse of their starting order. This can happen
+ *   where stacks are switched, as by fibers and greenlets: after switching to another stack, a
+ *   delegate may return only when all calls that its thread has begun since then have returned.
  *   C++20 coroutines are not affected, because a suspended coroutine returns to the library;
  * - calling the library from a signal handler, the child of vfork(), or an allocator's function;
  * - calling the library from a pthread_atfork() handler that was registered before it was loaded;
@@ -247,24 +247,24 @@ typedef int32_t multicast_status;
 /// @since 1.0
 enum multicast_status_code {
   MULTICAST_OK = 0,  ///< Success. A removed registration has ended; equal ones may remain.
-  /// The operation took effect, but a call that it should have waited for is still running, either
-  /// on this thread or on a thread that waits for this one. A function that never waits also
-  /// returns it for calls on other threads. After a removal, keep the context until `release` runs,
-  /// or until multicast_ended_within() returns MULTICAST_OK. For threads and watches, see
-  /// multicast_queue_stop() and multicast_set_watch().
+  /// The operation has taken effect, but a call that it should have waited for is still running, on
+  /// this thread or on a thread that is waiting for this one. A function that never waits also
+  /// returns this status for calls on other threads. After a removal, keep the context until
+  /// `release` runs, or until multicast_ended_within() returns MULTICAST_OK. For threads and
+  /// watches, see multicast_queue_stop() and multicast_set_watch().
   MULTICAST_PENDING = 1,
   MULTICAST_ERROR_INVALID_HANDLE = -10,    ///< Null, stale, forged, or a handle of another kind.
-  MULTICAST_ERROR_INVALID_ARGUMENT = -20,  ///< A wrong NULL, flag, size, name or reserved field.
+  MULTICAST_ERROR_INVALID_ARGUMENT = -20,  ///< An invalid NULL, flag, size, name or reserved field.
   MULTICAST_ERROR_NOT_FOUND = -30,         ///< No such delegate or index.
   MULTICAST_ERROR_OUT_OF_MEMORY = -40,     ///< An allocation failed.
-  MULTICAST_ERROR_LIMIT = -50,             ///< 256 nested levels; or 2^26 of a kind, less 1 %.
+  MULTICAST_ERROR_LIMIT = -50,             ///< 256 nested levels, or 99 % of 2^26 objects exist.
   MULTICAST_ERROR_QUEUE_FULL = -60,        ///< A transport's buffer of notifications is full.
   MULTICAST_ERROR_TIMEOUT = -70,           ///< The time is up. A removal has taken effect anyway.
   MULTICAST_ERROR_STATE = -80,             ///< Not possible in the current state; see the function.
   /// The system refused a thread, a descriptor or a memory barrier, or something else that a
-  /// transport needs. From a removal, it means that the registration was removed but the memory
-  /// barrier failed, so it is unknown whether calls are still running. `release` then never runs,
-  /// and the program must free nothing.
+  /// transport needs. From a removal, it means that the registration has been removed but the
+  /// memory barrier failed, so it is unknown whether calls are still running. `release` then never
+  /// runs, and the program must free nothing.
   MULTICAST_ERROR_SYSTEM = -90
 };
 
@@ -272,12 +272,12 @@ typedef struct multicast_add_options multicast_add_options;  // how a delegate i
 
 /// Creates an empty multicast.
 ///
-/// @return Its handle. Zero: the call failed, for example because it was out of memory.
+/// @return Its handle, or zero if the call failed, for example because it ran out of memory.
 /// Cost:      O(1); memory is allocated for many objects at a time.
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD multicast multicast_create(void);
 
-/// Adds a delegate after all others of its priority. The same delegate may be added again.
+/// Adds a delegate after all others with its priority. The same delegate may be added again.
 /// Invocations that have already begun do not call it.
 ///
 /// @param delegate  The function and context; `function` must not be NULL.
@@ -293,8 +293,8 @@ MULTICAST_API MULTICAST_NODISCARD multicast multicast_create(void);
 ///            non-zero tail, unknown flag, `reserved` not 0), `release` does not run and the
 ///            context stays yours. After every other failure, `release` has run.
 /// Threads:   calls the delegate if the multicast replays (see multicast_create_options).
-/// Cost:      O(1) amortised, with an occasional allocation, and one more for options. O(delegates)
-///            if some delegates have a lower priority, or if MULTICAST_UNIQUE searches them.
+/// Cost:      O(1) amortised, with an occasional allocation, and one for options. O(delegates) if
+///            some delegates have a lower priority, or if MULTICAST_UNIQUE searches them.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_add(multicast target, multicast_delegate delegate,
                                              const multicast_add_options *options,
@@ -308,19 +308,19 @@ MULTICAST_API multicast_status multicast_add(multicast target, multicast_delegat
 ///
 /// @param event    Passed on unchanged; selects the method of the protocol.
 /// @param payload  Passed on unchanged; may be NULL if `size` is 0.
-/// @param size     Bytes at `payload`, copied for queued calls. If 0, these receive the pointer.
+/// @param size     Bytes at `payload`, copied for queued calls. If 0, they receive the pointer.
 /// @return The number of delegates that were called or whose call was queued (>= 0), even if the
-///         multicast was destroyed during the invocation. MULTICAST_ERROR_INVALID_HANDLE;
+///         multicast has been destroyed during the invocation. MULTICAST_ERROR_INVALID_HANDLE;
 ///         MULTICAST_ERROR_INVALID_ARGUMENT: `size` without `payload`; MULTICAST_ERROR_LIMIT: 256
-///         invocations are nested on this thread; MULTICAST_ERROR_OUT_OF_MEMORY: only at the first
-///         invocation of a thread. With policies also MULTICAST_ERROR_STATE: see multicast_reentry
-///         and MULTICAST_VISIT_ONLY.
+///         invocations are nested on this thread; MULTICAST_ERROR_OUT_OF_MEMORY: only at a thread's
+///         first invocation. With policies also MULTICAST_ERROR_STATE: see multicast_reentry and
+///         MULTICAST_VISIT_ONLY.
 /// Threads:   threads that invoke the same multicast do not slow each other down. The invocation
 ///            may wait for room in a queue with MULTICAST_OVERFLOW_BLOCK.
-/// Cost:      O(delegates); no allocation, no lock, no atomic read-modify-write. The first
-///            invocation of a thread allocates a record of 11 KB, which another thread can reuse
-///            when this thread ends. Invocations that are not nested touch one page of it.
-/// Real time: prepared, unless a queued payload has more than 32 bytes and exceeds `payload_size`.
+/// Cost:      O(delegates); no allocation, no lock, no atomic read-modify-write. A thread's first
+///            invocation allocates a record of 11 KB, which another thread can reuse after this
+///            thread has ended. Invocations that are not nested touch only one page of it.
+/// Real time: prepared, unless a queued payload exceeds both 32 bytes and `payload_size`.
 /// @since 1.0
 MULTICAST_API int64_t multicast_invoke(multicast target, uint32_t event, const void *payload,
                                        size_t size);
@@ -331,12 +331,12 @@ MULTICAST_API int64_t multicast_invoke(multicast target, uint32_t event, const v
 ///
 /// @return MULTICAST_OK: this registration has ended; equal ones may remain and run.
 ///         MULTICAST_PENDING; MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_SYSTEM;
-///         MULTICAST_ERROR_NOT_FOUND: there is no such registration. If an equal one was removed
-///         before and is still being called, the function waits for that call first.
+///         MULTICAST_ERROR_NOT_FOUND: there is no such registration. If an equal one has been
+///         removed before and is still being called, the function waits for that call first.
 /// Cost:      O(delegates) to find it. If 1,000 delegates or more are searched often, the multicast
 ///            builds an index of up to 48 bytes per delegate, and finding one takes O(1). O(1) to
-///            remove it. Removals that follow each other closely issue no memory barriers, but as
-///            long as they do, each call of the delegates takes a few nanoseconds more.
+///            remove it. Removals in quick succession issue no memory barriers, but while they
+///            continue, each call to a delegate takes a few nanoseconds longer.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_remove(multicast target, multicast_delegate delegate);
 
@@ -375,11 +375,11 @@ MULTICAST_API multicast_status multicast_remove_every(multicast target,
 /// @param out        Receives `count` tokens, all zero if the add fails. May be NULL. With
 ///                   MULTICAST_UNIQUE, only the last of several equal delegates stays, and the
 ///                   tokens of the others are stale. Not written if `count` is above 2^26.
-/// @return As multicast_add(). MULTICAST_ERROR_LIMIT if `count` is above 2^26; the function then
-///         uses none of its arguments.
-/// Ownership: like multicast_add(). A failure releases each context once; none if `count` is above
-///            2^26.
-/// Cost:      like `count` calls of multicast_add(), under one lock.
+/// @return Same as multicast_add(). MULTICAST_ERROR_LIMIT if `count` is above 2^26, in which case
+///         the function uses none of its arguments.
+/// Ownership: like multicast_add(). A failed call releases each context once, or none if `count` is
+///            above 2^26.
+/// Cost:      like `count` calls to multicast_add(), under one lock.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_add_many(multicast target,
                                                   const multicast_delegate *delegates,
@@ -387,7 +387,7 @@ MULTICAST_API multicast_status multicast_add_many(multicast target,
                                                   const multicast_add_options *options,
                                                   multicast_token *out);
 
-/// For each of the given delegates, removes the first live registration equal to it.
+/// Removes, for each given delegate in turn, the first live registration that equals it.
 ///
 /// @param delegates  `count` delegates; may be NULL if `count` is 0.
 /// @param count      The number of delegates.
@@ -413,12 +413,12 @@ MULTICAST_API int64_t multicast_remove_context(multicast target, void *context);
 /// the multicast changes. Use multicast_token_remove_within() instead.
 ///
 /// @param index  The position in the order of multicast_list(), where 0 is the first.
-/// @return As multicast_remove(); MULTICAST_ERROR_NOT_FOUND if `index` is too large.
+/// @return Same as multicast_remove(); MULTICAST_ERROR_NOT_FOUND if `index` is too large.
 /// Cost:      O(delegates).
 /// @since 1.0
 MULTICAST_API multicast_status multicast_remove_at(multicast target, size_t index);
 
-/// Removes every delegate. The multicast stays.
+/// Removes every delegate, but does not destroy the multicast.
 ///
 /// @return The number of removed delegates (>= 0); MULTICAST_ERROR_INVALID_HANDLE;
 ///         MULTICAST_ERROR_SYSTEM.
@@ -432,32 +432,32 @@ MULTICAST_API int64_t multicast_remove_all(multicast target);
 
 /// Like multicast_remove_every(), but waits at most for a given time.
 ///
-/// @return As multicast_remove_every(). MULTICAST_ERROR_TIMEOUT: all were removed, but a call of
-///         one is still running on another thread.
+/// @return Same as multicast_remove_every(). MULTICAST_ERROR_TIMEOUT: all have been removed, but
+///         another thread is still calling one of them.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_remove_every_within(multicast target,
                                                        multicast_delegate delegate,
                                                        uint64_t timeout_ns);
 
-/// Like multicast_remove_many(), but with a time limit, and reports whether calls still run.
+/// Like multicast_remove_many(), but with a time limit. Reports whether calls are running.
 ///
-/// @param out  MULTICAST_OK: no call of them is running; MULTICAST_PENDING or
+/// @param out  Receives MULTICAST_OK: no call to them is running; MULTICAST_PENDING or
 ///             MULTICAST_ERROR_TIMEOUT: a call is still running, and `release` runs when the last
-///             one has returned. If the function fails, its status. May be NULL.
+///             one has returned; or the status of the function if it fails. May be NULL.
 /// @since 1.0
 MULTICAST_API int64_t multicast_remove_many_within(multicast target,
                                                    const multicast_delegate *delegates,
                                                    size_t count, uint64_t timeout_ns,
                                                    multicast_status *out);
 
-/// Like multicast_remove_context(), but with a time limit, and reports whether calls still run.
+/// Like multicast_remove_context(), but with a time limit. Reports whether calls are running.
 ///
 /// @param out  As in multicast_remove_many_within().
 /// @since 1.0
 MULTICAST_API int64_t multicast_remove_context_within(multicast target, void *context,
                                                       uint64_t timeout_ns, multicast_status *out);
 
-/// Like multicast_remove_all(), but with a time limit, and reports whether calls still run.
+/// Like multicast_remove_all(), but with a time limit. Reports whether calls are running.
 ///
 /// @param out  As in multicast_remove_many_within().
 /// @since 1.0
@@ -466,8 +466,8 @@ MULTICAST_API int64_t multicast_remove_all_within(multicast target, uint64_t tim
 
 /// Like multicast_destroy(), but waits at most for a given time.
 ///
-/// @return As multicast_destroy(). MULTICAST_ERROR_TIMEOUT: this or another thread has destroyed
-///         the multicast, but a call is still running on another thread.
+/// @return Same as multicast_destroy(). MULTICAST_ERROR_TIMEOUT: this or another thread has
+///         destroyed the multicast, but a call is still running on another thread.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_destroy_within(multicast target, uint64_t timeout_ns);
 
@@ -475,14 +475,14 @@ MULTICAST_API multicast_status multicast_destroy_within(multicast target, uint64
 
 /// Returns whether a handle belongs to an existing multicast.
 ///
-/// @param target  Any value: it need not be a valid handle.
+/// @param target  Any value; it need not be a valid handle.
 /// @return true while it exists.
 /// Real time: yes.
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD bool multicast_is_valid(multicast target);
 
-/// The number of delegates. Paused delegates count. A delegate with a dead context counts until a
-/// call or multicast_prune() detects that the context is dead.
+/// Returns the number of delegates, including paused ones. A delegate with a dead context is
+/// counted until a call or multicast_prune() detects that the context is dead.
 ///
 /// @return The count (>= 0); MULTICAST_ERROR_INVALID_HANDLE.
 /// @since 1.0
@@ -497,7 +497,7 @@ MULTICAST_API MULTICAST_NODISCARD int64_t multicast_count(multicast target);
 MULTICAST_API MULTICAST_NODISCARD bool multicast_contains(multicast target,
                                                           multicast_delegate delegate);
 
-/// Returns the flag that multicast_has_listeners() reads in about 1 ns, without a call.
+/// Returns the flag that multicast_has_listeners() reads in about 1 ns, without a function call.
 ///
 ///     const uint32_t *flag = multicast_listener_flag(m);  // once
 ///     if (multicast_has_listeners(flag)) {                // each time
@@ -540,8 +540,8 @@ static inline bool multicast_has_listeners(const uint32_t *flag) {
 /// @since 1.0
 MULTICAST_API int64_t multicast_list(multicast target, multicast_delegate *out, size_t capacity);
 
-/// Removes the delegates whose context is dead. Calls `lock` of each delegate that has one, even if
-/// it is paused or has a queue, and then `unlock`, unless `lock` has returned NULL.
+/// Removes the delegates whose context is dead. Calls each delegate's `lock`, even if the delegate
+/// is paused or has a queue, and then `unlock`, unless `lock` has returned NULL.
 ///
 /// `lock`, `unlock` and `release` run on the calling thread.
 ///
@@ -576,11 +576,11 @@ typedef bool (*multicast_visitor)(void *context, const multicast_delegate *deleg
 
 /// Passes every delegate to a visitor, which calls the delegate's own typed function.
 ///
-/// Visits are for protocols of several methods, for return values, and for stopping early. The
+/// Visits are for protocols with several methods, for return values, and for stopping early. The
 /// order of the delegates, and the treatment of delegates that are added or removed during the
-/// visit, are those of multicast_invoke(). A removal waits until the visitor has returned. Paused
-/// delegates are skipped, and `events` is ignored. A delegate with a queue is passed immediately,
-/// like any other. A delegate with MULTICAST_ONCE is removed when it is passed.
+/// visit, are the same as in multicast_invoke(). A removal waits until the visitor has returned.
+/// Paused delegates are skipped, and `events` is ignored. A delegate with a queue is passed
+/// immediately, like any other. A delegate with MULTICAST_ONCE is removed when it is passed.
 ///
 /// @param visitor  Called for each delegate; not NULL. Returning false stops.
 /// @param context  Passed to `visitor`; may be NULL.
@@ -606,7 +606,7 @@ MULTICAST_API int64_t multicast_visit(multicast target, multicast_visitor visito
 /// @return The number of delegates (>= 0) if all were visited, or 0 if one was refused.
 ///         MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_INVALID_ARGUMENT; MULTICAST_ERROR_LIMIT
 ///         as in multicast_invoke(); MULTICAST_ERROR_OUT_OF_MEMORY: none was visited.
-/// Cost:      like multicast_visit(), and one allocation.
+/// Cost:      like multicast_visit(), plus one allocation.
 /// @since 1.1
 MULTICAST_API int64_t multicast_visit_undo(multicast target, multicast_visitor visitor,
                                            multicast_visitor undo, void *context);
@@ -615,8 +615,8 @@ MULTICAST_API int64_t multicast_visit_undo(multicast target, multicast_visitor v
 
 /// Returns whether a registration is live.
 ///
-/// @param token  Any value: it need not be a valid handle.
-/// @return true from its addition to its removal; with MULTICAST_ONCE, until its only call begins.
+/// @param token  Any value; it need not be a valid handle.
+/// @return true from the addition to the removal; with MULTICAST_ONCE, until the only call begins.
 /// Real time: yes.
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD bool multicast_token_is_valid(multicast_token token);
@@ -624,20 +624,20 @@ MULTICAST_API MULTICAST_NODISCARD bool multicast_token_is_valid(multicast_token 
 /// Removes a registration.
 ///
 /// @return MULTICAST_OK: this registration has ended; equal ones may remain. MULTICAST_PENDING:
-///         removed, now or earlier, but a call of it is still running and waiting is not possible.
-///         MULTICAST_ERROR_INVALID_HANDLE: it had already been removed; the function first waited
-///         for its calls on other threads. MULTICAST_ERROR_SYSTEM.
+///         removed, now or earlier, but a call to it is still running and waiting is not possible.
+///         MULTICAST_ERROR_INVALID_HANDLE: it had already been removed; the function has waited for
+///         calls to it on other threads. MULTICAST_ERROR_SYSTEM.
 /// Cost:      O(1) amortised.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_token_remove(multicast_token token);
 
 /// Removes a registration without waiting.
 ///
-/// If the registration was already removed, the function only reports whether a call of it is still
-/// running. For multicasts, queues and lifetimes, multicast_ended_within() reports this.
+/// If the registration has already been removed, the function only reports whether a call to it is
+/// still running. For multicasts, queues and lifetimes, use multicast_ended_within().
 ///
-/// @return MULTICAST_OK: no call of it is running; MULTICAST_PENDING: removed, now or earlier, but
-///         a call of it is still running on this or another thread; MULTICAST_ERROR_INVALID_HANDLE;
+/// @return MULTICAST_OK: no call to it is running; MULTICAST_PENDING: removed, now or earlier, but
+///         a call to it is still running on this or another thread; MULTICAST_ERROR_INVALID_HANDLE;
 ///         MULTICAST_ERROR_SYSTEM.
 /// Cost:      O(1) amortised.
 /// @since 1.0
@@ -645,15 +645,15 @@ MULTICAST_API multicast_status multicast_token_remove_nowait(multicast_token tok
 
 /// Like multicast_token_remove(), but waits at most for a given time.
 ///
-/// @return As multicast_token_remove(). MULTICAST_ERROR_TIMEOUT: removed, now or earlier, but a
-///         call of it is still running on another thread.
+/// @return Same as multicast_token_remove(). MULTICAST_ERROR_TIMEOUT: removed, now or earlier, but
+///         a call to it is still running on another thread.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_token_remove_within(multicast_token token,
                                                              uint64_t timeout_ns);
 
 /// Pauses a delegate: invocations skip it until it is resumed. No effect if it is already paused.
 ///
-/// Queued calls of the delegate are still made. The function does not wait for running calls.
+/// Queued calls to the delegate are still made. The function does not wait for running calls.
 ///
 /// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE.
 /// Threads:   invocations that begin after the pause, on this thread or on a thread that has
@@ -670,9 +670,9 @@ MULTICAST_API multicast_status multicast_token_pause(multicast_token token);
 /// @since 1.0
 MULTICAST_API multicast_status multicast_token_resume(multicast_token token);
 
-/// Returns the registration whose delegate this thread is calling, or the innermost of several.
+/// Returns the registration whose delegate this thread is calling; if nested, the innermost one.
 ///
-/// A delegate can use it to remove or pause itself without knowing its token.
+/// A delegate can use this function to remove or pause itself without knowing its token.
 ///
 /// @return Its token, which may already have been removed; zero outside all delegates and visitors.
 /// Reentry:   inside a `release`, the result is the registration whose call ran the `release`. A
@@ -684,14 +684,14 @@ MULTICAST_API MULTICAST_NODISCARD multicast_token multicast_token_current(void);
 
 /// Calls the delegate of one registration, as multicast_invoke() does for each delegate.
 ///
-/// A removal waits for this call as for any other. If the delegate has a queue, the call is queued.
+/// A removal waits for this call as usual. If the delegate has a queue, the call is queued.
 ///
 /// @param event    Passed on unchanged. If the delegate does not want this event, it is not called.
 /// @param payload  Passed on unchanged; may be NULL if `size` is 0.
-/// @param size     Bytes at `payload`, copied for a queued call. If 0, this receives the pointer.
-/// @return 1: it was called or its call was queued. 0: it was removed at this moment, is paused,
-///         does not want the event, or has a dead context; or its queue refused the call, or there
-///         was no memory to queue the payload. MULTICAST_ERROR_INVALID_HANDLE;
+/// @param size     Bytes at `payload`, copied for a queued call. If 0, it receives the pointer.
+/// @return 1: it was called or its call was queued. 0: it is just being removed, is paused, does
+///         not want the event, or has a dead context; or its queue refused the call, or there was
+///         no memory to queue the payload. MULTICAST_ERROR_INVALID_HANDLE;
 ///         MULTICAST_ERROR_INVALID_ARGUMENT: `size` without `payload`; MULTICAST_ERROR_LIMIT and
 ///         MULTICAST_ERROR_OUT_OF_MEMORY as in multicast_invoke(); MULTICAST_ERROR_STATE: see
 ///         MULTICAST_VISIT_ONLY.
@@ -705,7 +705,7 @@ MULTICAST_API int64_t multicast_token_invoke(multicast_token token, uint32_t eve
 ///
 /// @param visitor  Called for the delegate; not NULL. Its result is ignored.
 /// @param context  Passed to `visitor`; may be NULL.
-/// @return 1: it was passed. 0: it was removed at this moment, is paused, or has a dead context.
+/// @return 1: it was passed. 0: it is just being removed, is paused, or has a dead context.
 ///         MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_INVALID_ARGUMENT; MULTICAST_ERROR_LIMIT
 ///         and MULTICAST_ERROR_OUT_OF_MEMORY as in multicast_invoke().
 /// @since 1.1
@@ -734,25 +734,25 @@ typedef struct multicast_lifetime {
   uint64_t id;  ///< Opaque; 0 is none.
 } multicast_lifetime;
 
-/// A queue. Calls wait in it until the program's loop or its own thread makes them. See section 8.
+/// A queue. Calls wait in it until a loop of the program or a thread makes them. See section 8.
 /// @since 1.0
 typedef struct multicast_queue {
   uint64_t id;  ///< Opaque; 0 is none.
 } multicast_queue;
 
 /// `flags`: the delegate is called at most once, and is removed when this call begins. If it has a
-/// queue, no further call of it is queued while one is waiting.
+/// queue, no further call to it is queued while one is waiting.
 /// @since 1.0
 #define MULTICAST_ONCE 0x1u
 
 /// `flags`: equal delegates are removed first, without waiting for their running calls. The new
-/// delegate is added after all others of its priority.
+/// delegate is added after all others with its priority.
 /// @since 1.0
 #define MULTICAST_UNIQUE 0x2u
 
-/// `flags`: at most one call of this delegate is queued. A newer call replaces the event and
+/// `flags`: at most one call to this delegate is queued. A newer call replaces the event and
 /// payload of the queued call, which keeps its place. No effect without a queue. With
-/// MULTICAST_ONCE, the single call receives the newest event that has arrived when it is made.
+/// MULTICAST_ONCE, the single call receives the event that is newest when it is made.
 /// @since 1.0
 #define MULTICAST_LATEST 0x4u
 
@@ -766,41 +766,41 @@ struct multicast_add_options {
   uint32_t struct_size;  ///< sizeof(multicast_add_options).
   /// MULTICAST_ONCE, MULTICAST_UNIQUE, MULTICAST_LATEST, MULTICAST_NO_REPLAY, combined by |.
   uint32_t flags;
-  /// Higher is invoked first; equal priorities are invoked in order of addition.
+  /// Delegates with a higher priority are invoked first, equal ones in order of addition.
   int32_t priority;
   uint32_t reserved;  ///< Must be 0.
   /// If bit i is set, the delegate wants event i. This is for protocols with optional methods.
   /// Events 64 and above are always delivered. To receive no events, set only the bit of an unused
   /// event. (default: 0, all events)
   uint64_t events;
-  /// The end of this lifetime removes the registration (default: none, it stays until removed).
+  /// When this lifetime ends, the registration is removed (default: none, it stays until removed).
   multicast_lifetime lifetime;
   /// The queue in which calls wait. Destroying this queue removes the registration (default: none,
-  /// the delegate is called on the thread that invokes). Only multicast_broadcaster_register() uses
-  /// the queue of a broadcaster; an add to one of the broadcaster's multicasts does not.
+  /// the delegate is called on the invoking thread). Only multicast_broadcaster_register() uses the
+  /// queue of a broadcaster; an add to one of the broadcaster's multicasts does not.
   multicast_queue queue;
   /// Called exactly once for each registration, when that registration no longer uses the context:
-  /// after the last call of it has returned, or after a failed add (see multicast_add()). Calls of
+  /// after the last call to it has returned, or after a failed add (see multicast_add()). Calls to
   /// other registrations with the same context may still be running. If several registrations share
   /// an object, this function must drop a reference to the object instead of freeing it. It runs on
-  /// the thread that removes, or on the thread whose call was the last to return (default: NULL).
+  /// the removing thread, or on the thread whose call was the last to return (default: NULL).
   void (*release)(void *context);
-  /// For a weak reference to an object that counts its references, such as a weak_ptr, a GWeakRef,
-  /// or a Swift or Python object. Called before each call, on the same thread. Returns the strong
-  /// pointer that the delegate receives as its context. NULL means that the context is dead: the
-  /// registration is removed immediately, and `release` runs. Set both `lock` and `unlock`, or
-  /// neither. (default: NULL, the delegate receives `context`)
+  /// For a weak reference to a reference-counted object, such as a weak_ptr, a GWeakRef, or a Swift
+  /// or Python object. Called before each call, on the same thread. Returns the strong pointer that
+  /// the delegate receives as its context. NULL means that the context is dead: the registration is
+  /// removed immediately, and `release` runs. Set both `lock` and `unlock`, or neither. (default:
+  /// NULL, the delegate receives `context`)
   void *(*lock)(void *context);
   /// Called after each call with the result of `lock`, even if the delegate removed itself or
   /// destroyed the multicast, but not if the thread ended inside the call.
   void (*unlock)(void *strong);
-  /// A name that tells people who registered the delegate. multicast_dump() and
-  /// multicast_describe() write it. MULTICAST_HERE is a place in the source. Up to 63 bytes.
+  /// A name that shows people who registered the delegate, in multicast_dump() and
+  /// multicast_describe(). MULTICAST_HERE is such a name. Up to 63 bytes.
   const char *label;
 };
 
-/// The current place in the source, as a label: `options.label = MULTICAST_HERE;` gives
-/// "file.c:41". Without __FILE_NAME__, compilers give the path with which they were called.
+/// The current source location, as a label: `options.label = MULTICAST_HERE;` gives "file.c:41".
+/// Compilers without __FILE_NAME__ use the path of the file as it was passed to them.
 /// @since 1.1
 #ifdef __FILE_NAME__
 #define MULTICAST_HERE __FILE_NAME__ ":" MULTICAST_TEXT_OF(__LINE__)
@@ -810,7 +810,7 @@ struct multicast_add_options {
 /// Turns its argument into a string after expanding macros in it. Used by MULTICAST_HERE.
 /// @since 1.1
 #define MULTICAST_TEXT_OF(number) MULTICAST_TEXT_OF_IT(number)
-/// Turns its argument into a string as it is written. Used by MULTICAST_TEXT_OF.
+/// Turns its argument into a string without expanding macros. Used by MULTICAST_TEXT_OF.
 /// @since 1.1
 #define MULTICAST_TEXT_OF_IT(number) #number
 
@@ -881,11 +881,11 @@ typedef bool (*multicast_enumerator)(void *context, const multicast_registration
 /// Passes every registration to an enumerator, in the order of invocation. No delegate is called.
 ///
 /// Paused delegates and delegates with a queue are included. A delegate with MULTICAST_ONCE is not
-/// removed. A context with `lock` stays locked while its registration is passed, and `strong` is
-/// the result of `lock`. If the context is dead, the registration is removed instead. Registrations
+/// removed. A context with `lock` stays locked while the enumerator runs, and `strong` is the
+/// result of `lock`. If the context is dead, the registration is removed instead. Registrations
 /// that are added during the enumeration, or removed before their turn, are not passed. A removal
 /// waits until the enumerator has returned. Inside the enumerator, multicast_token_current()
-/// returns the registration that was passed.
+/// returns the registration being passed.
 ///
 /// @param enumerator  Called for each registration; not NULL. Returning false stops.
 /// @param context     Passed to `enumerator`; may be NULL.
@@ -903,7 +903,7 @@ MULTICAST_API int64_t multicast_enumerate(multicast target, multicast_enumerator
 ///
 /// Use one lifetime for each plug-in, window or session whose registrations should end together.
 ///
-/// @return Its handle. Zero: the call failed, for example because it was out of memory.
+/// @return Its handle, or zero if the call failed, for example because it ran out of memory.
 /// Cost:      O(1); memory is allocated for many objects at a time.
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD multicast_lifetime multicast_lifetime_create(void);
@@ -911,9 +911,9 @@ MULTICAST_API MULTICAST_NODISCARD multicast_lifetime multicast_lifetime_create(v
 /// Ends a lifetime: removes every registration under it, from every multicast.
 ///
 /// After MULTICAST_OK, no delegate that was ever added under the lifetime, even if it was removed
-/// before, runs on any thread or waits in any queue, and every `release` of these delegates has
-/// returned. Their code may then be unloaded. The handle becomes stale immediately, so an add under
-/// it fails with MULTICAST_ERROR_INVALID_HANDLE.
+/// earlier, is running on any thread or waiting in any queue, and every `release` of these
+/// delegates has returned. Their code may then be unloaded. The handle becomes stale immediately,
+/// so an add under it fails with MULTICAST_ERROR_INVALID_HANDLE.
 ///
 /// @return MULTICAST_OK; MULTICAST_PENDING: a call or a `release` of such a delegate is running,
 ///         and waiting was not possible; nothing is left to wait for once the last `release` has
@@ -927,16 +927,16 @@ MULTICAST_API multicast_status multicast_lifetime_end(multicast_lifetime lifetim
 
 /// Like multicast_lifetime_end(), but waits at most for a given time.
 ///
-/// @return As multicast_lifetime_end(). MULTICAST_ERROR_TIMEOUT: ended, but a call or a `release`
-///         is still running on another thread; nothing is left to wait for once the last `release`
-///         has returned.
+/// @return Same as multicast_lifetime_end(). MULTICAST_ERROR_TIMEOUT: ended, but a call or a
+///         `release` is still running on another thread; nothing is left to wait for once the last
+///         `release` has returned.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_lifetime_end_within(multicast_lifetime lifetime,
                                                              uint64_t timeout_ns);
 
 /// Returns whether a handle belongs to a lifetime that has not ended.
 ///
-/// @param lifetime  Any value: it need not be a valid handle.
+/// @param lifetime  Any value; it need not be a valid handle.
 /// @return true until it ends.
 /// Real time: yes.
 /// @since 1.0
@@ -948,11 +948,11 @@ MULTICAST_API MULTICAST_NODISCARD bool multicast_lifetime_is_valid(multicast_lif
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD int64_t multicast_lifetime_count(multicast_lifetime lifetime);
 
-/// Waits, up to a time limit, until an object that was ended is no longer in use:
+/// Waits, up to a time limit, until an object that has been ended is no longer in use:
 ///
-/// - a lifetime is in use while a call or a `release` of one of its delegates is running;
-/// - a multicast or a token, while a call of one of its delegates, or of its delegate, is running;
-/// - a queue, while a call that was queued there, or its `wake` function, is running.
+/// - a lifetime is in use while one of its delegates, or a `release` of one, is running;
+/// - a multicast or a token is in use while a delegate that belongs to it is running;
+/// - a queue is in use while a call that was queued in it, or its `wake` function, is running.
 ///
 /// This is for a thread that did not end the object, or could not wait when it did. For example, a
 /// delegate that ends its own lifetime receives MULTICAST_PENDING. The host then calls this
@@ -961,11 +961,11 @@ MULTICAST_API MULTICAST_NODISCARD int64_t multicast_lifetime_count(multicast_lif
 ///
 /// @param handle  The `id` of a multicast_lifetime, multicast, multicast_token or
 ///                multicast_queue. For any other value, the result is an error or MULTICAST_OK.
-/// @return MULTICAST_OK: the object is no longer in use, and never will be. MULTICAST_PENDING: a
-///         call of it is running on this thread or on a thread that waits for this one. If only
-///         `release` functions of a lifetime are running, this is also the result in any other call
-///         or `release`. MULTICAST_ERROR_TIMEOUT: the time is up. MULTICAST_ERROR_STATE: the object
-///         has not been ended. MULTICAST_ERROR_INVALID_HANDLE: `handle` never was a handle of these
+/// @return MULTICAST_OK: the object is no longer in use, and never will be. MULTICAST_PENDING: it
+///         is in use on this thread or on a thread that is waiting for this one. If only `release`
+///         functions of a lifetime are running, this is also the result inside any other call or
+///         `release`. MULTICAST_ERROR_TIMEOUT: the time is up. MULTICAST_ERROR_STATE: the object
+///         has not been ended. MULTICAST_ERROR_INVALID_HANDLE: `handle` was never a handle of these
 ///         kinds. MULTICAST_ERROR_SYSTEM: as in multicast_remove().
 /// Threads:   waits like a removal, so hold no lock that the calls acquire.
 /// Cost:      O(threads). For a lifetime, also the rest of the work of multicast_lifetime_end().
@@ -974,7 +974,7 @@ MULTICAST_API multicast_status multicast_ended_within(uint64_t handle, uint64_t 
 
 /* ---- 8. Queues ------------------------------------------------------------------------------- */
 
-/// The treatment of a new call if a queue is full.
+/// What a queue does with a new call when it is full.
 /// @since 1.0
 typedef uint32_t multicast_overflow;
 
@@ -983,12 +983,12 @@ typedef uint32_t multicast_overflow;
 enum multicast_overflow_code {
   /// The new call is refused, and counts as `refused` (default).
   MULTICAST_OVERFLOW_REFUSE = 0,
-  /// The call that has waited longest is dropped, and counts as `dropped`.
+  /// The call that has waited the longest is dropped, and counts as `dropped`.
   MULTICAST_OVERFLOW_DROP_OLDEST = 1,
   /// The invocation waits for room. The call is refused if the wait could never end, because the
-  /// invoking thread ran the queue last, or because the thread that ran it last waits for the
+  /// invoking thread ran the queue last, or because the thread that ran it last is waiting for the
   /// invoking thread. If no thread has run the queue yet, the call is refused if a thread that
-  /// might run it waits for the invoking thread.
+  /// might run it is waiting for the invoking thread.
   ///
   /// If a delegate itself is waiting for room, a thread that removes the delegate does not wait if
   /// it may be the thread that runs the full queue. The removal then returns MULTICAST_PENDING (a
@@ -1001,10 +1001,10 @@ enum multicast_overflow_code {
 typedef struct multicast_queue_options {
   uint32_t struct_size;  ///< sizeof(multicast_queue_options).
   uint32_t flags;        ///< Must be 0.
-  /// The number of calls that fit, 1 to 2^24. Each takes 64 to 192 bytes, which are allocated when
+  /// The number of calls that fit, 1 to 2^24. Each uses 64 to 192 bytes, which are allocated when
   /// the queue is created (default: 0, which means 1024).
   size_t capacity;
-  /// The treatment of a new call if the queue is full (default: MULTICAST_OVERFLOW_REFUSE).
+  /// What to do with a new call when the queue is full (default: MULTICAST_OVERFLOW_REFUSE).
   multicast_overflow overflow;
   uint32_t reserved;  ///< Must be 0.
   /// The name of the queue's own thread, for debuggers and `top`. The system keeps the first 15
@@ -1013,26 +1013,26 @@ typedef struct multicast_queue_options {
   /// The stack size of the queue's own thread, in bytes, at least 16384 (default: 0, the system's).
   size_t stack_size;
   /// For a loop that is woken by a function, such as uv_async_send(), g_main_context_wakeup() or
-  /// call_soon_threadsafe(), and not by a descriptor. Called on the invoking thread when a call is
-  /// queued, and on the thread that ran the queue when a run ends while calls still wait. Called
-  /// once, and not again until the loop's thread calls multicast_queue_run(). A delegate that runs
-  /// its own loop must call multicast_queue_run() first. multicast_queue_destroy() waits for a
-  /// `wake` on another thread, and `wake` is never called afterwards.
+  /// call_soon_threadsafe(), rather than by a descriptor. Called on the invoking thread when a call
+  /// is queued, and on the thread that ran the queue when a run ends while calls are still waiting.
+  /// Called once, and not again until the loop's thread calls multicast_queue_run(). A delegate
+  /// that runs its own loop must call multicast_queue_run() first. multicast_queue_destroy() waits
+  /// for a `wake` on another thread, and `wake` is never called afterwards.
   /// @since 1.1
   void (*wake)(void *context);
   /// Passed to `wake`.
   /// @since 1.1
   void *wake_context;
   /// For threads with deadlines: the size of the payloads, at most 2^24 bytes, for which the queue
-  /// reserves memory when it is created. It reserves memory for `capacity` payloads, and for 8 more
-  /// that belong to calls that are running or just being queued. Each needs 64 additional bytes,
-  /// and all pages are written to. Queueing a payload of at most this size, and making its call,
-  /// allocates no other memory. A larger payload, or one for which no reserved memory is left,
-  /// needs an allocation. All queues of an invocation share one copy, in the memory of the first of
-  /// these queues. (default: 0, no reserve; payloads of up to 32 bytes need none)
+  /// reserves memory when it is created. It reserves memory for `capacity` payloads, and for 8
+  /// more, for calls that are running or being queued. Each needs 64 additional bytes, and all
+  /// pages are written to. Queueing a payload of at most this size and making its call then
+  /// allocates no memory. A larger payload, or one for which no reserved memory is left, needs an
+  /// allocation. All queues of an invocation share one copy, in the memory of the first of these
+  /// queues. (default: 0, no reserve; payloads of up to 32 bytes need none)
   /// @since 1.1
   size_t payload_size;
-  /// A name for people, which multicast_dump() writes. Up to 63 bytes.
+  /// A name that multicast_dump() shows to people. Up to 63 bytes.
   /// @since 1.1
   const char *label;
 } multicast_queue_options;
@@ -1058,9 +1058,9 @@ static inline multicast_queue_options multicast_queue_options_default(void) {
 /// loop with multicast_queue_run(), or by the queue's own thread (see multicast_queue_start()).
 /// Calls run one at a time, in the order in which they were queued.
 ///
-/// @return Its handle. Zero: the call failed, for example because it was out of memory.
+/// @return Its handle, or zero if the call failed, for example because it ran out of memory.
 /// Threads:   an invocation that finds the queue full may wait: see MULTICAST_OVERFLOW_BLOCK.
-/// Cost:      O(1); allocates memory for `capacity` calls, which is not touched before it is used.
+/// Cost:      O(1); allocates memory for `capacity` calls, which is not touched until it is used.
 ///            O(capacity) with `payload_size`. Queueing a call acquires the queue's lock. A payload
 ///            of more than 32 bytes that is not covered by `payload_size` needs one allocation,
 ///            which all queued calls of the invocation share.
@@ -1071,8 +1071,8 @@ multicast_queue_create(const multicast_queue_options *options);
 /// Destroys a queue and removes every registration that uses it.
 ///
 /// Queued calls are not made, and their payloads are freed. A thread that is running the queue
-/// makes no further calls, and the queue's own thread ends. multicast_queue_wait() and invocations
-/// that wait for room return. The handle becomes stale immediately, and the descriptor is closed.
+/// makes no further calls, and the queue's own thread ends. Threads that are waiting for a call or
+/// for room continue. The handle becomes stale immediately, and the descriptor is closed.
 ///
 /// @return MULTICAST_OK: no delegate that used the queue, and no `wake` of the queue, is running on
 ///         another thread; MULTICAST_PENDING: such a call, a `release` or the `wake` is running,
@@ -1086,18 +1086,18 @@ MULTICAST_API multicast_status multicast_queue_destroy(multicast_queue queue);
 
 /// Like multicast_queue_destroy(), but waits at most for a given time.
 ///
-/// @return As multicast_queue_destroy(). MULTICAST_ERROR_TIMEOUT: the queue has been destroyed, but
-///         a call, a `release` or the `wake` is still running on another thread. If the queue has
-///         no `wake`, nothing is left to wait for once the last `release` has returned. A second
-///         call, after this one has returned, returns MULTICAST_ERROR_INVALID_HANDLE without
-///         waiting.
+/// @return Same as multicast_queue_destroy(). MULTICAST_ERROR_TIMEOUT: the queue has been
+///         destroyed, but a call, a `release` or the `wake` is still running on another thread. If
+///         the queue has no `wake`, nothing is left to wait for once the last `release` has
+///         returned. A second call, after this one has returned, returns
+///         MULTICAST_ERROR_INVALID_HANDLE without waiting.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_queue_destroy_within(multicast_queue queue,
                                                               uint64_t timeout_ns);
 
 /// Returns whether a handle belongs to an existing queue.
 ///
-/// @param queue  Any value: it need not be a valid handle.
+/// @param queue  Any value; it need not be a valid handle.
 /// @return true while it exists.
 /// Real time: yes.
 /// @since 1.0
@@ -1108,24 +1108,24 @@ MULTICAST_API MULTICAST_NODISCARD bool multicast_queue_is_valid(multicast_queue 
 /// Stops early if the queue becomes empty, is destroyed, or is given its own thread. A delegate
 /// that the queue calls may call this function, as a modal loop does, to make the next calls.
 ///
-/// From then on, this thread is the one that ran the queue last: see MULTICAST_OVERFLOW_BLOCK and
-/// MULTICAST_WAIT. A run that finds the queue empty does not count.
+/// From then on, this thread counts as the one that ran the queue last: see
+/// MULTICAST_OVERFLOW_BLOCK and MULTICAST_WAIT. A run that finds the queue empty does not count.
 ///
-/// @param max  The maximum number of calls. 0: as many as wait when the function starts; calls that
-///             are queued during the run also count towards this number.
+/// @param max  The maximum number of calls. 0: the number of calls that are waiting when the
+///             function starts; calls that are queued during the run also count towards it.
 /// @return The number of calls made (>= 0); MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_STATE:
 ///         another thread is running the queue, or the queue has its own thread, and this is not
 ///         that thread; MULTICAST_ERROR_LIMIT: 256 invocations and runs are nested on this thread;
-///         MULTICAST_ERROR_OUT_OF_MEMORY: only at the first invocation or run of a thread.
+///         MULTICAST_ERROR_OUT_OF_MEMORY: only at a thread's first invocation or run.
 /// Ownership: frees the queue's copy of the payload after each call.
 /// Threads:   only one thread at a time runs a queue.
 /// Cost:      O(calls made), with at most a short lock for each; no allocation.
-/// Real time: prepared, unless the payload of a call exceeds 32 bytes and `payload_size`.
+/// Real time: prepared, unless the payload of a call exceeds both 32 bytes and `payload_size`.
 /// @since 1.0
 MULTICAST_API int64_t multicast_queue_run(multicast_queue queue, size_t max);
 
-/// Drops the calls that wait in the queue, and frees their payloads. The calls count as `dropped`.
-/// Invocations that wait for room continue.
+/// Drops the calls that are waiting in the queue, and frees their payloads. The calls count as
+/// `dropped`. Invocations that are waiting for room continue.
 ///
 /// @return The number of dropped calls (>= 0); MULTICAST_ERROR_INVALID_HANDLE.
 /// Cost:      O(calls dropped).
@@ -1134,43 +1134,43 @@ MULTICAST_API int64_t multicast_queue_clear(multicast_queue queue);
 
 /// Waits until a call is queued. Does not poll.
 ///
-/// @return The number of queued calls (> 0); MULTICAST_ERROR_TIMEOUT: there are none;
+/// @return The number of queued calls (> 0); MULTICAST_ERROR_TIMEOUT: none was queued;
 ///         MULTICAST_ERROR_INVALID_HANDLE: not a queue, or destroyed during the wait.
 /// Threads:   several threads may wait, and all are woken. Another thread may run the calls first.
-/// Reentry:   a delegate that calls this function delays the other calls of the queue that runs it.
+/// Reentry:   a delegate that calls this function delays the other calls in the queue that runs it.
 /// @since 1.0
 MULTICAST_API int64_t multicast_queue_wait(multicast_queue queue, uint64_t timeout_ns);
 
-/// Returns a descriptor that is readable while calls are queued: for poll, GLib, libuv, asyncio.
+/// Returns a descriptor that is readable while calls are queued, for poll, GLib, libuv or asyncio.
 ///
 /// When it is readable, call multicast_queue_run(). If the loop uses edge-triggered polling, run
-/// the queue until it is empty; otherwise nothing else is needed. The first call of this function
+/// the queue until it is empty; other loops need nothing else. The first call to this function
 /// creates the descriptor. From then on, the queue makes a system call whenever it becomes empty or
-/// stops being empty. The child of a fork has its own descriptor with the same number, but still
-/// shares epoll sets that were created before the fork with the parent.
+/// stops being empty. The child of a fork has its own descriptor with the same number, but the
+/// epoll sets that were created before the fork are still shared with the parent.
 ///
-/// @return The descriptor, which is always the same; -1: not a queue, or the system has none left.
+/// @return The descriptor, which is always the same; -1: not a queue, or no descriptor is left.
 /// Ownership: the queue owns it. Only poll it; do not read, write or close it. Stop polling it
 ///            before multicast_queue_destroy(), which closes it.
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD int multicast_queue_fd(multicast_queue queue);
 
-/// Starts a thread for the queue, which makes its calls as they are queued.
+/// Starts a thread for the queue. The thread makes the calls as they are queued.
 ///
-/// The thread has the name and stack size of the queue's options. It blocks signals that concern
+/// The thread has the name and stack size from the queue's options. It blocks signals that concern
 /// the whole program, such as SIGINT and SIGTERM, but neither fault signals nor real-time signals.
 /// If another thread is running the queue, the new thread starts to make calls when that run ends.
 /// The thread does not exist in the child of a fork.
 ///
 /// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_STATE: the queue already
-///         has a thread, which may be stopping; MULTICAST_ERROR_SYSTEM: the system has no thread
+///         has a thread, which may be stopping; MULTICAST_ERROR_SYSTEM: the system has no threads
 ///         left; MULTICAST_ERROR_OUT_OF_MEMORY.
 /// Ownership: the queue owns the thread until multicast_queue_stop() or multicast_queue_destroy().
 /// Cost:      the cost of creating a thread.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_queue_start(multicast_queue queue);
 
-/// Ends the queue's thread after the call that it is making. Queued calls stay queued.
+/// Ends the queue's thread after the call that it is currently making. Queued calls stay queued.
 ///
 /// Another thread that is inside multicast_queue_run() is neither stopped nor waited for.
 ///
@@ -1186,7 +1186,7 @@ MULTICAST_API multicast_status multicast_queue_stop(multicast_queue queue);
 ///
 /// At every moment `queued` is the sum of `pending`, `delivered`, `dropped`, `cancelled` and
 /// `coalesced`. Every call that an invocation tries to queue counts as `queued` or as `refused`,
-/// except a call of a delegate with MULTICAST_ONCE that already has one in the queue.
+/// except a call to a delegate with MULTICAST_ONCE that already has one in the queue.
 /// @since 1.0
 typedef struct multicast_queue_stats {
   uint32_t struct_size;  ///< sizeof(multicast_queue_stats).
@@ -1195,14 +1195,14 @@ typedef struct multicast_queue_stats {
   uint64_t queued;       ///< Calls that were accepted.
   uint64_t delivered;    ///< Calls that were executed, including the call that is running.
   /// Calls that were not accepted, because there was no room or no memory for the payload, because
-  /// waiting for room would have closed a cycle, or because the delegate was removed during it.
+  /// waiting for room could never have ended, or because the delegate was removed during the wait.
   uint64_t refused;
   /// Calls that were dropped to make room for newer calls, by multicast_queue_clear(), or, in the
   /// child of a fork, because they belong to the parent.
   uint64_t dropped;
   uint64_t cancelled;  ///< Calls whose delegate was removed, or whose context was dead.
-  uint64_t coalesced;  ///< Calls replaced by a newer call of the same delegate: MULTICAST_LATEST.
-  uint64_t highest;    ///< The highest number of calls that were ever in the queue.
+  uint64_t coalesced;  ///< Calls replaced by a newer call to the same delegate: MULTICAST_LATEST.
+  uint64_t highest;    ///< The highest number of calls that have ever been in the queue at once.
 } multicast_queue_stats;
 
 /// Initializes a struct for multicast_queue_get_stats(): all zero, with `struct_size` set.
@@ -1228,14 +1228,14 @@ MULTICAST_API multicast_status multicast_queue_get_stats(multicast_queue queue,
 
 /* ---- 9. Invocations with options ------------------------------------------------------------- */
 
-/// `flags`: the invocation waits until each call that it queued was made, dropped or cancelled.
+/// `flags`: the invocation waits until its queued calls have been made, dropped or cancelled.
 ///
 /// The invocation cannot deadlock with itself. The library assumes that a queue is run by its own
-/// thread, or otherwise by the thread that ran it last. If that thread is the invoking thread, or
-/// waits for the invoking thread, the invocation does not wait for the call, which stays queued and
-/// counts as `unfinished`. If no thread has run the queue yet, or the thread has ended, the
-/// invocation waits until another thread runs the queue, unless a thread that might run it waits
-/// for the invoking thread.
+/// thread, or if it has none, by the thread that ran it last. If that thread is the invoking
+/// thread, or is waiting for the invoking thread, the invocation does not wait for the call, which
+/// stays queued and counts as `unfinished`. If no thread has run the queue yet, or the thread has
+/// ended, the invocation waits until another thread runs the queue, unless a thread that might run
+/// it is waiting for the invoking thread.
 /// @since 1.1
 #define MULTICAST_WAIT 0x1u
 
@@ -1251,19 +1251,19 @@ typedef struct multicast_invocation {
   uint32_t event;        ///< As in multicast_invoke().
   uint32_t reserved;     ///< Must be 0.
   /// As in multicast_invoke(). With `copy` or `release`, any value is valid, including NULL with
-  /// any `size`. A broadcaster's transport reads `size` bytes there.
+  /// any `size`. A broadcaster's transport reads `size` bytes from it.
   const void *payload;
   size_t size;  ///< Bytes at `payload`. With `copy` or `release` it is only passed on.
-  /// Creates the payload of queued calls and replays, which receive its result and `size`. Called
-  /// at most once, on the invoking thread: before the first call is queued, or immediately if the
-  /// multicast replays invocations. NULL as its result means that there is no memory: calls that
-  /// would be queued are refused, and if the multicast replays invocations, the invocation fails.
+  /// Creates the payload that queued calls and replays receive, together with `size`. Called at
+  /// most once, on the invoking thread: before the first call is queued, or immediately if the
+  /// multicast replays invocations. A NULL result means that there is no memory. Calls that would
+  /// be queued are then refused; if the multicast replays invocations, the invocation fails.
   const void *(*copy)(const void *payload, size_t size);
   /// With `copy`, called exactly once with the result of `copy`. Without `copy`, called exactly
   /// once with `payload`, which the library owns from this call on. It runs when the last call that
-  /// shares the payload has returned or was abandoned, and no replay can need it, on the thread on
-  /// which that happens. If no call was queued, it runs before the invocation returns. It also runs
-  /// if the invocation fails.
+  /// shares the payload has returned or been abandoned and no replay can need the payload, on the
+  /// thread on which that happens. If no call was queued, it runs before the invocation returns. It
+  /// also runs if the invocation fails.
   void (*release)(const void *payload, size_t size);
   /// With MULTICAST_WAIT: the time limit in nanoseconds on the monotonic clock, from the beginning
   /// of the invocation (default: 0, no limit, unlike the `timeout_ns` of functions). It limits
@@ -1297,8 +1297,8 @@ typedef struct multicast_outcome {
   uint64_t refused;
   /// With MULTICAST_WAIT: queued calls that were made, even if a thread ended inside; otherwise 0.
   uint64_t finished;
-  /// With MULTICAST_WAIT: queued calls that still wait or run. Otherwise 0. All other queued calls
-  /// were dropped, cancelled, or replaced by a newer call.
+  /// With MULTICAST_WAIT: queued calls that are still waiting or running. Otherwise 0. All other
+  /// queued calls were dropped, cancelled, or replaced by a newer call.
   uint64_t unfinished;
 } multicast_outcome;
 
@@ -1320,8 +1320,8 @@ static inline multicast_outcome multicast_outcome_default(void) {
 /// @param how  The options; not NULL.
 /// @param out  Receives the outcome, all zero if the invocation fails. May be NULL. Not written
 ///             after MULTICAST_ERROR_INVALID_ARGUMENT.
-/// @return As multicast_invoke(). MULTICAST_ERROR_INVALID_ARGUMENT: `how` or `out` cannot be read,
-///         or there is a `size` without `payload`, `copy` or `release`.
+/// @return Same as multicast_invoke(). MULTICAST_ERROR_INVALID_ARGUMENT: `how` or `out` cannot be
+///         read, or there is a `size` without `payload`, `copy` or `release`.
 ///         MULTICAST_ERROR_OUT_OF_MEMORY: no delegate was called; also if there is no memory to
 ///         take over the payload. MULTICAST_ERROR_TIMEOUT: the time limit of MULTICAST_WAIT has
 ///         passed; all calls were made or queued, and those that are `unfinished` stay queued.
@@ -1330,20 +1330,20 @@ static inline multicast_outcome multicast_outcome_default(void) {
 ///            After every other failure, `release` has run.
 /// Threads:   with MULTICAST_WAIT, waits for the threads that run the queues, so do not hold a lock
 ///            that a delegate acquires. If this thread ends in a delegate, the payload is released.
-/// Reentry:   inside a call that a queue executes, calls for the same queue are `unfinished`.
+/// Reentry:   inside a call from a queue, calls that are put into that queue are `unfinished`.
 /// Cost:      like multicast_invoke(). One small allocation for a payload that is handed over or
-///            copied by `copy`; with MULTICAST_WAIT, also one per run of consecutive calls for a
-///            queue.
+///            copied by `copy`; with MULTICAST_WAIT, also one for each series of consecutive calls
+///            to the same queue.
 /// @since 1.1
 MULTICAST_API int64_t multicast_invoke_with(multicast target, const multicast_invocation *how,
                                             multicast_outcome *out);
 
 /* ---- 10. Policies ---------------------------------------------------------------------------- */
 
-/// The treatment of a nested invocation: one that begins inside a call of the same multicast, on
-/// the same thread, directly or through other multicasts.
+/// What happens to a nested invocation: one that begins inside a call of the same multicast, on the
+/// same thread, directly or through other multicasts.
 ///
-/// It applies to nested calls of multicast_invoke() and multicast_invoke_with(). Visits,
+/// This policy applies to nested calls to multicast_invoke() and multicast_invoke_with(). Visits,
 /// enumerations and calls by token are always made immediately, but may be the outer call, as may a
 /// `lock`, `unlock`, `copy` or `wake` that one of these operations calls. A call that a queue
 /// executes is not an outer call, because the invocation that queued it is over. The policy takes
@@ -1364,15 +1364,15 @@ enum multicast_reentry_code {
   /// ends inside the outermost one, or if the multicast has been destroyed.
   ///
   /// A deferred invocation returns 0. The outcome of multicast_invoke_with() counts it as `queued`
-  /// and, with MULTICAST_WAIT, which does not wait for it, as `unfinished`. Its payload is copied
-  /// unless it is handed over; if `size` is 0, the pointer itself is passed on. If 65536
+  /// and also, with MULTICAST_WAIT, which does not wait for it, as `unfinished`. Its payload is
+  /// copied unless it is handed over; if `size` is 0, the pointer itself is passed on. If 65536
   /// invocations are already deferred, the next one fails with MULTICAST_ERROR_LIMIT. If there is
   /// no memory to defer an invocation, it fails with MULTICAST_ERROR_OUT_OF_MEMORY.
   MULTICAST_REENTRY_DEFER = 2,
   MULTICAST_REENTRY_LATEST = 3  ///< Like MULTICAST_REENTRY_DEFER, but only the newest is made.
 };
 
-/// `flags`: the delegates are for visitors, and cannot be called as a multicast_function.
+/// `flags`: the delegates are only for visitors, and cannot be called as a multicast_function.
 /// multicast_invoke(), multicast_invoke_with() and multicast_token_invoke() fail with
 /// MULTICAST_ERROR_STATE.
 /// @since 1.1
@@ -1382,7 +1382,7 @@ enum multicast_reentry_code {
 /// @since 1.1
 typedef struct multicast_create_options {
   uint32_t struct_size;  ///< sizeof(multicast_create_options).
-  /// The treatment of nested invocations (default: MULTICAST_REENTRY_RECURSE).
+  /// What happens to nested invocations (default: MULTICAST_REENTRY_RECURSE).
   multicast_reentry reentry;
   const char *label;  ///< A name for people. The first 63 bytes are kept.
   /// The number of past invocations, by multicast_invoke() and multicast_invoke_with(), that are
@@ -1390,25 +1390,25 @@ typedef struct multicast_create_options {
   /// replayed or live, whatever other threads add and invoke at the same time. It receives the
   /// replays first, in the order in which the invocations began. (default: 0, none)
   ///
-  /// Replays are ordinary calls. They are made on the thread that adds, before the add returns, or
-  /// are queued if the delegate has a queue. Removing the delegate ends its replays. Invocations
-  /// that begin during the replays, even inside one, are replayed last, while the other delegates
-  /// receive them immediately. With MULTICAST_REENTRY_DEFER, an invocation inside a replay is made
-  /// after the replays, for all delegates. If several delegates are added together, all of them
-  /// receive a replay before the next one is made.
+  /// Replays are ordinary calls. They are made on the adding thread, before the add returns, or are
+  /// queued if the delegate has a queue. Removing the delegate ends its replays. Invocations that
+  /// begin during the replays, even inside one, are replayed last, whereas other delegates receive
+  /// them immediately. With MULTICAST_REENTRY_DEFER, an invocation inside a replay is made after
+  /// the replays, for all delegates. If several delegates are added together, all of them receive a
+  /// replay before the next one is made.
   ///
   /// For each invocation, the multicast keeps `size` bytes, or the payload that `copy` returned or
-  /// that was handed over, until newer invocations take its place or the multicast is destroyed.
-  /// While a delegate is being added, the invocations that it has not yet received are also kept.
-  /// If there are 64 more of these than `replay`, an invocation waits until the delegate has
-  /// received them or is removed. It does not wait inside a replay, or if the add waits for this
-  /// thread. So a replay must not wait for a thread that invokes, for example on a semaphore. An
+  /// that was handed over, until newer invocations replace it or the multicast is destroyed. While
+  /// a delegate is being added, the invocations that it has not yet received are also kept. If
+  /// their number exceeds `replay` by 64, an invocation waits until the delegate has received them
+  /// or is removed, unless it is made inside a replay or on a thread for which the add is waiting.
+  /// A replay must therefore not wait, for example on a semaphore, for a thread that invokes. An
   /// invocation that cannot be kept fails with MULTICAST_ERROR_OUT_OF_MEMORY.
   uint32_t replay;
   uint32_t flags;  ///< MULTICAST_VISIT_ONLY, or 0.
   void *context;   ///< Passed to `listeners_changed` and `release`.
   /// Called when the first delegate has been added (`has_listeners` is true), and when the last one
-  /// has been removed in any way. This is for a source that runs only while it has listeners.
+  /// has been removed, by whatever means. This is for a source that runs only while it has listeners.
   /// Called on the thread that made the change; a removal calls it before it waits. Never runs on
   /// two threads at the same time. `has_listeners` alternates, starting with true, and the last
   /// call reports the current state. If two threads make changes at the same time, one of them may
@@ -1416,14 +1416,14 @@ typedef struct multicast_create_options {
   /// with MULTICAST_UNIQUE is not a change. The function may add and remove delegates; the library
   /// then calls it again after it has returned.
   void (*listeners_changed)(void *context, multicast target, bool has_listeners);
-  /// Called exactly once, after multicast_destroy(), when no call of `listeners_changed` is
+  /// Called exactly once, after multicast_destroy(), when no call to `listeners_changed` is
   /// running. Not called if the creation fails.
   void (*release)(void *context);
-  /// The default `lock` and `unlock` of delegates whose options have none, for contexts of one
-  /// kind, as in a language binding. They need no additional memory. Set both or neither.
+  /// The default `lock` and `unlock` for delegates whose options set none, if all contexts are of
+  /// one kind, as in a language binding. They need no additional memory. Set both or neither.
   void *(*lock_context)(void *context);
   void (*unlock_context)(void *strong);  ///< See `lock_context`.
-  /// The default `release` of delegates whose options have none. Unlike a `release` in the options,
+  /// The default `release` for delegates whose options set none. Unlike a `release` in the options,
   /// it does not run after a failed add: the context still belongs to the caller.
   void (*release_context)(void *context);
 } multicast_create_options;
@@ -1444,10 +1444,10 @@ static inline multicast_create_options multicast_create_options_default(void) {
 
 /// Creates an empty multicast with policies. It can be used like any other multicast.
 ///
-/// @return Its handle. Zero: invalid options, or as multicast_create().
+/// @return Its handle, or zero for invalid options or for the same reasons as multicast_create().
 /// Cost:      O(1); memory is allocated for many objects at a time. Multicasts without policies do
 ///            not become slower. An invocation takes a few nanoseconds longer. With `replay`, it
-///            also needs a lock and one or two allocations, and an add one allocation and
+///            also needs a lock and one or two allocations, and an add needs one allocation and
 ///            O(replay).
 /// @since 1.1
 MULTICAST_API MULTICAST_NODISCARD multicast
@@ -1466,9 +1466,9 @@ typedef struct multicast_broadcaster {
 typedef struct multicast_broadcaster_options {
   uint32_t struct_size;  ///< sizeof(multicast_broadcaster_options).
   uint32_t flags;        ///< Must be 0.
-  /// The queue of observers whose options have none, usually the queue of the program's main loop.
-  /// The caller still owns it. After it is destroyed, such observers cannot register. (default:
-  /// none, they are called on the thread that notifies)
+  /// The queue for observers whose options set none, usually the queue of the program's main loop.
+  /// The caller still owns it. When it has been destroyed, such observers can no longer register.
+  /// (default: none, they are called on the notifying thread)
   multicast_queue queue;
 } multicast_broadcaster_options;
 
@@ -1485,13 +1485,13 @@ static inline multicast_broadcaster_options multicast_broadcaster_options_defaul
   return options;
 }
 
-/// Creates a broadcaster. It creates a multicast for each name when the name is first used.
+/// Creates a broadcaster, which creates a multicast for each name when the name is first used.
 ///
 /// Observers register under a name, from any thread, and are notified by that name. Observers of
 /// different names are independent. Names are compared byte by byte. A name stays until
 /// the broadcaster is destroyed.
 ///
-/// @return Its handle. Zero: the call failed, for example because it was out of memory.
+/// @return Its handle, or zero if the call failed, for example because it ran out of memory.
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD multicast_broadcaster
 multicast_broadcaster_create(const multicast_broadcaster_options *options);
@@ -1508,27 +1508,27 @@ MULTICAST_API multicast_status multicast_broadcaster_destroy(multicast_broadcast
 
 /// Like multicast_broadcaster_destroy(), but waits at most for a given time.
 ///
-/// @return As multicast_broadcaster_destroy(). MULTICAST_ERROR_TIMEOUT: destroyed, but a call of an
-///         observer is still running on another thread. A second call, after this one has returned,
-///         returns MULTICAST_ERROR_INVALID_HANDLE without waiting.
-/// Threads:   waits without a limit for threads that are looking up names; this is short.
+/// @return Same as multicast_broadcaster_destroy(). MULTICAST_ERROR_TIMEOUT: destroyed, but a call
+///         to an observer is still running on another thread. A second call, after this one has
+///         returned, returns MULTICAST_ERROR_INVALID_HANDLE without waiting.
+/// Threads:   waits without a limit for threads that are looking up names, but only briefly.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_broadcaster_destroy_within(
     multicast_broadcaster broadcaster, uint64_t timeout_ns);
 
 /// Returns whether a handle belongs to an existing broadcaster.
 ///
-/// @param broadcaster  Any value: it need not be a valid handle.
+/// @param broadcaster  Any value; it need not be a valid handle.
 /// @return true while it exists.
 /// Real time: yes.
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD bool multicast_broadcaster_is_valid(
     multicast_broadcaster broadcaster);
 
-/// Returns the broadcaster of the process, for code that shares no other. It has no queue and is
-/// never destroyed.
+/// Returns the broadcaster of the process, for code that has no other in common. It has no queue
+/// and is never destroyed.
 ///
-/// @return Its handle, which is always the same. Zero: out of memory at its first use.
+/// @return Its handle, which is always the same, or zero if the first use ran out of memory.
 /// Ownership: the library owns it.
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD multicast_broadcaster multicast_broadcaster_default(void);
@@ -1542,12 +1542,12 @@ MULTICAST_API MULTICAST_NODISCARD multicast_broadcaster multicast_broadcaster_de
 /// @param options   The options, or NULL for the defaults, as in multicast_add(). If `queue` is
 ///                  none, the broadcaster's queue is used.
 /// @param out       Receives the token; zero if the call fails. May be NULL.
-/// @return As multicast_add(). MULTICAST_ERROR_INVALID_ARGUMENT also for a name that is NULL, empty
-///         or too long; MULTICAST_ERROR_INVALID_HANDLE also if the broadcaster's queue was
-///         destroyed; MULTICAST_ERROR_LIMIT also if 14,680,064 names exist in this broadcaster.
+/// @return Same as multicast_add(). MULTICAST_ERROR_INVALID_ARGUMENT also for a name that is NULL,
+///         empty or too long; MULTICAST_ERROR_INVALID_HANDLE also if the broadcaster's queue no
+///         longer exists; MULTICAST_ERROR_LIMIT also if the broadcaster has 14,680,064 names.
 /// Ownership: like multicast_add(): with `release`, the library owns the context from this call on,
 ///            even if the call fails.
-/// Cost:      a look-up of the name, and multicast_add(); a new name needs a lock.
+/// Cost:      like multicast_add(), plus a look-up of the name; a new name needs a lock.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_broadcaster_register(multicast_broadcaster broadcaster,
                                                               const char *name,
@@ -1568,7 +1568,7 @@ MULTICAST_API multicast_status multicast_broadcaster_register(multicast_broadcas
 /// @param prefix  0 to 254 bytes and a NUL, copied; "" is a prefix of every name. No byte has a
 ///                special meaning. Each prefix counts as one of the broadcaster's names.
 /// Cost:      like multicast_broadcaster_register(). Once there are prefixes, each notification
-///            looks up one more name for each distinct length of a prefix, and queueing a call of a
+///            looks up one more name for each distinct prefix length, and queueing a call to a
 ///            prefix's observer allocates memory.
 /// @since 1.1
 MULTICAST_API multicast_status multicast_broadcaster_register_prefix(
@@ -1576,9 +1576,9 @@ MULTICAST_API multicast_status multicast_broadcaster_register_prefix(
     const multicast_add_options *options, multicast_token *out);
 
 /// Returns the name of the notification for which this thread is calling an observer of a prefix,
-/// also while it runs a queue. If calls are nested, the innermost call counts.
+/// even if the call comes from a queue. If calls are nested, the innermost call counts.
 ///
-/// @return The name, valid until the observer returns; NULL in any other call and outside of calls.
+/// @return The name, valid until the observer returns; NULL in other calls and outside all calls.
 /// Real time: yes.
 /// @since 1.1
 MULTICAST_API MULTICAST_NODISCARD const char *multicast_current_name(void);
@@ -1589,9 +1589,9 @@ MULTICAST_API MULTICAST_NODISCARD const char *multicast_current_name(void);
 /// @param count      The number of delegates; at most 2^26.
 /// @param options    As in multicast_broadcaster_register().
 /// @param out        As in multicast_add_many().
-/// @return As multicast_add_many() and multicast_broadcaster_register().
+/// @return Same as multicast_add_many() and multicast_broadcaster_register().
 /// Ownership: like multicast_add_many().
-/// Cost:      a look-up of the name, and multicast_add_many(); a new name needs a lock.
+/// Cost:      like multicast_add_many(), plus a look-up of the name; a new name needs a lock.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_broadcaster_register_many(
     multicast_broadcaster broadcaster, const char *name, const multicast_delegate *observers,
@@ -1600,9 +1600,9 @@ MULTICAST_API multicast_status multicast_broadcaster_register_many(
 /// Unregisters an observer of a name, as multicast_remove() does.
 ///
 /// @param observer  The function and context, as they were registered.
-/// @return As multicast_remove(). MULTICAST_ERROR_NOT_FOUND also if the name was never registered;
-///         MULTICAST_ERROR_INVALID_ARGUMENT: not a name.
-/// Cost:      a look-up of the name, and multicast_remove().
+/// @return Same as multicast_remove(). MULTICAST_ERROR_NOT_FOUND also if the name has never been
+///         registered; MULTICAST_ERROR_INVALID_ARGUMENT: not a name.
+/// Cost:      like multicast_remove(), plus a look-up of the name.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_broadcaster_unregister(multicast_broadcaster broadcaster,
                                                                 const char *name,
@@ -1610,10 +1610,10 @@ MULTICAST_API multicast_status multicast_broadcaster_unregister(multicast_broadc
 
 /// Unregisters all observers of a name, as multicast_remove_all() does.
 ///
-/// @return The number of removed observers (>= 0), 0 if the name was never registered;
+/// @return The number of removed observers (>= 0), 0 if the name has never been registered;
 ///         MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_INVALID_ARGUMENT: not a name;
 ///         MULTICAST_ERROR_SYSTEM.
-/// Cost:      a look-up of the name, and multicast_remove_all().
+/// Cost:      like multicast_remove_all(), plus a look-up of the name.
 /// @since 1.0
 MULTICAST_API int64_t multicast_broadcaster_unregister_all(multicast_broadcaster broadcaster,
                                                            const char *name);
@@ -1621,8 +1621,8 @@ MULTICAST_API int64_t multicast_broadcaster_unregister_all(multicast_broadcaster
 /// Unregisters all observers of a name with this context, as multicast_remove_context() does.
 ///
 /// @param context  The context; may be NULL.
-/// @return As multicast_broadcaster_unregister_all().
-/// Cost:      a look-up of the name, and multicast_remove_context().
+/// @return Same as multicast_broadcaster_unregister_all().
+/// Cost:      like multicast_remove_context(), plus a look-up of the name.
 /// @since 1.0
 MULTICAST_API int64_t multicast_broadcaster_unregister_context(multicast_broadcaster broadcaster,
                                                                const char *name,
@@ -1634,13 +1634,13 @@ MULTICAST_API int64_t multicast_broadcaster_unregister_context(multicast_broadca
 /// @param event    As in multicast_invoke().
 /// @param payload  As in multicast_invoke().
 /// @param size     As in multicast_invoke().
-/// @return As multicast_invoke(), 0 if the name was never registered.
+/// @return Same as multicast_invoke(); 0 if the name has never been registered.
 ///         MULTICAST_ERROR_INVALID_ARGUMENT also if `name` is not a name. If `publish` fails, its
-///         negative status, after the observers of this process were notified. After any other
+///         negative status, after the observers of this process have been notified. After any other
 ///         error, nothing is published.
 /// Threads:   like multicast_invoke().
-/// Cost:      a look-up of the name, which takes no lock, and multicast_invoke(). With a transport,
-///            also one call of `publish`, which is the only cost if there are no observers.
+/// Cost:      like multicast_invoke(), plus a look-up of the name, which acquires no lock. A
+///            transport adds one call to `publish`, the only cost if there are no observers.
 /// Real time: prepared, like multicast_invoke(), but not with a transport.
 /// @since 1.0
 MULTICAST_API int64_t multicast_broadcaster_notify(multicast_broadcaster broadcaster,
@@ -1652,7 +1652,7 @@ MULTICAST_API int64_t multicast_broadcaster_notify(multicast_broadcaster broadca
 ///
 /// @param how  The options; not NULL.
 /// @param out  As in multicast_invoke_with().
-/// @return As multicast_broadcaster_notify() and multicast_invoke_with(). After
+/// @return Same as multicast_broadcaster_notify() and multicast_invoke_with(). After
 ///         MULTICAST_ERROR_TIMEOUT the notification has been published. A failure of `publish` does
 ///         not change the outcome.
 /// Ownership: like multicast_invoke_with(). If the name has no observers, the payload is released,
@@ -1670,7 +1670,7 @@ MULTICAST_API int64_t multicast_broadcaster_notify_with(multicast_broadcaster br
 /// observers of this process, and no transport publishes the invocation.
 ///
 /// @return Its handle, which is always the same. Zero: not a broadcaster, not a name, out of
-///         memory, or 14,680,064 names exist in this broadcaster, or 2^26 multicasts.
+///         memory, or there are already 14,680,064 names in this broadcaster or 2^26 multicasts.
 /// Ownership: the broadcaster owns it. If a caller destroys it nevertheless, this function returns
 ///            the stale handle until the next registration under the name. That registration
 ///            creates a new multicast, even if the registration itself fails for lack of memory.
@@ -1681,13 +1681,13 @@ MULTICAST_API MULTICAST_NODISCARD multicast multicast_broadcaster_multicast(
 
 /* ---- 12. Transports -------------------------------------------------------------------------- */
 
-/// The functions that connect the names of a broadcaster with other processes and machines. They
-/// come from the program, or from a library for a message broker. libmulticast itself has no
-/// network code. examples-c/14_transport.c is a complete transport.
+/// The functions that connect the names of a broadcaster with other processes and machines. The
+/// program or a library for a message broker provides them. libmulticast itself has no network
+/// code. examples-c/14_transport.c is a complete transport.
 ///
 /// multicast_broadcaster_notify() calls the observers of this process, and then `publish`. The
 /// transport passes notifications that it receives to multicast_broadcaster_deliver(), except those
-/// that it published itself. Do not trust received data: check its size and the end of the name.
+/// that it published itself. Do not trust received data: check its size and where the name ends.
 ///
 /// Each function may be called on any thread, and on several threads at the same time, but
 /// `subscribe` and `unsubscribe` are called one at a time for each name. multicast_token_current()
@@ -1697,27 +1697,27 @@ typedef struct multicast_transport {
   uint32_t struct_size;  ///< sizeof(multicast_transport).
   uint32_t flags;        ///< 0 or MULTICAST_TRANSPORT_PREFIXES.
   void *context;         ///< Passed to all functions.
-  /// Sends one notification. Called on the thread that notifies. `name` and `payload` are valid
-  /// only during the call; `payload` is the notifier's, and NULL only if `size` is 0.
-  /// multicast_broadcaster_notify() returns a negative status of this function. Not NULL.
+  /// Sends one notification. Called on the notifying thread. `name` and `payload` are valid only
+  /// during the call; `payload` is the notifier's, and NULL only if `size` is 0.
+  /// multicast_broadcaster_notify() returns the result if it is negative. Not NULL.
   multicast_status (*publish)(void *context, const char *name, uint32_t event,
                               const void *payload, size_t size);
   /// Called when the first observer of a name is registered, on the thread that registers it and
-  /// before the registration returns, or on a thread that is calling `subscribe` or `unsubscribe`
-  /// for the same name. If two changes happen at the same time, one thread may report both, or
-  /// neither if they cancel each other out. The last call reports the current state. After a
-  /// negative status, the name is not subscribed. `subscribe` is then called again, at the latest
-  /// when another observer of the name is registered or unregistered, if the name then has one. The
+  /// before the registration returns, or else on a thread that is calling `subscribe` or
+  /// `unsubscribe` for the same name. If two changes happen at the same time, one thread may report
+  /// both, or neither if they cancel each other out. The last call reports the current state. After
+  /// a negative status, the name is not subscribed. `subscribe` is then called again, at the latest
+  /// when another observer of the name is registered or unregistered, if the name then has any. The
   /// same applies if `subscribe` could not be called, because 256 calls are nested or the thread
   /// has no memory for its first call.
   multicast_status (*subscribe)(void *context, const char *name);
-  /// Called when the last observer of a subscribed name is gone, for whatever reason: it was
+  /// Called when the last observer of a subscribed name is gone, for whatever reason: it has been
   /// unregistered, its lifetime or queue has ended, or its context is dead. Called on the same
   /// threads as `subscribe`; a removal calls `unsubscribe` before it waits. Not called when the
   /// transport is detached: `release` ends all subscriptions.
   void (*unsubscribe)(void *context, const char *name);
-  /// Called exactly once, when the transport is detached and none of its functions is running any
-  /// more, on the thread that detached it or the thread whose call was the last to return. No
+  /// Called exactly once, when the transport has been detached and none of its functions is running
+  /// any more, on the thread that detached it or the thread whose call was the last to return. No
   /// function of the transport is called afterwards.
   void (*release)(void *context);
 } multicast_transport;
@@ -1725,8 +1725,8 @@ typedef struct multicast_transport {
 /// A flag of a transport: `subscribe` and `unsubscribe` are also called for prefixes. In these
 /// calls `name` is empty, and the prefix starts at `name + 1`. The transport must deliver each
 /// notification whose name begins with the prefix only once, even if several subscriptions match.
-/// Without the flag, an observer of a prefix receives a notification of another process only if the
-/// name itself also has an observer.
+/// Without the flag, an observer of a prefix receives a notification from another process only if
+/// the name itself also has an observer.
 /// @since 1.1
 #define MULTICAST_TRANSPORT_PREFIXES 0x1u
 
@@ -1746,29 +1746,29 @@ static inline multicast_transport multicast_transport_default(void) {
 /// Attaches a transport to a broadcaster, and detaches the previous transport if there is one.
 ///
 /// Before this function returns, it calls `subscribe` for each name that has observers. Later
-/// notifications are published. When it returns MULTICAST_OK, no thread is in a call of the
-/// previous transport, no thread ever will be, and the `release` of that transport has returned.
+/// notifications are published. When it returns MULTICAST_OK, no thread is in a call to the
+/// previous transport, no thread ever will be, and the transport's `release` has returned.
 /// multicast_broadcaster_destroy() detaches the transport and waits for it in the same way. If
 /// several threads attach at the same time, one transport stays, and the others are detached.
 ///
 /// @param broadcaster  The broadcaster; also multicast_broadcaster_default().
 /// @param transport    The transport to attach; NULL only detaches the previous one.
-/// @return MULTICAST_OK; MULTICAST_PENDING: done, but a call of the previous transport is running,
+/// @return MULTICAST_OK; MULTICAST_PENDING: done, but a call to the previous transport is running,
 ///         and waiting for it was not possible; MULTICAST_ERROR_INVALID_HANDLE;
 ///         MULTICAST_ERROR_INVALID_ARGUMENT: the transport cannot be read, or has no `publish`;
 ///         MULTICAST_ERROR_OUT_OF_MEMORY; MULTICAST_ERROR_LIMIT: 2^26 multicasts exist;
-///         MULTICAST_ERROR_SYSTEM: done, but it is unknown whether calls of the previous transport
+///         MULTICAST_ERROR_SYSTEM: done, but it is unknown whether calls to the previous transport
 ///         are still running, and its `release` never runs.
 /// Ownership: with `release`, the library owns `context` from this call on; if the call fails,
 ///            `release` has run. If the transport cannot be read (bad `struct_size`, non-zero tail,
 ///            unknown flag), `release` does not run and the context stays yours.
-/// Threads:   waits for running calls of the previous transport on other threads. Do not hold a
+/// Threads:   waits for running calls to the previous transport on other threads. Do not hold a
 ///            lock that its functions acquire.
 /// Reentry:   inside a function of the previous transport, returns MULTICAST_PENDING, and `release`
 ///            runs when that function has returned.
 /// Cost:      O(names). Once a broadcaster has had a transport, each name needs about 250 bytes
 ///            more, and removing an observer issues one memory barrier. Notifications without a
-///            transport cost the same as before. Detaching issues one memory barrier.
+///            transport cost as much as before. Detaching issues one memory barrier.
 /// @since 1.1
 MULTICAST_API multicast_status multicast_broadcaster_attach(multicast_broadcaster broadcaster,
                                                             const multicast_transport *transport);
@@ -1779,7 +1779,7 @@ MULTICAST_API multicast_status multicast_broadcaster_attach(multicast_broadcaste
 /// @param event    As in multicast_invoke().
 /// @param payload  As in multicast_invoke().
 /// @param size     As in multicast_invoke().
-/// @return As multicast_invoke(), 0 if the name was never registered.
+/// @return Same as multicast_invoke(); 0 if the name has never been registered.
 ///         MULTICAST_ERROR_INVALID_ARGUMENT also if `name` is not a name.
 /// Threads:   like multicast_invoke().
 /// Cost:      like multicast_broadcaster_notify() without a transport.
@@ -1792,7 +1792,7 @@ MULTICAST_API int64_t multicast_broadcaster_deliver(multicast_broadcaster broadc
 /* ---- 13. Diagnostics ------------------------------------------------------------------------- */
 
 /// The function that receives the text of multicast_dump() and multicast_describe(), one line per
-/// call, with the line feed at its end.
+/// call, including the line feed.
 ///
 /// @param context  The `context` that was passed to multicast_dump() or multicast_describe().
 /// @param text     The line, without a NUL at its end. Valid until this call returns.
@@ -1801,18 +1801,18 @@ MULTICAST_API int64_t multicast_broadcaster_deliver(multicast_broadcaster broadc
 /// @since 1.1
 typedef bool (*multicast_writer)(void *context, const char *text, size_t size);
 
-/// Writes the state of the library in this process as text, for people who want to find out why a
-/// program hangs, or what is still registered when it ends.
+/// Writes the state of the library in this process as text, for finding out why a program hangs, or
+/// what is still registered when it ends.
 ///
-/// Each `multicast`, `queue` and `lifetime` has a line, as has each `thread` that is in a call or
-/// waits. Below a multicast, there is a line for each delegate. Below a thread, there is a line for
-/// each of its calls, the outermost first, and a line for its wait. Each value follows its name,
-/// and values that do not apply are left out. Later versions may add lines and further values.
+/// Each `multicast`, `queue` and `lifetime` has a line, as does each `thread` that is in a call or
+/// waiting. Below a multicast, there is a line for each delegate. Below a thread, there is a line
+/// for each of its calls, the outermost first, and a line for its wait. Each value follows its
+/// name, and values that do not apply are left out. Later versions may add lines and values.
 ///
-/// The function never hangs: it waits for no other thread, not even for a thread that is stopped
-/// inside the library. Objects that such a thread is changing are reported as not readable, after
-/// two seconds at most. So the function can be called in a debugger that has stopped the process,
-/// with `call (int)multicast_dump(0, 0)`, and by a watchdog thread.
+/// The function never hangs: it does not wait for other threads, not even for one that is stopped
+/// inside the library. Objects that such a thread is changing are reported as unreadable after at
+/// most two seconds. The function can therefore be called from a debugger that has stopped the
+/// process, with `call (int)multicast_dump(0, 0)`, and by a watchdog thread.
 ///
 /// A multicast is shown with its label, or with the first 63 bytes of its name in a broadcaster; a
 /// queue with its label; and a thread with the name that the system knows.
@@ -1820,23 +1820,23 @@ typedef bool (*multicast_writer)(void *context, const char *text, size_t size);
 /// A function is shown as library(symbol+offset), where `program` is the executable. A function
 /// that is not exported, such as a static one, is shown as library(+offset), for which addr2line
 /// finds the name, file and line (see examples-c/DUMP.md). A function that is in no library is
-/// shown as an address, as are all functions in the child of a fork, where a thread that does not
-/// exist may have locked the list of libraries. A removed delegate that is still being called is
+/// shown as an address, as are all functions in the child of a fork, where a thread that no longer
+/// exists may have locked the list of libraries. A removed delegate that is still being called is
 /// shown with its label or function.
 ///
 /// @param writer   Receives the text. NULL: the text goes to a descriptor.
 /// @param context  Passed to `writer`. Without a writer, the address of an int that holds the
 ///                 descriptor, or NULL for standard error.
 /// @return MULTICAST_OK, even if the writer has returned false.
-/// Threads:   while other threads change objects, each line is correct for the moment at which it
-///            was read. Delegates that are added or removed during the call may be missing.
+/// Threads:   while other threads change objects, each line is correct for the moment when it was
+///            read. Delegates that are added or removed during the call may be missing.
 /// Cost:      O(objects), with a short lock for each, but none while the writer runs. O(names) for
 ///            each multicast without a label. No allocation, and about 2 KB of stack.
 /// @since 1.1
 MULTICAST_API multicast_status multicast_dump(multicast_writer writer, void *context);
 
 /// Writes a report of one multicast, as multicast_dump() does. It shows the delegates, and the
-/// threads that are in calls of them or wait for such calls.
+/// threads that are calling them or waiting for such calls.
 ///
 /// @param writer   As in multicast_dump().
 /// @param context  As in multicast_dump().
@@ -1850,11 +1850,11 @@ MULTICAST_API multicast_status multicast_describe(multicast target, multicast_wr
 /// Functions that watch a multicast, or all multicasts. A watch without functions only counts: see
 /// multicast_token_get_stats().
 ///
-/// A watch sees calls of delegates and visitors by invocations, by visits, and by runs of queues.
-/// `slow` and `called` run on the thread of the call, after the call has returned, and before a
-/// removal that waits for the call can complete. Calls that the watch's functions make, and calls
-/// at the 256th level of nesting, are counted but not watched. A thread that cannot allocate its
-/// record calls no function of a watch. A watch of all multicasts also watches the calls of
+/// A watch observes the calls that invocations, visits and queues make to delegates and visitors.
+/// `slow` and `called` run on the calling thread, after the call has returned, and before a removal
+/// that waits for the call can complete. Calls that the watch's functions make, and calls at the
+/// 256th level of nesting, are counted but not watched. A thread that could not allocate its record
+/// does not call the functions of watches. A watch of all multicasts also watches calls to
 /// transports. Do not pause or remove their tokens, which belong to the library.
 /// @since 1.1
 typedef struct multicast_watch {
@@ -1867,9 +1867,9 @@ typedef struct multicast_watch {
   /// Called after a call that took at least `slow_ns`. `label` is the label of the registration, or
   /// NULL, and is valid until this function returns.
   void (*slow)(void *context, multicast_token token, const char *label, uint64_t elapsed_ns);
-  /// Called when a removal, or an invocation with MULTICAST_WAIT, has waited for `slow_ns` and
-  /// keeps waiting. Called once for each wait, on the thread that waits. `token` is the
-  /// registration for whose call the thread waits, or none if the call is still in the queue.
+  /// Called when a removal, or an invocation with MULTICAST_WAIT, has waited for `slow_ns` and is
+  /// still waiting. Called once for each wait, on the waiting thread. `token` is the registration
+  /// for whose call the thread is waiting, or none if the call is still in the queue.
   void (*stuck)(void *context, multicast_token token, const char *label, uint64_t elapsed_ns);
   /// Called after a call that took `elapsed_ns`. `event` is the invocation's, or 0 for a visit.
   void (*called)(void *context, multicast_token token, uint32_t event, uint64_t elapsed_ns);
@@ -1879,11 +1879,11 @@ typedef struct multicast_watch {
   /// Called when a multicast has grown to `listener_warning_count` delegates, or to 2, 4, 8, ...
   /// times that number. Called once for each of these numbers until the watch is set again, even if
   /// delegates are removed and added again, but only once if one add passes several of them. Called
-  /// on the thread that adds, after the add. An add inside a function of a watch, or at the 256th
+  /// on the adding thread, after the add. An add inside a function of a watch, or at the 256th
   /// level of nesting, does not call it, but the next add does. multicast_describe() writes the
   /// name of `target` and all its delegates.
   ///
-  /// `count` is the number of its delegates. Either `label` is the most frequent label and
+  /// `count` is the number of delegates of `target`. Either `label` is the most frequent label and
   /// `function` is NULL, or `function` is the most frequent function of delegates without a label
   /// and `label` is NULL. `most` is the number of delegates with that label or function. If no
   /// label or function belongs to more than one delegate in nine, both are NULL, and `most` is 0.
@@ -1907,25 +1907,25 @@ static inline multicast_watch multicast_watch_default(void) {
 
 /// Sets, replaces or removes the watch of a multicast, or of all multicasts.
 ///
-/// A multicast with its own watch is watched by that watch only. A watch of all multicasts also
+/// A multicast with its own watch is watched only by that watch. A watch of all multicasts also
 /// watches later ones, and the names of broadcasters. Invocations that begin after this function
-/// has returned are watched, with the calls that they queue. Calls that were queued before may also
-/// be watched. Destroying a multicast ends its own watch. If the library was built with USDT
+/// has returned are watched, including the calls that they queue. Calls that were queued before may
+/// also be watched. Destroying a multicast ends its own watch. If the library was built with USDT
 /// probes, tools such as bpftrace also see watched calls.
 ///
 /// @param target  The multicast, or zero for all multicasts.
 /// @param watch   The watch, or NULL to remove it.
-/// @return MULTICAST_OK: no function of the previous watch is running, and none ever will.
+/// @return MULTICAST_OK: no function of the previous watch is running, and none ever will be.
 ///         MULTICAST_PENDING: replaced, but such a function is still running on this thread, or on
-///         a thread that waits for this one. MULTICAST_ERROR_INVALID_HANDLE;
+///         a thread that is waiting for this one. MULTICAST_ERROR_INVALID_HANDLE;
 ///         MULTICAST_ERROR_INVALID_ARGUMENT: a wrong `struct_size`, or `reserved` is not 0;
 ///         MULTICAST_ERROR_OUT_OF_MEMORY, for the watch of one multicast only.
 /// Threads:   waits for functions of the previous watch that are running on other threads.
 /// Cost:      O(1) for one multicast, O(multicasts) for all. While a watch is set, each call
 ///            acquires one lock of the process and reads the clock twice. Up to 1,024 multicasts
-///            with their own watches are as fast as one; further ones are searched in lists. A call
-///            of `listener_warning` costs O(delegates), and adds to other multicasts may wait for
-///            it. Other adds, apart from a rare one, cost the same as before.
+///            with their own watches are as fast as one; beyond that, watches are searched in
+///            lists. A call to `listener_warning` costs O(delegates), and adds to other multicasts
+///            may wait for it. With rare exceptions, other adds cost as much as before.
 /// @since 1.1
 MULTICAST_API multicast_status multicast_set_watch(multicast target, const multicast_watch *watch);
 
@@ -1938,7 +1938,7 @@ typedef struct multicast_token_stats {
   uint64_t total_ns;     ///< The total time of these calls.
   uint64_t longest_ns;   ///< The time of the longest call.
   uint64_t queued;       ///< Calls that were put into its queue.
-  /// Calls that its queue refused, or dropped to make room for newer calls of any delegate.
+  /// Calls that its queue refused, or dropped to make room for newer calls to any delegate.
   uint64_t dropped;
 } multicast_token_stats;
 
@@ -1954,8 +1954,8 @@ static inline multicast_token_stats multicast_token_stats_default(void) {
   return stats;
 }
 
-/// Reads the statistics of a registration, which are counted while a watch is set; all zero if
-/// there was none. If there is no memory for the first count, the call is not counted.
+/// Reads the statistics of a registration, which are counted while a watch is set; all zero if none
+/// was set. If there is no memory to start counting, the call is not counted.
 ///
 /// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_INVALID_ARGUMENT: `out` is
 ///         NULL or has a wrong `struct_size`.
@@ -2025,7 +2025,7 @@ typedef struct multicast_allocator {
   void *context;         ///< Passed to both functions.
   /// Returns `size` bytes (> 0) aligned to `alignment` (a power of two, at most 128), or NULL.
   void *(*allocate)(void *context, size_t size, size_t alignment);
-  /// Frees a block. `size` and `alignment` are those with which it was allocated.
+  /// Frees a block. `size` and `alignment` are the values with which it was allocated.
   void (*deallocate)(void *context, void *block, size_t size, size_t alignment);
 } multicast_allocator;
 
@@ -2050,7 +2050,7 @@ static inline multicast_allocator multicast_allocator_default(void) {
 /// @since 1.0
 MULTICAST_API multicast_status multicast_set_allocator(const multicast_allocator *allocator);
 
-/// Does the work of the first invocation of this thread in advance, for a thread with deadlines.
+/// Does the work of this thread's first invocation in advance, for a thread with deadlines.
 ///
 /// This work includes a lock, an allocation and a system call. This thread's first invocation of
 /// each multicast also acquires a lock. Make that invocation in advance, too, for example with an
@@ -2062,7 +2062,7 @@ MULTICAST_API multicast_status multicast_set_allocator(const multicast_allocator
 /// @since 1.1
 MULTICAST_API multicast_status multicast_thread_prepare(void);
 
-/// Returns unused memory to the system, after a burst of very many objects. Nothing else changes.
+/// Returns unused memory to the system, after a burst of many objects. Nothing else changes.
 ///
 /// The library frees memory to libc, so this function also calls malloc_trim(0) if libc has it. The
 /// slots of multicasts (64 bytes), registrations (32) and lifetimes (40) stay mapped, so that stale
@@ -2070,8 +2070,8 @@ MULTICAST_API multicast_status multicast_thread_prepare(void);
 /// slots are vacant. Until then, a vacant slot of a registration can be reused by only one in 32
 /// multicasts. The pages of 64 neighbouring threads are returned when all of these threads have
 /// ended. About 2 MB, 1 % of the slots, and the slots of queues and broadcasters are not returned.
-/// Neither is libc's memory for ended threads: glibc keeps some of their stacks. With a caller's
-/// allocator, nothing is returned.
+/// Neither is the memory that libc keeps for ended threads, such as some of their stacks in glibc.
+/// With a custom allocator, nothing is returned.
 ///
 /// @return The number of bytes that were returned (>= 0).
 /// Cost:      O(vacant slots + the highest number of threads), and the cost of malloc_trim(). Adds,
@@ -2080,12 +2080,12 @@ MULTICAST_API multicast_status multicast_thread_prepare(void);
 MULTICAST_API int64_t multicast_trim(void);
 
 /// Returns memory that all modules of a process share. It is meant for headers of other languages,
-/// which are compiled into the program and into each of its plug-ins. They keep data here that must
-/// exist only once, so that no plug-in has to stay loaded. Programs need not call it.
+/// which are compiled into the program and into each of its plug-ins. They use this memory for data
+/// that must exist only once, so that no plug-in has to stay loaded. Programs do not need it.
 ///
 /// @param index  0 to 3: the C++ headers, with and without exceptions, for libstdc++ and libc++. 4
 ///               to 7: free for future headers.
-/// @param size   The number of bytes that are needed, at most 8192.
+/// @param size   The number of bytes needed, at most 8192.
 /// @return An address that is always the same for an index, aligned to 64 bytes. The memory is zero
 ///         at first, and exists until the process ends. NULL: `index` or `size` is too large.
 /// Ownership: the memory belongs to the headers that use this index.

@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-/* libmulticast-local: a broadcaster whose observers may be in other processes of this machine.
+/* libmulticast-local: a broadcaster whose observers may be in other processes on this machine.
  * There is no server, and nothing has to be started: the processes of a user find each other if
  * they use the same group name.
  *
@@ -21,7 +21,7 @@ extern "C" {
  *       multicast_broadcaster_attach(broadcaster, &transport);
  *
  * From then on, multicast_broadcaster_notify() notifies the observers of this process and publishes
- * the notification. It notifies observers in other processes if their broadcasters are attached to
+ * the notification. Observers in other processes are notified if their broadcasters are attached to
  * the same group. A transport is a peer of the group. A process may have several transports.
  *
  * The rules of multicast.h apply. In addition:
@@ -29,21 +29,21 @@ extern "C" {
  * Groups       A group is a folder with a socket for each peer. The first peer creates the folder,
  *              and the last one removes it. Each pair of peers shares one connection.
  * Rings        Each peer has a ring buffer in shared memory, to which it writes its publications.
- *              All other peers only read it. The only system calls are those that wake a sleeping
- *              peer.
+ *              All other peers only read it. System calls are needed only to wake a sleeping peer.
  * Order        The publications of one transport, under all names, arrive at every other transport
- *              in the order in which they were published. There is no order between the
- *              publications of two transports.
+ *              in the order in which they were published. The publications of different transports
+ *              may arrive in any order.
  * Losses       A notification arrives once at each peer that has observers of its name. When
  *              `publish` returns, the notification is in memory that the other peers have mapped,
- *              so it arrives even if the process ends immediately, in any way. If a ring is full,
- *              `overflow` decides what happens. Both sides count losses: see multicast_local_stats.
+ *              so it arrives even if the process ends immediately, no matter how. If a ring is
+ *              full, `overflow` decides what happens. Both sides count losses: see
+ *              multicast_local_stats.
  * Unknown peers
  *              A peer whose thread is in an observer, or is stopped, cannot announce its names to a
  *              transport that joins. Until the peer does so, the transport keeps all its
  *              publications in the ring. The peer then reads the notifications of its names from
- *              there. So nothing is lost unless the ring fills up; in that case, `overflow` decides
- *              what happens. In the other direction, notifications of the peer arrive as soon as
+ *              there. Nothing is lost unless the ring fills up, in which case `overflow` decides
+ *              what happens. In the other direction, notifications from the peer arrive as soon as
  *              the peer knows the new transport. multicast_local_flush() waits for this.
  * Last values  The publishing transport keeps the publications that `retains` selects, and sends
  *              each of them once to each peer that registers its first observer of the name later.
@@ -52,23 +52,24 @@ extern "C" {
  *              that another thread makes during the registration, or receive it twice. A kept value
  *              is lost when its publisher ends.
  * Questions    A question is sent to all peers that answer questions about its name. For each of
- *              these peers, multicast_local_ask() reports its answer, its end, or that it has not
- *              answered. Questions and answers use the same rings as notifications, with the same
- *              rules for order, losses and `overflow`. If MULTICAST_OVERFLOW_DROP_OLDEST overwrites
- *              a question or an answer, the asker cannot distinguish this from a peer that does not
- *              answer: the question ends at its time limit, or, if it has none, when the peer
- *              leaves. A transport does not receive its own questions.
- * Ends         When a process ends, in any way, the system notifies all other peers, without a
+ *              these peers, multicast_local_ask() reports the answer, or that the peer has ended,
+ *              or that it has not answered. Questions and answers use the same rings as
+ *              notifications, with the same rules for order, losses and `overflow`. If
+ *              MULTICAST_OVERFLOW_DROP_OLDEST overwrites a question or an answer, the asker cannot
+ *              distinguish this from a peer that does not answer. The question ends at its time
+ *              limit, or, if it has none, when the peer leaves. A transport does not receive its
+ *              own questions.
+ * Ends         When a process ends, no matter how, the system notifies all other peers, without a
  *              timeout. This takes at most 10 ms, unless the machine is busy or the last
  *              publications of the process take longer. The other peers deliver these publications,
  *              and then report MULTICAST_LOCAL_GONE.
  * Security     Only processes of the same user can join. The permissions of the folder ensure this,
  *              as do the credentials that the system reports for each connection. The library
  *              checks the data of a peer before using it, and disconnects a peer that breaks the
- *              rules. Observers must check payloads themselves. Losses that a peer reports are
- *              counted up to the capacity of its ring.
- * Threads      A transport has one thread. It calls `changed` and, if there is no `queue`, the
- *              observers and the functions that answer. While such a call runs, nothing is
+ *              rules. Observers must check payloads themselves. Losses that a peer reports count
+ *              only up to the capacity of its ring.
+ * Threads      A transport has one thread, which calls `changed` and, if there is no `queue`, the
+ *              observers and the functions that answer. While such a call is running, nothing is
  *              received. After a notification, the thread polls for the next one for 50 us,
  *              yielding to other threads, before it sleeps.
  * fork         A child cannot use the group: `publish` returns MULTICAST_ERROR_STATE, and nothing
@@ -76,19 +77,19 @@ extern "C" {
  *              peers are not affected by the lifetime of the child. A child that was created
  *              without the handlers of pthread_atfork(), as by _Fork(), keeps the connections until
  *              it ends or calls exec. Until then, other peers do not notice if the parent is
- *              killed, and wait for it when they join. If an observer or `changed` forks on the
- *              transport's thread and returns in the child, that thread ends in the child. The
- *              child then exits with status 0, unless it has started other threads.
+ *              killed, and wait for the parent when they join. If an observer or `changed` calls
+ *              fork() on the transport's thread and returns in the child, that thread ends in the
+ *              child. The child then exits with status 0, unless it has started other threads.
  *
  * The library needs Linux 5.1, and /proc. A group has at most 129 peers. A transport can observe
- * and answer at most 65,536 names; beyond that, subscribing or answering returns
+ * and answer at most 65,536 names. Beyond that, subscribing and answering fail with
  * MULTICAST_ERROR_LIMIT. A process that connects to a group and sends nothing for a second is
  * disconnected.
  */
 
 /* ---- 1. Options ------------------------------------------------------------------------------ */
 
-/// A change of the group, or of one of its peers.
+/// A change in the group, or in one of its peers.
 /// @since 1.1
 typedef uint32_t multicast_local_state;
 
@@ -102,9 +103,9 @@ enum multicast_local_state_code {
   MULTICAST_LOCAL_JOINED = 3,     ///< A peer has joined, or was already there.
   MULTICAST_LOCAL_GONE = 4,       ///< A peer has left: it has detached, or its process has ended.
   MULTICAST_LOCAL_EXPELLED = 5,   ///< A peer has broken the rules and was disconnected.
-  /// Notifications of a peer were lost, because this transport was too slow. At least one call
-  /// follows each loss, as soon as the loss is known. `overwritten` of multicast_local_stats counts
-  /// the lost notifications.
+  /// Notifications from a peer were lost because this transport was too slow. `changed` is called
+  /// at least once after each loss, as soon as the loss is known. `overwritten` of
+  /// multicast_local_stats counts the lost notifications.
   MULTICAST_LOCAL_LOST = 6
 };
 
@@ -124,25 +125,25 @@ typedef struct multicast_local_options {
   /// $XDG_RUNTIME_DIR, if that is a folder of this user, or else in /run/user/UID; if there is
   /// neither, /tmp/multicast-UID).
   const char *directory;
-  /// The name that other peers receive in `changed`, in UTF-8. Only complete characters in the
-  /// first 63 bytes are used (default: NULL, the name of the program).
+  /// The name that other peers receive in `changed`, in UTF-8. Only the complete characters within
+  /// the first 63 bytes are used (default: NULL, the name of the program).
   const char *name;
   /// The size of the ring, 2^16 to 2^30 bytes, rounded up to a power of two. Unused parts use no
   /// memory. A notification uses about 40 bytes in addition to its name and its payload (default:
   /// 0, which means 2^23).
   uint64_t ring_bytes;
   /// The largest payload that this transport publishes, in bytes. Larger ones are refused. At most
-  /// half of the ring less 1024 (default: 0, which means this maximum).
+  /// half the size of the ring minus 1024 (default: 0, which means this maximum).
   uint32_t max_payload;
-  /// The treatment of a publication if the ring has no room, because a peer that has observers of
+  /// What happens to a publication if the ring has no room, because a peer that has observers of
   /// its name has not read enough of it: with MULTICAST_OVERFLOW_REFUSE, `publish` returns
   /// MULTICAST_ERROR_QUEUE_FULL; with MULTICAST_OVERFLOW_DROP_OLDEST, that peer loses the oldest
   /// sixteenth of the ring; with MULTICAST_OVERFLOW_BLOCK, `publish` waits for room (default:
   /// refuse). Except with MULTICAST_OVERFLOW_DROP_OLDEST, a peer that is stopped or whose observers
   /// do not return therefore blocks the other peers. Detaching the transport waits for a `publish`
-  /// that waits for room.
+  /// that is waiting for room.
   multicast_overflow overflow;
-  /// The longest time that `publish` waits for room with MULTICAST_OVERFLOW_BLOCK before it
+  /// The maximum time that `publish` waits for room with MULTICAST_OVERFLOW_BLOCK before it
   /// refuses. It does not wait for a peer that has ended (default: 0, which means 1 s).
   /// MULTICAST_FOREVER means no limit: two peers that publish to each other from observers may then
   /// deadlock, and detaching the transport may wait forever for a stopped peer.
@@ -152,11 +153,11 @@ typedef struct multicast_local_options {
   /// that is set or left at its default; larger values, including MULTICAST_FOREVER, are invalid
   /// (default: 0, which means 100 ms).
   uint64_t reconnect_min_ns;
-  /// The longest wait between two attempts, up to 2^62 (default: 0, which means 30 s).
+  /// The maximum wait between two attempts, up to 2^62 (default: 0, which means 30 s).
   uint64_t reconnect_max_ns;
   /// The queue for notifications that arrive. Observers without their own queue run on the thread
-  /// that runs this queue. The caller still owns it. If it has MULTICAST_OVERFLOW_BLOCK, a full
-  /// queue blocks the transport (default: none, observers run on the transport's thread).
+  /// that runs this queue. The caller still owns the queue. If it has MULTICAST_OVERFLOW_BLOCK, a
+  /// full queue blocks the transport (default: none, observers run on the transport's thread).
   multicast_queue queue;
   /// Returns whether to keep this publication. The last kept publication of each name and event is
   /// sent to each peer, including this process, that registers its first observer of the name
@@ -164,8 +165,8 @@ typedef struct multicast_local_options {
   /// returns MULTICAST_ERROR_LIMIT. Called on the publishing thread. (default: NULL, nothing is
   /// kept)
   bool (*retains)(void *context, const char *name, uint32_t event);
-  /// Called for each change, on the transport's thread. For a peer, `pid` is its process, and
-  /// `text` its name. For this transport, `pid` is an errno or 0, and `text` gives the reason in
+  /// Called for each change, on the transport's thread. For a peer, `pid` is its process ID, and
+  /// `text` is its name. For this transport, `pid` is an errno or 0, and `text` gives the reason in
   /// English. `text` is valid until the function returns.
   void (*changed)(void *context, multicast_local_state state, int32_t pid, const char *text);
   /// Passed to the two functions above and to `release`.
@@ -198,12 +199,12 @@ static inline multicast_local_options multicast_local_options_default(void) {
 ///
 /// A transport does not receive its own publications.
 ///
-/// `publish` of the transport copies the notification into the ring, on the calling thread. It
+/// The transport's `publish` copies the notification into the ring, on the calling thread. It
 /// returns MULTICAST_ERROR_QUEUE_FULL if there is no room (see `overflow`); MULTICAST_ERROR_LIMIT
 /// if the payload is larger than `max_payload`, or the kept publications of a name are too large;
 /// MULTICAST_ERROR_STATE in the child of a fork, or if the transport is being released;
-/// MULTICAST_ERROR_OUT_OF_MEMORY. If no peer has observers of the name, and no peer is unknown, it
-/// does nothing and succeeds.
+/// MULTICAST_ERROR_OUT_OF_MEMORY. If no peer has observers of the name, and there are no unknown
+/// peers, it does nothing and succeeds.
 ///
 /// @param options  The options; not NULL.
 /// @param out      Receives the transport before `changed` can be called; all zero if the call
@@ -214,15 +215,15 @@ static inline multicast_local_options multicast_local_options_default(void) {
 ///         MULTICAST_ERROR_LIMIT: 65,535 transports of this library exist;
 ///         MULTICAST_ERROR_OUT_OF_MEMORY; MULTICAST_ERROR_SYSTEM: there is no thread, descriptor or
 ///         shared memory left.
-/// Ownership: multicast_broadcaster_attach() takes the transport over, and calls `release` once. So
-///            attach it only once, to one broadcaster, and do not use it after `release`. If you do
+/// Ownership: multicast_broadcaster_attach() takes over the transport, and calls `release` once.
+///            Attach it only once, to one broadcaster, and do not use it after `release`. If you do
 ///            not attach it, call its `release` with its `context` yourself. `release` leaves the
 ///            group.
 /// Threads:   `release` waits for the transport's thread, unless that thread is in `changed` or is
 ///            delivering notifications. In that case, the transport leaves the group later, before
-///            `release` of the options runs. If the process ends before that, it is treated like a
-///            process that was killed. If it was the last one, the folder of the group stays until
-///            another peer has joined and left.
+///            the `release` of the options runs. If the process ends before that, the other peers
+///            treat it like a process that was killed. If the transport was the last peer, the
+///            group's folder stays until another peer has joined and left.
 /// Cost:      a thread, four descriptors, and one more descriptor for each peer. Address space:
 ///            twice the size of the ring, and twice the size of each peer's ring.
 /// @since 1.1
@@ -234,10 +235,10 @@ MULTICAST_API multicast_status multicast_local_connect(const multicast_local_opt
 ///
 /// Call it after attaching if the first publications matter and the program does not wait for
 /// MULTICAST_LOCAL_CONNECTED. Also call it after registering an observer that must not miss later
-/// notifications. It is not needed before a process ends. The function also waits for peers that
-/// are stopped, whose observers do not return, or that cannot be reached yet.
+/// notifications. This function is not needed before a process ends. The function also waits for
+/// peers that are stopped, whose observers do not return, or that cannot be reached yet.
 ///
-/// @param transport   As created by multicast_local_connect().
+/// @param transport   A transport from multicast_local_connect().
 /// @param timeout_ns  Nanoseconds on the monotonic clock; 0: no waiting; MULTICAST_FOREVER: no
 ///                    limit.
 /// @return MULTICAST_OK; MULTICAST_ERROR_TIMEOUT; MULTICAST_ERROR_INVALID_HANDLE: not a transport
@@ -262,27 +263,27 @@ typedef struct multicast_local_question {
   uint64_t number;     ///< The number of the question among the peer's questions.
 } multicast_local_question;
 
-/// Sets the function that answers questions of peers about a name.
+/// Sets the function that answers peers' questions about a name.
 ///
-/// The transport announces to its peers which names it answers, in the same way as the names that
-/// have observers. multicast_local_flush() waits until the peers know these names.
+/// The transport announces to its peers for which names it answers questions, in the same way as
+/// the names that have observers. multicast_local_flush() waits until the peers know about this.
 ///
-/// @param transport  As created by multicast_local_connect().
+/// @param transport  A transport from multicast_local_connect().
 /// @param name       1 to 255 bytes. Questions and notifications have separate names.
 /// @param function   Called for each question, on the same thread as observers. It may answer with
 ///                   multicast_local_reply(), or keep a copy of the question and answer later.
-///                   `question` and `payload` are valid until it returns. It replaces the previous
-///                   function of the name. NULL: stop answering questions.
+///                   `question` and `payload` are valid until it returns. It replaces the name's
+///                   previous function. NULL: stop answering questions.
 /// @param context    Passed to `function` and `release`.
 /// @param release    Runs once, on any thread, when `context` is no longer used: after the function
-///                   was replaced and its calls have returned, or after the transport's release. It
-///                   also runs if this function fails, but not in the child of a fork. May be NULL;
-///                   not used if `function` is NULL.
+///                   has been replaced and its calls have returned, or after the transport's
+///                   release. It also runs if this function fails, but not in the child of a fork.
+///                   May be NULL; not used if `function` is NULL.
 /// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE: not a transport of this library, or it has
 ///         been released; MULTICAST_ERROR_INVALID_ARGUMENT: not a name; MULTICAST_ERROR_NOT_FOUND:
 ///         `function` is NULL, and there is none to remove; MULTICAST_ERROR_STATE: in the child of
 ///         a fork; MULTICAST_ERROR_OUT_OF_MEMORY.
-/// Threads:   does not wait, so a call of the previous function may still be running.
+/// Threads:   does not wait, so a call to the previous function may still be running.
 /// Reentry:   `function` may call multicast_local_answer() and multicast_local_reply(). It may call
 ///            multicast_local_ask() with this transport only if the transport has a `queue`.
 /// Cost:      O(1), and a message to each peer.
@@ -295,14 +296,14 @@ MULTICAST_API multicast_status multicast_local_answer(
 
 /// Answers a question: the asker receives MULTICAST_OK and the payload.
 ///
-/// A question that is not answered ends when the asker's time is up. If there are several replies
+/// If nobody answers a question, it ends when the asker's time is up. If there are several replies
 /// to a question, the asker receives the first one.
 ///
 /// @param question  The question that the function received, or a copy of it.
 /// @param payload   The answer; may be NULL if there are no bytes.
 /// @param size      Bytes at `payload`, up to `max_payload`.
 /// @return MULTICAST_OK: the answer is in memory that the asker reads, although the asker may no
-///         longer wait for it; MULTICAST_ERROR_NOT_FOUND: the asker has left;
+///         longer be waiting for it; MULTICAST_ERROR_NOT_FOUND: the asker has left;
 ///         MULTICAST_ERROR_QUEUE_FULL: there is no room (see `overflow`), so try again later;
 ///         MULTICAST_ERROR_LIMIT: larger than `max_payload`; MULTICAST_ERROR_INVALID_HANDLE: not a
 ///         question, or its transport has been released; MULTICAST_ERROR_INVALID_ARGUMENT: NULL;
@@ -315,23 +316,23 @@ MULTICAST_API multicast_status multicast_local_reply(const multicast_local_quest
 /// Asks all peers that answer questions about a name, and waits for their answers.
 ///
 /// `visit` is called once for each peer that was asked, as soon as its result is known, with the
-/// process and the name of the peer, and
+/// peer's process ID and name, and one of these results:
 ///   - MULTICAST_OK: it has answered, with the payload;
-///   - MULTICAST_ERROR_NOT_FOUND: it has ended, or detached, without an answer;
+///   - MULTICAST_ERROR_NOT_FOUND: it has ended or detached without answering;
 ///   - MULTICAST_ERROR_STATE: it no longer answers questions about the name;
 ///   - MULTICAST_ERROR_OUT_OF_MEMORY: it had no memory for the question, or this process has no
 ///     memory for its answer;
 ///   - MULTICAST_ERROR_TIMEOUT: it has not answered in time. An answer that comes later is dropped
 ///     (`late` of multicast_local_stats).
-/// Unknown peers are also asked. If such a peer turns out not to answer the name, or if it ends or
-/// the time is up, `visit` is not called for it. `peer` and `payload` are valid until `visit`
-/// returns; `payload` is NULL if there are no bytes. If `visit` returns false, it is not called
-/// again, and this function returns. Return `status != MULTICAST_OK` to wait only for the first
-/// answer, or true to wait for all answers.
+/// Unknown peers are also asked. `visit` is not called for such a peer if the peer turns out not to
+/// answer questions about the name, or if it ends or the time is up. `peer` and `payload` are valid
+/// until `visit` returns; `payload` is NULL if it is empty. If `visit` returns false, it is not
+/// called again, and this function returns. Return `status != MULTICAST_OK` to wait only for the
+/// first answer, or true to wait for all answers.
 ///
-/// @param transport   As created by multicast_local_connect().
+/// @param transport   A transport from multicast_local_connect().
 /// @param name        The name for which others answer questions.
-/// @param event       Passed on to the functions that answer, like the payload.
+/// @param event       Passed, like the payload, to the functions that answer.
 /// @param payload     Copied; may be NULL if there are no bytes.
 /// @param size        Bytes at `payload`, up to `max_payload`.
 /// @param timeout_ns  Nanoseconds on the monotonic clock, including the wait for room.
@@ -340,18 +341,20 @@ MULTICAST_API multicast_status multicast_local_reply(const multicast_local_quest
 /// @param context     Passed to `visit`.
 /// @return MULTICAST_OK: `visit` was called for all peers, or has returned false;
 ///         MULTICAST_ERROR_TIMEOUT: like MULTICAST_OK, but some peers have not answered in time;
-///         MULTICAST_ERROR_NOT_FOUND: no peer answers the name; returned immediately, unless there
-///         are unknown peers (see multicast_local_flush()); MULTICAST_ERROR_QUEUE_FULL: there is no
-///         room (see `overflow`); MULTICAST_ERROR_LIMIT: larger than `max_payload`;
-///         MULTICAST_ERROR_INVALID_ARGUMENT: not a name, or NULL; MULTICAST_ERROR_INVALID_HANDLE:
-///         not a transport of this library, or it has been released, perhaps during the call:
-///         `visit` is not called for the remaining peers; MULTICAST_ERROR_STATE: on the transport's
-///         thread, or in the child of a fork; MULTICAST_ERROR_OUT_OF_MEMORY.
-/// Threads:   any thread except the transport's may call it, several at the same time. `visit` runs
-///            on the calling thread. A `queue` that this thread runs is not run during the call.
+///         MULTICAST_ERROR_NOT_FOUND: no peer answers questions about the name; returned
+///         immediately, unless there are unknown peers (see multicast_local_flush());
+///         MULTICAST_ERROR_QUEUE_FULL: there is no room (see `overflow`); MULTICAST_ERROR_LIMIT:
+///         larger than `max_payload`; MULTICAST_ERROR_INVALID_ARGUMENT: not a name, or NULL;
+///         MULTICAST_ERROR_INVALID_HANDLE: not a transport of this library, or it has been
+///         released, perhaps during the call: `visit` is not called for the remaining peers;
+///         MULTICAST_ERROR_STATE: on the transport's thread, or in the child of a fork;
+///         MULTICAST_ERROR_OUT_OF_MEMORY.
+/// Threads:   any thread except the transport's may call it, and several may do so at the same
+///            time. `visit` runs on the calling thread. A `queue` that this thread runs is not run
+///            during the call.
 /// Reentry:   observers and functions that answer may ask with this transport if it has a `queue`,
 ///            and with any other transport. `visit` may call anything.
-/// Cost:      O(peers), a copy, and some 100 bytes for each peer.
+/// Cost:      O(peers), a copy, and about 100 bytes for each peer.
 /// @since 1.1
 MULTICAST_API multicast_status multicast_local_ask(
     const multicast_transport *transport, const char *name, uint32_t event, const void *payload,
@@ -362,19 +365,19 @@ MULTICAST_API multicast_status multicast_local_ask(
 
 /* ---- 4. Statistics --------------------------------------------------------------------------- */
 
-/// The counts of a transport since it was created.
+/// The counters of a transport since it was created.
 ///
 /// A question counts as a publication, and as a notification at the peer that receives it. An
 /// answer counts only in `overwritten`.
 ///
 /// At every moment `published` is the sum of `sent` and `unwanted`. `received` is the sum of
-/// `delivered`, the notifications that are being delivered or wait in `queue`, and the
+/// `delivered`, the notifications that are being delivered or waiting in `queue`, and the
 /// notifications that were lost for reasons other than a full ring.
 /// @since 1.1
 typedef struct multicast_local_stats {
   uint32_t struct_size;  ///< sizeof(multicast_local_stats).
   uint32_t flags;        ///< 0.
-  uint32_t connected;    ///< 1: it is in its group; 0: it is not.
+  uint32_t connected;    ///< 1 if it is in its group, otherwise 0.
   uint32_t names;        ///< The number of names that have observers in this process.
   uint32_t peers;        ///< The number of other peers.
   uint32_t reserved;     ///< 0.
@@ -399,7 +402,7 @@ typedef struct multicast_local_stats {
   /// Notifications that peers with MULTICAST_OVERFLOW_DROP_OLDEST have overwritten before this
   /// process had read them.
   uint64_t overwritten;
-  /// Answers that were dropped because nobody waited for them any more, or nobody had asked.
+  /// Answers that were dropped because nobody was waiting for them any more, or nobody had asked.
   uint64_t late;
 } multicast_local_stats;
 
@@ -420,7 +423,7 @@ static inline multicast_local_stats multicast_local_stats_default(void) {
 
 /// Reads a consistent snapshot of all statistics of a transport.
 ///
-/// @param transport  As created by multicast_local_connect().
+/// @param transport  A transport from multicast_local_connect().
 /// @param out        Receives the statistics. The caller sets `struct_size`.
 /// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE: not a transport of this library, or it has
 ///         been released; MULTICAST_ERROR_INVALID_ARGUMENT: NULL or a wrong `struct_size`, in which

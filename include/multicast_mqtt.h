@@ -20,29 +20,28 @@ extern "C" {
  *       multicast_broadcaster_attach(broadcaster, &transport);
  *
  * From then on, multicast_broadcaster_notify() notifies the observers of this process and publishes
- * the notification. It notifies observers in other processes if their broadcasters are attached to
+ * the notification. Observers in other processes are notified if their broadcasters are attached to
  * the same broker with the same prefix.
  *
  * The rules of multicast.h apply. In addition:
  *
  * Topics       The event E of the name N is published as PREFIX/N/E, where E is a decimal number.
  *              Bytes of the name outside the range 0x20 to 0x7E, and `+ # / $ %`, are written as
- *              `%XX`. So each name and event corresponds to exactly one topic.
+ *              `%XX`. Each name and event therefore corresponds to exactly one topic.
  * Messages     A message consists of 16 bytes and the payload. The 16 bytes are 93 4D 43, the
  *              version 01, four zero bytes, and eight bytes that identify the sender. A message
- *              that does not begin with 93 4D 43 is the payload itself, so that other programs can
- *              publish, too. PREFIX/N without an event means event 0. Any other message is dropped
- *              and counted.
- * Order        The publications of one process arrive in order at each other process.
+ *              that does not begin with 93 4D 43 consists of the payload alone, so that other
+ *              programs can publish, too. PREFIX/N without an event means event 0. All other
+ *              messages are dropped and counted.
+ * Order        The publications of one process arrive in order at every other process.
  * Losses       With `qos` 0, a notification arrives at most once. With 1, it arrives at least once
  *              if the broker keeps the messages that it has acknowledged, `session_expiry_s` is
  *              longer than any interruption of the connection, and neither process ends. After an
  *              interruption, the last notifications arrive again, in order. With 2, a notification
  *              arrives exactly once while the connections last. When a connection ends,
- *              libmosquitto 2.0 may lose, repeat or delay notifications that are in transit. A
- *              notification counts as arrived when this library has received it. Publications and
- *              queues have limits; the library counts the notifications that are lost because of
- *              them.
+ *              libmosquitto 2.0 may lose, repeat or delay notifications in transit. A notification
+ *              has arrived when this library has received it. Publications and queues have limits;
+ *              the library counts the notifications that are lost because of these limits.
  * Late observers
  *              The broker keeps the last publication of each name and event that `retains` selects.
  *              It sends the publication to each transport that subscribes later, when the first
@@ -54,20 +53,20 @@ extern "C" {
  *              its correlation data is NUMBER; ID and NUMBER have 16 hexadecimal digits each.
  *              Answers are published to that topic, with the quality of service `qos` and the same
  *              correlation data. Questions and answers are messages as described above, and are
- *              never retained. So other programs can also answer questions, and can ask questions
+ *              never retained. Other programs can therefore answer questions, and can ask questions
  *              if they use such a response topic. Questions need MQTT 5.
- * Security     Any client can notify if the broker lets it publish, and can read if the broker lets
- *              it subscribe. Only the broker's access control and TLS protect the messages.
- *              Observers must check payloads. A hostile broker can end the process, because
- *              libmosquitto 2.0 calls abort() for an MQTT 5 property that it does not know. With
- *              `protocol` 4, there are no properties.
- * Threads      A transport has one thread. It calls `changed` and, if there is no `queue`, the
- *              observers. While such a call runs, nothing is sent or received.
- * fork         A child cannot use the connection: `publish` returns MULTICAST_ERROR_STATE, and
- *              nothing arrives. The connection's descriptor is closed on exec. If an observer or
- *              `changed` forks on the transport's thread and returns in the child, that thread ends
- *              in the child. The child then exits with status 0, unless it has started other
- *              threads.
+ * Security     Any client that the broker allows to publish can notify, and any client that it
+ *              allows to subscribe can read. Only the broker's access control and TLS protect the
+ *              messages. Observers must check payloads. A hostile broker can end the process,
+ *              because libmosquitto 2.0 calls abort() for an MQTT 5 property that it does not know.
+ *              With `protocol` 4, there are no properties.
+ * Threads      A transport has one thread, which calls `changed` and, if there is no `queue`, the
+ *              observers. While such a call is running, nothing is sent or received.
+ * fork         A child cannot use the connection: `publish` returns MULTICAST_ERROR_STATE, and the
+ *              child receives nothing. The connection's descriptor is closed on exec. If an
+ *              observer or `changed` calls fork() on the transport's thread and returns in the
+ *              child, that thread ends in the child. The child then exits with status 0, unless it
+ *              has started other threads.
  */
 
 /* ---- 1. Options ------------------------------------------------------------------------------ */
@@ -97,7 +96,7 @@ extern "C" {
 /// @since 1.1
 #define MULTICAST_MQTT_NO_RETAINED 0x10u
 
-/// A change of the connection, or of the messages that were sent on it.
+/// A change in the state of the connection, or of a message that was sent on it.
 /// @since 1.1
 typedef uint32_t multicast_mqtt_state;
 
@@ -105,11 +104,12 @@ typedef uint32_t multicast_mqtt_state;
 /// @since 1.1
 enum multicast_mqtt_state_code {
   MULTICAST_MQTT_CONNECTED = 1,             ///< The broker has accepted the connection.
-  MULTICAST_MQTT_LOST = 2,                  ///< The connection has ended. It will be retried.
-  MULTICAST_MQTT_REFUSED = 3,               ///< There is no connection. It will be retried.
-  /// The broker refused a subscription, which is retried at the next connection. Called for each.
+  MULTICAST_MQTT_LOST = 2,                  ///< The connection has ended. The transport reconnects.
+  MULTICAST_MQTT_REFUSED = 3,               ///< Connecting has failed. The transport retries.
+  /// The broker refused a subscription, which is retried at the next connection. Reported for each
+  /// one.
   MULTICAST_MQTT_SUBSCRIPTION_REFUSED = 4,
-  /// The broker refused a publication, which is not sent again. Called for each.
+  /// The broker refused a publication, which is not sent again. Reported for each one.
   MULTICAST_MQTT_PUBLICATION_REFUSED = 5
 };
 
@@ -127,10 +127,11 @@ typedef struct multicast_mqtt_options {
   /// The version of MQTT: 5, or 4 for 3.1.1 (default: 0, which means 5 if the broker supports it,
   /// and otherwise 3.1.1).
   uint32_t protocol;
-  /// The broker's name for this client; no two connections may share it (default: NULL, random).
+  /// The name by which the broker knows this client; no two connections may share it (default:
+  /// NULL, random).
   const char *client_id;
-  /// The beginning of all topics: UTF-8, up to 200 bytes with at most 198 `/`, without `+`, `#` and
-  /// a leading `$` (default: NULL, "multicast").
+  /// The beginning of all topics: UTF-8, up to 200 bytes with at most 198 `/`, without `+` or `#`,
+  /// and without a leading `$` (default: NULL, "multicast").
   const char *topic_prefix;
   /// The user name for the broker (default: NULL, none).
   const char *user;
@@ -153,14 +154,14 @@ typedef struct multicast_mqtt_options {
   uint32_t keep_alive_s;
   /// The number of seconds for which the broker collects messages for this client while there is no
   /// connection (default: 0, it collects none). With `client_id`, the broker also collects them for
-  /// the next process with the same identifier. There, the collected messages wait for observers of
-  /// their names until a second after the first use of the transport, for example by attaching it
-  /// to a broadcaster that has observers. After that, messages without observers are ignored. MQTT
-  /// 3.1.1 has no such number, so the broker decides.
+  /// the next process with the same identifier. In that process, the collected messages wait for
+  /// observers of their names until a second after the transport is first used, for example by
+  /// attaching it to a broadcaster that has observers. After that, messages without observers are
+  /// ignored. MQTT 3.1.1 has no such setting, so the broker decides.
   uint32_t session_expiry_s;
   /// The number of publications that may wait to be sent, 1 to 2^24 (default: 0, which means 8192).
   uint32_t capacity;
-  /// The treatment of a publication if `capacity` publications already wait:
+  /// What happens to a publication if `capacity` publications are already waiting:
   /// MULTICAST_OVERFLOW_REFUSE, with MULTICAST_ERROR_QUEUE_FULL, or MULTICAST_OVERFLOW_DROP_OLDEST
   /// (default: refuse).
   multicast_overflow overflow;
@@ -172,14 +173,14 @@ typedef struct multicast_mqtt_options {
   /// that is set or left at its default; larger values, including MULTICAST_FOREVER, are invalid
   /// (default: 0, which means 100 ms).
   uint64_t reconnect_min_ns;
-  /// The longest wait between two attempts, up to 2^62 (default: 0, which means 30 s).
+  /// The maximum wait between two attempts, up to 2^62 (default: 0, which means 30 s).
   uint64_t reconnect_max_ns;
-  /// The longest time that the broker may take to answer after the system has connected, up to 2^62
+  /// The maximum time that the broker may take to answer after the system has connected, up to 2^62
   /// (default: 0, which means 10 s). Larger times, including MULTICAST_FOREVER, are invalid.
   uint64_t connect_timeout_ns;
   /// The queue for notifications that arrive. Observers without their own queue run on the thread
-  /// that runs this queue. The caller still owns it. If it has MULTICAST_OVERFLOW_BLOCK, a full
-  /// queue blocks the connection (default: none, observers run on the transport's thread).
+  /// that runs this queue. The caller still owns the queue. If it has MULTICAST_OVERFLOW_BLOCK, a
+  /// full queue blocks the connection (default: none, observers run on the transport's thread).
   multicast_queue queue;
   /// Returns whether the broker should retain this publication. See "Late observers". Called on the
   /// publishing thread. (default: NULL, nothing is retained)
@@ -219,9 +220,10 @@ static inline multicast_mqtt_options multicast_mqtt_options_default(void) {
 /// The transport subscribes at the broker to names that have observers. It does not receive its own
 /// publications.
 ///
-/// `publish` of the transport returns MULTICAST_ERROR_QUEUE_FULL if `capacity` publications wait;
-/// MULTICAST_ERROR_LIMIT if the payload is larger than `max_payload`; MULTICAST_ERROR_STATE in the
-/// child of a fork, or because of MULTICAST_MQTT_REFUSE_OFFLINE; MULTICAST_ERROR_OUT_OF_MEMORY.
+/// The transport's `publish` returns MULTICAST_ERROR_QUEUE_FULL if `capacity` publications are
+/// waiting; MULTICAST_ERROR_LIMIT if the payload is larger than `max_payload`;
+/// MULTICAST_ERROR_STATE in the child of a fork, or because of MULTICAST_MQTT_REFUSE_OFFLINE;
+/// MULTICAST_ERROR_OUT_OF_MEMORY.
 ///
 /// @param options  The options; not NULL.
 /// @param out      Receives the transport before `changed` can be called; all zero if the call
@@ -232,10 +234,11 @@ static inline multicast_mqtt_options multicast_mqtt_options_default(void) {
 ///         MULTICAST_ERROR_LIMIT: 65,535 transports of this library exist;
 ///         MULTICAST_ERROR_OUT_OF_MEMORY; MULTICAST_ERROR_SYSTEM: there is no thread or descriptor
 ///         left, or a file of the TLS options cannot be used.
-/// Ownership: multicast_broadcaster_attach() takes the transport over, and calls `release` once. So
-///            attach it only once, to one broadcaster, and do not use it after `release`. If you do
+/// Ownership: multicast_broadcaster_attach() takes over the transport, and calls `release` once.
+///            Attach it only once, to one broadcaster, and do not use it after `release`. If you do
 ///            not attach it, call its `release` with its `context` yourself. `release` disconnects,
-///            and drops the publications that still wait to be sent: see multicast_mqtt_flush().
+///            and drops the publications that are still waiting to be sent: see
+///            multicast_mqtt_flush().
 /// Threads:   `release` waits for the transport's thread, unless that thread is in `changed`, is
 ///            delivering notifications, or is looking up the broker's address.
 /// Cost:      a thread and three descriptors.
@@ -243,14 +246,14 @@ static inline multicast_mqtt_options multicast_mqtt_options_default(void) {
 MULTICAST_API multicast_status multicast_mqtt_connect(const multicast_mqtt_options *options,
                                                       multicast_transport *out);
 
-/// Waits until the broker has all publications and subscriptions that were made before this call.
-/// With `qos` 0, it waits until the publications were sent, and otherwise until they were
-/// acknowledged.
+/// Waits until the broker has received all publications and subscriptions that were made before
+/// this call. With `qos` 0, it waits until the publications have been sent, and otherwise until
+/// they have been acknowledged.
 ///
 /// Call it before a process ends. Also call it after registering an observer that must not miss
 /// later notifications.
 ///
-/// @param transport   As created by multicast_mqtt_connect().
+/// @param transport   A transport from multicast_mqtt_connect().
 /// @param timeout_ns  Nanoseconds on the monotonic clock; 0: no waiting; MULTICAST_FOREVER: no
 ///                    limit.
 /// @return MULTICAST_OK, even if the broker has refused some of them; MULTICAST_ERROR_TIMEOUT;
@@ -277,29 +280,29 @@ typedef struct multicast_mqtt_question {
   uint64_t number;     ///< The number of the question among the peer's questions.
 } multicast_mqtt_question;
 
-/// Sets the function that answers questions of others about a name.
+/// Sets the function that answers the questions that others ask about a name.
 ///
 /// The transport subscribes to the name at the broker. multicast_mqtt_flush() waits until this is
 /// done. If several transports answer a name, each of them receives each question. A transport does
 /// not receive its own questions. A question with an unknown kind of reply address is dropped and
 /// counted (`ignored`).
 ///
-/// @param transport  As created by multicast_mqtt_connect().
+/// @param transport  A transport from multicast_mqtt_connect().
 /// @param name       1 to 255 bytes. Questions and notifications have separate names.
 /// @param function   Called for each question, on the same thread as observers. It may answer with
 ///                   multicast_mqtt_reply(), or keep a copy of the question and answer later.
-///                   `question` and `payload` are valid until it returns. It replaces the previous
-///                   function of the name. NULL: stop answering questions.
+///                   `question` and `payload` are valid until it returns. It replaces the name's
+///                   previous function. NULL: stop answering questions.
 /// @param context    Passed to `function` and `release`.
 /// @param release    Runs once, on any thread, when `context` is no longer used: after the function
-///                   was replaced and its calls have returned, or after the transport's release. It
-///                   also runs if this function fails, but not in the child of a fork. May be NULL;
-///                   not used if `function` is NULL.
+///                   has been replaced and its calls have returned, or after the transport's
+///                   release. It also runs if this function fails, but not in the child of a fork.
+///                   May be NULL; not used if `function` is NULL.
 /// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE: not a transport of this library, or it has
 ///         been released; MULTICAST_ERROR_INVALID_ARGUMENT: not a name; MULTICAST_ERROR_NOT_FOUND:
 ///         `function` is NULL, and there is none to remove; MULTICAST_ERROR_STATE: in the child of
 ///         a fork; MULTICAST_ERROR_OUT_OF_MEMORY.
-/// Threads:   does not wait, so a call of the previous function may still be running.
+/// Threads:   does not wait, so a call to the previous function may still be running.
 /// Reentry:   `function` may call multicast_mqtt_answer() and multicast_mqtt_reply(). It may call
 ///            multicast_mqtt_ask() with this transport only if the transport has a `queue`.
 /// Cost:      O(1), and a subscription.
@@ -312,18 +315,19 @@ MULTICAST_API multicast_status multicast_mqtt_answer(
 
 /// Answers a question: the asker receives MULTICAST_OK and the payload.
 ///
-/// A question that is not answered ends when the asker's time is up. An asker that waits for more
-/// than one answer receives all replies, even if there are several to the same question.
+/// If nobody answers a question, it ends when the asker's time is up. An asker that waits for more
+/// than one answer receives all replies, even several to one question from the same program.
 ///
 /// @param question  The question that the function received, or a copy of it.
 /// @param payload   The answer; may be NULL if there are no bytes.
 /// @param size      Bytes at `payload`, up to `max_payload`.
-/// @return MULTICAST_OK: it is published like a notification; the broker does not say whether the
-///         asker is still there and waits for it; MULTICAST_ERROR_QUEUE_FULL: `capacity`
-///         publications wait, so try again later; MULTICAST_ERROR_LIMIT: larger than `max_payload`;
-///         MULTICAST_ERROR_INVALID_HANDLE: not a question, or its transport has been released;
-///         MULTICAST_ERROR_INVALID_ARGUMENT: NULL; MULTICAST_ERROR_STATE: in the child of a fork,
-///         or because of MULTICAST_MQTT_REFUSE_OFFLINE; MULTICAST_ERROR_OUT_OF_MEMORY.
+/// @return MULTICAST_OK: the answer is published like a notification; the broker does not say
+///         whether the asker is still there and waiting for it; MULTICAST_ERROR_QUEUE_FULL:
+///         `capacity` publications are waiting, so try again later; MULTICAST_ERROR_LIMIT: larger
+///         than `max_payload`; MULTICAST_ERROR_INVALID_HANDLE: not a question, or its transport has
+///         been released; MULTICAST_ERROR_INVALID_ARGUMENT: NULL; MULTICAST_ERROR_STATE: in the
+///         child of a fork, or because of MULTICAST_MQTT_REFUSE_OFFLINE;
+///         MULTICAST_ERROR_OUT_OF_MEMORY.
 /// Cost:      like publishing.
 /// @since 1.1
 MULTICAST_API multicast_status multicast_mqtt_reply(const multicast_mqtt_question *question,
@@ -333,19 +337,19 @@ MULTICAST_API multicast_status multicast_mqtt_reply(const multicast_mqtt_questio
 /// answers.
 ///
 /// `visit` is called once for each answer, in the order in which they arrive, with MULTICAST_OK and
-/// the payload, which is valid until `visit` returns, and NULL if it has no bytes. The broker does
-/// not report who answers, how many programs answer, or that one has ended without an answer, so
-/// `pid` is 0 and `peer` is empty. `visit` has the same type as in multicast_local_ask(), which
-/// knows these values. If `visit` returns false, it is not called again, and this function returns.
-/// To wait only for the first answer, return `status != MULTICAST_OK`; for all answers within the
-/// time, return true. Later answers are dropped and counted (`ignored`).
+/// the payload, which is valid until `visit` returns and is NULL if it is empty. The broker does
+/// not report who answers, how many programs answer, or that a program has ended without answering,
+/// so `pid` is 0 and `peer` is empty. `visit` has the same type as in multicast_local_ask(), where
+/// these values are known. If `visit` returns false, it is not called again, and this function
+/// returns. Return `status != MULTICAST_OK` to wait only for the first answer, or true to wait for
+/// all answers that arrive in time. Later answers are dropped and counted (`ignored`).
 ///
 /// Without a connection, the function waits for one if there is room for the question. Like
 /// notifications, answers may be lost.
 ///
-/// @param transport   As created by multicast_mqtt_connect().
+/// @param transport   A transport from multicast_mqtt_connect().
 /// @param name        The name for which others answer questions.
-/// @param event       Passed on to the functions that answer, like the payload.
+/// @param event       Passed, like the payload, to the functions that answer.
 /// @param payload     Copied; may be NULL if there are no bytes.
 /// @param size        Bytes at `payload`, up to `max_payload`.
 /// @param timeout_ns  Nanoseconds on the monotonic clock, including the wait for a connection.
@@ -353,22 +357,23 @@ MULTICAST_API multicast_status multicast_mqtt_reply(const multicast_mqtt_questio
 ///                    MULTICAST_FOREVER: no limit.
 /// @param visit       Not NULL. It must not end the thread.
 /// @param context     Passed to `visit`.
-/// @return MULTICAST_OK: `visit` has returned false, or the time is up and there were answers;
-///         MULTICAST_ERROR_TIMEOUT: the time is up, and there were no answers;
+/// @return MULTICAST_OK: `visit` has returned false, or the time is up and at least one answer has
+///         arrived; MULTICAST_ERROR_TIMEOUT: the time is up, and no answer has arrived;
 ///         MULTICAST_ERROR_NOT_FOUND, immediately: nobody answers this name. Not all brokers report
-///         this; with the others, the call times out. mosquitto reports it, unless this transport
-///         answers the name itself; MULTICAST_ERROR_STATE: the connection was lost during the call,
-///         and somebody may have received the question; the broker has refused it; the connection
-///         uses MQTT 3.1.1, which has no questions; there is no connection, and
+///         this; with those that do not, the call times out. mosquitto reports it, unless this
+///         transport answers the name itself; MULTICAST_ERROR_STATE: the connection was lost during
+///         the call, and somebody may have received the question; the broker has refused it; the
+///         connection uses MQTT 3.1.1, which has no questions; there is no connection, and
 ///         MULTICAST_MQTT_REFUSE_OFFLINE is set; on the transport's thread; in the child of a fork;
-///         MULTICAST_ERROR_QUEUE_FULL: `capacity` publications wait, or the question was dropped to
-///         make room for newer ones, or `capacity` answers waited for `visit` and one was lost;
-///         MULTICAST_ERROR_LIMIT: larger than `max_payload`; MULTICAST_ERROR_INVALID_ARGUMENT: not
-///         a name, or NULL; MULTICAST_ERROR_INVALID_HANDLE: not a transport of this library, or it
-///         has been released, perhaps during the call; MULTICAST_ERROR_OUT_OF_MEMORY: for the
-///         question, or for an answer, which is lost.
-/// Threads:   any thread except the transport's may call it, several at the same time. `visit` runs
-///            on the calling thread. A `queue` that this thread runs is not run during the call.
+///         MULTICAST_ERROR_QUEUE_FULL: `capacity` publications are waiting, or the question was
+///         dropped to make room for newer ones, or one answer was lost because `capacity` others
+///         were waiting for `visit`; MULTICAST_ERROR_LIMIT: larger than `max_payload`;
+///         MULTICAST_ERROR_INVALID_ARGUMENT: not a name, or NULL; MULTICAST_ERROR_INVALID_HANDLE:
+///         not a transport of this library, or it has been released, perhaps during the call;
+///         MULTICAST_ERROR_OUT_OF_MEMORY: for the question, or for an answer, which is lost.
+/// Threads:   any thread except the transport's may call it, and several may do so at the same
+///            time. `visit` runs on the calling thread. A `queue` that this thread runs is not run
+///            during the call.
 /// Reentry:   observers and functions that answer may ask with this transport if it has a `queue`,
 ///            and with any other transport. `visit` may call anything.
 /// Cost:      like publishing, and a copy of each answer. The first question of a transport also
@@ -383,7 +388,7 @@ MULTICAST_API multicast_status multicast_mqtt_ask(
 
 /* ---- 4. Statistics --------------------------------------------------------------------------- */
 
-/// The counts of a transport since it was created.
+/// The counters of a transport since it was created.
 ///
 /// At every moment `published` is the sum of `waiting`, `sending`, `sent`, `dropped` and
 /// `rejected`. Questions and answers are both publications and messages. A question that arrives
@@ -394,24 +399,25 @@ typedef struct multicast_mqtt_stats {
   uint32_t flags;        ///< 0.
   /// The MQTT version of the connection, 5 or 4; 0: there is no connection.
   uint32_t protocol;
-  uint32_t names;        ///< How many names are subscribed, or will be at the next connection.
+  uint32_t names;        ///< Names that are subscribed, or will be at the next connection.
   uint64_t connections;  ///< How often the broker has accepted a connection.
   uint64_t published;    ///< Publications that were accepted.
-  uint64_t waiting;      ///< Publications that wait to be sent now.
+  uint64_t waiting;      ///< Publications that are now waiting to be sent.
   /// Publications that are being sent now: not yet written, or not yet acknowledged.
   uint64_t sending;
   uint64_t sent;  ///< Publications that were acknowledged or, with `qos` 0, written.
   /// Publications that were dropped: to make room for newer ones, because the connection was lost,
-  /// because nobody waits for the answer any more, because there was no memory, or at `release`.
+  /// because nobody is waiting for the answer any more, because there was no memory, or at
+  /// `release`.
   uint64_t dropped;
   uint64_t rejected;  ///< Publications that the broker has refused.
   uint64_t refused;   ///< Publications that were not accepted.
-  uint64_t received;  ///< Messages that came, of all kinds.
+  uint64_t received;  ///< Messages of all kinds that were received.
   /// Messages that were delivered to the broadcaster; with `queue`, counted when the queue is run.
   uint64_t delivered;
   uint64_t echoes;  ///< Messages that came back from the broker and were not delivered.
   /// Messages that were not delivered, because the topic or version is not this library's, the name
-  /// has no observers, the message is too large, or nobody waits for the answer.
+  /// has no observers, the message is too large, or nobody is waiting for the answer.
   uint64_t ignored;
   /// Messages that were not delivered, because there was no memory, the broadcaster was destroyed,
   /// or `queue` refused them, or dropped them later to make room for newer ones or when it was
@@ -435,7 +441,7 @@ static inline multicast_mqtt_stats multicast_mqtt_stats_default(void) {
 
 /// Reads a consistent snapshot of all statistics of a transport.
 ///
-/// @param transport  As created by multicast_mqtt_connect().
+/// @param transport  A transport from multicast_mqtt_connect().
 /// @param out        Receives the statistics. The caller sets `struct_size`.
 /// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE: not a transport of this library, or it has
 ///         been released; MULTICAST_ERROR_INVALID_ARGUMENT: NULL or a wrong `struct_size`, in which

@@ -20,45 +20,45 @@ extern "C" {
  *       multicast_broadcaster_attach(broadcaster, &transport);
  *
  * From then on, multicast_broadcaster_notify() notifies the observers of this process and publishes
- * the notification. It notifies observers in other processes if their broadcasters are attached to
+ * the notification. Observers in other processes are notified if their broadcasters are attached to
  * the same server or cluster with the same prefix.
  *
  * The rules of multicast.h apply. In addition:
  *
  * Subjects     The event E of the name N is published as PREFIX.N.E, where E is a decimal number.
  *              Bytes of the name outside the range 0x21 to 0x7E, and `. * > %`, are written as
- *              `%XX`. So each name and event corresponds to exactly one subject.
+ *              `%XX`. Each name and event therefore corresponds to exactly one subject.
  * Messages     A message is the payload itself, so any NATS client can publish and subscribe.
  *              Messages with other subjects are dropped and counted.
  * Order        The publications of one transport arrive in order at every other transport, even
  *              across interruptions of the connection. If the program has called libnats's
- *              nats_SetMessageDeliveryPoolSize() with more than 1, this holds only for the
- *              publications of each name.
+ *              nats_SetMessageDeliveryPoolSize() with more than 1, only the publications of each
+ *              name arrive in order.
  * Losses       A notification arrives at most once. It is lost if it is in transit when a
  *              connection ends, or if the receiver is not connected at that time. The server ends
  *              the connection of a receiver that is too slow for too long. While this process has
- *              no connection, its publications wait (see `capacity`).
+ *              no connection, its publications wait for one (see `capacity`).
  * Late observers
  *              The server keeps no values, so an observer that registers later is not notified of
  *              earlier publications, neither in the publishing process nor elsewhere.
  * Questions    The question E of the name N is published as PREFIX.%?N.E, with the reply subject
  *              _INBOX.ID.NUMBER, where ID and NUMBER have 16 hexadecimal digits each. Answers are
- *              published to that subject. So other programs can also answer questions, and can ask
- *              questions if they use such a reply subject.
- * Security     Any client can notify if the server lets it publish, and can read if the server lets
- *              it subscribe. Only the server's permissions and TLS protect the messages. Observers
- *              must check payloads.
- * Threads      A transport has one thread. It calls `changed` and, if there is no `queue`, the
- *              observers. While such a call runs, nothing is sent or received. libnats has up to
- *              four more threads for all transports of a process, which run no observers.
- * fork         A child cannot use the connection: `publish` returns MULTICAST_ERROR_STATE, and
- *              nothing arrives. The connection's descriptor is closed on exec. If an observer or
- *              `changed` forks on the transport's thread and returns in the child, that thread ends
- *              in the child. The child then exits with status 0, unless it has started other
- *              threads. The child also has the socket, so if the parent detaches, the server keeps
- *              the connection and its subscriptions until the child ends or calls exec. libnats's
- *              threads do not exist in the child of a program that has used libnats, so such a
- *              child must not create transports before it calls exec.
+ *              published to that subject. Other programs can therefore answer questions, and can
+ *              ask questions if they use such a reply subject.
+ * Security     Any client that the server allows to publish can notify, and any client that it
+ *              allows to subscribe can read. Only the server's permissions and TLS protect the
+ *              messages. Observers must check payloads.
+ * Threads      A transport has one thread, which calls `changed` and, if there is no `queue`, the
+ *              observers. While such a call is running, nothing is sent or received. libnats has up
+ *              to four more threads for all transports of a process, which run no observers.
+ * fork         A child cannot use the connection: `publish` returns MULTICAST_ERROR_STATE, and the
+ *              child receives nothing. The connection's descriptor is closed on exec. If an
+ *              observer or `changed` calls fork() on the transport's thread and returns in the
+ *              child, that thread ends in the child. The child then exits with status 0, unless it
+ *              has started other threads. The child also inherits the socket, so if the parent
+ *              detaches, the server keeps the connection and its subscriptions until the child ends
+ *              or calls exec. libnats's threads do not exist in the child of a program that has
+ *              used libnats, so such a child must not create transports before it calls exec.
  */
 
 /* ---- 1. Options ------------------------------------------------------------------------------ */
@@ -74,7 +74,7 @@ extern "C" {
 /// @since 1.1
 #define MULTICAST_NATS_REFUSE_OFFLINE 0x2u
 
-/// A change of the connection, or of the messages that were sent on it.
+/// A change in the state of the connection, or of a message that was sent on it.
 /// @since 1.1
 typedef uint32_t multicast_nats_state;
 
@@ -82,11 +82,12 @@ typedef uint32_t multicast_nats_state;
 /// @since 1.1
 enum multicast_nats_state_code {
   MULTICAST_NATS_CONNECTED = 1,             ///< A server has accepted the connection.
-  MULTICAST_NATS_LOST = 2,                  ///< The connection has ended. It will be retried.
-  MULTICAST_NATS_REFUSED = 3,               ///< There is no connection. It will be retried.
-  /// The server refused a subscription, which is retried at the next connection. Called for each.
+  MULTICAST_NATS_LOST = 2,                  ///< The connection has ended. The transport reconnects.
+  MULTICAST_NATS_REFUSED = 3,               ///< Connecting has failed. The transport retries.
+  /// The server refused a subscription, which is retried at the next connection. Reported for each
+  /// one.
   MULTICAST_NATS_SUBSCRIPTION_REFUSED = 4,
-  /// The server refused a publication, which is not sent again. Called for each.
+  /// The server refused a publication, which is not sent again. Reported for each one.
   MULTICAST_NATS_PUBLICATION_REFUSED = 5
 };
 
@@ -124,12 +125,12 @@ typedef struct multicast_nats_options {
   /// The name that the server's certificate must have (default: NULL, the host of the address).
   const char *tls_name;
   /// The number of seconds after which a silent connection is checked, 1 to 65535 (default: 0,
-  /// which means 60). The connection is considered lost if the server stays silent for the same
-  /// time again.
+  /// which means 60). If the server remains silent for the same time again, the connection is
+  /// considered lost.
   uint32_t ping_interval_s;
   /// The number of publications that may wait to be sent, 1 to 2^24 (default: 0, which means 8192).
   uint32_t capacity;
-  /// The treatment of a publication if `capacity` publications already wait:
+  /// What happens to a publication if `capacity` publications are already waiting:
   /// MULTICAST_OVERFLOW_REFUSE, with MULTICAST_ERROR_QUEUE_FULL, or MULTICAST_OVERFLOW_DROP_OLDEST
   /// (default: refuse).
   multicast_overflow overflow;
@@ -138,23 +139,23 @@ typedef struct multicast_nats_options {
   /// the first connection).
   uint32_t max_payload;
   /// The number of received bytes that may wait for observers, including about 100 bytes for each
-  /// message. While more bytes wait, nothing is received (default: 0, which means 64 MiB).
+  /// message. While more bytes are waiting, nothing is received (default: 0, which means 64 MiB).
   uint64_t receive_bytes;
   /// The time to wait before the second attempt to connect. Each further wait is twice as long, and
   /// each is randomly shortened by up to a quarter. Must not exceed `reconnect_max_ns`, whether
   /// that is set or left at its default; larger values, including MULTICAST_FOREVER, are invalid
   /// (default: 0, which means 100 ms).
   uint64_t reconnect_min_ns;
-  /// The longest wait between two attempts, up to 2^62 (default: 0, which means 30 s).
+  /// The maximum wait between two attempts, up to 2^62 (default: 0, which means 30 s).
   uint64_t reconnect_max_ns;
-  /// The longest time that one server may take to accept the connection, up to 2^62 (default: 0,
+  /// The maximum time that one server may take to accept the connection, up to 2^62 (default: 0,
   /// which means 10 s). Larger times, including MULTICAST_FOREVER, are invalid. libnats before 3.8
-  /// ignores the limit if the server sends its greeting and then nothing more: it uses processor
-  /// time and memory until the server ends the connection.
+  /// ignores the limit if the server sends its greeting and then nothing more. In that case, it
+  /// uses processor time and memory until the server ends the connection.
   uint64_t connect_timeout_ns;
   /// The queue for notifications that arrive. Observers without their own queue run on the thread
-  /// that runs this queue. The caller still owns it. If it has MULTICAST_OVERFLOW_BLOCK, a full
-  /// queue blocks the transport (default: none, observers run on the transport's thread).
+  /// that runs this queue. The caller still owns the queue. If it has MULTICAST_OVERFLOW_BLOCK, a
+  /// full queue blocks the transport (default: none, observers run on the transport's thread).
   multicast_queue queue;
   /// Called for each change, on the transport's thread. `code` is libnats's natsStatus, or 0 if
   /// there is none. `reason` is a text in English, which is valid until the function returns.
@@ -190,9 +191,9 @@ static inline multicast_nats_options multicast_nats_options_default(void) {
 /// The transport subscribes at the server to names that have observers. It does not receive its own
 /// publications.
 ///
-/// `publish` of the transport returns MULTICAST_ERROR_QUEUE_FULL if `capacity` publications wait;
-/// MULTICAST_ERROR_LIMIT if the payload is larger than `max_payload` or than the limit of the
-/// server of the last connection; MULTICAST_ERROR_STATE in the child of a fork, or because of
+/// The transport's `publish` returns MULTICAST_ERROR_QUEUE_FULL if `capacity` publications are
+/// waiting; MULTICAST_ERROR_LIMIT if the payload is larger than `max_payload` or than the limit of
+/// the server of the last connection; MULTICAST_ERROR_STATE in the child of a fork, or because of
 /// MULTICAST_NATS_REFUSE_OFFLINE; MULTICAST_ERROR_OUT_OF_MEMORY.
 ///
 /// @param options  The options; not NULL.
@@ -204,10 +205,11 @@ static inline multicast_nats_options multicast_nats_options_default(void) {
 ///         MULTICAST_ERROR_LIMIT: 65,535 transports of this library exist;
 ///         MULTICAST_ERROR_OUT_OF_MEMORY; MULTICAST_ERROR_SYSTEM: there is no thread or descriptor
 ///         left, or a file of the TLS options cannot be used.
-/// Ownership: multicast_broadcaster_attach() takes the transport over, and calls `release` once. So
-///            attach it only once, to one broadcaster, and do not use it after `release`. If you do
+/// Ownership: multicast_broadcaster_attach() takes over the transport, and calls `release` once.
+///            Attach it only once, to one broadcaster, and do not use it after `release`. If you do
 ///            not attach it, call its `release` with its `context` yourself. `release` disconnects,
-///            and drops the publications that still wait to be sent: see multicast_nats_flush().
+///            and drops the publications that are still waiting to be sent: see
+///            multicast_nats_flush().
 /// Threads:   `release` waits for the transport's thread, unless that thread is in `changed`, is
 ///            delivering notifications, or is connecting.
 /// Cost:      a thread and two descriptors; the first transport also starts up to four threads of
@@ -216,13 +218,13 @@ static inline multicast_nats_options multicast_nats_options_default(void) {
 MULTICAST_API multicast_status multicast_nats_connect(const multicast_nats_options *options,
                                                       multicast_transport *out);
 
-/// Waits until a server has confirmed all publications and subscriptions before this call.
+/// Waits until a server has confirmed all publications and subscriptions made before this call.
 ///
 /// Call it before a process ends. Also call it after registering an observer that must not miss
-/// later notifications. Messages that a server has not yet handled when its connection ends are
-/// nevertheless lost.
+/// later notifications. However, messages that a server has not yet handled when its connection
+/// ends are lost.
 ///
-/// @param transport   As created by multicast_nats_connect().
+/// @param transport   A transport from multicast_nats_connect().
 /// @param timeout_ns  Nanoseconds on the monotonic clock; 0: no waiting; MULTICAST_FOREVER: no
 ///                    limit.
 /// @return MULTICAST_OK, even if the server has refused some of them; MULTICAST_ERROR_TIMEOUT;
@@ -232,8 +234,8 @@ MULTICAST_API multicast_status multicast_nats_connect(const multicast_nats_optio
 ///         others are done; or the caller is the transport's thread, or the child of a fork.
 /// Threads:   several threads may wait. A `queue` that the waiting thread runs is not run during
 ///            the wait.
-/// Cost:      a round trip to the server, if anything was published or subscribed since the last
-///            one, and a thread that waits for it.
+/// Cost:      a round trip to the server, if anything has been published or subscribed since the
+///            last one, and a thread that waits for it.
 /// @since 1.1
 MULTICAST_API multicast_status multicast_nats_flush(const multicast_transport *transport,
                                                     uint64_t timeout_ns);
@@ -250,29 +252,29 @@ typedef struct multicast_nats_question {
   uint64_t number;     ///< The number of the question among the peer's questions.
 } multicast_nats_question;
 
-/// Sets the function that answers questions of others about a name.
+/// Sets the function that answers the questions that others ask about a name.
 ///
 /// The transport subscribes to the name at the server. multicast_nats_flush() waits until this is
 /// done. If several transports answer a name, each of them receives each question. A transport does
 /// not receive its own questions. A question with an unknown kind of reply address is dropped and
 /// counted (`ignored`).
 ///
-/// @param transport  As created by multicast_nats_connect().
-/// @param name       1 to 255 bytes. Questions and notifications have separate names.
+/// @param transport  A transport from multicast_nats_connect().
+/// @param name       1 to 255 bytes. Notifications may use the same name.
 /// @param function   Called for each question, on the same thread as observers. It may answer with
 ///                   multicast_nats_reply(), or keep a copy of the question and answer later.
-///                   `question` and `payload` are valid until it returns. It replaces the previous
-///                   function of the name. NULL: stop answering questions.
+///                   `question` and `payload` are valid until it returns. It replaces the name's
+///                   previous function. NULL: stop answering questions.
 /// @param context    Passed to `function` and `release`.
 /// @param release    Runs once, on any thread but libnats's, when `context` is no longer used:
-///                   after the function was replaced and its calls have returned, or after the
+///                   after the function has been replaced and its calls have returned, or after the
 ///                   transport's release. It also runs if this function fails, but not in the child
 ///                   of a fork. May be NULL; not used if `function` is NULL.
 /// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE: not a transport of this library, or it has
 ///         been released; MULTICAST_ERROR_INVALID_ARGUMENT: not a name; MULTICAST_ERROR_NOT_FOUND:
 ///         `function` is NULL, and there is none to remove; MULTICAST_ERROR_STATE: in the child of
 ///         a fork; MULTICAST_ERROR_OUT_OF_MEMORY.
-/// Threads:   does not wait, so a call of the previous function may still be running.
+/// Threads:   does not wait, so a call to the previous function may still be running.
 /// Reentry:   `function` may call multicast_nats_answer() and multicast_nats_reply(). It may call
 ///            multicast_nats_ask() with this transport only if the transport has a `queue`.
 /// Cost:      O(1), and a subscription.
@@ -285,17 +287,17 @@ MULTICAST_API multicast_status multicast_nats_answer(
 
 /// Answers a question: the asker receives MULTICAST_OK and the payload.
 ///
-/// A question that is not answered ends when the asker's time is up. An asker that waits for more
-/// than one answer receives all replies, even if there are several to the same question.
+/// If nobody answers a question, it ends when the asker's time is up. An asker that waits for more
+/// than one answer receives all replies, even several to one question from the same program.
 ///
 /// @param question  The question that the function received, or a copy of it.
 /// @param payload   The answer; may be NULL if there are no bytes.
 /// @param size      Bytes at `payload`, up to `max_payload`.
-/// @return MULTICAST_OK: it is published like a notification; the server does not say whether the
-///         asker is still there and waits for it; MULTICAST_ERROR_QUEUE_FULL: `capacity`
-///         publications wait, so try again later; MULTICAST_ERROR_LIMIT: larger than `max_payload`,
-///         or than the server accepts; MULTICAST_ERROR_INVALID_HANDLE: not a question, or its
-///         transport has been released; MULTICAST_ERROR_INVALID_ARGUMENT: NULL;
+/// @return MULTICAST_OK: the answer is published like a notification; the server does not say
+///         whether the asker is still there and waiting for it; MULTICAST_ERROR_QUEUE_FULL:
+///         `capacity` publications are waiting, so try again later; MULTICAST_ERROR_LIMIT: larger
+///         than `max_payload`, or than the server accepts; MULTICAST_ERROR_INVALID_HANDLE: not a
+///         question, or its transport has been released; MULTICAST_ERROR_INVALID_ARGUMENT: NULL;
 ///         MULTICAST_ERROR_STATE: in the child of a fork, or because of
 ///         MULTICAST_NATS_REFUSE_OFFLINE; MULTICAST_ERROR_OUT_OF_MEMORY.
 /// Cost:      like publishing.
@@ -307,19 +309,19 @@ MULTICAST_API multicast_status multicast_nats_reply(const multicast_nats_questio
 /// answers.
 ///
 /// `visit` is called once for each answer, in the order in which they arrive, with MULTICAST_OK and
-/// the payload, which is valid until `visit` returns, and NULL if it has no bytes. The server does
-/// not report who answers, how many programs answer, or that one has ended without an answer, so
-/// `pid` is 0 and `peer` is empty. `visit` has the same type as in multicast_local_ask(), which
-/// knows these values. If `visit` returns false, it is not called again, and this function returns.
-/// To wait only for the first answer, return `status != MULTICAST_OK`; for all answers within the
-/// time, return true. Later answers are dropped and counted (`ignored`).
+/// the payload, which is valid until `visit` returns and is NULL if it is empty. The server does
+/// not report who answers, how many programs answer, or that a program has ended without answering,
+/// so `pid` is 0 and `peer` is empty. `visit` has the same type as in multicast_local_ask(), where
+/// these values are known. If `visit` returns false, it is not called again, and this function
+/// returns. Return `status != MULTICAST_OK` to wait only for the first answer, or true to wait for
+/// all answers that arrive in time. Later answers are dropped and counted (`ignored`).
 ///
 /// Without a connection, the function waits for one if there is room for the question. Like
 /// notifications, answers may be lost.
 ///
-/// @param transport   As created by multicast_nats_connect().
+/// @param transport   A transport from multicast_nats_connect().
 /// @param name        The name for which others answer questions.
-/// @param event       Passed on to the functions that answer, like the payload.
+/// @param event       Passed, like the payload, to the functions that answer.
 /// @param payload     Copied; may be NULL if there are no bytes.
 /// @param size        Bytes at `payload`, up to `max_payload`.
 /// @param timeout_ns  Nanoseconds on the monotonic clock, including the wait for a connection.
@@ -327,21 +329,22 @@ MULTICAST_API multicast_status multicast_nats_reply(const multicast_nats_questio
 ///                    MULTICAST_FOREVER: no limit.
 /// @param visit       Not NULL. It must not end the thread.
 /// @param context     Passed to `visit`.
-/// @return MULTICAST_OK: `visit` has returned false, or the time is up and there were answers;
-///         MULTICAST_ERROR_TIMEOUT: the time is up, and there were no answers;
+/// @return MULTICAST_OK: `visit` has returned false, or the time is up and at least one answer has
+///         arrived; MULTICAST_ERROR_TIMEOUT: the time is up, and no answer has arrived;
 ///         MULTICAST_ERROR_NOT_FOUND, immediately: nobody answers this name. Servers before 2.2 do
-///         not report this; with them, the call times out; MULTICAST_ERROR_STATE: the connection
-///         was lost during the call, and somebody may have received the question; there is no
-///         connection, and MULTICAST_NATS_REFUSE_OFFLINE is set; on the transport's thread; in the
-///         child of a fork; MULTICAST_ERROR_QUEUE_FULL: `capacity` publications wait, or the
-///         question was dropped to make room for newer ones, or `capacity` answers waited for
-///         `visit` and one was lost; MULTICAST_ERROR_LIMIT: larger than `max_payload`, or than the
-///         server accepts; MULTICAST_ERROR_INVALID_ARGUMENT: not a name, or NULL;
+///         not report this, so the call times out; MULTICAST_ERROR_STATE: the connection was lost
+///         during the call, and somebody may have received the question; there is no connection,
+///         and MULTICAST_NATS_REFUSE_OFFLINE is set; on the transport's thread; in the child of a
+///         fork; MULTICAST_ERROR_QUEUE_FULL: `capacity` publications are waiting, or the question
+///         was dropped to make room for newer ones, or one answer was lost because `capacity`
+///         others were waiting for `visit`; MULTICAST_ERROR_LIMIT: larger than `max_payload`, or
+///         than the server accepts; MULTICAST_ERROR_INVALID_ARGUMENT: not a name, or NULL;
 ///         MULTICAST_ERROR_INVALID_HANDLE: not a transport of this library, or it has been
 ///         released, perhaps during the call; MULTICAST_ERROR_OUT_OF_MEMORY: for the question, or
 ///         for an answer, which is lost.
-/// Threads:   any thread except the transport's may call it, several at the same time. `visit` runs
-///            on the calling thread. A `queue` that this thread runs is not run during the call.
+/// Threads:   any thread except the transport's may call it, and several may do so at the same
+///            time. `visit` runs on the calling thread. A `queue` that this thread runs is not run
+///            during the call.
 /// Reentry:   observers and functions that answer may ask with this transport if it has a `queue`,
 ///            and with any other transport. `visit` may call anything.
 /// Cost:      like publishing, and a copy of each answer. The first question of a transport also
@@ -356,7 +359,7 @@ MULTICAST_API multicast_status multicast_nats_ask(
 
 /* ---- 4. Statistics --------------------------------------------------------------------------- */
 
-/// The counts of a transport since it was created.
+/// The counters of a transport since it was created.
 ///
 /// At every moment `published` is the sum of `waiting`, `sending`, `sent` and `dropped`. Questions
 /// and answers are both publications and messages. A question that arrives counts as a
@@ -366,18 +369,20 @@ MULTICAST_API multicast_status multicast_nats_ask(
 typedef struct multicast_nats_stats {
   uint32_t struct_size;  ///< sizeof(multicast_nats_stats).
   uint32_t flags;        ///< 0.
-  uint32_t connected;    ///< 1: there is a connection; 0: none.
-  uint32_t names;        ///< How many names are subscribed, or will be at the next connection.
-  /// The largest payload of the server of the last connection, in bytes; 0: there was none.
+  uint32_t connected;    ///< 1 if there is a connection, otherwise 0.
+  uint32_t names;        ///< Names that are subscribed, or will be at the next connection.
+  /// The largest payload, in bytes, that the last connection's server accepts; 0: no connection
+  /// yet.
   uint64_t max_payload;
   uint64_t connections;  ///< How often a server has accepted a connection.
   uint64_t published;    ///< Publications that were accepted.
-  uint64_t waiting;      ///< Publications that wait to be sent now.
+  uint64_t waiting;      ///< Publications that are now waiting to be sent.
   uint64_t sending;      ///< Publications that are being written now.
   uint64_t sent;         ///< Publications that were written to a connection.
   /// Publications that were dropped: to make room for newer ones; too large for the server; because
   /// the connection ended while they were being written, so that the server may have received some;
-  /// because nobody waits for the answer any more; because there was no memory; or at `release`.
+  /// because nobody is waiting for the answer any more; because there was no memory; or at
+  /// `release`.
   uint64_t dropped;
   /// How often the server has reported that this client may not publish. These publications also
   /// count as `sent`.
@@ -387,7 +392,7 @@ typedef struct multicast_nats_stats {
   /// Messages that were delivered to the broadcaster; with `queue`, counted when the queue is run.
   uint64_t delivered;
   /// Messages that were not delivered, because the subject is not this library's, the message is
-  /// too large, or nobody waits for the answer.
+  /// too large, or nobody is waiting for the answer.
   uint64_t ignored;
   /// Messages that were not delivered, because there was no memory, the broadcaster was destroyed,
   /// or `queue` refused them, or dropped them later to make room for newer ones or when it was
@@ -411,7 +416,7 @@ static inline multicast_nats_stats multicast_nats_stats_default(void) {
 
 /// Reads a consistent snapshot of all statistics of a transport.
 ///
-/// @param transport  As created by multicast_nats_connect().
+/// @param transport  A transport from multicast_nats_connect().
 /// @param out        Receives the statistics. The caller sets `struct_size`.
 /// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE: not a transport of this library, or it has
 ///         been released; MULTICAST_ERROR_INVALID_ARGUMENT: NULL or a wrong `struct_size`, in which

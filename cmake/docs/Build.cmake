@@ -3,8 +3,8 @@
 #   cmake -DHEADER=multicast.h -DVERSION=1.1.0 -DOUTPUT=build/docs -P Build.cmake
 #
 # OUTPUT/html contains the HTML. For C headers, OUTPUT/man contains the files for share/man. Fails
-# if Doxygen warns. The reference of multicast.h has the examples, and links to ../cpp/html and to
-# local, mqtt and nats.
+# if Doxygen warns. The reference of multicast.h contains the examples, and links to ../cpp/html and
+# to local, mqtt and nats.
 
 cmake_minimum_required(VERSION 3.22)
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes man pages from the XML that Doxygen generates from a header: one page for each function,
 struct, callback and integer type with its values, and one for the whole header. The pages are
-compressed in the same way as by gzip -9n."""
+compressed as gzip -9n would compress them."""
 
 import argparse
 import gzip

@@ -1,4 +1,4 @@
-"""libmulticast, from the archive of a release: it needs no Swift."""
+"""Builds libmulticast from the archive of a release, without Swift."""
 
 from conan import ConanFile
 from conan.errors import ConanInvalidConfiguration
