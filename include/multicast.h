@@ -1408,13 +1408,13 @@ typedef struct multicast_create_options {
   uint32_t flags;  ///< MULTICAST_VISIT_ONLY, or 0.
   void *context;   ///< Passed to `listeners_changed` and `release`.
   /// Called when the first delegate has been added (`has_listeners` is true), and when the last one
-  /// has been removed, by whatever means. This is for a source that runs only while it has listeners.
-  /// Called on the thread that made the change; a removal calls it before it waits. Never runs on
-  /// two threads at the same time. `has_listeners` alternates, starting with true, and the last
-  /// call reports the current state. If two threads make changes at the same time, one of them may
-  /// report both changes, or neither if they cancel each other out. Replacing the only delegate
-  /// with MULTICAST_UNIQUE is not a change. The function may add and remove delegates; the library
-  /// then calls it again after it has returned.
+  /// has been removed, by whatever means. This is for a source that runs only while it has
+  /// listeners. Called on the thread that made the change; a removal calls it before it waits.
+  /// Never runs on two threads at the same time. `has_listeners` alternates, starting with true,
+  /// and the last call reports the current state. If two threads make changes at the same time, one
+  /// of them may report both changes, or neither if they cancel each other out. Replacing the only
+  /// delegate with MULTICAST_UNIQUE is not a change. The function may add and remove delegates; the
+  /// library then calls it again after it has returned.
   void (*listeners_changed)(void *context, multicast target, bool has_listeners);
   /// Called exactly once, after multicast_destroy(), when no call to `listeners_changed` is
   /// running. Not called if the creation fails.
