@@ -108,7 +108,7 @@ void client_deliver(client *c, size_t most) {
       arrival *a = all.first;
       all.first = a->next;
       bytes += a->whole;
-      /* After the transport's release, the call that is running may continue, but no new call may
+      /* Once the transport has been released, the current call may finish, but no new call may
        * begin. */
       if (__atomic_load_n(&c->is_stopping, __ATOMIC_RELAXED) || deliver_one(c, a))
         blocks_give(&delivered, a, a->whole);

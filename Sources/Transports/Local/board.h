@@ -10,7 +10,7 @@
 
 enum { PEERS_MAX = 128, PLACE_WORDS = PEERS_MAX / 64 };
 
-/* A set of peers. A bit represents the peer whose place has the same index. */
+/* A set of peers. Each bit represents the peer whose place has the bit's index. */
 typedef struct places {
   uint64_t words[PLACE_WORDS];
 } places;

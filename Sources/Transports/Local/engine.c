@@ -19,8 +19,8 @@ enum {
   OPTIONS_SIZE = 120, /* in version 1.1 */
   STATS_SIZE = 128,
   RING_DEFAULT = 1 << 23,
-  /* The largest payload is half the ring less this number of bytes, which are for the header and
-   * the name of the entry. */
+  /* The largest payload is half the ring's size minus this number of bytes, which leaves room for
+   * the entry's header and name. */
   ENTRY_REST = 1024,
   PAYLOAD_MAX = RING_MOST / 2
 };

@@ -18,7 +18,7 @@
 
 enum {
   /* The limits of a batch of publications that is passed to libnats. When a connection ends, the
-   * client does not know how much of the current batch was sent. */
+   * client does not know how much of the current batch has been sent. */
   BATCH_COUNT = 1024,
   BATCH_SIZE = 65536,
   /* The number of messages that the thread delivers before it polls the connection. libnats reads
@@ -35,7 +35,7 @@ enum {
 
 /* ---- Receiving ------------------------------------------------------------------------------- */
 
-/* The closure of a subscription. libnats passes it to on_message() with each message. */
+/* The context of a subscription, which libnats passes to on_message() with each message. */
 typedef struct route {
   nats_client *client;
   size_t size;      /* of the subject before the event */
@@ -133,7 +133,7 @@ static int count_pending_of(const names *all) {
 }
 
 /* Called under the lock. Returns the number of messages that libnats has read but not passed on.
- * libnats takes the locks of the subscriptions for this. This cannot cause a deadlock, because
+ * To do this, libnats takes the locks of the subscriptions. This cannot cause a deadlock, because
  * libnats takes no other lock while it holds them. */
 static int count_pending(const nats_client *c) {
   return pending_of(c->all) + count_pending_of(&c->base.names) +
@@ -155,7 +155,7 @@ static void settle(nats_client *c) {
 /* ---- Sending --------------------------------------------------------------------------------- */
 
 /* Called under the lock while no batch is being passed to libnats. At this point, all publications
- * that are not in the outbox any more have been passed to libnats or dropped. */
+ * that are no longer in the outbox have been passed to libnats or dropped. */
 static void note_handed(nats_client *c) {
   const publication *first = c->base.outbox.first;
   c->handed = first == NULL ? c->base.outbox.tickets : first->ticket - 1;
@@ -209,7 +209,7 @@ static bool hand_over(nats_client *c, const publication *p) {
     pthread_mutex_unlock(&c->base.lock);
   }
   if (status != NATS_MAX_PAYLOAD && !c->has_ended) {
-    /* libnats may have written a part of the message, so the connection cannot be used any more. */
+    /* libnats may have written a part of the message, so the connection can no longer be used. */
     c->has_ended = true;
     c->end_reason = natsStatus_GetText(status);
   }
