@@ -164,8 +164,8 @@ TEST_OF_SCENE(entries_that_are_none_end_the_connection) {
 }
 
 /* The stranger stores invalid positions as the head of its ring. These positions are before the
- * position up to which the victim has read, or further away than the size of the ring, or inside an
- * entry. */
+ * position up to which the victim has read, or further ahead than the size of the ring, or inside
+ * an entry. */
 TEST_OF_SCENE(heads_that_are_none_end_the_connection) {
   static const uint64_t heads[] = {8, UINT64_MAX, UINT64_MAX / 2, 39, 1, 48};
   for (size_t i = 0; i < sizeof heads / sizeof *heads; ++i) {
@@ -291,8 +291,8 @@ TEST_OF_BROKER(sockets_of_others_are_no_peers, NULL) {
 
 /* ---- Heads that are too far away ------------------------------------------------------------- */
 
-/* The victim skips all entries, because they are for other peers. The head is further away than the
- * size of the ring, so without a check the victim would read the ring again and again. */
+/* The victim skips all entries, because they are for other peers. The head is further ahead than
+ * the size of the ring, so without a check the victim would read the ring again and again. */
 TEST_OF_SCENE(head_that_is_further_than_the_ring_ends_the_connection) {
   stranger_connect(&c->s, &c->b);
   for (uint64_t at = 0; at < STRANGER_RING; at += 64) {

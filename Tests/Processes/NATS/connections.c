@@ -177,7 +177,7 @@ TEST(what_is_not_permitted_is_told) {
   EVENTUALLY(LOAD(here.publications_refused) == 1);
   CHECK(strcasestr(here.refusal, "multicast.closed.1") != NULL);
   CHECK_EQ(peer_stats(&here).rejected, 1);
-  /* The refusals have not ended the connections. */
+  /* The connections have survived the refusals. */
   CHECK_OK(peer_publish(&here, "open", 2, "y", 1));
   record_wait(r, 1);
   CHECK(record_is(r, 2, "y", 1));
@@ -260,8 +260,8 @@ TEST_OF_BROKER(payload_that_the_server_does_not_take_is_dropped, "max_payload: 1
   CHECK_EQ(LOAD(here.lost), 0);
 }
 
-/* An observer that stores how many messages have arrived but were not delivered. It keeps the
- * largest of these numbers. */
+/* An observer that stores the largest number of messages that had arrived but had not been
+ * delivered yet. */
 typedef struct backlog {
   blocker first;
   peer *p;

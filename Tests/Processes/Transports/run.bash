@@ -100,7 +100,7 @@ build_library_tests() {
 }
 
 # build_objects DIR REPLACED SOURCES [FLAG ...]: compiles Sources/Transports/SOURCES, and redirects
-# the calls of libc to Tests/Processes/REPLACED/Faults, where tests can make them fail.
+# calls to libc to Tests/Processes/REPLACED/Faults, where tests can make them fail.
 build_objects() {
   local dir=$1 replaced=$2 sources
   mapfile -t sources < <(find "$root/Sources/Transports/$3" -name '*.c')

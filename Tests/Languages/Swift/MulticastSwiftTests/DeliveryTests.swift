@@ -69,7 +69,7 @@ private func eventually(_ isSo: () -> Bool) -> Bool {
     signal.invoke(5)
     calls.clear()
     #expect(signal.lostCount == 4)
-    // A queued call of a removed closure does not count as lost.
+    // A queued call to a removed closure does not count as lost.
     signal.invoke(6)
     registration.remove()
     calls.clear()
@@ -180,7 +180,7 @@ private func eventually(_ isSo: () -> Bool) -> Bool {
     #expect(diary.read() == ["0"])
   }
 
-  /// Only the closure's registration and `calls` hold references to the delivery. A call of the
+  /// Only the closure's registration and `calls` hold references to the delivery. A call to the
   /// closure drops both references.
   @Test func aCallMayGiveUpTheDelivery() {
     let wakes = Atomic(0)

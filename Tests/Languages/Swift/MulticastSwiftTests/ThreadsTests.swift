@@ -212,7 +212,7 @@ import Testing
         },
         {
           together([change, change])
-          // Wait until the delegates were notified after the last change, too.
+          // Wait until the delegates have also been notified after the last change.
           let before = calls.load(ordering: .relaxed)
           while calls.load(ordering: .relaxed) < before + 8 { sched_yield() }
           isDone.store(true, ordering: .relaxed)

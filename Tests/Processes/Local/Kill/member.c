@@ -289,8 +289,8 @@ void live(int place) {
   begin_leaving();
   if (multicast_broadcaster_destroy(b) != MULTICAST_OK) fail("%d: destroy", place);
   /* multicast_broadcaster_destroy() does not wait for the transport's thread if that thread is
-   * calling a function of the program. If this process exited before the thread ended, the socket
-   * file of the process would remain. */
+   * calling one of the program's functions. If this process exited before the thread ended, the
+   * process's socket file would remain. */
   while (!LOAD(has_left)) pause_us(1000);
   _exit(0);
 }
