@@ -35,7 +35,7 @@ static int64_t deliver(client *c, const arrival *a) {
                                        a->size == 0 ? NULL : a->payload, a->size);
 }
 
-/* ---- On the thread --------------------------------------------------------------------------- */
+/* ---- On the client's thread ------------------------------------------------------------------ */
 
 /* Does not take the client's lock, which may stay locked forever in the child of a fork. */
 static void release_arrival(const void *payload, size_t size) {

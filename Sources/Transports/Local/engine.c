@@ -186,7 +186,7 @@ static void fill_stats(const client *base, void *stats) {
   out->unwanted = c->unwanted;
   out->late = c->late;
   out->refused = base->counts.refused;
-  /* Reads `delivered` before `received`, so that `delivered` is never greater. */
+  /* Reads `delivered` before `received`, so that `delivered` is never the greater of the two. */
   out->delivered = __atomic_load_n(&base->delivered, __ATOMIC_ACQUIRE); /* order: shown */
   out->overwritten = __atomic_load_n(&c->overwritten, __ATOMIC_RELAXED);
   out->lost = client_lost(base) + out->overwritten;

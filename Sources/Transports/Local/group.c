@@ -40,9 +40,9 @@ static bool fail(trouble *why, const char *reason) {
 
 /* ---- The folder ------------------------------------------------------------------------------ */
 
-/* The umask may remove all permissions of a new file, even the permissions of its owner. This
- * function restores the owner's permissions. Returns false if other users can access the file. For
- * sockets this does not matter, because other users cannot access their folder. */
+/* The umask may remove all permissions of a new file, even its owner's. This function restores the
+ * owner's permissions. Returns false if other users can access the file. For sockets this does not
+ * matter, because other users cannot access their folder. */
 static bool allow_user(int parent, const char *name, mode_t mode) {
   struct stat status;
   return fstatat(parent, name, &status, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISLNK(status.st_mode) &&

@@ -85,7 +85,7 @@ static bool is_looking(const local_client *c) {
 }
 
 /* Reads until the rings have been empty for LOOKING_NS, or for READING_NS at most. Yields between
- * two reads, because a peer that is about to reply may be waiting for this processor. Yielding also
+ * reads, because a peer that is about to reply may be waiting for this processor. Yielding also
  * lets the peers write several entries before the next read, which saves wake-ups. */
 static void read_for_a_while(local_client *c) {
   const uint64_t end = now_ns() + READING_NS;

@@ -211,7 +211,7 @@ TEST_OF_BROKER(groups_do_not_meet, NULL) {
   CHECK_EQ(calls, 0);
 }
 
-/* If all peers are killed, the files that remain do not disturb later peers. */
+/* If all peers are killed, their remaining files do not disturb later peers. */
 TEST_OF_BROKER(group_of_killed_peers_can_be_joined, NULL) {
   SCOPED peer here;
   remote all[5];
@@ -497,8 +497,9 @@ static void wait_in_changed(void *context, multicast_local_state state, int32_t 
   gate_wait(&telling);
 }
 
-/* Releasing a transport does not wait for its thread if that thread is in `changed`. The `release`
- * of the options is called later, when the peer has left the group and its files are removed. */
+/* Releasing a transport does not wait for its thread if that thread is in `changed`. The function
+ * `release` in the options is called later, when the peer has left the group and its files are
+ * removed. */
 TEST_OF_BROKER(last_one_has_left_before_options_are_released, NULL) {
   peer p;
   char path[64];

@@ -240,8 +240,8 @@ THREAD(scribble, scribbler *w) {
   }
 }
 
-/* Whatever the stranger writes, and whenever it writes, the victim must not read outside the
- * stranger's memory, and must continue to work. */
+/* No matter what the stranger writes, or when, the victim must not read outside the stranger's
+ * memory, and must continue to work. */
 TEST_OF_SCENE(peer_that_writes_anything_does_no_harm) {
   for (unsigned round = 0; round < 30; ++round) {
     scribbler w = {&c->s, 0, round};

@@ -1,4 +1,4 @@
-/* Tests brokers that start, end, refuse, are slow or are full. */
+/* Tests transports whose brokers start, end, refuse requests, are slow or are full. */
 
 #include "../Transports/Harness/asking.h"
 

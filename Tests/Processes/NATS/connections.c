@@ -1,4 +1,4 @@
-/* Tests servers that start, end, refuse, are slow or are silent. */
+/* Tests transports whose servers start, end, refuse requests, are slow or are silent. */
 
 #include "../Transports/Harness/broker.h"
 

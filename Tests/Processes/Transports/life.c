@@ -632,7 +632,7 @@ TEST(child_releases_while_the_parent_flushes) {
   CHECK_OK(multicast_broadcaster_destroy(p.broadcaster));
 }
 
-/* ---- Transports that were released ----------------------------------------------------------- */
+/* ---- Released transports --------------------------------------------------------------------- */
 
 TEST(released_transport_is_not_taken_for_a_newer_one) {
   transport_stats stats = transport_stats_default();

@@ -174,7 +174,7 @@ private func eventually(_ isSo: () -> Bool) -> Bool {
     }
     mayLeave.open()
     left.wait()
-    // Until now the call held a reference to the closure, and therefore to the delivery.
+    // Until now the call has held a reference to the closure, and therefore to the delivery.
     #expect(eventually { isThere == nil })
     #expect(eventually { !registration.queue.isValid && !registration.target.isValid })
     #expect(diary.read() == ["0"])

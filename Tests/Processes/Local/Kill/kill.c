@@ -128,7 +128,7 @@ static bool is_settled(void) {
   return true;
 }
 
-/* The place of the last killed process. */
+/* The place of the most recently killed process. */
 static int killed;
 
 /* Returns whether the end of each killed process of this place has been reported to all processes
@@ -239,7 +239,7 @@ static int count_mappings(int p) {
   return count;
 }
 
-/* The expected number of descriptors, which is the number at the beginning. */
+/* The expected number of descriptors, which is their number at the start. */
 static int right_descriptors;
 
 /* Returns whether no descriptor, mapping or socket file remains from ended processes. A folder or a
