@@ -142,7 +142,7 @@ bool client_drop(client *c); /* releases; returns true if the caller must call c
 void client_free(client *c);
 
 /* Returns whether this process is a child of the process that created the client. In the child, the
- * client's thread does not exist, and its locks may stay locked forever. */
+ * client's thread does not exist, and the client's locks may stay locked forever. */
 bool client_is_in_child(const client *c);
 
 /* ---- Names ----------------------------------------------------------------------------------- */

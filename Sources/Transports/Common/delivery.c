@@ -52,8 +52,8 @@ void client_count_lost(client *c) {
   pthread_mutex_unlock(&c->lock);
 }
 
-/* Delivers a message, or queues it for the delegate of the inbox. Returns whether its memory can be
- * reused. */
+/* Delivers a message, or queues it for the inbox's delegate. Returns whether the message's memory
+ * can be reused. */
 static bool deliver_one(client *c, arrival *a) {
   const unsigned forks = process_forks();
   int64_t result;

@@ -145,7 +145,7 @@ void peer_remove(local_client *c, peer *p) {
 
 /* ---- Messages to a peer ---------------------------------------------------------------------- */
 
-/* Removes a topic from the list. Peers to which it has not been announced yet skip it. */
+/* Removes a topic from the list, so that it is not announced to peers that have not reached it. */
 static void unlist(local_client *c, topic *t) {
   peer *p;
   for (p = c->peers; p != NULL; p = p->next) {

@@ -221,8 +221,8 @@ static void tell_tail(local_client *c, peer *p) {
 
 int reader_read(local_client *c, peer *p, int most) {
   const board *b = p->memory.board;
-  /* Loads `begin` before `head`, so that it is not greater. Both loads pair with the stores in
-   * ring.c, so that all entries before the head are complete. */
+  /* Loads `begin` before `head`, so that `begin` is not the greater one. Both loads pair with the
+   * stores in ring.c, so that all entries before the head are complete. */
   /* order: shown */
   const uint64_t begin = __atomic_load_n(&b->slots[p->place_there].begin, __ATOMIC_ACQUIRE);
   uint64_t head = __atomic_load_n(&b->head, __ATOMIC_ACQUIRE); /* order: shown */

@@ -60,8 +60,8 @@ static interest look_up(mqtt_client *c, const names *all, const char *text) {
   return found;
 }
 
-/* Counts a message as ignored because its name has no observers. If the broker has kept a session,
- * it may still have a subscription to this name, so schedules an unsubscription. */
+/* Counts a message as ignored because its name has no observers. In case the broker has kept a
+ * session with a subscription to this name, schedules an unsubscription. */
 static void ignore_stranger(mqtt_client *c, names *all, const char *text) {
   known_name *entry = NULL;
   pthread_mutex_lock(&c->base.lock);

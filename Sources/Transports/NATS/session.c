@@ -456,7 +456,7 @@ int session_set_callbacks(nats_client *c) {
 }
 
 /* Returns whether libnats has so many unprocessed messages that the thread should not read. Their
- * number is the number of messages that libnats has read less the number of messages that it has
+ * number is the number of messages that libnats has read, minus the number of messages that it has
  * passed on. The result must be corrected from time to time, because libnats drops the messages of
  * cancelled subscriptions. */
 static bool is_behind(nats_client *c) {

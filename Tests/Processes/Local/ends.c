@@ -364,7 +364,7 @@ TEST_OF_BROKER(long_folders_can_be_used, NULL) {
   CHECK_EQ(rmdir(folder), 0);
 }
 
-/* The test locks the group like a process that was stopped while it joined. Other peers cannot
+/* The test locks the group, like a process that has been stopped while joining. Other peers cannot
  * join, and must report this and try again. */
 TEST_OF_BROKER(group_that_is_locked_is_told_and_tried_again, NULL) {
   SCOPED peer first, p;

@@ -50,7 +50,7 @@ TEST_OF_BROKER(server_that_ends_is_connected_again, NULL) {
   CHECK_EQ(peer_stats(&there).received, number);
 }
 
-/* Whenever the server ends, each accepted publication is counted as sent or dropped, and no
+/* No matter when the server ends, each accepted publication is counted as sent or dropped, and no
  * publication arrives twice or out of order. */
 TEST_OF_BROKER(server_that_ends_meanwhile_loses_and_does_not_repeat, NULL) {
   enum { COUNT = 60000 };
@@ -241,7 +241,7 @@ TEST_OF_BROKER(payload_that_is_too_large_is_refused, NULL) {
   CHECK_EQ(peer_stats(&there).ignored, 1);
 }
 
-/* The library has accepted the payload before it knew the server's limit. */
+/* The library accepted the payload before it knew the server's limit. */
 TEST_OF_BROKER(payload_that_the_server_does_not_take_is_dropped, "max_payload: 1000") {
   static unsigned char large[2000];
   SCOPED peer here;

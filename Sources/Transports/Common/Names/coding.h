@@ -32,7 +32,7 @@ typedef struct coding {
 /* Returns the size of a name, or 0 if the name is not valid. */
 size_t name_size(const char *name);
 
-/* Returns whether a byte of a name is written as it is, without an escape. */
+/* Returns whether a byte of a name is written unescaped. */
 bool coding_is_plain(const coding *how, unsigned char byte);
 
 /* Write the address of one event, or of all events, of a name, with a NUL. `address` must have room

@@ -65,8 +65,8 @@ typedef struct inquiries {
   uint64_t numbers; /* the last number */
 } inquiries;
 
-/* Assigns the next number to a question and adds it. The question must be removed before it is
- * freed. */
+/* Assigns the next number to a question, and adds the question. The question must be removed before
+ * it is freed. */
 void inquiry_add(inquiries *all, inquiry *i);
 void inquiry_remove(inquiries *all, inquiry *i);
 inquiry *inquiry_find(const inquiries *all, uint64_t number);  /* returns NULL if there is none */

@@ -136,10 +136,11 @@ static uint64_t overwritten(void) {
   return stats.overwritten;
 }
 
-/* Compares the number of missing notifications with the library's count of losses. The library has
- * one count for all publishers of this place, which may overlap and end in any order. Therefore the
- * numbers are compared only when the last of them has ended. If a publisher began to publish before
- * it knew this process, the number of its missing notifications is unknown. */
+/* Compares the number of missing notifications with the library's count of losses. The library
+ * keeps one count for all publishers of this place, which may run at the same time and end in any
+ * order. Therefore the numbers are compared only when the last publisher has ended. If a publisher
+ * began to publish before it knew this process, the number of its missing notifications is
+ * unknown. */
 static void check_lost(const account *a, bool is_exact) {
   static uint64_t before, missing;
   static bool is_known = true;
