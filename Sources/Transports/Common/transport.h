@@ -100,7 +100,7 @@ publication *carried_take(client *c);
 /* Received messages wait in a list until the client's thread delivers them. */
 
 /* Called on any thread. Counts a message and, if `name` is not NULL, appends it to the list.
- * Returns whether it will be delivered. */
+ * Returns whether the message will be delivered. */
 bool client_receive(client *c, const char *name, uint32_t event, span payload, origin from);
 /* Called on the client's thread. Delivers up to `most` messages. If there is an inbox, queues them
  * for its delegate instead. */

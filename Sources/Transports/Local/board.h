@@ -93,7 +93,7 @@ enum {
   COUNT_BIT = 1                    /* free in `counted`, since positions are multiples of 8 */
 };
 
-/* Creates memory that only this process can write. Returns the descriptor of its file, or a
+/* Creates memory that only this process can write to. Returns the descriptor of its file, or a
  * negative errno. */
 int memory_create(memory *m, uint64_t ring_size);
 /* Maps the memory of another process read-only. Returns 0 or an errno. EINVAL means that the file

@@ -58,7 +58,7 @@ void ring_wait(local_client *c, bool is_waiting) {
 static void count_dropped(local_client *c, const entry *r, uint64_t position) {
   FOR_PLACES(place, &r->readers) {
     peer *p = c->at[place];
-    /* When the entry was written, another peer may have had this place. */
+    /* When the entry was written, this place may have belonged to another peer. */
     if (p != NULL && position >= p->start) ++p->dropped;
   }
 }

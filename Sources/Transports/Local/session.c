@@ -103,9 +103,9 @@ static void tell_of_peer(local_client *c, const peer *p, multicast_local_state s
 }
 
 /* Tries to reconnect to a peer whose connection has ended, because one of the two processes may
- * just have lacked memory or descriptors. Only the process that opened the connection reconnects.
- * Returns true if the old `peer` can be removed, because a new connection exists or the process
- * certainly no longer exists. Otherwise returns false, and the caller must try again. */
+ * just have been short of memory or descriptors. Only the process that opened the connection
+ * reconnects. Returns true if the old `peer` can be removed, because a new connection exists or the
+ * process certainly no longer exists. Otherwise returns false, and the caller must try again. */
 static bool reach_again(local_client *c, const peer *p) {
   const int s = group_reach(&c->group, p->file);
   if (s >= 0) return peer_add(c, s, p->file) != NULL;

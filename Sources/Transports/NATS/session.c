@@ -311,10 +311,10 @@ static void set_subscription(nats_client *c, void **place, void *subscription) {
   pthread_mutex_unlock(&c->base.lock);
 }
 
-/* Subscribes to all names if there is a prefix with observers. A subscription to a prefix does not
- * exist, because a name is a single token of a subject. The subscription to all names stays until
- * the connection ends. If it were replaced with subscriptions to single names, some messages would
- * be lost or delivered twice in between, because a client does not know the moment at which a
+/* Subscribes to all names if there is a prefix with observers. There are no subscriptions to
+ * prefixes, because a name is a single token of a subject. The subscription to all names stays
+ * until the connection ends. If it were replaced with subscriptions to single names, some messages
+ * would be lost or delivered twice in between, because a client does not know the moment at which a
  * subscription takes effect. For the same reason, subscriptions to single names do not change while
  * this subscription exists. */
 static void subscribe_all(nats_client *c) {

@@ -376,8 +376,8 @@ TEST_OF_SCENE(losses_that_are_too_many_end_the_connection) {
   }
 }
 
-/* The stranger was killed while it dropped the second entry. It had stored that it has dropped more
- * entries than it has written. */
+/* The stranger was killed while it dropped the second entry. It had stored that it had dropped more
+ * entries than it had written. */
 TEST_OF_SCENE(losses_that_are_too_many_at_a_kill_are_not_counted) {
   const uint64_t size = fill_ring(c, 3);
   c->s.own.board->slots[VICTIM_PLACE].dropped[1] = 1000;
@@ -392,7 +392,7 @@ TEST_OF_SCENE(losses_that_are_too_many_at_a_kill_are_not_counted) {
 /* ---- Names that wait for room ---------------------------------------------------------------- */
 
 /* The stranger observes a name with a retained value, but the victim's ring is full of entries that
- * the stranger has not read. The victim must not process later messages of the stranger until the
+ * the stranger has not read. The victim must not process the stranger's later messages until the
  * ring has room for the value. */
 static void wait_for_room(scene *c) {
   CHECK_OK(publish(c, "kept"));

@@ -210,7 +210,7 @@ TEST(messages_of_a_subject_without_subscription_are_ignored) {
 
 static const uint64_t a_while = 200000000u, ten_seconds = 10000000000u;
 
-/* The server announces a lower limit for payloads than when the client connected. */
+/* The server announces a lower payload limit than it did when the client connected. */
 TEST(question_that_the_server_does_not_take_any_more_ends) {
   static char large[1000];
   server s = {.bytes = INFO, .more = "INFO {\"max_payload\":100}\r\n"};

@@ -118,9 +118,9 @@ build_fault_tests() {
     "-Wl,-rpath,$(dirname "$library")" -o "$build/${name}_fault_tests"
 }
 
-# Builds all tests with the same objects, which count executed lines in the folder `counts`. Objects
-# that exist already are not built again, so that their counts continue. The objects of the common
-# code are built once for all transports.
+# Builds all tests with the same objects, which count executed lines in the folder `counts`.
+# Existing objects are not rebuilt, so that their counts continue. The objects of the common code
+# are built once for all transports.
 build_counting() {
   local of_all=$counts/Transports of_one=$counts/$folder count=(--coverage -fprofile-update=atomic)
   mkdir -p "$counts"

@@ -59,7 +59,7 @@ static inline void *worker_send(void *context) {
   multicast_invocation how = multicast_invocation_default();
   how.payload = &number; /* The queue copies it. */
   how.size = sizeof number;
-  /* Once the queue has been destroyed, the delegate has been removed, so the result is 0. */
+  /* Destroying the queue removes the delegate, so the result is 0 afterwards. */
   while (multicast_invoke_with(worker->numbers, &how, NULL) == 1) {
     number += 1;
     how.flags = number % BURST == BURST - 1 ? MULTICAST_WAIT : 0;

@@ -7,7 +7,7 @@ import Testing
 /// Tests with several threads. They also detect crashes, hangs, leaks, and reports of the
 /// sanitizers.
 @Suite(.serialized) struct ThreadsTests {
-  /// Counts its living instances, and calls that are made after the end of an instance.
+  /// Counts its live instances, and calls made to instances that no longer exist.
   final class Canary: Sendable {
     static let living = Atomic(0)
     static let calledWhenDead = Atomic(0)

@@ -37,7 +37,7 @@ typedef struct responder {
 void respond(void *context, const transport_question *question, uint32_t event,
              const void *payload, size_t size);
 void note_release_of_responder(void *context);
-/* Stores the question in the memory at `context`, which must be zeroed before, and does not
+/* Stores the question in the memory at `context`, which must have been zeroed, and does not
  * answer. */
 void keep_question(void *context, const transport_question *question, uint32_t event,
                    const void *payload, size_t size);
