@@ -58,7 +58,7 @@ typedef struct engine {
   void (*observed)(client *c, const char *name);
   /* Writes the header of a publication. If this function is NULL, publications have no header. */
   size_t (*write_header)(const client *c, unsigned char *header, span payload);
-  /* Asks a function of the program whether to retain a publication. May be NULL. */
+  /* Asks one of the program's functions whether to retain a publication. May be NULL. */
   bool (*retains)(const client *c, const char *name, uint32_t event);
   /* Connects and runs until the connection ends. Called on the client's thread. Returns whether to
    * reconnect immediately, without backoff. */
@@ -69,13 +69,13 @@ typedef struct engine {
   void (*free)(client *c); /* frees the members of the engine's client; also in a child */
 } engine;
 
-/* The statistics of all engines, except `delivered` and the statistics of the outbox. */
+/* The statistics that all engines keep, except `delivered` and the outbox's statistics. */
 typedef struct counts {
   uint64_t connections, sending, sent, dropped, rejected, refused;
   uint64_t received, ignored, lost;
 } counts;
 
-/* A call that waits until all publications up to a ticket have been sent or dropped. */
+/* A call waiting until all publications up to a ticket have been sent or dropped. */
 typedef struct flushing {
   struct flushing *next;
   uint64_t ticket;
@@ -132,8 +132,8 @@ struct client {
 /* ---- Lifetime -------------------------------------------------------------------------------- */
 
 /* Stops the client's thread, and waits until it has ended. Does not wait if the caller is that
- * thread, or if the thread is calling a function of the program. That function may itself be
- * waiting for the caller. */
+ * thread, or if the thread is calling one of the program's functions, which may itself be waiting
+ * for the caller. */
 void client_stop(client *c);
 
 void client_retain(client *c);
@@ -142,7 +142,7 @@ bool client_drop(client *c); /* releases; returns true if the caller must call c
 void client_free(client *c);
 
 /* Returns whether this process is a child of the process that created the client. In the child, the
- * client's thread does not exist, and its locks may stay locked forever. */
+ * client's thread does not exist, and the client's locks may stay locked forever. */
 bool client_is_in_child(const client *c);
 
 /* ---- Names ----------------------------------------------------------------------------------- */
@@ -152,7 +152,7 @@ bool client_is_in_child(const client *c);
 static inline uint64_t client_changes(const client *c) {
   return c->names.changes + c->answered.changes + c->prefixes.changes;
 }
-/* Returns a table with changes that were not yet reported to the broker, or NULL. */
+/* Returns a table with changes not yet reported to the broker, or NULL if there is none. */
 static inline names *client_changed(client *c) {
   if (c->names.first_change != NULL) return &c->names;
   if (c->answered.first_change != NULL) return &c->answered;
@@ -168,34 +168,35 @@ size_t client_write_filter(const client *c, char *address, const names *all, con
 bool client_is_stopping(client *c);
 void client_wake(client *c); /* called under the lock */
 
-/* Polls the socket. If there is no work, waits until the socket is ready, client_wake() is called
+/* Polls the socket. If there is no work, waits until the socket is ready, client_wake() is called,
  * or the timeout expires. Called under the lock, which it releases. */
 void client_poll(client *c, struct pollfd *socket, bool has_work, int timeout_ms);
 
 /* Frees the pool of memory for messages. Called when there is no traffic. */
 void client_free_blocks(client *c);
 
-/* Waits for a signal of `changed`, under the lock. Returns false if the deadline has passed. */
+/* Waits until `changed` is signalled. Called under the lock. Returns false if the deadline has
+ * passed. */
 bool client_wait_until(client *c, uint64_t deadline);
-/* Waits for a change of a question, under the lock. */
+/* Waits until a question's state changes. Called under the lock. */
 void client_wait_for_answer(client *c, inquiry *i, uint64_t deadline);
 
 /* Marks the client's thread as away, so that a release of the transport does not wait for it.
- * Returns false if the transport has been released, after which the thread must not call functions
- * of the program. */
+ * Returns false if the transport has been released, after which the thread must not call the
+ * program's functions. */
 bool client_go_away(client *c);
 void client_come_back(client *c);
 
-/* Called after each call of a function of the program, with the result of process_forks() before
- * the call. If that function has called fork() and this process is the child, ends the thread,
- * because the client and the connection belong to the parent. */
+/* Called after each call to one of the program's functions, with the result of process_forks() from
+ * before that call. If the function has called fork() and this process is the child, ends the
+ * thread, because the client and the connection belong to the parent. */
 void client_end_in_child(unsigned forks);
 
-/* Counts `count` accepted publications as dropped. `first` is the ticket of the first of them.
+/* Counts `count` accepted publications as dropped, beginning with the one whose ticket is `first`.
  * Called under the lock. */
 void client_drop_publications(client *c, uint64_t first, uint64_t count);
 
-/* Calls the function `changed` of the options, which reports a state to the program. */
+/* Reports a state to the program by calling the function `changed` in the options. */
 void client_tell(client *c, uint32_t state, int32_t code, const char *reason);
 
 #endif

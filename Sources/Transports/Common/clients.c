@@ -1,22 +1,22 @@
 #include "transport.h"
 
-/* Tests define a lower limit. */
+/* Tests override this with a lower limit. */
 #ifndef CLIENTS_MAX
 #define CLIENTS_MAX 65535
 #endif
 enum { INDEX_BITS = 16 };
 
-/* The context of a transport is a handle. It combines the index of its client's place and the
- * generation of that place, so that the handle of a released transport does not match a newer
- * client in the same place. */
+/* The context of a transport is a handle. It combines the index of its client's place with that
+ * place's generation, so that the handle of a released transport does not match a newer client in
+ * the same place. */
 typedef struct place {
   client *client; /* NULL if the place is vacant */
   uint64_t uses;  /* the generation */
   size_t next_vacant; /* 0 at the end */
 } place;
 
-/* Written under process_lock(), and read without it. If a function of a transport is called while
- * the transport is being released, it finds either the client or NULL. Unused pages use no
+/* Written under process_lock(), and read without it. A function called while its transport is being
+ * released finds either the client or NULL. Unused pages use no
  * memory. */
 static place places[CLIENTS_MAX + 1]; /* 0 is not used */
 static size_t last_place, vacant;

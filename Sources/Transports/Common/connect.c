@@ -48,7 +48,7 @@ static void *run(void *argument) {
   return NULL;
 }
 
-/* ---- Beginning and end ----------------------------------------------------------------------- */
+/* ---- Start and end --------------------------------------------------------------------------- */
 
 static client *create(const engine *e, const settings *s) {
   client *c = calloc(1, e->size);

@@ -35,7 +35,7 @@ static int64_t deliver(client *c, const arrival *a) {
                                        a->size == 0 ? NULL : a->payload, a->size);
 }
 
-/* ---- On the thread --------------------------------------------------------------------------- */
+/* ---- On the client's thread ------------------------------------------------------------------ */
 
 /* Does not take the client's lock, which may stay locked forever in the child of a fork. */
 static void release_arrival(const void *payload, size_t size) {
@@ -52,8 +52,8 @@ void client_count_lost(client *c) {
   pthread_mutex_unlock(&c->lock);
 }
 
-/* Delivers a message, or queues it for the delegate of the inbox. Returns whether its memory can be
- * reused. */
+/* Delivers a message, or queues it for the inbox's delegate. Returns whether the message's memory
+ * can be reused. */
 static bool deliver_one(client *c, arrival *a) {
   const unsigned forks = process_forks();
   int64_t result;
@@ -108,7 +108,7 @@ void client_deliver(client *c, size_t most) {
       arrival *a = all.first;
       all.first = a->next;
       bytes += a->whole;
-      /* After the transport's release, the call that is running may continue, but no new call may
+      /* Once the transport has been released, the current call may finish, but no new call may
        * begin. */
       if (__atomic_load_n(&c->is_stopping, __ATOMIC_RELAXED) || deliver_one(c, a))
         blocks_give(&delivered, a, a->whole);

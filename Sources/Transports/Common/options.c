@@ -32,7 +32,7 @@ multicast_status settings_complete(settings *s, uint32_t default_payload,
              : MULTICAST_ERROR_INVALID_HANDLE;
 }
 
-/* ---- Structs of callers ---------------------------------------------------------------------- */
+/* ---- Callers' structs ------------------------------------------------------------------------ */
 
 enum { STRUCT_MAX_SIZE = 1024 };
 

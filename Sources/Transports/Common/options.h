@@ -1,5 +1,5 @@
-/* The options of all transports, and functions for the structs of callers. These structs begin with
- * the field `struct_size` and may contain strings. */
+/* The options of all transports, and functions for callers' structs, which begin with the field
+ * `struct_size` and may contain strings. */
 
 #ifndef MULTICAST_TRANSPORTS_OPTIONS_H
 #define MULTICAST_TRANSPORTS_OPTIONS_H
@@ -28,7 +28,7 @@ typedef struct settings {
 /* Replaces zeros with defaults, and checks all other values. */
 multicast_status settings_complete(settings *s, uint32_t default_payload, uint32_t largest_payload);
 
-/* ---- Structs of callers ---------------------------------------------------------------------- */
+/* ---- Callers' structs ------------------------------------------------------------------------ */
 
 /* Copies the first `size` bytes of a caller's struct, which are the fields of this version. Returns
  * false if `struct_size` is wrong or the caller has set fields of a later version. */

@@ -23,15 +23,14 @@ bool process_start(bool (*engine)(void), void (*in_child)(void));
  * child processes, and so on. */
 unsigned process_forks(void);
 
-/* A lock that is held during fork(), so that the data that it protects is consistent in the
- * child. */
+/* A lock that is held during fork(), so that the data it protects is consistent in the child. */
 void process_lock(void);
 void process_unlock(void);
 
 /* Blocks all signals in this thread, and in threads that it starts, so that the program's threads
  * handle them. Does not block signals for faults of the thread itself, such as SIGSEGV. */
 void process_block_signals(sigset_t *before);
-/* Starts a detached thread with blocked signals. Returns an errno. */
+/* Starts a detached thread with all signals blocked. Returns an errno. */
 int process_start_thread(pthread_t *thread, void *(*body)(void *), void *argument);
 
 /* Initializes a condition variable that uses CLOCK_MONOTONIC. Requires process_start(). */

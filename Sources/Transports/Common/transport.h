@@ -7,7 +7,7 @@
 
 /* ---- Connecting: connect.c ------------------------------------------------------------------- */
 
-/* Creates a client and starts its thread. The thread may call functions of the program before
+/* Creates a client and starts its thread. The thread may call the program's functions before
  * client_connect() returns. `copy` is memory for a copy of the options. */
 multicast_status client_connect(const engine *e, const void *options, void *copy,
                                 multicast_transport *out);
@@ -82,8 +82,8 @@ void carried_forget(client *c, inquiry *i);
 
 /* Called on any thread when an answer has arrived. Ignores the answer if the question has ended. */
 void carried_answered(client *c, uint64_t number, span payload);
-/* Called under the lock when no answer can arrive any more. Ends the question if it has not
- * ended. */
+/* Called under the lock when no more answers can arrive. Ends the question if it has not ended
+ * yet. */
 void carried_end(client *c, uint64_t number, multicast_status why);
 /* Called under the lock when the connection has ended. Ends all questions. */
 void carried_end_all(client *c);
@@ -100,12 +100,12 @@ publication *carried_take(client *c);
 /* Received messages wait in a list until the client's thread delivers them. */
 
 /* Called on any thread. Counts a message and, if `name` is not NULL, appends it to the list.
- * Returns whether it will be delivered. */
+ * Returns whether the message will be delivered. */
 bool client_receive(client *c, const char *name, uint32_t event, span payload, origin from);
 /* Called on the client's thread. Delivers up to `most` messages. If there is an inbox, queues them
  * for its delegate instead. */
 void client_deliver(client *c, size_t most);
-/* Creates the inbox if the options have a queue. */
+/* Creates the inbox if the options contain a queue. */
 multicast_status client_create_inbox(client *c);
 void client_count_lost(client *c);     /* counts a message that was not delivered */
 uint64_t client_lost(const client *c); /* returns their number; called under the lock */

@@ -33,7 +33,8 @@ static multicast_status send_answer(local_client *c, origin to, multicast_status
 
 void answer_refuse(client *base, origin to, multicast_status why) {
   pthread_mutex_lock(&base->lock);
-  /* A client that is stopping sends nothing, because the asker will notice that this peer ends. */
+  /* A client that is stopping sends nothing, because the asker will notice that this peer has
+   * ended. */
   if (!base->is_stopping) send_answer((local_client *)base, to, why, (span){NULL, 0}, 0);
   pthread_mutex_unlock(&base->lock);
 }

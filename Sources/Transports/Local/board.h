@@ -10,7 +10,7 @@
 
 enum { PEERS_MAX = 128, PLACE_WORDS = PEERS_MAX / 64 };
 
-/* A set of peers. A bit represents the peer whose place has the same index. */
+/* A set of peers. Each bit represents the peer whose place has the bit's index. */
 typedef struct places {
   uint64_t words[PLACE_WORDS];
 } places;
@@ -93,7 +93,7 @@ enum {
   COUNT_BIT = 1                    /* free in `counted`, since positions are multiples of 8 */
 };
 
-/* Creates memory that only this process can write. Returns the descriptor of its file, or a
+/* Creates memory that only this process can write to. Returns the descriptor of its file, or a
  * negative errno. */
 int memory_create(memory *m, uint64_t ring_size);
 /* Maps the memory of another process read-only. Returns 0 or an errno. EINVAL means that the file

@@ -19,8 +19,8 @@ enum {
   OPTIONS_SIZE = 120, /* in version 1.1 */
   STATS_SIZE = 128,
   RING_DEFAULT = 1 << 23,
-  /* The largest payload is half the ring less this number of bytes, which are for the header and
-   * the name of the entry. */
+  /* The largest payload is half the ring's size minus this number of bytes, which leaves room for
+   * the entry's header and name. */
   ENTRY_REST = 1024,
   PAYLOAD_MAX = RING_MOST / 2
 };
@@ -186,7 +186,7 @@ static void fill_stats(const client *base, void *stats) {
   out->unwanted = c->unwanted;
   out->late = c->late;
   out->refused = base->counts.refused;
-  /* Reads `delivered` before `received`, so that `delivered` is never greater. */
+  /* Reads `delivered` before `received`, so that `delivered` is never the greater of the two. */
   out->delivered = __atomic_load_n(&base->delivered, __ATOMIC_ACQUIRE); /* order: shown */
   out->overwritten = __atomic_load_n(&c->overwritten, __ATOMIC_RELAXED);
   out->lost = client_lost(base) + out->overwritten;

@@ -40,9 +40,9 @@ static bool fail(trouble *why, const char *reason) {
 
 /* ---- The folder ------------------------------------------------------------------------------ */
 
-/* The umask may remove all permissions of a new file, even the permissions of its owner. This
- * function restores the owner's permissions. Returns false if other users can access the file. For
- * sockets this does not matter, because other users cannot access their folder. */
+/* The umask may remove all permissions of a new file, even its owner's. This function restores the
+ * owner's permissions. Returns false if other users can access the file. For sockets this does not
+ * matter, because other users cannot access their folder. */
 static bool allow_user(int parent, const char *name, mode_t mode) {
   struct stat status;
   return fstatat(parent, name, &status, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISLNK(status.st_mode) &&
@@ -50,7 +50,7 @@ static bool allow_user(int parent, const char *name, mode_t mode) {
          fchmodat(parent, name, mode, 0) == 0;
 }
 
-/* Opens a file or a folder of this user, even if the umask removed its permissions. */
+/* Opens a file or a folder of this user, even if the umask has removed its permissions. */
 static int open_own(int parent, const char *name, int flags, mode_t mode) {
   int file = openat(parent, name, flags | O_NOFOLLOW | O_CLOEXEC, mode);
   if (file < 0 && errno == EACCES && allow_user(parent, name, mode))
@@ -67,7 +67,7 @@ static int open_folder(int parent, const char *name) {
   folder = open_own(parent, name, O_RDONLY | O_DIRECTORY, 0700);
   if (folder < 0) return -1;
   if (fstat(folder, &status) == 0) {
-    /* If the umask removed only some permissions, the folder can be opened but not entered. */
+    /* If the umask has removed only some permissions, the folder can be opened but not entered. */
     if (status.st_uid == geteuid() && (status.st_mode & 077) == 0 &&
         ((status.st_mode & 0700) == 0700 || fchmod(folder, 0700) == 0))
       return folder;
@@ -116,7 +116,7 @@ static int open_group(const char *directory, const char *name) {
 }
 
 /* Locks the group, and waits up to `most` milliseconds for the lock. If this fails, returns a
- * negative number and sets errno. ENOENT means that the folder was removed. */
+ * negative number and sets errno. ENOENT means that the folder has been removed. */
 static int lock(int folder, int most) {
   struct stat status;
   int file = open_own(folder, lock_file, O_RDWR | O_CREAT, 0600), tries;
@@ -156,7 +156,7 @@ static int open_socket(void) {
 }
 
 /* Connects to a peer. If this fails, returns a negative number and sets errno. ECONNREFUSED means
- * that the peer does not exist any more. */
+ * that the peer no longer exists. */
 static int connect_to(int folder, const char *file) {
   const struct sockaddr_un address = address_of(folder, file);
   int s = open_socket(), tries = 0, error;
@@ -249,7 +249,7 @@ static bool meet(const group *g, const char *file, int pid, void *context) {
   const int s = group_reach(g, file);
   (void)pid;
   if (s >= 0) return m->met(m->context, s, file);
-  /* The peer does not exist any more, or the file is another kind of socket. */
+  /* The peer no longer exists, or the file is another kind of socket. */
   return errno == ECONNREFUSED || errno == ENOENT || errno == EPROTOTYPE;
 }
 
@@ -283,10 +283,10 @@ bool group_enter(group *g, const char *directory, const char *name,
 
 /* ---- Leaving --------------------------------------------------------------------------------- */
 
-/* Removes a socket file of a process if nobody listens on it any more. When a process ends, the
+/* Removes a process's socket file if nobody is listening on it any more. When a process ends, the
  * system may close its connections before its listening socket. In this case, one more connection
  * succeeds but ends soon, and the next one is refused. If a connection does not end soon, the
- * process still exists, and the socket belongs to another transport of it. */
+ * process still exists, and the socket belongs to another of its transports. */
 static bool sweep(const group *g, const char *file, int pid, void *context) {
   bool is_over = pid != *(const pid_t *)context;
   int tries;

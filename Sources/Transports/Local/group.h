@@ -29,11 +29,11 @@ bool group_enter(group *g, const char *directory, const char *name,
                  bool (*met)(void *context, int socket, const char *file), void *context,
                  trouble *why);
 /* Connects to the socket with this file name. If this fails, returns a negative number and sets
- * errno. If the peer does not exist any more, also removes the file. */
+ * errno. If the peer no longer exists, also removes the file. */
 int group_reach(const group *g, const char *file);
 /* Removes the socket files of a process that has ended. */
 void group_sweep(const group *g, pid_t pid);
-/* Removes this client's socket. If this client is the last member, removes the folder, too. */
+/* Removes this client's socket. If this client is the last member, also removes the folder. */
 void group_leave(group *g, const char *directory, const char *name);
 
 #endif

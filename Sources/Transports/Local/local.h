@@ -19,11 +19,11 @@
 typedef struct peer {
   struct peer *next;
 
-  /* This field does not change after the peer was added to the list, unless the peer is
+  /* This field does not change after the peer has been added to the list, unless the peer is
    * reconnected. */
   int socket;
 
-  /* These fields do not change after the peer was added to the list. */
+  /* These fields do not change after the peer has been added to the list. */
   unsigned place;  /* index of its slot on this client's board */
   uint64_t number; /* unique among the peers of this client */
   pid_t pid;

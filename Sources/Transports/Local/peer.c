@@ -51,8 +51,9 @@ static void note_socket(local_client *c, const peer *p, int socket) {
 
 /* Called under the lock. Assigns a place to a peer. For this peer, the client's ring begins at the
  * current head. If the peer joined the group earlier than this client, publications are kept for it
- * until it has announced its names, which may take long if the peer's thread is in an observer. For
- * a peer that joined later this is not necessary, because the peer can call flush and wait. */
+ * until it has announced its names, which may take a long time if the peer's thread is in an
+ * observer. For a peer that joined later this is not necessary, because the peer can call flush and
+ * wait. */
 static bool take_place(local_client *c, peer *p) {
   const bool is_unknown = p->file[0] != '\0';
   slot *s;
@@ -144,7 +145,7 @@ void peer_remove(local_client *c, peer *p) {
 
 /* ---- Messages to a peer ---------------------------------------------------------------------- */
 
-/* Removes a topic from the list. Peers to which it has not been announced yet skip it. */
+/* Removes a topic from the list, so that it is not announced to peers that have not reached it. */
 static void unlist(local_client *c, topic *t) {
   peer *p;
   for (p = c->peers; p != NULL; p = p->next) {
@@ -209,9 +210,9 @@ void peers_note_names(local_client *c) {
   pthread_mutex_unlock(&c->base.lock);
 }
 
-/* Removes topics without observers from the list after they were announced to all peers, because
- * they need not be announced to later peers. This visits the whole list. Therefore it does nothing
- * until there have been more changes than the list had topics after the last visit. */
+/* Removes topics without observers from the list once they have been announced to all peers,
+ * because they need not be announced to later peers. As this visits the whole list, it does nothing
+ * until there have been more changes than the list contained topics after the last visit. */
 void peers_forget_names(local_client *c) {
   const uint64_t first = first_untold(c);
   topic *t, *next;
@@ -227,8 +228,8 @@ void peers_forget_names(local_client *c) {
   c->clear_at = c->listings + c->listed + 1;
 }
 
-/* Sends a message. Returns whether the socket has accepted it. Does not handle the end of the
- * connection, which is detected when the socket is read. */
+/* Sends a message. Returns whether the socket has accepted the message. Does not check whether the
+ * connection has ended, which is detected when the socket is read. */
 static bool say(peer *p, message_kind kind, uint32_t place, uint64_t number, const char *text,
                 int file) {
   const int error = message_send(p->socket, kind, place, number, text, file);
@@ -368,8 +369,8 @@ static bool is_wanted_by(const local_client *c, const topic *t, const peer *p,
   return news == NULL ? is_wanted : is_new && !is_wanted;
 }
 
-/* Sends the retained values of all names that the peer wants, unless they are in the ring for the
- * peer already. If `news` is not NULL, sends only the values of names that the peer wants only
+/* Sends the retained values of all names that the peer wants, unless they are already in the ring
+ * for the peer. If `news` is not NULL, sends only the values of names that the peer wants only
  * because of the prefix `news`. Returns false if some values do not fit into the ring now. Called
  * under the lock. */
 static bool give_kept_of_wanted(local_client *c, const peer *p, const known_name *news) {
@@ -433,7 +434,7 @@ static bool heed_number(local_client *c, peer *p, const message *m) {
   return true;
 }
 
-/* Processes a message about names. Returns false if that is not possible now. */
+/* Processes a message about names. Returns false if this must be tried again later. */
 static bool heed_names(local_client *c, peer *p, const message *m) {
   return m->kind == MESSAGE_WANT || m->kind == MESSAGE_UNWANT ? heed_name(c, p, m)
                                                               : heed_number(c, p, m);

@@ -24,9 +24,9 @@ static void store_tail(local_client *c, peer *p) {
 /* The result of reading an entry or of skipping overwritten entries. */
 typedef enum reading { READ_NONE, READ_ONE, READ_OVERWRITTEN, READ_INVALID } reading;
 
-/* Called after an entry was copied. Entries before the returned position may have been overwritten
- * during the copy. If the peer was killed between its stores of `oldest` and `counted`, it has
- * overwritten only entries before `counted`. */
+/* Called after an entry has been copied. Entries before the returned position may have been
+ * overwritten during the copy. If the peer was killed between its stores of `oldest` and `counted`,
+ * it has overwritten only entries before `counted`. */
 static uint64_t oldest_of(const peer *p) {
   const board *b = p->memory.board;
   /* Pairs with the fence in show_oldest() in ring.c. */
@@ -38,11 +38,11 @@ static uint64_t oldest_of(const peer *p) {
 static bool is_overwritten(const peer *p) { return oldest_of(p) > p->position; }
 
 /* Skips to the oldest remaining entry, and counts the lost entries. `dropped` is the number of
- * entries for this process before `oldest`, and `seen` is the number of them that were read or
- * already counted as lost. Their difference cannot be greater than the number of entries that fit
- * between the two positions. Returns READ_OVERWRITTEN if the peer is just updating these values.
- * The caller must then try again soon, because the peer does not wake this process if the peer's
- * next entry is for other peers. */
+ * entries for this process before `oldest`, and `seen` is the number of those that have been read
+ * or counted as lost. Their difference cannot be greater than the number of entries that fit
+ * between the two positions. Returns READ_OVERWRITTEN if the peer is currently updating these
+ * values. The caller must then try again soon, because the peer does not wake this process if the
+ * peer's next entry is for other peers. */
 static reading catch_up_at_once(local_client *c, peer *p, uint64_t *head) {
   const board *b = p->memory.board;
   const uint64_t counted = __atomic_load_n(&b->counted, __ATOMIC_ACQUIRE); /* order: dropped */
@@ -221,8 +221,8 @@ static void tell_tail(local_client *c, peer *p) {
 
 int reader_read(local_client *c, peer *p, int most) {
   const board *b = p->memory.board;
-  /* Loads `begin` before `head`, so that it is not greater. Both loads pair with the stores in
-   * ring.c, so that all entries before the head are complete. */
+  /* Loads `begin` before `head`, so that `begin` is not the greater one. Both loads pair with the
+   * stores in ring.c, so that all entries before the head are complete. */
   /* order: shown */
   const uint64_t begin = __atomic_load_n(&b->slots[p->place_there].begin, __ATOMIC_ACQUIRE);
   uint64_t head = __atomic_load_n(&b->head, __ATOMIC_ACQUIRE); /* order: shown */

@@ -1,4 +1,4 @@
-/* Publishes in this client's own ring. Writers hold the client's lock. Readers take no lock. */
+/* Publishes to this client's own ring. Writers hold the client's lock. Readers take no lock. */
 
 #include "ring.h"
 
@@ -58,7 +58,7 @@ void ring_wait(local_client *c, bool is_waiting) {
 static void count_dropped(local_client *c, const entry *r, uint64_t position) {
   FOR_PLACES(place, &r->readers) {
     peer *p = c->at[place];
-    /* When the entry was written, another peer may have had this place. */
+    /* When the entry was written, this place may have belonged to another peer. */
     if (p != NULL && position >= p->start) ++p->dropped;
   }
 }
@@ -148,9 +148,9 @@ void ring_write_kept(local_client *c, const topic *t, const places *readers) {
   }
 }
 
-/* Wakes a sleeping reader once per sleep. The reader stores that it sleeps, executes a fence, and
- * then reads the heads (go_to_sleep() in session.c). This function stores the head, executes a
- * fence, and then reads whether the reader sleeps. At least one of the two therefore sees the
+/* Wakes a sleeping reader once per sleep. The reader stores that it is asleep, executes a fence,
+ * and then reads the heads (go_to_sleep() in session.c). This function stores the head, executes a
+ * fence, and then reads whether the reader is asleep. At least one of the two therefore sees the
  * other's store.
  *
  * If the socket is full, the reader has unread messages and will wake up. If the system has no
@@ -191,7 +191,7 @@ static void wait_for_slowest(local_client *c, uint64_t position, uint64_t deadli
   pthread_mutex_unlock(&c->base.lock);
   if (ppoll(&watched, 1, &moment, NULL) < 0) watched.revents = 0;
   pthread_mutex_lock(&c->base.lock);
-  /* If the peer is still in the list, its descriptor was not reused for another file. */
+  /* If the peer is still in the list, its descriptor has not been reused for another file. */
   p = c->at[place];
   if ((watched.revents & (POLLRDHUP | POLLHUP)) != 0 && p != NULL && p->number == number)
     p->is_over = true;

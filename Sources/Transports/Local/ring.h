@@ -1,4 +1,4 @@
-/* Publishes in this client's own ring. */
+/* Publishes to this client's own ring. */
 
 #ifndef MULTICAST_LOCAL_RING_H
 #define MULTICAST_LOCAL_RING_H

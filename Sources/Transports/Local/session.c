@@ -85,7 +85,7 @@ static bool is_looking(const local_client *c) {
 }
 
 /* Reads until the rings have been empty for LOOKING_NS, or for READING_NS at most. Yields between
- * two reads, because a peer that is about to reply may be waiting for this processor. Yielding also
+ * reads, because a peer that is about to reply may be waiting for this processor. Yielding also
  * lets the peers write several entries before the next read, which saves wake-ups. */
 static void read_for_a_while(local_client *c) {
   const uint64_t end = now_ns() + READING_NS;
@@ -103,9 +103,9 @@ static void tell_of_peer(local_client *c, const peer *p, multicast_local_state s
 }
 
 /* Tries to reconnect to a peer whose connection has ended, because one of the two processes may
- * just have lacked memory or descriptors. Only the process that opened the connection reconnects.
- * Returns true if the old `peer` can be removed, because a new connection exists or the process
- * certainly does not exist any more. Otherwise returns false, and the caller must try again. */
+ * just have been short of memory or descriptors. Only the process that opened the connection
+ * reconnects. Returns true if the old `peer` can be removed, because a new connection exists or the
+ * process certainly no longer exists. Otherwise returns false, and the caller must try again. */
 static bool reach_again(local_client *c, const peer *p) {
   const int s = group_reach(&c->group, p->file);
   if (s >= 0) return peer_add(c, s, p->file) != NULL;
@@ -148,8 +148,8 @@ static void remove_peer(local_client *c, peer *p) {
 /* Returns whether a process has connected but has not sent its hello. Such a process must be
  * disconnected after HELLO_NS. Otherwise it would occupy a place forever. The hello may have
  * arrived while this thread was in an observer, so is_silent() reads the socket first. If the
- * process is a real peer that was stopped for so long, it will find its connection closed and
- * reconnect in reach_again(). Its arrival has not been reported to the program yet. */
+ * process is a real peer that has been stopped for that long, it will find its connection closed
+ * and reconnect in reach_again(). Its arrival has not been reported to the program yet. */
 static bool may_be_silent(const peer *p) {
   return !p->is_met && p->file[0] == '\0' && !p->has_ended;
 }
@@ -239,8 +239,8 @@ static void go_to_sleep(local_client *c) {
   bool has_work;
   const peer *p;
   store_sleeps(c);
-  /* Pairs with the fence in ring_show(), so that either the peer sees that this thread sleeps, or
-   * this thread sees the peer's new head. */
+  /* Pairs with the fence in ring_show(), so that either the peer sees that this thread is asleep,
+   * or this thread sees the peer's new head. */
   __atomic_thread_fence(__ATOMIC_SEQ_CST); /* order: sleeping_peer */
   has_work = read_some(c) || is_looking(c);
   pthread_mutex_lock(&base->lock);
@@ -274,7 +274,7 @@ static void leave(local_client *c) {
   group_leave(&c->group, c->options.directory, c->options.group);
 }
 
-/* Adds the eventfd and the listening socket to epoll. The eventfd may be there already. */
+/* Adds the eventfd and the listening socket to epoll. The eventfd may already have been added. */
 static bool watch(const local_client *c) {
   struct epoll_event event = {.events = EPOLLIN, .data.ptr = (void *)(uintptr_t)&c->base};
   if (epoll_ctl(c->poller, EPOLL_CTL_ADD, c->base.wakeup, &event) != 0 && errno != EEXIST)

@@ -8,7 +8,7 @@
 
 #include <multicast_local.h>
 
-/* A retained value. It is the last publication of an event, and is kept for later observers. */
+/* A retained value, which is the last publication of an event and is kept for later observers. */
 typedef struct value {
   struct value *next;
   uint32_t event;

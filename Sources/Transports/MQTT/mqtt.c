@@ -25,8 +25,8 @@ enum {
 _Static_assert(sizeof(multicast_mqtt_options) == OPTIONS_SIZE, "the header says so");
 _Static_assert(sizeof(multicast_mqtt_stats) == STATS_SIZE, "the header says so");
 
-/* libmosquitto counts how often it was initialized. This library initializes it once per process
- * and never cleans it up. */
+/* libmosquitto counts how often it has been initialized. This library initializes it once per
+ * process and never cleans it up. */
 static bool start(void) { return mosquitto_lib_init() == MOSQ_ERR_SUCCESS; }
 
 /* ---- Options --------------------------------------------------------------------------------- */
@@ -127,7 +127,7 @@ static multicast_status use_tls(mqtt_client *c) {
   int result = MOSQ_ERR_SUCCESS;
   if ((o->flags & MULTICAST_MQTT_TLS) == 0) return MULTICAST_OK;
   if (o->ca_file == NULL && path == NULL) {
-    /* libmosquitto requires a path, even if it uses the certificates of the system. */
+    /* libmosquitto requires a path, even if it uses the system's certificates. */
     path = "/etc/ssl/certs";
     result = mosquitto_int_option(c->mosquitto, MOSQ_OPT_TLS_USE_OS_CERTS, 1);
   }

@@ -28,7 +28,7 @@ void message_write_header(unsigned char *header, const uint64_t *sender);
 
 /* ---- Publications ---------------------------------------------------------------------------- */
 
-/* A publication that was passed to libmosquitto and is not acknowledged yet. */
+/* A publication that has been passed to libmosquitto but has not been acknowledged yet. */
 typedef struct sending {
   uint64_t ticket;
   uint64_t question; /* the number of the question, or 0 */
@@ -70,7 +70,7 @@ enum {
   AT_ONCE_MAX = 32,
   /* The thread also stops reading when this many bytes have arrived. */
   ARRIVED_MAX = 65536,
-  /* The thread does not read while the stored messages without observers have this size. */
+  /* The thread stops reading when the stored messages without observers have reached this size. */
   STRAYS_MAX = 1 << 20,
   REASON_SIZE = 256
 };

@@ -1,5 +1,5 @@
 /* The client's thread, which connects, subscribes, sends, receives and delivers. Only this thread
- * calls libmosquitto. It calls functions of the program without the lock, and never inside a
+ * calls libmosquitto. It calls the program's functions without the lock, and never inside a
  * callback of libmosquitto, which holds its own locks during callbacks. */
 
 #include "mqtt.h"
@@ -60,8 +60,8 @@ static interest look_up(mqtt_client *c, const names *all, const char *text) {
   return found;
 }
 
-/* Counts a message of a name without observers as ignored. If the broker has kept a session, it may
- * still have a subscription to this name, so schedules an unsubscription. */
+/* Counts a message as ignored because its name has no observers. In case the broker has kept a
+ * session with a subscription to this name, schedules an unsubscription. */
 static void ignore_stranger(mqtt_client *c, names *all, const char *text) {
   known_name *entry = NULL;
   pthread_mutex_lock(&c->base.lock);
@@ -317,7 +317,7 @@ static void send_publication(mqtt_client *c, publication *p) {
     c->has_ended = true;
     c->end_code = result;
     if (qos == 0 && result != MOSQ_ERR_NOMEM && remove_sending(c, p->ticket)) {
-      /* The publication was not sent completely, so it will be sent again. */
+      /* The publication has not been sent completely, so it will be sent again. */
       outbox_put_back(&c->base.outbox, p);
       p = NULL;
     } else if (result == MOSQ_ERR_NOMEM && remove_sending(c, p->ticket)) {
@@ -752,7 +752,7 @@ static bool run_connection(mqtt_client *c) {
 /* Disconnects. If the program has not set a client id, no other client can continue the session, so
  * this ends the session. Otherwise it unsubscribes from the return address of this client, because
  * the next client will have another one. A lock is not needed, because the client is stopping and
- * its names do not change any more. */
+ * its names no longer change. */
 static void disconnect(mqtt_client *c) {
   mosquitto_property *properties = NULL;
   if (mosquitto_socket(c->mosquitto) < 0) return;

@@ -109,7 +109,7 @@ static bool settle(void *options, settings *s) {
   return are_valid(o);
 }
 
-/* The strings in the options, which are copied. Server addresses may contain passwords, too. */
+/* The strings in the options, which are copied. Server addresses may also contain passwords. */
 static const size_t option_texts[] = {
     offsetof(multicast_nats_options, servers),        offsetof(multicast_nats_options, client_name),
     offsetof(multicast_nats_options, subject_prefix), offsetof(multicast_nats_options, user),
@@ -208,7 +208,7 @@ static char *quote(const char *text) {
   return quoted;
 }
 
-/* Sets the name and the credentials of the client. */
+/* Sets the client's name and credentials. */
 static natsStatus set_identity(natsOptions *how, const multicast_nats_options *o) {
   const char *given[] = {o->client_name, o->user, o->password, o->token};
   char *quoted[4] = {NULL, NULL, NULL, NULL};
@@ -225,7 +225,7 @@ static natsStatus set_identity(natsOptions *how, const multicast_nats_options *o
   return status;
 }
 
-/* Sets the options of libnats. They disable the work of libnats's own threads that the client's
+/* Sets the options of libnats. They prevent libnats's own threads from doing work that the client's
  * thread does instead, such as reconnecting and sending PINGs. */
 static natsStatus set_options(nats_client *c) {
   const multicast_nats_options *o = &c->options;

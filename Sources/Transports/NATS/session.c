@@ -18,7 +18,7 @@
 
 enum {
   /* The limits of a batch of publications that is passed to libnats. When a connection ends, the
-   * client does not know how much of the current batch was sent. */
+   * client does not know how much of the current batch has been sent. */
   BATCH_COUNT = 1024,
   BATCH_SIZE = 65536,
   /* The number of messages that the thread delivers before it polls the connection. libnats reads
@@ -35,7 +35,7 @@ enum {
 
 /* ---- Receiving ------------------------------------------------------------------------------- */
 
-/* The closure of a subscription. libnats passes it to on_message() with each message. */
+/* The context of a subscription, which libnats passes to on_message() with each message. */
 typedef struct route {
   nats_client *client;
   size_t size;      /* of the subject before the event */
@@ -133,7 +133,7 @@ static int count_pending_of(const names *all) {
 }
 
 /* Called under the lock. Returns the number of messages that libnats has read but not passed on.
- * libnats takes the locks of the subscriptions for this. This cannot cause a deadlock, because
+ * To do this, libnats takes the locks of the subscriptions. This cannot cause a deadlock, because
  * libnats takes no other lock while it holds them. */
 static int count_pending(const nats_client *c) {
   return pending_of(c->all) + count_pending_of(&c->base.names) +
@@ -155,7 +155,7 @@ static void settle(nats_client *c) {
 /* ---- Sending --------------------------------------------------------------------------------- */
 
 /* Called under the lock while no batch is being passed to libnats. At this point, all publications
- * that are not in the outbox any more have been passed to libnats or dropped. */
+ * that are no longer in the outbox have been passed to libnats or dropped. */
 static void note_handed(nats_client *c) {
   const publication *first = c->base.outbox.first;
   c->handed = first == NULL ? c->base.outbox.tickets : first->ticket - 1;
@@ -209,7 +209,7 @@ static bool hand_over(nats_client *c, const publication *p) {
     pthread_mutex_unlock(&c->base.lock);
   }
   if (status != NATS_MAX_PAYLOAD && !c->has_ended) {
-    /* libnats may have written a part of the message, so the connection cannot be used any more. */
+    /* libnats may have written a part of the message, so the connection can no longer be used. */
     c->has_ended = true;
     c->end_reason = natsStatus_GetText(status);
   }
@@ -311,10 +311,10 @@ static void set_subscription(nats_client *c, void **place, void *subscription) {
   pthread_mutex_unlock(&c->base.lock);
 }
 
-/* Subscribes to all names if there is a prefix with observers. A subscription to a prefix does not
- * exist, because a name is a single token of a subject. The subscription to all names stays until
- * the connection ends. If it were replaced with subscriptions to single names, some messages would
- * be lost or delivered twice in between, because a client does not know the moment at which a
+/* Subscribes to all names if there is a prefix with observers. There are no subscriptions to
+ * prefixes, because a name is a single token of a subject. The subscription to all names stays
+ * until the connection ends. If it were replaced with subscriptions to single names, some messages
+ * would be lost or delivered twice in between, because a client does not know the moment at which a
  * subscription takes effect. For the same reason, subscriptions to single names do not change while
  * this subscription exists. */
 static void subscribe_all(nats_client *c) {
@@ -456,7 +456,7 @@ int session_set_callbacks(nats_client *c) {
 }
 
 /* Returns whether libnats has so many unprocessed messages that the thread should not read. Their
- * number is the number of messages that libnats has read less the number of messages that it has
+ * number is the number of messages that libnats has read, minus the number of messages that it has
  * passed on. The result must be corrected from time to time, because libnats drops the messages of
  * cancelled subscriptions. */
 static bool is_behind(nats_client *c) {

@@ -39,7 +39,7 @@ struct used {
     groups.count(1);
     return are_removed;
   }
-  // Performs operations whose results are known only in the child, because it has no other thread.
+  // Performs operations whose results are predictable only in the child, which has no other thread.
   bool use_alone() {
     const int before = told;
     mcast::signal<void()> mine;

@@ -402,7 +402,8 @@ TEST_CASE("each invocation makes one copy, which is destroyed once") {
     CHECK(counted::alive == 5);  // 2 and 3 are in the queue
     CHECK(q.run() == 6);
     CHECK(counted::alive == 3);
-    // If an invocation is dropped while it is replayed, its arguments live until the call returns.
+    // If an invocation is dropped while it is being replayed, its arguments live until the call
+    // returns.
     got.clear();
     s.add([&](const counted &c, int depth) {
       if (got.empty()) {

@@ -25,7 +25,7 @@ class gate {
   std::shared_future<void> opened_ = opening_.get_future().share();
 };
 
-// A value that counts its copies, its moves and its living objects.
+// A value that counts its copies, its moves and its live objects.
 struct counted {
   static inline std::atomic<int> alive{0}, copies{0}, moves{0};
   int number;

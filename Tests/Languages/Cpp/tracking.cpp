@@ -364,8 +364,8 @@ TEST_CASE("an observer is added by two threads, and stops meanwhile") {
   for (int round = 0; round < 200; ++round) {
     stopper w;
     std::thread adds([&] { s.add<&watcher::hear>(w); });
-    // If the observer's lifetime ends during an add, the add fails. Therefore every second round
-    // ends the lifetime during one add, and each other round makes two adds at the same time.
+    // If the observer's lifetime ends during an add, the add fails. Therefore even rounds end the
+    // lifetime during one add, and odd rounds make two adds at the same time.
     if (round % 2 == 0) {
       w.stop_observing();
     } else {

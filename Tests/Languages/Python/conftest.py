@@ -17,7 +17,7 @@ def made(shared, kind=Multicast, **options):
 
 
 class Gate:
-    """A delegate whose calls do not return before it is opened."""
+    """A delegate whose calls block until it is opened."""
 
     def __init__(self):
         self.entered, self.opened = threading.Event(), threading.Event()

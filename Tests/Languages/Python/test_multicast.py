@@ -1,5 +1,5 @@
-"""Tests adding, invoking and removing on one thread, for private multicasts and for multicasts whose handles
-C code has."""
+"""Tests adding, invoking and removing on one thread, for private multicasts and for multicasts
+whose handles are known to C code."""
 
 import ctypes
 import gc

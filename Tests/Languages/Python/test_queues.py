@@ -1,4 +1,5 @@
-"""Tests queues that are run by the program, by a loop of asyncio or by a thread. Also tests streams."""
+"""Tests queues that are run by the program, by an asyncio loop or by a thread. Also tests
+streams."""
 
 import asyncio
 import gc

@@ -268,8 +268,8 @@ def test_unique_keeps_one_of_many_that_are_added_at_once(shared, start):
 
 
 def interrupted(step, count):
-    """Sends `count` interrupts while `step` is called repeatedly. Returns the number of interrupts that were
-    raised."""
+    """Sends `count` interrupts while `step` is called repeatedly. Returns the number of interrupts
+    that have been raised."""
     sent, raised = [0], 0
 
     def handler(*_):

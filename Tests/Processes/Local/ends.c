@@ -32,7 +32,7 @@ TEST_OF_BROKER(peers_are_told_by_name, NULL) {
   CHECK_EQ(peer_stats(&here).gone, 1);
   CHECK_EQ(peer_stats(&here).expelled, 0);
   CHECK_EQ(waitpid(r.pid, NULL, 0), r.pid);
-  /* The socket file of the killed peer was removed, too, so only the file of this peer remains. */
+  /* The socket file of the killed peer has also been removed, so only this peer's file remains. */
   snprintf(path, sizeof path, "%s/tests", b->folder);
   DIR *folder = opendir(path);
   int sockets = 0;
@@ -52,7 +52,7 @@ TEST_OF_BROKER(long_name_is_cut, NULL) {
   CHECK_EQ(strncmp(here.joined_name, name, 63), 0);
 }
 
-/* A long name is cut to at most 63 bytes, but never within a UTF-8 character. */
+/* A long name is truncated to at most 63 bytes, but never within a UTF-8 character. */
 TEST_OF_BROKER(long_name_is_cut_between_characters, NULL) {
   static const char *const characters[] = {"\xc3\xa4", "\xe2\x82\xac", "\xf0\x9f\x98\x80"};
   for (size_t i = 0; i < 3; ++i) {
@@ -115,7 +115,7 @@ TEST_OF_BROKER(peer_that_detaches_is_told, NULL) {
 /* ---- Publishers that are killed -------------------------------------------------------------- */
 
 /* A process publishes numbers until it is killed. It stores each number in `begun` before it
- * publishes the number, and in `accepted` when the publication was accepted. The struct is in
+ * publishes the number, and in `accepted` when the publication has been accepted. The struct is in
  * shared memory. */
 typedef struct numbers {
   int may_begin, begun, accepted;
@@ -211,7 +211,7 @@ TEST_OF_BROKER(groups_do_not_meet, NULL) {
   CHECK_EQ(calls, 0);
 }
 
-/* If all peers are killed, the files that remain do not disturb later peers. */
+/* If all peers are killed, their remaining files do not disturb later peers. */
 TEST_OF_BROKER(group_of_killed_peers_can_be_joined, NULL) {
   SCOPED peer here;
   remote all[5];
@@ -239,7 +239,7 @@ TEST_OF_BROKER(folder_that_others_can_use_is_refused, NULL) {
     peer_release(&p);
   }
   CHECK_EQ(chmod(b->folder, 0700), 0);
-  /* If the folder of the group is a symbolic link, it is refused, too. */
+  /* If the folder of the group is a symbolic link, it is also refused. */
   SCOPED peer p;
   char path[64];
   snprintf(path, sizeof path, "%s/tests", b->folder);
@@ -364,7 +364,7 @@ TEST_OF_BROKER(long_folders_can_be_used, NULL) {
   CHECK_EQ(rmdir(folder), 0);
 }
 
-/* The test locks the group like a process that was stopped while it joined. Other peers cannot
+/* The test locks the group, like a process that has been stopped while joining. Other peers cannot
  * join, and must report this and try again. */
 TEST_OF_BROKER(group_that_is_locked_is_told_and_tried_again, NULL) {
   SCOPED peer first, p;
@@ -497,8 +497,9 @@ static void wait_in_changed(void *context, multicast_local_state state, int32_t 
   gate_wait(&telling);
 }
 
-/* Releasing a transport does not wait for its thread if that thread is in `changed`. The `release`
- * of the options is called later, when the peer has left the group and its files are removed. */
+/* Releasing a transport does not wait for its thread if that thread is in `changed`. The function
+ * `release` in the options is called later, when the peer has left the group and its files are
+ * removed. */
 TEST_OF_BROKER(last_one_has_left_before_options_are_released, NULL) {
   peer p;
   char path[64];

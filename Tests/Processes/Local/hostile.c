@@ -164,8 +164,8 @@ TEST_OF_SCENE(entries_that_are_none_end_the_connection) {
 }
 
 /* The stranger stores invalid positions as the head of its ring. These positions are before the
- * position up to which the victim has read, or further away than the size of the ring, or inside an
- * entry. */
+ * position up to which the victim has read, or further ahead than the size of the ring, or inside
+ * an entry. */
 TEST_OF_SCENE(heads_that_are_none_end_the_connection) {
   static const uint64_t heads[] = {8, UINT64_MAX, UINT64_MAX / 2, 39, 1, 48};
   for (size_t i = 0; i < sizeof heads / sizeof *heads; ++i) {
@@ -240,8 +240,8 @@ THREAD(scribble, scribbler *w) {
   }
 }
 
-/* Whatever the stranger writes, and whenever it writes, the victim must not read outside the
- * stranger's memory, and must continue to work. */
+/* No matter what the stranger writes, or when, the victim must not read outside the stranger's
+ * memory, and must continue to work. */
 TEST_OF_SCENE(peer_that_writes_anything_does_no_harm) {
   for (unsigned round = 0; round < 30; ++round) {
     scribbler w = {&c->s, 0, round};
@@ -291,8 +291,8 @@ TEST_OF_BROKER(sockets_of_others_are_no_peers, NULL) {
 
 /* ---- Heads that are too far away ------------------------------------------------------------- */
 
-/* The victim skips all entries, because they are for other peers. The head is further away than the
- * size of the ring, so without a check the victim would read the ring again and again. */
+/* The victim skips all entries, because they are for other peers. The head is further ahead than
+ * the size of the ring, so without a check the victim would read the ring again and again. */
 TEST_OF_SCENE(head_that_is_further_than_the_ring_ends_the_connection) {
   stranger_connect(&c->s, &c->b);
   for (uint64_t at = 0; at < STRANGER_RING; at += 64) {
@@ -376,8 +376,8 @@ TEST_OF_SCENE(losses_that_are_too_many_end_the_connection) {
   }
 }
 
-/* The stranger was killed while it dropped the second entry. It had stored that it has dropped more
- * entries than it has written. */
+/* The stranger was killed while it dropped the second entry. It had stored that it had dropped more
+ * entries than it had written. */
 TEST_OF_SCENE(losses_that_are_too_many_at_a_kill_are_not_counted) {
   const uint64_t size = fill_ring(c, 3);
   c->s.own.board->slots[VICTIM_PLACE].dropped[1] = 1000;
@@ -392,7 +392,7 @@ TEST_OF_SCENE(losses_that_are_too_many_at_a_kill_are_not_counted) {
 /* ---- Names that wait for room ---------------------------------------------------------------- */
 
 /* The stranger observes a name with a retained value, but the victim's ring is full of entries that
- * the stranger has not read. The victim must not process later messages of the stranger until the
+ * the stranger has not read. The victim must not process the stranger's later messages until the
  * ring has room for the value. */
 static void wait_for_room(scene *c) {
   CHECK_OK(publish(c, "kept"));

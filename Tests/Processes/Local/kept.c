@@ -1,4 +1,4 @@
-/* Retained values, which observers receive that register later. */
+/* Tests retained values, which are delivered to observers that register later. */
 
 #include "groups.h"
 
@@ -69,7 +69,7 @@ TEST_OF_BROKER(who_comes_late_gets_the_last_value_of_each_event_once, NULL) {
   text_publish(&here, 2, "newer");
   text_publish(&here, 1, "one");
   expect_log(&l, "4:four 2:new 2:newer 1:one ");
-  /* After all observers were removed, the next observer receives the values again. */
+  /* After all observers have been removed, the next observer receives the values again. */
   pthread_mutex_lock(&l.mutex);
   l.text[0] = '\0';
   pthread_mutex_unlock(&l.mutex);

@@ -1,5 +1,5 @@
 /* Tests peers that break the rules of questions and answers. An invalid entry ends the connection.
- * Answers for which nobody waits are dropped. */
+ * Answers for which nobody is waiting are dropped. */
 
 #include "groups.h"
 #include "strangers.h"
@@ -208,8 +208,8 @@ static void expect_answer(const scene *c, uint64_t *at, uint64_t number, multica
 }
 
 /* The stranger asks questions with arbitrary numbers, uses some numbers twice, and asks questions
- * for a name that nobody answers. In the end it asks so many questions that their answers do not
- * fit into the victim's ring, and does not read the answers. */
+ * for a name that nobody answers. Finally, it asks more questions than there is room for answers in
+ * the victim's ring, and does not read the answers. */
 TEST_OF_SCENE(strange_questions_do_no_harm) {
   responder r = {"r", 0, 0};
   uint64_t at = 0;

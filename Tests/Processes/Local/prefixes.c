@@ -26,7 +26,7 @@ TEST_OF_BROKER(who_observes_a_prefix_gets_the_last_values_once, NULL) {
   attach(&there);
   observe_prefix(&there, "k/", &l);
   expect_log(&l, "k/1=new ");
-  /* The value of "k/1" was already delivered because of the prefix "k/". */
+  /* The value of "k/1" has already been delivered because of the prefix "k/". */
   observe_prefix(&there, "k", &l);
   expect_log(&l, "");
   send(&here, "k/1", "newer");

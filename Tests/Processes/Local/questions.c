@@ -1,4 +1,4 @@
-/* Tests questions to peers, and the results that the askers get. */
+/* Tests questions to peers, and the results that the askers receive. */
 
 #include "groups.h"
 #include "strangers.h"
@@ -357,7 +357,7 @@ static void fill_with_questions(const peer *p, const char *name) {
 }
 
 /* Starts three peers. The peer `stuck` does not read until the gate `busy` opens, so the ring of
- * the peer `first` is full soon. After that, publications of `first` wait for room for up to
+ * the peer `first` soon fills up. After that, publications of `first` wait for room for up to
  * 20 s. */
 static void start_without_room(broker *b, peer *first, peer *second, peer *stuck,
                                responder *of_second) {

@@ -85,7 +85,7 @@ TEST(full_ring_drops_the_oldest_and_counts_them) {
   pair_end(&b, &here, &there);
 }
 
-/* Again and again, the publisher overwrites entries that the reader has not read, and the reader
+/* The publisher repeatedly overwrites entries that the reader has not read, and the reader
  * continues with later entries. Entries of names that the reader does not observe do not count as
  * lost. */
 TEST(losses_are_counted_exactly_while_it_goes_on) {
@@ -198,7 +198,8 @@ TEST(peer_without_observers_of_the_name_holds_up_nothing) {
   CHECK_EQ(kill(stopped.pid, SIGSTOP), 0);
   for (int i = 0; i < 10000; ++i) CHECK_OK(publish_number(&here, i));
   EVENTUALLY(LOAD(r.count) == 10000);
-  /* The ring was overwritten many times while the process was stopped, but no entry was for it. */
+  /* The ring was overwritten many times while the process was stopped, but none of the entries was
+   * meant for it. */
   CHECK_OK(peer_publish(&here, "other", 1, "x", 1));
   CHECK_EQ(kill(stopped.pid, SIGCONT), 0);
   EVENTUALLY(LOAD(*stopped.arrived) == before + 1);

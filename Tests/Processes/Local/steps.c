@@ -19,7 +19,7 @@ static void publish(peer *p, int number) {
   CHECK_OK(peer_publish(p, "mine", 1, payload, sizeof payload));
 }
 
-/* The publishing process. It lets the test trace it when the ring is full. */
+/* The publishing process. When the ring is full, it lets the test trace the process. */
 static void publish_numbers(int port, int *is_there) {
   peer p;
   int number = 1;
@@ -48,8 +48,8 @@ static void check_entry(const stranger *s, uint64_t position) {
   CHECK_EQ(memcmp(payload, payload + 1, PAYLOAD - 1), 0);
 }
 
-/* All entries that were not counted as dropped must be intact, because a reader reads them if the
- * publisher is killed at this moment. */
+/* All entries that have not been counted as dropped must be intact, because a reader would read
+ * them if the publisher were killed at this moment. */
 static void check_ring(const stranger *s) {
   const board *b = s->its.board;
   const uint64_t begin = b->counted & ~(uint64_t)COUNT_BIT;

@@ -117,7 +117,7 @@ TEST_OF_STAGE(what_is_published_for_a_peer_in_an_observer_arrives) {
   CHECK_EQ(peer_stats(&late).unwanted, 1);
 }
 
-/* The publisher leaves before the thread of `busy` has noticed that it joined. */
+/* The publisher leaves before the thread of `busy` has noticed that the publisher joined. */
 TEST_OF_STAGE(peer_in_an_observer_gets_what_one_that_has_gone_published) {
   peer late;
   peer_connect_to(&late, &s->b);
@@ -404,8 +404,8 @@ static void note_loss(void *context, multicast_local_state state, int32_t pid, c
   if (state == MULTICAST_LOCAL_LOST) ADD(losses, 1);
 }
 
-/* Imitates a publisher that has dropped all its entries. Wakes the reader if it sleeps, but usually
- * it is still polling. */
+/* Imitates a publisher that has dropped all its entries. Wakes the reader if it is asleep, although
+ * it is usually still polling. */
 static void drop_all(stranger *s, uint64_t count) {
   board *b = s->own.board;
   const uint64_t head = b->head + 1024, which = ~b->counted & COUNT_BIT;

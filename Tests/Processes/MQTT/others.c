@@ -156,7 +156,7 @@ TEST_OF_BROKER(retained_value_is_given_to_the_first_observer_of_a_name, NULL) {
   }
   pause_ms(A_WHILE_MS);
   CHECK_EQ(LOAD(second), 0);
-  /* After all observers were removed, the next observer counts as the first one. */
+  /* After all observers have been removed, the next observer counts as the first one. */
   CHECK_EQ(multicast_broadcaster_unregister_all(there.broadcaster, "state"), 2);
   peer_flush(&there);
   CHECK_OK(multicast_broadcaster_register(there.broadcaster, "state", observers[2], NULL, NULL));
@@ -348,7 +348,7 @@ TEST(names_with_two_answers_are_refused) {
   expect_refused_name(BYTES("\x90\x05\0\0\0\0\0"), "weather: refused", -1);
 }
 
-/* A broker that acknowledges a subscription only after the name was unsubscribed. */
+/* A broker that acknowledges a subscription only after the name has been unsubscribed. */
 static gate may_answer = GATE_INIT;
 
 THREAD(serve_late, void *context) {
@@ -758,7 +758,7 @@ TEST(question_that_was_not_taken_ends_with_the_connection) {
 }
 
 /* An earlier process with the same client identifier has answered the name. This process does not
- * answer the name, so it must unsubscribe from its questions. */
+ * answer the name, so it must unsubscribe from the name's questions. */
 TEST_OF_BROKER(question_of_an_earlier_session_is_taken_back, NULL) {
   SCOPED peer here;
   told t = {0};

@@ -1,4 +1,4 @@
-/* Tests servers that start, end, refuse, are slow or are silent. */
+/* Tests transports whose servers start, end, refuse requests, are slow or are silent. */
 
 #include "../Transports/Harness/broker.h"
 
@@ -50,7 +50,7 @@ TEST_OF_BROKER(server_that_ends_is_connected_again, NULL) {
   CHECK_EQ(peer_stats(&there).received, number);
 }
 
-/* Whenever the server ends, each accepted publication is counted as sent or dropped, and no
+/* No matter when the server ends, each accepted publication is counted as sent or dropped, and no
  * publication arrives twice or out of order. */
 TEST_OF_BROKER(server_that_ends_meanwhile_loses_and_does_not_repeat, NULL) {
   enum { COUNT = 60000 };
@@ -177,7 +177,7 @@ TEST(what_is_not_permitted_is_told) {
   EVENTUALLY(LOAD(here.publications_refused) == 1);
   CHECK(strcasestr(here.refusal, "multicast.closed.1") != NULL);
   CHECK_EQ(peer_stats(&here).rejected, 1);
-  /* The refusals have not ended the connections. */
+  /* The connections have survived the refusals. */
   CHECK_OK(peer_publish(&here, "open", 2, "y", 1));
   record_wait(r, 1);
   CHECK(record_is(r, 2, "y", 1));
@@ -241,7 +241,7 @@ TEST_OF_BROKER(payload_that_is_too_large_is_refused, NULL) {
   CHECK_EQ(peer_stats(&there).ignored, 1);
 }
 
-/* The library has accepted the payload before it knew the server's limit. */
+/* The library accepted the payload before it knew the server's limit. */
 TEST_OF_BROKER(payload_that_the_server_does_not_take_is_dropped, "max_payload: 1000") {
   static unsigned char large[2000];
   SCOPED peer here;
@@ -260,8 +260,8 @@ TEST_OF_BROKER(payload_that_the_server_does_not_take_is_dropped, "max_payload: 1
   CHECK_EQ(LOAD(here.lost), 0);
 }
 
-/* An observer that stores how many messages have arrived but were not delivered. It keeps the
- * largest of these numbers. */
+/* An observer that stores the largest number of messages that had arrived but had not been
+ * delivered yet. */
 typedef struct backlog {
   blocker first;
   peer *p;

@@ -210,7 +210,7 @@ TEST(messages_of_a_subject_without_subscription_are_ignored) {
 
 static const uint64_t a_while = 200000000u, ten_seconds = 10000000000u;
 
-/* The server announces a lower limit for payloads than when the client connected. */
+/* The server announces a lower payload limit than it did when the client connected. */
 TEST(question_that_the_server_does_not_take_any_more_ends) {
   static char large[1000];
   server s = {.bytes = INFO, .more = "INFO {\"max_payload\":100}\r\n"};
@@ -328,8 +328,8 @@ THREAD(flush_soon, peer *p) {
 }
 
 /* Like servers before version 2.2, the server does not announce that it supports headers.
- * Therefore it cannot report that nobody answers. Later it sends answers to questions that were not
- * asked. */
+ * Therefore it cannot report that nobody answers. Later it sends answers to questions that have not
+ * been asked. */
 TEST(server_that_sends_wrong_answers_does_no_harm) {
   server s = {.bytes = INFO, .more = "MSG x 1 1\r\nx\r\n"
                                      "HMSG _INBOX.0 1 16 16\r\nNATS/1.0 503\r\n\r\n\r\n"

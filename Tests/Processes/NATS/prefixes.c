@@ -1,5 +1,5 @@
-/* Tests observers of prefixes. If there is one, the transport has a subscription to all names in
- * addition to its subscriptions to single names. */
+/* Tests observers of prefixes. If there is such an observer, the transport subscribes to all names
+ * in addition to single names. */
 
 #include "../Transports/Harness/prefixes.h"
 

@@ -1,5 +1,5 @@
-// A library for LD_PRELOAD. It makes a system call fail in the traced program, and the environment
-// variable REFUSE says which one.
+// A library for LD_PRELOAD. It makes a system call fail in the traced program. The environment
+// variable REFUSE selects the call.
 
 #define _GNU_SOURCE
 #include <dlfcn.h>

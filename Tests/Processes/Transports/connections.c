@@ -1,4 +1,4 @@
-/* Tests brokers that start, end or are slow. */
+/* Tests transports whose brokers start, end or are slow. */
 
 #include "Harness/broker.h"
 

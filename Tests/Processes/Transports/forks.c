@@ -63,8 +63,7 @@ static void on_trap(int signal, siginfo_t *info, void *context) {
   errno = kept;
 }
 
-/* Finds out where the instructions of the library or program are mapped that contains the
- * function. */
+/* Finds out where the code of the library or program that contains the function is mapped. */
 static void find_instructions(uintptr_t function) {
   FILE *maps = fopen("/proc/self/maps", "r");
   char line[512];

@@ -50,8 +50,8 @@ TEST(attached_broadcasters_notify_each_other) {
   CHECK_EQ(peer_stats(&here).names, 0);
   CHECK_EQ(multicast_broadcaster_notify(here.broadcaster, "n", 5, "again", 5), 0);
   record_wait(r, 3);
-  /* After the observer is unregistered, nothing is delivered, even if the broker still sends a
-   * message. */
+  /* After the observer has been unregistered, nothing is delivered, even if the broker still sends
+   * a message. */
   CHECK_OK(multicast_broadcaster_unregister(there.broadcaster, "n", observer));
   peer_flush(&there);
   CHECK_EQ(multicast_broadcaster_notify(here.broadcaster, "n", 6, "lost", 4), 0);
@@ -417,7 +417,7 @@ static void expect_losses(multicast_overflow overflow) {
   record_wait(r, 2);
   CHECK_EQ(peer_stats(&there).delivered, 2);
   CHECK_EQ(peer_stats(&there).received, 5);
-  /* When the queue is destroyed, its messages are counted as lost, too. */
+  /* When the queue is destroyed, its messages are also counted as lost. */
   CHECK_OK(peer_publish(&here, "n", 3, &i, sizeof i));
   EVENTUALLY(peer_stats(&there).received == 6);
   EVENTUALLY(pending_of(queue) == 1);
@@ -632,7 +632,7 @@ TEST(child_releases_while_the_parent_flushes) {
   CHECK_OK(multicast_broadcaster_destroy(p.broadcaster));
 }
 
-/* ---- Transports that were released ----------------------------------------------------------- */
+/* ---- Released transports --------------------------------------------------------------------- */
 
 TEST(released_transport_is_not_taken_for_a_newer_one) {
   transport_stats stats = transport_stats_default();

@@ -100,7 +100,7 @@ build_library_tests() {
 }
 
 # build_objects DIR REPLACED SOURCES [FLAG ...]: compiles Sources/Transports/SOURCES, and redirects
-# the calls of libc to Tests/Processes/REPLACED/Faults, where tests can make them fail.
+# calls to libc to Tests/Processes/REPLACED/Faults, where tests can make them fail.
 build_objects() {
   local dir=$1 replaced=$2 sources
   mapfile -t sources < <(find "$root/Sources/Transports/$3" -name '*.c')
@@ -118,9 +118,9 @@ build_fault_tests() {
     "-Wl,-rpath,$(dirname "$library")" -o "$build/${name}_fault_tests"
 }
 
-# Builds all tests with the same objects, which count executed lines in the folder `counts`. Objects
-# that exist already are not built again, so that their counts continue. The objects of the common
-# code are built once for all transports.
+# Builds all tests with the same objects, which count executed lines in the folder `counts`.
+# Existing objects are not rebuilt, so that their counts continue. The objects of the common code
+# are built once for all transports.
 build_counting() {
   local of_all=$counts/Transports of_one=$counts/$folder count=(--coverage -fprofile-update=atomic)
   mkdir -p "$counts"

@@ -37,7 +37,7 @@ typedef struct arrivals {
 
 /* Returns the size of a message in memory. */
 size_t arrival_size(const char *name, span payload);
-/* Writes a message to `a`, which has `whole` bytes. Returns NULL if `a` is NULL. */
+/* Writes a message to `a`, which is `whole` bytes long. Returns NULL if `a` is NULL. */
 arrival *arrival_write(arrival *a, size_t whole, const char *name, uint32_t event, span payload);
 
 void arrivals_append(arrivals *all, arrival *a);

@@ -1,13 +1,13 @@
 /* A pool of memory blocks of equal size for small messages. Messages are allocated on one thread
  * and freed on another, which is slow with malloc() and free(), so the pool reuses their memory.
- * Each block comes from malloc(), and may be passed to free(). */
+ * Each block has been allocated with malloc(), and may be passed to free(). */
 
 #ifndef MULTICAST_TRANSPORTS_BLOCKS_H
 #define MULTICAST_TRANSPORTS_BLOCKS_H
 
 #include <stddef.h>
 
-/* If a pool has more than BLOCKS_KEPT blocks, all of them are freed soon. */
+/* Once a pool contains more than BLOCKS_KEPT blocks, all of them are soon freed. */
 enum { BLOCK_SIZE = 256, BLOCKS_KEPT = 8192 };
 
 typedef struct block {
@@ -19,7 +19,8 @@ typedef struct blocks {
   size_t count;
 } blocks;
 
-/* Removes a block from the pool or allocates one. Returns NULL if there is no memory. */
+/* Takes a block from the pool, or allocates one if the pool is empty. Returns NULL if there is no
+ * memory. */
 void *blocks_take(blocks *kept);
 /* Returns the memory of a message to the pool, or frees it if `size` is larger than a block. */
 void blocks_give(blocks *kept, void *message, size_t size);

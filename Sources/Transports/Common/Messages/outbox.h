@@ -1,4 +1,4 @@
-/* The list of publications that wait to be sent, in order. */
+/* The list of publications waiting to be sent, in order. */
 
 #ifndef MULTICAST_TRANSPORTS_OUTBOX_H
 #define MULTICAST_TRANSPORTS_OUTBOX_H
@@ -16,7 +16,7 @@ typedef struct span {
   size_t size;
 } span;
 
-/* The data of a publication, before memory is allocated for the publication. */
+/* The data of a publication for which no memory has been allocated yet. */
 typedef struct draft {
   size_t address_size, header_size;
   char address[ADDRESS_MAX_SIZE];
@@ -45,7 +45,7 @@ typedef struct outbox {
 
 /* Returns the size of the publication in memory. */
 size_t draft_size(const draft *d);
-/* Writes the publication to `p`, which has draft_size() bytes. Returns NULL if `p` is NULL. */
+/* Writes the publication to `p`, which is draft_size() bytes long. Returns NULL if `p` is NULL. */
 publication *publication_write(publication *p, const draft *d);
 const char *publication_message(const publication *p);
 

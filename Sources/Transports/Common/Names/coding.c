@@ -62,7 +62,7 @@ static unsigned char read_escape(const coding *how, const char *digits) {
   unsigned char byte;
   if (low == NULL) return 0;
   byte = (unsigned char)((high - hexadecimal) * 16 + (low - hexadecimal));
-  /* It is an error to escape a plain byte. Otherwise a name would have more than one address. */
+  /* Escaping a plain byte is an error, because otherwise a name could have several addresses. */
   return coding_is_plain(how, byte) ? 0 : byte;
 }
 

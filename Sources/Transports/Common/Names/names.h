@@ -1,4 +1,4 @@
-/* Stores the names that have or had observers, and their changes for the broker. */
+/* Stores the names that have or once had observers, and the changes to report to the broker. */
 
 #ifndef MULTICAST_TRANSPORTS_NAMES_H
 #define MULTICAST_TRANSPORTS_NAMES_H
@@ -43,9 +43,9 @@ known_name *names_add(names *all, const char *text);        /* returns NULL if o
 void names_remove(names *all, known_name *name); /* the name must not be in the list of changes */
 known_name *names_next(const names *all, const known_name *name); /* NULL gives the first one */
 
-/* Iterates over the prefixes with which a name begins. If `last` is NULL, returns the first prefix.
- * Returns NULL after the last one. The text of a prefix begins with an asterisk, so that it is not
- * empty. */
+/* Iterates over the prefixes with which a name begins. Returns the prefix after `last`, or the
+ * first one if `last` is NULL. Returns NULL if there are no more prefixes. The text of a prefix
+ * begins with an asterisk, so that it is never empty. */
 const known_name *names_next_prefix(const names *prefixes, const known_name *last,
                                     const char *name);
 

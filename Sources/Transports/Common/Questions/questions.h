@@ -31,7 +31,7 @@ typedef struct query {
   uint64_t deadline;
 } query;
 
-/* The arguments of a pending call of `visit`. */
+/* The arguments of a pending call to `visit`. */
 typedef struct told {
   struct told *next;
   multicast_status status;
@@ -44,9 +44,9 @@ typedef struct told {
 typedef bool visitor(void *context, multicast_status status, int32_t pid, const char *peer,
                      const void *payload, size_t size);
 
-/* An inquiry is a question that waits for answers. Each engine's inquiry begins with this struct.
- * Inquiries are not on the stack of the asking thread, because a function of the program may end
- * that thread. In this case, the inquiry and its reference to the client are never freed. */
+/* An inquiry is a question waiting for answers. Each engine's inquiry begins with this struct.
+ * Inquiries are not on the stack of the asking thread, because one of the program's functions may
+ * end that thread. If that happens, the inquiry and its reference to the client are never freed. */
 typedef struct inquiry {
   struct inquiry *next;
   uint64_t number;
@@ -55,7 +55,7 @@ typedef struct inquiry {
   told *first, **last;    /* pending calls of `visit`, in order of arrival */
 } inquiry;
 
-/* A hash table of the questions that wait for answers. */
+/* A hash table of the questions waiting for answers. */
 #ifndef INQUIRY_LISTS
 #define INQUIRY_LISTS 256
 #endif
@@ -65,16 +65,16 @@ typedef struct inquiries {
   uint64_t numbers; /* the last number */
 } inquiries;
 
-/* Assigns the next number to a question and adds it. The question must be removed before it is
- * freed. */
+/* Assigns the next number to a question, and adds the question. The question must be removed before
+ * it is freed. */
 void inquiry_add(inquiries *all, inquiry *i);
 void inquiry_remove(inquiries *all, inquiry *i);
 inquiry *inquiry_find(const inquiries *all, uint64_t number);  /* returns NULL if there is none */
 inquiry *inquiry_next(const inquiries *all, const inquiry *i); /* NULL gives the first one */
 void inquiries_wake(const inquiries *all);
-/* Ends a question that was sent through a broker, and wakes the asker. Accepts NULL. */
+/* Ends a question sent through a broker, and wakes the asker. Accepts NULL. */
 void inquiry_end(inquiry *i, multicast_status why);
-/* Appends a pending call of `visit`, and wakes the asker. */
+/* Appends a pending call to `visit`, and wakes the asker. */
 void inquiry_tell(inquiry *i, told *t);
 told *inquiry_take(inquiry *i); /* removes the first one; returns NULL if there is none */
 

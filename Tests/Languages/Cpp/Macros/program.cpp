@@ -48,7 +48,7 @@
 #include <multicast/spy.hpp>
 #include <multicast/watch.hpp>
 
-// Uses the macros of the headers.
+// Uses the headers' macros.
 multicast_add_options add_options = MULTICAST_ADD_OPTIONS_INIT;
 multicast_queue_options queue_options = MULTICAST_QUEUE_OPTIONS_INIT;
 const char *const here = MULTICAST_HERE;

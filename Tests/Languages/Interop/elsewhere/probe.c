@@ -10,7 +10,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 
-/* Installs a filter of system calls that allows all of them. */
+/* Installs a system call filter that allows all calls. */
 static int set_filter(void) {
   struct sock_filter allow = {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW};
   struct sock_fprog program = {1, &allow};

@@ -202,8 +202,8 @@ static long memory_kb(const char *field) {
   return kb;
 }
 
-/* Prints how much time and memory it takes to open a library. The time is in nanoseconds. The
- * resident memory and the private written memory are in kilobytes. */
+/* Prints how much time and memory opening a library takes. The time is in nanoseconds. The resident
+ * memory and the private written memory are in kilobytes. */
 static void cost(const char *library) {
   struct timespec before, after;
   long resident = memory_kb("Rss:"), own = memory_kb("Private_Dirty:");

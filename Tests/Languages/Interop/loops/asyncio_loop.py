@@ -56,8 +56,9 @@ for name, result, *arguments in [
 
 
 def send(multicast):
-    """Runs on the worker's thread. Sends numbers until the queue is destroyed. After each burst, waits
-    until all calls were made, so that the first call of the next burst must wake the loop."""
+    """Runs on the worker's thread. Sends numbers until the queue is destroyed. After each burst,
+    waits until all calls have been made, so that the first call of the next burst must wake the
+    loop."""
     number = c_uint32(0)
     how = Invocation(struct_size=sizeof(Invocation), payload=ctypes.pointer(number), size=4)
     while lib.multicast_invoke_with(multicast, byref(how), None) == 1:
@@ -99,7 +100,7 @@ async def receive(title, by_call):
     if not by_call:
         loop.remove_reader(descriptor)  # destroying the queue closes the descriptor
     # The worker still sends. Destroying the queue waits for a running `wake`, and no `wake` begins
-    # afterwards. So the loop may be closed, and Python may collect `wake` and `on_number`.
+    # afterwards. Therefore the loop may be closed, and Python may collect `wake` and `on_number`.
     assert lib.multicast_queue_destroy(queue) == OK
     return title, worker, multicast, thread, arrived
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * With sd-event, the loop of systemd, the loop watches the queue's descriptor. `wake` cannot be
+ * With sd-event, systemd's event loop, the loop watches the queue's descriptor. `wake` cannot be
  * used, because other threads must not call any function of a loop.
  *
  * The descriptor is readable exactly while calls are queued, and sd-event checks it in each

@@ -3,8 +3,8 @@
  * The common part of the programs in this folder. A worker thread sends numbers, and a delegate
  * receives them on the thread of the loop. This file does not depend on the loop.
  *
- * The worker sends until the queue is destroyed, like any thread that does not know the loop. In
- * the end, a `wake` may therefore run while the program destroys the queue.
+ * The worker sends until the queue is destroyed, like any thread that does not know the loop. A
+ * `wake` may therefore be running when the program finally destroys the queue.
  * */
 
 #ifndef WORKER_H
@@ -50,8 +50,8 @@ static inline bool worker_is_done(const struct worker *worker) {
   return worker->arrived == CALLS;
 }
 
-/* Runs on the worker thread. After each burst, waits until all calls were made. The queue is then
- * empty, so that the first call of the next burst must wake the loop. The other calls of a burst
+/* Runs on the worker thread. After each burst, waits until all calls have been made. The queue is
+ * then empty, so the first call of the next burst must wake the loop. The other calls in a burst
  * need not wake it. */
 static inline void *worker_send(void *context) {
   const struct worker *worker = (const struct worker *)context;
@@ -59,7 +59,7 @@ static inline void *worker_send(void *context) {
   multicast_invocation how = multicast_invocation_default();
   how.payload = &number; /* The queue copies it. */
   how.size = sizeof number;
-  /* When the queue has been destroyed, the delegate is removed, and so the result is 0. */
+  /* Destroying the queue removes the delegate, so the result is 0 afterwards. */
   while (multicast_invoke_with(worker->numbers, &how, NULL) == 1) {
     number += 1;
     how.flags = number % BURST == BURST - 1 ? MULTICAST_WAIT : 0;
@@ -81,7 +81,7 @@ static inline void worker_start(struct worker *worker, multicast_queue queue) {
   must(pthread_create(&worker->thread, NULL, worker_send, worker) == 0, "pthread_create");
 }
 
-/* Must be called after the queue was destroyed. Returns the exit code of the program. */
+/* Must be called after the queue has been destroyed. Returns the program's exit status. */
 static inline int worker_finish(struct worker *worker, const char *loop) {
   must(pthread_join(worker->thread, NULL) == 0, "pthread_join");
   must(multicast_destroy(worker->numbers) == MULTICAST_OK, "multicast_destroy");

@@ -69,7 +69,7 @@ private func eventually(_ isSo: () -> Bool) -> Bool {
     signal.invoke(5)
     calls.clear()
     #expect(signal.lostCount == 4)
-    // A queued call of a removed closure does not count as lost.
+    // A queued call to a removed closure does not count as lost.
     signal.invoke(6)
     registration.remove()
     calls.clear()
@@ -174,13 +174,13 @@ private func eventually(_ isSo: () -> Bool) -> Bool {
     }
     mayLeave.open()
     left.wait()
-    // Until now the call held a reference to the closure, and therefore to the delivery.
+    // Until now the call has held a reference to the closure, and therefore to the delivery.
     #expect(eventually { isThere == nil })
     #expect(eventually { !registration.queue.isValid && !registration.target.isValid })
     #expect(diary.read() == ["0"])
   }
 
-  /// Only the closure's registration and `calls` hold references to the delivery. A call of the
+  /// Only the closure's registration and `calls` hold references to the delivery. A call to the
   /// closure drops both references.
   @Test func aCallMayGiveUpTheDelivery() {
     let wakes = Atomic(0)

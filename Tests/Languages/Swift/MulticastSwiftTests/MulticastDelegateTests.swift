@@ -143,7 +143,8 @@ import Testing
     withExtendedLifetime((a, b)) {}
   }
 
-  /// Delegates whose objects have ended must be removed even if the multicast is never invoked.
+  /// Delegates whose objects no longer exist must be removed even if the multicast is never
+  /// invoked.
   @Test func endedDelegatesDoNotPileUp() {
     let multicast = MulticastDelegate<any Listener>()
     let kept = (0..<100).map { _ in ear("kept") }
@@ -334,7 +335,7 @@ import Testing
     #expect(!registration.isValid)
     #expect(multicast.invoke { _ in } == 0)
     #expect(multicast.isEmpty)
-    // This object was never added.
+    // This object has never been added.
     do { _ = Ear("b", diary, onDeinit: { #expect(!multicast.remove($0)) }) }
   }
 

@@ -34,7 +34,7 @@ import Testing
     #expect(registration.remove(within: .seconds(-1)) == .timedOut)
     #expect(diary.read() == [])
     DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(20)) { mayReturn.open() }
-    // The first removal has removed the delegate, but a call of it still runs, so this waits.
+    // The first removal has removed the delegate, but a call to it is still running, so this waits.
     #expect(registration.remove(within: .seconds(Int64.max)) == .notFound)
     #expect(diary.read() == ["returned"])
     hasReturned.wait()
@@ -64,7 +64,7 @@ import Testing
       hasReturned.open()
     }
     isInCall.wait()
-    // This must not wait. Otherwise the test would hang, because the call returns only later.
+    // This must not wait for the call, which returns only later. Otherwise the test would hang.
     scoped = nil
     #expect(signal.isEmpty && scoped == nil)
     mayReturn.open()

@@ -7,7 +7,7 @@ import Testing
 /// Tests with several threads. They also detect crashes, hangs, leaks, and reports of the
 /// sanitizers.
 @Suite(.serialized) struct ThreadsTests {
-  /// Counts its living instances, and calls that are made after the end of an instance.
+  /// Counts its live instances, and calls made to instances that no longer exist.
   final class Canary: Sendable {
     static let living = Atomic(0)
     static let calledWhenDead = Atomic(0)
@@ -212,7 +212,7 @@ import Testing
         },
         {
           together([change, change])
-          // Wait until the delegates were notified after the last change, too.
+          // Wait until the delegates have also been notified after the last change.
           let before = calls.load(ordering: .relaxed)
           while calls.load(ordering: .relaxed) < before + 8 { sched_yield() }
           isDone.store(true, ordering: .relaxed)

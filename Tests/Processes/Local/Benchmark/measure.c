@@ -96,7 +96,8 @@ static void start_subscribers(client *c, const entrant *e, pid_t *children) {
 
 /* ---- Measurements ---------------------------------------------------------------------------- */
 
-/* Measures the seconds from the first message until all processes have received the last one. */
+/* Measures the time from the first message until all processes have received the last one, in
+ * seconds. */
 static double measure_rate(client *c, int count, int window) {
   static char payload[LARGE_SIZE];
   const double begin = now();

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes a table and a plot of what the benchmark of libmulticast-local has printed."""
+"""Makes a table and a plot from the output of libmulticast-local's benchmark."""
 
 import argparse
 import re

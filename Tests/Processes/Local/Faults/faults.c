@@ -1,5 +1,5 @@
-/* The system refuses requests that only libmulticast-local makes. Tests/Processes/Transports/Faults
- * has the tests for all transports. */
+/* Tests in which the system refuses requests that only libmulticast-local makes. The tests for all
+ * transports are in Tests/Processes/Transports/Faults. */
 
 #include "../strangers.h"
 #include "requests.h"
@@ -111,7 +111,7 @@ TEST(transport_goes_on_without_messages) {
 
 /* When the first peer ends, the second peer tries to reconnect to it, because the second peer had
  * made the connection. As long as the second peer cannot create a socket, it does not know whether
- * the first peer still exists, and therefore does not report its end. */
+ * the first peer still exists, and therefore does not report the first peer's end. */
 TEST_OF_BROKER(peer_of_which_it_is_not_known_has_not_gone, NULL) {
   SCOPED peer first, second;
   requests_are_of_the_test();
@@ -196,7 +196,7 @@ TEST_OF_BROKER(publication_for_a_peer_that_cannot_tell_its_names_arrives, NULL) 
 }
 
 /* A peer sends its hello in time, but the transport reads the hello after HELLO_MS, because the
- * transport's thread is in a function of the program. The peer must keep its place. */
+ * transport's thread is in one of the program's functions. The peer must keep its place. */
 TEST_OF_BROKER(peer_that_is_heard_late_keeps_its_place, NULL) {
   SCOPED peer here;
   stranger first, second;

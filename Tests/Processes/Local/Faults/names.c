@@ -20,7 +20,7 @@ static void say_names(const stranger *s, message_kind kind, uint32_t place, int 
   }
 }
 
-/* Tells the peer that all names were sent, and waits until the peer has processed them. */
+/* Tells the peer that all names have been sent, and waits until the peer has processed them. */
 static void expect_heard(const stranger *s) {
   message m;
   int file;

@@ -1,4 +1,4 @@
-/* Questions to peers while the system refuses memory. */
+/* Tests questions to peers while the system refuses memory. */
 
 #include "requests.h"
 

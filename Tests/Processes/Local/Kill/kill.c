@@ -128,11 +128,11 @@ static bool is_settled(void) {
   return true;
 }
 
-/* The place of the last killed process. */
+/* The place of the most recently killed process. */
 static int killed;
 
-/* Returns whether the ends of all killed processes of this place were reported to all processes
- * that had met them. */
+/* Returns whether the end of each killed process of this place has been reported to all processes
+ * that had met it. */
 static bool is_told(void) {
   for (int p = 0; p < PLACES; ++p) {
     if (is_alive(p) && LOAD(the_world->places[p].here[killed]) > 0) return false;
@@ -239,7 +239,7 @@ static int count_mappings(int p) {
   return count;
 }
 
-/* The expected number of descriptors, which is the number at the beginning. */
+/* The expected number of descriptors, which is their number at the start. */
 static int right_descriptors;
 
 /* Returns whether no descriptor, mapping or socket file remains from ended processes. A folder or a
@@ -308,7 +308,7 @@ static void kill_at_any_moment(uint64_t until) {
 
 enum { SYSTEM_CALL = SIGTRAP | 0x80 };
 
-/* Starts a process that stops at each system call of each of its threads. */
+/* Starts a process whose threads stop at each of their system calls. */
 static pid_t begin_traced(int p, task t) {
   int status;
   begin_life(p, t, true);
@@ -344,8 +344,8 @@ static int signal_of(int status) {
   return status >> 16 != 0 || signal == SYSTEM_CALL || signal == SIGSTOP ? 0 : signal;
 }
 
-/* Starts a traced process and kills it when it has stopped `stop` times before. Returns false if it
- * stops less often. */
+/* Starts a traced process, and kills it when it stops after `stop` earlier stops. Returns false if
+ * the process ends before that. */
 static bool kill_at_stop(int p, int stop) {
   alarm(PATIENCE_S);
   const pid_t process = begin_traced(p, LEAVE_SOON);
@@ -380,7 +380,7 @@ static pid_t go_to_signal(pid_t process) {
 }
 
 /* Starts a traced process and kills it when it has executed this number of instructions of a
- * publication. Returns false if the publication has returned before. */
+ * publication. Returns false if the publication has already returned. */
 static bool kill_at_instruction(int p, int instruction) {
   alarm(PATIENCE_S);
   const pid_t process = begin_traced(p, STOP_IN_PUBLISH), publisher = go_to_signal(process);

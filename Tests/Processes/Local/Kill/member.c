@@ -136,10 +136,11 @@ static uint64_t overwritten(void) {
   return stats.overwritten;
 }
 
-/* Compares the number of missing notifications with the library's count of losses. The library has
- * one count for all publishers of this place, which may overlap and end in any order. Therefore the
- * numbers are compared only when the last of them has ended. If a publisher began to publish before
- * it knew this process, the number of its missing notifications is unknown. */
+/* Compares the number of missing notifications with the library's count of losses. The library
+ * keeps one count for all publishers of this place, which may run at the same time and end in any
+ * order. Therefore the numbers are compared only when the last publisher has ended. If a publisher
+ * began to publish before it knew this process, the number of its missing notifications is
+ * unknown. */
 static void check_lost(const account *a, bool is_exact) {
   static uint64_t before, missing;
   static bool is_known = true;
@@ -289,8 +290,8 @@ void live(int place) {
   begin_leaving();
   if (multicast_broadcaster_destroy(b) != MULTICAST_OK) fail("%d: destroy", place);
   /* multicast_broadcaster_destroy() does not wait for the transport's thread if that thread is
-   * calling a function of the program. If this process exited before the thread ended, the socket
-   * file of the process would remain. */
+   * calling one of the program's functions. If this process exited before the thread ended, the
+   * process's socket file would remain. */
   while (!LOAD(has_left)) pause_us(1000);
   _exit(0);
 }

@@ -1,5 +1,5 @@
-/* The test refuses requests that only libmulticast-mqtt makes. Tests/Processes/Transports/Faults
- * has the tests for all transports. */
+/* Tests in which requests that only libmulticast-mqtt makes are refused. The tests for all
+ * transports are in Tests/Processes/Transports/Faults. */
 
 #include "requests.h"
 
@@ -48,7 +48,7 @@ TEST(transport_without_memory_for_packets_tries_again) {
   for (int granted = 0; granted < 8; ++granted) expect_to_go_on(READING, granted);
 }
 
-/* The broker's session has a subscription to a name that the program does not observe any more. */
+/* The broker's session contains a subscription to a name that the program no longer observes. */
 TEST_OF_BROKER(transport_without_memory_for_a_name_ignores_a_message, NULL) {
   peer here, there;
   multicast_mqtt_options options;

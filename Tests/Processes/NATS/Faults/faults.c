@@ -1,5 +1,5 @@
-/* The test refuses requests that only libmulticast-nats makes. Tests/Processes/Transports/Faults
- * has the tests for all transports. */
+/* Tests in which requests that only libmulticast-nats makes are refused. The tests for all
+ * transports are in Tests/Processes/Transports/Faults. */
 
 #include "requests.h"
 
@@ -105,7 +105,7 @@ TEST(transport_that_is_refused_the_address_of_the_server_goes_on) { expect_to_go
 TEST(transport_that_is_refused_questions_asks_again) { expect_to_go_on_twice(QUESTION, 0); }
 
 /* libnats refuses the first publication, but may have written a part of it. The connection
- * therefore ends, and the other publications of the batch are dropped, too. */
+ * therefore ends, and the other publications of the batch are also dropped. */
 TEST(publications_behind_one_that_is_refused_are_dropped) {
   broker b;
   peer p;

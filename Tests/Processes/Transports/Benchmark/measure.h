@@ -33,7 +33,7 @@ struct client {
 };
 
 /* A library that the benchmark measures. `create` connects and subscribes, and returns when the
- * server has done both. */
+ * server has processed both. */
 typedef struct contender {
   const char *label;
   void (*create)(client *c);

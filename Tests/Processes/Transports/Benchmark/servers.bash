@@ -1,4 +1,4 @@
-# Starts the servers of the benchmarks. The servers end when the script ends that sources this file.
+# Starts the servers of the benchmarks. The servers end when the script that sources this file ends.
 # shellcheck shell=bash
 
 become_mosquitto() { # PORT BUILD_DIR

@@ -29,7 +29,7 @@ TEST(publication_without_memory_is_refused_and_counted) {
   end_transport(&p, before);
 }
 
-/* If a transport is released while publications are waiting, they are freed, too. */
+/* If a transport is released while publications are waiting, they are also freed. */
 TEST(release_keeps_nothing) {
   peer p;
   belongings before = look();
@@ -92,7 +92,8 @@ TEST(memory_of_messages_is_kept_for_others_and_freed_in_a_pause) {
   broker_delete(&b);
 }
 
-/* Publishes one more message. Returns whether the library then holds at most `blocks` blocks. */
+/* Publishes one more message. Returns whether the library holds at most `blocks` blocks
+ * afterwards. */
 static bool falls_to(int blocks, peer *p) {
   CHECK_OK(peer_publish(p, "n", 1, NULL, 0));
   return held_blocks() <= blocks;

@@ -16,7 +16,7 @@ transport_options all_options(peer *p, const broker *b);
  * many requests to the system as possible. */
 transport_options asking_options(peer *p, int port);
 
-/* A connect with all options and a queue makes at least this many requests to the system. */
+/* Connecting with all options and a queue makes at least this many requests to the system. */
 extern const int least_requests;
 
 /* ---- Held resources -------------------------------------------------------------------------- */

@@ -232,7 +232,7 @@ outcome expect_to_go_on(int kind, int granted) {
   return result;
 }
 
-/* Calls go_on() repeatedly, and refuses any kind of requests. In each call, the refusals start one
+/* Calls go_on() repeatedly, and refuses requests of any kind. In each call, the refusals start one
  * request later. The number of requests depends on how the threads interleave. */
 static void expect_to_go_on_whatever_is_refused(int refused) {
   bool was_made = true;

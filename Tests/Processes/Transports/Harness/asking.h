@@ -37,12 +37,12 @@ typedef struct responder {
 void respond(void *context, const transport_question *question, uint32_t event,
              const void *payload, size_t size);
 void note_release_of_responder(void *context);
-/* Stores the question in the memory at `context`, which must be zeroed before, and does not
+/* Stores the question in the memory at `context`, which must have been zeroed, and does not
  * answer. */
 void keep_question(void *context, const transport_question *question, uint32_t event,
                    const void *payload, size_t size);
 
-/* Makes a peer answer a name, and waits until the other peers know this. */
+/* Makes a peer answer a name, and waits until the other peers know about it. */
 void peer_answer(peer *p, const char *name, responder *r);
 
 /* Waits until the peer knows this number of other peers and they know the peer's names. */
@@ -62,7 +62,7 @@ typedef struct late_reply {
 
 pthread_t start_reply(late_reply *r);
 
-/* A thread asks a question for `q` and waits until it ends. */
+/* A thread that asks a question to `q` and waits until the question has ended. */
 typedef struct asking {
   peer *p;
   multicast_status result;

@@ -59,7 +59,7 @@ void broker_run(const broker *b, const char *command);
 /* Creates the authorities `ours` and `theirs`, and certificates for `localhost` and `client`, as
  * NAME.crt and NAME.key. The certificates also contain the address 127.0.0.1, because some machines
  * do not resolve localhost. They do not contain 127.1, another spelling of this address.
- * `locked.key` is the key of the client, encrypted with the password `secret`. */
+ * `locked.key` is the client's key, encrypted with the password `secret`. */
 void broker_make_certificates(const broker *b);
 
 /* ---- Clients --------------------------------------------------------------------------------- */

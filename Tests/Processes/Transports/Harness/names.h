@@ -1,6 +1,6 @@
 /* Defines common names for the functions of a transport's library, so that the same tests work with
  * all transports. library.h in the transport's folder defines TRANSPORT(name) and
- * TRANSPORT_CODE(NAME), which return the library's own names, and then includes this file. */
+ * TRANSPORT_CODE(NAME), which expand to the library's own names, and then includes this file. */
 
 #ifndef NAMES_H
 #define NAMES_H

@@ -30,7 +30,7 @@ typedef struct peer {
 } peer;
 
 /* A peer declared with `SCOPED peer p;` is released at the end of its scope, unless the test has
- * released it before. */
+ * already released it. */
 #define SCOPED __attribute__((cleanup(peer_end)))
 void peer_end(peer *p);
 
@@ -68,7 +68,7 @@ void peer_release(peer *p);
 void peer_connect_reliably(peer *p, int port);
 
 /* Connects repeatedly, and expects a refusal whose reason contains this text. On a busy machine,
- * there may also be refusals with other reasons. For example, a server closes the connection if TLS
+ * there may also be refusals for other reasons. For example, a server closes the connection if TLS
  * takes more than two seconds. */
 void expect_refusal(const transport_options *options, peer *p, const char *reason);
 void expect_refusal_of(peer *p, int port, const transport_options *more, const char *reason);

@@ -25,7 +25,8 @@ void server_end(server *s);
 /* Sends data to a client. The client may have closed the connection. */
 void server_send(int connection, const char *bytes, size_t size);
 
-/* Receives and discards data until the client closes the connection, and then closes it, too. */
+/* Receives and discards data until the client closes the connection, and then closes the server's
+ * end. */
 void server_drain(int connection);
 
 /* Connects a client to the server, and expects that the server's data do no harm and that the

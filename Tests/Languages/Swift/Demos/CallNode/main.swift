@@ -1,7 +1,7 @@
 import MulticastSwift
 
-// A message manager has one property for a delegate, but calls all objects that were ever assigned
-// to it.
+// A message manager has one property for a delegate, but calls all objects that have ever been
+// assigned to it.
 
 protocol HDMessageManageDelegate: AnyObject {
   func newMessage(_ obj: String, msgKing: Int)
