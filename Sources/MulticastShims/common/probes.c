@@ -6,9 +6,10 @@
 
 #include "probes.h"
 
-// CMake says whether the header is to be used. SwiftPM does not.
+// CMake says whether the header is to be used. SwiftPM does not. The header of macOS with this name
+// has no such probes.
 #ifndef MULTICAST_PROBES
-#if defined __has_include
+#if defined __has_include && defined __ELF__
 #if __has_include(<sys/sdt.h>)
 #define MULTICAST_PROBES 1
 #endif
