@@ -3,9 +3,14 @@ import PackageDescription
 
 /// With the trait Embedded the core is what CMake builds: Embedded Swift, which needs libc only.
 private let embedded: BuildSettingCondition = .when(traits: ["Embedded"])
+private let embeddedOnLinux: BuildSettingCondition = .when(
+  platforms: [.linux], traits: ["Embedded"])
+private let embeddedOnMacOS: BuildSettingCondition = .when(
+  platforms: [.macOS], traits: ["Embedded"])
 
 let package = Package(
   name: "multicast",
+  platforms: [.macOS(.v15)],  // the first with Swift's atomics
   products: [
     // For Swift programs: the overlay, and under it the core as ordinary Swift, linked statically.
     .library(name: "MulticastSwift", targets: ["MulticastSwift"]),
@@ -56,7 +61,13 @@ let package = Package(
             "-Xlinker", "--icf=all",
             // SwiftPM adds debug information, ten times as large as the code.
             "-Xlinker", "--strip-debug",
-          ], embedded)
+          ], embeddedOnLinux),
+        .unsafeFlags(
+          [
+            "-Xlinker", "-exported_symbols_list",
+            "-Xlinker", "\(Context.packageDirectory)/cmake/multicast.exports",
+            "-Xlinker", "-dead_strip",
+          ], embeddedOnMacOS),
       ]
     ),
     // What the overlay needs of the Swift runtime, declared in C.
@@ -65,7 +76,9 @@ let package = Package(
     // declarations: the names of CMulticast would be missing in a program that imports both.)
     .target(
       name: "MulticastSwift", dependencies: ["CMulticast", "Multicast", "MulticastRuntime"],
-      exclude: ["README.md"]),
+      exclude: ["README.md"],
+      // Where objects may be Objective-C's, they have no unowned references of Swift's runtime.
+      swiftSettings: [.define("WeakBoxes", .when(platforms: [.macOS]))]),
     .testTarget(
       name: "MulticastSwiftTests", dependencies: ["MulticastSwift", "CMulticast"],
       path: "Tests/Languages/Swift/MulticastSwiftTests",

@@ -6,7 +6,8 @@ import MulticastRuntime
 /// the registration owns an unowned reference to it. This needs no memory, and the address of the
 /// object is not reused while the registration exists. With the package trait `WeakBoxes` the
 /// context is a box with a `weak` variable. That is slower, but does not depend on the ABI of the
-/// runtime.
+/// runtime, and on macOS it also serves the objects of Objective-C. There it is the only
+/// implementation.
 enum WeakReference {
   /// Returns the object with a strong reference, or NULL if it has been deallocated. The options of
   /// the multicast contain `lock`, `unlock` and `release`.
@@ -22,7 +23,13 @@ enum WeakReference {
     #endif
   }
 
-  static var unlock: @convention(c) (UnsafeMutableRawPointer?) -> Void { swift_release }
+  static var unlock: @convention(c) (UnsafeMutableRawPointer?) -> Void {
+    #if WeakBoxes
+      return { Unmanaged<AnyObject>.fromOpaque($0!).release() }
+    #else
+      return swift_release
+    #endif
+  }
 
   static var release: @convention(c) (UnsafeMutableRawPointer?) -> Void {
     #if WeakBoxes
