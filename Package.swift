@@ -77,7 +77,8 @@ let package = Package(
     .target(
       name: "MulticastSwift", dependencies: ["CMulticast", "Multicast", "MulticastRuntime"],
       exclude: ["README.md"],
-      // Where objects may be Objective-C's, they have no unowned references of Swift's runtime.
+      // On macOS a delegate may be an object of Objective-C, for which unowned references of the
+      // Swift runtime do not work.
       swiftSettings: [.define("WeakBoxes", .when(platforms: [.macOS]))]),
     .testTarget(
       name: "MulticastSwiftTests", dependencies: ["MulticastSwift", "CMulticast"],

@@ -1,5 +1,5 @@
-# The tests that run on macOS, beside those of the C harness. CONTRIBUTING.md, 'Other systems', lists
-# what else has to be run there.
+# The tests that run on macOS in addition to the tests of the C harness. CONTRIBUTING.md, 'macOS',
+# lists what else has to be run there.
 
 add_check(interface_of_the_static_library LABELS interface everyday COST 60
   COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/run-harness $<TARGET_FILE:interface_tests_static>)
@@ -21,7 +21,7 @@ add_check(swift_package LABELS interop TIMEOUT 1800 COST 300
   COMMAND swift test --package-path ${PROJECT_SOURCE_DIR}
     --scratch-path ${PROJECT_BINARY_DIR}/swift-package)
 
-# For Tests/run: the programs of the everyday tests, and no packages of Debian.
+# Tests/run builds this target for the everyday tests. No test needs a package of Debian.
 add_custom_target(everyday DEPENDS
   multicast multicast_static interface_tests interface_tests_static cpp_header_tests)
 if(MULTICAST_BUILD_EXAMPLES)

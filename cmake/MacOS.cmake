@@ -14,7 +14,8 @@ if(NOT multicast_architecture)
   set(multicast_architecture ${CMAKE_SYSTEM_PROCESSOR})
 endif()
 string(REPLACE aarch64 arm64 multicast_architecture "${multicast_architecture}")
-# The first macOS for arm64. CMake has no default: its C compiler takes the version of this machine.
+# macOS 11 is the first version for arm64. CMake has no default version, so that the C compiler uses
+# the version of this machine.
 set(multicast_macos ${CMAKE_OSX_DEPLOYMENT_TARGET})
 if(NOT multicast_macos)
   set(multicast_macos 11.0)
@@ -22,8 +23,8 @@ endif()
 if(NOT multicast_swift_target)
   set(multicast_swift_target ${multicast_architecture}-apple-macosx${multicast_macos})
 endif()
-# Swift's atomics are only available in macOS 15, as far as they are in a library of the system.
-# Embedded Swift has them inline.
+# swiftc accepts atomics from macOS 15 on, because the system's library with their ordinary
+# implementation is that new. Embedded Swift inlines them and needs no library.
 set(multicast_macos_swift_flags -Xfrontend -disable-availability-checking)
 if(CMAKE_OSX_SYSROOT)
   list(APPEND multicast_macos_swift_flags -sdk ${CMAKE_OSX_SYSROOT})

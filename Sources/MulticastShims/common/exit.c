@@ -22,7 +22,8 @@ static void objects_were_destroyed(void *unused) {
 }
 
 #ifdef __APPLE__
-// Registers the destructor of a thread's object. Part of libSystem's ABI, and in no header.
+// Registers the destructor of a thread's object. The function is part of libSystem's ABI, but no
+// header declares it.
 void _tlv_atexit(void (*destructor)(void *), void *object);
 
 void shims_watch_process_exit(void) {

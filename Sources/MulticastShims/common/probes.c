@@ -6,8 +6,8 @@
 
 #include "probes.h"
 
-// CMake says whether the header is to be used. SwiftPM does not. The header of macOS with this name
-// has no such probes.
+// CMake says whether the header is to be used. SwiftPM does not. On macOS the
+// header with this name belongs to another system of probes.
 #ifndef MULTICAST_PROBES
 #if defined __has_include && defined __ELF__
 #if __has_include(<sys/sdt.h>)

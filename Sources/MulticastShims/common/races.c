@@ -9,7 +9,7 @@
 // The thread sanitizer's, in the program. A library that is built with that sanitizer needs none.
 #ifdef __APPLE__
 #include <dlfcn.h>
-// The linker wants a definition of weak functions, too, so they are looked up.
+// The linker of macOS requires a definition of weak functions, too, so the library looks them up.
 static void (*__tsan_acquire)(void *address), (*__tsan_release)(void *address);
 static void find_thread_sanitizer(void) {
   *(void **)&__tsan_acquire = dlsym(RTLD_DEFAULT, "__tsan_acquire");

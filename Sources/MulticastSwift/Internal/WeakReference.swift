@@ -6,8 +6,7 @@ import MulticastRuntime
 /// the registration owns an unowned reference to it. This needs no memory, and the address of the
 /// object is not reused while the registration exists. With the package trait `WeakBoxes` the
 /// context is a box with a `weak` variable. That is slower, but does not depend on the ABI of the
-/// runtime, and on macOS it also serves the objects of Objective-C. There it is the only
-/// implementation.
+/// runtime. macOS always uses the box, because it also works with objects of Objective-C.
 enum WeakReference {
   /// Returns the object with a strong reference, or NULL if it has been deallocated. The options of
   /// the multicast contain `lock`, `unlock` and `release`.

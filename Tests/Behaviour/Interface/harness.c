@@ -401,7 +401,7 @@ void count_membarriers(void) {
   CHECK(syscall(SYS_membarrier, 0, 0, 0) >= 0);
   CHECK_EQ(membarriers(), 1);
 }
-#else /* there is no such call to filter */
+#else /* only Linux has this call */
 void deny_membarrier(void) {}
 void end_by_membarrier(void) {}
 void count_membarriers(void) {}

@@ -242,7 +242,7 @@ bool is_posix(void);
 /* Ends a test of something that Linux has and POSIX lacks, if the library uses only POSIX. The
  * harness prints and counts the tests that end here. */
 void needs_linux(const char *what);
-/* Ends a test in the same way on a system that is not Linux. */
+/* Ends a test on every system other than Linux, as needs_linux() does. */
 void needs_kernel(const char *what);
 
 /* In a child, the thread sanitizer believes that locks of the parent are still held, and cannot
