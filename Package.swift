@@ -4,9 +4,14 @@ import PackageDescription
 /// With the trait Embedded, the core is compiled as CMake does it: as Embedded Swift, which needs
 /// only libc.
 private let embedded: BuildSettingCondition = .when(traits: ["Embedded"])
+private let embeddedOnLinux: BuildSettingCondition = .when(
+  platforms: [.linux], traits: ["Embedded"])
+private let embeddedOnMacOS: BuildSettingCondition = .when(
+  platforms: [.macOS], traits: ["Embedded"])
 
 let package = Package(
   name: "multicast",
+  platforms: [.macOS(.v15)],  // the first with Swift's atomics
   products: [
     // For Swift programs: the overlay and the core, as ordinary Swift, linked statically.
     .library(name: "MulticastSwift", targets: ["MulticastSwift"]),
@@ -57,7 +62,13 @@ let package = Package(
             "-Xlinker", "--icf=all",
             // SwiftPM adds debug information that is ten times as large as the code.
             "-Xlinker", "--strip-debug",
-          ], embedded)
+          ], embeddedOnLinux),
+        .unsafeFlags(
+          [
+            "-Xlinker", "-exported_symbols_list",
+            "-Xlinker", "\(Context.packageDirectory)/cmake/multicast.exports",
+            "-Xlinker", "-dead_strip",
+          ], embeddedOnMacOS),
       ]
     ),
     // Declares, in C, the functions of the Swift runtime that the overlay uses.
@@ -67,7 +78,10 @@ let package = Package(
     // modules, the names of CMulticast would be missing.
     .target(
       name: "MulticastSwift", dependencies: ["CMulticast", "Multicast", "MulticastRuntime"],
-      exclude: ["README.md"]),
+      exclude: ["README.md"],
+      // On macOS a delegate may be an object of Objective-C, for which unowned references of the
+      // Swift runtime do not work.
+      swiftSettings: [.define("WeakBoxes", .when(platforms: [.macOS]))]),
     .testTarget(
       name: "MulticastSwiftTests", dependencies: ["MulticastSwift", "CMulticast"],
       path: "Tests/Languages/Swift/MulticastSwiftTests",

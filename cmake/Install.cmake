@@ -46,10 +46,12 @@ install(EXPORT multicastSharedTargets NAMESPACE multicast::
   DESTINATION ${multicast_config_dir} COMPONENT multicast_development)
 install(EXPORT multicastStaticTargets NAMESPACE multicast::
   DESTINATION ${multicast_config_dir} COMPONENT multicast_development)
-install(TARGETS multicast-trace
-  RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT multicast_development)
-install(TARGETS multicast-trace-object
-  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/multicast COMPONENT multicast_development)
+if(TARGET multicast-trace)
+  install(TARGETS multicast-trace
+    RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT multicast_development)
+  install(TARGETS multicast-trace-object
+    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/multicast COMPONENT multicast_development)
+endif()
 
 install(FILES include/multicast.h include/multicast.hpp include/multicast.cppm
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT multicast_development)

@@ -14,9 +14,9 @@ endif()
 set(multicast_shims_defines)
 set(multicast_shims_extensions ON)
 if(MULTICAST_SYSTEM STREQUAL posix)
-  if(multicast_assembly)
+  if(multicast_assembly AND NOT APPLE)
     message(FATAL_ERROR
-      "The assembly of the core is for MULTICAST_SYSTEM=linux: posix needs swiftc, and that was not "
+      "The assembly of the core is for MULTICAST_SYSTEM=linux, or for macOS: posix needs swiftc, and that was not "
       "found. Install Swift 6.3 or newer: https://www.swift.org/install/")
   endif()
   set(multicast_shims_defines MULTICAST_SYSTEM_POSIX)

@@ -3,6 +3,10 @@
 # (built if MULTICAST_NATS is ON). Each is a separate shared library, which uses libmulticast.so
 # and, if it needs one, the client library that Debian packages.
 
+if(APPLE AND (MULTICAST_LOCAL OR MULTICAST_MQTT OR MULTICAST_NATS))
+  message(FATAL_ERROR "MULTICAST_LOCAL, MULTICAST_MQTT, MULTICAST_NATS: the transports need Linux.")
+endif()
+
 # Undefined symbols are errors, but only in this project: with clang, the functions of a parent
 # project's sanitizer are defined in the program.
 set(multicast_no_undefined)

@@ -150,7 +150,7 @@ public final class MulticastDelegate<P> {
     let function = function ?? DelegateRepresentation.function(of: delegate, object)
     if reference == .strong {
       let context = Unmanaged.passRetained(object).toOpaque()
-      options.release = swift_release
+      options.release = WeakReference.unlock
       let owned = Multicast.Delegate(function: function, context: context)
       target.add(owned, options: &options, token: &token)
       return Registration(token)

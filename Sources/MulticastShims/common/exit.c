@@ -9,6 +9,27 @@
 // handler is then called as late as any other.
 static int has_exit_begun;
 
+static void exit_has_begun(void *unused) {
+  (void)unused;
+  __atomic_store_n(&has_exit_begun, true, __ATOMIC_RELAXED);
+}
+
+int __cxa_atexit(void (*destructor)(void *), void *object, void *dso);
+
+static void objects_were_destroyed(void *unused) {
+  (void)unused;
+  __cxa_atexit(exit_has_begun, NULL, NULL);
+}
+
+#ifdef __APPLE__
+// Registers the destructor of a thread's object. The function is part of libSystem's ABI, but no
+// header declares it.
+void _tlv_atexit(void (*destructor)(void *), void *object);
+
+void shims_watch_process_exit(void) {
+  if (shims_is_main_thread()) _tlv_atexit(objects_were_destroyed, NULL);
+}
+#else
 // Of libc. Not called by its name where it may be missing: glibc has the function for objects of a
 // thread since 2.18, musl has none; and before glibc 2.34 libdl has dlsym().
 typedef int at_thread_exit(void (*destructor)(void *), void *object, void *dso);
@@ -20,17 +41,6 @@ __asm__(".symver dlsym, dlsym@GLIBC_2.17");
 #elif defined(__GLIBC__) && defined(__riscv)
 __asm__(".symver dlsym, dlsym@GLIBC_2.27");
 #endif
-int __cxa_atexit(void (*destructor)(void *), void *object, void *dso);
-
-static void exit_has_begun(void *unused) {
-  (void)unused;
-  __atomic_store_n(&has_exit_begun, true, __ATOMIC_RELAXED);
-}
-
-static void objects_were_destroyed(void *unused) {
-  (void)unused;
-  __cxa_atexit(exit_has_begun, NULL, NULL);
-}
 
 static void call_if_there(const char *name) {
   void (*function)(void) = NULL;
@@ -50,6 +60,7 @@ void shims_watch_process_exit(void) {
   at_exit(objects_were_destroyed, NULL, &has_exit_begun);
   call_if_there("__lsan_enable");
 }
+#endif
 
 bool shims_is_inside_exit(void) {
   return __atomic_load_n(&has_exit_begun, __ATOMIC_RELAXED) && shims_is_main_thread();

@@ -1,6 +1,9 @@
 // What begins when the library is loaded, and the handlers of a fork.
 
 #include <pthread.h>
+#ifdef __APPLE__
+#include <dlfcn.h>
+#endif
 
 #include "shims.h"
 
@@ -60,15 +63,25 @@ bool shims_watch_fork(void) {
   return is_watching || __atomic_load_n(&is_watching_forks, __ATOMIC_ACQUIRE);
 }
 
-// With a priority: constructors of the program, which may use a static library, run later.
 #ifdef __APPLE__
+// macOS runs constructors in the order in which the objects were linked. Priorities have no effect.
 #define FIRST constructor
+// The linker has no option that keeps a library mapped after dlclose(), so the library opens itself
+// once more. If it was linked statically, this opens the program or the library that contains it.
+static void stay_mapped(void) {
+  Dl_info own;
+  if (dladdr(&shims_exit_key, &own) == 0) return;
+  dlopen(own.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+}
 #else
+// With a priority: constructors of the program, which may use a static library, run later.
 #define FIRST constructor(101)
+static void stay_mapped(void) {}
 #endif
 __attribute__((FIRST)) static void library_was_loaded(void) {
   // Linkers that leave out unused sections do not all find it in the tables.
   __asm__ volatile("" : : "r"(shims_personality));
+  stay_mapped();
   watch_fork(&is_watching_forks);
   shims_watch_process_exit();
 }

@@ -6,9 +6,10 @@
 
 #include "probes.h"
 
-// CMake says whether the header is to be used. SwiftPM does not.
+// CMake says whether the header is to be used. SwiftPM does not. On macOS the
+// header with this name belongs to another system of probes.
 #ifndef MULTICAST_PROBES
-#if defined __has_include
+#if defined __has_include && defined __ELF__
 #if __has_include(<sys/sdt.h>)
 #define MULTICAST_PROBES 1
 #endif

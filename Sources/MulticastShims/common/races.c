@@ -7,8 +7,19 @@
 #include "shims.h"
 
 // The thread sanitizer's, in the program. A library that is built with that sanitizer needs none.
+#ifdef __APPLE__
+#include <dlfcn.h>
+// The linker of macOS requires a definition of weak functions, too, so the library looks them up.
+static void (*__tsan_acquire)(void *address), (*__tsan_release)(void *address);
+static void find_thread_sanitizer(void) {
+  *(void **)&__tsan_acquire = dlsym(RTLD_DEFAULT, "__tsan_acquire");
+  *(void **)&__tsan_release = dlsym(RTLD_DEFAULT, "__tsan_release");
+}
+#else
 void __tsan_acquire(void *address) __attribute__((weak));
 void __tsan_release(void *address) __attribute__((weak));
+static void find_thread_sanitizer(void) {}
+#endif
 
 // Valgrind's Helgrind and DRD.
 #if defined __has_include
@@ -43,6 +54,7 @@ bool shims_races_are_detected(void) {
 #ifdef __SANITIZE_THREAD__
   return false;
 #else
+  find_thread_sanitizer();
   return __tsan_acquire != NULL || is_in_helgrind() || is_in_drd();
 #endif
 }

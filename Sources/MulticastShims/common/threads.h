@@ -47,6 +47,10 @@ SHIMS_SYSTEM bool shims_start_thread(void *(*body)(void *), void *argument, size
                             SIGPWR,
 #endif
                             SIGXCPU};
+#ifdef __APPLE__
+  const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+  stack_size = (stack_size + page - 1) / page * page;  // pthread takes only whole pages
+#endif
   if (pthread_attr_init(&attributes) != 0) return false;
   sigfillset(&blocked);
   for (size_t i = 0; i < sizeof own / sizeof *own; ++i) sigdelset(&blocked, own[i]);

@@ -43,9 +43,13 @@ uint64_t shims_get_process_id(void) { return (uint64_t)getpid(); }
 
 // Nor does POSIX know the main thread: the first call is from the thread that loads the library.
 bool shims_is_main_thread(void) {
+#ifdef __APPLE__
+  return pthread_main_np() != 0;
+#else
   static uintptr_t main_thread;
   if (main_thread == 0) main_thread = (uintptr_t)pthread_self();
   return main_thread == (uintptr_t)pthread_self();
+#endif
 }
 
 // Nor names of threads, nor the places of functions.

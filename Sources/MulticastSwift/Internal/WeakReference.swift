@@ -6,7 +6,7 @@ import MulticastRuntime
 /// the registration holds an unowned reference to it. This needs no additional memory, and the
 /// address of the object is not reused while the registration exists. With the package trait
 /// `WeakBoxes`, the context is a box with a `weak` variable. This is slower, but does not depend on
-/// the ABI of the runtime.
+/// the ABI of the runtime. macOS always uses the box, which also works with Objective-C objects.
 enum WeakReference {
   /// Returns the object with a strong reference, or NULL if it has been deallocated. The options of
   /// the multicast contain `lock`, `unlock` and `release`.
@@ -22,7 +22,13 @@ enum WeakReference {
     #endif
   }
 
-  static var unlock: @convention(c) (UnsafeMutableRawPointer?) -> Void { swift_release }
+  static var unlock: @convention(c) (UnsafeMutableRawPointer?) -> Void {
+    #if WeakBoxes
+      return { Unmanaged<AnyObject>.fromOpaque($0!).release() }
+    #else
+      return swift_release
+    #endif
+  }
 
   static var release: @convention(c) (UnsafeMutableRawPointer?) -> Void {
     #if WeakBoxes

@@ -1,9 +1,9 @@
 /* multicast_describe() reports on one multicast. */
 
+#include "linux.h"
 #include "removals.h"
 #include "reports.h"
 
-#include <sys/auxv.h>
 
 static report text, other;
 

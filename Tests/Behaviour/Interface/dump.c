@@ -1,11 +1,11 @@
 /* multicast_dump() reports on the whole process. */
 
 #include "allocators.h"
+#include "linux.h"
 #include "removals.h"
 #include "reports.h"
 
 #include <stddef.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 static report text;
@@ -124,6 +124,7 @@ static void dump_here(void *context, uint32_t event, const void *payload, size_t
 }
 
 TEST_OF_MULTICAST(dump_has_the_calls_of_a_thread_from_the_outermost) {
+  needs_kernel("names of threads");
   multicast_delegate outer = {invoke_inner, NULL}, innermost = {dump_here, NULL};
   inner = multicast_create();
   own = queue_with(2, MULTICAST_OVERFLOW_REFUSE);

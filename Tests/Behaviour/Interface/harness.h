@@ -246,6 +246,8 @@ bool is_posix(void);
 /* If the library uses only POSIX, ends a test of something that needs Linux. The harness prints and
  * counts these tests. */
 void needs_linux(const char *what);
+/* Ends a test on every system other than Linux, as needs_linux() does. */
+void needs_kernel(const char *what);
 
 /* Defined if the child of a fork cannot start threads. The thread sanitizer assumes that locks of
  * the parent are still held in the child, and refuses to create threads in the child if the parent

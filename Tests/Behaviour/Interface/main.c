@@ -1,12 +1,11 @@
 /* The command line of the interface tests. */
 
 #include "harness.h"
+#include "linux.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <spawn.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -28,8 +27,15 @@ void test_register(test *registered) {
   *place = registered;
 }
 
-bool is_without_membarrier(void) { return membarrier != NULL; }
-bool is_posix(void) { return membarrier != NULL && strcmp(membarrier->name, "--posix") == 0; }
+#ifdef __linux__
+enum { IS_LINUX = 1 };
+#else
+enum { IS_LINUX = 0 };
+#endif
+bool is_without_membarrier(void) { return membarrier != NULL || !IS_LINUX; }
+bool is_posix(void) {
+  return !IS_LINUX || (membarrier != NULL && strcmp(membarrier->name, "--posix") == 0);
+}
 
 enum { NEEDS_LINUX = 77 };
 
@@ -37,6 +43,10 @@ void needs_linux(const char *what) {
   if (!is_posix()) return;
   fprintf(stderr, "needs Linux: %s\n", what);
   exit(NEEDS_LINUX);
+}
+
+void needs_kernel(const char *what) {
+  if (!IS_LINUX) needs_linux(what);
 }
 
 static void usage(const char *program) {
@@ -91,7 +101,8 @@ static int run_in_process_of_its_own(const char *program, const test *t) {
   arguments[count++] = t->name;
   arguments[count] = NULL;
   fflush(NULL);
-  if (posix_spawn(&child, "/proc/self/exe", NULL, NULL, (char **)(uintptr_t)arguments, environ) !=
+  if (IS_LINUX) program = "/proc/self/exe";
+  if (posix_spawn(&child, program, NULL, NULL, (char **)(uintptr_t)arguments, environ) !=
       0) {
     perror("posix_spawn");
     return 1;
@@ -139,7 +150,7 @@ int main(int argc, char **argv) {
     usage(argv[0]);
     return 2;
   }
-  prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); /* orphans become children of this process */
+  (void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); /* orphans become children of this process */
   for (t = first; t != NULL; t = t->next) {
     if (!matches(t->name, arguments)) continue;
     int status = run_in_process_of_its_own(argv[0], t);

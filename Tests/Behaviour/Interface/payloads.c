@@ -1,8 +1,9 @@
 #include "payloads.h"
 
+#include "linux.h"
+
 #include <stdio.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 /* ---- Cargo ----------------------------------------------------------------------------------- */
@@ -68,7 +69,7 @@ multicast_invocation waiting(void) {
 }
 
 THREAD(invoke_and_wait, waiter *w) {
-  STORE(w->number, syscall(SYS_gettid));
+  STORE(w->number, (long)syscall(SYS_gettid));
   w->result = multicast_invoke_with(w->target, &w->how, &w->out);
   gate_open(&w->returned);
 }
@@ -88,7 +89,7 @@ void begin_waiting(waiter *w, multicast m, const multicast_invocation *how) {
 static bool is_asleep(waiter *w) {
   char path[64], line[256] = "";
   FILE *file;
-  if (LOAD(w->number) == 0) return false;
+  if (LOAD(w->number) <= 0) return LOAD(w->number) < 0; /* not Linux: the system does not say */
   snprintf(path, sizeof path, "/proc/self/task/%ld/stat", LOAD(w->number));
   file = fopen(path, "r");
   if (file == NULL) return false;

@@ -1,10 +1,9 @@
 /* The options of a queue, including the name and the stack size of its thread. */
 
+#include "linux.h"
 #include "notes.h"
 #include "queues.h"
 
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 /* ---- Fields ---------------------------------------------------------------------------------- */
@@ -106,6 +105,7 @@ typedef struct looker {
 } looker;
 
 FUNCTION(look_at_thread, looker *l) {
+#ifdef __linux__
   char path[64];
   FILE *comm;
   pthread_attr_t attributes;
@@ -120,12 +120,14 @@ FUNCTION(look_at_thread, looker *l) {
   CHECK_EQ(pthread_attr_getstack(&attributes, &stack, &l->stack_size), 0);
   pthread_attr_destroy(&attributes);
   l->is_within = (char *)path >= (char *)stack && (char *)path < (char *)stack + l->stack_size;
+#endif
   gate_open(&l->looked);
 }
 
 static const looker fresh = {GATE_INIT, "", 0, false};
 
 static void look(looker *l, multicast_queue q) {
+  needs_kernel("names and stacks of threads");
   multicast m = multicast_create();
   *l = fresh;
   add_queued(m, DELEGATE(look_at_thread, l), q);
@@ -164,6 +166,7 @@ TEST(queue_thread_has_the_first_15_bytes_of_a_long_name) {
 }
 
 TEST(queue_thread_without_name_has_that_of_thread_that_starts_it) {
+  needs_kernel("names of threads");
   looker l;
   CHECK_EQ(prctl(PR_SET_NAME, "the starter", 0, 0, 0), 0);
   look(&l, queue_named(NULL));
@@ -199,9 +202,11 @@ TEST(queue_thread_has_the_stack_of_the_options) {
 }
 
 TEST(queue_thread_without_stack_size_has_default_of_system) {
+  needs_kernel("names and stacks of threads");
   pthread_attr_t attributes;
   size_t expected = 0;
   looker l;
+  CHECK_EQ(pthread_attr_init(&attributes), 0);
   CHECK_EQ(pthread_getattr_default_np(&attributes), 0);
   CHECK_EQ(pthread_attr_getstacksize(&attributes, &expected), 0);
   pthread_attr_destroy(&attributes);

@@ -108,7 +108,11 @@ static void *note_largest(void *context, size_t size, size_t alignment) {
 
 TEST(queue_payload_memory_is_there_from_the_beginning) {
   const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+#ifdef __APPLE__
+  char residence[1000];
+#else
   unsigned char residence[1000];
+#endif
   multicast_allocator allocator = MULTICAST_ALLOCATOR_INIT;
   allocator.allocate = note_largest;
   allocator.deallocate = deallocate;

@@ -1,17 +1,14 @@
 /* The worker of a queue is a thread of the library that makes the queued calls one after the
  * other. */
 
+#include "linux.h"
 #include "notes.h"
 #include "queues.h"
 #include "removals.h"
 
 #include <errno.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <signal.h>
 #include <stddef.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 
 /* ---- Calls ----------------------------------------------------------------------------------- */
 
@@ -208,6 +205,7 @@ TEST_OF_QUEUE(queue_starts_no_thread_behind_the_callers_back) {
 }
 
 static void deny_threads(void) {
+#ifdef __linux__
   struct sock_filter filter[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 1, 0),
@@ -218,6 +216,7 @@ static void deny_threads(void) {
   struct sock_fprog program = {(unsigned short)(sizeof filter / sizeof filter[0]), filter};
   CHECK_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
   CHECK_EQ(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
+#endif
 }
 
 static void start_without_threads(void *unused) {
@@ -234,6 +233,7 @@ static void start_without_threads(void *unused) {
 }
 
 TEST(queue_start_is_system_when_there_is_no_thread_left) {
+  needs_kernel("a filter of system calls");
   /* use a child, because a sanitizer needs to start threads when this process ends */
   in_child(start_without_threads, NULL);
 }

@@ -1,7 +1,8 @@
 #include "reports.h"
 
+#include "linux.h"
+
 #include <stdarg.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 bool report_line(void *context, const char *text, size_t size) {

@@ -37,6 +37,7 @@ int count_threads(void) {
   int count = 0;
   DIR *tasks = opendir("/proc/self/task");
   struct dirent *entry;
+  if (tasks == NULL) needs_kernel("a list of threads");
   CHECK(tasks != NULL);
   while ((entry = readdir(tasks)) != NULL) count += entry->d_name[0] != '.';
   closedir(tasks);

@@ -229,6 +229,7 @@ TEST(slots_of_registrations_go_to_other_multicasts_by_themselves) {
 /* ---- The system ------------------------------------------------------------------------------ */
 
 static int64_t resident_bytes(void) {
+  needs_kernel("the number of resident pages");
   long pages = 0, resident = 0;
   FILE *file = fopen("/proc/self/statm", "r");
   CHECK(file != NULL && fscanf(file, "%ld %ld", &pages, &resident) == 2);

@@ -72,14 +72,22 @@ function(add_archive_check check cost)
     ENVIRONMENT "CMAKE=${CMAKE_COMMAND}" "SWIFTC=${MULTICAST_SWIFTC}" "CC=${CMAKE_C_COMPILER}"
       "CXX=${CMAKE_CXX_COMPILER}")
 endfunction()
-add_archive_check(make 150 SETUP archive
+add_archive_check(make 270 SETUP archive
   LIBRARIES $<TARGET_FILE:multicast> $<TARGET_FILE:multicast_static>
   PACKAGES git xz-utils ninja-build linux-libc-dev gcc-aarch64-linux-gnu gcc-riscv64-linux-gnu
-    libc6-dev-arm64-cross libc6-dev-riscv64-cross doxygen python3)
+    libc6-dev-arm64-cross libc6-dev-riscv64-cross doxygen python3 python3-venv)
 add_archive_check(installed 20 NEEDS archive PACKAGES ninja-build pkgconf)
 add_archive_check(spdx 20 NEEDS archive PACKAGES python3-venv)
 add_archive_check(conan 30 NEEDS archive PACKAGES python3-venv)
 add_archive_check(vcpkg 10 NEEDS archive PACKAGES python3)
+
+foreach(processor arm64 x86_64)
+  add_check(interop_archive_macos_${processor} LABELS interop TIMEOUT 900 COST 100 NEEDS archive
+    PACKAGES cmake ninja-build gcc python3 python3-venv
+    COMMAND ${PROJECT_SOURCE_DIR}/Tests/Languages/Builds/macos/run ${processor}
+      ${PROJECT_BINARY_DIR}/interop-archive-macos-${processor} ${archive_dir}/one/multicast
+    ENVIRONMENT SWIFTC=OFF)
+endforeach()
 
 # These tests are for other processors and libcs. They build the library from the archive. For musl,
 # another test builds it from Swift. CONTRIBUTING.md describes how to run more tests there.

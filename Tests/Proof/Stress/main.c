@@ -2,12 +2,14 @@
 
 #define _GNU_SOURCE
 #include <dirent.h>
-#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 #include "../../Behaviour/Interface/harness.h"
 #include "actor.h"
@@ -77,6 +79,10 @@ static void start(pthread_t *thread, void *(*body)(void *), void *argument) {
   MUST(pthread_create(thread, NULL, body, argument) == 0, "pthread_create");
 }
 
+#ifdef __APPLE__ /* waits for the thread, which ends after some operations */
+#define pthread_tryjoin_np pthread_join
+#endif
+
 static void run_threads(int threads, double end, uint64_t round_seed) {
   pthread_t running[MOST_THREADS];
   uint64_t seeds[MOST_THREADS];
@@ -100,9 +106,9 @@ static void run_threads(int threads, double end, uint64_t round_seed) {
 /* ---- Rounds ---------------------------------------------------------------------------------- */
 
 static int open_descriptors(void) {
-  DIR *directory = opendir("/proc/self/fd");
+  DIR *directory = opendir("/dev/fd");
   int count = 0;
-  MUST(directory != NULL, "/proc/self/fd");
+  MUST(directory != NULL, "/dev/fd");
   while (readdir(directory) != NULL) ++count;
   closedir(directory);
   return count;

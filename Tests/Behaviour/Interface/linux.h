@@ -1,0 +1,29 @@
+/* The functions of Linux that the tests call. They fail on other systems, so a test that needs one
+ * of them calls needs_kernel() first. */
+
+#ifndef LINUX_H
+#define LINUX_H
+
+#include "harness.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#ifdef __linux__
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/auxv.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <ucontext.h>
+#else
+#define getauxval(...) 0
+#define prctl(...) (-1)
+#define syscall(...) (-1L)
+#define pthread_getattr_default_np(...) (-1)
+/* No signal is a real-time signal. */
+#define SIGRTMIN NSIG
+#define SIGRTMAX (NSIG - 1)
+#endif
+
+#endif

@@ -1,0 +1,29 @@
+# Changes the assembly for macOS that swiftc writes before it is assembled:
+# awk -f assembly-macho.awk IN IN >OUT
+#
+#   -v debug=1          keep the debug information
+#
+# assembly.awk does the same for ELF and has the same arguments. Here IN needs only one pass, because
+# functions keep the names that swiftc gives them: the tools of macOS show such names in a readable
+# form.
+
+NR != FNR { exit }
+
+# Only the interface is visible, whether or not the linker follows the list of exports. The other
+# names are visible to the objects of the library, and `ld -r` makes them local.
+/^\t\.globl\t/ {
+  name = $2
+  gsub(/"/, "", name)
+  if (name !~ /^_multicast_/) sub(/\.globl/, ".private_extern")
+}
+
+/^\t\.section\t/ { dropping = !debug && /__DWARF,/ }
+# The linker may leave out functions one by one.
+/^\.subsections_via_symbols/ { print; next }
+dropping { next }
+!debug && /^\t\.(file|loc)\t/ { next }
+
+{ print }
+# No exception may pass through the library: see unwind.c. 155 is the encoding that compact unwinding
+# tables need: an indirect relative address of 4 bytes.
+/^\t\.cfi_startproc/ { print "\t.cfi_personality\t155, _shims_personality" }
