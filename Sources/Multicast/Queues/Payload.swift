@@ -42,7 +42,7 @@ struct Payload {
     (size + Allocator.usualAlignment - 1) & ~(Allocator.usualAlignment - 1)
   }
 
-  private static let oneMade: UInt64 = 1 << 32
+  private static var oneMade: UInt64 { 1 << 32 }
 
   let header: UnsafeMutablePointer<Header>
 
@@ -316,6 +316,9 @@ struct PayloadReserve {
   struct Block {
     let reserve: Address
     var next: UnsafeMutablePointer<Block>?
+
+    /// The distance to the payload, which is aligned like the allocation.
+    static var headerSize: Int { Payload.aligned(MemoryLayout<Block>.size) }
   }
 
   typealias Address = UnsafeMutablePointer<Header>
@@ -331,8 +334,9 @@ struct PayloadReserve {
 
   init(payloadSize: Int, capacity: Int) throws(Status) {
     let stride =
-      MemoryLayout<Block>.stride + Payload.headerSize + Payload.aligned(payloadSize)
+      Block.headerSize + Payload.headerSize + Payload.aligned(payloadSize)
     let count = capacity + Self.moreThanCalls
+    try Allocator.checkSize(count: UInt64(truncatingIfNeeded: count), stride: stride)
     let byteCount = Self.headerSize + count * stride
     let memory = try Allocator.allocate(size: byteCount)
     // Writing to all pages makes the system supply them now, and not when they are first needed.
@@ -365,12 +369,13 @@ struct PayloadReserve {
     else { return nil }
     header.pointee.firstVacant = block.pointee.next
     header.pointee.references += 1  //~ reserve_not_retained
-    return UnsafeMutableRawPointer(block + 1)
+    return UnsafeMutableRawPointer(block) + Block.headerSize
   }
 
   /// Puts back the place of a payload that nothing retains. No lock is held.
   static func putBack(_ payload: UnsafeMutablePointer<Payload.Header>) {
-    let block = UnsafeMutableRawPointer(payload).assumingMemoryBound(to: Block.self) - 1
+    let block = (UnsafeMutableRawPointer(payload) - Block.headerSize)
+      .assumingMemoryBound(to: Block.self)
     PayloadReserve(block.pointee.reserve).release(block)
   }
 

@@ -19,6 +19,10 @@ __asm__(".symver dlsym, dlsym@GLIBC_2.2.5");
 __asm__(".symver dlsym, dlsym@GLIBC_2.17");
 #elif defined(__GLIBC__) && defined(__riscv)
 __asm__(".symver dlsym, dlsym@GLIBC_2.27");
+#elif defined(__GLIBC__) && defined(__i386__)
+__asm__(".symver dlsym, dlsym@GLIBC_2.0");
+#elif defined(__GLIBC__) && defined(__arm__)
+__asm__(".symver dlsym, dlsym@GLIBC_2.4");
 #endif
 int __cxa_atexit(void (*destructor)(void *), void *object, void *dso);
 

@@ -70,7 +70,7 @@ class table {
   size_t index(const entry *of) const noexcept { return static_cast<size_t>(of - entries_); }
   /// The entry of the number, or the free entry where it belongs. There is always a free entry.
   entry &at(uint64_t number) const noexcept {
-    size_t i = ((number * 0x9e3779b97f4a7c15) >> 32) & (size_ - 1);
+    size_t i = static_cast<uint32_t>((number * 0x9e3779b97f4a7c15) >> 32) & (size_ - 1);
     while (entries_[i].number != 0 && entries_[i].number != number) i = next(i);
     return entries_[i];
   }
