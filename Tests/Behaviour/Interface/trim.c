@@ -235,8 +235,8 @@ static int64_t resident_bytes(void) {
   return (int64_t)resident * sysconf(_SC_PAGESIZE);
 }
 
-/* Where free() retains memory, only the slots return to the system; QEMU retains the heap of an armv7
- * program. */
+/* Where free() retains memory, only the slots return to the system. QEMU retains the heap of a
+ * program for armv7. */
 #if defined(__GLIBC__) && !defined(__arm__) && !defined(__SANITIZE_ADDRESS__) && \
     !defined(__SANITIZE_THREAD__)
 enum { GOES_BACK = 1 };
