@@ -171,7 +171,7 @@ is_i386 && /"\.L/ && !/^\t\.asci[iz]/ {
 /^\t\.attribute\t5,/ { lacks_dollars = 1; next }
 # On RISC-V, clang cannot call symbols that begin with a dollar sign, and on ARM GNU's assembler cannot.
 # Demanglers accept both forms.
-/^\t\.eabi_attribute\t/ { lacks_dollars = is_arm = 1 }
+/^\t\.eabi_attribute\t/ && !is_arm { lacks_dollars = is_arm = 1; print "\t.arch\tarmv7-a" }
 lacks_dollars && !/^\t\.asci[iz]/ { gsub(/\$[es]/, "_&") }
 # Unwinding tables must be in .eh_frame, which is loaded, even for targets without an operating
 # system, where swiftc puts them into the debug information.
