@@ -75,10 +75,10 @@ extern "C" {
  * Ownership    A pointer argument is borrowed for the duration of the call; structs, names and
  *              labels are copied. An object belongs to the caller that created it, until it is
  *              destroyed or ended. Contexts and payloads: see below.
- * Handles      A handle is a struct of one 64-bit integer, passed by value; a language without
- *              structs by value passes the integer. Zero means "none". Any 64-bit value is safe in
- *              any call at any time: a handle that is null, stale, forged or of another kind gives
- *              MULTICAST_ERROR_INVALID_HANDLE.
+ * Handles      A handle is a struct of one 64-bit integer, passed by value. On 64-bit processors a
+ *              language without structs by value passes the integer. Zero means "none". Any 64-bit
+ *              value is safe in any call at any time: a handle that is null, stale, forged or of
+ *              another kind gives MULTICAST_ERROR_INVALID_HANDLE.
  * Results      A function that creates returns a handle. Zero means failure: invalid options, out
  *              of memory, no thread key left in the system, or 2^26 objects of the kind.
  *              multicast_create_error() returns the reason. A function that counts returns the
