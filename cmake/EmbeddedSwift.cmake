@@ -32,6 +32,12 @@ if(CMAKE_CROSSCOMPILING AND NOT multicast_swift_target AND NOT multicast_assembl
   endif()
 endif()
 
+if(CMAKE_SIZEOF_VOID_P EQUAL 4 AND NOT multicast_swift_target AND NOT multicast_assembly)
+  message(FATAL_ERROR
+    "For a 32-bit processor libmulticast is cross-compiled, with CMAKE_TOOLCHAIN_FILE and "
+    "MULTICAST_SWIFT_TARGET. CONTRIBUTING.md, 'Building', says how.")
+endif()
+
 # Fails with a message unless swiftc can compile for `target` with `flags`.
 function(multicast_check_swift_target target flags)
   set(probe ${PROJECT_BINARY_DIR}/CMakeFiles/multicast-probe)
@@ -50,11 +56,14 @@ function(multicast_check_swift_target target flags)
     string(REPLACE ", " ";" found "${CMAKE_MATCH_2}")
     list(SORT found)
     string(REGEX REPLACE "-.*" "" processor "${target}")
-    if("${processor}-none-none-elf" IN_LIST found)
-      set(hint
-        "  * to try the bare-metal one for the same processor:\n"
-        "    -DMULTICAST_SWIFT_TARGET=${processor}-none-none-elf\n")
-    endif()
+    foreach(bare none-none-elf unknown-none-elf none-none-eabi)
+      if("${processor}-${bare}" IN_LIST found)
+        set(hint
+          "  * to try the bare-metal one for the same processor:\n"
+          "    -DMULTICAST_SWIFT_TARGET=${processor}-${bare}\n")
+        break()
+      endif()
+    endforeach()
     list(JOIN found "\n    " found)
     set(details "  It has one for:\n    ${found}")
   else()
@@ -78,6 +87,12 @@ if(multicast_swift_target AND NOT multicast_assembly)
   if(multicast_swift_target MATCHES "^riscv64-none-")
     # The ABI of Linux passes arguments in floating-point registers.
     list(APPEND multicast_swift_target_flags -Xcc -march=rv64gc -Xcc -mabi=lp64d)
+  elseif(multicast_swift_target MATCHES "^i[3-6]86-")
+    # On Linux the stack is aligned to 16 bytes at each call. Without a system it would be 4 bytes.
+    list(APPEND multicast_swift_target_flags -Xcc -mstack-alignment=16 -Xcc -fomit-frame-pointer)
+  elseif(multicast_swift_target MATCHES "^armv7-none-")
+    list(APPEND multicast_swift_target_flags
+      -Xcc -mfloat-abi=hard -Xcc -mfpu=vfpv3-d16 -Xcc -mtp=cp15)
   endif()
   multicast_check_swift_target(${multicast_swift_target} "${multicast_swift_target_flags}")
   # Use the C headers of the C compiler, except its built-in ones.

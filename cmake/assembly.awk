@@ -42,7 +42,8 @@ NR == FNR && /^\t\.type\t"?\$[es][0-9]+Multicast.*@function/ {
   functions[++count] = name
 }
 NR == FNR && /^\tmovq\t%rsp, %rbp/ { has_frames = 1 }
-NR == FNR && /^\tmovq\t/ { is_x86 = 1 }
+NR == FNR && /^\tmovq\t.*%r[a-z0-9]/ { is_x86 = 1 }
+NR == FNR && /^\tpushl\t%e/ { is_i386 = 1 }
 NR == FNR { next }
 FNR == 1 && demangle != "" {
   list = FILENAME ".names"
@@ -97,14 +98,14 @@ hidden != "" && !/^\t[a-z]/ && index($0, hidden) { gsub(hidden, thunk_of[hidden]
 # longer, and the names of their targets are just as helpful. No exported function has more than six
 # arguments, so nothing is passed on the stack.
 /^(multicast_[a-z_]+|Multicast.multicast_invoke_listed):/ { is_interface = $1 !~ ("^(" jumping "):"); stub_count = 0 }
-is_interface && !/multicast_invoke_listed/ && /^\tjmpq?\t.*# TAILCALL/ {
+is_interface && is_x86 && !/multicast_invoke_listed/ && /^\tjmpq?\t.*# TAILCALL/ {
   $0 = call_of($0)
 }
-is_interface && !/multicast_invoke_listed/ && /^\tj[a-z]+\t.*# TAILCALL/ {
+is_interface && is_x86 && !/multicast_invoke_listed/ && /^\tj[a-z]+\t.*# TAILCALL/ {
   stubs[++stub_count] = $0
   $0 = "\t" $1 "\t.Lcalled_" ++called
 }
-is_interface && /^\.Lfunc_end[0-9]+:/ {
+is_interface && is_x86 && /^\.Lfunc_end[0-9]+:/ {
   # The stubs have the same unwinding state as the beginning of the function.
   for (i = 1; i <= stub_count; ++i) {
     print ".Lcalled_" (called - stub_count + i) ":"
@@ -152,15 +153,32 @@ dropping { next }
 # The names of some constants are made from texts that contain newlines, about which GNU's assembler
 # warns.
 /\\n/ && !/^\t\.asci[iz]/ { gsub(/\\n/, "|") }
+# GNU's assembler accepts no suffix such as @GOTOFF after a name in quotation marks.
+is_i386 && /"\.L/ && !/^\t\.asci[iz]/ {
+  rest = $0
+  $0 = ""
+  while (match(rest, /"\.L([^"\\]|\\.)*"/)) {
+    name = substr(rest, RSTART, RLENGTH)
+    if (!(name in plain_name_of)) plain_name_of[name] = ".Ltext_" ++plain_count
+    $0 = $0 substr(rest, 1, RSTART - 1) plain_name_of[name]
+    rest = substr(rest, RSTART + RLENGTH)
+  }
+  $0 = $0 rest
+}
 
 # Drops the list of RISC-V extensions, some of which older assemblers do not know. They then use the
 # extensions for which the C compiler is configured.
-/^\t\.attribute\t5,/ { riscv = 1; next }
-# On RISC-V, clang cannot call symbols that begin with a dollar sign. Demanglers accept both forms.
-riscv && !/^\t\.asci[iz]/ { gsub(/\$[es]/, "_&") }
+/^\t\.attribute\t5,/ { lacks_dollars = 1; next }
+# On RISC-V, clang cannot call symbols that begin with a dollar sign, and on ARM GNU's assembler cannot.
+# Demanglers accept both forms.
+/^\t\.eabi_attribute\t/ && !is_arm { lacks_dollars = is_arm = 1; print "\t.arch\tarmv7-a" }
+lacks_dollars && !/^\t\.asci[iz]/ { gsub(/\$[es]/, "_&") }
 # Unwinding tables must be in .eh_frame, which is loaded, even for targets without an operating
 # system, where swiftc puts them into the debug information.
-/^\t\.cfi_sections/ { next }
+/^\t\.cfi_sections/ && !is_arm { next }
+# On ARM the unwinding tables are in .ARM.exidx. LLVM describes each frame there, but then marks the
+# functions as ones that cannot be unwound.
+is_arm && /^\t\.cantunwind/ { print "\t.personality\tshims_personality"; next }
 
 # The time of a loop depends on where it begins within a cache line. The start of the function is
 # placed so that the loop has a good position without padding before it, which would take time.
@@ -176,5 +194,5 @@ is_placed && has_begun && /^\t\.p2align\t/ { padding = $0; next }
 { print }
 /^\t\.section\t"?\.text\./ && aligned != "" && $0 ~ aligned { print "\t.p2align\t6" }
 # No exception may pass through the library: see unwind.c. 0x1b means a relative address of 4 bytes.
-/^\t\.cfi_startproc/ { print "\t.cfi_personality\t0x1b, shims_personality" }
-is_interface && /^\t\.cfi_startproc/ { print "\t.cfi_remember_state" }
+/^\t\.cfi_startproc/ && !is_arm { print "\t.cfi_personality\t0x1b, shims_personality" }
+is_interface && is_x86 && /^\t\.cfi_startproc/ { print "\t.cfi_remember_state" }

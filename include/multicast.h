@@ -75,10 +75,10 @@ extern "C" {
  * Ownership    The library borrows pointer arguments for the duration of the call, and copies
  *              structs, names and labels. An object belongs to the caller that created it until it
  *              is destroyed or ended. For contexts and payloads, see below.
- * Handles      A handle is a struct that contains one 64-bit integer and is passed by value. A
- *              language that cannot pass structs by value passes the integer. Zero means "none".
- *              Any 64-bit value is safe in any call at any time. If a handle is null, stale, forged
- *              or of another kind, the result is MULTICAST_ERROR_INVALID_HANDLE.
+ * Handles      A handle is a struct that contains one 64-bit integer and is passed by value. On a
+ *              64-bit processor, a language that cannot pass structs by value passes the integer.
+ *              Zero means "none". Any 64-bit value is safe in any call at any time. A null, stale
+ *              or forged handle, or one of another kind, yields MULTICAST_ERROR_INVALID_HANDLE.
  * Results      A function that creates an object returns its handle. Zero means failure: the
  *              options are invalid, memory or the system's thread keys have run out, or 2^26
  *              objects of the kind exist. multicast_create_error() returns the reason. A function

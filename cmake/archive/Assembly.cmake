@@ -20,15 +20,21 @@ endforeach()
 
 include(CheckCSourceCompiles)
 set(multicast_assembly)
-foreach(processor x86_64 aarch64 riscv)
+foreach(processor x86_64 aarch64 riscv i386 arm)
   set(CMAKE_REQUIRED_QUIET ON)
-  check_c_source_compiles("#if !defined __${processor} && !defined __${processor}__
+  # The assembly for armv7 passes numbers in floating-point registers.
+  check_c_source_compiles("#include <stdint.h>
+    #if !defined __${processor} && !defined __${processor}__
+    #error
+    #elif defined __i386__ || (defined __ARM_PCS_VFP && __ARM_ARCH >= 7 && !defined __aarch64__)
+    #elif UINTPTR_MAX < UINT64_MAX
     #error
     #endif
     int main(void) { return 0; }" multicast_is_${processor})
   unset(CMAKE_REQUIRED_QUIET)
   if(multicast_is_${processor})
     string(REGEX REPLACE "^riscv$" "riscv64" processor ${processor})
+    string(REGEX REPLACE "^arm$" "armv7" processor ${processor})
     if(APPLE)
       string(APPEND processor -macos)
     endif()
@@ -38,8 +44,8 @@ foreach(processor x86_64 aarch64 riscv)
 endforeach()
 if(NOT multicast_assembly)
   message(FATAL_ERROR
-    "swiftc was not found, and there is assembly for x86-64, arm64 and riscv64 only, not for "
-    "${CMAKE_SYSTEM_PROCESSOR}. Install Swift 6.3 or newer: https://www.swift.org/install/linux/")
+    "swiftc was not found, and there is assembly for x86-64, arm64, riscv64, i386 and armv7 only, not "
+    "for ${CMAKE_SYSTEM_PROCESSOR}. Install Swift 6.3 or newer: https://www.swift.org/install/linux/")
 endif()
 file(RELATIVE_PATH multicast_file ${PROJECT_SOURCE_DIR} ${multicast_assembly})
 message(STATUS "Without Swift: the core is ${multicast_file}")

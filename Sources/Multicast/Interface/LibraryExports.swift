@@ -32,7 +32,10 @@ public func multicast_set_allocator(
 public func multicast_thread_prepare() -> multicast_status { ThreadRegistry.prepare().code }
 
 @_cdecl("multicast_trim") @implementation
-public func multicast_trim() -> Int64 { Int64(Trim.run()) }
+public func multicast_trim() -> Int64 {
+  // On a 32-bit processor it may be more than half of the address space.
+  Int64(truncatingIfNeeded: UInt(bitPattern: Trim.run()))
+}
 
 @_cdecl("multicast_process_memory") @implementation
 public func multicast_process_memory(_ index: UInt32, _ size: Int) -> UnsafeMutableRawPointer? {

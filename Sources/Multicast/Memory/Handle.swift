@@ -40,10 +40,11 @@ struct Handle: RawRepresentable, Equatable, AtomicRepresentable {
   static let indexBits: UInt64 = 26
   private static let kindBits: UInt64 = 4
   private static let lowBits = indexBits + kindBits
-  private static let indexMask: UInt64 = (1 << indexBits) - 1
-  private static let generationMask: UInt64 = ~((1 << lowBits) - 1)
+  // Computed, because the compiler would initialize constants at run time on 32-bit processors.
+  private static var indexMask: UInt64 { (1 << indexBits) - 1 }
+  private static var generationMask: UInt64 { ~((1 << lowBits) - 1) }
   /// The difference between the handles of two successive objects in a slot.
-  static let oneGeneration: UInt64 = 1 << lowBits
+  static var oneGeneration: UInt64 { 1 << lowBits }
 
   let rawValue: UInt64
 

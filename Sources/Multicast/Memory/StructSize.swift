@@ -1,28 +1,31 @@
+import MulticastHeader
 import MulticastShims
 
 /// The first field of every struct that callers fill: the size of the struct in the caller's
 /// version of the header.
 enum StructSize {
-  // The sizes in version 1.0. No caller has a smaller struct.
-  static let options = 64
-  static let allocator = 32
-  static let queueOptions = 40
-  static let queueStats = 72
-  static let broadcasterOptions = 16
-  static let registration = 88
+  // The sizes in version 1.0. No caller has a smaller struct. If a struct has grown since, its size
+  // is the sum of its integers of fixed size and its pointers and sizes.
+  static var options: Int { 40 + 3 * word }
+  static var allocator: Int { MemoryLayout<multicast_allocator>.size }
+  static var queueOptions: Int { 16 + 3 * word }
+  static var queueStats: Int { MemoryLayout<multicast_queue_stats>.size }
+  static var broadcasterOptions: Int { MemoryLayout<multicast_broadcaster_options>.size }
+  static var registration: Int { MemoryLayout<multicast_registration>.size }
   // The sizes in version 1.1.
-  static let invocation = 56
-  static let outcome = 48
-  static let createOptions = 72
-  static let watch = 48
-  static let tokenStats = 48
-  static let transport = 48
+  static var invocation: Int { MemoryLayout<multicast_invocation>.size }
+  static var outcome: Int { MemoryLayout<multicast_outcome>.size }
+  static var createOptions: Int { MemoryLayout<multicast_create_options>.size }
+  static var watch: Int { 16 + 4 * word }
+  static var tokenStats: Int { MemoryLayout<multicast_token_stats>.size }
+  static var transport: Int { MemoryLayout<multicast_transport>.size }
+  private static var word: Int { MemoryLayout<Int>.size }
   private static let largest = 1024
 
   /// Checks a caller's struct. A caller compiled with a newer header has a larger struct. That
   /// struct is valid if the fields that this library does not know are zero.
   static func isValid(_ given: UnsafeRawPointer, smallest: Int) -> Bool {
-    let size = Int(given.load(as: UInt32.self))
+    let size = Int(truncatingIfNeeded: given.load(as: UInt32.self))
     guard size >= smallest, size <= largest else { return false }
     for offset in smallest..<size {
       if given.load(fromByteOffset: offset, as: UInt8.self) != 0 { return false }
@@ -34,16 +37,16 @@ enum StructSize {
   /// caller's struct lacks become zero.
   ///
   /// - Parameter known: Receives the copy. Must be all zero beforehand. Each field added since
-  ///   version 1.0 is 8 bytes long.
+  ///   version 1.0 is 8 bytes long, or as long as a pointer.
   /// - Returns: false if the struct is invalid.
   static func read<Known: BitwiseCopyable>(
     _ given: UnsafePointer<Known>, smallest: Int, into known: inout Known
   ) -> Bool {
-    let size = Int(UnsafeRawPointer(given).load(as: UInt32.self))
+    let size = Int(truncatingIfNeeded: UnsafeRawPointer(given).load(as: UInt32.self))
     guard size >= smallest else { return false }
     // Copy only whole fields. If the caller's struct ends within a field, that part of the field
     // must be zero, like an unknown field.
-    let sizeRead = min(smallest + (size - smallest) & ~7, MemoryLayout<Known>.size)
+    let sizeRead = min(smallest + (size - smallest) & ~(word - 1), MemoryLayout<Known>.size)
     guard isValid(given, smallest: sizeRead) else { return false }
     shims_copy(&known, given, sizeRead)
     return true
@@ -67,7 +70,7 @@ enum StructSize {
 
   /// Whether a caller's struct is large enough to be filled.
   static func canFill(_ given: UnsafeRawPointer, smallest: Int) -> Bool {
-    let size = Int(given.load(as: UInt32.self))
+    let size = Int(truncatingIfNeeded: given.load(as: UInt32.self))
     return size >= smallest && size <= largest
   }
 }

@@ -39,6 +39,7 @@ struct CallRing: ~Copyable {
     init(capacity: UInt32) throws(Status) {
       var size: UInt64 = 2
       while size < UInt64(capacity) + UInt64(capacity) / 2 { size *= 2 }
+      try Allocator.checkSize(count: size, stride: MemoryLayout<WaitingCall>.stride)
       mask = size - 1
       calls = try Allocator.allocate(size: byteCount, alignment: Self.alignment)
         .bindMemory(to: WaitingCall.self, capacity: Int(size))

@@ -42,7 +42,7 @@ struct Payload {
     (size + Allocator.usualAlignment - 1) & ~(Allocator.usualAlignment - 1)
   }
 
-  private static let oneMade: UInt64 = 1 << 32
+  private static var oneMade: UInt64 { 1 << 32 }
 
   let header: UnsafeMutablePointer<Header>
 
@@ -318,6 +318,9 @@ struct PayloadReserve {
   struct Block {
     let reserve: Address
     var next: UnsafeMutablePointer<Block>?
+
+    /// The distance to the payload, which is aligned like the allocation.
+    static var headerSize: Int { Payload.aligned(MemoryLayout<Block>.size) }
   }
 
   typealias Address = UnsafeMutablePointer<Header>
@@ -333,8 +336,9 @@ struct PayloadReserve {
 
   init(payloadSize: Int, capacity: Int) throws(Status) {
     let stride =
-      MemoryLayout<Block>.stride + Payload.headerSize + Payload.aligned(payloadSize)
+      Block.headerSize + Payload.headerSize + Payload.aligned(payloadSize)
     let count = capacity + Self.moreThanCalls
+    try Allocator.checkSize(count: UInt64(truncatingIfNeeded: count), stride: stride)
     let byteCount = Self.headerSize + count * stride
     let memory = try Allocator.allocate(size: byteCount)
     // Write to all pages, so that the system supplies them now instead of on first use.
@@ -367,12 +371,13 @@ struct PayloadReserve {
     else { return nil }
     header.pointee.firstVacant = block.pointee.next
     header.pointee.references += 1  //~ reserve_not_retained
-    return UnsafeMutableRawPointer(block + 1)
+    return UnsafeMutableRawPointer(block) + Block.headerSize
   }
 
   /// Returns the block of a payload without references to its reserve. No lock is held.
   static func putBack(_ payload: UnsafeMutablePointer<Payload.Header>) {
-    let block = UnsafeMutableRawPointer(payload).assumingMemoryBound(to: Block.self) - 1
+    let block = (UnsafeMutableRawPointer(payload) - Block.headerSize)
+      .assumingMemoryBound(to: Block.self)
     PayloadReserve(block.pointee.reserve).release(block)
   }
 

@@ -40,7 +40,7 @@ struct Registration {
     static let called: UInt32 = 1 << 26
   }
 
-  private static let indexMask: UInt32 = 1 << UInt32(Handle.indexBits) - 1
+  private static var indexMask: UInt32 { 1 << UInt32(Handle.indexBits) - 1 }
 
   static var directory: SlabDirectory {
     SlabDirectory(.registrations, stride: MemoryLayout<Storage>.stride)

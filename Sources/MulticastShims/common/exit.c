@@ -40,6 +40,10 @@ __asm__(".symver dlsym, dlsym@GLIBC_2.2.5");
 __asm__(".symver dlsym, dlsym@GLIBC_2.17");
 #elif defined(__GLIBC__) && defined(__riscv)
 __asm__(".symver dlsym, dlsym@GLIBC_2.27");
+#elif defined(__GLIBC__) && defined(__i386__)
+__asm__(".symver dlsym, dlsym@GLIBC_2.0");
+#elif defined(__GLIBC__) && defined(__arm__)
+__asm__(".symver dlsym, dlsym@GLIBC_2.4");
 #endif
 
 static void call_if_there(const char *name) {

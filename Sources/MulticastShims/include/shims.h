@@ -91,9 +91,11 @@ static inline void *shims_keep(void *address) {
 static inline void shims_compiler_fence(void) { __asm__ __volatile__("" ::: "memory"); }
 
 static inline void shims_full_fence(void) {
-#if defined(__x86_64__) || defined(__i386__)
+#if defined(__x86_64__)
   // A locked operation on the stack is a full fence and several times cheaper than `mfence`.
   __asm__ __volatile__("lock; orl $0, -8(%%rsp)" ::: "memory", "cc");
+#elif defined(__i386__)
+  __asm__ __volatile__("lock; orl $0, (%%esp)" ::: "memory", "cc");
 #else
   __sync_synchronize();
 #endif
@@ -438,8 +440,12 @@ SHIMS_HIDDEN void shims_after_fork_in_child(void);
 SHIMS_HIDDEN bool shims_watch_fork(void);
 
 /// The personality of the core's functions: see unwind.c.
+#ifdef __ARM_EABI__
+SHIMS_HIDDEN int shims_personality(int state, void *exception, void *context);
+#else
 SHIMS_HIDDEN int shims_personality(int version, int actions, uint64_t language, void *exception,
                                    void *context);
+#endif
 
 #ifdef SHIMS_LINUX
 #include "../linux/system.h"

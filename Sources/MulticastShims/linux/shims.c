@@ -6,8 +6,10 @@
 // glibc's types on its stack.
 #ifdef __aarch64__
 #define GLIBC_ATTR_SIZE 64
-#else
+#elif defined __LP64__
 #define GLIBC_ATTR_SIZE 56
+#else
+#define GLIBC_ATTR_SIZE 36
 #endif
 _Static_assert(sizeof(pthread_attr_t) <= GLIBC_ATTR_SIZE && sizeof(sigset_t) <= 128,
                "the types of this libc do not fit into the core's");

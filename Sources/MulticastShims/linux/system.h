@@ -8,6 +8,7 @@
 // ordinary Swift, compiled without it, and the two have to agree.
 
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/futex.h>
 #include <linux/membarrier.h>
 #include <sys/eventfd.h>
@@ -54,9 +55,14 @@ static inline void shims_trim_malloc(void) {
 
 // ---- Waiting -------------------------------------------------------------------------------
 
+// The kernel's timespec has two longs here, whatever size libc gives to a time_t. On a 32-bit
+// processor LONG_MAX seconds end 68 years after the start of the system.
 static inline void shims_futex_wait(uint32_t *word, uint32_t value, uint64_t deadline_ns) {
-  struct timespec deadline = {.tv_sec = (time_t)(deadline_ns / 1000000000u),
-                              .tv_nsec = (long)(deadline_ns % 1000000000u)};
+  const uint64_t seconds = deadline_ns / 1000000000u;
+  struct {
+    long s, ns;
+  } deadline = {.s = seconds < LONG_MAX ? (long)seconds : LONG_MAX,
+                .ns = (long)(deadline_ns % 1000000000u)};
   int error = errno;
   syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE, value,
           deadline_ns == UINT64_MAX ? NULL : &deadline, NULL, FUTEX_BITSET_MATCH_ANY);

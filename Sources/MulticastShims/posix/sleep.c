@@ -50,8 +50,10 @@ static bool make_condition(pthread_cond_t *condition) {
 #endif
 }
 
+// The last second of 32 bits is far away: the clock begins with the system.
 static struct timespec time_of(uint64_t ns) {
-  return (struct timespec){.tv_sec = (time_t)(ns / 1000000000u),
+  const uint64_t s = ns / 1000000000u;
+  return (struct timespec){.tv_sec = sizeof(time_t) < 8 && s > INT32_MAX ? INT32_MAX : (time_t)s,
                            .tv_nsec = (long)(ns % 1000000000u)};
 }
 

@@ -93,7 +93,7 @@ static unsigned kind_for(size_t size, size_t alignment) {
 
 static void *allocate(size_t size, size_t alignment) {
   if (alignment < LEAST) alignment = LEAST;
-  if (size > (size_t)1 << 40) return NULL;
+  if (size > SIZE_MAX >> (sizeof(size_t) == 8 ? 24 : 2)) return NULL;
   unsigned kind = kind_for(size, alignment);
   char *begin = take(kind);
   if (begin == NULL) return NULL;

@@ -25,7 +25,7 @@ TEST(struct_size_too_small_is_noticed_before_all_else) {
   multicast m = multicast_create();
   CHECK(pages != MAP_FAILED);
   CHECK_EQ(mprotect(pages + page, page, PROT_NONE), 0);
-  for (uint32_t size = 8; size < 64; size += 8) {
+  for (uint32_t size = 8; size < offsetof(multicast_add_options, label); size += 4) {
     char *end = pages + page - size;
     memset(end, 0, size);
     memcpy(end, &size, sizeof size);
@@ -154,18 +154,22 @@ static bool takes_token_stats(void *given) {
   return status == MULTICAST_OK;
 }
 
+/* The size of a struct with these bytes in integers of a fixed size, and these pointers. */
+#define BYTES(fixed, pointers) ((fixed) + (pointers) * sizeof(void *))
+#define TAKER(TYPE, SMALLEST, ...) {#TYPE, sizeof(TYPE), SMALLEST, __VA_ARGS__}
+#define SAME(TYPE, ...) TAKER(TYPE, sizeof(TYPE), __VA_ARGS__)
 static const taker takers[] = {
-    {"multicast_add_options", 72, 64, takes_options, false},
-    {"multicast_queue_options", 72, 40, takes_queue_options, false},
-    {"multicast_broadcaster_options", 16, 16, takes_broadcaster_options, false},
-    {"multicast_create_options", 72, 72, takes_create_options, false},
-    {"multicast_queue_stats", 72, 72, takes_stats, true},
-    {"multicast_registration", 88, 88, takes_registration, true},
-    {"multicast_allocator", 32, 32, takes_allocator, false},
-    {"multicast_invocation", 56, 56, takes_invocation, false},
-    {"multicast_outcome", 48, 48, takes_outcome, true},
-    {"multicast_watch", 64, 48, takes_watch, false},
-    {"multicast_token_stats", 48, 48, takes_token_stats, true},
+    TAKER(multicast_add_options, BYTES(40, 3), takes_options, false),
+    TAKER(multicast_queue_options, BYTES(16, 3), takes_queue_options, false),
+    SAME(multicast_broadcaster_options, takes_broadcaster_options, false),
+    SAME(multicast_create_options, takes_create_options, false),
+    SAME(multicast_queue_stats, takes_stats, true),
+    SAME(multicast_registration, takes_registration, true),
+    SAME(multicast_allocator, takes_allocator, false),
+    SAME(multicast_invocation, takes_invocation, false),
+    SAME(multicast_outcome, takes_outcome, true),
+    TAKER(multicast_watch, BYTES(16, 4), takes_watch, false),
+    SAME(multicast_token_stats, takes_token_stats, true),
 };
 enum { TAKERS = sizeof takers / sizeof *takers };
 
@@ -245,7 +249,7 @@ TEST(struct_of_any_size_from_what_is_known_to_1024_is_taken) {
 /* ---- Counts that are too large --------------------------------------------------------------- */
 
 TEST(add_many_above_2_to_the_26_uses_no_argument) {
-  const size_t counts[] = {((size_t)1 << 26) + 1, (size_t)1 << 32, SIZE_MAX};
+  const size_t counts[] = {((size_t)1 << 26) + 1, ABOVE_32_BITS(0), SIZE_MAX};
   const multicast_add_options *options = (const multicast_add_options *)(uintptr_t)8;
   const multicast_delegate *delegates = (const multicast_delegate *)(uintptr_t)8;
   multicast_token *tokens = (multicast_token *)(uintptr_t)8;

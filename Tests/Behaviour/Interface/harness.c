@@ -386,6 +386,12 @@ static void count_membarrier(int signal, siginfo_t *info, void *context) {
 #elif defined(__riscv)
   state->uc_mcontext.__gregs[REG_A0] =
       (uint64_t)syscall(SYS_membarrier, state->uc_mcontext.__gregs[REG_A0], 0, COUNTED);
+#elif defined(__arm__)
+  state->uc_mcontext.arm_r0 =
+      (unsigned long)syscall(SYS_membarrier, state->uc_mcontext.arm_r0, 0, COUNTED);
+#elif defined(__i386__)
+  state->uc_mcontext.gregs[REG_EAX] =
+      (int)syscall(SYS_membarrier, state->uc_mcontext.gregs[REG_EBX], 0, COUNTED);
 #else
   state->uc_mcontext.gregs[REG_RAX] =
       syscall(SYS_membarrier, state->uc_mcontext.gregs[REG_RDI], 0, COUNTED);

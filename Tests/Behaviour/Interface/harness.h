@@ -114,6 +114,10 @@ void pause_ms(int milliseconds);
 #define STORE(variable, value) __atomic_store_n(&(variable), (value), __ATOMIC_SEQ_CST)
 #define ADD(variable, value) __atomic_add_fetch(&(variable), (value), __ATOMIC_SEQ_CST)
 
+/* 2^32 plus a small number; if a size_t has 32 bits, a number near its limit. */
+#define ABOVE_32_BITS(number) \
+  (SIZE_MAX > UINT32_MAX ? (size_t)(UINT64_C(1) << 32) + (number) : SIZE_MAX / 2 + 9 + (number))
+
 /* ---- Delegates ------------------------------------------------------------------------------- */
 
 #define DELEGATE(FUNCTION, CONTEXT) ((multicast_delegate){FUNCTION, CONTEXT})

@@ -46,7 +46,7 @@ TEST_OF_MULTICAST(label_that_is_empty_is_none) {
  * after it, which contain an invalid pointer in this test. */
 TEST_OF_MULTICAST(label_is_none_for_a_caller_of_version_1_0) {
   multicast_add_options options = labelled((const char *)(uintptr_t)1);
-  options.struct_size = 64;
+  options.struct_size = (uint32_t)offsetof(multicast_add_options, label);
   CHECK(label_of(add_with(m, counter(&calls), &options)) == NULL);
   options.priority = 2;
   CHECK(label_of(add_with(m, counter(&calls), &options)) == NULL);

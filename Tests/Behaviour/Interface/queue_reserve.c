@@ -77,7 +77,8 @@ static void set_up(setting *s, size_t reserved) {
 /* ---- The option ------------------------------------------------------------------------------ */
 
 TEST(queue_payload_size_beyond_2_to_the_24_is_invalid_argument) {
-  static const size_t wrong[] = {((size_t)1 << 24) + 1, (size_t)1 << 32, (size_t)1 << 63, SIZE_MAX};
+  static const size_t wrong[] = {((size_t)1 << 24) + 1, ABOVE_32_BITS(0), SIZE_MAX / 2 + 1,
+                                 SIZE_MAX};
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; ++i) {
     CHECK_EQ(reserving(wrong[i]).id, 0);
     CHECK_ERROR(multicast_create_error(), INVALID_ARGUMENT);

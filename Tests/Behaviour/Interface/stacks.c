@@ -18,8 +18,13 @@ static void make_call(const callback *c);
 
 static _Unwind_Reason_Code look_at_frame(struct _Unwind_Context *frame, void *result) {
   seen *s = result;
+#ifdef __arm__ /* the pointer to a function in Thumb code is odd */
+  const uintptr_t function =
+      (uintptr_t)_Unwind_GetRegionStart(frame) | ((uintptr_t)make_call & 1);
+#else
   const uintptr_t call = (uintptr_t)_Unwind_GetIP(frame) - 1;
   const uintptr_t function = (uintptr_t)_Unwind_FindEnclosingFunction((void *)call);
+#endif
   if (function == (uintptr_t)make_call) s->has_caller = true;
   if (function == (uintptr_t)main && s->has_caller) s->has_main = true;
   return _URC_NO_REASON;

@@ -315,7 +315,7 @@ TEST(listener_warning_is_called_on_the_thread_that_adds) {
 static bool fails;
 
 static void *fail_large(void *context, size_t size, size_t alignment) {
-  return LOAD(fails) && size > 8192 ? NULL : allocate_aligned(size, alignment);
+  return LOAD(fails) && size > 4096 ? NULL : allocate_aligned(size, alignment);
 }
 
 THREAD(add_without_memory, multicast *argument) {

@@ -75,7 +75,8 @@ endfunction()
 add_archive_check(make 270 SETUP archive
   LIBRARIES $<TARGET_FILE:multicast> $<TARGET_FILE:multicast_static>
   PACKAGES git xz-utils ninja-build linux-libc-dev gcc-aarch64-linux-gnu gcc-riscv64-linux-gnu
-    libc6-dev-arm64-cross libc6-dev-riscv64-cross doxygen python3 python3-venv)
+    libc6-dev-arm64-cross libc6-dev-riscv64-cross gcc-i686-linux-gnu libc6-dev-i386-cross
+    gcc-arm-linux-gnueabihf libc6-dev-armhf-cross doxygen python3 python3-venv)
 add_archive_check(installed 20 NEEDS archive PACKAGES ninja-build pkgconf)
 add_archive_check(spdx 20 NEEDS archive PACKAGES python3-venv)
 add_archive_check(conan 30 NEEDS archive PACKAGES python3-venv)
@@ -112,6 +113,10 @@ endfunction()
 add_place(musl musl 60 musl-tools linux-libc-dev)
 add_place(archive_musl musl 60 musl-tools linux-libc-dev)
 add_place(archive_arm64 arm64 150 gcc-aarch64-linux-gnu g++-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user)
+add_place(i386 i386 60 gcc-i686-linux-gnu g++-i686-linux-gnu libc6-dev-i386-cross libc6-i386 lib32stdc++6
+  abigail-tools)
+add_place(armv7 armv7 180 gcc-arm-linux-gnueabihf g++-arm-linux-gnueabihf libc6-dev-armhf-cross qemu-user
+  abigail-tools)
 add_place(archive_riscv64 riscv64 150 gcc-riscv64-linux-gnu g++-riscv64-linux-gnu libc6-dev-riscv64-cross qemu-user)
 
 add_packaging_test(interop_pkg_config INSTALLED PACKAGES pkgconf

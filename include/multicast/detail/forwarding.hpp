@@ -69,7 +69,8 @@ struct of_signal {
   using function = forwarding<Signature>;
   static constexpr bool is_owned = true;  // so that `lock` and `release` are called
   static void *pack(multicast target) noexcept {
-    static_assert(sizeof(void *) == sizeof target.id, "the handle is the context");
+    static_assert(sizeof(void *) == sizeof target.id,
+                  "on 32-bit processors a signal cannot be added to another signal");
     return reinterpret_cast<void *>(target.id);
   }
   static function get(void *context) noexcept {

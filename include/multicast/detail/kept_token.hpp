@@ -88,7 +88,7 @@ class kept_token {
     return reinterpret_cast<uintptr_t>(kept);
   }
   static size_t index_of(const kept_token *kept) noexcept {
-    return (number_of(kept) * 0x9e3779b97f4a7c15) >> 60;
+    return static_cast<unsigned>((number_of(kept) * 0x9e3779b97f4a7c15) >> 60);
   }
   static kept_add &add_of(const kept_token *kept) noexcept {
     return process().kept_adds[index_of(kept)];

@@ -165,8 +165,10 @@ class alignas(64) keyed_contexts {
   static uint64_t hash_of(const void *object) noexcept {
     return reinterpret_cast<uintptr_t>(object) * uint64_t{0x9e3779b97f4a7c15};
   }
-  static size_t part_of(uint64_t hash) noexcept { return hash >> 62; }
-  bucket &bucket_of(uint64_t hash) const noexcept { return buckets_[(hash >> 24) & (size_ - 1)]; }
+  static size_t part_of(uint64_t hash) noexcept { return static_cast<unsigned>(hash >> 62); }
+  bucket &bucket_of(uint64_t hash) const noexcept {
+    return buckets_[static_cast<size_t>(hash >> 24) & (size_ - 1)];
+  }
   /// The hash of the list that contains equal contexts.
   static uint64_t hash_of(const key &given) noexcept {
     return hash_of(given.object) + hash_of(given.content) / 2;

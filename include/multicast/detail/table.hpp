@@ -71,7 +71,7 @@ class table {
   /// Returns the entry of the number, or the free entry into which the number would be inserted.
   /// There is always a free entry.
   entry &at(uint64_t number) const noexcept {
-    size_t i = ((number * 0x9e3779b97f4a7c15) >> 32) & (size_ - 1);
+    size_t i = static_cast<uint32_t>((number * 0x9e3779b97f4a7c15) >> 32) & (size_ - 1);
     while (entries_[i].number != 0 && entries_[i].number != number) i = next(i);
     return entries_[i];
   }
