@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The calls of a signal without results, one by one.
+// A range that makes the calls of a signal without results one at a time.
 #ifndef MULTICAST_CALL_RANGE_HPP
 #define MULTICAST_CALL_RANGE_HPP
 
@@ -20,14 +20,14 @@ namespace MULTICAST_HPP_NAMESPACE {
 template <typename Signature>
 class signal;
 
-/// The result of a delegate without a result, for a combiner.
+/// Stands for the result of a delegate that returns nothing, in a combiner.
 /// @since 1.1
 struct nothing {};
 
 /// The calls of one invocation of a signal without results, as an input range for
-/// signal<void(...)>::combine(): `*` calls a delegate, `++` passes over it.
+/// signal<void(...)>::combine(): `*` calls a delegate, and `++` moves on to the next.
 ///
-/// It is neither copied nor moved. One thread at a time uses it and its iterators.
+/// It can be neither copied nor moved. Only one thread at a time may use it and its iterators.
 /// @since 1.1
 template <typename Signature, typename... Given>
 class call_range {
@@ -39,7 +39,7 @@ class call_range<void(Args...), Given...> {
   static_assert(sizeof...(Args) == sizeof...(Given), "these are not the arguments of the signal");
 
  public:
-  /// An input iterator. All iterators at the end are equal.
+  /// An input iterator. All end iterators are equal.
   /// @since 1.1
   class iterator {
    public:
@@ -49,23 +49,23 @@ class call_range<void(Args...), Given...> {
     using pointer = const nothing *;                    ///< Not used.
     using reference = nothing;                          ///< No result.
 
-    /// At the end.
+    /// Creates an end iterator.
     ///
     /// Cost:      O(1), no call.
     /// @since 1.1
     iterator() noexcept = default;
-    /// Calls the delegate. Using it again has no effect.
+    /// Calls the delegate. Dereferencing the iterator again has no effect.
     ///
     /// @return No result.
     ///
-    /// Errors:    what the delegate throws.
-    /// Cost:      the call of the delegate.
+    /// Errors:    any exception that the delegate throws.
+    /// Cost:      the delegate's call.
     /// @since 1.1
     nothing operator*() const {
       range_->call_next();
       return {};
     }
-    /// Goes to the next delegate. If this one was not called yet, it is skipped.
+    /// Moves to the next delegate. If the current delegate has not been called yet, it is skipped.
     ///
     /// @return This iterator.
     ///
@@ -84,7 +84,7 @@ class call_range<void(Args...), Given...> {
     ///
     /// @return Whether they are equal.
     ///
-    /// Cost:      O(1), no call; delegates that have since been removed are passed over.
+    /// Cost:      O(1), no call; skips delegates that have since been removed.
     /// @since 1.1
     friend bool operator==(const iterator &a, const iterator &b) noexcept {
       return a.is_at_end() == b.is_at_end();
@@ -103,7 +103,7 @@ class call_range<void(Args...), Given...> {
   call_range &operator=(const call_range &) = delete;
   ~call_range() = default;
 
-  /// The first delegate that was not passed yet.
+  /// An iterator at the current delegate.
   ///
   /// @return An iterator, valid as long as the range.
   ///
@@ -135,7 +135,7 @@ class call_range<void(Args...), Given...> {
   static bool note(void *context, const multicast_registration *each) {
     call_range &self = *static_cast<call_range *>(context);
     detail::guard(self.here_.arguments.where, [&] {
-      // It would be called here, and not by its queue.
+      // The delegate would be called directly instead of through its queue.
       if (each->queue.id != 0) detail::fail(MULTICAST_ERROR_STATE);
       if (!each->is_paused && each->queue.id == 0) self.tokens_.push_back(each->token);
     });
@@ -157,7 +157,7 @@ class call_range<void(Args...), Given...> {
     if (!has_next() || std::exchange(is_called_, true)) return;
     const int64_t called = multicast_token_visit(tokens_[next_], call, this);
     rethrow();
-    // It may have been removed.
+    // The delegate may have been removed.
     if (called != MULTICAST_ERROR_INVALID_HANDLE) detail::ensure(called);
   }
   void pass() noexcept {

@@ -12,26 +12,27 @@
 
 namespace MULTICAST_HPP_NAMESPACE {
 
-/// A view of a signal that can only be connected to: for the interface of a class whose signals
-/// others must not invoke. It must not be used after the signal.
+/// A view of a signal that can only be connected to, for the public interface of a class whose
+/// signals must not be invoked by other code. It must not be used after the signal has been
+/// destroyed.
 ///
 /// @since 1.1
 template <typename Signature>
 class connectable {
  public:
-  /// A view of a signal; see signal::connectable().
+  /// Creates a view of a signal; see signal::connectable().
   ///
   /// @param target  The signal.
   ///
   /// Cost:      O(1), no call.
   /// @since 1.1
   explicit connectable(signal<Signature> &target) noexcept : target_(&target) {}
-  /// Like signal::add(). Options are given as on(), priority() and so on.
+  /// Like signal::add(). Options are passed as on(), priority() and so on.
   ///
-  /// @param given  As signal::add().
-  /// @return As signal::add().
+  /// @param given  As for signal::add().
+  /// @return Like signal::add().
   ///
-  /// Cost:      as signal::add().
+  /// Cost:      like signal::add().
   /// @since 1.1
   template <typename... Given>
   registration add(Given &&...given) const {
@@ -40,10 +41,10 @@ class connectable {
   detail::use_static_cast_to_name_one_overloaded_function add(...) const = delete;
   /// Like signal::add<method>().
   ///
-  /// @param given  As signal::add<method>().
-  /// @return As signal::add<method>().
+  /// @param given  As for signal::add<method>().
+  /// @return Like signal::add<method>().
   ///
-  /// Cost:      as signal::add<method>().
+  /// Cost:      like signal::add<method>().
   /// @since 1.1
   template <auto method, typename... Given>
   registration add(Given &&...given) const {
@@ -51,10 +52,10 @@ class connectable {
   }
   /// Like signal::add_extended().
   ///
-  /// @param given  As signal::add_extended().
-  /// @return As signal::add_extended().
+  /// @param given  As for signal::add_extended().
+  /// @return Like signal::add_extended().
   ///
-  /// Cost:      as signal::add_extended().
+  /// Cost:      like signal::add_extended().
   /// @since 1.1
   template <typename... Given>
   registration add_extended(Given &&...given) const {
@@ -62,10 +63,10 @@ class connectable {
   }
   /// Like signal::remove().
   ///
-  /// @param given  As signal::remove().
-  /// @return As signal::remove().
+  /// @param given  As for signal::remove().
+  /// @return Like signal::remove().
   ///
-  /// Cost:      as signal::remove().
+  /// Cost:      like signal::remove().
   /// @since 1.1
   template <typename... Given>
   removal remove(Given &&...given) const {
@@ -73,10 +74,10 @@ class connectable {
   }
   /// Like signal::remove<method>().
   ///
-  /// @param object  As signal::remove<method>().
-  /// @return As signal::remove<method>().
+  /// @param object  As for signal::remove<method>().
+  /// @return Like signal::remove<method>().
   ///
-  /// Cost:      as signal::remove<method>().
+  /// Cost:      like signal::remove<method>().
   /// @since 1.1
   template <auto method, typename Object>
   removal remove(Object &&object) const {
@@ -84,10 +85,10 @@ class connectable {
   }
   /// Like signal::remove_object().
   ///
-  /// @param object  As signal::remove_object().
-  /// @return As signal::remove_object().
+  /// @param object  As for signal::remove_object().
+  /// @return Like signal::remove_object().
   ///
-  /// Cost:      as signal::remove_object().
+  /// Cost:      like signal::remove_object().
   /// @since 1.1
   template <typename Object>
   size_t remove_object(Object &&object) const {

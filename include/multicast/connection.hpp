@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The types of signals under the names that other libraries have.
+// Aliases for registration types, with the names that other libraries use.
 #ifndef MULTICAST_CONNECTION_HPP
 #define MULTICAST_CONNECTION_HPP
 

@@ -22,43 +22,43 @@ namespace MULTICAST_HPP_NAMESPACE {
 ///     events("opened", e);
 ///     events["opened"].add(window, &Window::open, mcast::on(loop));
 ///
-/// A key with its signal stays until the dispatcher is destroyed. So keys that
-/// strangers choose take more and more memory.
+/// A key and its signal are kept until the dispatcher is destroyed, so keys from an untrusted
+/// source can use more and more memory.
 ///
-/// A dispatcher that was moved from is empty. The signals stay where they are, with their
-/// delegates.
+/// A moved-from dispatcher is empty. Moving does not change the addresses of the signals, which
+/// keep their delegates.
 ///
-/// Reentry:   delegates may do anything, even destroy this object.
+/// Reentry:   delegates may call anything, and may even destroy this object.
 /// @since 1.1
 template <typename Key, typename Signature, typename Hash = std::hash<Key>,
           typename Equal = std::equal_to<Key>>
 class dispatcher {
  public:
-  /// The signal of a key; it is created if it is not there yet.
+  /// Returns the signal of a key, and creates it if it does not exist yet.
   ///
-  /// @param key  The key; copied.
-  /// @return The signal, which stays where it is. Do not move from it.
+  /// @param key  The key, which is copied.
+  /// @return The signal, whose address does not change. Do not move from it.
   ///
-  /// Errors:    what the copy of the key throws, std::bad_alloc.
+  /// Errors:    any exception thrown while the key is copied; std::bad_alloc.
   /// Cost:      O(log keys); one allocation for a new key.
   /// @since 1.1
   signal<Signature> &operator[](const Key &key) { return signals_.find_or_make(key); }
-  /// The signal of a key, if it is there.
+  /// Returns the signal of a key, if it exists.
   ///
   /// @param key  The key.
-  /// @return The signal; nullptr: there is none.
+  /// @return The signal; nullptr if there is none.
   ///
   /// Cost:      O(log keys), no lock.
   /// @since 1.1
   signal<Signature> *find(const Key &key) const { return signals_.find(key); }
-  /// Calls `(*this)[key].add(...)`. Options are given as on(), priority() and so on.
+  /// Calls `(*this)[key].add(...)`. Options are passed as on(), priority() and so on.
   ///
   /// @param key    The key.
-  /// @param given  As signal::add().
+  /// @param given  As for signal::add().
   /// @return The registration.
   ///
-  /// Errors:    as operator[] and signal::add().
-  /// Cost:      as operator[] and signal::add().
+  /// Errors:    like operator[] and signal::add().
+  /// Cost:      like operator[] and signal::add().
   /// @since 1.1
   template <typename... Given>
   registration add(const Key &key, Given &&...given) {
@@ -67,10 +67,10 @@ class dispatcher {
   /// Calls `(*this)[key].remove(...)`, but creates no signal.
   ///
   /// @param key    The key.
-  /// @param given  As signal::remove().
-  /// @return As signal::remove().
+  /// @param given  As for signal::remove().
+  /// @return Like signal::remove().
   ///
-  /// Cost:      as find() and signal::remove().
+  /// Cost:      like find() and signal::remove().
   /// @since 1.1
   template <typename... Given>
   auto remove(const Key &key, Given &&...given) {
@@ -81,13 +81,13 @@ class dispatcher {
   /// Invokes the signal of a key, if there is one.
   ///
   /// @param key        The key.
-  /// @param arguments  Those of the signal.
-  /// @return As the signal: nothing; or the last result, if there is one.
+  /// @param arguments  The signal's arguments.
+  /// @return Nothing if the signal has no results; otherwise the last result, if there is one.
   ///
-  /// Errors:    as the signal.
-  /// Threads:   as the signal.
-  /// Reentry:   delegates may call anything, and destroy this object.
-  /// Cost:      as find() and signal::invoke().
+  /// Errors:    like the signal.
+  /// Threads:   like the signal.
+  /// Reentry:   delegates may call anything, and may destroy this object.
+  /// Cost:      like find() and signal::invoke().
   /// @since 1.1
   template <typename... Given>
   auto operator()(const Key &key, Given &&...arguments) const {
@@ -103,23 +103,23 @@ class dispatcher {
   /// Like operator(), but returns the number of calls.
   ///
   /// @param key        The key.
-  /// @param arguments  Those of the signal, which has no results.
-  /// @return How many delegates were called or queued.
+  /// @param arguments  The signal's arguments. The signal must not have results.
+  /// @return The number of delegates called or queued.
   ///
-  /// Errors:    as the signal.
-  /// Cost:      as find() and signal::invoke().
+  /// Errors:    like the signal.
+  /// Cost:      like find() and signal::invoke().
   /// @since 1.1
   template <typename... Given>
   int64_t invoke(const Key &key, Given &&...arguments) const {
     const signal<Signature> *const found = find(key);
     return found == nullptr ? 0 : found->invoke(std::forward<Given>(arguments)...);
   }
-  /// How many delegates a key has.
+  /// Returns the number of delegates of a key.
   ///
   /// @param key  The key.
   /// @return The number.
   ///
-  /// Cost:      as find() and signal::size().
+  /// Cost:      like find() and signal::size().
   /// @since 1.1
   size_t size(const Key &key) const {
     const signal<Signature> *const found = find(key);
@@ -128,10 +128,10 @@ class dispatcher {
   /// Removes all delegates of a key.
   ///
   /// @param key  The key.
-  /// @return How many there were.
+  /// @return The number of removed delegates.
   ///
-  /// Threads:   waits for running calls of them on other threads.
-  /// Cost:      as find() and signal::clear().
+  /// Threads:   waits for their running calls on other threads.
+  /// Cost:      like find() and signal::clear().
   /// @since 1.1
   size_t clear(const Key &key) {
     signal<Signature> *const found = find(key);

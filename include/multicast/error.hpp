@@ -13,19 +13,19 @@
 
 namespace MULTICAST_HPP_NAMESPACE {
 
-/// An error status as an exception. what() is its message.
+/// An exception for an error status. what() returns the status's message.
 /// @since 1.0
 class MULTICAST_API error : public std::runtime_error {
  public:
-  /// An error that has this status.
+  /// Creates an exception with this status.
   ///
-  /// @param status  A negative one.
+  /// @param status  A negative status.
   ///
   /// Cost:      one allocation, for the message.
   /// @since 1.0
   explicit error(multicast_status status)
       : std::runtime_error(multicast_status_message(status)), status_(status) {}
-  /// The status that was returned.
+  /// The status that a function of multicast.h has returned.
   ///
   /// @return The status.
   ///
@@ -37,8 +37,8 @@ class MULTICAST_API error : public std::runtime_error {
   multicast_status status_;
 };
 
-/// The type of the function that gets each exception that has no invoker to reach. It is called on
-/// the thread of the call.
+/// A function that handles the exceptions that cannot be rethrown to an invoker. It is called on
+/// the thread of the call that has thrown.
 /// @since 1.0
 using exception_handler = void (*)(std::exception_ptr) noexcept;
 
@@ -62,14 +62,15 @@ inline void fail(int64_t status) noexcept {
 
 namespace MULTICAST_HPP_NAMESPACE {
 
-/// Sets the handler of exceptions that leave a delegate which is called by a queue, deferred or
-/// replayed, or a function of policies or of a watch.
+/// Sets the handler of exceptions thrown by queued, deferred or replayed calls, or by the functions
+/// of policies and watches.
 ///
-/// @param handler  Called on the thread of that call; nullptr: std::terminate, the default.
+/// @param handler  Called on the thread of the call that has thrown; nullptr for std::terminate,
+///                 the default.
 /// @return The previous handler.
 ///
-/// Threads:   any. There is one handler in the process. A plug-in that has set one of its own
-///            must set another one before it is closed.
+/// Threads:   any. There is one handler per process. A plug-in that has set its own handler must
+///            replace it before it is unloaded.
 /// Cost:      O(1), no lock.
 /// @since 1.0
 inline exception_handler set_exception_handler(exception_handler handler) noexcept {
@@ -77,9 +78,9 @@ inline exception_handler set_exception_handler(exception_handler handler) noexce
 }
 
 #if !MULTICAST_HPP_EXCEPTIONS
-/// Why a function of these headers failed on this thread. Only with -fno-exceptions.
+/// Why a function of these headers has failed on this thread. Only with -fno-exceptions.
 ///
-/// @return The status of the last one that failed; MULTICAST_OK if none did.
+/// @return The status of the last function that failed; MULTICAST_OK if none has.
 ///
 /// Threads:   describes the calling thread.
 /// Cost:      O(1), no lock.

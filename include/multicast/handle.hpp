@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Handles of the C interface that end with their owner.
+// Owners of C handles.
 #ifndef MULTICAST_HANDLE_HPP
 #define MULTICAST_HANDLE_HPP
 
@@ -10,7 +10,7 @@
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// Owns a handle and passes it to a function at the end.
+/// Owns a handle, and passes it to `end` when destroyed.
 template <typename Handle, multicast_status (*end)(Handle)>
 class owner {
  public:

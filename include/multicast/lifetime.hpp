@@ -11,7 +11,7 @@
 
 namespace MULTICAST_HPP_NAMESPACE {
 
-/// A lifetime: delegates that are added under it are removed together.
+/// A lifetime. Delegates added under it are removed together when it ends.
 ///
 /// Threads:   any. The destructor waits for calls on other threads, as multicast_lifetime_end()
 ///            does.
@@ -20,21 +20,21 @@ class lifetime : public detail::owner<multicast_lifetime, multicast_lifetime_end
  public:
   /// Creates a lifetime, as multicast_lifetime_create() does.
   ///
-  /// Cost:      O(1); memory is taken for many at a time.
+  /// Cost:      O(1); memory is allocated for many lifetimes at a time.
   /// @since 1.0
   lifetime() : owner(multicast_lifetime_create()) {}
   /// Ends the lifetime early: removes its registrations and waits for running calls.
   ///
-  /// @return As multicast_lifetime_end().
+  /// @return Like multicast_lifetime_end().
   ///
   /// Threads:   waits for calls on other threads.
-  /// Reentry:   inside a call of one of its delegates: MULTICAST_PENDING.
-  /// Cost:      as multicast_lifetime_end().
+  /// Reentry:   returns MULTICAST_PENDING inside a call to one of its delegates.
+  /// Cost:      like multicast_lifetime_end().
   /// @since 1.0
   multicast_status end() noexcept { return multicast_lifetime_end(handle_); }
-  /// How many registrations are under the lifetime.
+  /// Returns the number of registrations under the lifetime.
   ///
-  /// @return The number. Delegates whose objects are dead count until they are removed.
+  /// @return The number. Delegates with dead objects count until they are removed.
   ///
   /// Cost:      O(1).
   /// @since 1.1

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The next invocation of a signal, waited for by a thread or, in C++20, by a coroutine.
+// Waits for the next invocation of a signal, in a thread or, in C++20, in a coroutine.
 // multicast.hpp does not include this header.
 #ifndef MULTICAST_NEXT_HPP
 #define MULTICAST_NEXT_HPP
@@ -22,9 +22,9 @@
 
 namespace MULTICAST_HPP_NAMESPACE {
 
-/// The next invocation of a signal, made by next(). The delegate that waits for it is registered
-/// from then on, so that no invocation is missed, and removed exactly once: by the invocation, or
-/// when this object is destroyed.
+/// The next invocation of a signal, returned by next(). A delegate that waits for the invocation is
+/// registered by next(), so that no later invocation is missed, and removed exactly once: by the
+/// invocation or when this object is destroyed.
 ///
 ///     auto answered = mcast::next(client.answered);   // a signal<void(int, std::string_view)>
 ///     client.ask();
@@ -32,11 +32,11 @@ namespace MULTICAST_HPP_NAMESPACE {
 ///
 ///     auto [code, text] = *co_await mcast::next(client.answered, mcast::on(loop));   // C++20
 ///
-/// A result without arguments means that there will be no such invocation: the signal was
-/// destroyed, or the registration removed, by `get().remove_nowait()`, by the end of a lifetime
-/// under which it was added, or in any other way. That is how another thread cancels the wait.
+/// A result without arguments means that there will be no such invocation, because the signal has
+/// been destroyed or the registration removed: by `get().remove_nowait()`, by the end of its
+/// lifetime, or in any other way. Another thread cancels the wait by removing the registration.
 ///
-/// Threads:   one thread, or one coroutine, uses it at a time.
+/// Threads:   only one thread or coroutine may use it at a time.
 /// @since 1.1
 template <typename... Args>
 class [[nodiscard]] next_invocation {
@@ -45,16 +45,16 @@ class [[nodiscard]] next_invocation {
                 "copyable values or references to const");
 
  public:
-  /// The arguments: values. A std::string_view or a `const char *` is kept as a string.
+  /// The arguments, stored by value. A std::string_view or `const char *` is stored as a string.
   /// @since 1.1
   using arguments = detail::kept_arguments<Args...>;
 
-  /// Waits for the next invocation; see next().
+  /// Starts to wait for the next invocation; see next().
   ///
   /// @param target  A signal or a connectable.
   /// @param how     As for next().
   ///
-  /// Cost:      as next().
+  /// Cost:      like next().
   /// @since 1.1
   template <typename Target>
   next_invocation(const Target &target, options how)
@@ -78,21 +78,22 @@ class [[nodiscard]] next_invocation {
 
   /// Waits for the invocation.
   ///
-  /// @return Its arguments, once. Nothing if there will be no invocation, or if the arguments have
-  ///         already been returned.
+  /// @return The arguments; nothing if there will be no invocation or if they have already been
+  ///         returned.
   ///
-  /// Errors:    exceptions of the copy of an argument.
+  /// Errors:    exceptions thrown while an argument is copied.
   /// Threads:   sleeps. Do not hold a lock that the invoker needs.
   /// Cost:      a wait.
   /// @since 1.1
   std::optional<arguments> wait() { return wait_for((std::chrono::nanoseconds::max)()); }
-  /// Waits for the invocation, at most for a given time.
+  /// Waits for the invocation, up to a timeout.
   ///
-  /// @param timeout  The longest time to wait, on the monotonic clock; zero or less: no waiting.
-  /// @return Its arguments, once. Nothing if the time has passed, after which this may be called
-  ///         again, or if there will be no invocation.
+  /// @param timeout  The longest time to wait, measured on the monotonic clock. If it is zero or
+  ///                 less, the function does not wait.
+  /// @return The arguments; nothing if the wait has timed out, in which case the function may be
+  ///         called again, if there will be no invocation, or if they have already been returned.
   ///
-  /// Errors:    exceptions of the copy of an argument.
+  /// Errors:    exceptions thrown while an argument is copied.
   /// Threads:   sleeps.
   /// Cost:      a wait.
   /// @since 1.1
@@ -100,14 +101,14 @@ class [[nodiscard]] next_invocation {
     if (!arrival_ || !arrival_->wait(timeout)) return std::nullopt;
     return arrival_->take();
   }
-  /// Whether wait() returns at once.
+  /// Whether wait() would return without waiting.
   ///
-  /// @return true: the signal was invoked, or there will be no such invocation.
+  /// @return true if the signal has been invoked or there will be no such invocation.
   ///
   /// Cost:      O(1), one short lock.
   /// @since 1.1
   bool is_over() const { return !arrival_ || arrival_->is_over(); }
-  /// The registration, a value: its removal cancels the wait, from any thread.
+  /// Returns the registration. Any thread may cancel the wait by removing it.
   ///
   /// @return The registration; stale when the wait is over.
   ///
@@ -116,19 +117,20 @@ class [[nodiscard]] next_invocation {
   registration get() const noexcept { return registration(token_); }
 
 #if defined(__cpp_impl_coroutine)
-  /// For `co_await`, whose result is that of wait(). Only in C++20.
+  /// Implements `co_await`, which returns the same as wait(). C++20 only.
   ///
-  /// The coroutine goes on in the call of the delegate, on the thread that invokes. If next() had a
-  /// queue, it always goes on in a call of that queue. Without an invocation it goes on where the
-  /// registration is removed. If the queue refuses or drops that call, or is destroyed, it goes on
-  /// where that happens, without arguments.
+  /// The coroutine resumes inside the delegate's call, on the invoking thread. If next() was passed
+  /// a queue, the coroutine always resumes in a queued call instead. If there is no invocation, the
+  /// coroutine resumes on the thread that removes the registration. If the queue refuses or drops
+  /// the call, or is destroyed, the coroutine resumes on the thread that does so, without
+  /// arguments.
   ///
-  /// A coroutine that is suspended may be destroyed: on the thread that runs the queue, or while
-  /// no other thread invokes.
+  /// A suspended coroutine may be destroyed on the thread that runs the queue, or while no other
+  /// thread is invoking the signal.
   ///
-  /// @return What `co_await` needs.
+  /// @return An awaiter.
   ///
-  /// Cost:      O(1), one short lock; with a queue as an invocation with one queued call.
+  /// Cost:      O(1), one short lock; with a queue, like an invocation with one queued call.
   /// @since 1.1
   auto operator co_await() noexcept {
     struct awaiter {
@@ -157,16 +159,16 @@ class [[nodiscard]] next_invocation {
   multicast_token token_ = {0};
 };
 
-/// Waits for the next invocation of a signal, from now on. Invocations that have begun do not
-/// count, and replays do not.
+/// Waits for the next invocation of a signal. Invocations that have already begun and replays do
+/// not count.
 ///
 /// @param s    The signal. It may be moved or destroyed during the wait.
-/// @param how  As for signal::add(). With a queue, a coroutine goes on there. `latest` and `unique`
-///             have no effect.
-/// @return What to wait with.
+/// @param how  As for signal::add(). If there is a queue, a coroutine resumes in it. `latest` and
+///             `unique` have no effect.
+/// @return An object with which to wait.
 ///
 /// Errors:    those of signal::add().
-/// Cost:      as signal::add(), and an allocation; with a queue also a multicast and an add.
+/// Cost:      like signal::add(), and an allocation; with a queue also a multicast and an add.
 /// @since 1.1
 template <typename... Args>
 next_invocation<Args...> next(signal<void(Args...)> &s, const options &how = {}) {
@@ -176,15 +178,15 @@ template <typename... Args>
 next_invocation<Args...> next(const connectable<void(Args...)> &s, const options &how = {}) {
   return next_invocation<Args...>(s, how);
 }
-/// Waits for the next invocation of a signal, at most for a given time.
+/// Waits for the next invocation of a signal, up to a timeout.
 ///
 /// @param s        The signal.
 /// @param timeout  The longest time to wait, measured on the monotonic clock.
-/// @return The arguments; nothing if the time has passed or the signal was destroyed.
+/// @return The arguments; nothing if the wait has timed out or the signal has been destroyed.
 ///
 /// Errors:    those of signal::add(); exceptions of the copy of an argument.
-/// Threads:   sleeps: another thread has to invoke.
-/// Cost:      as next() and a wait.
+/// Threads:   sleeps, so another thread has to invoke the signal.
+/// Cost:      like next() and a wait.
 /// @since 1.1
 template <typename... Args>
 std::optional<typename next_invocation<Args...>::arguments> next(

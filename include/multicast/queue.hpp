@@ -43,7 +43,7 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
   /// @param overflow  What happens to a call if the queue is full.
   ///
   /// Errors:    those of multicast_queue_create().
-  /// Cost:      as multicast_queue_create().
+  /// Cost:      like multicast_queue_create().
   /// @since 1.0
   explicit queue(uint32_t capacity = 0, mcast::overflow overflow = mcast::overflow::refuse)
       : owner(create(capacity, overflow)) {}
@@ -52,7 +52,7 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
   /// @param how  See multicast_queue_options.
   ///
   /// Errors:    those of multicast_queue_create().
-  /// Cost:      as multicast_queue_create().
+  /// Cost:      like multicast_queue_create().
   /// @since 1.1
   explicit queue(const multicast_queue_options &how) : owner(multicast_queue_create(&how)) {}
 
@@ -65,7 +65,7 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
   /// Threads:   the delegates run on this thread. Their exceptions reach the handler of
   ///            set_exception_handler(), or the thread that waits for the call.
   /// Reentry:   a delegate may run the queue.
-  /// Cost:      as multicast_queue_run().
+  /// Cost:      like multicast_queue_run().
   /// @since 1.0
   size_t run(size_t max = 0) {
     runner_.set(detail::this_thread());
@@ -79,9 +79,9 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
   /// @return How many calls were made; also 0 if none waits.
   ///
   /// Errors:    those of multicast_queue_run(); exceptions of the condition.
-  /// Threads:   as run().
+  /// Threads:   like run().
   /// Reentry:   a delegate may run the queue.
-  /// Cost:      as multicast_queue_run() for each call.
+  /// Cost:      like multicast_queue_run() for each call.
   /// @since 1.1
   template <typename F>
   size_t run_while(F &&condition) {
@@ -103,7 +103,7 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
   ///
   /// Errors:    those of multicast_queue_wait().
   /// Threads:   sleeps; not for a queue with a thread of its own.
-  /// Cost:      as multicast_queue_wait().
+  /// Cost:      like multicast_queue_wait().
   /// @since 1.0
   size_t wait(std::chrono::nanoseconds timeout = (std::chrono::nanoseconds::max)()) {
     const int64_t result = multicast_queue_wait(handle_, detail::nanoseconds(timeout));
@@ -118,7 +118,7 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
   ///
   /// Errors:    those of multicast_invoke_with().
   /// Threads:   exceptions of the callable reach the handler of set_exception_handler().
-  /// Cost:      as an invocation with one queued call, and one allocation.
+  /// Cost:      like an invocation with one queued call, and one allocation.
   /// @since 1.1
   template <typename F>
   bool post(F &&function) {
@@ -140,7 +140,7 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
   ///            runs the queue waits for this one, or has ended in the call: then the callable may
   ///            still run. With -fno-exceptions these end the program.
   /// Threads:   any. Do not hold a lock that the callable takes.
-  /// Cost:      as post(), two more allocations, and a wait.
+  /// Cost:      like post(), two more allocations, and a wait.
   /// @since 1.1
   template <typename F>
   detail::kept_result<std::decay_t<F>> post_and_wait(F &&function) {
@@ -180,16 +180,16 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
   /// @return How many there were.
   ///
   /// Errors:    those of multicast_queue_clear().
-  /// Cost:      as multicast_queue_clear().
+  /// Cost:      like multicast_queue_clear().
   /// @since 1.1
   size_t clear() { return detail::count(multicast_queue_clear(handle_)); }
 
   /// A descriptor for poll() and the like: readable while calls are queued.
   ///
-  /// @return As multicast_queue_fd(); it belongs to the queue.
+  /// @return Like multicast_queue_fd(); it belongs to the queue.
   ///
   /// Errors:    MULTICAST_ERROR_SYSTEM.
-  /// Cost:      as multicast_queue_fd().
+  /// Cost:      like multicast_queue_fd().
   /// @since 1.0
   int descriptor() {
     const int result = multicast_queue_fd(handle_);
@@ -207,7 +207,7 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
   }
   /// Ends the queue's own thread. Calls that wait stay in the queue.
   ///
-  /// @return As multicast_queue_stop().
+  /// @return Like multicast_queue_stop().
   ///
   /// Threads:   waits for the call that runs.
   /// Reentry:   on the queue's own thread: as multicast_queue_stop().
@@ -217,7 +217,7 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
 
   /// The numbers of calls by their outcome, all at one moment.
   ///
-  /// @return As multicast_queue_get_stats() fills it.
+  /// @return Like multicast_queue_get_stats() fills it.
   ///
   /// Errors:    those of multicast_queue_get_stats().
   /// Cost:      O(1), one short lock.

@@ -36,42 +36,42 @@ class registration {
   explicit registration(multicast_token token = {0}) noexcept : token_(token) {}
   /// Removes the delegate and waits for its calls on other threads.
   ///
-  /// @return As multicast_token_remove(). After MULTICAST_OK its captures have been destroyed.
+  /// @return Like multicast_token_remove(). After MULTICAST_OK its captures have been destroyed.
   ///
-  /// Threads:   waits for running calls of it on other threads.
+  /// Threads:   waits for its running calls on other threads.
   /// Reentry:   inside a call of it: MULTICAST_PENDING.
-  /// Cost:      as multicast_token_remove().
+  /// Cost:      like multicast_token_remove().
   /// @since 1.0
   multicast_status remove() const noexcept { return multicast_token_remove(token_); }
   /// Another name of remove().
   ///
-  /// @return As remove().
+  /// @return Like remove().
   ///
-  /// Cost:      as remove().
+  /// Cost:      like remove().
   /// @since 1.1
   auto disconnect() const noexcept { return remove(); }
   /// Another name of is_valid().
   ///
   /// @return is_valid().
   ///
-  /// Cost:      as is_valid().
+  /// Cost:      like is_valid().
   /// @since 1.1
   bool connected() const noexcept { return is_valid(); }
   /// Removes the delegate without waiting.
   ///
-  /// @return As multicast_token_remove_nowait().
+  /// @return Like multicast_token_remove_nowait().
   ///
-  /// Cost:      as multicast_token_remove(), without the wait.
+  /// Cost:      like multicast_token_remove(), without the wait.
   /// @since 1.0
   multicast_status remove_nowait() const noexcept { return multicast_token_remove_nowait(token_); }
   /// Removes the delegate and waits at most for a given time.
   ///
   /// @param timeout  The longest time to wait, on the monotonic clock; zero or less: no waiting.
-  /// @return As multicast_token_remove_within().
+  /// @return Like multicast_token_remove_within().
   ///
-  /// Threads:   waits for running calls of it on other threads.
+  /// Threads:   waits for its running calls on other threads.
   /// Reentry:   inside a call of it: MULTICAST_PENDING.
-  /// Cost:      as multicast_token_remove().
+  /// Cost:      like multicast_token_remove().
   /// @since 1.0
   multicast_status remove_within(std::chrono::nanoseconds timeout) const noexcept {
     return multicast_token_remove_within(token_, detail::nanoseconds(timeout));
@@ -79,7 +79,7 @@ class registration {
   /// Leaves the delegate out of invocations until resume(). Pausing a delegate that pause() has
   /// already paused has no effect; each scoped_pause counts separately.
   ///
-  /// @return As multicast_token_pause().
+  /// @return Like multicast_token_pause().
   ///
   /// Threads:   does not wait for running calls.
   /// Cost:      O(1).
@@ -87,7 +87,7 @@ class registration {
   multicast_status pause() const noexcept { return multicast_token_pause(token_); }
   /// Ends a pause: the delegate is called again, in its old position.
   ///
-  /// @return As multicast_token_resume().
+  /// @return Like multicast_token_resume().
   ///
   /// Cost:      O(1).
   /// @since 1.0
@@ -120,7 +120,7 @@ class registration {
   ///
   /// @return is_valid().
   ///
-  /// Cost:      as is_valid().
+  /// Cost:      like is_valid().
   /// @since 1.1
   explicit operator bool() const noexcept { return is_valid(); }
   /// The statistics of its calls while they were watched; see mcast::watch.
@@ -223,40 +223,40 @@ class [[nodiscard]] scoped_registration
   registration get() const noexcept { return registration(handle_); }
   /// Removes the delegate now, as registration::remove() does.
   ///
-  /// @return As registration::remove().
+  /// @return Like registration::remove().
   ///
-  /// Threads:   as registration::remove().
+  /// Threads:   like registration::remove().
   /// Reentry:   inside a call of it: MULTICAST_PENDING. The destructor then waits for this call,
   ///            unless the destructor also runs inside the call.
-  /// Cost:      as registration::remove().
+  /// Cost:      like registration::remove().
   /// @since 1.1
   multicast_status remove() const noexcept { return get().remove(); }
   /// Another name of remove().
   ///
-  /// @return As remove().
+  /// @return Like remove().
   ///
-  /// Cost:      as remove().
+  /// Cost:      like remove().
   /// @since 1.1
   auto disconnect() const noexcept { return remove(); }
   /// Whether the registration is live.
   ///
   /// @return registration::is_valid().
   ///
-  /// Cost:      as registration::is_valid().
+  /// Cost:      like registration::is_valid().
   /// @since 1.1
   bool is_valid() const noexcept { return get().is_valid(); }
   /// Another name of is_valid().
   ///
   /// @return is_valid().
   ///
-  /// Cost:      as is_valid().
+  /// Cost:      like is_valid().
   /// @since 1.1
   bool connected() const noexcept { return is_valid(); }
   /// Another name of is_valid().
   ///
   /// @return is_valid().
   ///
-  /// Cost:      as is_valid().
+  /// Cost:      like is_valid().
   /// @since 1.1
   explicit operator bool() const noexcept { return is_valid(); }
   /// Gives up the registration: the delegate stays registered.

@@ -16,9 +16,9 @@ namespace MULTICAST_HPP_NAMESPACE {
 ///
 /// @return A text for people.
 ///
-/// Threads:   as multicast_dump().
+/// Threads:   like multicast_dump().
 /// Errors:    std::bad_alloc.
-/// Cost:      as multicast_dump(), and the string.
+/// Cost:      like multicast_dump(), and the string.
 /// @since 1.1
 inline std::string dump() {
   return detail::written([](multicast_writer writer, void *context) {

@@ -82,7 +82,7 @@ class result_range<R(Args...), Given...> {
     ///
     /// @return A pointer that is valid as long as the range.
     ///
-    /// Cost:      as `*`.
+    /// Cost:      like `*`.
     /// @since 1.1
     pointer operator->() const { return detail::address(**this); }
     /// Goes to the next result.
@@ -100,7 +100,7 @@ class result_range<R(Args...), Given...> {
     ///
     /// @return An iterator at this one.
     ///
-    /// Cost:      as `++`.
+    /// Cost:      like `++`.
     /// @since 1.1
     iterator operator++(int) {
       const iterator was = *this;
@@ -111,8 +111,8 @@ class result_range<R(Args...), Given...> {
     ///
     /// @return Whether they are equal.
     ///
-    /// Errors:    as for `*`.
-    /// Cost:      as `*`.
+    /// Errors:    like for `*`.
+    /// Cost:      like `*`.
     /// @since 1.1
     friend bool operator==(const iterator &a, const iterator &b) {
       return a.position() == b.position();
@@ -121,8 +121,8 @@ class result_range<R(Args...), Given...> {
     ///
     /// @return Whether they are at different places.
     ///
-    /// Errors:    as for `*`.
-    /// Cost:      as `*`.
+    /// Errors:    like for `*`.
+    /// Cost:      like `*`.
     /// @since 1.1
     friend bool operator!=(const iterator &a, const iterator &b) { return !(a == b); }
 

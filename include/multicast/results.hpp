@@ -86,7 +86,7 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
   /// @return The last result; nothing if there is none.
   ///
   /// Errors:    the first exception of a delegate, after all have been called.
-  /// Cost:      as multicast_visit().
+  /// Cost:      like multicast_visit().
   /// @since 1.1
   std::optional<result> operator()(detail::passed<Args>... arguments) const {
     std::optional<result> last;
@@ -103,7 +103,7 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
   /// @return All results in order.
   ///
   /// Errors:    the first exception of a delegate, after all have been called.
-  /// Cost:      as multicast_visit(), and the vector.
+  /// Cost:      like multicast_visit(), and the vector.
   /// @since 1.1
   std::vector<result> collect(detail::passed<Args>... arguments) const {
     std::vector<result> all;
@@ -121,7 +121,7 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
   /// @return That result; nothing if there is none.
   ///
   /// Errors:    exceptions of a delegate; the others are not called.
-  /// Cost:      as multicast_visit().
+  /// Cost:      like multicast_visit().
   /// @since 1.1
   std::optional<result> first_of(detail::passed<Args>... arguments) const {
     std::optional<result> first;
@@ -141,7 +141,7 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
   /// @return Also true if there is no delegate.
   ///
   /// Errors:    exceptions of a delegate; the others are not called.
-  /// Cost:      as multicast_visit().
+  /// Cost:      like multicast_visit().
   /// @since 1.1
   bool all(detail::passed<Args>... arguments) const {
     bool answer = true;
@@ -158,7 +158,7 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
   /// @return Also false if there is no delegate.
   ///
   /// Errors:    exceptions of a delegate; the others are not called.
-  /// Cost:      as multicast_visit().
+  /// Cost:      like multicast_visit().
   /// @since 1.1
   bool any(detail::passed<Args>... arguments) const {
     bool answer = false;
@@ -181,7 +181,7 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
   /// @return Whether all have agreed; also true if there is no delegate.
   ///
   /// Errors:    the first exception of a delegate. One that throws when it is asked has refused.
-  /// Cost:      as multicast_visit_undo().
+  /// Cost:      like multicast_visit_undo().
   /// @since 1.1
   bool all_or_undo(const std::tuple<detail::passed<Args>...> &asked,
                    const std::tuple<detail::passed<Args>...> &undo) const {
@@ -215,7 +215,7 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
   /// @return How many results there were.
   ///
   /// Errors:    exceptions of a delegate or of the function; the others are not called.
-  /// Cost:      as multicast_visit().
+  /// Cost:      like multicast_visit().
   /// @since 1.1
   template <typename F>
   size_t each(F &&function, detail::passed<Args>... arguments) const {
@@ -240,7 +240,7 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
   /// @return The value.
   ///
   /// Errors:    exceptions of a delegate or of the function; the others are not called.
-  /// Cost:      as multicast_visit().
+  /// Cost:      like multicast_visit().
   /// @since 1.1
   template <typename T, typename F>
   T fold(T sum, F &&function, detail::passed<Args>... arguments) const {
@@ -280,8 +280,8 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
   /// @return What the combiner returns. The results end with this call: a reference becomes a
   ///         value, unless the results are references.
   ///
-  /// Errors:    as results(); exceptions of the combiner.
-  /// Cost:      as results().
+  /// Errors:    like results(); exceptions of the combiner.
+  /// Cost:      like results().
   /// @since 1.1
   template <typename Combiner, typename... Given>
   auto combine(Combiner &&combiner, Given &&...arguments) const

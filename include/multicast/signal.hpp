@@ -109,7 +109,7 @@ class signal<void(Args...)> : public detail::basic_signal<void, Args...>,
   ///
   /// Threads:   any; delegates without a queue run on the calling thread.
   /// Reentry:   delegates may call anything, and destroy this object.
-  /// Cost:      as multicast_invoke(). If calls are queued: one copy of the arguments.
+  /// Cost:      like multicast_invoke(). If calls are queued: one copy of the arguments.
   /// @since 1.0
   int64_t invoke(detail::passed<Args>... arguments) const {
     return send<detail::is_kept<Args>...>(nullptr, nullptr,
@@ -133,7 +133,7 @@ class signal<void(Args...)> : public detail::basic_signal<void, Args...>,
   ///
   /// @param arguments  As for invoke().
   ///
-  /// Cost:      as invoke().
+  /// Cost:      like invoke().
   /// @since 1.0
   void operator()(detail::passed<Args>... arguments) const {
     static_cast<void>(invoke(static_cast<detail::passed<Args>>(arguments)...));
@@ -179,7 +179,7 @@ class signal<void(Args...)> : public detail::basic_signal<void, Args...>,
   /// Threads:   waits for the threads that run the queues. Do not hold a lock that a delegate
   ///            takes.
   /// Reentry:   inside a call that a queue makes, a call of the same queue is `unfinished`.
-  /// Cost:      as multicast_invoke_with(), and one allocation.
+  /// Cost:      like multicast_invoke_with(), and one allocation.
   /// @since 1.1
   multicast_outcome invoke_and_wait(detail::passed<Args>... arguments) const {
     return wait(0, static_cast<detail::passed<Args>>(arguments)...);
@@ -192,7 +192,7 @@ class signal<void(Args...)> : public detail::basic_signal<void, Args...>,
   /// @return The outcome of the calls.
   ///
   /// Threads:   waits for the threads that run the queues.
-  /// Cost:      as invoke_and_wait(). If calls are `unfinished`: O(delegates), some allocations.
+  /// Cost:      like invoke_and_wait(). If calls are `unfinished`: O(delegates), some allocations.
   /// @since 1.1
   multicast_outcome invoke_and_wait_for(std::chrono::nanoseconds timeout,
                                         detail::passed<Args>... arguments) const {

@@ -67,7 +67,7 @@ class spy<signal<void(Args...)>> {
   /// @param how  As for signal::add(): such as on(), to record what a queue delivers.
   ///
   /// Errors:    those of signal::add().
-  /// Cost:      as signal::add().
+  /// Cost:      like signal::add().
   /// @since 1.1
   explicit spy(signal<void(Args...)> &s, const options &how = {})
       : spy(connectable<void(Args...)>(s), how) {}
@@ -113,7 +113,7 @@ class spy<signal<void(Args...)>> {
   ///
   /// @return size() == 0.
   ///
-  /// Cost:      as size().
+  /// Cost:      like size().
   /// @since 1.1
   bool empty() const { return size() == 0; }
   /// Forgets the recorded calls.

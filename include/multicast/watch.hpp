@@ -113,12 +113,12 @@ class [[nodiscard]] watch {
   ~watch() { static_cast<void>(end()); }
   /// Ends the watch early. Calling this again has no effect.
   ///
-  /// @return As multicast_set_watch(): MULTICAST_OK: no function of it runs, and none ever will.
+  /// @return Like multicast_set_watch(): MULTICAST_OK: no function of it runs, and none ever will.
   ///         MULTICAST_ERROR_INVALID_HANDLE: the signal has already been destroyed.
   ///
   /// Threads:   waits for functions of it that run on other threads.
   /// Reentry:   inside one of its functions: MULTICAST_PENDING.
-  /// Cost:      as multicast_set_watch().
+  /// Cost:      like multicast_set_watch().
   /// @since 1.1
   multicast_status end() noexcept {
     if (!std::exchange(is_set_, false)) return MULTICAST_OK;

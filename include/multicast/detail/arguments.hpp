@@ -15,8 +15,7 @@
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// The type of an argument as delegates get it. All delegates share one value, so they get it as
-/// const.
+/// The type in which delegates receive an argument. They all share one value, so it is const.
 template <typename Arg>
 using passed = std::conditional_t<std::is_reference_v<Arg>, Arg, const Arg &>;
 template <typename Arg>
@@ -34,7 +33,8 @@ struct is_text : std::false_type {};
 template <typename Char>
 struct is_text<const Char *> : std::bool_constant<is_character<Char>> {};
 
-/// A copy of an argument by value; nothing that can be passed, if it cannot be copied.
+/// The type of a delegate's own copy of an argument; `passed<Arg>` if the argument cannot be
+/// copied.
 template <typename Arg, typename = void>
 struct copy_of_value {
   using type = passed<Arg>;
@@ -48,15 +48,15 @@ struct copy_of_value<Arg, std::void_t<decltype(sizeof(Arg))>> {
 template <typename Arg>
 using copy_of = typename copy_of_value<Arg>::type;
 
-/// How a callable takes arguments: how many, and whether as copies of its own.
+/// How many arguments a callable takes, and whether it needs its own copies of them.
 struct taking {
   bool is_possible;
   size_t count;
   bool is_copied;
 };
 
-/// Whether an argument is a value or a reference to const, so that a copy can take its place. The
-/// type may be incomplete.
+/// Whether an argument is a value or a reference to const, so that a copy can replace it. The type
+/// may be incomplete.
 template <typename Arg>
 inline constexpr bool is_replaceable =
     std::is_same_v<passed<Arg>, const value<Arg> &> && std::is_object_v<value<Arg>>;
@@ -66,15 +66,15 @@ struct is_complete : std::false_type {};
 template <typename T>
 struct is_complete<T, std::void_t<decltype(sizeof(T))>> : std::true_type {};
 
-/// Whether a queued call can have such an argument.
+/// Whether a queued call can have an argument of this type.
 template <typename Arg>
 constexpr bool is_queueable() {
   if constexpr (is_replaceable<Arg>) return std::is_copy_constructible_v<value<Arg>>;
   return false;
 }
 
-/// Whether its bytes can be stored beside those of other arguments: numbers, enumerations,
-/// pointers. For the alignment see original_frame.
+/// Whether the frame can store the argument itself: numbers, enumerations and pointers. See
+/// original_frame for the alignment.
 template <typename Arg>
 constexpr bool is_small() {
   if constexpr (!std::is_reference_v<Arg> && std::is_scalar_v<Arg>) {
@@ -91,27 +91,27 @@ constexpr bool is_movable() {
   }
   return false;
 }
-/// Whether this argument is moved: the caller gives its value away, and moving is cheaper.
+/// Whether this argument is moved: the caller passes an rvalue, and a move is cheaper than a copy.
 template <typename Arg, typename Given>
 constexpr bool is_moved() {
   if constexpr (std::is_same_v<Arg, Given>) return is_movable<Arg>();
   return false;
 }
 
-/// Whether the argument is moved or copied without an exception.
+/// Whether moving or copying the argument cannot throw.
 template <typename T, bool is_moved>
 inline constexpr bool is_safe =
     is_moved ? std::is_nothrow_move_constructible_v<T> : std::is_nothrow_copy_constructible_v<T>;
 
-/// How an argument is held: as a value; as a value together with its source, to which it may refer,
-/// as a std::string_view does; or as the address of the caller's variable.
+/// How an argument is held: as a value; as a value together with the source that it may refer to,
+/// like a std::string_view; or as the address of the caller's variable.
 enum class holding { own, converted, variable };
 
 template <typename Arg, typename Given>
 constexpr holding how_to_hold() {
   using from = value<Given>;
   if constexpr (std::is_lvalue_reference_v<Arg> && std::is_lvalue_reference_v<Given>) {
-    // Without a conversion.
+    // Only if no conversion is needed.
     if (std::is_convertible_v<std::add_pointer_t<Given>, std::add_pointer_t<Arg>>) {
       return holding::variable;
     }
@@ -133,7 +133,7 @@ struct held {
 };
 template <typename Arg, typename Given>
 struct held<Arg, Given, holding::converted> {
-  // Refers to `source`, if its type is derived from the requested one; or copies it, as a pointer.
+  // Refers to `source` if its type is derived from the requested type; otherwise copies `source`.
   static constexpr bool is_looked_at = std::is_convertible_v<Given &, passed<Arg>>;
   using made = std::conditional_t<is_looked_at, held<Arg, Given &>, held<Arg, Given, holding::own>>;
   Given source;
@@ -168,7 +168,7 @@ struct stored<std::basic_string_view<Char, Traits>> {
   stored &operator=(const stored &) = delete;
   const std::basic_string_view<Char, Traits> *address() const { return &view; }
 };
-/// The characters of a zero-terminated text.
+/// The characters of a null-terminated string.
 template <typename Char>
 struct stored_text {
   std::basic_string<Char> text;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// One invocation that is waited for, by a thread or by a coroutine.
+// A wait for one invocation, by a thread or a coroutine.
 #ifndef MULTICAST_DETAIL_ARRIVAL_HPP
 #define MULTICAST_DETAIL_ARRIVAL_HPP
 
@@ -22,7 +22,7 @@
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// A coroutine that waits.
+/// A waiting coroutine.
 struct continuation {
   void (*resume)(void *) = nullptr;
   void *address = nullptr;
@@ -34,12 +34,12 @@ struct continuation {
 /// The wait for one invocation. It is over when the delegate has been called, or has been destroyed
 /// without a call.
 ///
-/// With a queue a coroutine is resumed there, by a call of its own: it stays in `waiting_` until
-/// that call begins, so that it can still be destroyed on the thread that runs the queue.
+/// If there is a queue, a separate queued call resumes the coroutine. The coroutine stays in
+/// `waiting_` until that call begins, so that the thread that runs the queue can still destroy it.
 class arrival : public std::enable_shared_from_this<arrival> {
  public:
   explicit arrival(multicast_queue queue) {
-    // From here on `is_inside_fork()` knows.
+    // Registers the fork handlers, so that `is_inside_fork()` works from now on.
     static_cast<void>(process_lock(guarded::groups));
     if (queue.id == 0) return;
     static_cast<void>(resumptions_.make([&](multicast made) {
@@ -57,7 +57,7 @@ class arrival : public std::enable_shared_from_this<arrival> {
     return is_over_;
   }
   bool has_queue() const noexcept { return resumptions_.get().id != 0; }
-  /// Waits until the delegate was called or destroyed. Returns false if the time has passed.
+  /// Waits until the delegate has been called or destroyed. Returns false if the wait times out.
   bool wait(std::chrono::nanoseconds timeout) const {
     std::unique_lock<std::mutex> lock(mutex_);
     const auto is_over = [this] { return is_over_; };
@@ -65,8 +65,8 @@ class arrival : public std::enable_shared_from_this<arrival> {
     changed_.wait(lock, is_over);
     return true;
   }
-  /// Suspends a coroutine. Returns false if the wait is over, so that the coroutine goes on at
-  /// once.
+  /// Suspends a coroutine. Returns false if the wait is already over, so that the coroutine
+  /// continues immediately.
   bool suspend(continuation waiting) {
     std::unique_lock<std::mutex> lock(mutex_);
     if (is_over_ && !has_queue()) return false;
@@ -77,14 +77,14 @@ class arrival : public std::enable_shared_from_this<arrival> {
     self->post();
     return true;
   }
-  /// Called when the coroutine is destroyed, or does not wait any more.
+  /// Called when the coroutine is destroyed or has stopped waiting.
   void forget() noexcept {
     const std::lock_guard<std::mutex> lock(mutex_);
     waiting_ = {};
   }
   /// Ends the wait without a call. Does nothing if the wait is over.
   void end() noexcept {
-    // The threads that may have the lock, and those that wait, are in the parent.
+    // Threads that are waiting or may hold the lock exist only in the parent process.
     if (process_lock::is_inside_fork()) return;
     continuation next;
     {
@@ -96,7 +96,8 @@ class arrival : public std::enable_shared_from_this<arrival> {
   }
 
  protected:
-  /// `keep()` keeps the arguments before others see that the wait is over.
+  /// Calls `keep()`, which stores the arguments, before other threads can see that the wait is
+  /// over.
   template <typename Keep>
   void come(Keep &&keep) {
     guard(failures{&thrown_, nullptr}, keep);
@@ -107,18 +108,19 @@ class arrival : public std::enable_shared_from_this<arrival> {
     }
     go_on(next);
   }
-  /// Ends the wait with the exception of a copy: the arguments are lost.
+  /// Drops the arguments, so that the wait ends without any.
   virtual void drop() noexcept = 0;
 
-  /// The exception of keep(). Only the thread or coroutine that waits reads it, when the wait is
-  /// over.
+  /// The exception thrown by keep(). Only the waiting thread or coroutine reads it, once the wait
+  /// is over.
   std::exception_ptr thrown_;
 
  private:
   MULTICAST_HPP_LOCAL static constexpr std::chrono::nanoseconds longest =
       std::chrono::hours(24 * 365);
 
-  /// With the lock. The coroutine to resume here; with a queue only whether there is one.
+  /// Called under the lock. Returns the coroutine to resume. If there is a queue, the coroutine
+  /// also stays in `waiting_`.
   continuation finish() noexcept {
     is_over_ = true;
     changed_.notify_all();
@@ -132,8 +134,8 @@ class arrival : public std::enable_shared_from_this<arrival> {
       next();
     }
   }
-  /// The library owns the payload, which keeps this object. If the queue refuses or drops the call,
-  /// or is destroyed, `release` runs without a call.
+  /// The payload keeps this object alive until the library releases it. If the queue refuses or
+  /// drops the call, or is destroyed, `release` runs without a call.
   void post() noexcept {
     multicast_invocation how = MULTICAST_INVOCATION_INIT;
     how.payload = this;
@@ -148,7 +150,7 @@ class arrival : public std::enable_shared_from_this<arrival> {
   static void release(const void *payload, size_t) noexcept {
     arrival &self = *static_cast<arrival *>(const_cast<void *>(payload));
     const auto last = std::move(self.self_);
-    last->resume(true);  // if it was not resumed
+    last->resume(true);  // unless it has been resumed
   }
   void resume(bool is_given_up) {
     continuation next;
@@ -165,12 +167,12 @@ class arrival : public std::enable_shared_from_this<arrival> {
   mutable std::condition_variable changed_;
   bool is_over_ = false;
   continuation waiting_;
-  /// Its only delegate resumes the coroutine; none without a queue.
+  /// A multicast whose only delegate resumes the coroutine; none if there is no queue.
   lazy_multicast resumptions_;
   std::shared_ptr<arrival> self_;
 };
 
-/// The arguments of an invocation that is waited for.
+/// A wait for one invocation, with the arguments that it receives.
 template <typename... Args>
 class arrived_arguments final : public arrival {
  public:
@@ -178,7 +180,7 @@ class arrived_arguments final : public arrival {
   void receive(passed<Args>... given) {
     come([&] { made_.emplace(keeping<value<Args>>::keep(given)...); });
   }
-  /// Called when the wait is over. Returns nothing the second time.
+  /// Returns the arguments the first time; nothing after that. Call it only when the wait is over.
   std::optional<kept_arguments<Args...>> take() {
     rethrow(std::exchange(thrown_, nullptr));
     auto result = std::move(made_);

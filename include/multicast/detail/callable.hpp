@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Types that can be delegates, and their calls.
+// The types that can be delegates, and how they are called.
 #ifndef MULTICAST_DETAIL_CALLABLE_HPP
 #define MULTICAST_DETAIL_CALLABLE_HPP
 
@@ -24,7 +24,7 @@ class registration;
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// A callable that gets its registration first.
+/// A callable that receives its registration as the first argument.
 template <typename F>
 struct extended {
   F function;
@@ -58,8 +58,8 @@ struct weak_bound {
   bool is_dead() const noexcept { return detail::is_dead(object); }
 };
 
-/// The first argument of an extended callable. Depends on a type, so that registration may be
-/// declared only.
+/// The first argument of an extended callable. It is a template, so that a declaration of
+/// registration suffices.
 template <typename>
 struct first_of_extended {
   using type = registration;
@@ -92,7 +92,7 @@ inline constexpr bool is_mortal<extended<F>> = is_mortal<F>;
 template <typename F>
 inline constexpr bool is_mortal<limited<F>> = is_mortal<F>;
 
-/// Counts a delegate with tracked objects, when its signal is known.
+/// Counts a delegate with tracked objects, now that its signal is known.
 template <typename F>
 void begin_mortal(F &function, multicast target) noexcept {
   static_cast<void>(function), static_cast<void>(target);
@@ -109,8 +109,8 @@ inline constexpr bool is_reference = std::is_pointer_v<T>;
 template <typename T>
 inline constexpr bool is_reference<std::reference_wrapper<T>> = true;
 
-/// Whether a call returns the result of a signal. A reference must refer to the returned object
-/// itself, not to a converted one.
+/// Whether a call returns a valid result for the signal. If the result is a reference, it must
+/// refer to the returned object itself, not to a conversion of it.
 template <typename R, typename F, typename... Args>
 struct makes : std::is_invocable_r<R, F, Args...> {};
 template <typename R, typename F, typename... Args>
@@ -125,11 +125,12 @@ struct makes<R &, F, Args...> {
   }();
 };
 
-/// The first arguments of a callable, which the signal does not have.
+/// Extra arguments that a callable receives before the signal's arguments.
 template <typename...>
 struct leading {};
 
-/// Whether a callable, a method or another signal returns the result, with these arguments.
+/// Whether a callable, a method or another signal returns a valid result when called with these
+/// arguments.
 template <typename R, typename F, typename... Args>
 struct makes_of : makes<R, F &, Args...> {};
 template <typename R, typename T, typename Method, typename Class, typename... Args>
@@ -137,13 +138,13 @@ struct makes_of<R, bound<T *, Method Class::*>, Args...>
     : std::conjunction<std::is_convertible<T *, const volatile Class *>,
                        makes<R, const bound<T *, Method Class::*> &, Args...>> {};
 
-/// A signal returns results that can be converted; if it has no delegate, none.
+/// A signal's result is optional, so it has to be converted and can never be a reference.
 template <typename R, typename Made, typename... Given, typename... Args>
 struct makes_of<R, forwarding<Made(Given...)>, Args...>
     : std::conjunction<std::is_invocable<const signal<Made(Given...)> &, Args...>,
                        makes<R, Made (*)()>> {};
 
-/// With the first arguments of a signal, shared or as copies.
+/// Whether a callable can be called with the first arguments of a signal, either shared or copied.
 template <typename R, typename F, typename Leading, typename Indices, typename... Args>
 struct takes_first;
 template <typename R, typename F, typename... First, size_t... Index, typename... Args>
@@ -163,7 +164,7 @@ constexpr taking find_taking() {
     return {false, 0, false};
   }
 }
-/// The arguments of a signal with which a callable can be called: as many as it takes.
+/// The longest prefix of a signal's arguments with which a callable can be called.
 template <typename R, typename F, typename Leading, typename... Args>
 struct takes {
   static constexpr taking value = find_taking<R, F, Leading, sizeof...(Args), Args...>();

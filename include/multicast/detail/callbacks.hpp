@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// C functions that call a function of the user's: a writer, an enumerator.
+// C callbacks that forward to a C++ function: a writer and an enumerator.
 #ifndef MULTICAST_DETAIL_CALLBACKS_HPP
 #define MULTICAST_DETAIL_CALLBACKS_HPP
 
@@ -14,7 +14,7 @@
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// The text that `write(writer, context)` writes.
+/// Returns the text that `write(writer, context)` writes.
 template <typename Write>
 std::string written(Write &&write) {
   struct sink {

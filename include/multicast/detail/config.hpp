@@ -7,7 +7,7 @@
 #include "../../multicast.h"
 
 #if defined(__GNUC__)
-// Stands before variables that each module of a process has for itself. Without it g++ makes them
+// Marks variables of which each module of a process has its own copy. Without it g++ makes them
 // unique in the process, and a plug-in that has such a symbol is never unloaded.
 #define MULTICAST_HPP_LOCAL __attribute__((visibility("hidden")))
 #else
@@ -18,7 +18,7 @@
 #define MULTICAST_HPP_EXCEPTIONS 1
 #define MULTICAST_HPP_NAMESPACE mcast
 #else
-// Other names, so that parts of a program with exceptions and parts without do not mix.
+// A different namespace without exceptions, so that a program can contain parts compiled both ways.
 #define MULTICAST_HPP_EXCEPTIONS 0
 #define MULTICAST_HPP_NAMESPACE mcast_without_exceptions
 namespace MULTICAST_HPP_NAMESPACE {}

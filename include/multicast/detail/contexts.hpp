@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Contexts of delegates: in the pointer itself, or in the heap.
+// Delegates' contexts, either stored in the pointer itself or allocated on the heap.
 #ifndef MULTICAST_DETAIL_CONTEXTS_HPP
 #define MULTICAST_DETAIL_CONTEXTS_HPP
 
@@ -28,7 +28,8 @@ template <size_t size>
 struct bytes {
   unsigned char all[size];
 };
-/// A byte of an object whose bytes are zero. It is no constant expression if the byte is padding.
+/// Byte `i` of an object whose bytes are all zero. For a padding byte, this is not a constant
+/// expression.
 template <typename T>
 constexpr unsigned char byte_of_zero(size_t i) {
   return __builtin_bit_cast(bytes<sizeof(T)>, __builtin_bit_cast(T, bytes<sizeof(T)>{})).all[i];
@@ -41,8 +42,8 @@ template <typename T, size_t i>
 constexpr bool has_value(long) {
   return false;
 }
-/// With bit-fields, or without a constructor for constants, no byte is known: then none is cleared.
-/// A small object that contains a pointer has no padding.
+/// If the class has bit-fields or no constexpr constructor, padding cannot be detected, so nothing
+/// is cleared. A small object that contains a pointer has no padding.
 template <typename T, size_t... i>
 void clear_padding(unsigned char object[], std::index_sequence<i...>) noexcept {
   if constexpr ((has_value<T, i>(0) || ...)) {
@@ -71,9 +72,9 @@ void clear_padding(unsigned char (&object)[sizeof(T)]) noexcept {
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// `lock` only checks whether an object is dead; the call itself makes the pointer strong. So no
-/// call needs an allocation for the strong pointer. An object that dies between the two is not
-/// called.
+/// `lock` only checks whether an object is dead; the call itself makes the pointer strong.
+/// Therefore no call has to allocate memory for the strong pointer. If the object dies between the
+/// check and the call, the delegate is not called.
 template <typename Access>
 struct life {
   static constexpr bool is_mortal = detail::is_mortal<typename Access::function>;
@@ -83,7 +84,7 @@ struct life {
   }
 };
 
-/// A callable whose context is an object of its own.
+/// A callable whose context points to a heap object.
 template <typename F>
 struct in_heap {
   using function = F;
@@ -96,14 +97,14 @@ struct in_heap {
   }
 };
 
-/// A callable whose bytes are the context.
+/// A callable whose bytes are stored in the context pointer.
 template <typename F>
 struct in_context {
   using function = F;
   static constexpr bool is_owned = false;
   static void *pack(const F &given) noexcept {
     void *context = nullptr;
-    // The byte of an empty object has no value.
+    // The single byte of an empty object is indeterminate.
     if constexpr (!std::is_empty_v<F>) {
       alignas(F) unsigned char bytes[sizeof(F)];
       std::memcpy(bytes, &given, sizeof bytes);
@@ -120,7 +121,7 @@ struct in_context {
   }
 };
 
-/// An extended callable: only the callable itself takes room.
+/// An extended callable: the context stores only the inner callable.
 template <typename F>
 struct in_context<extended<F>> {
   using function = extended<F>;

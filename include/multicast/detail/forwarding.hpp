@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// A signal that is a delegate of another one.
+// Signals that are delegates of other signals.
 #ifndef MULTICAST_DETAIL_FORWARDING_HPP
 #define MULTICAST_DETAIL_FORWARDING_HPP
 
@@ -30,8 +30,8 @@ class borrowed : public signal<Signature> {
   ~borrowed() { this->target_.release(); }
 };
 
-/// Invokes another signal, which it knows by its handle. The handle stays valid if the signal is
-/// moved, and is stale when the signal is destroyed.
+/// Invokes another signal through its handle. The handle stays valid when the signal is moved and
+/// becomes stale when it is destroyed.
 template <typename Signature>
 struct forwarding {
   multicast target;
@@ -43,7 +43,7 @@ inline constexpr bool is_forwarding = false;
 template <typename Signature>
 inline constexpr bool is_forwarding<forwarding<Signature>> = true;
 
-/// The signature of the signal to forward to, a variable or a std::ref() of it; void for other
+/// The signature of the signal to forward to, given as a variable or std::ref(); void for other
 /// types.
 template <typename Given>
 struct forwarded {
@@ -64,7 +64,7 @@ struct forwarded<std::reference_wrapper<T> &> : forwarded<T &> {};
 template <typename T>
 struct forwarded<const std::reference_wrapper<T> &> : forwarded<T &> {};
 
-/// The context is the handle of the signal that is invoked.
+/// The context is the invoked signal's handle.
 template <typename Signature>
 struct of_signal {
   using function = forwarding<Signature>;

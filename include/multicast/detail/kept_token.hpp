@@ -13,29 +13,29 @@
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// The token of one delegate of an observer, in the observer.
+/// The token of one delegate of an observer, stored in the observer.
 ///
-/// As soon as the delegate can be called, a call may destroy the observer, before the add returns.
-/// So the library writes the token into a `kept_add`, which outlives both. At the end of the add,
-/// the token moves to the observer, if the observer still exists.
+/// As soon as the delegate can be called, a call may destroy the observer, even before the add
+/// returns. Therefore the library writes the token into a `kept_add`, which outlives both. At the
+/// end of the add, the token moves to the observer, if the observer still exists.
 class kept_token {
  public:
   kept_token() noexcept = default;
   kept_token(const kept_token &) = delete;
   kept_token &operator=(const kept_token &) = delete;
-  /// Detaches a running add, whose end will then not touch the observer.
+  /// Detaches a running add, so that it does not access the observer when it ends.
   ~kept_token() {
     if (!is_adding_.load(std::memory_order_acquire)) return;
     const process_lock lock = locked(index_of(this));
     if (is_adding_.load(std::memory_order_relaxed)) add_of(this).is_orphan = true;
   }
 
-  /// Begins an add. It fails while another one goes on, and while the last delegate is live or may
-  /// be in a call, for which the end of the observer has to wait.
+  /// Begins an add. Fails while another add is in progress, and while the previous delegate is live
+  /// or may be in a call, because the observer's destructor has to wait for that call.
   bool begin() noexcept {
     kept_add &add = add_of(this);
     uintptr_t none = 0;
-    // Pairs with end(): the token of the previous add has been read.
+    // Pairs with end(), so that the token of the previous add has been read.
     if (!add.observer.compare_exchange_strong(none, number_of(this))) return false;
     const multicast_token last = get();
     if (last.id != 0 &&
@@ -46,7 +46,8 @@ class kept_token {
     }
     add.token = {0};
     add.is_orphan = false;
-    // A call that destroys the observer sees this: the library publishes the delegate later.
+    // A call that destroys the observer sees this store, because the library publishes the delegate
+    // after it.
     is_adding_.store(true, std::memory_order_release);
     return true;
   }
@@ -54,8 +55,8 @@ class kept_token {
   multicast_token *place() noexcept { return &add_of(this).token; }
   /// Ends an add.
   ///
-  /// @param kept  Where it was begun; the observer may be gone.
-  /// @return The token; zero: the add has failed.
+  /// @param kept  The object on which the add began; its observer may have been destroyed.
+  /// @return The token; zero if the add has failed.
   static multicast_token end(kept_token *kept) noexcept {
     kept_add &add = add_of(kept);
     const multicast_token token = add.token;
@@ -68,7 +69,7 @@ class kept_token {
     return token;
   }
 
-  /// The token, even during an add. Zero if there was no add.
+  /// The token, even during an add. Zero if there has been no add.
   multicast_token get() const noexcept {
     if (is_adding_.load(std::memory_order_acquire)) {
       // The add cannot end while the lock is held. Atomic: the library may be writing the token.

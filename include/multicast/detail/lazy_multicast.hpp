@@ -25,11 +25,11 @@ class lazy_multicast {
 
   multicast get() const noexcept { return {id_.load(std::memory_order_acquire)}; }
 
-  /// Leaves the multicast to its owner.
+  /// Gives up the multicast without destroying it.
   void release() noexcept { id_.store(0, std::memory_order_relaxed); }
 
-  /// Calls `prepare(multicast)`, which returns a status, before others see the multicast. Returns
-  /// none if there is no memory or if that fails.
+  /// Calls `prepare(multicast)`, which returns a status, before other threads can see the
+  /// multicast. Returns zero if there is no memory or `prepare` fails.
   template <typename Prepare>
   multicast make(Prepare &&prepare) {
     uint64_t id = id_.load(std::memory_order_acquire);

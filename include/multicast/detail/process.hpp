@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Single instances of a process: a lock that a fork keeps, and the tables that it guards.
+// Data shared by all modules of a process: locks that are held during forks, and the tables they
+// protect.
 #ifndef MULTICAST_DETAIL_PROCESS_HPP
 #define MULTICAST_DETAIL_PROCESS_HPP
 
@@ -16,11 +17,11 @@
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// Whether this module holds the locks during forks. Each does it for itself: the handlers of a
-/// plug-in go with it.
+/// Whether this module holds the locks during forks. Each module registers its own handlers,
+/// because a plug-in's handlers are removed when it is unloaded.
 MULTICAST_HPP_LOCAL inline std::atomic<bool> is_held_by_forks{false};
 
-/// Holds a lock of the process until the end of a scope.
+/// Holds a process-wide lock until the end of a scope.
 class process_lock {
  public:
   explicit process_lock(guarded what, size_t part = 0) noexcept
@@ -35,14 +36,15 @@ class process_lock {
     if (!is_inside_fork()) static_cast<void>(pthread_mutex_unlock(&mutex_));
   }
 
-  /// Whether this thread has all locks: the library calls release functions inside fork().
+  /// Whether this thread is inside fork() and so holds all locks: the library may call release
+  /// functions there.
   static bool is_inside_fork() noexcept {
     return process().locks.forking.load(std::memory_order_relaxed) == pthread_self();
   }
 
  private:
-  /// The library registers its handlers first. Then a fork takes these locks before those of the
-  /// library, as all others do. If there is no memory, the next lock tries again.
+  /// The library registers its fork handlers first, so that a fork takes these locks before the
+  /// library's locks, in the usual order. If there is no memory, the next lock tries again.
   static void hold_by_forks() noexcept {
     const multicast first = multicast_create();
     if (first.id == 0) return;
@@ -51,7 +53,8 @@ class process_lock {
       is_held_by_forks.store(true, std::memory_order_release);
     }
   }
-  /// Several threads and modules may have registered handlers. Only the first pair takes the locks.
+  /// Several threads and modules may have registered handlers. Only the first handler to run takes
+  /// the locks.
   static void before_fork() noexcept {
     process_locks &locks = process().locks;
     if (!is_inside_fork()) {
@@ -70,9 +73,9 @@ class process_lock {
   pthread_mutex_t &mutex_;
 };
 
-/// An object of the process: created at its first use, and never destroyed, because static
-/// objects may use it. Not a static variable of a function: the child of a fork would wait for the
-/// thread that was making it.
+/// A process-wide object, created on first use and never destroyed, because static objects may use
+/// it. It is not a function's static variable, because the child of a fork would then wait for a
+/// thread that was initializing it in the parent.
 template <typename T>
 T &lasting(std::atomic<T *> &place) {
   T *there = place.load(std::memory_order_acquire);
@@ -83,7 +86,8 @@ T &lasting(std::atomic<T *> &place) {
   return *there;
 }
 
-/// Counts of pauses, by the handle of a registration or signal. Protected by guarded::pauses.
+/// The number of pauses for each registration or signal, by its handle. Protected by
+/// guarded::pauses.
 struct pauses {
   struct entry {
     size_t count = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Data that exist only once in a process, whatever modules these headers are compiled into.
+// Data that exists once per process, however many modules these headers are compiled into.
 #ifndef MULTICAST_DETAIL_PROCESS_DATA_HPP
 #define MULTICAST_DETAIL_PROCESS_DATA_HPP
 
@@ -19,16 +19,17 @@ struct pauses;
 class watched;
 class keyed_contexts;
 
-/// The tables, each with a lock. A thread that holds one may take those below it. The last one has
-/// parts, so that threads seldom wait for each other. There are few, because the thread sanitizer
-/// can track only so many locks in one thread, those of the library included.
+/// The tables, each with a lock. A thread that holds a lock may take those of later tables. The
+/// last table is split into parts, so that threads seldom wait for each other. There are few parts,
+/// because the thread sanitizer can track only a limited number of locks per thread, including the
+/// library's.
 enum class guarded : size_t { groups, members, pauses, watches, failures, keyed };
 inline constexpr size_t parts = 4;
 
-/// One lock for each table. All are held during a fork, so that its child finds the locks free and
-/// the tables complete.
+/// One lock for each table. All locks are held during a fork, so that in the child the locks are
+/// free and the tables consistent.
 struct process_locks {
-  struct alignas(64) line {  // of the cache
+  struct alignas(64) line {  // a cache line
     pthread_mutex_t mutex;
   };
   line all[static_cast<size_t>(guarded::keyed) + parts];
@@ -36,45 +37,47 @@ struct process_locks {
   size_t handlers;                 // how many pairs of handlers run in that fork()
 };
 
-/// An add of a delegate whose token its observer keeps. Each observer has one place for it, which
-/// other observers share: an add that finds it in use goes another way. In the child of a fork, the
-/// places of threads that do not exist there stay in use.
+/// An add in progress of a delegate whose token its observer stores. Each observer maps to one of
+/// these slots, which it shares with other observers; an add that finds its slot in use takes a
+/// slower path. In the child of a fork, slots in use by threads that exist only in the parent stay
+/// in use.
 struct alignas(64) kept_add {
   std::atomic<uintptr_t> observer;  // the address of its token, or 0
   multicast_token token;
-  bool is_orphan;  // the observer is gone; guarded::keyed
+  bool is_orphan;  // the observer has been destroyed; protected by guarded::keyed
 };
 
-/// The counts that each invocation reads: while they are zero, it need not look further.
+/// The counts that each invocation reads. While they are zero, it can skip further checks.
 struct process_counts {
   std::atomic<size_t> paused_signals;  // how many signals are paused
   std::atomic<size_t> mortals;         // how many delegates have tracked objects, of all signals
 };
 
-/// The memory is the library's, and zero at first: that is the initial state of all members.
-/// Modules that were built with older headers may use a shorter version of this struct at the same
-/// time: it only grows at its end.
+/// The library provides the memory, filled with zeros, which is the initial state of all members.
+/// Modules built with older headers may use a shorter version of this struct at the same time, so
+/// new members are only added at the end.
 struct process_data : process_counts {
   std::atomic<void (*)(std::exception_ptr) noexcept> handler;  // of set_exception_handler()
   std::atomic<uint64_t> threads;     // how many threads have a number
   std::atomic<uint64_t> thread_key;  // the key of their numbers, plus 1
-  std::atomic<uint64_t> spied;       // how many calls were recorded by all spies
+  std::atomic<uint64_t> spied;       // how many calls all spies have recorded
 
-  /// Each is created at its first use, and never destroyed.
+  /// These tables are created on first use and never destroyed.
   std::atomic<pauses *> scoped_pauses;
   std::atomic<watched *> watches;
   std::atomic<keyed_contexts *> keyed[parts];
 
-  /// How many signals are paused, of those whose handles have these bits: so that the invocations
-  /// of most other signals take no lock.
+  /// How many signals are paused, by a hash of their handles, so that invocations of most other
+  /// signals take no lock.
   std::atomic<size_t> paused_alike[64];
-  /// How many delegates have tracked objects, of the signals whose handles have these bits: so that
-  /// most other signals do not look for dead objects.
+  /// How many delegates have tracked objects, by a hash of their signals' handles, so that most
+  /// other signals do not search for dead objects.
   std::atomic<size_t> mortals_alike[256];
-  /// How many of them are signals: for these the signal that they are added to is not known here.
+  /// How many delegates forward to another signal. They are not counted by the signal to which they
+  /// were added, because their context does not identify it.
   std::atomic<size_t> mortal_signals;
-  /// A bit for the token of each of them; others have the same. None is cleared: the context of a
-  /// delegate does not know its token.
+  /// One bit for each hash of the token of a delegate with tracked objects. Bits are never cleared,
+  /// because a delegate's context does not know its token.
   std::atomic<uint64_t> mortal_tokens[64];
 
   process_locks locks;
@@ -84,9 +87,11 @@ static_assert(sizeof(process_data) <= 8192 && alignof(process_data) <= 64 &&
                   std::is_trivially_destructible_v<process_data>,
               "see multicast_process_memory()");
 
-/// The counts until this module knows where the data is: an invocation has to look further.
+/// Nonzero counts used until this module knows the address of the data, so that invocations do not
+/// skip their checks.
 MULTICAST_HPP_LOCAL inline process_counts unknown_counts{{1}, {1}};
-/// Where the data is. Relaxed: all threads find the same address, of memory that is always there.
+/// The address of the data. Relaxed, because all threads obtain the same address, and the memory is
+/// always valid.
 MULTICAST_HPP_LOCAL inline std::atomic<process_counts *> counts_place{&unknown_counts};
 
 inline const process_counts &counts() noexcept {
@@ -95,7 +100,7 @@ inline const process_counts &counts() noexcept {
 inline process_data &process() noexcept {
   process_counts *there = counts_place.load(std::memory_order_relaxed);
   if (there == &unknown_counts) {
-    // Programs with and without exceptions do not mix, nor do the types of two standard libraries.
+    // Code compiled with and without exceptions does not share data, nor do two standard libraries.
 #if defined(_LIBCPP_VERSION)
     constexpr uint32_t library = 2;
 #else

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// A table. <unordered_map> takes longer to compile.
+// A hash table. <unordered_map> would take longer to compile.
 #ifndef MULTICAST_DETAIL_TABLE_HPP
 #define MULTICAST_DETAIL_TABLE_HPP
 
@@ -12,7 +12,7 @@
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// Values by numbers that are not 0. A free entry has the number 0.
+/// Maps nonzero numbers to values. The number of a free entry is 0.
 template <typename Value>
 class table {
  public:
@@ -22,13 +22,13 @@ class table {
   ~table() { delete[] entries_; }
 
   size_t size() const noexcept { return count_; }
-  /// Returns nullptr if the number is not there.
+  /// Returns nullptr if the table does not contain the number.
   Value *find(uint64_t number) const noexcept {
     if (count_ == 0) return nullptr;
     entry &found = at(number);
     return number != 0 && found.number == number ? &found.value : nullptr;
   }
-  /// The value that is there, or a new one.
+  /// The value of the number, which is inserted if the table does not contain it.
   Value &operator[](uint64_t number) {
     if (Value *const there = find(number)) return *there;
     if (2 * count_ >= size_) grow();
@@ -42,7 +42,7 @@ class table {
     entry *hole = &at(number);
     *hole = entry();
     --count_;
-    // Insert the entries that follow again.
+    // Reinsert the entries that follow.
     for (size_t i = index(hole); entries_[i = next(i)].number != 0;) {
       const entry moved = std::exchange(entries_[i], entry());
       at(moved.number) = moved;
@@ -68,7 +68,8 @@ class table {
 
   size_t next(size_t i) const noexcept { return (i + 1) & (size_ - 1); }
   size_t index(const entry *of) const noexcept { return static_cast<size_t>(of - entries_); }
-  /// The entry of the number, or the free entry where it belongs. There is always a free entry.
+  /// The entry of the number, or the free entry in which to insert it. There is always a free
+  /// entry.
   entry &at(uint64_t number) const noexcept {
     size_t i = ((number * 0x9e3779b97f4a7c15) >> 32) & (size_ - 1);
     while (entries_[i].number != 0 && entries_[i].number != number) i = next(i);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Calls of a queue: the tasks that are posted, and the thread that ran it last.
+// The tasks posted to a queue, and the thread that last ran it.
 #ifndef MULTICAST_DETAIL_TASKS_HPP
 #define MULTICAST_DETAIL_TASKS_HPP
 
@@ -38,8 +38,8 @@ struct posted final : task {
   void run() override { static_cast<void>(detail::invoke(function)); }
 };
 
-/// A number that no other thread has ever had: the address of a thread-local variable would be used
-/// again after the end of the thread. 0 if the system has no room for it.
+/// A number that no other thread has ever had, unlike the address of a thread-local variable, which
+/// may be reused after the thread has ended. 0 if the system cannot store the number.
 inline uint64_t this_thread() noexcept {
   std::atomic<uint64_t> &place = process().thread_key;
   uint64_t known = place.load(std::memory_order_acquire);
@@ -61,8 +61,8 @@ inline uint64_t this_thread() noexcept {
   return reinterpret_cast<uintptr_t>(number);
 }
 
-/// The thread that has run a queue last. 0: perhaps the queue's own thread, which the library
-/// knows, or a thread without a number.
+/// The thread that last ran a queue. 0 if no thread has run it, or if the last one had no number or
+/// was the queue's own thread, which the library knows.
 class runner {
  public:
   runner() noexcept = default;

@@ -21,18 +21,19 @@ struct watch_options;
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// The functions of each watch, by a unique number, which C gets as the context. So a call that
-/// ends the watch finds no functions when it returns, nor those of the next watch, and functions
-/// are not destroyed while they run.
+/// The functions of each watch, by a unique number, which is the context of the C watch. Therefore
+/// a call during which the watch ends finds neither its functions nor those of the next watch when
+/// it returns, and functions are not destroyed while they are running.
 class watched {
  public:
   using functions = std::shared_ptr<const watch_options>;
 
-  /// Adds the watch of a handle; 0 is the watch of all. Returns its number, or 0 if there is one.
+  /// Adds the watch of a handle, where 0 means all signals. Returns the watch's number, or 0 if the
+  /// handle already has a watch.
   uintptr_t add(uint64_t target, functions told) {
     const process_lock lock(guarded::watches);
     if (numbers_.find(target + 1) != nullptr) return 0;
-    // If the second throws, nothing finds the first.
+    // If the second insertion throws, the first is unreachable and does no harm.
     all_[++last_] = std::move(told);
     numbers_[target + 1] = last_;
     return last_;

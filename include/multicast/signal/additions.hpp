@@ -93,7 +93,7 @@ class additions : public insertion<R, Args...> {
   /// Threads:   called on several threads at once if several invoke. If the signal replays, also on
   ///            this thread, before this returns.
   /// Errors:    a null function is MULTICAST_ERROR_INVALID_ARGUMENT.
-  /// Cost:      as multicast_add(). A function, an object without data, and a lambda that is not
+  /// Cost:      like multicast_add(). A function, an object without data, and a lambda that is not
   ///            `mutable` and not larger than a pointer need no allocation; others need one, and
   ///            options.
   /// @since 1.0
@@ -117,7 +117,7 @@ class additions : public insertion<R, Args...> {
   /// @param how       As in add().
   /// @return The registration.
   ///
-  /// Cost:      as add() of a delegate that is larger than a pointer.
+  /// Cost:      like add() of a delegate that is larger than a pointer.
   /// @since 1.1
   template <typename F>
   registration add_extended(F &&delegate) {
@@ -145,7 +145,7 @@ class additions : public insertion<R, Args...> {
   ///
   /// Errors:    MULTICAST_ERROR_INVALID_ARGUMENT if the pointer or method is null, or if `how`
   ///            names a lifetime although the object is an mcast::observer, which has its own.
-  /// Cost:      as add(), and a short lock. add<&T::method>(object) costs less.
+  /// Cost:      like add(), and a short lock. add<&T::method>(object) costs less.
   /// @since 1.0
   template <typename Object, typename F,
             std::enable_if_t<!detail::is_options<std::decay_t<F>>::value, int> = 0>
@@ -186,8 +186,8 @@ class additions : public insertion<R, Args...> {
   /// @param how       As in add().
   /// @return The registration.
   ///
-  /// Errors:    as add().
-  /// Cost:      as add(object, delegate).
+  /// Errors:    like add().
+  /// Cost:      like add(object, delegate).
   /// @since 1.1
   template <typename Object, typename F,
             std::enable_if_t<!detail::is_options<std::decay_t<F>>::value, int> = 0>
@@ -211,7 +211,7 @@ class additions : public insertion<R, Args...> {
   ///
   /// Errors:    MULTICAST_ERROR_INVALID_ARGUMENT if the pointer is null, or if `how` names a
   ///            lifetime although the object is an mcast::observer, which has its own.
-  /// Cost:      as multicast_add(), no allocation. With a shared pointer as add(object, delegate).
+  /// Cost:      like multicast_add(), no allocation. With a shared pointer as add(object, delegate).
   /// @since 1.1
   template <auto method, typename Object>
   registration add(Object &&object) {

@@ -91,7 +91,7 @@ class basic_signal : public connections<R, Args...> {
   ///
   /// Errors:    MULTICAST_ERROR_INVALID_ARGUMENT: a reentry or a replay that this signal cannot
   ///            have; see policies. Without exceptions the signal then has no policies.
-  /// Cost:      as multicast_create_with(). An invocation takes a few nanoseconds more; with replay
+  /// Cost:      like multicast_create_with(). An invocation takes a few nanoseconds more; with replay
   ///            also a lock, a copy of the arguments and some allocations.
   /// @since 1.1
   explicit basic_signal(const policies &how)

@@ -18,10 +18,10 @@ class connections : public contents<R, Args...> {
  public:
   /// Another name of add(). Options are given as on(), priority() and so on.
   ///
-  /// @param given  As add().
-  /// @return As add().
+  /// @param given  As for add().
+  /// @return Like add().
   ///
-  /// Cost:      as add().
+  /// Cost:      like add().
   /// @since 1.1
   template <typename... Given>
   registration connect(Given &&...given) {
@@ -36,9 +36,9 @@ class connections : public contents<R, Args...> {
   ///
   /// @param first  As remove().
   /// @param more   As remove().
-  /// @return As remove().
+  /// @return Like remove().
   ///
-  /// Cost:      as remove().
+  /// Cost:      like remove().
   /// @since 1.1
   template <typename First, typename... More>
   auto disconnect(First &&first, More &&...more) {

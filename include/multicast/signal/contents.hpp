@@ -29,7 +29,7 @@ class contents : public removals<R, Args...> {
   ///
   /// @return The number.
   ///
-  /// Cost:      as multicast_count(). While this signal has delegates that track objects, or one of
+  /// Cost:      like multicast_count(). While this signal has delegates that track objects, or one of
   ///            256 others: as multicast_prune().
   /// @since 1.0
   size_t size() const {
@@ -42,15 +42,15 @@ class contents : public removals<R, Args...> {
   ///
   /// @return size() == 0.
   ///
-  /// Cost:      as size().
+  /// Cost:      like size().
   /// @since 1.1
   bool empty() const { return size() == 0; }
   /// A flag that tells whether the signal has listeners, for arguments that are costly to prepare.
   ///
   /// @return Keep it beside the signal, and test it as a bool.
   ///
-  /// Errors:    as the first add. Without exceptions the flag is then never set.
-  /// Cost:      as multicast_listener_flag(). The first call creates the multicast, like the first
+  /// Errors:    like the first add. Without exceptions the flag is then never set.
+  /// Cost:      like multicast_listener_flag(). The first call creates the multicast, like the first
   ///            add.
   /// @since 1.1
   MULTICAST_HPP_NAMESPACE::listener_flag listener_flag() const {
@@ -94,7 +94,7 @@ class contents : public removals<R, Args...> {
   ///
   /// Errors:    exceptions of the function, which end the enumeration.
   /// Reentry:   the function may call anything, and destroy this object.
-  /// Cost:      as multicast_enumerate().
+  /// Cost:      like multicast_enumerate().
   /// @since 1.1
   template <typename F>
   size_t enumerate(F &&function) const {
@@ -109,9 +109,9 @@ class contents : public removals<R, Args...> {
   ///
   /// @return A text for people; empty before the first add.
   ///
-  /// Threads:   as multicast_describe().
+  /// Threads:   like multicast_describe().
   /// Errors:    std::bad_alloc.
-  /// Cost:      as multicast_describe(), and the string.
+  /// Cost:      like multicast_describe(), and the string.
   /// @since 1.1
   std::string describe() const {
     const multicast target = target_.get();

@@ -34,10 +34,10 @@ class removals : public equals<R, Args...> {
   /// @return How many were removed, and the status of multicast_remove_every().
   ///
   /// Errors:    exceptions of `==`.
-  /// Threads:   waits for running calls of them on other threads. Calls may run while `==` compares
+  /// Threads:   waits for their running calls on other threads. Calls may run while `==` compares
   ///            their object.
   /// Reentry:   inside a call of one: MULTICAST_PENDING.
-  /// Cost:      as multicast_remove_every(). Of an object that is compared: O(delegates), and for
+  /// Cost:      like multicast_remove_every(). Of an object that is compared: O(delegates), and for
   ///            each that is removed as registration::remove().
   /// @since 1.1
   template <typename F>
@@ -61,9 +61,9 @@ class removals : public equals<R, Args...> {
   ///                  pointer. A method may also come first.
   /// @return How many were removed, and the status of multicast_remove_every().
   ///
-  /// Threads:   waits for running calls of them on other threads.
+  /// Threads:   waits for their running calls on other threads.
   /// Reentry:   inside a call of one: MULTICAST_PENDING.
-  /// Cost:      as multicast_remove_every(), and a short lock.
+  /// Cost:      like multicast_remove_every(), and a short lock.
   /// @since 1.1
   template <typename Object, typename F,
             std::enable_if_t<!std::is_member_function_pointer_v<std::decay_t<Object>>, int> = 0>
@@ -82,7 +82,7 @@ class removals : public equals<R, Args...> {
   /// @param method  The method.
   /// @return How many were removed, and the status of multicast_remove_context().
   ///
-  /// Threads:   waits for running calls of them on other threads.
+  /// Threads:   waits for their running calls on other threads.
   /// Reentry:   inside a call of one: MULTICAST_PENDING.
   /// Cost:      O(delegates with objects, of all signals), under a lock; for each of these with
   ///            this method as multicast_remove_every().
@@ -109,9 +109,9 @@ class removals : public equals<R, Args...> {
   /// @param object  The object or a pointer to it.
   /// @return How many were removed, and the status of multicast_remove_every().
   ///
-  /// Threads:   waits for running calls of them on other threads.
+  /// Threads:   waits for their running calls on other threads.
   /// Reentry:   inside a call of one: MULTICAST_PENDING.
-  /// Cost:      as multicast_remove_every().
+  /// Cost:      like multicast_remove_every().
   /// @since 1.1
   template <auto method, typename Object>
   removal remove(Object &&object) {
@@ -130,7 +130,7 @@ class removals : public equals<R, Args...> {
   /// @param object  The object or pointer, of the same type as it was added with.
   /// @return How many were removed.
   ///
-  /// Threads:   waits for running calls of them on other threads.
+  /// Threads:   waits for their running calls on other threads.
   /// Cost:      O(delegates), and for each that is removed as registration::remove().
   /// @since 1.1
   template <typename Object>
@@ -152,8 +152,8 @@ class removals : public equals<R, Args...> {
   ///
   /// @return How many there were.
   ///
-  /// Threads:   waits for running calls of them on other threads.
-  /// Cost:      as multicast_remove_all().
+  /// Threads:   waits for their running calls on other threads.
+  /// Cost:      like multicast_remove_all().
   /// @since 1.0
   size_t clear() {
     const multicast target = target_.get();
