@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// libmulticast as a module of C++20: `import multicast;` is the same as `#include <multicast.hpp>`
-// and all headers in multicast/, without the names of multicast.h that these headers do not use,
-// and without macros. The headers may be included besides.
+// libmulticast as a C++20 module. `import multicast;` provides the same as including multicast.hpp
+// and all headers in multicast/, except for macros and for the names of multicast.h that these
+// headers do not use. A file that imports the module may also include the headers.
 module;
 
 #include <functional>
@@ -80,7 +80,7 @@ using mcast::last_error;
 
 }  // namespace mcast
 
-// Parameters and results of these classes.
+// The types and constants of multicast.h that appear as parameters and results of these classes.
 export {
   using ::multicast;
   using ::multicast_add_options;

@@ -1,69 +1,74 @@
 /* SPDX-License-Identifier: MIT
  *
- * libmulticast for C++17: signals with typed arguments, on top of multicast.h. It is header-only;
- * link the C library. The namespace is `mcast`, because `multicast` is a type of the C header.
+ * libmulticast for C++17: signals with typed arguments, on top of multicast.h. This part is
+ * header-only, but programs must link the C library. The namespace is `mcast`, because `multicast`
+ * is a type of the C header.
  *
  *     mcast::signal<void(int, std::string_view)> changed;
  *     mcast::scoped_registration r = changed.add([](int id, std::string_view name) { ... });
  *     changed(1, "Ada");
  *
- * The rules of multicast.h for order, threads, removal and reentry hold here too.
+ * The rules of multicast.h for order, threads, removal and reentry also apply here.
  *
- * The parts, in multicast/, in the order of use; each can be included alone:
+ * The headers in multicast/, in the order in which programs need them. Each can be included alone:
  *
  *     signal.hpp        signal<void(...)>; signal/ has the members that all signals have
  *     results.hpp       signal<R(...)>, whose delegates return something
- *     result_range.hpp  its results one by one: signal<R(...)>::results()
+ *     result_range.hpp  signal<R(...)>::results(), which returns the results one by one
  *     registration.hpp  registration, scoped_registration, current()
- *     connection.hpp    connection, scoped_connection: names of other libraries
+ *     connection.hpp    connection, scoped_connection: the names used by other libraries
  *     options.hpp       options, on(), under(), priority(), label(), once, latest, unique,
  *                       at_front, no_replay
  *     policies.hpp      policies of a signal: reentry, a label, replay, changes of the listeners
  *     queue.hpp         queue, with post() and post_and_wait()
  *     lifetime.hpp      lifetime
- *     observer.hpp      observer, a base class of objects with delegates
+ *     observer.hpp      observer, a base class for objects whose methods are delegates
  *     tracked.hpp       tracked(), to_weak()
  *     pause.hpp         scoped_pause
  *     handle.hpp        handle() of lifetimes, queues and registrations
- *     listener_flag.hpp listener_flag: are there listeners?
+ *     listener_flag.hpp listener_flag: whether there are listeners
  *     connectable.hpp   connectable, a view of a signal
  *     reports.hpp       dump()
  *     statistics.hpp    call_statistics, of a registration
- *     removal.hpp       removal: how many were removed, and whether calls of them still run
- *     times.hpp         times(): a callable that is called so many times at most
+ *     removal.hpp       removal: how many delegates were removed, and whether calls of them still
+ *                       run
+ *     times.hpp         times(): a callable with a limited number of calls
  *     call_range.hpp    call_range: the calls of an invocation one by one, for combine()
  *     error.hpp         error, set_exception_handler(), last_error()
  *
- * Not included here, because they need more of the standard library, which takes time to compile:
+ * multicast.hpp does not include these headers, because they need larger parts of the standard
+ * library, which take time to compile:
  *
  *     groups.hpp        groups
- *     watch.hpp         watch, notified of calls and of how long they take
- *     slot.hpp          slot: a name of other libraries, of std::function
- *     next.hpp          next(): the next invocation, for threads and coroutines
- *     spy.hpp           spy: what a signal was invoked with, for tests
+ *     watch.hpp         watch: reports calls and how long they take
+ *     slot.hpp          slot: another name of std::function, used by other libraries
+ *     next.hpp          next(): waits for the next invocation, in a thread or a coroutine
+ *     spy.hpp           spy: records the arguments of invocations, for tests
  *     dispatcher.hpp    dispatcher: a signal for each key
  *
- * They need no <functional> and no <memory>: programs that use std::ref(), std::shared_ptr, or a
- * signal<R &(...)>, whose results are kept as std::reference_wrapper, include those themselves.
+ * multicast.hpp does not include <functional> or <memory> either. A program must include them if it
+ * uses std::ref(), std::shared_ptr, or a signal<R &(...)>, which stores its results as
+ * std::reference_wrapper.
  *
- * The names of mcast::detail are private, and so are the files of multicast/detail/.
+ * The names in mcast::detail and the files in multicast/detail/ are private.
  *
- * Errors       A function that fails throws mcast::error or, if out of memory, std::bad_alloc.
- *              Removals return their status instead, so that the caller can check for
- *              MULTICAST_PENDING and other results.
+ * Errors       A function that fails throws mcast::error or, if it is out of memory,
+ *              std::bad_alloc. Removals return their status instead, so that the caller can check
+ *              for MULTICAST_PENDING and other results.
  * Exceptions   Delegates may throw. The other delegates are still called; see signal::invoke() and
  *              set_exception_handler(). A thread may end inside a delegate, by pthread_exit() or by
- *              cancellation. glibc destroys the objects of the delegate then, and those of the
- *              functions that have invoked. As without the library, a `noexcept` function among
- *              them ends the program.
- * Without them With -fno-exceptions a function that fails returns what means nothing: an empty
- *              registration, 0, an empty optional, or the negative status where it counts.
- *              last_error() then has the status. RTTI is not used.
+ *              cancellation. glibc then destroys the local objects of the delegate and of its
+ *              callers. If one of these functions is `noexcept`, the program ends, as it would
+ *              without the library.
+ *              With -fno-exceptions, a function that fails returns an empty registration, 0, an
+ *              empty optional, or a negative status if its result is a count. last_error() then
+ *              returns the status. The headers do not use RTTI.
  * Objects      A delegate may destroy the signal, lifetime or queue that is calling it. As with any
- *              object, no other thread may use it while it is destroyed or moved.
- * exit         Destructors remove and wait. Those that exit() calls on the main thread do not wait
- *              for calls on other threads: so a program with static signals ends, although one of
- *              its threads never returns from a delegate. See `exit` in multicast.h.
+ *              object, no other thread may use the object while it is destroyed or moved.
+ * exit         Destructors remove delegates and wait for their calls. But when exit() runs a
+ *              destructor on the main thread, it does not wait for calls on other threads.
+ *              Therefore a program with static signals can exit even if one of its threads never
+ *              returns from a delegate. See `exit` in multicast.h.
  */
 
 #ifndef MULTICAST_HPP

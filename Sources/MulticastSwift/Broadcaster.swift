@@ -7,10 +7,10 @@
 /// Broadcaster.shared.notify((any UpdateTitle).self) { $0.updateWithNewTitle(title: "Aria") }
 /// ```
 ///
-/// Observers are objects and are held weakly: an observer that has been deallocated is not called.
-/// Any thread may use a broadcaster at any time.
+/// Observers are objects and are held weakly, so an observer that has been deallocated is not
+/// called. Any thread may use a broadcaster at any time.
 public final class Broadcaster: Sendable {
-  /// The broadcaster of the process.
+  /// The broadcaster that the whole process shares.
   public static let shared = Broadcaster()
 
   /// Maps each protocol `P` to the `MulticastDelegate<P>` of its observers.
@@ -50,7 +50,7 @@ public final class Broadcaster: Sendable {
     register(observer, for: type, on: place.place, lifetime: lifetime, label: label)
   }
 
-  /// Unregisters an observer of a protocol, and waits until no other thread is in a call of it.
+  /// Unregisters an observer of a protocol, and waits until no other thread is calling it.
   ///
   /// - Returns: False if the observer was not registered.
   /// - Complexity: O(observers of the protocol).
@@ -59,9 +59,10 @@ public final class Broadcaster: Sendable {
     observers(of: type).removeEvery(observer)
   }
 
-  /// Unregisters all observers of a protocol, and waits until no other thread is in a call of one.
+  /// Unregisters all observers of a protocol, and waits until no other thread is calling one of
+  /// them.
   ///
-  /// - Returns: The number of observers unregistered.
+  /// - Returns: The number of observers that were unregistered.
   /// - Complexity: O(observers of the protocol).
   @discardableResult
   public func unregisterAll<P: Sendable>(_ type: P.Type) -> Int { observers(of: type).removeAll() }
@@ -95,14 +96,14 @@ public final class Broadcaster: Sendable {
     observers(of: type).invoke(on: .main, body)
   }
 
-  /// Notifies the observers of a protocol one after the other through an async function, ignoring
-  /// their places. Use it for observers that are actors.
+  /// Calls an async function with each observer of a protocol, one after the other, ignoring their
+  /// places. Use it for observers that are actors.
   ///
   /// - Parameters:
   ///   - type: The protocol.
   ///   - isolation: The actor of the caller, on which `body` runs.
   ///   - body: Called with each observer.
-  /// - Returns: The number of observers called.
+  /// - Returns: The number of observers that were called.
   /// - Complexity: O(observers of the protocol).
   @discardableResult
   public func notifyAsync<P: Sendable>(

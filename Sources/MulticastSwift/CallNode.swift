@@ -1,8 +1,8 @@
-/// An ordered list of delegates. Delegates are pushed at the end, popped by object or by index, and
-/// called all together.
+/// An ordered list of delegates. You can push a delegate at the end, pop one by object or by index,
+/// and call all delegates.
 ///
 /// A node contains an object at most once and holds it weakly. It can replace a property that holds
-/// a single delegate, if the setter pushes:
+/// a single delegate, if the setter of the property pushes the delegate:
 ///
 /// ```swift
 /// var delegate: (any MessageManagerDelegate)? {
@@ -27,14 +27,14 @@ public final class CallNode<Delegate> {
   @discardableResult
   public func push(_ delegate: Delegate) -> Registration { delegates.add(delegate, isUnique: true) }
 
-  /// Removes a delegate, and waits until no other thread is in a call of it.
+  /// Removes a delegate, and waits until no other thread is calling it.
   ///
   /// - Returns: False if the node does not contain the delegate.
   /// - Complexity: O(delegates).
   @discardableResult
   public func pop(_ delegate: Delegate) -> Bool { delegates.removeEvery(delegate) }
 
-  /// Removes the delegate at a position, and waits until no other thread is in a call of it.
+  /// Removes the delegate at a position, and waits until no other thread is calling it.
   ///
   /// - Parameter index: The position, starting at 0.
   /// - Returns: False if there is no such position.
@@ -42,11 +42,11 @@ public final class CallNode<Delegate> {
   @discardableResult
   public func pop(at index: Int) -> Bool { delegates.remove(at: index) }
 
-  /// Calls `body` with each delegate, in the order in which they were pushed.
+  /// Calls `body` with each delegate, in the order in which the delegates were pushed.
   ///
-  /// - Returns: The number of delegates called.
-  /// - Throws: The error that `body` throws. No further delegate is called after it.
-  /// - Complexity: O(delegates). No lock, and no allocation.
+  /// - Returns: The number of delegates that were called.
+  /// - Throws: The error that `body` throws. After an error, no further delegate is called.
+  /// - Complexity: O(delegates), without locks or allocations.
   @discardableResult
   public func call<E: Error>(_ body: (Delegate) throws(E) -> Void) throws(E) -> Int {
     try delegates.invoke(body)

@@ -1,10 +1,10 @@
 import CMulticast
 import MulticastRuntime
 
-/// A bounded queue of calls, executed by a loop of the program or by a thread of the delivery.
+/// A bounded queue of calls, which a loop of the program or a thread of the delivery executes.
 ///
-/// Use it to call closures on threads and loops that are not dispatch queues. A call that finds the
-/// delivery full is handled as ``Overflow`` says.
+/// Use it to call closures on threads and in loops that are not dispatch queues. ``Overflow``
+/// determines what happens to a call if the delivery is full.
 ///
 /// ```swift
 /// let calls = Delivery()!
@@ -12,8 +12,8 @@ import MulticastRuntime
 /// while isRunning { if calls.wait(for: .seconds(1)) { calls.run() } }
 /// ```
 ///
-/// A loop that sleeps in `poll` can watch ``descriptor``. A loop that must be woken by a function
-/// call passes `wake`.
+/// A loop that sleeps in `poll` can poll ``descriptor``. If a function call must wake the loop,
+/// pass `wake`.
 public final class Delivery: Sendable {
   /// What happens to a call if the delivery is full.
   public enum Overflow: Hashable, Sendable {
@@ -29,7 +29,7 @@ public final class Delivery: Sendable {
   public struct Statistics: Hashable, Sendable {
     /// Calls that are pending now.
     public let pending: Int
-    /// Calls that were executed, including one that is running.
+    /// Calls that were executed, including a call that is running now.
     public let delivered: Int
     /// Calls that were refused or dropped.
     public let lost: Int
@@ -43,10 +43,11 @@ public final class Delivery: Sendable {
 
   /// - Parameters:
   ///   - capacity: The largest number of pending calls, from 1 to 2²⁴.
-  ///   - overflow: What happens to a call if that many calls are pending.
+  ///   - overflow: What happens to a call if `capacity` calls are pending.
   ///   - wake: Called on the notifying thread when a call becomes pending, and not again until
-  ///     ``run(max:)`` is called. It should make the loop call ``run(max:)`` on its own thread.
-  /// - Returns: nil if the capacity is not valid or there is no memory.
+  ///     ``run(max:)`` has been called. It should make the loop call ``run(max:)`` on its own
+  ///     thread.
+  /// - Returns: nil if the capacity is invalid or there is not enough memory.
   /// - Complexity: O(capacity).
   public init?(
     capacity: Int = 1024, overflow: Overflow = .refuse,
@@ -78,7 +79,7 @@ public final class Delivery: Sendable {
     waker?.delivery = self
   }
 
-  // Notifications, runs and waits retain `self`. So a call of `wake` can be in progress only on the
+  // Notifications, runs and waits retain `self`. So at this point `wake` can be running only on the
   // delivery's own thread, or on this thread if it released the last reference inside `wake`. The
   // end of such a call cannot be detected, so the waker is leaked.
   deinit {
@@ -93,9 +94,10 @@ public final class Delivery: Sendable {
 
   /// Executes pending calls on this thread, oldest first.
   ///
-  /// - Parameter max: The largest number of calls to execute. 0 means the number of calls that are
+  /// - Parameter max: The maximum number of calls to execute. 0 means the number of calls that are
   ///   pending when the function begins.
-  /// - Returns: The number of calls executed; 0 also if another thread is executing calls.
+  /// - Returns: The number of calls that were executed. It is 0 if another thread is executing
+  ///   calls.
   /// - Complexity: O(calls).
   @discardableResult
   public func run(max: Int = 0) -> Int {
@@ -104,14 +106,14 @@ public final class Delivery: Sendable {
 
   /// Waits until a call is pending.
   ///
-  /// - Parameter limit: The timeout; nil for none.
+  /// - Parameter limit: The timeout; nil means no limit.
   /// - Returns: False if the wait timed out.
   /// - Complexity: O(1).
   public func wait(for limit: Duration? = nil) -> Bool {
     withExtendedLifetime(self) { queue.wait(withinNanoseconds: limit?.nanoseconds ?? .max) > 0 }
   }
 
-  /// Starts a thread that executes calls as soon as they are pending.
+  /// Starts a thread that executes calls as soon as they become pending.
   ///
   /// - Returns: False if the delivery already has a thread or the system cannot create one.
   /// - Complexity: O(1).
@@ -120,7 +122,8 @@ public final class Delivery: Sendable {
     withExtendedLifetime(self) { queue.start() == .ok }
   }
 
-  /// Stops the delivery's thread and waits for the call that it is executing. Pending calls remain.
+  /// Stops the delivery's thread and waits for the call that it is executing. The remaining calls
+  /// stay pending.
   ///
   /// - Complexity: O(1).
   public func stop() { withExtendedLifetime(self) { _ = queue.stop() } }
@@ -130,9 +133,9 @@ public final class Delivery: Sendable {
   /// - Complexity: O(pending calls).
   public func clear() { withExtendedLifetime(self) { _ = queue.clear() } }
 
-  /// A file descriptor that is readable while calls are pending, for `poll` and similar functions;
-  /// -1 if the system has none left. Do not read from it or close it, and do not use it after the
-  /// delivery has been deallocated.
+  /// A file descriptor for `poll` and similar functions, which is readable while calls are pending.
+  /// It is -1 if the process has no descriptors left. Do not read from it or close it, and do not
+  /// use it after the delivery has been deallocated.
   ///
   /// - Complexity: O(1).
   public var descriptor: Int32 { withExtendedLifetime(self) { queue.descriptor } }
@@ -161,7 +164,7 @@ public final class Delivery: Sendable {
 
 /// The context of the queue's `wake` function.
 ///
-/// `@unchecked`: `delivery` is set before another thread can see the waker.
+/// `@unchecked` is safe because `delivery` is set before another thread can see the waker.
 final class Waker: @unchecked Sendable {
   private let body: @Sendable (Delivery) -> Void
   weak var delivery: Delivery?
@@ -173,7 +176,8 @@ final class Waker: @unchecked Sendable {
 
 /// A pending call of a delivery.
 ///
-/// `@unchecked`: only one thread runs the call, before the last reference is released.
+/// `@unchecked` is safe because only one thread runs the call, before the last reference is
+/// released.
 final class DeferredCall: @unchecked Sendable {
   private let body: @Sendable () -> Void
   private let registration: Registration

@@ -1,7 +1,7 @@
 import CMulticast
 
-/// A group of registrations that are removed together, such as all those of a plug-in, a window or
-/// a session. They may belong to any multicasts and signals.
+/// A group of registrations that are removed together, such as all registrations of a plug-in, a
+/// window or a session. They may belong to different multicasts and signals.
 ///
 /// ```swift
 /// let session = Lifetime()
@@ -14,7 +14,7 @@ import CMulticast
 public final class Lifetime: Sendable {
   let handle: Multicast.Lifetime
 
-  /// Creates a lifetime. If there is no memory, the lifetime has already ended.
+  /// Creates a lifetime. If memory runs out, the new lifetime has already ended.
   ///
   /// - Complexity: O(1).
   public init() { handle = Multicast.Lifetime.create() }
@@ -28,7 +28,7 @@ public final class Lifetime: Sendable {
     withExtendedLifetime(self) { max(0, Int(handle.count)) }
   }
 
-  /// Whether the lifetime has ended. Nothing can be added to a lifetime that has ended.
+  /// Whether the lifetime has ended. Delegates cannot be added to a lifetime that has ended.
   ///
   /// - Complexity: O(1).
   public var hasEnded: Bool { withExtendedLifetime(self) { !handle.isValid } }

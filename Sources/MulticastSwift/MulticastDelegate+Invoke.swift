@@ -2,9 +2,9 @@ import CMulticast
 import Dispatch
 
 extension MulticastDelegate {
-  /// Calls `body` with each delegate, by priority, then in order of addition.
+  /// Calls `body` with each delegate, ordered by priority and then by order of addition.
   ///
-  /// To keep the type of its error, the closure must name it:
+  /// The error keeps its type only if the closure names the type:
   ///
   /// ```swift
   /// try listeners.invoke { (listener) throws(Refusal) in try listener.prepare() }
@@ -14,9 +14,9 @@ extension MulticastDelegate {
   /// message.
   ///
   /// - Parameter body: Runs on this thread. If it throws, no further delegate is called.
-  /// - Returns: The number of delegates called.
+  /// - Returns: The number of delegates that were called.
   /// - Throws: The error that `body` throws.
-  /// - Complexity: O(delegates). No lock, and no allocation.
+  /// - Complexity: O(delegates), without locks or allocations.
   @inlinable @inline(__always)
   @discardableResult
   public func invoke<E: Error>(_ body: (P) throws(E) -> Void) throws(E) -> Int {
@@ -40,12 +40,12 @@ extension MulticastDelegate {
     return checkedCount(called)
   }
 
-  /// Calls `body` with each delegate in order until it returns a value other than nil.
+  /// Calls `body` with each delegate in order until `body` returns a value other than nil.
   ///
   /// - Parameter body: Runs on this thread. If it throws, no further delegate is called.
-  /// - Returns: That value; nil if `body` returned nil for all delegates.
+  /// - Returns: The value; nil if `body` returned nil for all delegates.
   /// - Throws: The error that `body` throws.
-  /// - Complexity: O(delegates). No lock, and no allocation.
+  /// - Complexity: O(delegates), without locks or allocations.
   @inlinable
   public func first<Answer, E: Error>(_ body: (P) throws(E) -> Answer?) throws(E) -> Answer? {
     var answer: Answer?
@@ -75,7 +75,7 @@ extension MulticastDelegate {
   }
 
   /// Calls `body` with the delegate of one registration, if the registration is live and not
-  /// paused. The function is static so that pending calls do not retain the multicast. When the
+  /// paused. The function is static so that pending calls need not retain the multicast. When the
   /// multicast is deallocated, its registrations end.
   static func visit(_ registration: Registration, _ body: (P) -> Void) {
     let passed = visitDelegate(registration.id) { context, function in
@@ -109,7 +109,7 @@ extension MulticastDelegate where P: Sendable {
   ///   - isUnique: If the delegate was added before, moves it to the end and to this place.
   ///   - lifetime: Removes the delegate when it ends.
   ///   - label: A name for debugging output, at most 63 bytes.
-  /// - Returns: The registration. It is not live if the lifetime has ended or there is no memory.
+  /// - Returns: The registration. It is not live if the lifetime has ended or memory runs out.
   /// - Complexity: Like ``add(_:priority:isUnique:once:lifetime:label:)``.
   @discardableResult
   public func add(
@@ -124,7 +124,8 @@ extension MulticastDelegate where P: Sendable {
     var options = Multicast.AddOptions.default
     options.priority = Int32(clamping: priority)
     options.flags = isUnique ? MULTICAST_UNIQUE : 0
-    // The place is inserted first, so that a notification that finds the registration finds it.
+    // The place is inserted first, so that a notification that finds the registration also finds
+    // its place.
     options.events = places.insert(place)
     let registration = add(delegate, &options, lifetime, label)
     places.set(registration, at: options.events)
@@ -170,8 +171,9 @@ extension MulticastDelegate where P: Sendable {
     return visited - refused
   }
 
-  /// Calls the current delegates later, on a dispatch queue. Delegates that are removed or paused
-  /// before their call begins are not called. Deallocating the multicast removes all delegates.
+  /// Schedules calls of the currently registered delegates on a dispatch queue. Delegates that are
+  /// removed or paused before their call begins are not called. Deallocating the multicast removes
+  /// all delegates.
   ///
   /// - Parameters:
   ///   - queue: The queue. Each invocation is one block, so a serial queue executes invocations in
@@ -188,7 +190,7 @@ extension MulticastDelegate where P: Sendable {
     return registrations.count
   }
 
-  /// Calls the current delegates later, on the main actor. Otherwise like
+  /// Schedules calls of the currently registered delegates on the main actor. Otherwise like
   /// ``invoke(on:_:)-(DispatchQueue,_)``.
   ///
   /// - Parameters:
@@ -211,13 +213,13 @@ extension MulticastDelegate where P: Sendable {
   /// The function calls the delegates that are registered when it begins, except those that are
   /// removed or paused before their call begins. A removal does not wait for these calls.
   ///
-  /// The name differs from `invoke` because in an async function the compiler would prefer this
-  /// overload.
+  /// The name differs from `invoke` because the compiler would otherwise prefer this overload in
+  /// every async function.
   ///
   /// - Parameters:
   ///   - isolation: The actor of the caller, on which `body` runs.
   ///   - body: Called with each delegate. If it throws, no further delegate is called.
-  /// - Returns: The number of delegates called.
+  /// - Returns: The number of delegates that were called.
   /// - Throws: The error that `body` throws.
   /// - Complexity: O(delegates).
   @discardableResult

@@ -12,15 +12,15 @@ import Synchronization
 /// listeners.invoke { $0.didChangeTitle("Aria") }
 /// ```
 ///
-/// Delegates are held weakly by default. They are called by priority, then in order of addition. A
-/// delegate may add, remove and invoke. An invocation does not call delegates that are added while
-/// it runs, nor delegates that are removed before their call begins.
+/// Delegates are held weakly by default. They are called by priority, then in order of addition.
+/// During its call, a delegate may add, remove and invoke. An invocation does not call delegates
+/// that are added while it runs, or delegates that are removed before their call begins.
 ///
 /// Any thread may use a multicast at any time, and an invocation takes no lock. This type is
-/// `Sendable` if `P` is. A protocol is `Sendable` if it inherits from `Sendable`, and a protocol on
-/// a global actor should do so.
+/// `Sendable` if `P` is. A protocol is `Sendable` if it inherits from `Sendable`. A protocol that
+/// is isolated to a global actor should do so.
 ///
-/// Each weak delegate uses about 100 bytes. Calls are fastest for protocols that inherit from
+/// Each weak delegate uses about 100 bytes. Calls are fastest if the protocol inherits from
 /// `AnyObject`.
 public final class MulticastDelegate<P> {
   /// How delegates are held.
@@ -38,7 +38,7 @@ public final class MulticastDelegate<P> {
   /// How delegates are held.
   public let reference: Reference
 
-  /// Decides which adds also remove delegates that have been deallocated.
+  /// Determines which adds also remove deallocated delegates.
   private let pruneSchedule = PruneSchedule()
   let placesAndWatch = AtomicLazyReference<PlacesAndWatch>()
 
@@ -59,7 +59,7 @@ public final class MulticastDelegate<P> {
   ) {
     var options = Multicast.Options.default
     if reference == .weak {
-      // Setting these functions once for the multicast saves memory for each delegate.
+      // Setting these functions once for the whole multicast saves memory for each delegate.
       options.flags = MULTICAST_VISIT_ONLY
       options.lockContext = WeakReference.lock
       options.unlockContext = WeakReference.unlock
@@ -76,9 +76,9 @@ public final class MulticastDelegate<P> {
     reference = .strong
   }
 
-  // Every use of `target` retains `self`, so no other thread is invoking now. This thread may be
-  // inside an invocation, if a delegate released the last reference. That invocation calls no
-  // further delegate and releases each delegate when its call has returned.
+  // Every use of `target` retains `self`, so no other thread is invoking now. But this thread may
+  // be inside an invocation in which a delegate has released the last reference. This invocation
+  // then calls no further delegate, and releases each delegate when its call has returned.
   deinit {
     if let placesAndWatch = placesAndWatch.load() {
       placesAndWatch.watch.replace(with: nil, of: target)
@@ -100,7 +100,7 @@ public final class MulticastDelegate<P> {
   ///   - once: Whether the delegate is called at most once. It is removed when its call begins.
   ///   - lifetime: Removes the delegate when it ends.
   ///   - label: A name for ``debugDescription`` and ``Watch``, at most 63 bytes.
-  /// - Returns: The registration. It is not live if the lifetime has ended or there is no memory.
+  /// - Returns: The registration. It is not live if the lifetime has ended or memory runs out.
   /// - Complexity: O(1), amortized; O(delegates) if `isUnique` is true or the priority is not the
   ///   lowest.
   @discardableResult
@@ -114,10 +114,10 @@ public final class MulticastDelegate<P> {
     return add(delegate, &options, lifetime, label)
   }
 
-  /// Adds a delegate with options of the C interface. This function sets those that concern the
+  /// Adds a delegate with options of the C interface. This function sets the options for the
   /// context, the lifetime and the label.
   ///
-  /// - Parameter function: Replaces the function that represents the delegate.
+  /// - Parameter function: Used instead of the function that represents the delegate.
   func add(
     _ delegate: P, _ options: inout Multicast.AddOptions, _ lifetime: Lifetime?, _ label: String?,
     function: Multicast.Function? = nil
@@ -134,7 +134,8 @@ public final class MulticastDelegate<P> {
   private func add(
     _ delegate: P, _ options: inout Multicast.AddOptions, _ function: Multicast.Function?
   ) -> Registration {
-    // In `defer` instead of around the body, since a closure would cost more than the add itself.
+    // This is in a `defer` and not around the body, because a closure would take longer than the
+    // add itself.
     defer { withExtendedLifetime(delegate) { withExtendedLifetime(self) {} } }
     var token = Multicast.Token()
     guard let object = DelegateRepresentation.object(of: delegate) else {
@@ -177,8 +178,8 @@ public final class MulticastDelegate<P> {
 
   // MARK: - Removing
 
-  /// Removes the first registration of a delegate, and waits until no other thread is in a call of
-  /// it. Inside a call of the delegate, the function does not wait.
+  /// Removes the first registration of a delegate, and waits until no other thread is calling it.
+  /// Inside a call of the delegate, the function does not wait.
   ///
   /// - Returns: False if the delegate is not registered, or is a value.
   /// - Complexity: O(delegates); O(1), amortized, for large multicasts.
@@ -211,7 +212,7 @@ public final class MulticastDelegate<P> {
 
   /// Removes all delegates, and waits like ``remove(_:)``.
   ///
-  /// - Returns: The number of delegates removed.
+  /// - Returns: The number of delegates that were removed.
   /// - Complexity: O(delegates).
   @discardableResult
   public func removeAll() -> Int {
@@ -220,17 +221,18 @@ public final class MulticastDelegate<P> {
 
   /// Removes weak delegates that have been deallocated.
   ///
-  /// Calling this function is optional. Invocations remove such delegates, and some adds do, too.
-  /// Until then each of them keeps its memory, but no other object alive.
+  /// Calling this function is optional, because invocations and some adds also remove such
+  /// delegates. Until then the memory of each delegate is not freed, but the delegate keeps no
+  /// other object alive.
   ///
-  /// - Returns: The number of delegates removed.
+  /// - Returns: The number of delegates that were removed.
   /// - Complexity: O(delegates).
   @discardableResult
   public func prune() -> Int {
     withExtendedLifetime(self) { reference == .strong ? 0 : max(0, Int(target.prune())) }
   }
 
-  /// Calls `body` with the C delegate that an add of this delegate registers. Returns nil if the
+  /// Calls `body` with the C delegate that `add` registers for this delegate. Returns nil if the
   /// delegate is a value or was certainly never added.
   @inline(__always)
   func withEqual<Result>(to delegate: P, _ body: (Multicast.Delegate) -> Result) -> Result? {
@@ -247,12 +249,12 @@ public final class MulticastDelegate<P> {
   }
 }
 
-// The fields are constants and handles that any thread may use. Delegates are called on the threads
+// All fields are constants or handles that any thread may use. Delegates are called on the threads
 // that invoke, so they must be Sendable, too.
 extension MulticastDelegate: @unchecked Sendable where P: Sendable {}
 
 extension MulticastDelegate {
-  /// The number of delegates. Paused delegates count; deallocated ones do not.
+  /// The number of delegates, including paused ones but not deallocated ones.
   ///
   /// - Complexity: O(delegates).
   public var count: Int {
@@ -267,14 +269,15 @@ extension MulticastDelegate {
   /// - Complexity: O(delegates).
   public var isEmpty: Bool { count == 0 }
 
-  /// Whether a delegate is registered, paused or not. False if it is a value.
+  /// Whether a delegate is registered. Paused delegates are registered. False if the delegate is a
+  /// value.
   ///
   /// - Complexity: O(delegates).
   public func contains(_ delegate: P) -> Bool {
     withEqual(to: delegate) { target.contains($0) } ?? false
   }
 
-  /// All delegates in order. Includes paused delegates, but no deallocated ones.
+  /// All delegates in order, including paused ones but not deallocated ones.
   ///
   /// - Complexity: O(delegates).
   public var delegates: [P] {
@@ -325,7 +328,7 @@ extension MulticastDelegate: CustomDebugStringConvertible {
   public var debugDescription: String { withExtendedLifetime(self) { target.describedText } }
 }
 
-/// The parts of a multicast that few programs use. They are created together, on first use.
+/// The parts of a multicast that few programs use. Both are created at the first use of either.
 final class PlacesAndWatch: Sendable {
   let places = PlaceTable()
   let watch = WatchSlot()

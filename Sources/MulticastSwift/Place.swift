@@ -6,7 +6,7 @@ public enum Place: Sendable {
   case notifier
   /// On a dispatch queue, later.
   case queue(DispatchQueue)
-  /// In a task on an executor, later. The executor decides the order of several calls.
+  /// In a task on an executor, later. The executor determines the order of the calls.
   case executor(any TaskExecutor)
   /// On the thread that runs a delivery, later.
   case delivery(Delivery)
@@ -31,14 +31,14 @@ public enum Place: Sendable {
   }
 }
 
-/// The main actor as a place, written `.main`. Closures called there may be isolated to the main
-/// actor.
+/// The main actor as a place, written `.main`. Closures that are called at this place may be
+/// isolated to the main actor.
 ///
 /// ```swift
 /// titleDidChange.add(on: .main) { label.text = $0 }
 /// ```
 ///
-/// Calls are made later, in order, on the main queue, even if the notifier is on the main actor.
+/// Calls are made later on the main queue, in order, even if the notifier runs on the main actor.
 public struct MainPlace: Sendable {
   /// The main actor.
   public static let main = MainPlace()

@@ -11,7 +11,7 @@ public struct Registration: Hashable, Sendable {
 
   var token: Multicast.Token { Multicast.Token(id: id) }
 
-  /// The registration that this thread is calling now; nil outside of calls.
+  /// The registration whose delegate this thread is calling now; nil outside of calls.
   ///
   /// A delegate can use it to remove or pause itself.
   ///
@@ -42,7 +42,7 @@ public struct Registration: Hashable, Sendable {
 
   var events: UInt64 { described?.events ?? 0 }
 
-  /// Removes the delegate, and waits until no other thread is in a call of it.
+  /// Removes the delegate, and waits until no other thread is calling it.
   ///
   /// Inside a call of the delegate, the function does not wait and returns ``Removal/pending``. Do
   /// not hold a lock that the delegate takes.
@@ -86,8 +86,8 @@ public struct Registration: Hashable, Sendable {
 }
 
 extension Duration {
-  /// The duration in nanoseconds, for the C interface. A negative duration becomes 0, and one that
-  /// does not fit becomes the greatest number.
+  /// The duration in nanoseconds, for the C interface. A negative duration becomes 0, and a
+  /// duration that is too long becomes `UInt64.max`.
   var nanoseconds: UInt64 {
     let (seconds, attoseconds) = components
     if seconds < 0 || attoseconds < 0 { return 0 }

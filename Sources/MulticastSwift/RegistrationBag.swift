@@ -10,11 +10,12 @@
 /// }
 /// ```
 ///
-/// Like that of ``ScopedRegistration``, its `deinit` never waits. Any thread may use a bag.
+/// Its `deinit` never waits; see ``ScopedRegistration``. Any thread may use a bag.
 public final class RegistrationBag: Sendable {
   private struct Content: Sendable {
     var registrations: [Registration] = []
-    /// An insertion that finds this many registrations drops those that have been removed.
+    /// If the bag contains this many registrations, an insertion first drops the ones that have
+    /// been removed.
     var limit = 16
   }
 
@@ -43,8 +44,8 @@ public final class RegistrationBag: Sendable {
     }
   }
 
-  /// Removes all registrations, and waits until no other thread is in a call of one. Afterwards the
-  /// bag is empty and may be used again.
+  /// Removes all registrations, and waits until no other thread is in a call of one of them.
+  /// Afterwards the bag is empty and may be used again.
   ///
   /// - Complexity: O(registrations).
   public func removeAll() { for registration in takeAll() { registration.remove() } }

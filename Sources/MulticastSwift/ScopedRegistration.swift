@@ -7,10 +7,10 @@
 /// ```
 ///
 /// Its `deinit` never waits. An object may lose its last reference anywhere, even where a lock is
-/// held, so waiting there could be a deadlock. Memory safety does not require a wait either: a call
-/// that is still running on another thread holds references to the objects that it uses. No call
-/// begins after `deinit`. If you need to know that no call is running any more, call ``remove()``
-/// or ``remove(within:)``, which wait.
+/// held, so waiting there could be a deadlock. Memory safety does not require a wait either,
+/// because a call that is still running on another thread holds references to the objects that it
+/// uses. No call begins after `deinit`. If you need to know that no call is running any more, call
+/// ``remove()`` or ``remove(within:)``, which wait.
 public final class ScopedRegistration: Sendable {
   /// The registration.
   public let registration: Registration

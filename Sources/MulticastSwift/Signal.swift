@@ -11,9 +11,9 @@ import Synchronization
 /// ```
 ///
 /// Closures are called by priority, then in order of addition. Each closure is called on the thread
-/// that invokes, or at a ``Place`` of its own. A closure is kept until its registration is removed
-/// or the signal is deallocated. Any thread may use a signal at any time. An invocation takes no
-/// lock, unless the signal replays.
+/// that invokes, or at a separate ``Place``. The signal retains a closure until its registration is
+/// removed or the signal is deallocated. Any thread may use a signal at any time. An invocation
+/// takes no lock, unless the signal replays.
 public final class Signal<Event: Sendable>: Sendable {
   @usableFromInline let handlers: MulticastDelegate<Handler<Event>>
   @usableFromInline let replays: Bool
@@ -52,8 +52,8 @@ public final class Signal<Event: Sendable>: Sendable {
   public var isEmpty: Bool { count == 0 }
 
   /// The number of events that a closure or stream did not receive because a delivery or the buffer
-  /// of a stream was full, or because a delivery was cleared or deallocated. An event counts once
-  /// for each closure or stream that lost it.
+  /// of a stream was full, or because a delivery was cleared or deallocated. An event is counted
+  /// once for each closure or stream that did not receive it.
   ///
   /// - Complexity: O(1).
   public var lostCount: Int { losses.count }
@@ -64,7 +64,7 @@ public final class Signal<Event: Sendable>: Sendable {
   /// levels deep on a thread. A deeper invocation ends the program with a message.
   ///
   /// - Returns: The number of closures that were called or will be called at their places.
-  /// - Complexity: O(closures). No lock, and no allocation, unless the signal replays.
+  /// - Complexity: O(closures), without locks or allocations, unless the signal replays.
   @inlinable
   @discardableResult
   public func invoke(_ event: Event) -> Int {
@@ -82,7 +82,8 @@ public final class Signal<Event: Sendable>: Sendable {
 
   /// Invokes through the core, which stores the event for closures that are added later.
   ///
-  /// - Parameter full: Collects the streams that have no room. If it is nil, they lose an event.
+  /// - Parameter full: Collects the streams that have no room. If it is nil, these streams lose an
+  ///   event.
   func invokeAndRecord(_ event: Event, _ full: FullChannels<Event>?) -> Int {
     let kept = ReplayEvent(event, full)
     var how = Multicast.Invocation.default
@@ -94,9 +95,9 @@ public final class Signal<Event: Sendable>: Sendable {
     }
   }
 
-  /// Removes all closures, and waits until no other thread is in a call of one.
+  /// Removes all closures, and waits until no other thread is calling one of them.
   ///
-  /// - Returns: The number of closures removed.
+  /// - Returns: The number of closures that were removed.
   /// - Complexity: O(closures).
   @discardableResult
   public func removeAll() -> Int { handlers.removeAll() }
@@ -149,7 +150,7 @@ extension Signal {
   ///   - lifetime: Removes the closure when it ends.
   ///   - label: A name for ``debugDescription`` and ``Watch``, at most 63 bytes.
   ///   - body: The closure.
-  /// - Returns: The registration. It is not live if the lifetime has ended or there is no memory.
+  /// - Returns: The registration. It is not live if the lifetime has ended or memory runs out.
   /// - Complexity: O(1), amortized; O(closures) if the priority is not the lowest.
   @discardableResult
   public func add(
@@ -200,7 +201,7 @@ extension Signal {
     add(priority: priority, on: place, once: true, lifetime: lifetime, label: label, body)
   }
 
-  /// Adds an async closure. A task calls it with one event after the other.
+  /// Adds an async closure, which a task calls with one event after the other.
   ///
   /// ```swift
   /// titleDidChange.add { await database.save(title: $0) }
@@ -211,8 +212,8 @@ extension Signal {
   ///
   /// - Parameters:
   ///   - priority: Closures with a higher priority receive an event first.
-  ///   - bufferingPolicy: Which events are buffered while a call is running. Others are lost, and
-  ///     counted in ``lostCount``, unless ``send(_:isolation:)`` has sent them.
+  ///   - bufferingPolicy: Which events are buffered while a call is running. Other events are lost,
+  ///     and counted in ``lostCount``, unless ``send(_:isolation:)`` has sent them.
   ///   - lifetime: Removes the closure when it ends.
   ///   - label: A name for debugging output, at most 63 bytes.
   ///   - body: The closure.
@@ -241,8 +242,8 @@ extension Signal {
   ///
   /// The stream ends when the iterating task is cancelled, when the stream or the signal is
   /// deallocated, or when all closures are removed. Events are buffered until the consumer takes
-  /// them. Events that do not fit into the buffer are lost, and counted in ``lostCount``, unless
-  /// ``send(_:isolation:)`` has sent them: it waits for room.
+  /// them. Events that do not fit into the buffer are lost, and counted in ``lostCount``. This does
+  /// not happen to events from ``send(_:isolation:)``, which waits for room.
   ///
   /// - Parameters:
   ///   - bufferingPolicy: How many events are buffered, and which ones.
@@ -268,7 +269,7 @@ extension Signal {
   /// for it, so that none of them loses an event.
   ///
   /// If the task is cancelled while it is suspended, the streams and async closures that have no
-  /// room do not receive the event. It is counted in ``lostCount`` for each of them.
+  /// room do not receive the event. The event is counted in ``lostCount`` for each of them.
   ///
   /// - Parameters:
   ///   - event: The event.

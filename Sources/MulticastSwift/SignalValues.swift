@@ -1,4 +1,4 @@
-/// The successful values of a signal of `Result`s; see
+/// The values of the successful results of a signal of `Result`s; see
 /// ``Signal/values(bufferingPolicy:priority:)``.
 public struct SignalValues<Element: Sendable, Failure: Error>: AsyncSequence, Sendable {
   let results: AsyncStream<Result<Element, Failure>>
@@ -20,7 +20,8 @@ public struct SignalValues<Element: Sendable, Failure: Error>: AsyncSequence, Se
     }
   }
 
-  /// Creates an iterator. All iterators of one sequence share its events.
+  /// Creates an iterator. All iterators of a sequence share its events: each event reaches only one
+  /// of them.
   public func makeAsyncIterator() -> AsyncIterator {
     AsyncIterator(results: results.makeAsyncIterator())
   }

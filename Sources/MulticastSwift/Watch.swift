@@ -1,7 +1,7 @@
 import CMulticast
 
-/// Observes calls, slow calls, and removals that wait for a long time. Calls without a watch cost
-/// nothing more.
+/// Observes calls, slow calls, and removals that wait for a long time. Calls that are not watched
+/// have no additional cost.
 ///
 /// ```swift
 /// listeners.setWatch(Watch(slowness: .milliseconds(5), slow: { print($0.label ?? "?", $0.time) }))
@@ -43,8 +43,8 @@ public final class Watch: Sendable {
     self.stuck = stuck
   }
 
-  /// Sets the watch of all multicasts and signals of the process that have no watch of their own.
-  /// Passing nil removes it.
+  /// Sets a watch for all multicasts and signals of the process that do not have their own. Passing
+  /// nil removes the watch.
   ///
   /// - Returns: ``Removal/ended``, or ``Removal/pending`` if a function of the previous watch is
   ///   still running.
@@ -93,7 +93,7 @@ final class WatchSlot: Sendable {
   private struct Content: Sendable {
     /// The current watch, and previous ones whose functions may still be running.
     var watches: [Watch] = []
-    /// The number of calls of `replace` that have begun, and of those that have not returned.
+    /// The number of calls of `replace` that have begun, and the number of calls that are running.
     var changes = 0
     var running = 0
   }
@@ -117,8 +117,8 @@ final class WatchSlot: Sendable {
       status = target.setWatch(nil)
     }
     let result = Removal(status)
-    // If another change overlapped with this one, it is unknown which watch is set now. All watches
-    // are then retained until the next change.
+    // If another change overlapped with this one, it is unknown which watch is set now, so all
+    // watches are retained until the next change.
     let ended = content.withLock { content -> [Watch] in
       content.running -= 1
       guard result == .ended, isAlone, content.changes == number else { return [] }

@@ -1,15 +1,15 @@
 /// A set that holds its objects weakly.
 ///
 /// Like `Set`, it is a value type: a copy is independent, and two threads must not change the same
-/// variable at the same time. Deallocated objects are not members any more. Their entries are
-/// removed when the set grows.
+/// variable at the same time. An object is no longer a member once it has been deallocated. Entries
+/// of deallocated objects are removed when the set grows.
 public struct WeakObjectSet<T: AnyObject>: Sequence {
   fileprivate struct Member {
     weak var object: T?
   }
 
-  // The address of a deallocated object may be reused by another one. So an entry is valid only
-  // while its weak reference is not nil.
+  // Another object may reuse the address of a deallocated object, so an entry is valid only while
+  // its weak reference is not nil.
   private var members: [ObjectIdentifier: Member] = [:]
   private var limit = 16
 
@@ -46,7 +46,7 @@ public struct WeakObjectSet<T: AnyObject>: Sequence {
 
   /// Inserts an object.
   ///
-  /// - Returns: Whether the object was inserted, which is false if it was a member before; and the
+  /// - Returns: Whether the object was inserted, which is false if it was already a member; and the
   ///   object.
   /// - Complexity: O(1), amortized.
   @discardableResult
@@ -83,7 +83,7 @@ public struct WeakObjectSet<T: AnyObject>: Sequence {
     for object in objects { remove(object) }
   }
 
-  /// Creates an iterator over the current members. It keeps them alive.
+  /// Creates an iterator over the current members. The iterator keeps them alive.
   ///
   /// - Complexity: O(count).
   public func makeIterator() -> IndexingIterator<[T]> { allObjects.makeIterator() }

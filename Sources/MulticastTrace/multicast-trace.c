@@ -143,7 +143,8 @@ static void pass_on(int number) {
 
 // Runs the program. Returns the exit status.
 static int run(char **command) {
-  // A terminal sends the first two to both processes. The others are passed on to the program.
+  // A terminal sends the first two signals to both processes. The other signals are forwarded to
+  // the program.
   static const int signals[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
   enum { COUNT = sizeof signals / sizeof *signals };
   struct sigaction before[COUNT], after;
@@ -183,7 +184,7 @@ static int run(char **command) {
 
 // ---- The report --------------------------------------------------------------------------------
 
-// Explains why libmulticast-trace.so was not loaded.
+// Returns the reason why libmulticast-trace.so was not loaded.
 static const char *why_not(const char *program) {
   char path[4096];
   const char *folders = strchr(program, '/') != NULL ? "" : getenv("PATH");
@@ -257,8 +258,8 @@ static void report(trace_process *it) {
 #define BEGINNING                                                                             \
   "[{\"name\": \"trace_begin\", \"ph\": \"M\", \"pid\": 0, \"tid\": 0, \"args\": {}}"
 
-// Cuts off the first events if the file is larger than `size`. Returns the number of events that
-// are left.
+// Removes the first events if the file is larger than `size`. Returns the number of the remaining
+// events.
 static uint64_t keep_end(const trace_state *trace, const char *path) {
   static char text[1 << 16];
   const char next[] = ",\n{", event[] = ",\n{\"name";  // does not match the names of threads
@@ -266,7 +267,7 @@ static uint64_t keep_end(const trace_state *trace, const char *path) {
   int64_t end = file < 0 ? 0 : lseek(file, 0, SEEK_END), to = sizeof BEGINNING - 1, from = to;
   uint64_t events = 0;
   if (trace->size != 0 && end > trace->size) {
-    // The first complete event.
+    // Find the first complete event.
     ssize_t count = pread(file, text, sizeof text, end - trace->size);
     char *first = count > 0 ? memmem(text, (size_t)count, next, sizeof next - 1) : NULL;
     from = first == NULL ? end : end - trace->size + (first - text);
@@ -300,15 +301,15 @@ static void write_names(trace_process *it, int file) {
   }
 }
 
-// Writes the buffered text of all processes, and the end of the timeline. Processes that continue
-// to run write nothing more.
+// Writes the buffered text of all processes, and the end of the timeline. Processes that are still
+// running write nothing more.
 static void end_timeline(trace_state *trace, int file, const char *path, bool is_file) {
   uint64_t events = 0, kept = 0;
   const struct timespec moment = {0, 1000000};
   atomic_store(&trace->is_over, true);
   for (int i = 0; i < TRACE_PROCESSES; ++i) {
     trace_process *it = &trace->process[i];
-    // order: pairs with `flush` of timeline.c.
+    // order: pairs with `flush` in timeline.c.
     for (int k = 0; k < 1000 && atomic_load(&it->is_writing) && kill(it->pid, 0) == 0; ++k)
       nanosleep(&moment, NULL);
     int64_t done = atomic_load(&it->is_writing) ? lseek(file, 0, SEEK_END) - it->offset : 0;

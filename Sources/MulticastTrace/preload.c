@@ -1,5 +1,5 @@
-// libmulticast-trace.so, which multicast-trace puts into a program through LD_PRELOAD. It finds the
-// library, sets the watch of all multicasts, and records at exit the delegates that were never
+// libmulticast-trace.so, which multicast-trace loads into a program through LD_PRELOAD. It finds
+// the library, sets a watch of all multicasts, and at exit records the delegates that were never
 // removed.
 
 #define _GNU_SOURCE
@@ -16,9 +16,10 @@
 
 // ---- The watch ---------------------------------------------------------------------------------
 
-// There is only one watch of all multicasts. If the program sets one, too, this watch calls its
-// functions. These objects are never freed, because a function of a replaced watch may still be
-// running; a program has few different watches.
+// There can be only one watch of all multicasts. If the program sets one, too, the watch of the
+// trace calls the program's functions. Objects of this type are never freed, because a function of
+// a replaced watch may still be running. This is acceptable because a program has few different
+// watches.
 typedef struct both {
   multicast_watch program;
   struct both *next;
@@ -54,8 +55,8 @@ static void warn_of_listeners(void *context, multicast target, uint64_t count, c
   program->listener_warning(program->context, target, count, label, function, most);
 }
 
-// Returns the context of a watch that calls the trace and then the program's watch; NULL if there
-// is no memory.
+// Returns the context of a watch that calls the trace and then the program's watch; NULL if memory
+// runs out.
 static const both *join(const multicast_watch *program) {
   static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
   static both alone, *others;
@@ -89,12 +90,12 @@ static multicast_status watch_all(trace_process *mine, const multicast_watch *pr
   watch.slow = slow;
   watch.listener_warning_count = it->program.listener_warning_count;
   watch.listener_warning = it->program.listener_warning != NULL ? warn_of_listeners : NULL;
-  // A watch has only one such time, and the one that the program has set takes precedence.
+  // A watch has only one such time, and the time that the program has set takes precedence.
   watch.slow_ns = it->program.slow_ns != 0 ? it->program.slow_ns : trace->slow_ns;
   return library.set_watch(all, &watch);
 }
 
-// Replaces the library's function for programs that are linked with the library.
+// Replaces the library's function in programs that are linked with the library.
 EXPORTED multicast_status multicast_set_watch(multicast target, const multicast_watch *watch) {
   trace_process *mine = atomic_load(&process);
   const bool is_of_all = target.id == 0;
@@ -117,7 +118,7 @@ EXPORTED multicast_status multicast_set_watch(multicast target, const multicast_
 static void *get(void *object, const void *base, const char *name) {
   Dl_info info;
   void *found = dlsym(object, name);
-  // Ignores functions of other objects, such as the one above.
+  // Ignores functions of other objects, such as the replacement above.
   return found != NULL && dladdr(found, &info) != 0 && info.dli_fbase == base ? found : NULL;
 }
 
@@ -125,8 +126,8 @@ static void *get(void *object, const void *base, const char *name) {
 static void look(const void *function) {
   Dl_info info;
   shims_place place;
-  // This rejects most objects without calling the loader, which might call back into one of them,
-  // such as an allocator.
+  // This rejects most objects without calling the loader, which might call back into one of these
+  // objects, for example into an allocator.
   if (library.set_watch != NULL || !shims_locate((uint64_t)(uintptr_t)function, &place) ||
       (strstr(place.module, "multicast") == NULL && strcmp(place.module, "program") != 0) ||
       dladdr(function, &info) == 0)
@@ -150,9 +151,9 @@ static void look(const void *function) {
 
 static void begin(void);
 
-// The library calls this function whenever and however it is loaded. dlopen() cannot be replaced
-// instead, because the loader would then search for libraries on behalf of this object, not of the
-// program.
+// The library calls this function when it is loaded, no matter how it is loaded. Replacing dlopen()
+// instead would not work, because the loader would then search for libraries on behalf of this
+// object, not of the program.
 #ifdef __GLIBC__
 EXPORTED int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void),
                                void *object) {
@@ -172,7 +173,7 @@ EXPORTED int pthread_atfork(void (*prepare)(void), void (*parent)(void), void (*
 
 // ---- Beginning and end -------------------------------------------------------------------------
 
-// Restores the environment, so that programs that this one starts are not traced.
+// Restores the environment, so that programs that this program starts are not traced.
 static void clean_environment(void) {
   const char *value = getenv("LD_PRELOAD");
   const char *others = value != NULL ? strchr(value, ':') : NULL;
@@ -192,7 +193,7 @@ static void begin(void) {
 
 __attribute__((constructor)) static void was_loaded(void) { begin(); }
 
-// Reads the lines of multicast_dump() for the delegates of multicasts that still exist.
+// Reads the output of multicast_dump(), which lists the delegates that are still registered.
 typedef struct dump {
   trace_process *mine;
   char multicast[80];
@@ -223,7 +224,7 @@ static bool read_line(void *context, const char *text, size_t size) {
   return true;
 }
 
-// Runs after the functions of atexit() and the destructors of C++.
+// Runs after the functions that were registered by atexit(), and after C++ destructors.
 __attribute__((destructor)) static void is_exiting(void) {
   dump it = {atomic_load(&process), ""};
   if (it.mine == NULL) return;

@@ -18,9 +18,9 @@
 trace_library library;
 _Atomic(trace_process *) process;
 
-// The functions of this file run in watches, on any thread of the program. They preserve errno,
-// allocate no memory, and are not cancellation points. They do not use the loader, because a thread
-// that holds the loader's lock may be waiting for the call that is being recorded.
+// Watches call the functions of this file on any thread of the program. These functions preserve
+// errno, allocate no memory, and are not cancellation points. They do not use the loader, because a
+// thread that holds the loader's lock may be waiting for the call that is being recorded.
 
 trace_state *trace;
 static int file = -1;
@@ -58,7 +58,7 @@ bool timeline_join(void) {
   if (file < 0) {
     int opened = open(trace->file, O_WRONLY | O_APPEND | O_CLOEXEC);
     if (opened < 0) return refused(trace->file);
-    // Programs may rely on the lowest descriptors being free.
+    // Use a high number, because programs may rely on the lowest descriptors being free.
     file = fcntl(opened, F_DUPFD_CLOEXEC, 200);
     if (file < 0) file = opened;
     else close(opened);
@@ -75,14 +75,16 @@ bool timeline_join(void) {
 
 // ---- The file ----------------------------------------------------------------------------------
 
-// The program may have closed the unknown descriptor and reused its number.
+// Checks that `file` is still the timeline. The program may have closed the descriptor, which it
+// does not know, and reused its number.
 static bool is_file_there(void) {
   struct stat now;
   return fstat(file, &now) == 0 && now.st_dev == identity.st_dev && now.st_ino == identity.st_ino;
 }
 
-// Frees the blocks of the file before its last `trace->size` bytes; multicast-trace removes the
-// hole at the end. Uses the system call, since fallocate() is a cancellation point.
+// Frees the blocks of the file before its last `trace->size` bytes. multicast-trace removes this
+// hole when the program has ended. Uses the system call, because fallocate() is a cancellation
+// point.
 static void forget_beginning(int64_t end) {
   enum { KEEP_SIZE = 1, PUNCH_HOLE = 2, BLOCK = 4096 };
   const int64_t spare = trace->size / 8, hole = (end - trace->size) / BLOCK * BLOCK;
@@ -101,8 +103,8 @@ static void flush(trace_process *mine) {
   }
   forget_beginning(mine->offset);
   atomic_store(&mine->is_writing, true);
-  // order: pairs with `end_timeline` of multicast-trace.c, which stores is_over, waits until no
-  // process is writing, and writes the rest.
+  // order: pairs with `end_timeline` in multicast-trace.c, which sets is_over, waits until no
+  // process is writing, and writes the rest of the buffers.
   const bool is_over = atomic_load(&trace->is_over);
   if (!is_over && !shims_write(file, mine->text, mine->used)) return;
   if (!is_over) mine->used = 0;
@@ -145,8 +147,8 @@ static size_t length_of_character(const unsigned char *text) {
   return size;
 }
 
-// Copies a name for a JSON string, and replaces characters that would need an escape. A label may
-// be cut off inside a character.
+// Copies a name into a JSON string, and replaces characters that would have to be escaped. A label
+// may be cut off in the middle of a character.
 static void copy_name(char *to, size_t room, const char *name) {
   const unsigned char *from = (const unsigned char *)name;
   while (*from != '\0') {
@@ -162,7 +164,8 @@ static void copy_name(char *to, size_t room, const char *name) {
   *to = '\0';
 }
 
-// A cached description of a token. Tokens are unique, so it never becomes invalid.
+// A cached description of a token. Tokens are never reused, so the description never becomes
+// invalid.
 typedef struct known {
   uint64_t token, target, queue;
   char name[160];
@@ -209,8 +212,8 @@ static known find(multicast_token token, const char *label) {
 
 // ---- Events ------------------------------------------------------------------------------------
 
-// The calls of this thread. A watch is notified of the end and the duration of a call slightly
-// later. So without a correction, a call could seem to begin after a call inside it, or before the
+// The calls of this thread. The library reports the end and the duration of a call slightly after
+// the end. So without a correction, a call might seem to begin after a nested call, or before the
 // end of the previous call.
 enum { LEVELS = 258 };
 static __thread struct thread {
@@ -219,7 +222,7 @@ static __thread struct thread {
   uint64_t first[LEVELS], end[LEVELS];  // first begin and last end of the calls at each level
 } thread __attribute__((tls_model("initial-exec")));
 
-// The begin of a call at this level that has ended now.
+// Returns the start time of a call at this level that has just ended.
 static uint64_t begin_of(unsigned level, uint64_t end, uint64_t elapsed) {
   uint64_t begin = end - elapsed;
   if (level + 1 < LEVELS && thread.first[level + 1] != 0 && thread.first[level + 1] < begin)
@@ -300,7 +303,7 @@ void timeline_add(bool is_wait, multicast_token token, const char *label, uint32
 
 void timeline_in_child(void) {
   if (atomic_exchange(&process, NULL) == NULL || !trace->follows) return;
-  // Another thread of the parent may have held the mutex, or the lock of the list of libraries.
+  // During the fork, another thread may have held the mutex, or the lock of the list of libraries.
   mutex = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
   shims_locate_none_in_child();
   memset(&thread, 0, sizeof thread);

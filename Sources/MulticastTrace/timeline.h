@@ -20,14 +20,15 @@ extern trace_state *trace;
 // This process; NULL if it is not traced.
 extern _Atomic(trace_process *) process;
 
-// Maps the shared memory. If this or timeline_join() fails, it prints the reason to standard error.
+// Maps the shared memory. If this function or timeline_join() fails, it prints the reason to
+// standard error.
 bool timeline_open(const char *path);
-// Adds this process to the trace. Called when the library has been found.
+// Adds this process to the trace. Called after the library has been found.
 bool timeline_join(void);
 // Called in the child of a fork, while it has only one thread. Adds the child to the trace, or
-// stops tracing it.
+// stops tracing there.
 void timeline_in_child(void);
-// Records a call that has returned, or a long wait that continues.
+// Records a call that has returned, or a long wait that has not ended yet.
 void timeline_add(bool is_wait, multicast_token token, const char *label, uint32_t event,
                   uint64_t elapsed_ns);
 // Counts an occurrence of a name.

@@ -1,5 +1,5 @@
-// The memory that multicast-trace shares with libmulticast-trace.so in the traced programs. Data in
-// it survives, whatever ends a program.
+// The memory that multicast-trace shares with libmulticast-trace.so in the traced programs. The
+// data in it survives no matter how a program ends.
 
 #ifndef MULTICAST_TRACE_H
 #define MULTICAST_TRACE_H
@@ -13,19 +13,19 @@
 
 enum { TRACE_PROCESSES = 128, TRACE_ROWS = 24, TRACE_TEXT = 1 << 16, TRACE_THREADS = 256 };
 
-// The number of occurrences of a name.
+// How often a name has occurred.
 typedef struct trace_row {
   uint64_t count, longest_ns;
   char name[192];
 } trace_row;
 
 typedef struct trace_table {
-  uint64_t count;  // includes names for which there was no row
+  uint64_t count;  // includes names for which there was no free row
   trace_row rows[TRACE_ROWS];
 } trace_table;
 
-// A thread. If the beginning of a timeline is cut off, the names of threads are written again at
-// its end.
+// A thread and its name. If the beginning of a timeline is cut off, multicast-trace writes the
+// names of the threads again at its end.
 typedef struct trace_thread {
   uint64_t number;
   char name[32];
@@ -39,16 +39,16 @@ typedef struct trace_thread {
 typedef struct trace_process {
   atomic_int pid;
   char program[16];
-  atomic_bool has_ended;       // by exit(), so that `kept` is complete
-  atomic_bool has_lost_watch;  // the program has replaced the watch of the trace
-  atomic_bool is_writing;      // writing `text`; stays set if that fails or the process is killed
+  atomic_bool has_ended;       // by exit(); then `kept` is complete
+  atomic_bool has_lost_watch;  // the program has replaced the watch that traces
+  atomic_bool is_writing;      // `text` is being written; stays set after a failure or a kill
   atomic_uint own_watches;     // watches of single multicasts, which are not traced
-  uint64_t calls, lost;        // lost: number of bytes that could not be written
-  uint64_t events;             // of the timeline, including those that are cut off
+  uint64_t calls, lost;        // lost: how many bytes could not be written
+  uint64_t events;             // of the timeline, including events that are cut off
   uint32_t threads;            // may be more than TRACE_THREADS
   trace_thread thread[TRACE_THREADS];
   trace_table slow, waits, kept;
-  int64_t offset;  // size of the file when writing began
+  int64_t offset;  // size of the file when the last write began
   uint32_t used;   // number of bytes of `text` that have not been written
   char text[TRACE_TEXT];
 } trace_process;
@@ -57,8 +57,8 @@ typedef struct trace_state {
   uint64_t start_ns, slow_ns;
   bool follows;           // also trace the processes that the program starts
   char file[64];          // the path of the timeline
-  int64_t size;           // the largest size of the timeline; 0 for no limit
-  char label[64];         // trace only calls whose names contain this
+  int64_t size;           // the maximum size of the timeline; 0 for no limit
+  char label[64];         // trace only calls whose names contain this text
   atomic_bool keeps_beginning;  // because the file system cannot free parts of a file
   atomic_bool is_loaded;  // a process has loaded libmulticast-trace.so
   atomic_bool is_over;    // the end of the timeline is being written

@@ -1,23 +1,23 @@
-/* multicast._core: what the library calls of Python, and what calls the library.
+/* multicast._core: connects Python and the library, in both directions.
  *
- * Each registration is one delegate: the C function `call` and, as its context, the Python
- * object that has the callable. The library does the rest: order, events, removals, waits,
- * cycles.
+ * Each registration is one delegate, which consists of the C function `call` and, as its context,
+ * the Python object that contains the callable. The library is responsible for order, events,
+ * removals, waits and cycles.
  *
- * The interpreter's lock. An invocation of a private multicast keeps it, and its delegates find
- * it held. An invocation that may wait for another thread, because C code has the handle or
- * because the multicast replays, gives the lock up first: the other thread may need it, and the
- * library cannot see that in its search for cycles. A removal first tries without waiting; to
- * wait, it gives the lock up.
+ * The interpreter's lock. An invocation of a multicast that C code cannot use keeps the lock, so
+ * its delegates run with the lock held. An invocation may have to wait for another thread if C code
+ * has the handle or if the multicast replays. Such an invocation first releases the lock, because
+ * the other thread may need it, and the library does not consider this lock when it searches for
+ * cycles. A removal first tries to remove without waiting. If it has to wait, it releases the lock.
  *
- * Payloads. A plain invocation passes the address of its frame, which is on the stack. Where a
- * call may outlive the invocation, or C code may look, the payload is an object, and C sees its
- * `wire`.
+ * Payloads. A plain invocation passes the address of its frame, which is on the stack. If a call
+ * may outlive the invocation, or if C code may read the payload, the payload is an object, and C
+ * code receives the address of its `wire`.
  *
- * Ownership. The library has one reference to each registration and to each payload. Both are
- * linked to their multicast until the library releases them, and the multicast shows them to
- * the garbage collector. The end of a multicast releases all of them: they are garbage when the
- * multicast is, so a multicast that refers to itself through a delegate is collected. */
+ * Ownership. The library holds one reference to each registration and to each payload. Both are in
+ * a list of their multicast until the library releases them, and the multicast reports them to the
+ * garbage collector. Destroying a multicast releases all of them, so they become garbage together
+ * with the multicast, and a multicast that refers to itself through a delegate is collected. */
 
 #define Py_LIMITED_API 0x03090000
 #define PY_SSIZE_T_CLEAN
@@ -31,10 +31,10 @@
 
 #include "multicast.h"
 
-#define SLICE_NS 100000000u /* a thread that waits looks for signals as often */
+#define SLICE_NS 100000000u /* a waiting thread checks for signals at this interval */
 
 enum { UNKNOWN = -1 };          /* held.limit before the first call */
-enum { FOREIGN, OWNED, NAMED };  /* a multicast of C code; of its object; of a broadcaster here */
+enum { FOREIGN, OWNED, NAMED };  /* owned by C code, its Python object, a Python broadcaster */
 
 typedef struct node {
   struct node *previous, *next;
@@ -51,33 +51,34 @@ typedef struct core {
   node held;
   size_t queued; /* registrations with a queue */
   Py_ssize_t pauses;
-  PyObject *name; /* bytes, of a broadcaster */
+  PyObject *name; /* bytes, for a multicast of a broadcaster */
   multicast_broadcaster broadcaster;
   bool replays, defers, is_finished;
   char ownership;
   char is_shared; /* C code may use it */
 } core;
 
-/* What the library has a reference to: a registration, or a payload, which has `args`. */
+/* An object to which the library holds a reference: a registration or a payload (with `args`). */
 typedef struct held {
   PyObject_HEAD
   node link;
-  core *owner; /* NULL: the multicast is C code's, or its object is gone */
+  core *owner; /* NULL if C code owns the multicast, or if its object was freed */
   multicast target_id;
   multicast_token token;
-  PyObject *function; /* NULL: what `target` refers to is called */
+  PyObject *function; /* NULL if the object of `target` itself is called */
   PyObject *target;   /* NULL, or a weak reference to the first argument of `function` */
-  PyObject *sender;   /* NULL, or a weak reference, or what a sender has to be equal to */
+  PyObject *sender;   /* NULL, a weak reference, or an object that is compared with the sender */
   PyObject *lifetime, *on_end;
-  PyObject *names; /* the keywords that it takes, or NULL: all */
+  PyObject *names; /* the keywords that it accepts; NULL for all */
   PyObject *kwargs;
-  PyObject *queue, *args; /* the collector leaves these: they say what is to be released */
+  PyObject *queue, *args; /* not cleared by the collector, because release() needs them */
   wire wire;
-  int limit; /* the most arguments that it takes */
+  int limit; /* the maximum number of arguments */
   bool sender_is_weak;
 } held;
 
-/* The references of `held`, from `function` to `args`; and those that the collector clears. */
+/* The number of references in `held`, from `function` to `args`, and how many of them the collector
+ * clears. */
 enum { REFERENCE_COUNT = 9, CLEARED_COUNT = 7 };
 _Static_assert(offsetof(held, args) - offsetof(held, function) ==
                    (REFERENCE_COUNT - 1) * sizeof(PyObject *), "these follow each other");
@@ -85,11 +86,11 @@ static PyObject **references(held *self) { return &self->function; }
 
 /* An invocation, a run of a queue, or a call from C, on the stack of its thread. */
 typedef struct frame {
-  struct frame *self; /* a copy of the bytes, which C code may have made, has another address */
+  struct frame *self; /* distinguishes the frame from a copy of its bytes by C code */
   struct frame *outer;
   multicast target;
   PyObject *args, *kwargs, *sender, *results, *errors, *interruption, *greenlet;
-  held *token, *payload; /* what is being called, and with what */
+  held *token, *payload; /* the current registration and its payload */
   int64_t skipped;
   uint32_t event;
   unsigned char keeps_coroutines;
@@ -103,7 +104,8 @@ static atomic_int is_over, is_forking;
 static PyTypeObject *core_type, *held_type, *token_type, *coroutine_type;
 static PyObject *fail, *group, *accepts, *known, *on_coroutine, *on_wake, *get_greenlet;
 
-/* The addresses of payloads by their wires. A wire that C code kept or made up finds none. */
+/* Maps wires to the addresses of payloads. A wire that C code has stored for too long or made up is
+ * not found. */
 static PyObject *payloads;
 static uint64_t mark, last_number;
 
@@ -124,7 +126,7 @@ static void take_out(node *one) {
 
 static held *held_of(node *link) { return (held *)((char *)link - offsetof(held, link)); }
 
-/* For the reference that the library gets. */
+/* Retains an object for the library. */
 static void hold(core *self, held *object) {
   object->owner = self->is_finished || self->ownership == FOREIGN ? NULL : self;
   object->target_id = self->handle;
@@ -165,7 +167,8 @@ static void forget_payload(held *payload) {
   Py_XDECREF(key);
 }
 
-/* After the exit handlers threads of C call Python no more: it may be ending. */
+/* After the exit handlers, C threads must not call Python, because the interpreter may be shutting
+ * down. */
 static int is_too_late(void) {
   return atomic_load(&is_over) && PyGILState_GetThisThreadState() == NULL;
 }
@@ -173,7 +176,8 @@ static int is_too_late(void) {
 /* ---- Exceptions ------------------------------------------------------------------------------ */
 
 static void note(frame *here, PyObject *error) {
-  /* The last two would only get worse: each delegate would recurse, or need memory, again. */
+  /* After a RecursionError or MemoryError, calling more delegates would only fail again, because
+   * each call recurses and needs memory. */
   int ends = !PyErr_GivenExceptionMatches(error, PyExc_Exception) ||
              PyErr_GivenExceptionMatches(error, PyExc_RecursionError) ||
              PyErr_GivenExceptionMatches(error, PyExc_MemoryError);
@@ -194,8 +198,9 @@ static void note_error(frame *here) {
   Py_XDECREF(trace);
 }
 
-/* What Python code has raised that the library has called: there is nobody to raise it to. An
- * interrupt is never lost: the invocation of this thread raises it, or it comes again. */
+/* Reports an exception of Python code that the library has called, so that there is no Python
+ * caller. An interrupt is never lost: an invocation on this thread raises it, or it is signalled
+ * again. */
 static void report(frame *outer, PyObject *error) {
   if (outer != NULL) {
     note(outer, error);
@@ -215,7 +220,7 @@ static void report_all(frame *here, frame *outer) {
   Py_CLEAR(here->errors);
 }
 
-/* Calls a function of Python that is no delegate; a second time if it was interrupted. */
+/* Calls a Python function that is not a delegate, and calls it again if it was interrupted. */
 static void call_back(PyObject *function, PyObject *first, PyObject *second) {
   PyObject *type, *value, *trace, *result = NULL;
   PyErr_Fetch(&type, &value, &trace);
@@ -236,7 +241,7 @@ static void call_back(PyObject *function, PyObject *first, PyObject *second) {
 
 /* ---- Calling a delegate, under the interpreter's lock ---------------------------------------- */
 
-/* How many arguments it takes, and which keywords; asked at its first call. */
+/* Finds out how many arguments and which keywords a callable accepts, at its first call. */
 static int learn(held *token, PyObject *function) {
   int is_bound = token->function != NULL && token->target != NULL;
   PyObject *names, *found =
@@ -247,7 +252,7 @@ static int learn(held *token, PyObject *function) {
   return 1;
 }
 
-/* Calls function([strong,] arguments ...), with as many of them as it takes. */
+/* Calls function([strong,] arguments ...), with as many arguments as it accepts. */
 static PyObject *call_with(held *token, PyObject *function, PyObject *strong, frame *here) {
   PyObject *args, *kwargs = NULL, *result = NULL;
   Py_ssize_t count = PyTuple_Size(here->args);
@@ -286,7 +291,7 @@ static int wants_sender(held *token, frame *here) {
 }
 
 static void call_in(held *token, frame *here) {
-  /* Before anything is borrowed: a comparison runs Python code. */
+  /* This runs before references are borrowed, because a comparison may run Python code. */
   int is_wanted = here->interruption == NULL && wants_sender(token, here);
   PyObject *strong = token->target == NULL ? NULL : PyWeakref_GetObject(token->target);
   PyObject *function = token->function, *result;
@@ -316,7 +321,7 @@ static void call_in(held *token, frame *here) {
   here->token = NULL;
 }
 
-/* Calls the delegate for a call that did not come directly from a Python invocation: from a queue,
+/* Calls the delegate if the call does not come directly from a Python invocation, but from a queue,
  * a replay, a deferred invocation, or C code. */
 static void call_foreign(held *token, uint32_t event, const void *address, size_t size) {
   if (is_too_late()) return;
@@ -361,7 +366,8 @@ static void call(void *context, uint32_t event, const void *payload, size_t size
 
 /* ---- Releasing ------------------------------------------------------------------------------- */
 
-/* While the process forks no Python code runs: what was released waits until the fork is over. */
+/* Frees the released objects. During a fork no Python code may run, so they are freed after the
+ * fork. */
 static void let_deferred_go(void) {
   while (deferred.next != &deferred && !atomic_load(&is_forking)) {
     held *object = held_of(deferred.next);
@@ -378,7 +384,7 @@ static void let_deferred_go(void) {
   }
 }
 
-/* The library gives its reference up. */
+/* Releases the reference of the library. */
 static void release(held *object) {
   if (is_too_late()) return;
   PyGILState_STATE state = PyGILState_Ensure();
@@ -402,8 +408,9 @@ static void release_payload(const void *payload, size_t size) {
 static void fork_begins(void) { atomic_store(&is_forking, 1); }
 static void fork_is_over(void) { atomic_store(&is_forking, 0); }
 
-/* In the child, with a new mark, the calls that wait in queues are not made, and not released: they
- * are the parent's. Calls of this thread go on; so do deferred invocations, and replays stay. */
+/* In the child, which passes a new mark, the library neither makes nor releases queued calls,
+ * because they belong to the parent. So this function releases their payloads, except those that
+ * calls of this thread, deferred invocations or replays still need. */
 static PyObject *after_fork(PyObject *module, PyObject *new_mark) {
   PyObject *key, *address;
   Py_ssize_t at = 0;
@@ -430,14 +437,15 @@ static PyObject *failed(int64_t status) {
   return NULL;
 }
 
-/* Greenlets switch stacks behind the library's back: one per thread can be in a delegate. */
+/* Begins an invocation or a run of a queue. Because greenlets switch stacks without the library's
+ * knowledge, only one greenlet per thread may be inside a delegate. */
 static int enter(frame *here) {
   here->self = here;
   here->outer = current;
   if (get_greenlet != NULL) {
     here->greenlet = PyObject_CallFunctionObjArgs(get_greenlet, NULL);
     if (here->greenlet == NULL) return 0;
-    Py_DECREF(here->greenlet); /* it runs: it stays as long as the frame */
+    Py_DECREF(here->greenlet); /* the greenlet is running, so it exists as long as the frame */
     if (current != NULL && current->greenlet != NULL && current->greenlet != here->greenlet) {
       PyErr_SetString(PyExc_RuntimeError, "another greenlet of this thread is inside a delegate");
       return 0;
@@ -447,7 +455,7 @@ static int enter(frame *here) {
   return 1;
 }
 
-/* Raises what the delegates have raised. */
+/* Ends what enter() began, and raises the exceptions of the delegates. */
 static int leave(frame *here) {
   PyObject *error = here->interruption;
   current = here->outer;
@@ -478,7 +486,8 @@ static int make_payload(core *self, frame *here) {
   return is_known;
 }
 
-/* An invocation whose payload may outlive it, or is seen by C code: bytes and None as they are. */
+/* Makes an invocation whose payload may outlive it or is read by C code. Passes bytes and None
+ * unchanged. */
 static int64_t invoke_held(core *self, frame *here) {
   multicast_invocation how = MULTICAST_INVOCATION_INIT;
   PyObject *only = NULL;
@@ -548,7 +557,7 @@ static PyObject *core_run(core *self, PyObject *args) {
 
 /* ---- Adding ---------------------------------------------------------------------------------- */
 
-/* The object of a weak registration is gone. */
+/* Called when the object of a weak registration has been freed. */
 static PyObject *target_is_gone(PyObject *token, PyObject *reference) {
   multicast_token_remove_within(((held *)token)->token, 0);
   Py_RETURN_NONE;
@@ -593,7 +602,7 @@ static PyObject *core_add(core *self, PyObject *args) {
   }
   token->sender_is_weak = sender != Py_None && refer(token, sender, &token->sender);
   if (!token->sender_is_weak) {
-    PyErr_Clear(); /* numbers and texts cannot be referred to: they are compared */
+    PyErr_Clear(); /* numbers and strings have no weak references, so they are compared */
     own(&token->sender, sender);
   }
   own(&token->queue, queue);
@@ -607,7 +616,7 @@ static PyObject *core_add(core *self, PyObject *args) {
       multicast_add(self->handle, (multicast_delegate){call, token}, &how, &token->token);
   if (state != NULL) PyEval_RestoreThread(state);
   if (leave(&here) && status == MULTICAST_OK) return (PyObject *)token;
-  if (status == MULTICAST_OK) /* a replay has raised: nothing was added */
+  if (status == MULTICAST_OK) /* a replay has raised an exception, so undo the add */
     multicast_token_remove_within(token->token, 0);
   else
     failed(status);
@@ -615,8 +624,8 @@ static PyObject *core_add(core *self, PyObject *args) {
   return NULL;
 }
 
-/* Registrations that the library has not released, in the order of addition: also removed ones that
- * are being called. */
+/* Returns the registrations that the library has not released, in the order of addition. They
+ * include removed registrations that are being called. */
 static PyObject *core_held(core *self, PyObject *none) {
   PyObject *list = PyList_New(0);
   const node *head = self->ownership == FOREIGN ? &orphans : &self->held;
@@ -642,7 +651,7 @@ static bool append_token(void *context, const multicast_registration *one) {
   return *list != NULL;
 }
 
-/* All registrations in the order of invocation; those of C code as numbers. */
+/* Returns all registrations in the order of invocation. Registrations of C code are numbers. */
 static PyObject *core_tokens(core *self, PyObject *none) {
   PyObject *list = PyList_New(0);
   if (list == NULL) return NULL;
@@ -656,7 +665,7 @@ static PyObject *core_tokens(core *self, PyObject *none) {
 
 /* ---- A multicast ----------------------------------------------------------------------------- */
 
-/* The first listener has come, or the last one has gone. */
+/* Called when the first listener has been added or the last one has been removed. */
 static void changed(void *context, multicast target, bool has_listeners) {
   held *hook = context;
   if (is_too_late()) return;
@@ -702,7 +711,7 @@ static PyObject *core_open(core *self, PyObject *args) {
   Py_RETURN_NONE;
 }
 
-/* Nothing refers to it any more. A multicast of C code keeps its registrations. */
+/* Called when the object is unreferenced. A multicast of C code keeps its registrations. */
 static void core_finalize(PyObject *object) {
   core *self = (core *)object;
   if (self->is_finished) return;
@@ -728,7 +737,7 @@ static void core_dealloc(PyObject *object) {
   core *self = (core *)object;
   PyObject_GC_UnTrack(object);
   core_finalize(object);
-  while (self->held.next != &self->held) { /* these are being called */
+  while (self->held.next != &self->held) { /* these registrations are being called */
     held *one = held_of(self->held.next);
     take_out(&one->link);
     one->owner = NULL;
@@ -757,13 +766,13 @@ static void held_dealloc(PyObject *object) {
 
 /* ---- Waiting --------------------------------------------------------------------------------- */
 
-/* wait(is_queue, handle, nanoseconds): for calls in a queue, or until what was ended is over. Waits
- * in slices, between which signals are handled. */
+/* wait(is_queue, handle, nanoseconds) waits for calls in a queue, or until the calls of an ended
+ * object have returned. Waits in slices, and handles signals in between. */
 static PyObject *wait_for(PyObject *module, PyObject *args) {
   unsigned long long handle, left;
   int is_queue;
   if (!PyArg_ParseTuple(args, "pKK", &is_queue, &handle, &left)) return NULL;
-  /* Mostly there is nothing to wait for. */
+  /* Usually there is nothing to wait for. */
   int64_t status = is_queue ? MULTICAST_ERROR_TIMEOUT : multicast_ended_within(handle, 0);
   while (status == MULTICAST_ERROR_TIMEOUT) {
     uint64_t slice = left < SLICE_NS ? left : SLICE_NS;
@@ -775,16 +784,17 @@ static PyObject *wait_for(PyObject *module, PyObject *args) {
     if (left == 0) break;
     if (left != MULTICAST_FOREVER) left -= slice;
   }
-  /* Nothing has come; or it was over long ago. */
+  /* No call was queued, or all calls had already returned. */
   if (status == (is_queue ? MULTICAST_ERROR_TIMEOUT : MULTICAST_ERROR_INVALID_HANDLE)) status = 0;
   return status < 0 ? failed(status) : PyLong_FromLongLong(status);
 }
 
 /* ---- Functions of handles -------------------------------------------------------------------- */
 
-/* X(name, whether it gives the lock up, what it returns): a number, which may be a negative status,
- * for the handle `id`. Those that end something remove at once and do not wait: wait() does. Those
- * that may call functions of C code give the lock up: these may wait for a thread that needs it. */
+/* The arguments of X are a name, whether the function releases the lock, and the result for the
+ * handle `id`, which is a number or a negative status. Functions that end something remove without
+ * waiting; wait() then waits. Functions that may call C code release the lock, because the C code
+ * may wait for a thread that needs it. */
 #define FUNCTIONS(X)                                                                          \
   X(end_token, 0, multicast_token_remove_within((multicast_token){id}, 0))                    \
   X(end_lifetime, 0, multicast_lifetime_end_within((multicast_lifetime){id}, 0))              \
@@ -819,7 +829,7 @@ static PyObject *wait_for(PyObject *module, PyObject *args) {
   }
 FUNCTIONS(DEFINE)
 
-/* (priority, is_paused, label); (None, False, None) if it has ended. */
+/* Returns (priority, is_paused, label), or (None, False, None) if the registration has ended. */
 static PyObject *token_properties(PyObject *module, PyObject *handle) {
   multicast_registration one = MULTICAST_REGISTRATION_INIT;
   if (multicast_token_get_registration((multicast_token){PyLong_AsUnsignedLongLongMask(handle)},
@@ -836,7 +846,7 @@ static PyObject *broadcaster_multicast(PyObject *module, PyObject *args) {
   return PyLong_FromUnsignedLongLong(found.id);
 }
 
-/* A call has come into a queue; `context` is its number in _queue.py. */
+/* Called when a call has been queued. `context` is the number of the queue in _queue.py. */
 static void wake(void *context) {
   if (is_too_late()) return;
   PyGILState_STATE state = PyGILState_Ensure();
@@ -879,7 +889,7 @@ static PyObject *status_message(PyObject *module, PyObject *status) {
   return PyUnicode_FromString(multicast_status_message(PyLong_AsLong(status)));
 }
 
-/* (token, event) of the innermost call on this thread, or (None, None). */
+/* Returns (token, event) of the innermost call on this thread, or (None, None). */
 static PyObject *current_call(PyObject *module, PyObject *none) {
   const frame *here = current;
   while (here != NULL && here->token == NULL) here = here->outer;
@@ -895,7 +905,7 @@ static PyObject *setup(PyObject *module, PyObject *args) {
                         &known, &on_coroutine, &on_wake, &new_mark))
     return NULL;
   memcpy(&mark, PyBytes_AsString(new_mark), sizeof mark);
-  Py_INCREF(args); /* all of them, for ever */
+  Py_INCREF(args); /* keeps all of them alive forever */
   Py_RETURN_NONE;
 }
 
@@ -910,11 +920,11 @@ static PyMethodDef core_methods[] = {
     {"invoke", (PyCFunction)(void (*)(void))core_invoke, METH_VARARGS | METH_KEYWORDS,
      "invoke($self, /, *args, event=0, sender=None, **kwargs)\n--\n\n"
      "Calls every delegate with the arguments, by priority, then by order of addition.\n\n"
-     "Returns how many were called or queued. All are called; then, if some have raised, their\n"
-     "exceptions are raised as DelegateErrors. RecursionError, MemoryError, and others than\n"
-     "Exception end the invocation at once.\n\n"
-     "event   Selects delegates that have `events`; current_event() tells them.\n"
-     "sender  Selects delegates that have no `sender`, or this one."},
+     "Returns how many were called or queued. If delegates raise exceptions, the others are still\n"
+     "called, and then the exceptions are raised as DelegateErrors. RecursionError, MemoryError,\n"
+     "and exceptions that are not an Exception end the invocation immediately.\n\n"
+     "event   Skips delegates whose `events` do not include it; current_event() returns it.\n"
+     "sender  Skips delegates that were added with another `sender`."},
     METHOD("_run", core_run, METH_VARARGS),
     METHOD("_add", core_add, METH_VARARGS),
     METHOD("_tokens", core_tokens, METH_NOARGS),
@@ -943,10 +953,10 @@ static PyMemberDef held_members[] = {
     {"_function", T_OBJECT, offsetof(held, function), READONLY, NULL},
     {"_target", T_OBJECT, offsetof(held, target), READONLY, NULL},
     {"_sender", T_OBJECT, offsetof(held, sender), READONLY, NULL},
-    {"queue", T_OBJECT, offsetof(held, queue), READONLY, "Where its calls wait, or None."},
+    {"queue", T_OBJECT, offsetof(held, queue), READONLY, "The queue of its calls, or None."},
     {"lifetime", T_OBJECT, offsetof(held, lifetime), READONLY, "What ends it, or None."},
     {"on_end", T_OBJECT, offsetof(held, on_end), 0,
-     "A function that is called once, when it has ended and no call of it runs."},
+     "A function that is called once, when it has ended and all calls have returned."},
     {NULL, 0, 0, 0, NULL},
 };
 static PyType_Slot held_slots[] = {
@@ -982,14 +992,16 @@ static int add_type(PyObject *module, const char *name, PyType_Spec *spec, PyTyp
   return *out != NULL && PyModule_AddObject(module, name, (PyObject *)*out) == 0;
 }
 
-/* The library is one for the process, and so are the lists here: they belong to one interpreter. */
+/* The process has only one library and one set of these lists, so they belong to a single
+ * interpreter. */
 static int execute(PyObject *module) {
   if (PyInterpreterState_GetID(PyInterpreterState_Get()) != 0 || core_type != NULL) {
     PyErr_SetString(PyExc_ImportError, "multicast works in the main interpreter only");
     return -1;
   }
   payloads = PyDict_New();
-  /* Registered after the library's handlers, which release in the child: `is_forking` then. */
+  /* These handlers are registered after the library's handlers, so `is_forking` is still set when
+   * the library releases objects in the child. */
   if (payloads == NULL || pthread_atfork(fork_begins, fork_is_over, NULL) != 0 ||
       !add_type(module, "Core", &core_spec, &core_type) ||
       !add_type(module, "Held", &held_spec, &held_type)) {

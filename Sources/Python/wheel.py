@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Makes the wheel: the package, its extension, the library and the README, as a zip file. The target
-`wheel` of CMake calls it. The same input gives the same bytes. Needs nothing but Python."""
+"""Builds the wheel, a zip file with the package, its extension, the library and the README. The
+CMake target `wheel` calls this script. The same input produces the same bytes. Needs only
+Python."""
 
 import argparse
 import base64
@@ -32,7 +33,7 @@ Tag: {tag}
 
 
 def line(path, data):
-    """What pip checks a file by."""
+    """Returns the line of RECORD by which pip checks a file."""
     digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
     return f"{path},sha256={digest},{len(data)}\n"
 

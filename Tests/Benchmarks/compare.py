@@ -1,4 +1,4 @@
-"""Builds two versions of the library, times them in turns in one process, and prints a table."""
+"""Builds two versions of the library, times them alternately in one process, and prints a table."""
 
 import argparse
 import hashlib
@@ -34,7 +34,7 @@ def main():
     arguments.build.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         # Copy the files, because a library that is compared with itself would otherwise be loaded
-        # once.
+        # only once.
         libraries = [Path(folder) / "libold.so", Path(folder) / "libnew.so"]
         for named, copy in zip((arguments.old, arguments.new), libraries):
             shutil.copy(library(named, arguments.build), copy)
@@ -88,7 +88,7 @@ def run(*command):
 
 
 def library(named, build):
-    """The path of a shared library: the named file, or one that is built from an archive or a commit."""
+    """Returns the path of a shared library, which is built if an archive or a commit is named."""
     file = Path(named)
     if not file.is_file():
         commit = machine.first_line("git", "-C", ROOT, "rev-parse", "--verify", "--quiet",
@@ -105,8 +105,8 @@ def library(named, build):
 
 
 def built(named, folder, options, fetch):
-    """The library that is built in a folder from the archive that `fetch` writes, unless an earlier
-    run has built it."""
+    """Returns the library in a folder. Unless an earlier run has built it, builds it from the
+    archive that `fetch` writes."""
     made = folder / "libmulticast.so"
     if made.is_file():
         return made
@@ -129,7 +129,7 @@ def built(named, folder, options, fetch):
 
 
 def compiled(folder):
-    """Compiles the measuring program and, beside it, the library of the bare loops."""
+    """Compiles the measuring program and the library of the bare loops."""
     flags = ["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", f"-I{ROOT / 'include'}",
              f"-I{HERE / 'Contenders'}"]
     work = HERE / "Contenders/work.c"
@@ -143,7 +143,8 @@ def compiled(folder):
 
 
 def compared(program, libraries, arguments):
-    """Maps each measure to old, new, the bare loop if there is one, and the ratio with its spread."""
+    """Maps each measure to the figures of the old and the new library, the bare loop if there is
+    one, and the ratio with its spread."""
     listed = (line.split("\t") for line in run(program).splitlines())
     measures = {number: Measure(name, "", "", unit=unit, statistic=statistic)
                 for number, (name, unit, statistic) in enumerate(listed)
@@ -159,7 +160,7 @@ def compared(program, libraries, arguments):
         for index, measure in measures.items():
             if measure.unit == "bytes" and samples[measure]:
                 continue  # this figure is the same in each process
-            # alternates which library is loaded first
+            # Alternate which library is loaded first.
             order = (0, 1) if number % 2 == 0 else (1, 0)
             printed = run(program, index, arguments.seconds / rounds, *(libraries[i] for i in order))
             figures = [float(word) for word in printed.split()]

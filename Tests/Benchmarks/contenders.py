@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 
 class Style(NamedTuple):
-    begins: str  # the beginning of the contender's name: one library has one look
+    begins: str  # the beginning of the contender's name
     color: str  # distinguishable, together with the marker, with any colour vision
     marker: str
 

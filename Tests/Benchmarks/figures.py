@@ -13,7 +13,8 @@ UNITS = {
 
 
 def of_measure(results, measure):
-    """A dictionary contender -> parameter -> figure, with the contenders in their order."""
+    """Returns a dictionary contender -> parameter -> figure, with the contenders in their usual
+    order."""
     found = results["figures"].get(measure.key, {})
     return {
         contender: {int(p): both[measure.statistic] for p, both in found[contender].items()}
@@ -26,7 +27,7 @@ def measured(results):
 
 
 def plots(results):
-    """A dictionary from each plot to its measures."""
+    """Returns a dictionary plot -> list of its measures."""
     grouped = {}
     for measure in measured(results):
         if measure.plot:
@@ -39,7 +40,7 @@ def is_thread_safe(results, contender):
 
 
 def text_of(measure, value, digits=3):
-    """The value with its unit, rounded to `digits` significant digits."""
+    """Formats the value with its unit, rounded to `digits` significant digits."""
     value = float(f"{value:.{digits}g}")
     scale, unit = [each for each in UNITS[measure.unit] if each[0] <= max(1, abs(value))][-1]
     number = f"{value / scale:.{digits}g}"

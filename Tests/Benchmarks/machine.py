@@ -1,6 +1,6 @@
-"""Describes what the figures depend on: the machine, the compilers, the versions of the peers.
+"""Describes the machine, the compilers and the versions of the peers, on which the figures depend.
 
-The description has no host name and no paths.
+The description contains no host name and no paths.
 """
 
 import datetime
@@ -11,7 +11,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
-# The source of each peer's version: its Debian package, or elsewhere its pkg-config module.
+# Where the version of each peer is found: in its Debian package or, on other systems, in its
+# pkg-config module.
 PEERS = {
     "Boost.Signals2": ("libboost-dev", None),
     "libsigc++": ("libsigc++-2.0-dev", "sigc++-2.0"),
@@ -21,7 +22,7 @@ PEERS = {
     "Google Benchmark": ("libbenchmark-dev", "benchmark"),
 }
 
-# Header-only peers, with the CMake variables that store where each was found.
+# Header-only peers, with the CMake variables that contain the directory in which each was found.
 CHECKOUTS = {
     "eventpp": "EVENTPP_DIRECTORY",
     "sigslot": "SIGSLOT_DIRECTORY",
@@ -30,7 +31,7 @@ CHECKOUTS = {
 
 
 def describe(build):
-    """The machine, and the compilers with which a build directory was configured."""
+    """Describes the machine, and the compilers with which a build directory was configured."""
     cache = (build / "CMakeCache.txt").read_text()
     return {
         **hardware(),
@@ -40,7 +41,7 @@ def describe(build):
 
 
 def hardware():
-    """The machine and its kernel, today."""
+    """Describes the machine and its kernel, with the current date."""
     cpu = Path("/proc/cpuinfo").read_text()
     return {
         "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
@@ -52,7 +53,8 @@ def hardware():
 
 
 def peer_versions(build):
-    """A dictionary name -> version of the peers that are installed or were found in a checkout."""
+    """Returns a dictionary name -> version of the peers that are installed or were found in a
+    checkout."""
     versions = {name: version(*where) for name, where in PEERS.items()}
     cache = (build / "CMakeCache.txt").read_text()
     for name, variable in CHECKOUTS.items():
@@ -74,7 +76,7 @@ def field(text, pattern):
 
 
 def first_line(*command):
-    """The first line that a command prints; "" if the command is missing or fails."""
+    """Returns the first line that a command prints, or "" if the command is missing or fails."""
     if not shutil.which(command[0]):
         return ""
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-"""The measures: one entry for each figure. A figure without an entry here is an error."""
+"""The list of measures, with one entry for each figure. A figure without an entry is an error."""
 
 from typing import NamedTuple
 
@@ -7,13 +7,13 @@ class Measure(NamedTuple):
     name: str  # the part of a benchmark's name before the first slash
     title: str
     parameter: str  # what the number after the last slash counts
-    plot: str = ""  # the plot that shows it, one panel for each measure; "": only in the tables
+    plot: str = ""  # the plot, with one panel for each measure; "": only in the tables
     figure: str = "real_time"  # a field of Google Benchmark's JSON, or a counter of the program
     unit: str = "ns"
     lower_is_better: bool = True
-    each: bool = False  # plotted per delegate: divided by the parameter
+    each: bool = False  # divided by the parameter in the plot
     at: int | None = None  # the only parameter that the plot shows
-    statistic: str = "best"  # or "median", where chance can make one repetition too fast
+    statistic: str = "best"  # or "median" if a repetition can be too fast by chance
 
     @property
     def key(self):
@@ -21,8 +21,8 @@ class Measure(NamedTuple):
 
 
 def rate(name, title, parameter, plot, figure="items_per_second", at=None):
-    """A rate of several threads. It is too high in a repetition in which the threads happen not to
-    meet, so the median counts."""
+    """A rate of several threads. It is too high in a repetition in which the threads happen to run
+    at different times, so the median counts."""
     return Measure(name, title, parameter, plot, figure, "per second", False, statistic="median",
                    at=at)
 
@@ -157,7 +157,7 @@ COLUMNS = {
     "mutex": ["mutex, std::function", "mutex, condition, std::deque"],
 }
 
-# The text, the key of the measure, and the parameter.
+# Each row has a text, the key of its measure, and the parameter.
 HEADLINE = [
     ("invoke 16 delegates", "invoke", 16),
     ("2 threads invoke the same 16", "invoke one multicast from threads, items_per_second", 2),

@@ -12,12 +12,12 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 from contenders import style
 from figures import is_thread_safe, of_measure, plots, text_of
 
-WIDTH = 10  # in inches; the names of the contenders take a third
-MOST_MARKERS = 9  # per line; each marker takes a hundred bytes of the file
+WIDTH = 10  # in inches; the names of the contenders fill a third
+MOST_MARKERS = 9  # per line; each marker adds a hundred bytes to the file
 
 
 def draw(results, directory, only=None):
-    """Writes an SVG file for each plot that the measures name, or for one of them."""
+    """Writes an SVG file for each plot that the measures name, or only for the plot `only`."""
     set_look()
     for plot, measures in plots(results).items():
         if only in (None, plot):
@@ -48,7 +48,7 @@ def draw_plot(results, path, measures):
 
 
 def shown(found, at):
-    """The points of a measure that its plot shows."""
+    """Returns the points of a measure that its plot shows."""
     if at is None:
         return found
     return {contender: {at: points[at]} for contender, points in found.items() if at in points}
@@ -62,7 +62,8 @@ def save(image, path):
 
 
 def compact(svg):
-    """Halves the size: one line per group, and coordinates in hundredths of a point."""
+    """Halves the size, by writing one line per group and rounding coordinates to hundredths of a
+    point."""
     lines = re.sub(r"\s*\n\s*", " ", svg.strip()).replace(" <g ", "\n<g ")
     return re.sub(r"(\.\d\d)\d+", r"\1", lines) + "\n"
 
@@ -93,7 +94,7 @@ def better(measure):
 
 
 def count_of(x):
-    """Formats a count: 1k, 10k, 1M; powers of two in full."""
+    """Formats a count as 1k, 10k or 1M, and powers of two in full."""
     for scale, letter in ((10**6, "M"), (1000, "k")):
         if x > 0 and x % scale == 0:
             return f"{x // scale}{letter}"
@@ -120,7 +121,7 @@ def draw_lines(panel, measure, found, names):
 
 
 def step(xs):
-    """The distance between points that are marked, or that have their number on the axis."""
+    """Returns the distance between points that have a marker or a number on the axis."""
     return 1 + (len(xs) - 1) // MOST_MARKERS
 
 
@@ -159,7 +160,7 @@ def name_ends(panel, ends, names):
 
 
 def spread(heights, gap):
-    """Moves the heights so that they are at least `gap` apart, and below the title."""
+    """Moves the heights so that they are at least `gap` apart and below the title."""
     names = sorted(heights, key=heights.get)
     placed = []
     for name in names:

@@ -72,7 +72,7 @@ def check(readme, results, directory):
 
 
 def updated(readme, results):
-    """The README with the table of these results."""
+    """Returns the text of the README with the table of these results."""
     if not results["run"]["complete"]:
         sys.exit("The README takes the results of a full run; these are of a quick or partial one.")
     text = readme.read_text()
@@ -103,7 +103,7 @@ def safety(results, names):
 
 
 def figure(measure, found, names, parameter):
-    """The figure of the first of the names that was measured."""
+    """Returns the figure of the first of these contenders that was measured."""
     for name in names:
         if parameter in found.get(name, {}):
             return text_of(measure, found[name][parameter])

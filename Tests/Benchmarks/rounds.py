@@ -16,8 +16,8 @@ import machine
 from contenders import is_known
 from measures import MEASURES, is_better
 
-# Google Benchmark shuffles the repetitions of one program within a round. With several rounds, a
-# slow minute of the machine does not affect a single program only.
+# Google Benchmark shuffles the repetitions of one program within a round. Because there are several
+# rounds, a slow minute of the machine does not affect a single program only.
 FULL = {"rounds": 3, "repetitions": 3, "min_time": 0.005}
 QUICK = {"rounds": 1, "repetitions": 1, "min_time": 0.0001}
 
@@ -47,8 +47,8 @@ def main():
 
 
 def added_to(before, results):
-    """Earlier results, updated by these measures. Each measure is replaced as a whole, since figures
-    are compared only within one run."""
+    """Updates earlier results with these measures. Each measure is replaced as a whole, because
+    only figures of the same run are comparable."""
     for key in ("cpu", "cores", "virtual", "c++"):
         if before["machine"][key] != results["machine"][key]:
             sys.exit(f"the earlier results are of another {key}: {before['machine'][key]}")
@@ -58,7 +58,7 @@ def added_to(before, results):
 
 
 def text_of(value, depth=3, indent=""):
-    """JSON with one line for each contender of each measure."""
+    """Formats JSON with one line for each contender of each measure."""
     if depth == 0 or not isinstance(value, dict):
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     inner = indent + " "
@@ -84,7 +84,8 @@ def parse():
 
 
 def selected(build, quick, only):
-    """A dictionary program -> (the benchmarks to run, whether these are all of its benchmarks)."""
+    """Returns a dictionary program -> (the benchmarks to run, whether these are all of its
+    benchmarks)."""
     programs, listed_measures = {}, set()
     for source in sorted((Path(__file__).parent / "Questions").glob("*.cpp")):
         program = build / source.stem
@@ -117,7 +118,7 @@ def check_names(program, names):
 
 
 def smallest_two(names):
-    """The two smallest parameters of each contender and measure, enough to see that they run."""
+    """Selects the two smallest parameters of each contender and measure, to check that they run."""
     grouped = defaultdict(list)
     for name in names:
         grouped[split(name)[:2]].append(name)
@@ -125,7 +126,8 @@ def smallest_two(names):
 
 
 def split(name):
-    """The parts of `measure/contender/parameter`, without the suffixes of Google Benchmark."""
+    """Returns the parts of `measure/contender/parameter`, without the suffixes of Google
+    Benchmark."""
     measure, contender, parameter = name.split("/")[:3]
     return measure, contender, int(parameter)
 
@@ -134,7 +136,8 @@ def split(name):
 
 
 def run_rounds(programs, plan):
-    """All repetitions of all benchmarks, and the contexts that the programs report."""
+    """Runs all rounds. Returns all repetitions of all benchmarks, and the contexts that the
+    programs report."""
     runs, contexts = [], []
     began, steps = time.monotonic(), plan["rounds"] * len(programs)
     for step in range(steps):
@@ -161,7 +164,7 @@ def run_rounds(programs, plan):
 
 
 def told(contexts, key, separator):
-    """The names that the programs report under this key, each once."""
+    """Returns the names that the programs report under this key, without duplicates."""
     names = (name for context in contexts for name in context.get(key, "").split(separator) if name)
     return list(dict.fromkeys(PLACEMENT.sub(r"\1", name) for name in names))
 
@@ -182,7 +185,8 @@ def pattern(names):
 
 
 def too_slow(runs):
-    """The benchmarks that the programs report as too slow. Any other error ends this script."""
+    """Returns the benchmarks that the programs report as too slow. Any other error ends this
+    script."""
     given_up = set()
     for run in runs:
         if run.get("error_occurred"):
@@ -193,13 +197,14 @@ def too_slow(runs):
 
 
 def figures(runs):
-    """A dictionary measure -> contender -> parameter -> best and median of all repetitions."""
+    """Returns a dictionary measure -> contender -> parameter -> best and median of all
+    repetitions."""
     samples = defaultdict(list)
     for run in runs:
         name, contender, parameter = split(run["run_name"])
         for measure in MEASURES:
             if measure.name == name:
-                # A counter may exist for some parameters only.
+                # A counter may exist only for some parameters.
                 if measure.figure in run:
                     samples[measure, contender, parameter].append(sample(run, measure.figure))
 
@@ -223,7 +228,8 @@ def sample(run, figure):
 
 
 def better(measure, one, other):
-    """The figures of two copies of the bare loop, each from the better copy."""
+    """Combines the figures of two copies of the bare loop, by choosing the better one for each
+    kind."""
     if one is None:
         return other
     return {

@@ -1,4 +1,4 @@
-"""All figures of a run as tables in Markdown."""
+"""Formats all figures of a run as Markdown tables."""
 
 from contenders import is_ours
 from figures import is_thread_safe, measured, of_measure, text_of

@@ -51,7 +51,7 @@ class call_range<void(Args...), Given...> {
 
     /// Creates an end iterator.
     ///
-    /// Cost:      O(1), no call.
+    /// Cost:      O(1); does not call the library.
     /// @since 1.1
     iterator() noexcept = default;
     /// Calls the delegate. Dereferencing the iterator again has no effect.
@@ -69,7 +69,7 @@ class call_range<void(Args...), Given...> {
     ///
     /// @return This iterator.
     ///
-    /// Cost:      O(1), no call.
+    /// Cost:      O(1); does not call the library.
     /// @since 1.1
     iterator &operator++() noexcept {
       range_->pass();
@@ -77,7 +77,7 @@ class call_range<void(Args...), Given...> {
     }
     /// Like the prefix `++`.
     ///
-    /// Cost:      O(1), no call.
+    /// Cost:      O(1); does not call the library.
     /// @since 1.1
     void operator++(int) noexcept { range_->pass(); }
     /// Whether both iterators are at the end, or neither is.
@@ -107,14 +107,14 @@ class call_range<void(Args...), Given...> {
   ///
   /// @return An iterator, valid as long as the range.
   ///
-  /// Cost:      O(1), no call.
+  /// Cost:      O(1); does not call the library.
   /// @since 1.1
   iterator begin() noexcept { return iterator(this); }
   /// The end.
   ///
   /// @return An iterator.
   ///
-  /// Cost:      O(1), no call.
+  /// Cost:      O(1); does not call the library.
   /// @since 1.1
   iterator end() noexcept { return iterator(); }
 

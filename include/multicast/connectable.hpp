@@ -24,7 +24,7 @@ class connectable {
   ///
   /// @param target  The signal.
   ///
-  /// Cost:      O(1), no call.
+  /// Cost:      O(1); does not call the library.
   /// @since 1.1
   explicit connectable(signal<Signature> &target) noexcept : target_(&target) {}
   /// Like signal::add(). Options are passed as on(), priority() and so on.

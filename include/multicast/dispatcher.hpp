@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// A signal for each key. multicast.hpp does not include this header.
+// A dispatcher has a signal for each key. multicast.hpp does not include this header.
 #ifndef MULTICAST_DISPATCHER_HPP
 #define MULTICAST_DISPATCHER_HPP
 
@@ -15,7 +15,7 @@
 
 namespace MULTICAST_HPP_NAMESPACE {
 
-/// A signal for each key, found without a lock.
+/// Has a signal for each key, and finds it without a lock.
 ///
 ///     mcast::dispatcher<std::string, void(const event &)> events;
 ///     events.add("opened", [](const event &e) { ... });
@@ -48,7 +48,7 @@ class dispatcher {
   /// @param key  The key.
   /// @return The signal; nullptr if there is none.
   ///
-  /// Cost:      O(log keys), no lock.
+  /// Cost:      O(log keys); takes no lock.
   /// @since 1.1
   signal<Signature> *find(const Key &key) const { return signals_.find(key); }
   /// Calls `(*this)[key].add(...)`. Options are passed as on(), priority() and so on.

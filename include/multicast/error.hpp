@@ -82,8 +82,8 @@ inline exception_handler set_exception_handler(exception_handler handler) noexce
 ///
 /// @return The status of the last function that failed; MULTICAST_OK if none has.
 ///
-/// Threads:   describes the calling thread.
-/// Cost:      O(1), no lock.
+/// Threads:   the result applies to the calling thread.
+/// Cost:      O(1); takes no lock.
 /// @since 1.1
 inline multicast_status last_error() noexcept { return detail::last_failure; }
 #endif

@@ -111,7 +111,7 @@ class groups {
   /// @param key  The group, which need not exist.
   /// @return The number.
   ///
-  /// Cost:      O(delegates), a lock.
+  /// Cost:      O(delegates); takes a lock.
   /// @since 1.1
   size_t count(const Key &key) { return live(key).size(); }
   /// Pauses the current delegates of a group until the result is destroyed.
@@ -133,7 +133,7 @@ class groups {
     detail::members members;
   };
   using map = std::map<Key, entry, Compare>;
-  // Between at_front and at_back.
+  // The range of priorities between at_front and at_back.
   static constexpr int64_t highest = (int64_t{1} << 30) - 1, lowest = -highest - highest - 1;
   // Each number in this range has a separate priority.
   static constexpr int64_t most = int64_t{1} << 30, least = -most / 2;

@@ -16,9 +16,9 @@ class owner {
  public:
   /// The handle, for the functions of multicast.h.
   ///
-  /// @return Zero after a move.
+  /// @return The handle; zero after a move.
   ///
-  /// Cost:      O(1), no call.
+  /// Cost:      O(1); does not call the library.
   /// @since 1.0
   Handle handle() const noexcept { return handle_; }
 

@@ -34,7 +34,7 @@ class listener_flag {
   ///
   /// @return Like multicast_has_listeners().
   ///
-  /// Cost:      O(1), no call.
+  /// Cost:      O(1); does not call the library.
   /// @since 1.1
   explicit operator bool() const noexcept { return multicast_has_listeners(flag_); }
 

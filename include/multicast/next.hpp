@@ -83,7 +83,7 @@ class [[nodiscard]] next_invocation {
   ///
   /// Errors:    exceptions thrown while an argument is copied.
   /// Threads:   sleeps. Do not hold a lock that the invoker needs.
-  /// Cost:      a wait.
+  /// Cost:      the time of the wait.
   /// @since 1.1
   std::optional<arguments> wait() { return wait_for((std::chrono::nanoseconds::max)()); }
   /// Waits for the invocation, up to a timeout.
@@ -95,7 +95,7 @@ class [[nodiscard]] next_invocation {
   ///
   /// Errors:    exceptions thrown while an argument is copied.
   /// Threads:   sleeps.
-  /// Cost:      a wait.
+  /// Cost:      the time of the wait.
   /// @since 1.1
   std::optional<arguments> wait_for(std::chrono::nanoseconds timeout) {
     if (!arrival_ || !arrival_->wait(timeout)) return std::nullopt;
@@ -105,14 +105,14 @@ class [[nodiscard]] next_invocation {
   ///
   /// @return true if the signal has been invoked or there will be no such invocation.
   ///
-  /// Cost:      O(1), one short lock.
+  /// Cost:      O(1); briefly takes a lock.
   /// @since 1.1
   bool is_over() const { return !arrival_ || arrival_->is_over(); }
   /// Returns the registration. Any thread may cancel the wait by removing it.
   ///
-  /// @return The registration; stale when the wait is over.
+  /// @return The registration, which is stale after the wait has ended.
   ///
-  /// Cost:      O(1), no call.
+  /// Cost:      O(1); does not call the library.
   /// @since 1.1
   registration get() const noexcept { return registration(token_); }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Objects whose methods are delegates.
+// A base class for objects whose methods are delegates.
 #ifndef MULTICAST_OBSERVER_HPP
 #define MULTICAST_OBSERVER_HPP
 
@@ -64,7 +64,7 @@ class observer {
  protected:
   /// Creates an observer without registrations, even as a copy.
   ///
-  /// Cost:      O(1), no allocation.
+  /// Cost:      O(1); does not allocate.
   /// @since 1.1
   observer() noexcept = default;
   observer(const observer &) noexcept {}

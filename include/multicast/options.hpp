@@ -22,21 +22,21 @@ struct queue_reference {
   ///
   /// @param given  The handle.
   ///
-  /// Cost:      O(1), no call.
+  /// Cost:      O(1); does not call the library.
   /// @since 1.1
   constexpr queue_reference(multicast_queue given = {0}) noexcept : id(given.id) {}
-  /// Refers to an object, which must live as long as the delegate.
+  /// Refers to a queue object, which must exist as long as the delegate.
   ///
   /// @param given  The object.
   ///
-  /// Cost:      O(1), no call.
+  /// Cost:      O(1); does not call the library.
   /// @since 1.1
   queue_reference(const queue &given) noexcept : id(given.handle().id) {}
   /// The handle.
   ///
   /// @return Zero: none.
   ///
-  /// Cost:      O(1), no call.
+  /// Cost:      O(1); does not call the library.
   /// @since 1.1
   constexpr operator multicast_queue() const noexcept { return {id}; }
 };
@@ -50,21 +50,21 @@ struct lifetime_reference {
   ///
   /// @param given  The handle.
   ///
-  /// Cost:      O(1), no call.
+  /// Cost:      O(1); does not call the library.
   /// @since 1.1
   constexpr lifetime_reference(multicast_lifetime given = {0}) noexcept : id(given.id) {}
-  /// Refers to an object.
+  /// Refers to a lifetime object.
   ///
   /// @param given  The object.
   ///
-  /// Cost:      O(1), no call.
+  /// Cost:      O(1); does not call the library.
   /// @since 1.1
   lifetime_reference(const lifetime &given) noexcept : id(given.handle().id) {}
   /// The handle.
   ///
   /// @return Zero: none.
   ///
-  /// Cost:      O(1), no call.
+  /// Cost:      O(1); does not call the library.
   /// @since 1.1
   constexpr operator multicast_lifetime() const noexcept { return {id}; }
 };
@@ -73,7 +73,7 @@ struct lifetime_reference {
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// The delegates of a group of mcast::groups.
+/// A group of mcast::groups, to which a signal adds the tokens of new delegates.
 class group {
  public:
   virtual void add(multicast_token token) = 0;
@@ -86,49 +86,51 @@ class group {
 
 namespace MULTICAST_HPP_NAMESPACE {
 
-/// How a delegate is added; see multicast_add_options. In C++20: `add(f, {.priority = 3})`; in
-/// C++17: `add(f, mcast::on(loop) | mcast::priority(3))`.
+/// Options for adding a delegate; see multicast_add_options. In C++20, write `add(f, {.priority =
+/// 3})`; in C++17, write `add(f, mcast::on(loop) | mcast::priority(3))`.
 /// @since 1.0
 template <typename Queue>
 struct basic_options {
-  /// Called at most once (default: false).
+  /// The delegate is called at most once (default: false).
   /// @since 1.0
   bool once = false;
-  /// Only the newest of its calls stays in the queue (default: false).
+  /// Only the newest call of the delegate stays in the queue (default: false).
   /// @since 1.0
   bool latest = false;
-  /// Equal delegates are removed first. Functions, methods of an object, and lambdas that are as
-  /// small as a pointer are equal if all their parts are (default: false).
+  /// Equal delegates are removed before the delegate is added. Functions, methods of an object, and
+  /// lambdas that are not larger than a pointer are equal if all their parts are equal (default:
+  /// false).
   /// @since 1.1
   bool unique = false;
-  /// The delegate is put before all others that are there, whatever `priority` is. Each such
-  /// delegate has a priority of its own, above that of the first delegate: MULTICAST_ERROR_LIMIT
-  /// after 2^30 of them, if there was one at any time (default: false).
+  /// The delegate is placed before all existing ones, whatever its `priority` is. Each such
+  /// delegate gets a separate priority, one above the highest existing priority. add() fails with
+  /// MULTICAST_ERROR_LIMIT after 2^30 such delegates, if there was always at least one of them
+  /// (default: false).
   /// @since 1.1
   bool at_front = false;
-  /// Higher is invoked first; below 2^30 (default: 0).
+  /// Delegates with a higher priority are called first; below 2^30 (default: 0).
   /// @since 1.0
   int32_t priority = 0;
   /// The end of this lifetime removes the registration (default: none).
   /// @since 1.0
   lifetime_reference lifetime = {};
-  /// Calls wait in this queue; see signal::is_queueable (default: none).
+  /// The queue that makes the calls of the delegate; see signal::is_queueable (default: none).
   /// @since 1.0
   Queue queue = {};
-  /// A name for people, which dump() and describe() write. Copied, up to 63 bytes (default:
-  /// nullptr, none).
+  /// A human-readable name, which dump() and describe() print. It is copied, up to 63 bytes
+  /// (default: nullptr, none).
   /// @since 1.1
   const char *label = nullptr;
-  /// The delegate gets no replay; see policies::replay (default: false).
+  /// The delegate receives no replays; see policies::replay (default: false).
   /// @since 1.1
   bool no_replay = false;
-  /// Given by groups::in() (default: none).
+  /// The group, which groups::in() sets (default: none).
   /// @since 1.1
   detail::group *group = nullptr;
 
-  /// These options for C, without `at_front` and `group`.
+  /// Converts the options to the struct of the C interface, except for `at_front` and `group`.
   ///
-  /// @return For multicast_add().
+  /// @return The options for multicast_add().
   ///
   /// Cost:      O(1).
   /// @since 1.0
@@ -143,8 +145,8 @@ struct basic_options {
     return result;
   }
 };
-/// How a delegate is added to a signal that can be queued; the type that on() and the others
-/// return.
+/// Options for signals that can be queued. on(), priority() and the similar functions return this
+/// type.
 /// @since 1.0
 using options = basic_options<queue_reference>;
 
@@ -152,7 +154,7 @@ using options = basic_options<queue_reference>;
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// Stands for the queue in the options of a signal that cannot be queued.
+/// Replaces the queue in the options of a signal that cannot be queued.
 struct no_queue {
   constexpr no_queue() noexcept = default;
   template <typename Queue>
@@ -191,8 +193,8 @@ struct is_options<queued_options> : std::true_type {};
 
 namespace MULTICAST_HPP_NAMESPACE {
 
-/// Combines options. Where both have a queue, a lifetime, a priority, a label or a group, that of
-/// `right` counts.
+/// Combines options. If both sides set a queue, a lifetime, a priority, a label or a group, the
+/// value of `right` is used.
 ///
 /// @param left   Options.
 /// @param right  Options.
@@ -260,7 +262,7 @@ inline options under(lifetime_reference lifetime) noexcept {
 }
 /// Options with a priority.
 ///
-/// @param priority  Higher is invoked first; below 2^30.
+/// @param priority  Delegates with a higher priority are called first; below 2^30.
 /// @return The options.
 ///
 /// Cost:      O(1).
@@ -270,7 +272,7 @@ inline options priority(int32_t priority) noexcept {
 }
 /// Options with a label: `add(f, mcast::label(MULTICAST_HERE))`.
 ///
-/// @param label  For people; copied when the delegate is added, up to 63 bytes.
+/// @param label  A human-readable name, which is copied when the delegate is added, up to 63 bytes.
 /// @return The options.
 ///
 /// Cost:      O(1).
@@ -282,24 +284,25 @@ inline options label(const char *label) noexcept {
 /// @since 1.1
 MULTICAST_HPP_LOCAL inline constexpr options once =
     detail::changed([](options &how) { how.once = true; });
-/// Only the newest of its calls stays in the queue.
+/// Only the newest call of the delegate stays in the queue.
 /// @since 1.1
 MULTICAST_HPP_LOCAL inline constexpr options latest =
     detail::changed([](options &how) { how.latest = true; });
-/// Equal delegates are removed first; see basic_options::unique.
+/// Removes equal delegates before it adds the delegate; see basic_options::unique.
 /// @since 1.1
 MULTICAST_HPP_LOCAL inline constexpr options unique =
     detail::changed([](options &how) { how.unique = true; });
-/// Puts the delegate before all others that are there.
+/// Places the delegate before all existing ones.
 /// @since 1.1
 MULTICAST_HPP_LOCAL inline constexpr options at_front =
     detail::changed([](options &how) { how.at_front = true; });
-/// Puts the delegate after all others with another priority, groups included, like delegates
-/// without a group in Boost.Signals2; then by order of addition.
+/// Places the delegate after all delegates with another priority, including groups, like delegates
+/// without a group in Boost.Signals2. Several such delegates are called in the order in which they
+/// were added.
 /// @since 1.1
 MULTICAST_HPP_LOCAL inline constexpr options at_back =
     detail::changed([](options &how) { how.priority = INT32_MIN; });
-/// The delegate gets no replay; see policies::replay.
+/// The delegate receives no replays; see policies::replay.
 /// @since 1.1
 MULTICAST_HPP_LOCAL inline constexpr options no_replay =
     detail::changed([](options &how) { how.no_replay = true; });

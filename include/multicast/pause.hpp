@@ -12,34 +12,34 @@
 
 namespace MULTICAST_HPP_NAMESPACE {
 
-/// A pause until the end of a scope: of a registration, or of a whole signal, whose invocations
-/// then call and queue nothing. Pauses are counted: two pauses of one target end with the
-/// second one. A delegate that was also paused by registration::pause() stays paused.
+/// Pauses a registration or a whole signal until the end of a scope. Invocations of a paused signal
+/// neither call nor queue anything. Pauses are counted: a target with two pauses resumes when both
+/// have ended. A delegate that was also paused by registration::pause() stays paused.
 ///
-/// Threads:   any. As multicast_token_pause(): does not wait for running calls.
+/// Threads:   any. Like multicast_token_pause(), this does not wait for running calls.
 /// @since 1.1
 class [[nodiscard]] scoped_pause {
  public:
   /// Pauses a delegate.
   ///
-  /// @param r  Its registration. If it is none, or was removed, nothing is paused.
+  /// @param r  Its registration. If it is empty or has been removed, nothing is paused.
   ///
-  /// Cost:      O(1), a lock; one allocation.
+  /// Cost:      O(1); takes a lock and allocates once.
   /// @since 1.1
   explicit scoped_pause(registration r) { begin(r.token().id, false); }
   /// Pauses a delegate.
   ///
   /// @param r  Its registration.
   ///
-  /// Cost:      O(1), a lock; one allocation.
+  /// Cost:      O(1); takes a lock and allocates once.
   /// @since 1.1
   explicit scoped_pause(const scoped_registration &r) : scoped_pause(r.get()) {}
-  /// Pauses a signal: its invocations call and queue nothing.
+  /// Pauses a signal, so that its invocations neither call nor queue anything.
   ///
   /// @param s  The signal.
   ///
-  /// Cost:      O(1), a lock; one allocation. During the pause, each invocation of this signal
-  ///            takes the lock, and so do those of one in 64 other signals.
+  /// Cost:      O(1); takes a lock and allocates once. During the pause, each invocation of this
+  ///            signal also takes the lock, and so do the invocations of one in 64 other signals.
   /// @since 1.1
   template <typename R, typename... Args>
   explicit scoped_pause(const detail::basic_signal<R, Args...> &s) {
@@ -56,7 +56,7 @@ class [[nodiscard]] scoped_pause {
   ~scoped_pause() { end(); }
   /// Ends the pause early. Calling this again has no effect.
   ///
-  /// Cost:      O(1), a lock.
+  /// Cost:      O(1); takes a lock.
   /// @since 1.1
   void end() noexcept {
     const uint64_t id = std::exchange(id_, 0);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Policies: the behaviour of a signal apart from calling its delegates.
+// The policies of a signal: reentry, replays, and a function that is called when the listeners
+// change.
 #ifndef MULTICAST_POLICIES_HPP
 #define MULTICAST_POLICIES_HPP
 
@@ -14,27 +15,27 @@
 
 namespace MULTICAST_HPP_NAMESPACE {
 
-/// The effect of an invocation that begins inside a call of the same signal, on the same thread.
+/// Determines the effect of an invocation inside a call of the same signal, on the same thread.
 /// @since 1.1
 enum class reentry : multicast_reentry {
   recurse = MULTICAST_REENTRY_RECURSE,     ///< Calls the delegates now.
-  refuse = MULTICAST_REENTRY_REFUSE,       ///< Calls none: MULTICAST_ERROR_STATE.
+  refuse = MULTICAST_REENTRY_REFUSE,       ///< Fails with MULTICAST_ERROR_STATE.
   defer = MULTICAST_REENTRY_DEFER,         ///< Calls them after the outermost invocation, in order.
-  defer_latest = MULTICAST_REENTRY_LATEST  ///< As `defer`, but only the newest invocation.
+  defer_latest = MULTICAST_REENTRY_LATEST  ///< Like `defer`, but only the newest.
 };
 
-/// Holds the function that is called when a signal gets its first delegate or loses its last one:
-/// takes a bool, or is empty. Copied and compared with nullptr like a std::function<void(bool)>,
+/// Holds the function that is called when the first delegate is added to a signal or the last one
+/// is removed. It can be empty, copied, and compared with nullptr like a std::function<void(bool)>,
 /// which takes longer to compile.
 /// @since 1.1
 class listeners_changed_function {
  public:
   /// Holds no function.
   ///
-  /// Cost:      O(1), no call.
+  /// Cost:      O(1); does not call the library.
   /// @since 1.1
   listeners_changed_function(std::nullptr_t = nullptr) noexcept {}
-  /// Holds a callable; holds none if it is null.
+  /// Holds a callable, or no function if the callable is null.
   ///
   /// @param function  Copied or moved from.
   ///
@@ -60,16 +61,16 @@ class listeners_changed_function {
 
   /// Whether there is a function.
   ///
-  /// @return false: none.
+  /// @return false if it is empty.
   ///
-  /// Cost:      O(1), no call.
+  /// Cost:      O(1); does not call the library.
   /// @since 1.1
   explicit operator bool() const noexcept { return told_ != nullptr; }
   /// Calls the function. There must be one.
   ///
   /// @param has_listeners  The argument.
   ///
-  /// Cost:      that of the call.
+  /// Cost:      the cost of the call.
   /// @since 1.1
   void operator()(bool has_listeners) const { told_->tell(has_listeners); }
 
@@ -93,33 +94,35 @@ class listeners_changed_function {
   any *told_ = nullptr;
 };
 
-/// How a signal is created: `mcast::signal<void(int)> s{policies}`; see multicast_create_options.
+/// The options with which a signal is created: `mcast::signal<void(int)> s{policies}`; see
+/// multicast_create_options.
 /// @since 1.1
 struct policies {
   /// The effect of an invocation inside a call of the same signal (default: recurse). `defer` and
-  /// `defer_latest` keep a copy of the arguments, and so need a signal that is_queueable;
-  /// exceptions of delegates then go to the handler of set_exception_handler(). Signals with
-  /// results recurse.
+  /// `defer_latest` store a copy of the arguments, so the signal must be queueable
+  /// (signal::is_queueable). Exceptions of deferred calls are passed to the handler of
+  /// set_exception_handler(). Signals with results can only recurse.
   /// @since 1.1
   mcast::reentry reentry = mcast::reentry::recurse;
-  /// A name for dump() and describe(). Copied, up to 63 bytes (default: nullptr, none).
+  /// A name, which dump() and describe() print. It is copied, up to 63 bytes (default: nullptr,
+  /// none).
   /// @since 1.1
   const char *label = nullptr;
-  /// How many of the last invocations a delegate gets when it is added: before add() returns, or in
-  /// its queue. It gets each invocation once, whatever other threads invoke at the time; see
-  /// multicast_create_options. A delegate that is added with mcast::no_replay gets none (default:
-  /// 0).
+  /// How many of the last invocations are replayed to a delegate when it is added, either before
+  /// add() returns or in its queue. The delegate receives each invocation exactly once, even if
+  /// other threads invoke the signal at the same time; see multicast_create_options. A delegate
+  /// that is added with mcast::no_replay receives no replays (default: 0).
   ///
-  /// Each invocation keeps a copy of its arguments, as for a queue, until newer ones take its place
-  /// or the signal is destroyed. So replays need a signal that is_queueable; mcast::replay() checks
-  /// that at compile time. If the copy of an argument throws, no delegate is called. Exceptions
-  /// of replays go to the handler of set_exception_handler(). While a scoped_pause pauses the
-  /// signal, nothing is kept.
+  /// Each invocation stores a copy of its arguments, as for a queue, until newer invocations
+  /// replace it or the signal is destroyed. So the signal must be queueable (signal::is_queueable);
+  /// mcast::replay() checks this at compile time. If copying an argument throws, no delegate is
+  /// called. Exceptions of replays are passed to the handler of set_exception_handler(). While a
+  /// scoped_pause pauses the signal, invocations are not stored.
   /// @since 1.1
   uint32_t replay = 0;
-  /// Called with true when the first delegate has been added, with false when the last one has been
-  /// removed; see multicast_create_options. Exceptions go to the handler of set_exception_handler()
-  /// (default: none).
+  /// Called with true when the first delegate has been added, and with false when the last one has
+  /// been removed; see multicast_create_options. Its exceptions are passed to the handler of
+  /// set_exception_handler() (default: none).
   /// @since 1.1
   listeners_changed_function listeners_changed = {};
 };
@@ -137,11 +140,11 @@ struct replaying_policies : policies {
 
 namespace MULTICAST_HPP_NAMESPACE {
 
-/// Policies with replays: `mcast::signal<void(int)> s{mcast::replay(1)}`. A signal that cannot keep
-/// its arguments refuses them at compile time.
+/// Returns policies with replays: `mcast::signal<void(int)> s{mcast::replay(1)}`. This does not
+/// compile for a signal that cannot store its arguments.
 ///
-/// @param count  How many of the last invocations are kept; see policies::replay.
-/// @return The policies. Other policies can be set in the result.
+/// @param count  How many of the last invocations are stored; see policies::replay.
+/// @return The policies, in which other fields can be set, too.
 ///
 /// Cost:      O(1).
 /// @since 1.1

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Calls that wait.
+// Queues of calls.
 #ifndef MULTICAST_QUEUE_HPP
 #define MULTICAST_QUEUE_HPP
 
@@ -20,18 +20,18 @@
 
 namespace MULTICAST_HPP_NAMESPACE {
 
-/// The treatment of a call if its queue is full; see multicast_overflow.
+/// What happens to a call if its queue is full; see multicast_overflow.
 /// @since 1.1
 enum class overflow : multicast_overflow {
   refuse = MULTICAST_OVERFLOW_REFUSE,            ///< The queue refuses it.
-  drop_oldest = MULTICAST_OVERFLOW_DROP_OLDEST,  ///< The oldest call that waits is dropped for it.
+  drop_oldest = MULTICAST_OVERFLOW_DROP_OLDEST,  ///< The oldest queued call is dropped.
   block = MULTICAST_OVERFLOW_BLOCK               ///< The invocation waits until there is room.
 };
 
-/// A queue, in which calls wait until it is run. The destructor removes the delegates that deliver
-/// there, as multicast_queue_destroy() does. Each function does what the multicast_queue_...()
-/// function of that name does; descriptor() is multicast_queue_fd(), and statistics() is
-/// multicast_queue_get_stats().
+/// A queue, in which calls wait until a thread runs it. The destructor removes the delegates that
+/// use the queue, as multicast_queue_destroy() does. Each function corresponds to the
+/// multicast_queue_...() function of the same name; descriptor() corresponds to
+/// multicast_queue_fd(), and statistics() to multicast_queue_get_stats().
 ///
 /// Threads:   any; only one thread at a time runs the queue.
 /// @since 1.0
@@ -47,7 +47,8 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
   /// @since 1.0
   explicit queue(uint32_t capacity = 0, mcast::overflow overflow = mcast::overflow::refuse)
       : owner(create(capacity, overflow)) {}
-  /// Creates a queue with all options of C, such as `wake` for a program's loop.
+  /// Creates a queue with the options of the C interface, such as `wake`, which wakes the event
+  /// loop of a program.
   ///
   /// @param how  See multicast_queue_options.
   ///
@@ -58,12 +59,14 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
 
   /// Makes queued calls, oldest first.
   ///
-  /// @param max  The most calls to make. 0: at most as many as wait when this starts.
+  /// @param max  The maximum number of calls. 0 means the number of calls that are queued when
+  ///             run() starts.
   /// @return How many calls were made.
   ///
-  /// Errors:    those of multicast_queue_run().
-  /// Threads:   the delegates run on this thread. Their exceptions reach the handler of
-  ///            set_exception_handler(), or the thread that waits for the call.
+  /// Errors:    like multicast_queue_run().
+  /// Threads:   the delegates run on this thread. Their exceptions are passed to the thread that
+  ///            waits for the call or, if no thread waits, to the handler of
+  ///            set_exception_handler().
   /// Reentry:   a delegate may run the queue.
   /// Cost:      like multicast_queue_run().
   /// @since 1.0
@@ -74,9 +77,10 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
 
   /// Makes queued calls, oldest first, as long as a condition holds.
   ///
-  /// @param condition  Asked before each call, without arguments. When it does not hold, the calls
-  ///                   that are left stay queued. It may compare a time or a counter, for instance.
-  /// @return How many calls were made; also 0 if none waits.
+  /// @param condition  Called without arguments before each call. As soon as it returns false, the
+  ///                   remaining calls stay queued. It may compare a time or a counter, for
+  ///                   instance.
+  /// @return How many calls were made; 0 if the queue is empty.
   ///
   /// Errors:    those of multicast_queue_run(); exceptions of the condition.
   /// Threads:   like run().
@@ -98,8 +102,8 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
 
   /// Waits until a call is queued.
   ///
-  /// @param timeout  How long to wait at most; by default without limit.
-  /// @return How many calls are queued; 0: the timeout passed.
+  /// @param timeout  The longest time to wait; by default without limit.
+  /// @return How many calls are queued; 0 if the time has passed.
   ///
   /// Errors:    those of multicast_queue_wait().
   /// Threads:   sleeps; not for a queue with a thread of its own.
@@ -110,11 +114,11 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
     return result == MULTICAST_ERROR_TIMEOUT ? 0 : detail::count(result);
   }
 
-  /// Queues a callable. It is called once, by the queue, and then destroyed. If the queue drops it
-  /// or is destroyed, it is destroyed without a call.
+  /// Queues a callable. The queue calls it once and then destroys it. If the queue drops the
+  /// callable or is destroyed, the callable is destroyed without being called.
   ///
   /// @param function  Copied or moved from. Its result is ignored.
-  /// @return Whether it was queued; false: the queue is full and refused it.
+  /// @return Whether it was queued; false if the queue is full and refused it.
   ///
   /// Errors:    those of multicast_invoke_with().
   /// Threads:   exceptions of the callable reach the handler of set_exception_handler().
@@ -129,8 +133,8 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
 
   /// Queues a callable, and waits until the queue has called it.
   ///
-  /// If this thread is the one that runs the queue, it makes the queued calls up to this one now.
-  /// If no thread has run the queue yet, this waits until one does.
+  /// If this thread runs the queue, it makes the queued calls up to and including this one. If no
+  /// thread has run the queue yet, post_and_wait() waits until a thread does.
   ///
   /// @param function  Copied or moved from; without arguments.
   /// @return What the callable returns.
@@ -161,13 +165,14 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
       if (send(task(run), 0, nullptr) == 0) give_up(MULTICAST_ERROR_QUEUE_FULL);
       is_over = run_until_over();
     }
-    // It may be that another thread has just begun to run the queue. Only the first call counts.
+    // Another thread may have just begun to run the queue. Only the first of the two posted calls
+    // runs the callable.
     if (!is_over && (!is_runner || multicast_queue_is_valid(here))) {
       multicast_outcome outcome = MULTICAST_OUTCOME_INIT;
       if (send(task(run), MULTICAST_WAIT, &outcome) == 0) give_up(MULTICAST_ERROR_QUEUE_FULL);
       if (outcome.unfinished != 0 && may_be_runner) run_until_over();
     }
-    // Otherwise it is not called any more.
+    // If no call has claimed the callable yet, this prevents it from being called later.
     if (shared->is_claimed.exchange(true) && shared->is_over.load(std::memory_order_acquire)) {
       if (shared->thrown) detail::rethrow(std::move(shared->thrown));
       return shared->made.get();
@@ -175,7 +180,7 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
     give_up(MULTICAST_ERROR_STATE);
   }
 
-  /// Drops the calls that wait.
+  /// Drops all queued calls.
   ///
   /// @return How many there were.
   ///
@@ -184,7 +189,7 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
   /// @since 1.1
   size_t clear() { return detail::count(multicast_queue_clear(handle_)); }
 
-  /// A descriptor for poll() and the like: readable while calls are queued.
+  /// A file descriptor for poll() and similar functions. It is readable while calls are queued.
   ///
   /// @return Like multicast_queue_fd(); it belongs to the queue.
   ///
@@ -197,30 +202,30 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
     return result;
   }
 
-  /// Gives the queue a thread of its own, which makes the calls.
+  /// Starts a thread that makes the calls of this queue.
   ///
-  /// Errors:    those of multicast_queue_start().
+  /// Errors:    like multicast_queue_start().
   /// Cost:      starts a thread.
   /// @since 1.0
   void start() {
     if (detail::ensure(multicast_queue_start(handle_)) == MULTICAST_OK) runner_.set(0);
   }
-  /// Ends the queue's own thread. Calls that wait stay in the queue.
+  /// Ends the queue's own thread. The remaining calls stay in the queue.
   ///
   /// @return Like multicast_queue_stop().
   ///
-  /// Threads:   waits for the call that runs.
-  /// Reentry:   on the queue's own thread: as multicast_queue_stop().
+  /// Threads:   waits for the running call.
+  /// Reentry:   on the queue's own thread: like multicast_queue_stop().
   /// Cost:      ends a thread.
   /// @since 1.0
   multicast_status stop() noexcept { return multicast_queue_stop(handle_); }
 
-  /// The numbers of calls by their outcome, all at one moment.
+  /// Returns how many calls had which outcome. All numbers are from the same moment.
   ///
   /// @return Like multicast_queue_get_stats() fills it.
   ///
-  /// Errors:    those of multicast_queue_get_stats().
-  /// Cost:      O(1), one short lock.
+  /// Errors:    like multicast_queue_get_stats().
+  /// Cost:      O(1); briefly takes a lock.
   /// @since 1.0
   multicast_queue_stats statistics() const {
     multicast_queue_stats result = MULTICAST_QUEUE_STATS_INIT;
@@ -243,7 +248,7 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
         new detail::posted<std::decay_t<F>>(std::forward<F>(function)));
   }
   int64_t send(detail::owned<detail::task> given, uint32_t flags, multicast_outcome *outcome) {
-    // Without a queue the call would be made at once.
+    // Without a queue the delegate would be called right now, on this thread.
     if (handle_.id == 0) {
       detail::fail(MULTICAST_ERROR_INVALID_HANDLE);
       return MULTICAST_ERROR_INVALID_HANDLE;
@@ -264,7 +269,7 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
     std::terminate();
   }
 
-  /// Its only delegate delivers to this queue.
+  /// A multicast whose only delegate uses this queue.
   detail::lazy_multicast posts_;
   detail::runner runner_;
 };

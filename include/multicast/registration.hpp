@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// One delegate in one signal.
+// Registrations: delegates in signals.
 #ifndef MULTICAST_REGISTRATION_HPP
 #define MULTICAST_REGISTRATION_HPP
 
@@ -21,17 +21,17 @@
 
 namespace MULTICAST_HPP_NAMESPACE {
 
-/// One delegate in one signal, from its addition to the end of its removal. It is a value: copies
-/// mean the same registration, and are stale after its removal. Each function does what the
-/// multicast_token_...() function of that name does.
+/// One delegate in one signal, from its addition to the end of its removal. This is a value type:
+/// copies refer to the same registration, and become stale when it is removed. Each function
+/// corresponds to the multicast_token_...() function of the same name.
 /// @since 1.0
 class registration {
  public:
   /// Refers to the registration of a token; by default to none.
   ///
-  /// @param token  Such as that of multicast_token_current().
+  /// @param token  The token, for example the result of multicast_token_current().
   ///
-  /// Cost:      O(1), no call.
+  /// Cost:      O(1); does not call the library.
   /// @since 1.0
   explicit registration(multicast_token token = {0}) noexcept : token_(token) {}
   /// Removes the delegate and waits for its calls on other threads.
@@ -64,7 +64,7 @@ class registration {
   /// Cost:      like multicast_token_remove(), without the wait.
   /// @since 1.0
   multicast_status remove_nowait() const noexcept { return multicast_token_remove_nowait(token_); }
-  /// Removes the delegate and waits at most for a given time.
+  /// Removes the delegate and waits no longer than a given time.
   ///
   /// @param timeout  The longest time to wait, on the monotonic clock; zero or less: no waiting.
   /// @return Like multicast_token_remove_within().
@@ -76,8 +76,8 @@ class registration {
   multicast_status remove_within(std::chrono::nanoseconds timeout) const noexcept {
     return multicast_token_remove_within(token_, detail::nanoseconds(timeout));
   }
-  /// Leaves the delegate out of invocations until resume(). Pausing a delegate that pause() has
-  /// already paused has no effect; each scoped_pause counts separately.
+  /// Excludes the delegate from invocations until resume(). Calling pause() twice has the same
+  /// effect as calling it once, but each scoped_pause counts separately.
   ///
   /// @return Like multicast_token_pause().
   ///
@@ -85,7 +85,7 @@ class registration {
   /// Cost:      O(1).
   /// @since 1.0
   multicast_status pause() const noexcept { return multicast_token_pause(token_); }
-  /// Ends a pause: the delegate is called again, in its old position.
+  /// Ends a pause. The delegate is called again, at its old position.
   ///
   /// @return Like multicast_token_resume().
   ///
@@ -94,23 +94,23 @@ class registration {
   multicast_status resume() const noexcept { return multicast_token_resume(token_); }
   /// Whether the delegate is paused, by pause() or by a scoped_pause of this registration.
   ///
-  /// @return Also false if it was removed.
+  /// @return The answer; false if the delegate was removed.
   ///
-  /// Cost:      O(1), one short lock.
+  /// Cost:      O(1); briefly takes a lock.
   /// @since 1.1
   bool is_paused() const noexcept {
     multicast_registration all = MULTICAST_REGISTRATION_INIT;
     return multicast_token_get_registration(token_, &all) == MULTICAST_OK && all.is_paused;
   }
-  /// Whether the delegate is registered, and the objects that it tracks live. If one of them is
-  /// dead, removes it.
+  /// Whether the delegate is registered and all objects that it tracks are alive. If one of the
+  /// objects is dead, removes the delegate.
   ///
-  /// @return true from the time the delegate is added until it is removed; with `once`, until its
-  ///         only call begins.
+  /// @return true from the time the delegate is added until it is removed. With `once`, it is true
+  ///         until the only call begins.
   ///
-  /// Cost:      O(1), no lock. Two short locks if the delegate tracks objects, or if its token has
-  ///            the same hash as a delegate that did. If such a delegate is also paused or was
-  ///            added with `once`, the cost is that of multicast_prune().
+  /// Cost:      O(1); takes no lock, or two short locks if the delegate tracks objects, or if its
+  ///            token has the same hash as the token of a delegate that did. If such a delegate is
+  ///            also paused or was added with `once`: like multicast_prune().
   /// @since 1.0
   bool is_valid() const noexcept {
     if (!multicast_token_is_valid(token_)) return false;
@@ -123,11 +123,12 @@ class registration {
   /// Cost:      like is_valid().
   /// @since 1.1
   explicit operator bool() const noexcept { return is_valid(); }
-  /// The statistics of its calls while they were watched; see mcast::watch.
+  /// Statistics of the calls of the delegate while they were watched; see mcast::watch.
   ///
-  /// @return The numbers; all zero if there was no watch.
+  /// @return The statistics, which are all zero if there was no watch.
   ///
-  /// Errors:    MULTICAST_ERROR_INVALID_HANDLE: it was removed, or there is none.
+  /// Errors:    MULTICAST_ERROR_INVALID_HANDLE: the delegate was removed, or this object refers to
+  ///            none.
   /// Cost:      O(1).
   /// @since 1.1
   call_statistics statistics() const {
@@ -136,12 +137,12 @@ class registration {
     return {stats.calls, detail::duration(stats.total_ns), detail::duration(stats.longest_ns),
             stats.queued, stats.dropped};
   }
-  /// Whether it is a registration of a signal, or of a connectable.
+  /// Whether the registration belongs to a signal, or to the signal of a connectable.
   ///
   /// @param s  The signal.
-  /// @return Also false if it was removed.
+  /// @return The answer; false if the delegate was removed.
   ///
-  /// Cost:      O(1), one short lock.
+  /// Cost:      O(1); briefly takes a lock.
   /// @since 1.1
   template <typename Signal>
   bool belongs_to(const Signal &s) const noexcept {
@@ -149,29 +150,29 @@ class registration {
     return multicast_token_get_registration(token_, &all) == MULTICAST_OK &&
            all.target.id == s.handle().id;
   }
-  /// Its token, for the functions of multicast.h.
+  /// The token, for the functions of multicast.h.
   ///
-  /// @return The token; zero: no registration.
+  /// @return The token; zero if there is no registration.
   ///
-  /// Cost:      O(1), no call.
+  /// Cost:      O(1); does not call the library.
   /// @since 1.0
   multicast_token token() const noexcept { return token_; }
 
-  /// Whether both mean the same registration.
+  /// Whether both refer to the same registration.
   ///
-  /// @return Also true if neither means one.
+  /// @return The answer; true if neither refers to one.
   ///
-  /// Cost:      O(1), no call.
+  /// Cost:      O(1); does not call the library.
   /// @since 1.1
   friend bool operator==(registration a, registration b) noexcept {
     return a.token_.id == b.token_.id;
   }
   friend bool operator!=(registration a, registration b) noexcept { return !(a == b); }
-  /// An order of registrations, of no other meaning: for std::set and std::map.
+  /// An arbitrary order of registrations, for std::set and std::map.
   ///
   /// @return Whether `a` is before `b`.
   ///
-  /// Cost:      O(1), no call.
+  /// Cost:      O(1); does not call the library.
   /// @since 1.1
   friend bool operator<(registration a, registration b) noexcept {
     return a.token_.id < b.token_.id;
@@ -189,36 +190,39 @@ class registration {
   multicast_token token_;
 };
 
-/// The registration that this thread is calling now; the innermost one if calls are nested.
+/// The registration whose delegate this thread is calling now; the innermost one if calls are
+/// nested.
 ///
-/// @return No registration outside all delegates.
+/// @return The registration; empty outside all delegates.
 ///
-/// Threads:   describes the calling thread.
-/// Cost:      O(1), no lock.
+/// Threads:   the result applies to the calling thread.
+/// Cost:      O(1); takes no lock.
 /// @since 1.1
 inline registration current() noexcept { return registration(multicast_token_current()); }
 
-/// A registration that is removed when this object is destroyed or is assigned another one.
+/// Owns a registration, and removes it when this object is destroyed or another registration is
+/// assigned to it.
 ///
 /// Threads:   the destructor waits for calls on other threads, as registration::remove() does.
-/// Reentry:   may be destroyed inside a call of its own delegate; then it does not wait.
+/// Reentry:   may be destroyed inside a call of its own delegate; then the destructor does not
+///            wait.
 /// @since 1.0
 class [[nodiscard]] scoped_registration
     : public detail::owner<multicast_token, multicast_token_remove> {
  public:
-  /// Of no registration, or of the result of signal::add().
+  /// Owns the registration that signal::add() returned; by default none.
   ///
-  /// @param r  The one to remove.
+  /// @param r  The registration to remove.
   ///
-  /// Cost:      O(1), no call.
+  /// Cost:      O(1); does not call the library.
   /// @since 1.0
   scoped_registration(registration r = registration()) noexcept { handle_ = r.token(); }
 
   /// The registration that will be removed.
   ///
-  /// @return No registration after a move or release().
+  /// @return The registration; empty after a move or release().
   ///
-  /// Cost:      O(1), no call.
+  /// Cost:      O(1); does not call the library.
   /// @since 1.0
   registration get() const noexcept { return registration(handle_); }
   /// Removes the delegate now, as registration::remove() does.
@@ -238,7 +242,7 @@ class [[nodiscard]] scoped_registration
   /// Cost:      like remove().
   /// @since 1.1
   auto disconnect() const noexcept { return remove(); }
-  /// Whether the registration is live.
+  /// Whether the registration has not been removed.
   ///
   /// @return registration::is_valid().
   ///
@@ -259,11 +263,11 @@ class [[nodiscard]] scoped_registration
   /// Cost:      like is_valid().
   /// @since 1.1
   explicit operator bool() const noexcept { return is_valid(); }
-  /// Gives up the registration: the delegate stays registered.
+  /// Releases the ownership of the registration, so that the delegate stays registered.
   ///
   /// @return The registration.
   ///
-  /// Cost:      O(1), no call.
+  /// Cost:      O(1); does not call the library.
   /// @since 1.0
   registration release() noexcept { return registration(std::exchange(handle_, {0})); }
 };
@@ -277,9 +281,9 @@ struct std::hash<MULTICAST_HPP_NAMESPACE::registration> {
   /// The hash.
   ///
   /// @param r  The registration.
-  /// @return Equal for equal registrations.
+  /// @return The hash, which is equal for equal registrations.
   ///
-  /// Cost:      O(1), no call.
+  /// Cost:      O(1); does not call the library.
   /// @since 1.1
   size_t operator()(MULTICAST_HPP_NAMESPACE::registration r) const noexcept {
     return std::hash<uint64_t>()(r.token().id);

@@ -20,53 +20,55 @@ namespace MULTICAST_HPP_NAMESPACE {
 /// @since 1.1
 class removal {
  public:
-  /// The number and the status.
+  /// Creates a result from a status and a number.
   ///
-  /// @param status  As the functions of multicast.h that remove.
+  /// @param status  The status of a removing function of multicast.h.
   /// @param count   How many.
   ///
-  /// Cost:      O(1), no call.
+  /// Cost:      O(1); does not call the library.
   /// @since 1.1
   constexpr removal(multicast_status status, size_t count) noexcept
       : status_(status), count_(count) {}
   /// How many were removed.
   ///
-  /// @return The number; 0: there was none, or an error.
+  /// @return The number; 0 if there was no such delegate, or after an error.
   ///
-  /// Cost:      O(1), no call.
+  /// Cost:      O(1); does not call the library.
   /// @since 1.1
   constexpr size_t count() const noexcept { return count_; }
-  /// Whether calls of them still run.
+  /// Whether calls of the removed delegates still run.
   ///
-  /// @return MULTICAST_OK: none does, and none ever will. Others as multicast_remove_every().
+  /// @return MULTICAST_OK: no call runs, and none ever will. Other statuses: see
+  ///         multicast_remove_every().
   ///
-  /// Cost:      O(1), no call.
+  /// Cost:      O(1); does not call the library.
   /// @since 1.1
   constexpr multicast_status status() const noexcept { return status_; }
   /// Whether something was removed.
   ///
   /// @return count() != 0.
   ///
-  /// Cost:      O(1), no call.
+  /// Cost:      O(1); does not call the library.
   /// @since 1.1
   constexpr explicit operator bool() const noexcept { return count_ != 0; }
-  /// Like count(). It does not convert to other types of numbers, because a status is not a number.
+  /// Like count(). There is no conversion to other types of numbers, because these could be
+  /// mistaken for the status.
   ///
   /// @return count().
   ///
-  /// Cost:      O(1), no call.
+  /// Cost:      O(1); does not call the library.
   /// @since 1.1
   template <typename Count, std::enable_if_t<std::is_same_v<Count, size_t>, int> = 0>
   constexpr operator Count() const noexcept {
     return count_;
   }
-  /// Whether the status is this one. Not with numbers: `count() == 2`.
+  /// Compares the status. To compare the number, write `count() == 2`.
   ///
   /// @param r       A result.
-  /// @param status  Such as MULTICAST_OK.
+  /// @param status  A status, such as MULTICAST_OK.
   /// @return Whether they are equal.
   ///
-  /// Cost:      O(1), no call.
+  /// Cost:      O(1); does not call the library.
   /// @since 1.1
   template <typename Code, std::enable_if_t<std::is_same_v<Code, multicast_status_code>, int> = 0>
   friend constexpr bool operator==(const removal &r, Code status) noexcept {
@@ -86,7 +88,8 @@ class removal {
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// Of several removals: the first status that is not OK; not found only if all are.
+/// Combines the results of two removals: the status is the first that is not MULTICAST_OK. It is
+/// MULTICAST_ERROR_NOT_FOUND only if both are.
 constexpr removal operator+(const removal &a, const removal &b) noexcept {
   if (a == MULTICAST_ERROR_NOT_FOUND) return b;
   if (b == MULTICAST_ERROR_NOT_FOUND) return a;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Reports: the registrations of the process, and which thread waits for which call.
+// Reports about the registrations of the process, and about which thread waits for which call.
 #ifndef MULTICAST_REPORTS_HPP
 #define MULTICAST_REPORTS_HPP
 
@@ -11,10 +11,10 @@
 
 namespace MULTICAST_HPP_NAMESPACE {
 
-/// The state of the process: every signal, delegate and queue, and the waits of its threads;
-/// see multicast_dump().
+/// Describes the state of the process: all signals, delegates and queues, and which threads wait
+/// for which calls; see multicast_dump().
 ///
-/// @return A text for people.
+/// @return A human-readable text.
 ///
 /// Threads:   like multicast_dump().
 /// Errors:    std::bad_alloc.

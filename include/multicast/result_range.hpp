@@ -23,15 +23,17 @@ namespace MULTICAST_HPP_NAMESPACE {
 template <typename Signature>
 class signal;
 
-/// The results of one invocation of a signal, as a forward range: signal<R(Args...)>::results().
+/// The results of one invocation of a signal, as a forward range, which
+/// signal<R(Args...)>::results() returns.
 ///
-/// A delegate is called once, when its result is needed: by `*`, or by a comparison with the end,
-/// which has to know whether there is one more result. `++` alone calls nothing; a second `++`
-/// calls the delegate that it passes over. Delegates that are removed meanwhile are not called, and
-/// those that are added meanwhile are not, either. The signal may be destroyed: the range ends. The
-/// range keeps all results, so that algorithms may pass over them several times.
+/// Each delegate is called once, when its result is needed: by `*`, or by a comparison with the
+/// end, which needs to know whether there is another result. `++` calls the delegate at the current
+/// position if its result has not been used yet. The range does not call delegates that are added
+/// or removed during the iteration. If the signal is destroyed, the range ends. The range stores
+/// all results, so that algorithms may iterate over them several times.
 ///
-/// It is neither copied nor moved. One thread at a time uses it and its iterators.
+/// A result_range cannot be copied or moved. Only one thread at a time may use the range and its
+/// iterators.
 /// @since 1.1
 template <typename Signature, typename... Given>
 class result_range {
@@ -42,7 +44,7 @@ template <typename R, typename... Args, typename... Given>
 class result_range<R(Args...), Given...> {
   static_assert(sizeof...(Args) == sizeof...(Given), "these are not the arguments of the signal");
   using object = std::remove_reference_t<R>;
-  /// A delegate, and what it was asked.
+  /// A delegate and the request for its result.
   struct entry : detail::question<R> {
     multicast_token token;
     bool is_called = false;
@@ -52,27 +54,28 @@ class result_range<R(Args...), Given...> {
   };
 
  public:
-  /// A forward iterator, of C++17 and C++20. All end iterators are equal.
+  /// A forward iterator as defined by C++17 and C++20. All end iterators are equal.
   /// @since 1.1
   class iterator {
    public:
-    using iterator_category = std::forward_iterator_tag;  ///< Copies stay where they are.
+    using iterator_category = std::forward_iterator_tag;  ///< Several passes are possible.
     using value_type = std::remove_cv_t<object>;          ///< A result.
-    using difference_type = std::ptrdiff_t;               ///< Between two results.
+    using difference_type = std::ptrdiff_t;               ///< The distance between two results.
     using pointer = object *;                             ///< To a result.
-    using reference = object &;                           ///< The range has it until its end.
+    using reference = object &;                           ///< Valid until the range ends.
 
     /// At the end.
     ///
-    /// Cost:      O(1), no call.
+    /// Cost:      O(1); does not call the library.
     /// @since 1.1
     iterator() noexcept = default;
-    /// The result; it may be moved from.
+    /// The result, which the caller may move from.
     ///
     /// @return A reference that is valid as long as the range.
     ///
-    /// Errors:    exceptions of the delegate; then the iterator is before the next one.
-    /// Cost:      the call of the delegate, if it has not been called.
+    /// Errors:    exceptions of the delegate. After an exception the iterator is at the next
+    ///            delegate.
+    /// Cost:      the cost of the delegate, if it has not been called yet.
     /// @since 1.1
     reference operator*() const {
       static_cast<void>(range_->has_result(at_));
@@ -89,7 +92,7 @@ class result_range<R(Args...), Given...> {
     ///
     /// @return This iterator.
     ///
-    /// Cost:      O(1). If this result was not asked for: the call of its delegate.
+    /// Cost:      O(1), plus the cost of the delegate if its result has not been used yet.
     /// @since 1.1
     iterator &operator++() {
       static_cast<void>(range_->has_result(at_));
@@ -98,7 +101,7 @@ class result_range<R(Args...), Given...> {
     }
     /// Goes to the next result.
     ///
-    /// @return An iterator at this one.
+    /// @return An iterator at the previous position.
     ///
     /// Cost:      like `++`.
     /// @since 1.1
@@ -107,7 +110,7 @@ class result_range<R(Args...), Given...> {
       ++*this;
       return was;
     }
-    /// Whether both are at the same result, or at the end.
+    /// Whether both iterators are at the same result or at the end.
     ///
     /// @return Whether they are equal.
     ///
@@ -117,9 +120,9 @@ class result_range<R(Args...), Given...> {
     friend bool operator==(const iterator &a, const iterator &b) {
       return a.position() == b.position();
     }
-    /// The contrary.
+    /// The opposite of `==`.
     ///
-    /// @return Whether they are at different places.
+    /// @return Whether they are at different results.
     ///
     /// Errors:    like for `*`.
     /// Cost:      like `*`.
@@ -145,21 +148,21 @@ class result_range<R(Args...), Given...> {
   ///
   /// @return An iterator, valid as long as the range.
   ///
-  /// Cost:      O(1), no call.
+  /// Cost:      O(1); does not call the library.
   /// @since 1.1
   iterator begin() noexcept { return iterator(this); }
   /// The end.
   ///
   /// @return An iterator.
   ///
-  /// Cost:      O(1), no call.
+  /// Cost:      O(1); does not call the library.
   /// @since 1.1
   iterator end() noexcept { return iterator(); }
 
  private:
   friend class signal<R(Args...)>;
 
-  /// Binds the delegates. Their calls begin later.
+  /// Collects the delegates, but does not call them yet.
   explicit result_range(multicast target, Given &&...given)
       : result_range(target, std::index_sequence_for<Args...>(), std::forward<Given>(given)...) {}
   template <size_t... Index>
@@ -186,7 +189,8 @@ class result_range<R(Args...), Given...> {
     return true;
   }
 
-  /// Whether there is a result, `at` this place or a later one. Calls the delegates up to it.
+  /// Whether there is a result at the index `at` or later. Calls delegates until one has a result,
+  /// and advances `at` to it.
   bool has_result(size_t &at) {
     for (; at < all_.size(); ++at) {
       entry &each = all_[at];
@@ -194,7 +198,7 @@ class result_range<R(Args...), Given...> {
         arguments_.results = static_cast<detail::question<R> *>(&each);
         const int64_t called = multicast_token_visit(each.token, call, this);
         rethrow();
-        // It may have been removed.
+        // The delegate may have been removed.
         if (called != MULTICAST_ERROR_INVALID_HANDLE) detail::ensure(called);
       }
       if (each.made.is_there()) return true;

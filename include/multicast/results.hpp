@@ -17,7 +17,8 @@
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// The result of combine(). It must not refer into the range of the results, which ends before.
+/// The result type of combine(). It must not refer to an element of the range, because the range is
+/// destroyed before combine() returns.
 template <typename R, typename Combiner, typename Iterator>
 struct combined {
   using made = std::invoke_result_t<Combiner, Iterator, Iterator>;
@@ -31,26 +32,28 @@ struct combined {
 
 namespace MULTICAST_HPP_NAMESPACE {
 
-/// Whether a fold goes on.
+/// Whether a fold continues.
 /// @since 1.1
 enum class step {
-  go_on,  ///< With the next delegate.
-  stop    ///< The other delegates are not called.
+  go_on,  ///< Continues with the next delegate.
+  stop    ///< Does not call the other delegates.
 };
 
-/// A signal whose delegates return something. It has no queues: a queued call has no result in
-/// time.
+/// A signal whose delegates return something. Its delegates cannot have queues, because the result
+/// of a queued call would arrive too late.
 ///
-/// Each function calls the delegates in order on this thread, and takes each result before the next
-/// delegate is called; so a function that stops early does not call the others. If delegates throw,
-/// operator() and collect() still call the others, as signal<void()> does, then rethrow the first
-/// exception. The functions that can stop early stop there, and rethrow it. results() rethrows each
-/// exception where the result would be, and may be continued.
+/// Each function calls the delegates in order on this thread, and processes each result before it
+/// calls the next delegate. So a function that stops early does not call the remaining delegates.
+/// If a delegate throws, operator() and collect() still call the others, as signal<void()> does,
+/// and then rethrow the first exception. The functions that can stop early stop at the delegate
+/// that throws, and rethrow its exception. An iteration over results() rethrows each exception in
+/// place of the result, and can be continued.
 ///
-/// The call of a delegate with mcast::once removes it first, which is O(delegates).
+/// A delegate that was added with mcast::once is removed before it is called, which costs
+/// O(delegates).
 ///
 /// Threads:   any; the delegates run on the calling thread.
-/// Reentry:   delegates may call anything, and destroy this object.
+/// Reentry:   delegates may call anything, and may destroy this object.
 /// @since 1.1
 template <typename R, typename... Args>
 class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
@@ -71,7 +74,7 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
   signal &operator=(signal &&) noexcept = default;
   ~signal() = default;
 
-  /// A result as it is kept: a reference as a `std::reference_wrapper`.
+  /// The type in which a result is stored. A reference is stored as a `std::reference_wrapper`.
   /// @since 1.1
   using result = std::conditional_t<std::is_reference_v<R>,
                                     std::reference_wrapper<std::remove_reference_t<R>>,
@@ -82,8 +85,8 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
 
   /// Calls all delegates.
   ///
-  /// @param arguments  Nothing is copied.
-  /// @return The last result; nothing if there is none.
+  /// @param arguments  Passed to the delegates without a copy.
+  /// @return The last result; empty if there is none.
   ///
   /// Errors:    the first exception of a delegate, after all have been called.
   /// Cost:      like multicast_visit().
@@ -99,7 +102,7 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
 
   /// Calls all delegates.
   ///
-  /// @param arguments  Nothing is copied.
+  /// @param arguments  Passed to the delegates without a copy.
   /// @return All results in order.
   ///
   /// Errors:    the first exception of a delegate, after all have been called.
@@ -114,11 +117,12 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
     return all;
   }
 
-  /// Calls delegates until a result is true as a condition, such as an optional or a pointer that
-  /// is not empty. If results cannot be conditions: calls the first one.
+  /// Calls delegates until a result is true when it is converted to bool, such as an optional with
+  /// a value or a pointer that is not null. If results cannot be converted to bool, calls only the
+  /// first delegate.
   ///
-  /// @param arguments  Nothing is copied.
-  /// @return That result; nothing if there is none.
+  /// @param arguments  Passed to the delegates without a copy.
+  /// @return That result; empty if there is none.
   ///
   /// Errors:    exceptions of a delegate; the others are not called.
   /// Cost:      like multicast_visit().
@@ -135,10 +139,10 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
     return first;
   }
 
-  /// Whether all results are true. Stops at the first result that is false.
+  /// Whether all results are true. The call stops at the first result that is false.
   ///
-  /// @param arguments  Nothing is copied.
-  /// @return Also true if there is no delegate.
+  /// @param arguments  Passed to the delegates without a copy.
+  /// @return The answer; true if there is no delegate.
   ///
   /// Errors:    exceptions of a delegate; the others are not called.
   /// Cost:      like multicast_visit().
@@ -152,10 +156,10 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
     return answer;
   }
 
-  /// Whether any result is true. Stops at the first result that is true.
+  /// Whether any result is true. The call stops at the first result that is true.
   ///
-  /// @param arguments  Nothing is copied.
-  /// @return Also false if there is no delegate.
+  /// @param arguments  Passed to the delegates without a copy.
+  /// @return The answer; false if there is no delegate.
   ///
   /// Errors:    exceptions of a delegate; the others are not called.
   /// Cost:      like multicast_visit().
@@ -169,16 +173,17 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
     return answer;
   }
 
-  /// Asks all delegates, or none: each is called until one refuses, with a result that is false.
-  /// Then the delegates that had agreed are called once more, in reverse, with other arguments,
-  /// except those that have since been removed.
+  /// Asks all delegates for their agreement, in order, until one refuses by returning a false
+  /// result. In that case, the delegates that had agreed are called again with other arguments, in
+  /// reverse order, so that they can undo what they did. Delegates that have been removed in
+  /// between are not called again.
   ///
   ///     if (!saving.all_or_undo({step::prepare, file}, {step::roll_back, file})) ...
   ///
-  /// @param asked  The arguments with which each is asked.
-  /// @param undo   The arguments with which those that had agreed are called. Their results do not
-  ///               count.
-  /// @return Whether all have agreed; also true if there is no delegate.
+  /// @param asked  The arguments of the first calls.
+  /// @param undo   The arguments for the delegates that had agreed. The results of these calls are
+  ///               ignored.
+  /// @return Whether all delegates have agreed; true if there is no delegate.
   ///
   /// Errors:    the first exception of a delegate. One that throws when it is asked has refused.
   /// Cost:      like multicast_visit_undo().
@@ -210,8 +215,8 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
 
   /// Passes each result to a function, before the next delegate is called.
   ///
-  /// @param function   Gets a result. If it returns bool, false stops.
-  /// @param arguments  Nothing is copied.
+  /// @param function   Receives a result. If it returns bool, false stops the iteration.
+  /// @param arguments  Passed to the delegates without a copy.
   /// @return How many results there were.
   ///
   /// Errors:    exceptions of a delegate or of the function; the others are not called.
@@ -233,10 +238,11 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
   /// Combines all results.
   ///
   /// @param sum        The initial value.
-  /// @param function   Either as for std::accumulate(): gets the value so far and a result, and
-  ///                   returns the next value. Or gets a reference to the value and a result, and
-  ///                   returns mcast::step::go_on or mcast::step::stop.
-  /// @param arguments  Nothing is copied.
+  /// @param function   Either a function as for std::accumulate(), which receives the current value
+  ///                   and a result, and returns the next value; or a function that receives a
+  ///                   reference to the value and a result, and returns mcast::step::go_on or
+  ///                   mcast::step::stop.
+  /// @param arguments  Passed to the delegates without a copy.
   /// @return The value.
   ///
   /// Errors:    exceptions of a delegate or of the function; the others are not called.
@@ -255,18 +261,19 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
     return sum;
   }
 
-  /// The results one by one: `for (int each : s.results(1))`. A delegate is called when its result
-  /// is asked for; the delegates after the last one that was asked are not called.
+  /// Returns the results one by one: `for (int each : s.results(1))`. Each delegate is called when
+  /// its result is used. If the loop ends early, the remaining delegates are not called.
   ///
-  /// @param arguments  A variable that is passed as a reference is referred to. Everything else is
-  ///                   copied or moved from, once.
-  /// @return An input range; see result_range. The delegates are those that are there now.
+  /// @param arguments  A variable that the signal takes by reference is passed on as a reference.
+  ///                   All other arguments are copied or moved once.
+  /// @return A range of the results of the delegates that are registered now; see result_range.
   ///
-  /// Errors:    exceptions of a delegate, where its result is asked for. The iteration may then go
-  ///            on with the next delegate.
-  /// Threads:   the delegates run on the thread that iterates. Between them, no call is running: a
-  ///            removal does not wait.
-  /// Cost:      O(delegates), one allocation; for each result as multicast_token_visit().
+  /// Errors:    using the result of a delegate that throws rethrows its exception. The iteration
+  ///            may then continue with the next delegate.
+  /// Threads:   the delegates run on the thread that iterates. Between two results no call is
+  ///            running, so removals do not wait.
+  /// Cost:      O(delegates) and one allocation; each result costs as much as
+  ///            multicast_token_visit().
   /// @since 1.1
   template <typename... Given>
   result_range<R(Args...), Given...> results(Given &&...arguments) const {
@@ -275,10 +282,11 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
 
   /// Passes the results to a combiner, as in Boost.Signals2.
   ///
-  /// @param combiner   Called with two iterators of a result_range, its begin and end.
+  /// @param combiner   Called with the begin and end iterators of a result_range.
   /// @param arguments  As for results().
-  /// @return What the combiner returns. The results end with this call: a reference becomes a
-  ///         value, unless the results are references.
+  /// @return The value that the combiner returns. Because the results are destroyed before
+  ///         combine() returns, a reference is returned as a value, unless the results are
+  ///         references themselves.
   ///
   /// Errors:    like results(); exceptions of the combiner.
   /// Cost:      like results().
@@ -316,7 +324,7 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
       detail::question<R> question{target};
       arguments.results = &question;
       delegate->function(delegate->context, 0, &arguments, 0);
-      bool answer = true;  // of one that was not called: another thread has removed it
+      bool answer = true;  // if another thread has removed the delegate before the call
       if (question.made.is_there()) {
         decltype(auto) made = question.made.get();
         answer = is_true(made);
@@ -343,7 +351,7 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
       if (asked.made.is_there()) {
         ++self.results;
         detail::guard(self.arguments->where, [&] {
-          goes_on = false;  // if it throws
+          goes_on = false;  // if the body throws
           goes_on = (*self.body)(asked.made.get());
         });
       }

@@ -16,9 +16,9 @@
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// A parameter of an invocation to which everything is given away that can be moved. Depends on a
-/// second type so that it is only asked where something is invoked: until then types of arguments
-/// may be incomplete.
+/// The parameter type of the overload of invoke() that moves every movable argument. The second
+/// template parameter delays the check until a signal is invoked, so that the types of the
+/// arguments may be incomplete before.
 template <typename Arg, typename>
 struct given_away {
   using type = std::conditional_t<is_movable<Arg>(), Arg &&, passed<Arg>>;
@@ -30,8 +30,9 @@ inline constexpr bool is_any_movable =
 
 template <typename T>
 inline constexpr bool is_number = std::is_arithmetic_v<T> || std::is_enum_v<T>;
-/// Whether an argument of this type has to be converted to or from a number, or may be a bit-field:
-/// then the parameter itself is the place, where the compiler knows a literal from a variable.
+/// Whether passing a `Given` as an `Arg` converts to or from a number, or may pass a bit-field.
+/// Such an argument must be converted at the call of invoke() itself, where the compiler can still
+/// distinguish a literal from a variable.
 template <typename Arg, typename Given>
 constexpr bool is_converted_number() {
   using from = value<Given>;
@@ -39,7 +40,7 @@ constexpr bool is_converted_number() {
   return is_number<from> && std::is_same_v<Given, from &> && !std::is_same_v<Arg, Given>;
 }
 
-/// Whether some of the movable arguments are given away, and some are not.
+/// Whether the caller moves some of the movable arguments and keeps others.
 template <typename Sequence, typename... Args>
 struct is_mixed;
 template <typename... Given, typename... Args>
@@ -61,9 +62,10 @@ struct is_mixed<std::tuple<Given...>, Args...> {
 
 namespace MULTICAST_HPP_NAMESPACE {
 
-/// A multicast whose delegates are called with arguments of these types. The destructor removes
-/// them, as multicast_destroy() does. All delegates of an invocation get the same arguments: an
-/// argument by value is the invoker's own value, which they get as const.
+/// A multicast whose delegates are called with arguments of these types. The destructor removes the
+/// delegates, as multicast_destroy() does. All delegates of an invocation receive the same
+/// arguments. An argument that is declared by value is not copied: the delegates receive the
+/// invoker's value as const.
 ///
 /// A signal that was moved from is empty.
 ///
@@ -95,16 +97,18 @@ class signal<void(Args...)> : public detail::basic_signal<void, Args...>,
   signal &operator=(signal &&) noexcept = default;
   ~signal() = default;
 
-  /// Calls every delegate, by priority, then by order of addition, as multicast_invoke() does.
+  /// Calls every delegate, ordered by priority and then by order of addition, like
+  /// multicast_invoke().
   ///
-  /// If delegates throw, the others are still called. Then the first exception of a call that was
-  /// made on this thread is rethrown. So is an exception of the copy of an argument. Then
-  /// the calls that would have been queued are refused; if the signal replays, no delegate is
-  /// called.
+  /// If a delegate throws, the others are still called. Afterwards invoke() rethrows the first
+  /// exception of a call on this thread. It also rethrows an exception that copying an argument
+  /// throws. In that case no calls are queued, and if the signal replays, no delegate is called at
+  /// all.
   ///
-  /// @param arguments  Nothing is copied for delegates without a queue. A value that is given away
-  ///                   by std::move() or as a temporary is moved into the queue, if there are calls
-  ///                   to queue and if nothing of this can throw.
+  /// @param arguments  Not copied for delegates without a queue. If there are calls to queue, a
+  ///                   temporary or a value passed with std::move() is moved into the queue,
+  ///                   provided that neither this move nor the copies of the other arguments can
+  ///                   throw.
   /// @return How many delegates were called or queued.
   ///
   /// Threads:   any; delegates without a queue run on the calling thread.
@@ -150,18 +154,19 @@ class signal<void(Args...)> : public detail::basic_signal<void, Args...>,
     static_cast<void>(invoke(std::forward<Given>(arguments)...));
   }
 
-  /// Passes the calls to a combiner, as in Boost.Signals2.
+  /// Lets a combiner make the calls, as in Boost.Signals2.
   ///
-  /// @param combiner   Called with two iterators of a call_range, its begin and end. A delegate is
-  ///                   called by `*`, whose value is mcast::nothing.
-  /// @param arguments  A variable that is passed as a reference is referred to. Everything else is
-  ///                   copied or moved from, once.
-  /// @return What the combiner returns; a value.
+  /// @param combiner   Called with the begin and end iterators of a call_range. Dereferencing an
+  ///                   iterator calls a delegate and yields mcast::nothing.
+  /// @param arguments  A variable that the signal takes by reference is passed on as a reference.
+  ///                   All other arguments are copied or moved once.
+  /// @return The value that the combiner returns.
   ///
-  /// Errors:    MULTICAST_ERROR_STATE: a delegate has a queue. Exceptions of a delegate, by `*`;
-  ///            exceptions of the combiner.
-  /// Threads:   the delegates run on this thread. Nothing is kept for a replay.
-  /// Cost:      O(delegates), some allocations; for each call as multicast_token_visit().
+  /// Errors:    MULTICAST_ERROR_STATE: a delegate has a queue. `*` throws the exceptions of its
+  ///            delegate. Exceptions of the combiner reach the caller.
+  /// Threads:   the delegates run on this thread. The arguments are not stored for replays.
+  /// Cost:      O(delegates) and some allocations; each call costs as much as
+  ///            multicast_token_visit().
   /// @since 1.1
   template <typename Combiner, typename... Given>
   auto combine(Combiner &&combiner, Given &&...arguments) const {
@@ -169,9 +174,9 @@ class signal<void(Args...)> : public detail::basic_signal<void, Args...>,
     return std::forward<Combiner>(combiner)(range.begin(), range.end());
   }
 
-  /// Like invoke(), but also waits until the queued calls were made or given up, as
-  /// MULTICAST_WAIT does. The first exception is rethrown, of the delegates on this thread first,
-  /// then of the queued calls.
+  /// Like invoke(), but also waits until the queued calls have been made or dropped, as
+  /// MULTICAST_WAIT does. Rethrows the first exception of the delegates on this thread or, if there
+  /// is none, the first exception of the queued calls.
   ///
   /// @param arguments  As for invoke().
   /// @return The outcome of the calls.
@@ -184,8 +189,9 @@ class signal<void(Args...)> : public detail::basic_signal<void, Args...>,
   multicast_outcome invoke_and_wait(detail::passed<Args>... arguments) const {
     return wait(0, static_cast<detail::passed<Args>>(arguments)...);
   }
-  /// Like invoke_and_wait(), but waits at most for a given time. The remaining calls are
-  /// `unfinished`, and their exceptions are lost. Exceptions of later replays go to the handler.
+  /// Like invoke_and_wait(), but waits no longer than a given time. The remaining calls are
+  /// reported as `unfinished`, and their exceptions are lost. Exceptions of later replays are
+  /// passed to the handler of set_exception_handler().
   ///
   /// @param timeout    The longest time to wait, measured on the monotonic clock.
   /// @param arguments  As for invoke().
@@ -207,7 +213,8 @@ class signal<void(Args...)> : public detail::basic_signal<void, Args...>,
     const multicast_outcome *outcome;
     detail::shared<detail::shared_failure> failure{new detail::shared_failure()};
 
-    /// Later replays are not waited for. The time of unfinished calls is up.
+    /// Ends the wait. Later replays and unfinished calls no longer report exceptions to this
+    /// object.
     std::exception_ptr end() const noexcept {
       if (failure->is_over) return nullptr;  // only this thread changes it
       queued late;
@@ -215,14 +222,14 @@ class signal<void(Args...)> : public detail::basic_signal<void, Args...>,
         static_cast<void>(multicast_enumerate(target, queued::add, &late));
       }
       const detail::process_lock lock(detail::guarded::failures);
-      failure->is_over = !late.thrown;  // without memory, what is replayed counts as unfinished
+      failure->is_over = !late.thrown;  // if memory ran out, replays count as unfinished
       failure->late.swap(late.found);
       return std::exchange(failure->first, nullptr);
     }
     ~waiting() { static_cast<void>(end()); }
 
    private:
-    /// The registrations with queues: the calls that are unfinished are theirs.
+    /// Collects the registrations with queues, because the unfinished calls belong to them.
     struct queued {
       detail::numbers found;
       std::exception_ptr thrown;

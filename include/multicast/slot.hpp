@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The callables of a signal, under the name that other libraries have.
+// The type of callables, under the name that other libraries use.
 #ifndef MULTICAST_SLOT_HPP
 #define MULTICAST_SLOT_HPP
 
@@ -10,7 +10,7 @@
 
 namespace MULTICAST_HPP_NAMESPACE {
 
-/// A callable for a signal; any other callable will do, and costs less.
+/// A callable for a signal. Signals accept any other callable, too, which costs less.
 /// @since 1.1
 template <typename Signature>
 using slot = std::function<Signature>;

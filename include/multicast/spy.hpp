@@ -27,23 +27,24 @@ namespace MULTICAST_HPP_NAMESPACE {
 /// @since 1.1
 template <typename... Args>
 struct spied_call {
-  /// Values. A std::string_view or a `const char *` is kept as a string.
+  /// The arguments as values. A std::string_view or a `const char *` is stored as a string.
   std::tuple<typename detail::keeping<detail::value<Args>>::type...> arguments;
   /// The thread of the call; with a queue, the thread that ran the queue.
   std::thread::id thread;
-  /// Rises with each call of any spy: the order of the invocations of several signals.
+  /// A number that increases with each call of any spy. It shows the order of the invocations of
+  /// several signals.
   uint64_t order = 0;
 };
 
-/// Records the invocations of a signal, in a test.
+/// Records the invocations of a signal, for use in tests.
 ///
 ///     mcast::spy seen(window.renamed);        // a signal<void(int, std::string_view)>
 ///     worker.start();
 ///     CHECK(seen.wait(2, 1s));                // another thread has invoked it twice
 ///     CHECK(seen.calls()[0].arguments == std::tuple(7, "Ada"));
 ///
-/// Its delegate is removed when it is destroyed. The signal may be destroyed first. Replays are
-/// also recorded.
+/// The destructor removes the delegate that records the calls. The signal may be destroyed before
+/// the spy. A spy also records replays.
 /// @since 1.1
 template <typename Signal>
 class spy {
@@ -57,14 +58,14 @@ class spy<signal<void(Args...)>> {
                 "references to const");
 
  public:
-  /// One invocation of the record.
+  /// The type of a recorded invocation.
   /// @since 1.1
   using call = spied_call<Args...>;
 
   /// Records from now on.
   ///
   /// @param s    The signal, or a view of it.
-  /// @param how  As for signal::add(): such as on(), to record what a queue delivers.
+  /// @param how  As for signal::add(), such as on(), to record the calls that a queue makes.
   ///
   /// Errors:    those of signal::add().
   /// Cost:      like signal::add().
@@ -77,21 +78,21 @@ class spy<signal<void(Args...)>> {
   spy &operator=(const spy &) = delete;
   ~spy() = default;
 
-  /// The record since the beginning, or since clear() or take().
+  /// Returns the calls that were recorded since the construction, clear() or take().
   ///
   /// @return A copy, in the order in which the calls were recorded.
   ///
-  /// Cost:      O(calls), a lock.
+  /// Cost:      O(calls); takes a lock.
   /// @since 1.1
   std::vector<call> calls() const {
     const std::lock_guard<std::mutex> lock(mutex_);
     return calls_;
   }
-  /// Does calls() and clear() at one moment.
+  /// Returns the recorded calls and clears the record, in one step.
   ///
   /// @return The calls that were recorded.
   ///
-  /// Cost:      O(1), a lock.
+  /// Cost:      O(1); takes a lock.
   /// @since 1.1
   std::vector<call> take() {
     std::vector<call> result;
@@ -103,32 +104,32 @@ class spy<signal<void(Args...)>> {
   ///
   /// @return The number.
   ///
-  /// Cost:      O(1), a lock.
+  /// Cost:      O(1); takes a lock.
   /// @since 1.1
   size_t size() const {
     const std::lock_guard<std::mutex> lock(mutex_);
     return calls_.size();
   }
-  /// Whether none was recorded.
+  /// Whether no call was recorded.
   ///
   /// @return size() == 0.
   ///
   /// Cost:      like size().
   /// @since 1.1
   bool empty() const { return size() == 0; }
-  /// Forgets the recorded calls.
+  /// Discards the recorded calls.
   ///
-  /// Cost:      O(calls), a lock.
+  /// Cost:      O(calls); takes a lock.
   /// @since 1.1
   void clear() { static_cast<void>(take()); }
-  /// Waits until that many calls are recorded.
+  /// Waits until a given number of calls are recorded.
   ///
-  /// @param count    How many, including those that are already recorded.
+  /// @param count    The number of calls, including those that are already recorded.
   /// @param timeout  The longest time to wait, on the monotonic clock (default: 5 seconds).
-  /// @return true when they are recorded; false if the time has passed.
+  /// @return true if they are recorded; false if the time has passed.
   ///
-  /// Threads:   sleeps: other threads have to invoke, or to run the queue.
-  /// Cost:      a wait.
+  /// Threads:   sleeps, so another thread must invoke the signal or run the queue.
+  /// Cost:      the time of the wait.
   /// @since 1.1
   bool wait(size_t count = 1, std::chrono::nanoseconds timeout = std::chrono::seconds(5)) const {
     std::unique_lock<std::mutex> lock(mutex_);
@@ -137,11 +138,11 @@ class spy<signal<void(Args...)>> {
     changed_.wait(lock, have_come);
     return true;
   }
-  /// The registration of its delegate.
+  /// The registration of the delegate that records the calls.
   ///
   /// @return The registration.
   ///
-  /// Cost:      O(1), no call.
+  /// Cost:      O(1); does not call the library.
   /// @since 1.1
   registration get() const noexcept { return registration_.get(); }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// How many calls of a delegate there were, and how long they took.
+// Statistics about the calls of a delegate.
 #ifndef MULTICAST_STATISTICS_HPP
 #define MULTICAST_STATISTICS_HPP
 
@@ -17,13 +17,13 @@ namespace MULTICAST_HPP_NAMESPACE {
 struct call_statistics {
   /// Calls that have returned.
   uint64_t calls = 0;
-  /// The time of all these calls.
+  /// The total time of these calls.
   std::chrono::nanoseconds total{0};
   /// The time of the longest call.
   std::chrono::nanoseconds longest{0};
   /// Calls that were put into its queue.
   uint64_t queued = 0;
-  /// Calls that its queue refused, or dropped for newer ones of any delegate.
+  /// Calls that the queue refused, or dropped to make room for newer calls of any delegate.
   uint64_t dropped = 0;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Callables that are called a number of times.
+// Callables with a limited number of calls.
 #ifndef MULTICAST_TIMES_HPP
 #define MULTICAST_TIMES_HPP
 
@@ -12,14 +12,15 @@
 
 namespace MULTICAST_HPP_NAMESPACE {
 
-/// A callable that is called a number of times. The last call removes the delegate, as it begins:
-/// `s.add(mcast::times(3, f))`. For one call there is mcast::once, which costs less.
+/// Makes a callable that is called a limited number of times: `s.add(mcast::times(3, f))`. When the
+/// last call begins, it removes the delegate. For a single call use mcast::once, which costs less.
 ///
-/// @param count     How many calls; 0 or less: none, and the first invocation removes the delegate.
+/// @param count     The number of calls. If it is 0 or less, the function is never called, and the
+///                  first invocation removes the delegate.
 /// @param function  Copied or moved from.
-/// @return For signal::add().
+/// @return A callable for signal::add().
 ///
-/// Cost:      each call has one more atomic operation.
+/// Cost:      one additional atomic operation for each call.
 /// @since 1.1
 template <typename F>
 detail::limited<std::decay_t<F>> times(int64_t count, F &&function) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Callables that die with objects.
+// Callables that are removed when an object dies.
 #ifndef MULTICAST_TRACKED_HPP
 #define MULTICAST_TRACKED_HPP
 
@@ -11,8 +11,9 @@
 
 namespace MULTICAST_HPP_NAMESPACE {
 
-/// The weak pointer of an object. For other kinds of pointers declare such a function beside the
-/// class. Its result needs a lock(), whose result is true while the object lives.
+/// Returns a weak pointer to an object. To support another kind of pointer, declare such a function
+/// in the namespace of its class. The result must have a lock(), which returns a value that is true
+/// while the object is alive.
 ///
 /// @param object  The pointer.
 /// @return The weak pointer.
@@ -23,7 +24,7 @@ template <typename Pointer>
 typename Pointer::weak_type to_weak(const Pointer &object) noexcept {
   return object;
 }
-/// A weak pointer itself.
+/// Returns a weak pointer unchanged.
 ///
 /// @param object  The pointer.
 /// @return The pointer.
@@ -35,15 +36,15 @@ detail::weak_of<Weak> to_weak(const Weak &object) noexcept {
   return object;
 }
 
-/// A callable that is called only while all of the objects live. When one of them is dead, the
-/// delegate is removed: by the next invocation, size() or is_valid().
+/// Makes a callable that is called only while all of the given objects are alive. After one of them
+/// has died, the next invocation, size() or is_valid() removes the delegate.
 ///
 /// @param function  Copied or moved from.
-/// @param objects   Each a std::shared_ptr or std::weak_ptr, or a pointer with a to_weak(). Each
-///                  call keeps them alive while it runs.
-/// @return For signal::add().
+/// @param objects   Each object is given as a std::shared_ptr, a std::weak_ptr, or a pointer with a
+///                  to_weak(). A call keeps the objects alive while it runs.
+/// @return A callable for signal::add().
 ///
-/// Cost:      O(objects). Each call makes the pointers strong.
+/// Cost:      O(objects). Each call converts all pointers to strong pointers.
 /// @since 1.1
 template <typename F, typename... Objects>
 auto tracked(F &&function, const Objects &...objects) {

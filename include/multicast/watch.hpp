@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// How long calls take, which threads wait for them, and which signals grow.
+// Watches, which report how long calls take, which threads wait for them, and which signals grow.
 #ifndef MULTICAST_WATCH_HPP
 #define MULTICAST_WATCH_HPP
 
@@ -15,40 +15,43 @@
 
 namespace MULTICAST_HPP_NAMESPACE {
 
-/// The functions of a watch. Without functions it only counts: see registration::statistics().
+/// The functions of a watch. A watch without functions only counts calls; see
+/// registration::statistics().
 ///
-/// The functions may run on several threads at once. They may use this library; their own calls
-/// are not watched. Their exceptions go to the handler of set_exception_handler().
+/// The functions may run on several threads at once. They may use this library, and calls that they
+/// cause are not watched. Their exceptions are passed to the handler of set_exception_handler().
 /// @since 1.1
 struct watch_options {
-  /// The time from which a call is slow, and a wait is stuck (default: zero, never).
+  /// Calls that take at least this long are slow, and waits that take this long are stuck (default:
+  /// zero, never).
   /// @since 1.1
   std::chrono::nanoseconds slow_after{0};
-  /// A call took at least `slow_after`. On the thread of the call, when it has returned. `label` is
-  /// that of the registration, or nullptr; it is valid until this returns (default: none).
+  /// Called after a call has taken at least `slow_after`, on the thread of the call. `label` is the
+  /// label of the registration, or nullptr; it is valid until this function returns (default:
+  /// none).
   /// @since 1.1
   std::function<void(registration which, const char *label, std::chrono::nanoseconds elapsed)>
       slow = {};
-  /// A removal, or signal::invoke_and_wait(), has waited for `slow_after`, and waits on. Called
-  /// once, on the thread that waits. `which` names a call for which it waits; none if the call is
-  /// still in the queue (default: none).
+  /// Called when a removal or signal::invoke_and_wait() has waited for `slow_after` and is still
+  /// waiting; once per wait, on the waiting thread. `which` is the registration of a call for which
+  /// the thread waits; it is empty if the call is still queued (default: none).
   /// @since 1.1
   std::function<void(registration which, const char *label, std::chrono::nanoseconds elapsed)>
       stuck = {};
-  /// A call has returned, after `elapsed`; called on its thread. `event` is 0 for signals (default:
-  /// none).
+  /// Called after each call has returned, on the thread of the call. `event` is 0 for signals
+  /// (default: none).
   /// @since 1.1
   std::function<void(registration which, uint32_t event, std::chrono::nanoseconds elapsed)>
       called = {};
-  /// The number of delegates at which `listener_warning` is called (default: 0, never; 1 is taken
-  /// as 2).
+  /// The number of delegates at which `listener_warning` is called (default: 0, never; 1 has the
+  /// same meaning as 2).
   /// @since 1.1
   uint64_t listener_warning_count = 0;
-  /// A signal has grown to `listener_warning_count` delegates, or to twice, four times as many and
-  /// so on. Called once for each of these numbers, by the thread that adds. `count` is how many
-  /// delegates there are; `most` of them have the same `label`, or no label and the same `function`
-  /// of the C interface, which a debugger can name. If no label or function is shared by more than
-  /// one delegate in nine, `label` and `function` are both null. `label` is valid until this
+  /// Called when a signal has grown to `listener_warning_count` delegates, to twice or four times
+  /// this number, and so on; once for each of these numbers, on the thread that adds. `count` is
+  /// the number of delegates, of which `most` have the same `label`, or no label and the same C
+  /// `function`, which a debugger can name. If no label or function is shared by more than one
+  /// delegate in nine, `label` and `function` are both null. `label` is valid until this function
   /// returns (default: none).
   /// @since 1.1
   std::function<void(multicast target, uint64_t count, const char *label,
@@ -56,7 +59,7 @@ struct watch_options {
       listener_warning = {};
 };
 
-/// A watch until the end of a scope: of a signal, or of all signals and multicasts of the process.
+/// Watches a signal, or all signals and multicasts of the process, until the end of a scope.
 ///
 ///     mcast::watch_options how;
 ///     how.slow_after = std::chrono::milliseconds(10);
@@ -65,42 +68,45 @@ struct watch_options {
 ///     };
 ///     const mcast::watch slow_calls(changed, how);
 ///
-/// A signal with a watch of its own is watched by that watch only. Invocations that begin after the
-/// watch are watched, with the calls that they queue. The end of a signal ends its watch.
+/// If a signal has its own watch, the watch of the process does not apply to it. A watch covers
+/// invocations that begin after the watch was set, and the calls that they queue. When a signal is
+/// destroyed, its watch ends.
 ///
 /// Threads:   the destructor waits for functions of the watch on other threads, as
 ///            multicast_set_watch() does.
-/// Reentry:   may be destroyed inside one of its functions; it does not wait for that function.
+/// Reentry:   may be destroyed inside one of its functions; the destructor does not wait for that
+///            function.
 /// @since 1.1
 class [[nodiscard]] watch {
  public:
   /// Watches nothing.
   ///
-  /// Cost:      O(1), no call.
+  /// Cost:      O(1); does not call the library.
   /// @since 1.1
   watch() noexcept = default;
-  /// Watches all signals and multicasts of the process, those that are created later included.
+  /// Watches all signals and multicasts of the process, including those that are created later.
   ///
   /// @param how  The functions.
   ///
-  /// Errors:    MULTICAST_ERROR_STATE: there is such a watch already.
-  /// Cost:      O(multicasts), three allocations. While it is set, each call costs what
-  ///            multicast_set_watch() says, and a lock for each function that is notified.
+  /// Errors:    MULTICAST_ERROR_STATE: the process has such a watch already.
+  /// Cost:      O(multicasts); makes three allocations. While the watch is set, it adds to each
+  ///            call the cost stated by multicast_set_watch(), and a lock for each function that it
+  ///            calls.
   /// @since 1.1
   explicit watch(watch_options how) { begin({0}, std::move(how)); }
   /// Watches a signal.
   ///
   /// @param s    The signal. It may be moved while it is watched.
-  /// @param how  The functions (default: nothing, calls are only counted).
+  /// @param how  The functions (default: none, so that the watch only counts calls).
   ///
-  /// Errors:    MULTICAST_ERROR_STATE: it has a watch already.
-  /// Cost:      O(1), four allocations. While it is set, each call costs what
-  ///            multicast_set_watch() says, and a lock for each function that is notified.
+  /// Errors:    MULTICAST_ERROR_STATE: the signal has a watch already.
+  /// Cost:      O(1); makes four allocations. While the watch is set, it adds to each call the cost
+  ///            stated by multicast_set_watch(), and a lock for each function that it calls.
   /// @since 1.1
   template <typename R, typename... Args>
   explicit watch(const detail::basic_signal<R, Args...> &s, watch_options how = {}) {
     const multicast target = s.target_.make();
-    if (target.id != 0) begin(target, std::move(how));  // 0 without exceptions
+    if (target.id != 0) begin(target, std::move(how));  // 0 if make() failed
   }
   watch(watch &&other) noexcept
       : target_(other.target_), is_set_(std::exchange(other.is_set_, false)) {}

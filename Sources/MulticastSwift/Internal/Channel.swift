@@ -1,7 +1,7 @@
 /// The buffer between a signal and the consumer of a stream.
 ///
-/// No object is released and no continuation is resumed under the lock, since both may run foreign
-/// code.
+/// The channel never releases an object or resumes a continuation under its lock, because both may
+/// run foreign code.
 final class Channel<Event: Sendable>: Sendable {
   /// The outcome of `put`.
   enum Outcome: Sendable { case taken, lost, ended }
@@ -37,8 +37,8 @@ final class Channel<Event: Sendable>: Sendable {
 
   // MARK: - Adding events
 
-  /// Adds an event. If the buffer is full, drops the oldest event or this one, according to the
-  /// policy, and returns false.
+  /// Adds an event. If the buffer is full, drops either the oldest event or the new one, depending
+  /// on the policy, and returns false.
   func yield(_ event: Event) -> Bool {
     let (isOffered, receiver, lost) = content.withLock { content in
       let (isOffered, receiver) = offer(event, &content)
@@ -52,7 +52,7 @@ final class Channel<Event: Sendable>: Sendable {
     return isOffered
   }
 
-  /// Adds an event if there is room. Returns false if there is none.
+  /// Adds an event if there is room. Otherwise returns false.
   func offer(_ event: Event) -> Bool {
     let (isOffered, receiver) = content.withLock { offer(event, &$0) }
     receiver?.resume(returning: event)
@@ -82,7 +82,7 @@ final class Channel<Event: Sendable>: Sendable {
     } onCancel: {
       cancelSender(number)
     }
-    // The cancellation handler has returned, if it ran at all.
+    // If the cancellation handler ran, it has returned by now.
     if Task.isCancelled { _ = content.withLock { $0.cancelled.remove(number) } }
     return outcome
   }
@@ -134,7 +134,7 @@ final class Channel<Event: Sendable>: Sendable {
     if !result.isWaiting { receiver.resume(returning: result.event) }
   }
 
-  /// Removes the oldest event, and adds the event of the first waiting sender.
+  /// Removes the oldest event, and adds the event of the sender that has waited longest.
   private func take(_ content: inout Content) -> (Event, Sender?)? {
     guard let event = content.events.popFirst() else {
       guard let sender = content.senders.popFirst() else { return nil }
@@ -181,8 +181,7 @@ final class Consumer<Event: Sendable>: Sendable {
   }
 }
 
-/// Collects the channels that had no room for an event that is being sent. The sender then waits
-/// for them.
+/// Collects the channels that had no room for an event. The sender then waits until they have room.
 final class FullChannels<Event: Sendable>: Sendable {
   /// nil after the sender has taken the channels.
   private let channels = Locked<[Channel<Event>]?>([])

@@ -5,15 +5,16 @@ import MulticastRuntime
 ///
 /// The context is the object. The function pointer is never called; it stores the rest of the value
 /// of type `P`. A value of a class-bound protocol consists of two words, the object and the witness
-/// table, and needs no memory. Values of other protocols have more words. All of them but the
-/// object are the same for all objects of a class, and are stored in one of `ExistentialTemplates`.
+/// table, which fit into the two fields. Values of other protocols have more words. Apart from the
+/// object, these words are the same for all objects of a class, and `ExistentialTemplates` stores
+/// them.
 @usableFromInline
 enum DelegateRepresentation<P> {
   /// The delegate as an object; nil if it is a value.
   ///
-  /// The conversion requires that all words but the first depend only on the class of the object.
-  /// This holds if the first word is the object, because in each of these types the object is then
-  /// the only word that owns memory.
+  /// The conversion requires that all words except the first depend only on the class of the
+  /// object. If the first word is the object, this is the case, because no other word of such a
+  /// value owns memory.
   static func object(of delegate: P) -> AnyObject? {
     // The fast path for most delegates avoids a dynamic cast.
     let type = unsafeBitCast(P.self as Any.Type, to: UnsafeRawPointer.self)
@@ -42,7 +43,7 @@ enum DelegateRepresentation<P> {
   }
 
   /// Calls `body` with the delegate that a context and a function pointer represent. The delegate
-  /// is borrowed: the caller keeps the object alive.
+  /// is borrowed, so the caller must keep the object alive.
   @inlinable @inline(__always)
   static func withDelegate(
     _ context: UnsafeMutableRawPointer?, _ function: Multicast.Function?, _ body: (P) -> Bool
@@ -53,8 +54,8 @@ enum DelegateRepresentation<P> {
     if isValue || MemoryLayout<P>.size > 16 {
       return withBoxOrTemplate(context, function, isValue, body)
     }
-    // P has 8 or 16 bytes and the alignment 8, so P is both words, or only the first one. They are
-    // written as one vector, because a load of both words after two separate stores would stall:
+    // P has 8 or 16 bytes and an alignment of 8, so it consists of the first word or of both. Write
+    // the words as one vector: after two separate stores, a load of both words would stall, because
     // the processor cannot forward the stores.
     var words = SIMD2(UInt(bitPattern: context), unsafeBitCast(function, to: UInt.self))
     return withUnsafeMutablePointer(to: &words) {
@@ -62,7 +63,7 @@ enum DelegateRepresentation<P> {
     }
   }
 
-  /// Does the same for a value, and for a type with more than two words.
+  /// Does the same for a boxed value, and for a type with more than two words.
   @inlinable @inline(never)
   static func withBoxOrTemplate(
     _ context: UnsafeMutableRawPointer?, _ function: Multicast.Function?, _ isValue: Bool,
@@ -81,8 +82,8 @@ enum DelegateRepresentation<P> {
     }
   }
 
-  /// Calls `body` with a value in memory. The value is moved out and back, because a copy would
-  /// retain and release the object.
+  /// Calls `body` with a value in memory. Moves the value out and back, because a copy would retain
+  /// and release the object.
   @inlinable @inline(__always)
   static func lend(_ delegate: UnsafeMutablePointer<P>, to body: (P) -> Bool) -> Bool {
     let lent = delegate.move()
@@ -100,8 +101,9 @@ final class ValueBox<P> {
   init(_ value: P) { self.value = value }
 }
 
-/// The templates of values of protocols that are not class-bound: all words but the object. There
-/// is one template for each protocol type `P` and type of content. Templates are never freed.
+/// Templates for values of protocols that are not class-bound. A template contains all words of
+/// such a value except the object. There is one template for each protocol type `P` and type of
+/// content. Templates are never freed.
 enum ExistentialTemplates {
   private struct Key: Hashable, Sendable {
     let type: ObjectIdentifier
@@ -109,7 +111,7 @@ enum ExistentialTemplates {
     let ofObject: ObjectIdentifier
   }
 
-  /// `@unchecked`: the memory behind the pointer is never modified or freed.
+  /// `@unchecked` is safe because the memory is never modified or freed.
   private struct Template: @unchecked Sendable {
     let words: UnsafeRawPointer
   }
@@ -134,8 +136,8 @@ enum ExistentialTemplates {
     }.words
   }
 
-  /// The type of a protocol value's content: a class `C`, or `Optional<C>`, since optionals can
-  /// conform to protocols, too.
+  /// The type of a protocol value's content. It is a class `C`, or `Optional<C>`, because optionals
+  /// can conform to protocols, too.
   static func contentType<P>(of delegate: P) -> Any.Type {
     if let optional = P.self as? any AnyOptional.Type {
       return optional.contentType(of: delegate)
@@ -144,14 +146,14 @@ enum ExistentialTemplates {
   }
 }
 
-/// `Optional`, independent of the type that it wraps.
+/// `Optional` of any wrapped type.
 private protocol AnyOptional {
   static func contentType(of value: Any) -> Any.Type
 }
 
 extension Optional: AnyOptional {
   fileprivate static func contentType(of value: Any) -> Any.Type {
-    // The cast checks the dynamic type of the value first, which is `Self`.
+    // The cast first checks the dynamic type of the value, which is `Self`.
     guard let wrapped = value as! Self else { return Self.self }
     return ExistentialTemplates.contentType(of: wrapped)
   }

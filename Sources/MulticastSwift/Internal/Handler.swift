@@ -1,16 +1,16 @@
 import CMulticast
 import Synchronization
 
-/// A delegate of a signal: calls a closure, or adds events to the channel of a stream.
+/// A delegate of a signal, which calls a closure or adds events to the channel of a stream.
 @usableFromInline
 final class Handler<Event: Sendable>: AnyHandler, @unchecked Sendable {
   @usableFromInline let body: @Sendable (Event) -> Void
   @usableFromInline let hasPlace: Bool
-  /// Where the closure is called; nil for the thread that invokes.
+  /// Where the closure is called; nil means the thread that invokes.
   private let place: Place?
-  /// Set for a closure that is called once, at a place.
+  /// The gate of a closure that is called once, at a place; otherwise nil.
   private let gate: OnceGate?
-  /// Set for a stream.
+  /// The channel of a stream; nil for a closure.
   private let channel: Channel<Event>?
   private let losses: LossCounter
 
@@ -50,10 +50,10 @@ final class Handler<Event: Sendable>: AnyHandler, @unchecked Sendable {
     let pass = gate?.enter()
     if gate != nil, pass == nil { return false }
     let registration = Registration(Multicast.Token.current)
-    // The pending call must not retain the closure: the closure retains its place, which may retain
-    // pending calls.
+    // The pending call must not retain the handler, because the handler retains its place, which
+    // may retain pending calls.
     return place.perform(for: registration, losses) {
-      // This does nothing if the registration has been removed.
+      // If the registration has been removed, the visit does nothing.
       MulticastDelegate<Handler<Event>>.visit(registration) { handler in
         if pass != nil { registration.remove(within: .zero) }
         handler.body(event)
@@ -61,11 +61,11 @@ final class Handler<Event: Sendable>: AnyHandler, @unchecked Sendable {
     }
   }
 
-  /// Like `receive`, but if a stream is full, adds its channel to `full` and returns false.
+  /// Like `receive`, but if the stream is full, adds its channel to `full` and returns false.
   func offer(_ event: Event, _ full: FullChannels<Event>) -> Bool {
     guard let channel, !channel.offer(event) else { return channel != nil || receive(event) }
     if full.insert(channel) { return false }
-    // The sender has taken the full channels already, so this is a replay, which may lose the
+    // The sender has already taken the full channels, so this is a replay, which may lose the
     // event.
     return receive(event)
   }
@@ -78,7 +78,7 @@ final class Handler<Event: Sendable>: AnyHandler, @unchecked Sendable {
   }
 }
 
-/// A handler independent of its event type: the context of a delegate that the core calls.
+/// A handler of any event type. The context of a delegate that the core calls is an `AnyHandler`.
 @usableFromInline
 class AnyHandler: @unchecked Sendable {
   /// - Parameter kept: A `ReplayEvent` of the handler's type.
@@ -93,7 +93,7 @@ let receiveReplayEvent: Multicast.Function = { context, _, payload, _ in
 /// An event of a signal that replays, passed to the core as a payload.
 final class ReplayEvent<Event: Sendable>: Sendable {
   let event: Event
-  /// Set for an event from `send`.
+  /// Collects the full channels if the event comes from `send`; otherwise nil.
   let full: FullChannels<Event>?
   /// The number of handlers that did not receive the event.
   let refusals = Atomic(0)
@@ -104,11 +104,11 @@ final class ReplayEvent<Event: Sendable>: Sendable {
   }
 }
 
-/// Lets only one call at a time be pending for a closure that is called once.
+/// Makes sure that a closure that is called once has at most one pending call.
 final class OnceGate: Sendable {
   private let isOccupied = Atomic(false)
 
-  /// Exists while the call is pending. If a delivery drops the call, another one may enter.
+  /// Exists while a call is pending. If a delivery drops the call, another call may enter.
   final class Pass: Sendable {
     fileprivate let gate: OnceGate
 
@@ -119,13 +119,14 @@ final class OnceGate: Sendable {
 
   /// Returns nil if another call is pending.
   func enter() -> Pass? {
-    // Relaxed: exactly one thread reads false, and the flag publishes no other memory.
+    // Relaxed order is sufficient, because exactly one thread reads false, and the flag publishes
+    // no other memory.
     isOccupied.exchange(true, ordering: .relaxed) ? nil : Pass(self)
   }
 }
 
-/// Counts the lost events of a signal. The closures refer to it, since they must not retain the
-/// signal.
+/// Counts the lost events of a signal. It is a separate object because handlers refer to it, and
+/// must not retain the signal.
 final class LossCounter: Sendable {
   private let number = Atomic(0)
 

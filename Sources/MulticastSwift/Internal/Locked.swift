@@ -2,7 +2,8 @@ import MulticastRuntime
 
 /// A value protected by a mutex.
 ///
-/// `@unchecked`: `value` is accessed only under the mutex, and only `Sendable` results leave it.
+/// `@unchecked` is safe because `value` is accessed only under the mutex, and all results are
+/// `Sendable`.
 final class Locked<Value: Sendable>: @unchecked Sendable {
   private let lock = multicast_swift_lock_create()
   private var value: Value

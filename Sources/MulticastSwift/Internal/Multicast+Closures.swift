@@ -28,7 +28,7 @@ func enumerateDelegates(
   _ body: (UnsafeMutableRawPointer?, Multicast.Function?) -> Bool
 ) -> Int64
 
-/// Converts the result of a visit or an invocation to the number of delegates called.
+/// Converts the result of a visit or an invocation to the number of delegates that were called.
 @inlinable @inline(__always)
 func checkedCount(_ result: Int64) -> Int { result < 0 ? countOfFailure(result) : Int(result) }
 
@@ -44,11 +44,11 @@ func countOfFailure(_ status: Int64) -> Int {
 
 // MARK: - Creating
 
-/// Called with true when a multicast gets its first delegate and with false when it loses the last.
+/// Called with true when the first delegate is added and with false when the last one is removed.
 typealias ListenersChanged = @Sendable (_ hasListeners: Bool) -> Void
 
 extension Multicast {
-  /// Creates a multicast. The result is the null handle if there is no memory.
+  /// Creates a multicast. Returns the null handle if memory runs out.
   static func create(
     _ options: inout Options, label: String?, listenersChanged: ListenersChanged?
   ) -> Multicast {

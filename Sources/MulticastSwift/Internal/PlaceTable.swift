@@ -1,7 +1,7 @@
 /// Maps numbers to the places of a multicast's delegates.
 ///
-/// The number is stored in the `events` field of the registration, which a multicast that is only
-/// visited does not use.
+/// The number is stored in the `events` field of the registration, which is unused in a multicast
+/// that is only visited.
 final class PlaceTable: Sendable {
   private struct Entry: Sendable {
     let place: Place
@@ -12,7 +12,8 @@ final class PlaceTable: Sendable {
   private struct Entries: Sendable {
     var ofNumber: [UInt64: Entry] = [:]
     var newest: UInt64 = 0
-    /// An insertion that finds this many entries drops those of removed delegates.
+    /// If the table contains this many entries, an insertion first drops the entries of removed
+    /// delegates.
     var limit = 1
   }
 
@@ -33,7 +34,7 @@ final class PlaceTable: Sendable {
       entries.ofNumber[entries.newest] = Entry(place: place)
       return (entries.newest, dropped)
     }
-    // A place may hold the last reference to a foreign object, so it is released after the lock.
+    // A place may hold the last reference to a foreign object, so it is released without the lock.
     withExtendedLifetime(dropped) {}
     return number
   }

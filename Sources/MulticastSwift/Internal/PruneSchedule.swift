@@ -1,10 +1,12 @@
 import Synchronization
 
-/// Decides which adds remove deallocated weak delegates: the next one is due after as many adds as
-/// delegates remained the last time, but at least 64. So an add costs O(1), amortized, and the
-/// number of deallocated delegates that keep memory is at most that of the others, or 64.
+/// Determines which adds remove deallocated weak delegates. If n delegates remain after one such
+/// add, the next removal is due after n further adds, or after 64 if n is smaller. So an add takes
+/// O(1), amortized. The number of deallocated delegates whose memory has not been freed is at most
+/// n or 64.
 ///
-/// All orderings are relaxed: with concurrent adds, a removal may happen twice or slightly later.
+/// All orderings are relaxed, so with concurrent adds, a removal may happen twice or slightly
+/// later.
 struct PruneSchedule: ~Copyable {
   private let additions = Atomic(0)
   private let limit = Atomic(64)

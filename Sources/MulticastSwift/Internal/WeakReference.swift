@@ -3,10 +3,10 @@ import MulticastRuntime
 /// A weak reference to an object, as the context of a registration.
 ///
 /// There are two implementations with the same behaviour. By default the context is the object, and
-/// the registration owns an unowned reference to it. This needs no memory, and the address of the
-/// object is not reused while the registration exists. With the package trait `WeakBoxes` the
-/// context is a box with a `weak` variable. That is slower, but does not depend on the ABI of the
-/// runtime.
+/// the registration holds an unowned reference to it. This needs no additional memory, and the
+/// address of the object is not reused while the registration exists. With the package trait
+/// `WeakBoxes`, the context is a box with a `weak` variable. This is slower, but does not depend on
+/// the ABI of the runtime.
 enum WeakReference {
   /// Returns the object with a strong reference, or NULL if it has been deallocated. The options of
   /// the multicast contain `lock`, `unlock` and `release`.
@@ -32,7 +32,7 @@ enum WeakReference {
     #endif
   }
 
-  /// The context for all registrations of an object, with a reference for one of them.
+  /// Returns the context for all registrations of an object, and retains it for one registration.
   static func retain(_ object: AnyObject) -> UnsafeMutableRawPointer {
     #if WeakBoxes
       return Unmanaged.passRetained(WeakBox.box(of: object)).toOpaque()
@@ -62,8 +62,9 @@ enum WeakReference {
   /// A box with a weak reference. All registrations of an object share one box, so that their
   /// delegates are equal.
   ///
-  /// `@unchecked`: the references are set before another thread can see the box, and are only read
-  /// afterwards. The runtime synchronizes these reads with the deallocation of the object.
+  /// `@unchecked` is safe because the references are set before another thread can see the box, and
+  /// are only read afterwards. The runtime synchronizes these reads with the deallocation of the
+  /// object.
   final class WeakBox: @unchecked Sendable {
     private(set) weak var object: AnyObject?
     /// Prevents reuse of the object's address while the box exists, so that an address identifies
@@ -77,13 +78,15 @@ enum WeakReference {
 
     private struct Boxes: Sendable {
       var ofAddress: [UInt: WeakBox] = [:]
-      /// An insertion that finds this many boxes drops those without a registration.
+      /// If there are this many boxes, an insertion first drops the boxes that have no
+      /// registration.
       var limit = 64
     }
 
     private static let boxes = Locked(Boxes())
 
-    /// Carries an object into a closure. `@unchecked`: the closure only stores it.
+    /// Carries an object into a closure. `@unchecked` is safe because the closure only stores the
+    /// object.
     private struct Passed: @unchecked Sendable {
       let object: AnyObject
 
@@ -110,7 +113,7 @@ enum WeakReference {
       }
     }
 
-    /// Deallocating a box runs no foreign code, since a box has no strong reference.
+    /// Deallocating a box runs no foreign code, because a box has no strong reference.
     private static func dropUnused(_ boxes: inout [UInt: WeakBox]) {
       var unused: [UInt] = []
       var index = boxes.startIndex

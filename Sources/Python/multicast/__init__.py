@@ -1,7 +1,7 @@
 """One-to-many delegation: observers, signals and slots, over libmulticast.
 
-A `Multicast` holds any number of callables and calls them all. A removal that returns True has
-ended the registration: no thread is in a call of it, and none ever will be.
+A `Multicast` holds any number of callables and calls them all. When a removal has returned True,
+the registration has ended: no thread is in a call of it, and none ever will be.
 """
 
 import atexit
@@ -11,7 +11,7 @@ import types
 if os.environ.get("MULTICAST_LIBRARY"):
     import ctypes
 
-    ctypes.CDLL(os.environ["MULTICAST_LIBRARY"])  # the extension then uses it, by its soname
+    ctypes.CDLL(os.environ["MULTICAST_LIBRARY"])  # the extension finds it by its soname
 
 from . import _core
 from ._callable import accepts, known
@@ -30,7 +30,7 @@ __all__ = [
 
 
 def version() -> str:
-    """The version of the library that is loaded, such as "1.1.0"."""
+    """The version of the loaded library, such as "1.1.0"."""
     number = _core.version(0)
     return f"{number >> 16}.{number >> 8 & 255}.{number & 255}"
 
@@ -41,5 +41,5 @@ os.register_at_fork(after_in_parent=lambda: _core.after_fork(None),
                     after_in_child=lambda: _core.after_fork(os.urandom(8)))
 atexit.register(_core.finish, 0)
 for _name in __all__:
-    globals()[_name].__module__ = __name__  # what help() shows, and what pickles refer to
+    globals()[_name].__module__ = __name__  # help() shows this module name, and pickles refer to it
 __version__ = version()

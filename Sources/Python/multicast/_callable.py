@@ -1,11 +1,11 @@
-"""Callables: what is held of them, and what they take."""
+"""Determines how registrations hold callables, and which arguments callables accept."""
 
 import inspect
 from functools import partial
 from types import BuiltinMethodType, FunctionType, MethodType
 from typing import Any, Callable, NamedTuple, Optional
 
-ANY = 2**31 - 1  # more arguments than there are
+ANY = 2**31 - 1  # more than any call has arguments
 
 
 class Unbound(NamedTuple):
@@ -20,10 +20,11 @@ class Unbound(NamedTuple):
 
 
 def split(function: Any, weak: "bool | None" = None) -> "tuple[Any, Any]":
-    """What a registration holds: a callable, and what it holds weakly as the first argument.
+    """Returns the callable that a registration holds, and its first argument, which is held weakly.
 
-    Without a callable, what is held weakly is called. Types are compared exactly: the proxy of a
-    method, which a decorator may have made, is not a method, and is called as it is.
+    If there is no callable, the weakly held object is called. Types are compared exactly, so that
+    the proxy of a method, which a decorator may have made, does not count as a method, and is
+    called itself.
     """
     if weak is False:
         return function, None
@@ -41,9 +42,10 @@ def split(function: Any, weak: "bool | None" = None) -> "tuple[Any, Any]":
 
 
 def matches(one: Any, function: "Callable[..., Any]", held: Any, target: Any) -> bool:
-    """Whether a registration is that of a callable, which is `held` with a weak `target` if weak.
+    """Whether a registration belongs to a callable. `held` and `target` are the results of
+    split(function).
 
-    Callables are compared if they are of the same type.
+    Callables are compared only if they have the same type.
     """
     if one._target is not None:
         own = one._target()
@@ -56,7 +58,7 @@ def matches(one: Any, function: "Callable[..., Any]", held: Any, target: Any) ->
 
 
 def are_equal(one: Any, other: Any) -> bool:
-    """What cannot be compared is not equal."""
+    """Whether two objects are equal. Objects that cannot be compared are not equal."""
     try:
         return one is other or bool(one == other)
     except Exception:
@@ -64,9 +66,9 @@ def are_equal(one: Any, other: Any) -> bool:
 
 
 def accepts(function: "Callable[..., Any]", is_bound: bool) -> "tuple[int, Optional[frozenset[str]]]":
-    """The most arguments that it takes; the keywords, or None for all.
+    """Returns the maximum number of arguments, and the accepted keywords, or None for all.
 
-    With `is_bound` the first argument is not counted: it is the object of a method.
+    With `is_bound`, the first argument is not counted, because it is the object of a method.
     """
     if type(function) is FunctionType:
         code = function.__code__
@@ -85,12 +87,12 @@ def accepts(function: "Callable[..., Any]", is_bound: bool) -> "tuple[int, Optio
 
 
 def known(kwargs: "dict[str, Any]", names: "frozenset[str]") -> "dict[str, Any]":
-    """Those of the keywords that a callable takes."""
+    """Returns the keyword arguments whose names a callable accepts."""
     return {name: value for name, value in kwargs.items() if name in names}
 
 
 def check(function: "Callable[..., Any]", count: int) -> None:
-    """TypeError if it cannot be called with so many arguments, or fewer."""
+    """Raises TypeError if the callable needs keywords or more than `count` arguments."""
     needed = [one for one in _parameters(function) if one.default is one.empty
               and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)]
     named = [one.name for one in needed if one.kind is one.KEYWORD_ONLY]
@@ -101,7 +103,7 @@ def check(function: "Callable[..., Any]", count: int) -> None:
 
 
 def _parameters(function: "Callable[..., Any]") -> "list[inspect.Parameter]":
-    # Looking at functions of C takes long, and they say themselves what is missing.
+    # Inspecting C functions is slow, and their own errors name missing arguments.
     try:
         known = inspect.signature(_anything if isinstance(function, type(len)) else function)
     except (ValueError, TypeError):
@@ -110,4 +112,4 @@ def _parameters(function: "Callable[..., Any]") -> "list[inspect.Parameter]":
 
 
 def _anything(*args: Any, **kwargs: Any) -> None:
-    """Has the signature of what has none."""
+    """Provides the signature for callables that have none."""

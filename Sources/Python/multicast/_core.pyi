@@ -1,9 +1,9 @@
-"""The types of _core.c. A handle is its 64-bit integer."""
+"""The types of _core.c. Handles are passed as 64-bit integers."""
 
 from typing import Any, Callable, Optional
 
 class Core:
-    """A multicast, as C sees it."""
+    """The C part of a multicast."""
 
     _handle: int
     _broadcaster: int
@@ -19,7 +19,7 @@ class Core:
     _held: Any
 
 class Held:
-    """A registration, as C sees it: the context of its delegate."""
+    """The C part of a registration: the context of its delegate."""
 
     _id: int
     _number: int

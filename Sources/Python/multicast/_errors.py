@@ -1,4 +1,4 @@
-"""What can go wrong: statuses of the library, and exceptions of delegates."""
+"""Errors: the statuses of the library, and the exceptions of delegates."""
 
 import sys
 from enum import Enum
@@ -24,7 +24,10 @@ class Status(Enum):
 
 
 class MulticastError(RuntimeError):
-    """The library has refused a call. `status` says why; INVALID_HANDLE: it was destroyed."""
+    """The library has refused a call.
+
+    `status` is the reason. INVALID_HANDLE means that the object was destroyed or has ended.
+    """
 
     def __init__(self, status: Status, text: "str | None" = None) -> None:
         if text is None and status is Status.INVALID_HANDLE:
@@ -46,17 +49,17 @@ def fail(status: int) -> NoReturn:
 
 
 def checked(result: int) -> int:
-    """The result, if it is no negative status."""
+    """Returns the result, or raises an exception if it is a negative status."""
     return result if result >= 0 else fail(result)
 
 
 def created(handle: int) -> int:
-    """The handle, if something was created."""
+    """Returns the handle, or raises an exception if it is 0 because the creation failed."""
     return handle or fail(_core.create_error(0))
 
 
 def nanoseconds(timeout: "float | None") -> int:
-    """A time limit in seconds, as the library takes it. None: no limit."""
+    """Converts a timeout in seconds to nanoseconds. None means no limit."""
     return 2**64 - 1 if timeout is None else min(max(0, round(timeout * 1e9)), 2**64 - 1)
 
 
@@ -64,12 +67,12 @@ if TYPE_CHECKING or sys.version_info >= (3, 11):
     class DelegateErrors(ExceptionGroup[Exception]):
         """The exceptions of the delegates of one invocation, in the order of the calls.
 
-        All other delegates were called. With Python 3.11 and newer it is an ExceptionGroup, which
-        `except*` takes apart.
+        All other delegates were called. In Python 3.11 and newer this is an ExceptionGroup, so
+        `except*` can handle the exceptions separately.
         """
 
         def derive(self, excs: "Sequence[Any]") -> "Any":
-            """For split() and subgroup()."""
+            """Called by split() and subgroup()."""
             return DelegateErrors(self.message, excs)
 else:
     class DelegateErrors(Exception):
@@ -85,7 +88,7 @@ else:
 
 
 def group(errors: "list[Exception]") -> DelegateErrors:
-    """The exceptions of delegates as one."""
+    """Combines the exceptions of delegates into one."""
     count = len(errors)
     text = "a delegate has failed" if count == 1 else f"{count} delegates have failed"
     return DelegateErrors(text, errors)

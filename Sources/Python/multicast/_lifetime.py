@@ -1,4 +1,4 @@
-"""What ends: with a call, a block, or the last reference to it; and what ends many registrations."""
+"""Lifetimes, and a base class of objects that end with a call, a block or their last reference."""
 
 import time
 from typing import NoReturn, TypeVar
@@ -10,7 +10,7 @@ O = TypeVar("O", bound="Owner")
 
 
 def wait_ended(timeout: "float | None", *handles: int) -> bool:
-    """Waits until all that were ended are over. False, at once: waiting for one is not possible."""
+    """Waits until all calls of the ended objects have returned. False: waiting is impossible."""
     end = None if timeout is None else time.monotonic() + timeout
     return Status.PENDING.value not in [
         _core.wait(False, one, nanoseconds(None if end is None else end - time.monotonic()))
@@ -18,7 +18,7 @@ def wait_ended(timeout: "float | None", *handles: int) -> bool:
 
 
 def cannot_copy(self: object, *_: object) -> NoReturn:
-    """For __reduce__: what is one object of this process has no copy."""
+    """The __reduce__ of objects that cannot be copied."""
     raise TypeError(f"a {type(self).__name__} cannot be copied or pickled: make a new one")
 
 
@@ -49,9 +49,9 @@ class Owner:
 
 
 class Lifetime(Owner):
-    """Use one for each plug-in, window or session: its end removes all its registrations.
+    """A group of registrations, of a plug-in for example, that are removed when the lifetime ends.
 
-    As a context manager it ends with the block.
+    As a context manager, it ends at the end of the block.
     """
 
     def __init__(self) -> None:
@@ -59,14 +59,14 @@ class Lifetime(Owner):
 
     @property
     def is_valid(self) -> bool:
-        """True until it is ended."""
+        """True until the lifetime has ended."""
         return _core.lifetime_count(self._handle) >= 0
 
     def __len__(self) -> int:
         return max(0, _core.lifetime_count(self._handle))
 
     def end(self, timeout: "float | None" = None) -> bool:
-        """Removes all its registrations from every multicast, and waits as Token.remove() does."""
+        """Removes all registrations of the lifetime, and waits like Token.remove()."""
         return self._finish(timeout)
 
     def _end(self) -> None:

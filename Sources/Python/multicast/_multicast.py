@@ -1,4 +1,4 @@
-"""Multicasts: ordered sets of callables that are invoked together; and those of a broadcaster."""
+"""Multicasts, which are ordered sets of callables that are invoked together, and broadcasters."""
 
 import asyncio
 import sys
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     AnyMulticast: TypeAlias = "Multicast[Unpack[tuple[Any, ...]]]"
 
     class Typed(Generic[Unpack[Ts]]):
-        """For any number of types, also where Python itself cannot have them."""
+        """A base class with any number of type arguments, also for Python versions without them."""
 else:
     class Typed:
         __slots__ = ()
@@ -54,7 +54,7 @@ FOREIGN, OWNED, NAMED = range(3)
 
 
 class Reentry(Enum):
-    """What becomes of an invocation inside a call of the same multicast, on the same thread."""
+    """The effect of an invocation inside a call of the same multicast, on the same thread."""
 
     RECURSE = 0
     REFUSE = 1
@@ -63,20 +63,21 @@ class Reentry(Enum):
 
 
 class Multicast(_core.Core, Typed["Unpack[Ts]"]):
-    """Callables that are invoked together, with any arguments.
+    """An ordered set of callables that are invoked together, with any arguments.
 
-    `Multicast[str]` is for one argument of type str, `Multicast[()]` for none. A delegate that takes
-    fewer arguments is called with fewer.
+    `Multicast[str]` takes one argument of type str, and `Multicast[()]` takes none. A delegate that
+    takes fewer arguments receives only the first ones.
 
-    label              Names it in the library's reports.
-    arguments          The types of the arguments. A callable that needs more is not added.
-    reentry            Of invocations inside a call of the same multicast.
-    replay             How many of the last invocations a new delegate gets.
-    listeners_changed  Called with True when the first delegate has come, with False when the last
-                       one has gone. A bound method is held weakly.
+    label              The name of the multicast in the library's reports.
+    arguments          The types of the arguments. add() refuses a callable that needs more
+                       arguments.
+    reentry            The effect of an invocation inside a call of the same multicast.
+    replay             How many of the last invocations a new delegate receives.
+    listeners_changed  Called with True when the first delegate has been added, and with False when
+                       the last one has been removed. A bound method is held weakly.
     """
 
-    #: Called with the Token after each add, on the thread that adds.
+    #: Called with the new Token after each add, on the thread that adds.
     on_add: "Optional[Callable[[Token], object]]" = None
 
     def __init__(self, label: "str | None" = None, *, arguments: "Sequence[Any] | None" = None,
@@ -88,7 +89,7 @@ class Multicast(_core.Core, Typed["Unpack[Ts]"]):
 
     @classmethod
     def from_handle(cls, handle: int) -> "AnyMulticast":
-        """A multicast that C code has made, and destroys. Its payloads are bytes or None."""
+        """Wraps a multicast that C code creates and destroys. Its payloads are bytes or None."""
         return cls._adopt(handle, None, FOREIGN)
 
     @classmethod
@@ -102,7 +103,7 @@ class Multicast(_core.Core, Typed["Unpack[Ts]"]):
 
     @property
     def handle(self) -> int:
-        """The `id` of the multicast for C code, which may add delegates and invoke it."""
+        """The `id` of the multicast, for C code, which may add delegates and invoke it."""
         self._is_shared = True
         return self._handle
 
@@ -113,21 +114,21 @@ class Multicast(_core.Core, Typed["Unpack[Ts]"]):
             unique: bool = False, latest: bool = False, replay: bool = True,
             weak: "bool | None" = None, sender: object = None, lifetime: "Lifetime | None" = None,
             queue: "Queue | None" = None, label: "str | None" = None) -> Token:
-        """Adds a callable, last among those of its priority.
+        """Adds a callable, as the last one of its priority.
 
-        Bound methods, and partials of them, are held weakly: they are removed when their object is
-        gone. Other callables are held strongly. `weak` changes that.
+        Bound methods and partials of bound methods are held weakly, and are removed when their
+        object has been freed. Other callables are held strongly. `weak` overrides this.
 
-        priority  Higher is called first.
-        events    The events that it wants, 0 to 63 (default: all).
-        once      It is called at most once.
-        unique    Equal callables are removed.
-        latest    With a queue: only its newest call waits.
-        replay    False: it does not get the last invocations.
-        sender    It gets only invocations with this sender, which is held weakly if possible.
-        lifetime  The end of it removes the registration.
-        queue     Calls wait in it, until it is run.
-        label     Names the registration in reports.
+        priority  Callables with a higher priority are called first.
+        events    The events for which the callable is called, 0 to 63 (default: all).
+        once      The callable is called at most once.
+        unique    Removes all equal callables.
+        latest    With a queue, only the newest call of the callable stays queued.
+        replay    If False, the callable does not receive the last invocations.
+        sender    The callable is called only for this sender, which is held weakly if possible.
+        lifetime  Removes the registration when it ends.
+        queue     The queue that makes the calls later.
+        label     The name of the registration in reports.
         """
         if not callable(function):
             raise TypeError(f"not callable: {function!r}")
@@ -145,7 +146,8 @@ class Multicast(_core.Core, Typed["Unpack[Ts]"]):
             0 if lifetime is None else lifetime._handle, priority, 0 if events is None
             else mask(events), once * ONCE | latest * LATEST | (not replay) * NO_REPLAY, label)
         if unique:
-            # The newest stays, also if threads add at once: then this one may be an older one.
+            # The newest registration stays. If several threads add at the same time, this one may
+            # be older.
             *older, newest = sorted([*self._find(function), token], key=lambda one: one._number)
             for one in older:
                 if one is not newest:
@@ -162,9 +164,10 @@ class Multicast(_core.Core, Typed["Unpack[Ts]"]):
         return add
 
     def remove(self, function: "Callable[..., object]", timeout: "float | None" = None) -> bool:
-        """Removes every registration of a callable, and waits as Token.remove() does.
+        """Removes every registration of a callable, and waits like Token.remove().
 
-        True: this multicast calls it on no thread. ValueError: it is not registered.
+        Returns True when no thread is in a call of it by this multicast. Raises ValueError if it is
+        not registered.
         """
         found = self._find(function)
         if not found:
@@ -172,15 +175,16 @@ class Multicast(_core.Core, Typed["Unpack[Ts]"]):
         return _end([one._id for one in found], timeout)
 
     def clear(self, timeout: "float | None" = None) -> bool:
-        """Removes all delegates, and waits as Token.remove() does. The multicast stays."""
+        """Removes all delegates, and waits like Token.remove(). The multicast stays valid."""
         found = [*self._tokens(), *self._held()]
         checked(_core.clear(self._handle))
         return _end([one if isinstance(one, int) else one._id for one in found], timeout)
 
     def destroy(self, timeout: "float | None" = None) -> bool:
-        """Destroys it: running invocations call no further delegate. Waits as Token.remove() does.
+        """Destroys the multicast, and waits like Token.remove().
 
-        A multicast that nothing refers to is destroyed by itself.
+        Running invocations call no further delegate. An unreferenced multicast is destroyed
+        automatically.
         """
         if self._ownership != OWNED:
             raise ValueError("it belongs to a broadcaster or to C; clear() removes the delegates")
@@ -190,12 +194,12 @@ class Multicast(_core.Core, Typed["Unpack[Ts]"]):
     # ---- Asking ----------------------------------------------------------------------------------
 
     def tokens(self) -> "list[Token]":
-        """The registrations, in the order of invocation, without those of C code."""
+        """The registrations in the order of invocation, except for registrations of C code."""
         return [one for one in self._tokens() if isinstance(one, Token)]
 
     @property
     def has_listeners(self) -> bool:
-        """False if an invocation would call nobody."""
+        """False if an invocation would call no delegate."""
         return bool(_core.has_listeners(self._handle))
 
     def __len__(self) -> int:
@@ -212,7 +216,7 @@ class Multicast(_core.Core, Typed["Unpack[Ts]"]):
         return f"<multicast.{type(self).__name__}{name} of {len(self)}>"
 
     def _find(self, function: "Callable[..., Any]") -> "list[Token]":
-        """Registrations of an equal callable, in the order of addition; also removed ones that run."""
+        """Registrations of an equal callable, in order of addition; also removed ones that run."""
         held, target = split(function)
         return [one for one in self._held() if matches(one, function, held, target)]
 
@@ -228,17 +232,18 @@ class Multicast(_core.Core, Typed["Unpack[Ts]"]):
 
     def collect(self, *args: "Unpack[Ts]", event: int = 0, sender: object = None,
                 **kwargs: Any) -> "list[Any]":
-        """Invokes, and returns what the delegates have returned, in order, without the queued ones."""
+        """Invokes, and returns the results of the delegates in order, except for queued calls."""
         results: "list[Any]" = []
         self._run(args, kwargs, event, sender, results, False)
         return results
 
     async def invoke_async(self, *args: "Unpack[Ts]", event: int = 0, sender: object = None,
                            **kwargs: Any) -> "list[Any]":
-        """Invokes, and awaits what async delegates have returned, all of them at once.
+        """Invokes, and concurrently awaits the coroutines that async delegates have returned.
 
-        Works under asyncio, trio and anyio. Returns all results in the order of the calls. All are
-        awaited; then, if some have raised, their exceptions are raised as DelegateErrors.
+        Works under asyncio, trio and anyio. Returns all results in the order of the calls. If some
+        coroutines raise exceptions, the others are still awaited, and then the exceptions are
+        raised as DelegateErrors.
         """
         results: "list[Any]" = []
         try:
@@ -252,7 +257,7 @@ class Multicast(_core.Core, Typed["Unpack[Ts]"]):
 
     @contextmanager
     def paused(self) -> "Iterator[None]":
-        """While this lasts, invocations by Python call nobody and return 0. May be nested."""
+        """In this block, invocations from Python call no delegate and return 0. May be nested."""
         self._pauses += 1
         try:
             yield
@@ -261,13 +266,13 @@ class Multicast(_core.Core, Typed["Unpack[Ts]"]):
 
     def listen(self: "Multicast[T]", capacity: int = 1024, overflow: Overflow = Overflow.DROP_OLDEST,
                **options: "Unpack[Options]") -> "Stream[T]":
-        """The payloads of the invocations from now on, for `async for`. Options are as in add()."""
+        """Returns the payloads of all further invocations, for `async for`. Options: see add()."""
         return Stream(lambda *args: self.add(*args, **options), capacity, overflow)
 
     # ---- Copies ----------------------------------------------------------------------------------
 
     def __reduce__(self) -> Any:
-        """A copy, or what comes out of a pickle, is a new one without delegates."""
+        """A copied or unpickled multicast is a new multicast without delegates."""
         if self._ownership != OWNED:
             return cannot_copy(self)
         label, arguments, reentry, replay = self._options
@@ -275,10 +280,10 @@ class Multicast(_core.Core, Typed["Unpack[Ts]"]):
 
 
 class Broadcaster:
-    """Observers register under a name, and are notified by that name.
+    """A set of multicasts with names. Observers register under a name, and are notified by name.
 
-    A name is 1 to 255 bytes of UTF-8. Broadcaster.default() is that of the process, which C code
-    uses, too.
+    A name is 1 to 255 bytes of UTF-8. Broadcaster.default() is the broadcaster of the process,
+    which C code uses, too.
     """
 
     _default: "Optional[Broadcaster]" = None
@@ -301,14 +306,14 @@ class Broadcaster:
 
     @property
     def handle(self) -> int:
-        """The `id` of the broadcaster for C code. Notifications are published from now on."""
+        """The `id` of the broadcaster, for C code. Notifications are published from now on."""
         self._is_shared = True
         for one in list(self._multicasts.values()):
             one._is_shared = True
         return self._handle
 
     def __getitem__(self, name: str) -> "AnyMulticast":
-        """The multicast of a name, the same each time. For hot paths: look it up once."""
+        """The multicast of a name, always the same object. In hot paths, look it up only once."""
         found = self._multicasts.get(name)
         if found is None:
             encoded = _encoded(name)
@@ -318,11 +323,11 @@ class Broadcaster:
             made._keeps = self
             found = self._multicasts.setdefault(name, made)
             if found is not made:
-                made._ownership = FOREIGN  # another thread was faster: the observers are not its own
+                made._ownership = FOREIGN  # another thread's object owns the observers
         return found
 
     def names(self) -> "list[str]":
-        """The names that have observers. Those that only C code has used are not known here."""
+        """The names that have observers, except for names that only C code has used."""
         return [name for name, one in list(self._multicasts.items()) if len(one)]
 
     def __iter__(self) -> "Iterator[str]":
@@ -330,29 +335,29 @@ class Broadcaster:
 
     def register(self, name: str, observer: "Callable[..., object]",
                  **options: "Unpack[Options]") -> Token:
-        """Adds an observer of a name; options are those of Multicast.add()."""
+        """Adds an observer of a name; for the options, see Multicast.add()."""
         return self[name].add(observer, **options)
 
     def unregister(self, name: str, observer: "Callable[..., object]",
                    timeout: "float | None" = None) -> bool:
-        """Removes an observer of a name, as Multicast.remove() does."""
+        """Removes an observer of a name, like Multicast.remove()."""
         return self[name].remove(observer, timeout)
 
     def clear(self, name: "str | None" = None, timeout: "float | None" = None) -> bool:
-        """Removes all observers of a name, or of all names, as Multicast.clear() does."""
+        """Removes all observers of a name, or of all names, like Multicast.clear()."""
         chosen = self.names() if name is None else [name]
         return all([self[one].clear(timeout) for one in chosen])
 
     def notify(self, name: str, *args: Any, event: int = 0, sender: object = None,
                **kwargs: Any) -> int:
-        """Invokes the multicast of a name; 0 if nothing was ever registered under it."""
+        """Invokes the multicast of a name. Returns 0 if it never had an observer."""
         if name in self._multicasts or self._is_shared:
             return self[name].invoke(*args, event=event, sender=sender, **kwargs)
         _encoded(name)
         return 0
 
     def destroy(self, timeout: "float | None" = None) -> bool:
-        """Destroys it and all its multicasts, each as Multicast.destroy() does."""
+        """Destroys the broadcaster and its multicasts, each like Multicast.destroy()."""
         if self._ownership == FOREIGN:
             raise ValueError("the broadcaster of the process stays")
         self._end()
@@ -373,7 +378,7 @@ def _encoded(name: str) -> bytes:
 
 
 def mask(events: "Iterable[int] | int") -> int:
-    """The bits of the events."""
+    """Converts event numbers to a bit mask."""
     chosen = {events} if isinstance(events, int) else set(events)
     if not chosen or not all(0 <= event < 64 for event in chosen):
         raise ValueError(f"a delegate selects one or more events from 0 to 63, or None: {events!r}")
@@ -381,14 +386,14 @@ def mask(events: "Iterable[int] | int") -> int:
 
 
 def _end(ids: "list[int]", timeout: "float | None") -> bool:
-    """Removes registrations, and then waits for their calls."""
+    """Removes all of the registrations, and then waits for their calls."""
     for one in ids:
         _core.end_token(one)
     return wait_ended(timeout, *ids)
 
 
 async def _await_all(results: "list[Any]") -> "list[Any]":
-    """Replaces each coroutine in the list by its result. Exceptions are raised as one."""
+    """Replaces each coroutine in the list by its result. Raises all exceptions as one."""
     failures: "dict[int, Exception]" = {}
 
     async def run(index: int, coroutine: "Coroutine[Any, Any, Any]") -> None:
@@ -403,14 +408,14 @@ async def _await_all(results: "list[Any]") -> "list[Any]":
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        # Only trio can be running this coroutine then.
+        # Without a running asyncio loop, only trio can be running this coroutine.
         async with sys.modules["trio"].open_nursery() as nursery:
             for one in waiting:
                 nursery.start_soon(lambda one: one, one)
     else:
         for error in await asyncio.gather(*waiting, return_exceptions=True):
             if error is not None:
-                raise error  # a delegate has cancelled itself
+                raise error  # a delegate has cancelled its own task
     if failures:
         raise group([failures[index] for index in sorted(failures)])
     return results

@@ -1,4 +1,4 @@
-"""Queues, in which calls wait until a loop or a thread makes them; and streams of payloads."""
+"""Queues, in which calls wait until a loop or a thread makes them, and streams of payloads."""
 
 import asyncio
 import os
@@ -17,12 +17,12 @@ from ._lifetime import Owner, cannot_copy
 
 T = TypeVar("T")
 Schedule = Callable[[Callable[[], object]], object]
-#: By their ids, which the library passes to on_wake().
+#: All queues by their ids, which the library passes to on_wake().
 _queues: "weakref.WeakValueDictionary[int, Queue]" = weakref.WeakValueDictionary()
 
 
 class Overflow(Enum):
-    """A full queue's treatment of a new call. No invocation waits for room: loops must go on."""
+    """What a full queue does with a new call. No invocation waits, so that loops keep running."""
 
     REFUSE = 0
     DROP_OLDEST = 1
@@ -43,10 +43,10 @@ class Statistics:
 
 
 class Queue(Owner):
-    """Calls run one at a time, in the order in which they were queued.
+    """A queue of calls, which are made one at a time, in the order in which they were queued.
 
-    By run(), on a loop after attach(), or on a thread of its own after start(). As a context manager
-    it is destroyed with the block.
+    The calls are made by run(), on a loop after attach(), or on a separate thread after start(). As
+    a context manager, the queue is destroyed at the end of the block.
     """
 
     _worker: "Optional[_Worker]" = None
@@ -59,24 +59,24 @@ class Queue(Owner):
         self._handle = created(_core.queue_create(capacity, overflow.value, id(self)))
 
     def run(self, max: int = 0) -> int:
-        """Makes queued calls on this thread, oldest first: `max`, or as many as wait now.
+        """Makes up to `max` queued calls on this thread, oldest first; 0: all that are queued now.
 
-        Returns how many. Exceptions are raised as DelegateErrors after the last call.
+        Returns the number of calls. Exceptions are raised as DelegateErrors after the last call.
         """
         return _core.queue_run(self._handle, max)
 
     def wait(self, timeout: "float | None" = None) -> int:
-        """Waits until a call is queued. Returns how many are; 0: none after `timeout` seconds."""
+        """Waits until a call is queued. Returns how many are, or 0 after `timeout` seconds."""
         return _core.wait(True, self._handle, nanoseconds(timeout))
 
     def clear(self) -> int:
-        """Drops the calls that wait. Returns how many."""
+        """Drops all queued calls. Returns how many there were."""
         return checked(_core.queue_clear(self._handle))
 
     def fileno(self) -> int:
-        """A descriptor that is readable while calls wait: for select, poll, and loops of others.
+        """A descriptor that is readable while calls are queued, for select, poll and other loops.
 
-        It is the queue's: only watch it, and not after destroy().
+        It belongs to the queue. Only poll it, and do not use it after destroy().
         """
         descriptor = _core.queue_fd(self._handle)
         if descriptor < 0:
@@ -84,7 +84,7 @@ class Queue(Owner):
         return descriptor
 
     def statistics(self) -> Statistics:
-        """What became of its calls."""
+        """The numbers of calls by their outcome."""
         return Statistics(*_core.queue_stats(self._handle))
 
     def __len__(self) -> int:
@@ -93,12 +93,12 @@ class Queue(Owner):
     # ---- A loop, or a thread ---------------------------------------------------------------------
 
     def attach(self, loop: "asyncio.AbstractEventLoop | Schedule | None" = None) -> "Queue":
-        """Makes the calls on a loop, until detach(), destroy(), or the end of the loop.
+        """Makes a loop run the calls until detach(), destroy(), or the end of the loop.
 
-        loop  A loop of asyncio, by default the running one; a coroutine that a delegate returns
-              becomes a task of it, and exceptions go to its exception handler. Or the function of
-              another loop that, from any thread, makes it call something soon, such as the
-              run_sync_soon of a trio token.
+        loop  An asyncio loop, by default the running one. A coroutine that a delegate returns
+              becomes a task of this loop, and exceptions are passed to its exception handler. For
+              another kind of loop, a function that can be called on any thread and makes the loop
+              call a function soon, such as run_sync_soon of a trio token.
         """
         if self._worker is not None or (self._schedule is not None
                                         and not (self._loop and self._loop.is_closed())):
@@ -108,18 +108,18 @@ class Queue(Owner):
             self._schedule = self._loop.call_soon_threadsafe
         else:
             self._loop, self._schedule = None, loop
-        on_wake(id(self))  # calls may wait already
+        on_wake(id(self))  # calls may already be queued
         return self
 
     def detach(self) -> None:
-        """The loop makes no further calls. From any thread."""
+        """Makes the loop run no further calls. May be called on any thread."""
         self._loop = self._schedule = None
 
     def start(self, name: "str | None" = None) -> "Queue":
-        """Gives the queue a thread, which makes its calls as they come.
+        """Starts a thread that makes the calls as soon as they are queued.
 
-        Exceptions go to threading.excepthook. The thread ends with stop(), destroy(), or the
-        program.
+        Exceptions are passed to threading.excepthook. The thread ends with stop(), destroy(), or at
+        the exit of the program.
         """
         worker = _Worker(name)
         self.attach(worker.calls.put)
@@ -128,9 +128,9 @@ class Queue(Owner):
         return self
 
     def stop(self, timeout: "float | None" = None) -> bool:
-        """Ends the thread; queued calls stay queued. Waits for its running call.
+        """Ends the thread, and waits for its running call. Queued calls stay queued.
 
-        False: it ends when its call has returned; waiting for that was not possible.
+        Returns False if waiting is impossible. The thread then ends when its call has returned.
         """
         worker = self._worker
         if worker is None:
@@ -141,7 +141,7 @@ class Queue(Owner):
     # ---- The end ---------------------------------------------------------------------------------
 
     def destroy(self, timeout: "float | None" = None) -> bool:
-        """Destroys it: removes its registrations and drops its calls. Waits as Token.remove()."""
+        """Removes the registrations of the queue and drops its calls. Waits like Token.remove()."""
         return self._finish(timeout)
 
     def _leave(self) -> None:
@@ -156,13 +156,13 @@ class Queue(Owner):
 
 
 def _run(weak: "weakref.ref[Queue]", schedule: Schedule) -> None:
-    """What a loop calls when calls have come."""
+    """A loop calls this function when calls have been queued."""
     queue = weak()
     if queue is None or queue._schedule != schedule:
-        return  # collected, or it has another loop
+        return  # the queue was freed, or has another loop now
     loop = queue._loop
     try:
-        queue.run(queue._worker is not None)  # a thread makes one call: stop() waits for one
+        queue.run(queue._worker is not None)  # a thread makes one call, so stop() waits for one
     except MulticastError as error:
         if error.status is not Status.INVALID_HANDLE:
             raise
@@ -174,8 +174,8 @@ def _run(weak: "weakref.ref[Queue]", schedule: Schedule) -> None:
 
 
 class _Worker:
-    """The thread of a queue. It runs inside a call of a registration of its own: to remove that is
-    to wait for the thread, by the rules of the library."""
+    """The thread of a queue. It runs inside a call of its own registration, so that removing the
+    registration waits for the thread by the rules of the library."""
 
     def __init__(self, name: "str | None") -> None:
         self.calls: "queues.SimpleQueue[Optional[Callable[[], object]]]" = queues.SimpleQueue()
@@ -202,27 +202,27 @@ class _Worker:
 
 
 def on_wake(number: int) -> None:
-    """Calls have come into a queue: the loop is to make them, without keeping the queue alive."""
+    """Makes the loop of a queue run new calls, without keeping the queue alive."""
     queue = _queues.get(number)
     if queue is not None and (schedule := queue._schedule) is not None:
         try:
             schedule(partial(_run, weakref.ref(queue), schedule))
         except RuntimeError:
-            queue.detach()  # the loop is closed
+            queue.detach()  # the loop has been closed
 
 
 def on_coroutine(queue: "Queue | None", coroutine: "Coroutine[Any, Any, Any]") -> None:
-    """A delegate has returned a coroutine."""
+    """Makes a task of the coroutine that a delegate has returned."""
     if queue is None or (loop := queue._loop) is None:
         coroutine.close()
         raise TypeError("an async delegate needs invoke_async(), or a queue on a loop of asyncio")
     task = loop.create_task(coroutine)
-    queue._tasks.add(task)  # the loop itself holds tasks weakly
+    queue._tasks.add(task)  # because the loop holds tasks weakly
     task.add_done_callback(queue._tasks.discard)
 
 
 def forget_loops() -> None:
-    """In the child of a fork there are no loops and threads of the parent."""
+    """Detaches all queues in the child of a fork, which has no loops and threads of the parent."""
     for queue in list(_queues.values()):
         queue.detach()
         queue._worker = None
@@ -232,10 +232,11 @@ os.register_at_fork(after_in_child=forget_loops)
 
 
 class Stream(Generic[T]):
-    """What a multicast is invoked with, one after the other; Multicast.listen() makes it.
+    """The payloads of a multicast's invocations, one after the other. See Multicast.listen().
 
-    If `capacity` payloads wait, the oldest is dropped, or by `overflow` the new one is refused. It
-    ends when it is closed or the multicast is destroyed. `dropped` counts what got lost.
+    If `capacity` payloads are waiting, the oldest one is dropped or, depending on `overflow`, the
+    new one is refused. The stream ends when it is closed or the multicast is destroyed. `dropped`
+    counts the lost payloads.
     """
 
     def __init__(self, add: "Callable[..., Any]", capacity: int, overflow: Overflow) -> None:
@@ -243,7 +244,7 @@ class Stream(Generic[T]):
         self._arrived: "deque[T]" = deque()
         self._capacity, self._overflow = capacity, overflow
         self._waiter: "Optional[tuple[asyncio.AbstractEventLoop, asyncio.Event]]" = None
-        # A loop that is left by `break` drops the stream: then the registration ends.
+        # `break` in an `async for` drops the stream, which then ends the registration.
         self.token = add(self._arrive)
         weak = weakref.ref(self)
         self.token.on_end = lambda: _wake(weak())
@@ -268,14 +269,14 @@ class Stream(Generic[T]):
                 raise RuntimeError("another task waits for this stream")
             self._waiter = asyncio.get_running_loop(), asyncio.Event()
             try:
-                if not self._arrived and self.token.is_valid:  # it may have come before the waiter
+                if not self._arrived and self.token.is_valid:  # a payload may have just arrived
                     await self._waiter[1].wait()
             finally:
                 self._waiter = None
         return self._arrived.popleft()
 
     def close(self) -> None:
-        """Ends it: removes the registration, and drops what waits."""
+        """Ends the stream: removes the registration, and drops the waiting payloads."""
         self.token.remove_nowait()
         self._arrived.clear()
 
@@ -294,4 +295,4 @@ def _wake(stream: "Optional[Stream[Any]]") -> None:
         try:
             loop.call_soon_threadsafe(event.set)
         except RuntimeError:
-            pass  # the loop is closed
+            pass  # the loop has been closed

@@ -1,4 +1,4 @@
-"""Signals of classes: a multicast for each instance; and those of the fields of dataclasses."""
+"""Signals in classes, with a multicast for each instance, and signals of dataclass fields."""
 
 import dataclasses
 import weakref
@@ -26,16 +26,16 @@ class Bound(Multicast["Unpack[Ts]"]):
 
     @property
     def instance(self) -> Any:
-        """The object that it is a signal of; None if that is gone."""
+        """The object whose signal this is; None if the object has been freed."""
         return self._instance()
 
 
 class Signal(Typed["Unpack[Ts]"]):
     """`class Model: changed = Signal(str, int)` gives each Model a Multicast[str, int].
 
-    It is made at its first use, and refers to its object weakly. A copy of the object, or what comes
-    out of its pickle, has a multicast of its own, without delegates. Callables that need more
-    arguments than there are types are not added. `options` are those of Multicast.
+    The multicast is created at its first use, and refers to its object weakly. A copied or
+    unpickled object has a separate multicast without delegates. add() refuses callables that need
+    more arguments than there are types. `options` are the options of Multicast.
     """
 
     @overload
@@ -78,8 +78,8 @@ class Signal(Typed["Unpack[Ts]"]):
         return found
 
     def made(self, instance: object) -> "Optional[Bound[Unpack[Ts]]]":
-        """The multicast of an instance, if it was used already."""
-        found = getattr(instance, self._key, None)  # in its dictionary, or in a slot
+        """The multicast of an instance, if it has been used; otherwise None."""
+        found = getattr(instance, self._key, None)  # in its __dict__ or in a slot
         return found if found is not None and found._instance() is instance else None
 
     def __set__(self, instance: object, value: object) -> None:
@@ -89,15 +89,17 @@ class Signal(Typed["Unpack[Ts]"]):
 def evented(cls: K) -> K:
     """A decorator that gives a dataclass a Signal for each field, and one for all fields.
 
-    An assignment to a field `x` invokes `x_changed(new, old)`, and then `changed("x", new, old)`. A
-    Signal that the class defines itself is used: type checkers know only those, such as
-    `x_changed = Signal(int, int)`. A class that is frozen, or no dataclass, is refused.
+    An assignment to a field `x` invokes `x_changed(new, old)`, and then `changed("x", new, old)`.
+    If the class defines such a Signal itself, as in `x_changed = Signal(int, int)`, that one is
+    used. Type checkers know only signals that are defined in this way. Raises TypeError for a class
+    that is frozen or not a dataclass.
 
-    A value that is equal to the old one is no change. If the comparison raises, or its result has no
-    truth value, as that of arrays, the values differ. Nothing is compared while nobody has used the
-    signals of the object, nor in __init__. If there was no old value, it is dataclasses.MISSING.
+    Assigning an equal value is not a change. If the comparison raises an exception, or its result
+    has no truth value, as with arrays, the values count as different. Values are not compared in
+    __init__, or before the signals of the object have been used. If there was no old value, `old`
+    is dataclasses.MISSING.
 
-    Copies and pickles have signals of their own, without delegates, as with Signal.
+    Copied and unpickled objects have separate signals without delegates, as with Signal.
     """
     if "__dataclass_fields__" not in cls.__dict__:
         raise TypeError(f"{cls.__name__} is no dataclass: @dataclass comes below @evented")
@@ -110,13 +112,14 @@ def evented(cls: K) -> K:
     slots = [f"_signal_{name}" for name in members]
     for name in list(members):
         if isinstance(getattr(cls, name, None), Signal):
-            del members[name]  # it defines this one, or inherits it
+            del members[name]  # the class defines or inherits this signal
         elif hasattr(cls, name) or name in cls.__dataclass_fields__:
             raise TypeError(f"{cls.__name__}.{name} is not a Signal, which evented() needs there")
     if not hasattr(cls, "_is_evented"):
         members.update(_is_evented=True, __setattr__=_telling(cls.__setattr__))
     if cls.__dictoffset__ == 0 or cls.__weakrefoffset__ == 0:
-        # No room for the signals: the class that has it is derived, as slots cannot be added.
+        # There is no room for the signals. Slots cannot be added, so create a derived class that
+        # has them.
         members["__slots__"] = slots if cls.__weakrefoffset__ else [*slots, "__weakref__"]
         for name in ("__module__", "__qualname__", "__doc__"):
             members[name] = getattr(cls, name)

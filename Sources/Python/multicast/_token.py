@@ -1,4 +1,4 @@
-"""A registration."""
+"""Tokens, which identify registrations."""
 
 import weakref
 from types import MethodType
@@ -10,7 +10,7 @@ from ._queue import Queue
 
 
 class Token(_core.Held):
-    """One registration: a callable in a multicast. As a context manager it removes itself."""
+    """The registration of a callable in a multicast. As a context manager, it removes itself."""
 
     __slots__ = ("__weakref__",)
 
@@ -19,27 +19,27 @@ class Token(_core.Held):
 
     @property
     def is_valid(self) -> bool:
-        """True until it is removed or its object is gone; with `once`, until its call begins."""
+        """True until it is removed or its object is freed; with `once`, until its call begins."""
         return bool(_core.token_is_valid(self._id))
 
     @property
     def is_paused(self) -> bool:
-        """Whether it is left out of invocations."""
+        """Whether invocations skip the callable."""
         return _core.token_properties(self._id)[1]
 
     @property
     def priority(self) -> "int | None":
-        """Its priority; None if it has ended."""
+        """The priority; None if the registration has ended."""
         return _core.token_properties(self._id)[0]
 
     @property
     def label(self) -> "str | None":
-        """What it is called in reports, if anything."""
+        """The name of the registration in reports, or None."""
         return _core.token_properties(self._id)[2]
 
     @property
     def function(self) -> "Callable[..., Any] | None":
-        """The callable; None if it has ended, or if its object is gone."""
+        """The callable; None if the registration has ended or the object was freed."""
         if self._target is None:
             return self._function  # type: ignore[no-any-return]
         target = self._target()
@@ -49,28 +49,29 @@ class Token(_core.Held):
 
     @property
     def sender(self) -> Any:
-        """The sender whose invocations it gets; None: all, or it is gone."""
+        """The sender whose invocations call it; None if all do, or if the sender was freed."""
         return self._sender() if type(self._sender) is weakref.ref else self._sender
 
     def remove(self, timeout: "float | None" = None) -> bool:
         """Removes the registration and waits until no other thread is in a call of it.
 
-        True: it has ended; no thread is in a call of it, and none ever will be. False, at once: a
-        call runs on this thread, or on one that waits for this thread. TimeoutError: removed, but
-        after `timeout` seconds a call still runs on another thread. To remove it again only waits.
+        Returns True when the registration has ended: no thread is in a call of it, and none ever
+        will be. Returns False immediately if a call runs on this thread, or on a thread that waits
+        for this thread. Raises TimeoutError if a call still runs on another thread after `timeout`
+        seconds; the registration is removed, and another remove() only waits.
         """
         return _core.end_token(self._id) == 0 or wait_ended(timeout, self._id)
 
     def remove_nowait(self) -> None:
-        """Removes the registration. Calls of it on other threads may go on."""
+        """Removes the registration. Calls on other threads may still be running."""
         _core.end_token(self._id)
 
     def pause(self) -> None:
-        """Leaves it out of invocations until it is resumed. Its queued calls are made."""
+        """Makes invocations skip the callable until resume(). Queued calls are still made."""
         _core.token_pause(self._id)
 
     def resume(self) -> None:
-        """Ends a pause: it is called again, in its old position."""
+        """Ends a pause. The callable is called again, at its old position."""
         _core.token_resume(self._id)
 
     def __enter__(self) -> "Token":
@@ -88,10 +89,10 @@ class Token(_core.Held):
 
 
 def current_token() -> "Token | None":
-    """The registration that this thread is calling now, the innermost one; or None."""
+    """The registration that this thread is calling now, or None; the innermost if nested."""
     return _core.current_call()[0]  # type: ignore[no-any-return]
 
 
 def current_event() -> "int | None":
-    """The event of the call that this thread is in, the innermost one; or None."""
+    """The event of the call that this thread is in, or None; of the innermost if nested."""
     return _core.current_call()[1]

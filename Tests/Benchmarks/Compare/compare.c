@@ -40,7 +40,7 @@ typedef struct {
   multicast_delegate delegates[MOST];
   multicast_token tokens[MOST];
   uint64_t counters[MOST];  // one per delegate
-  uint64_t calls;           // how many calls the counters must have counted
+  uint64_t calls;           // the expected sum of the counters
 } library;
 
 static void load(library *l, const char *path) {
@@ -59,7 +59,7 @@ static void load(library *l, const char *path) {
 #undef X
 }
 
-// For delegates that several threads share: see work.h.
+// The function of delegates that several threads share. See work.h.
 static void read_only(void *context, uint32_t event, const void *payload, size_t size) {
   (void)payload;
   const uint64_t sum = *(const uint64_t *)context + event + size;
@@ -96,7 +96,8 @@ static void fill_queue(library *l) {
 }
 
 // ---- On one thread -----------------------------------------------------------------------------
-// A slice repeats an operation `times` times, and returns the nanoseconds per repetition.
+// Each function is a slice, which repeats an operation `times` times and returns the nanoseconds
+// per repetition.
 
 static double invoke(library *l, size_t times) {
   const double begin = now();
@@ -185,7 +186,7 @@ static void *repeat(void *argument) {
 }
 static uint64_t rounds(const helper *h) { return __atomic_load_n(&h->rounds, __ATOMIC_RELAXED); }
 
-// The slice begins when the helper is running. `*meanwhile` receives the helper's number of
+// Runs a slice while a helper thread is running. `*meanwhile` receives the helper's number of
 // repetitions.
 static double beside(library *l, void (*repeated)(library *), size_t times,
                      double (*slice)(library *, size_t), uint64_t *meanwhile) {
@@ -271,8 +272,8 @@ static void deallocate_counted(void *context, void *block, size_t size, size_t a
   free(block);
 }
 
-// Returns the bytes per multicast, for that many multicasts without delegates; or per delegate, for
-// that many delegates in one multicast.
+// Creates TOTAL multicasts without delegates, or one multicast with TOTAL delegates, and returns
+// the bytes per multicast or per delegate.
 enum { TOTAL = 100000 };
 static double bytes_of_each(library *l) {
   multicast_allocator allocator = multicast_allocator_default();
@@ -329,8 +330,8 @@ static const struct row {
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 
-// The subjects: the two libraries, and for comparison the bare loops, in a library of their own,
-// over the same delegates.
+// The subjects are the two libraries and, for comparison, the bare loops, which are in a separate
+// library and call the same delegates.
 enum { LIBRARIES = 2, SUBJECTS = LIBRARIES + BARE_LOOPS };
 
 static double bare(size_t number, library *l, size_t times) {
@@ -367,7 +368,7 @@ static void measure(const struct row *row, library *libraries, double seconds) {
   const double end = now() + seconds * 1e9;
   do {
     for (size_t i = 0; i < subjects; i++) {
-      // alternates which subject comes first
+      // Alternate which subject comes first.
       const size_t subject = count % 2 == 0 ? i : subjects - 1 - i;
       slices[subject][count] = timed(row, libraries, subject, times);
     }

@@ -1,7 +1,7 @@
-/// All contenders that ask another thread, except those whose headers were not found.
+/// The contenders that ask another thread, without the ones whose headers were not found.
 ///
-/// An asker is a class with its own thread. `ask` is called on one other thread: it makes the
-/// asker's thread call `answer` and returns the result.
+/// An asker is a class with its own thread. `ask` is called on one other thread. It makes the
+/// asker's thread call `answer`, and returns the result.
 #pragma once
 
 #include "libmulticast_asker.hpp"

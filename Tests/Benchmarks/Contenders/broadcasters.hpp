@@ -1,7 +1,7 @@
-/// All broadcasters that are compared, except those whose headers were not found.
+/// The broadcasters that are compared, without the ones whose headers were not found.
 ///
 /// A new broadcaster has no names. `add` adds an observer under a name. `look_up` returns the entry
-/// of a name, which stays the same. `notify` calls the observers of an entry.
+/// of a name, which never changes. `notify` calls the observers of an entry.
 #pragma once
 
 #include "libmulticast_broadcaster.hpp"

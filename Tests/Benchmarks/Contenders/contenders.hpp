@@ -1,7 +1,8 @@
-/// All contenders, except those whose headers were not found.
+/// The contenders, without the ones whose headers were not found.
 ///
-/// A contender is a class. A new one is empty; `add` returns a token for `remove`; `invoke` calls
-/// all delegates. `remove_delegate` and `contains` exist where the library has such functions.
+/// A contender is a class. A new object has no delegates, `add` returns a token for `remove`, and
+/// `invoke` calls all delegates. `remove_delegate` and `contains` exist if the library has such
+/// functions.
 #pragma once
 
 #include "bare_loop.hpp"

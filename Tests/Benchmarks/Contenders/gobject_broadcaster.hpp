@@ -1,5 +1,6 @@
-/// A signal with details, such as "changed::Protocol.Number1": GObject's way to have observers by
-/// name. All handlers are in one list, so an emission also passes those of other details.
+/// A signal with details, such as "changed::Protocol.Number1", which is GObject's way to have
+/// observers by name. All handlers are in one list, so an emission also walks over the handlers of
+/// other details.
 #pragma once
 
 #include <string>
@@ -18,7 +19,7 @@ struct gobject_broadcaster_contender {
     g_signal_connect(object, ("changed::" + name).c_str(), G_CALLBACK(gobject_handle), context);
   }
   found look_up(const std::string &name) { return g_quark_try_string(name.c_str()); }
-  /// Does what g_signal_emit_by_name does, except for looking up "changed", which would take
+  /// Does what g_signal_emit_by_name does, but without looking up "changed", which would take
   /// longer.
   void notify(const std::string &name, uint32_t event, const void *payload, size_t size) {
     g_signal_emit(object, signal(), look_up(name), guint(event), payload, gulong(size));

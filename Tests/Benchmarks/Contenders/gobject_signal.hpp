@@ -17,8 +17,8 @@ inline void gobject_call(GClosure *closure, gpointer function, gpointer instance
   callback(static_cast<GObject *>(instance), event, payload, size, closure->data);
 }
 
-// The same code that glib-genmarshal generates for VOID:UINT,POINTER,ULONG. It is twice as fast as
-// the generic marshaller.
+// The code that glib-genmarshal generates for VOID:UINT,POINTER,ULONG. It is twice as fast as the
+// generic marshaller.
 
 inline void gobject_marshal(GClosure *closure, GValue *, guint, const GValue *values, gpointer,
                             gpointer function) {

@@ -1,4 +1,4 @@
-/// An invocation with MULTICAST_WAIT of a delegate whose queue has a worker.
+/// Invokes, with MULTICAST_WAIT, a delegate whose queue has a worker thread.
 #pragma once
 
 #include <string>

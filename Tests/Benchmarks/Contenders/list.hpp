@@ -1,6 +1,6 @@
 #pragma once
 
-/// A list of types, with a function that is called for each type.
+/// A list of types. `for_each` calls a function for each of them.
 template <class... Each> struct contenders {
   template <class Function> static void for_each(Function function) {
     (function(type<Each>()), ...);

@@ -1,5 +1,5 @@
-/// A broadcaster without a library: one mutex, and a std::unordered_map from the name to a vector
-/// of std::function that is copied on each change.
+/// A broadcaster without a library: one mutex, and a std::unordered_map from each name to a vector
+/// of std::function, which is copied on each change.
 #pragma once
 
 #include <functional>
@@ -23,7 +23,7 @@ struct map_broadcaster_contender {
     else if (current.use_count() > 1) current = std::make_shared<list>(*current);
     current->emplace_back(slot{context});
   }
-  /// The address of a map's element is stable.
+  /// The addresses of a map's elements are stable.
   found look_up(const std::string &name) {
     std::lock_guard<std::mutex> guard(lock);
     auto here = lists.find(name);

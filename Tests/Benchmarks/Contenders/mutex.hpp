@@ -1,5 +1,5 @@
-/// Without a library: a vector of std::function that is copied on each change, and a mutex that
-/// guards the pointer to it.
+/// A contender without a library: a vector of std::function, which is copied on each change, and a
+/// mutex that guards the pointer to the vector.
 #pragma once
 
 #include <functional>

@@ -5,7 +5,7 @@
 
 #include "work.h"
 
-/// The signal keeps the address of a receiver, and copies nothing.
+/// The signal stores the address of a receiver, and copies nothing.
 struct nano_receiver {
   void receive(uint32_t event, const void *payload, size_t size) {
     work(this, event, payload, size);

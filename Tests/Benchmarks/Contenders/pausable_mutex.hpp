@@ -1,6 +1,6 @@
-/// The contender of mutex.hpp, extended for delegates that can be paused and inspected: each has a
-/// number, by which it is found, and a flag. Only inspect.cpp uses it, because invocations read the
-/// flag.
+/// The contender of mutex.hpp, with delegates that can be paused and inspected. Each delegate has a
+/// number, by which it is found, and a flag. Only inspect.cpp uses this contender, because reading
+/// the flag makes invocations slower.
 #pragma once
 
 #include <algorithm>

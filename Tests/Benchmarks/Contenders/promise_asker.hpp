@@ -1,5 +1,5 @@
-/// Without a library: a std::deque of questions, each with a promise, a mutex and a condition
-/// variable.
+/// An asker without a library: a std::deque of questions, each with a promise, and a mutex and a
+/// condition variable for the deque.
 #pragma once
 
 #include <condition_variable>

@@ -1,4 +1,4 @@
-/// The receiver of queued messages: each contender calls `receive` once for each message.
+/// The receiver of queued messages. Each contender calls `receive` once for each message.
 #pragma once
 
 #include <semaphore.h>
@@ -20,7 +20,7 @@ class receiver {
  public:
   /// @param expected   The total number of messages.
   /// @param producers  The number of threads that send.
-  /// @param most       The maximum number of messages in flight, if producers ask for room.
+  /// @param most       The maximum number of messages in flight, if producers wait for room.
   receiver(uint64_t expected, uint32_t producers, uint32_t most)
       : expected(expected), batch(most / producers / 2), rooms(producers) {
     for (auto &each : rooms) each.until_next = batch;
@@ -43,9 +43,9 @@ class receiver {
     if (++calls == expected) finished.set_value();
   }
 
-  /// A producer calls this before each batch, so that it is at most its share ahead. There is room
-  /// for two batches: one is sent while the other is received. Each batch costs one semaphore
-  /// operation per side.
+  /// A producer calls this before each batch, so that it does not get further ahead than its share.
+  /// There is room for two batches: one is sent while the other is received. Each batch costs one
+  /// semaphore operation on each side.
   void wait_for_room(uint32_t producer) {
     while (sem_wait(&rooms[producer].batches) != 0) {}
   }

@@ -1,4 +1,4 @@
-/// The delegate for C++ peers, in which `work` is inlined instead of called through a pointer.
+/// The delegate for C++ peers. The compiler inlines `work` instead of calling it through a pointer.
 #pragma once
 
 #include "work.h"

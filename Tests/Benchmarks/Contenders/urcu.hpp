@@ -1,5 +1,5 @@
-/// An array of delegates under RCU, as users of liburcu would write it for a list that is mostly
-/// read.
+/// An array of delegates that RCU protects, as users of liburcu would write it for a list that is
+/// mostly read.
 #pragma once
 
 #define _LGPL_SOURCE  // inlines the read side, as liburcu recommends for speed
@@ -23,8 +23,8 @@ struct urcu_contender {
 
   token add(multicast_function function, void *context) {
     std::lock_guard<std::mutex> guard(lock);
-    // Keeps the capacity, like a growing vector. A plain copy would have no spare capacity and
-    // would be reallocated at once.
+    // Keep the capacity, like a growing vector. A plain copy would have no spare capacity and would
+    // be reallocated immediately.
     const size_t size = current->size(), room = current->capacity();
     auto *next = new list;
     next->reserve(size < room ? room : 2 * size + 1);

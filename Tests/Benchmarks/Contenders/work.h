@@ -7,9 +7,9 @@
 extern "C" {
 #endif
 
-/// Counts the call. The context of each delegate is a counter of its own. If threads share
-/// delegates (WORK_READS), the counter is only read: if several threads wrote to it, the benchmark
-/// would measure the transfer of its cache line.
+/// Counts the call. The context of each delegate is its own counter. If threads share delegates
+/// (WORK_READS), the counter is only read, because otherwise the benchmark would measure the
+/// transfer of its cache line between the threads.
 static inline void work(void *context, uint32_t event, const void *payload, size_t size) {
   (void)payload;
 #ifdef WORK_READS
@@ -25,7 +25,7 @@ void work_in_executable(void *context, uint32_t event, const void *payload, size
 void work_in_library(void *context, uint32_t event, const void *payload, size_t size);
 
 /// A `for` loop over an array of delegates. The address of a loop changes its speed by a tenth, so
-/// there are four copies at different offsets from a cache line. The fastest copy counts.
+/// there are four copies at different offsets within a cache line, and the fastest copy counts.
 typedef void bare_loop(const multicast_delegate *delegates, size_t count, uint32_t event,
                        const void *payload, size_t size);
 enum { BARE_LOOPS = 4 };

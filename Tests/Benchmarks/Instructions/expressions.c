@@ -1,4 +1,4 @@
-// Evaluates expressions while callgrind counts the instructions of each: see ../instructions.
+// Evaluates expressions while callgrind counts the instructions of each. See ../instructions.
 
 #include <linux/membarrier.h>
 #include <stdio.h>
@@ -30,7 +30,7 @@ static void fail(const char *file, int line, const char *expression) {
 
 // ---- Set-up and tear-down, not counted ----------------------------------------------------------
 
-// A target that only this thread has invoked, which is the usual case.
+// Creates a target that only this thread invokes, which is the usual case.
 static void fill(size_t count, const multicast_add_options *options) {
   target = multicast_create();
   for (size_t i = 0; i < count; i++)
@@ -75,7 +75,7 @@ static void make_weak(void) {
   CHECK(multicast_add(target, delegates[0], NULL, NULL) == MULTICAST_OK);
   CHECK(multicast_visit(target, call_visited, NULL) == 1);
 }
-// A multicast that is searched until it has an index.
+// Creates a multicast that is searched until it has an index.
 static void make_searched(void) {
   make_full();
   for (size_t i = 0; i < MOST; i++) CHECK(multicast_contains(target, delegates[MOST - 1]));
@@ -209,7 +209,8 @@ static const struct expression {
      destroy, 16},
     {"multicast_invoke, each of 16 delegates, a watch notified", 16, make_notified, invoke, destroy,
      16},
-    // Precedes the removals, to show that they take no longer after such a multicast has existed.
+    // This precedes the removals, to show that they take no longer after such a multicast has
+    // existed.
     {"multicast_visit, 1 delegate that is locked", 1, make_weak, visit, destroy, 1},
     {"multicast_add, 1000 to an empty one", MOST, make_empty, add, destroy, 0},
     {"multicast_token_remove, 1000 until it is empty", MOST, make_full, token_remove, destroy, 0},
@@ -272,7 +273,8 @@ int main(void) {
   for (size_t i = 0; i < MOST; i++)
     delegates[i] = (multicast_delegate){work_in_executable, &counters[i]};
 
-  // The library registers when it is first used. If that fails, it uses fence instructions instead.
+  // The library registers for the barrier when it is first used. If that fails, it uses fence
+  // instructions instead.
   CHECK(!is_registered());
   create_and_destroy();
   if (!is_registered()) return 77;

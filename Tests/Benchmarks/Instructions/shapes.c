@@ -1,4 +1,4 @@
-// Evaluates the same expression at two sizes while callgrind counts the instructions: see
+// Evaluates the same expression at two sizes while callgrind counts the instructions. See
 // ../shapes.
 
 #include <pthread.h>
@@ -30,7 +30,7 @@ static void fail(const char *file, int line, const char *expression) {
   exit(1);
 }
 
-// Returns in a child process only. The parent waits for the child and exits with its status.
+// Returns only in a child process. The parent waits for the child and exits with its status.
 static void end_as_child(void) {
   const pid_t child = fork();
   if (child == 0) return;
@@ -73,7 +73,7 @@ static void wait_inside(void *context, uint32_t event, const void *payload, size
   while (sem_wait(&may_end) != 0) continue;
 }
 
-// Start threads, each of which is inside a call of its own multicast until `end_calls`.
+// A thread that is inside a call of its own multicast until `end_calls`.
 static void *invoke_own(void *index) {
   CHECK(multicast_invoke(many[(size_t)index], 0, NULL, 0) == 1);
   return NULL;
@@ -168,7 +168,7 @@ static void remove_context(size_t size) {
   CHECK(multicast_remove_context(target, delegates[size - 1].context) == 1);
 }
 static void remove_at(size_t size) {
-  // Finding an index among removed delegates counts the others.
+  // After a removal, finding an index requires counting the remaining delegates.
   CHECK(multicast_token_remove(tokens[0]) == MULTICAST_OK);
   CHECK(multicast_remove_at(target, size / 2) == MULTICAST_OK);
 }
@@ -211,7 +211,7 @@ static void enumerate(size_t size) {
   CHECK(multicast_enumerate(target, enumerate_one, NULL) == (int64_t)size);
 }
 
-// A multicast that has recorded as many invocations as it replays.
+// Creates a multicast that has recorded as many invocations as it replays.
 static void make_replaying(size_t size) {
   multicast_create_options options = multicast_create_options_default();
   options.replay = (uint32_t)size;
@@ -305,8 +305,8 @@ static void ask_tokens(size_t size) {
 
 // ---- While an older list is read ----------------------------------------------------------------
 
-// A thread is inside an invocation of the target. Then a delegate of higher priority is added,
-// which makes a new list; the thread keeps reading the old one.
+// Starts a thread that is inside an invocation of the target. Then adds a delegate of higher
+// priority, which makes a new list, while the thread still reads the old list.
 static void make_older(size_t size) {
   const multicast_delegate waits = {wait_inside, NULL};
   target = multicast_create();
@@ -324,7 +324,7 @@ static void destroy_older(size_t size) {
   multicast_lifetime_end(lifetime);
   destroy(size);
 }
-// The delegate is in no older list.
+// The paused delegate is not in the older list.
 static void pause_new(size_t size) {
   CHECK(multicast_token_pause(added_before) == MULTICAST_OK);
 }
@@ -332,7 +332,7 @@ static void end_lifetime(size_t size) {
   CHECK(multicast_lifetime_end(lifetime) == MULTICAST_OK);
 }
 
-// Creates that many threads inside invocations, each of which reads a different list.
+// Creates `size` threads inside invocations, each of which reads a different list.
 static void make_lists(size_t size) {
   const multicast_delegate waits = {wait_inside, NULL};
   fill(64, NULL);
@@ -379,7 +379,7 @@ static void remove_all_64(size_t size) {
   remove_all(64);
 }
 
-// Threads that start, invoke for the first time, and end.
+// A thread that starts, invokes for the first time, and ends.
 static void *invoke_first(void *unused) {
   CALLGRIND_TOGGLE_COLLECT;
   CHECK(multicast_invoke(other, 0, NULL, 0) == 0);
@@ -408,8 +408,8 @@ static void end_living(size_t size) {
   go_on_and_join(size);
 }
 
-// The child continues with the counts while this process waits for it. Before fork() returns,
-// callgrind counts both processes.
+// Counting continues in the child while this process waits for it. Until fork() returns, callgrind
+// counts both processes.
 static void go_on_in_child(size_t size) {
   end_as_child();
 }
@@ -544,7 +544,7 @@ static void unregister_names(size_t size) {
 
 enum { CALLS_OF_EACH = 16 };
 
-// Producers block because the queue, which has room for one call, is full.
+// A producer that blocks because the queue, which has room for one call, is full.
 static void *produce(void *unused) {
   sem_post(&has_begun);
   CALLGRIND_TOGGLE_COLLECT;
@@ -588,8 +588,8 @@ static void make_blocked(size_t size) {
   make_full_queue(size);
   start(size, produce_one);
   for (size_t i = 0; i < size; i++) sem_wait(&has_begun);
-  // The producers are about to sleep. Valgrind runs one thread at a time, so all of them get there
-  // while this thread yields.
+  // The producers are about to sleep. Valgrind runs one thread at a time, so all of them fall
+  // asleep while this thread yields.
   for (int i = 0; i < 1000; i++) sched_yield();
   other = multicast_create();
 }
@@ -646,8 +646,8 @@ static void evaluate(const struct shape *shape, size_t size, const char *which) 
   CALLGRIND_DUMP_STATS_AT(text);
 }
 
-// Runs in a child process, which is not affected by what other shapes leave behind, such as thread
-// records.
+// Runs a shape in a child process, which is not affected by objects that other shapes leave behind,
+// such as thread records.
 static void in_a_process_of_its_own(const struct shape *shape) {
   const pid_t child = fork();
   int status = 1;

@@ -1,9 +1,10 @@
-// How long does it take to ask another thread and to wait for its answer?
+// How long does it take to ask another thread and wait for its answer?
 
 #include "askers.hpp"
 #include "question.hpp"
 
-/// Only one question is pending at any time, so both threads sleep and are woken for each.
+/// Only one question is pending at any time, so for each question both threads go to sleep and are
+/// woken.
 template <class Asker> static void ask(benchmark::State &state) {
   Asker asker;
   uint64_t question = 0, wrong = 0;

@@ -1,5 +1,5 @@
-/// Contenders to be filled with `count` delegates each. For a small `count` there are hundreds of
-/// contenders, which makes the cost of reading the clock negligible.
+/// A batch of contenders that are filled with `count` delegates each. For a small `count` there are
+/// hundreds of contenders, so that the cost of reading the clock is negligible.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 template <class Contender> struct batch {
   using token = typename Contender::token;
 
-  /// The time limit to fill or empty all contenders once. A contender that exceeds it is not
+  /// The time limit for filling or emptying all contenders once. A contender that exceeds it is not
   /// measured for larger counts.
   static constexpr std::chrono::seconds time_limit{2};
 

@@ -7,7 +7,7 @@
 #include "question.hpp"
 #include "repeating_thread.hpp"
 
-/// A broadcaster with `count` names and one observer for each. The copies of the names are in the
+/// A broadcaster with `count` names and one observer for each. `names` contains the names in the
 /// random order of the lookups, which is the same for all contenders.
 template <class Broadcaster> struct named {
   Broadcaster broadcaster;

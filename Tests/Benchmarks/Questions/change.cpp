@@ -1,8 +1,8 @@
-// How long does it take to add, to remove, to find a delegate, to create and to destroy?
+// How long does it take to add, remove or find a delegate, and to create and destroy a multicast?
 //
-// Each contender is measured for the operations that it has; for instance, not all can find a
-// delegate. The figures do not include work that a contender postpones: Boost.Signals2 does so with
-// a removed slot's entry in its list.
+// Each contender is measured for the operations that it supports; for instance, not all contenders
+// can find a delegate. The figures do not include postponed work: Boost.Signals2, for example,
+// frees the list entry of a removed slot later.
 
 #include <linux/membarrier.h>
 #include <malloc.h>
@@ -86,8 +86,8 @@ template <class Contender> static bool remove_reversed(benchmark::State &state, 
   return remove<Contender>(state, count, [](batch<Contender> &all) { all.reverse(); });
 }
 
-/// Measures the part of a random removal that cannot be avoided: reading the library's data about a
-/// delegate, which is 32 bytes here. Each read depends on the previous one, because the
+/// Measures the unavoidable part of a random removal, which is reading the library's data about a
+/// delegate, 32 bytes in this benchmark. Each read depends on the previous one, because the
 /// instructions of a real removal keep the processor too busy to start the next read early.
 static bool read_shuffled(benchmark::State &state, size_t count) {
   struct kept {
@@ -97,7 +97,7 @@ static bool read_shuffled(benchmark::State &state, size_t count) {
   std::vector<kept> all(count);
   for (size_t i = 0; i < count; i++) all[i].next = i;
   std::mt19937 random(1);
-  // Sattolo's algorithm: a single cycle through all elements.
+  // Sattolo's algorithm makes a single cycle through all elements.
   for (size_t i = count - 1; i > 0; i--)
     std::swap(all[i].next, all[std::uniform_int_distribution<size_t>(0, i - 1)(random)].next);
   const size_t reads = std::max<size_t>(count, 1000);
@@ -110,9 +110,9 @@ static bool read_shuffled(benchmark::State &state, size_t count) {
   return true;
 }
 
-/// Calls the function for at most one in ten delegates, so that their number stays about `count`.
-/// The chosen delegates are evenly spaced and in random order. A few random choices would give
-/// random results.
+/// Calls the function for at most one in ten delegates, so that their number stays close to
+/// `count`. The chosen delegates are evenly spaced and in random order, because a small number of
+/// random choices would give random results.
 template <class Contender, class Function>
 static bool here_and_there(benchmark::State &state, size_t count, Function function) {
   const size_t each = std::clamp<size_t>(count / 10, 1, 3000000 / count);
@@ -147,7 +147,7 @@ template <class Contender> static bool contains(benchmark::State &state, size_t 
 }
 
 /// Registers a measure for 1 to 1,000,000 delegates. A contender that exceeds the time limit is not
-/// measured for larger counts, since a removal in linear time would take hours.
+/// measured for larger counts, because linear-time removals would take hours.
 static void for_counts(const std::string &measure, const std::string &contender,
                        bool (*run)(benchmark::State &, size_t)) {
   auto enough = std::make_shared<size_t>(SIZE_MAX);
@@ -180,8 +180,8 @@ template <class Contender> static void create_add_destroy(benchmark::State &stat
   }
 }
 
-/// Adds and removes beside 16 others. Bindings for other languages give every delegate a release
-/// function.
+/// Adds and removes a delegate next to 16 others. `is_released` gives it a release function, as
+/// bindings for other languages do for every delegate.
 template <class library, bool is_released>
 static void add_and_remove(benchmark::State &state) {
   uint64_t counter = 0;
@@ -202,7 +202,7 @@ static void add_and_remove(benchmark::State &state) {
 // ---- While another thread invokes ---------------------------------------------------------------
 // A removal from libmulticast or liburcu waits until no call of the delegate runs. The other
 // contenders leave that to the program. Before the clock starts, each measurement makes sure that
-// the other thread is running: a memory barrier, for instance, costs little if it is not.
+// the other thread is running, because a memory barrier, for instance, costs little if it is not.
 
 static constexpr size_t invoked = 100;
 static constexpr size_t at_a_time = 10;
@@ -214,7 +214,7 @@ template <class Contender> struct filled_and_invoked : filled<Contender> {
   filled_and_invoked() : filled<Contender>(invoked) {}
 };
 
-/// Removes at random places. The delegate is added again after the clock has stopped.
+/// Removes delegates at random positions. Each delegate is added again after the clock has stopped.
 template <class Contender, class Function>
 static void remove_invoked(benchmark::State &state, Function remove) {
   filled_and_invoked<Contender> full;
@@ -248,8 +248,8 @@ template <class Contender> static void add_and_remove_invoked(benchmark::State &
   }
 }
 
-/// Each of two threads adds a delegate beside 16, removes it, and invokes the given number of
-/// times, which ranges from changes only to hardly any changes. An iteration is all of that on one
+/// Each of two threads adds a delegate next to 16 others, removes it, and invokes `invocations`
+/// times, which ranges from 0 to so many that changes are rare. An iteration is all of this on one
 /// thread while the other does the same.
 template <class Contender>
 static void change_and_invoke(benchmark::State &state, size_t invocations) {
@@ -374,7 +374,8 @@ template <class library> static void register_own() {
 
 int main(int argc, char **argv) {
   // Whether glibc returns memory to the system depends on previous deallocations, and benchmarks
-  // run in any order. With these settings it retains all memory, so no page faults are measured.
+  // run in any order. With these settings, glibc keeps all memory, so that no page faults are
+  // measured.
   mallopt(M_MMAP_MAX, 0);
   mallopt(M_TRIM_THRESHOLD, -1);
 

@@ -1,4 +1,4 @@
-// What does C++ cost: closures of one and four words, typed arguments, strings in queues?
+// What do closures of one and four words, typed arguments, and strings in queues cost in C++?
 //
 // invoke.cpp, change.cpp and memory.cpp also measure the C++ header as a contender.
 
@@ -11,7 +11,7 @@
 
 // ---- Signals ------------------------------------------------------------------------------------
 
-/// Calls the function with a closure of that many words, at least one.
+/// Calls the function with a closure of `words` words, at least one.
 template <class Function>
 static void with_closure(size_t words, uint64_t &sum, Function function) {
   uint64_t a = 1, b = 2, c = 3;
@@ -23,7 +23,7 @@ static void with_closure(size_t words, uint64_t &sum, Function function) {
   else function([to, a, b, c](uint64_t value) { *to += value + (a & b & c & 4); });
 }
 
-/// Connects and disconnects beside `others` connections.
+/// Connects and disconnects a closure next to `others` connections.
 template <class Signal>
 static void connect_and_disconnect(benchmark::State &state, size_t words, size_t others) {
   Signal signal;
@@ -39,7 +39,7 @@ static void connect_and_disconnect(benchmark::State &state, size_t words, size_t
   if (sum != others) state.SkipWithError("a call is missing");
 }
 
-/// Creates and destroys an object whose method is connected, beside 16 others.
+/// Creates and destroys an object whose method is connected, next to 16 others.
 template <class Methods> static void connect_method(benchmark::State &state) {
   Methods all;
   uint64_t sum = 0;

@@ -1,7 +1,7 @@
 // How long does it take to pause and resume one of several delegates, to count them, to ask whether
 // a registration is valid, and to enumerate them?
 //
-// Each contender is measured for the operations that it has.
+// Each contender is measured for the operations that it supports.
 
 #include "contenders.hpp"
 #include "pausable_mutex.hpp"
@@ -10,7 +10,7 @@
 /// Returns the token in the middle, for which a linear search takes average time.
 template <class Full> static auto &middle(Full &all) { return all.tokens[all.tokens.size() / 2]; }
 
-// Each function below can be called only with contenders that have the required operation.
+// Each function below can be called only with contenders that support the operation.
 
 template <class Full>
 static auto pause_and_resume(Full &all) -> decltype(all.contender.pause_and_resume(middle(all))) {

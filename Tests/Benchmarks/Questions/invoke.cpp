@@ -1,5 +1,5 @@
-// How long does an invocation take, with 0 to 65,536 delegates? How long does it take to ask
-// whether there are any listeners, where a contender can tell?
+// How long does an invocation take with 0 to 65,536 delegates? How long does it take to check
+// whether there are any listeners, if a contender supports that?
 
 #include "contenders.hpp"
 #include "question.hpp"

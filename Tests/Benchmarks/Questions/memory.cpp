@@ -1,10 +1,10 @@
-// How many bytes does an empty signal take, and how many does each delegate take?
+// How many bytes does an empty signal need, and how many does each delegate need?
 //
 // There are always 100,000 delegates, in as many signals as needed, or 100,000 empty signals.
 // Memory that is allocated for many objects at a time, or for the library as a whole, is averaged
-// over them. The count includes all allocations by malloc since before the first use of the
-// library. It includes the signals or handles that the program holds, but not what the program
-// needs to remove a delegate later (connections, tokens).
+// over them. Counting begins before the first use of the library and includes all allocations by
+// malloc. The count includes the signals or handles that the program holds, but not the connections
+// or tokens that the program needs to remove a delegate later.
 
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -99,7 +99,7 @@ template <class Contender> static const figures &counted(size_t each) {
   return place->second;
 }
 
-// The results are the counters, in bytes. The time has no meaning.
+// The results are the counters, in bytes. The time is meaningless.
 template <class Contender> static void bytes(benchmark::State &state, size_t each) {
   const figures &none = counted<Contender>(0), &some = counted<Contender>(each);
   if (!none.is_complete || !some.is_complete)

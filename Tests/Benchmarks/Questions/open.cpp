@@ -9,7 +9,7 @@
 //   size_kb      the size of the file, stripped
 //   needs        how many other libraries are loaded with it, without libc and the loader
 //
-// The label names its direct dependencies. The time of an iteration has no meaning.
+// The label names the direct dependencies of the library. The time of an iteration is meaningless.
 
 #include <dlfcn.h>
 #include <link.h>
@@ -33,7 +33,7 @@ static const library libraries[] = {
     {"GObject signals", "libgobject-2.0.so.0"},
     {"Qt 5 signals", "libQt5Core.so.5"},
     {"liburcu, array", "liburcu-memb.so.8"},
-    // Header-only peers such as Boost.Signals2 depend on it.
+    // Header-only peers such as Boost.Signals2 depend on libstdc++.
     {"libstdc++", "libstdc++.so.6"},
 };
 
@@ -138,7 +138,7 @@ int main(int argc, char **argv) {
       missing += (missing.empty() ? "" : "; ") + std::string(each.file);
       continue;
     }
-    // an iteration takes some milliseconds
+    // An iteration takes some milliseconds.
     add_benchmark("open", each.contender, 1, open, path)->Iterations(20);
   }
   if (!missing.empty()) benchmark::AddCustomContext("missing_libraries", missing);

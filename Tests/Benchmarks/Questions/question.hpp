@@ -1,7 +1,8 @@
-/// Code that all programs share. Each program measures one thing for every contender that has it.
+/// Code that all programs share. Each program measures one operation for every contender that
+/// supports it.
 ///
 /// Google Benchmark runs the measures. It shuffles the repetitions, so that slow moments of the
-/// machine affect all contenders alike, and writes JSON. In every program a benchmark is named
+/// machine affect all contenders equally, and writes JSON. In every program, benchmarks are named
 /// `measure/contender/parameter`; measures.py lists all measures.
 #pragma once
 
@@ -28,7 +29,7 @@ template <class Contender, class = void> struct adds_all : std::false_type {};
 template <class Contender>
 struct adds_all<Contender, std::void_t<decltype(&Contender::add_all)>> : std::true_type {};
 
-/// A contender with `count` delegates, each with a counter of its own.
+/// A contender with `count` delegates, each of which has its own counter.
 template <class Contender> struct filled {
   Contender contender;
   std::vector<uint64_t> counters;

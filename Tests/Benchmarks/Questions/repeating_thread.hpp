@@ -17,7 +17,8 @@ class repeating_thread {
     thread = std::thread([this, make] {
       for (auto repeated = make(); !stopped.load(std::memory_order_relaxed);) {
         repeated();
-        // Only one thread writes, so a plain store is enough and does not slow the measurement.
+        // Only one thread writes, so a plain store is enough, which does not slow down the
+        // measurement.
         done.store(done.load(std::memory_order_relaxed) + 1, std::memory_order_release);
       }
     });
@@ -29,7 +30,7 @@ class repeating_thread {
   }
   repeating_thread(const repeating_thread &) = delete;
 
-  /// Waits until the thread is running. On a busy machine it does not run all the time.
+  /// Waits until the thread is running. On a busy machine, the thread does not run all the time.
   void meet() const {
     const uint64_t before = rounds();
     while (rounds() == before) std::this_thread::yield();
@@ -45,9 +46,9 @@ class repeating_thread {
   std::thread thread;
 };
 
-/// Measures the total repetitions of all threads while all of them run. (If each had a fixed
-/// number, and there were more threads than processors, the last thread would run alone.) An
-/// iteration is a period of time.
+/// Measures the total repetitions of all threads while all of them run. (If each thread made a
+/// fixed number of repetitions, and there were more threads than processors, the last thread would
+/// run alone.) An iteration is a period of time.
 inline void throughput(benchmark::State &state, const std::deque<repeating_thread> &threads) {
   auto sum = [&] {
     uint64_t rounds = 0;

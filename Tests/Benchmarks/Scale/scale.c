@@ -1,4 +1,4 @@
-// Measures costs at server scale, each in a process of its own. See ../scale.
+// Measures costs at server scale, each in a separate process. See ../scale.
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -215,7 +215,7 @@ static double produce_blocked(size_t count) {
   return (double)calls / time / 1000;
 }
 
-// The same work with a ring, a mutex and two condition variables.
+// The same work as with a blocked queue, but with a ring, a mutex and two condition variables.
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t has_room = PTHREAD_COND_INITIALIZER, has_calls = PTHREAD_COND_INITIALIZER;
 static multicast_delegate ring[16];
@@ -304,7 +304,7 @@ static void *invoke_own(void *unused) {
   CHECK(multicast_invoke(target, 0, NULL, 0) >= 0);
   return unused;
 }
-// Creates that many threads, each of which reads a different list of the target.
+// Creates `count` threads, each of which reads a different list of the target.
 static double pause_beside_lists(size_t count) {
   enum { TIMES = 200 };
   multicast_token token;
@@ -342,8 +342,8 @@ static void trim(void) {
   if (function != NULL) function();
 }
 
-// Fills one multicast after the other with a million delegates, and empties it. Returns how many
-// multicasts could be filled.
+// Fills one multicast after the other with a million delegates, and empties it again. Returns how
+// many multicasts could be filled.
 static double fill_and_empty(size_t count) {
   static multicast_delegate some[4096];
   for (size_t i = 0; i < 4096; i++) some[i] = delegate(i);
@@ -363,7 +363,7 @@ static double fill_and_trim(size_t count) {
   return resident() - before;
 }
 
-// Creates multicasts with one delegate each, and names, and destroys all of them.
+// Creates multicasts with one delegate each, registers names, and destroys everything.
 static double burst(size_t count) {
   static multicast all[MOST];
   const multicast_broadcaster b = multicast_broadcaster_create(NULL);
@@ -381,7 +381,8 @@ static double burst(size_t count) {
   trim();
   return resident() - before;
 }
-// Measures the memory that remains, beyond what libc keeps of threads that never used the library.
+// Measures the memory that remains after the threads have ended, in addition to the memory that
+// libc keeps for threads that never used the library.
 static double threads_gone(size_t count) {
   begin_and_end(count);
   const double before = resident();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// A result that is made by a call, and waited for.
+// Results that a delegate or a posted callable makes for a caller.
 #ifndef MULTICAST_DETAIL_ANSWER_HPP
 #define MULTICAST_DETAIL_ANSWER_HPP
 
@@ -16,7 +16,7 @@
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// A result that is made on another thread.
+/// A result that a call stores for its caller, which may wait on another thread.
 template <typename R>
 struct answer {
   std::optional<R> result;
@@ -26,7 +26,7 @@ struct answer {
   }
   void clear() noexcept { result.reset(); }
   bool is_there() const { return result.has_value(); }
-  // The caller knows that it is there. NOLINTBEGIN(bugprone-unchecked-optional-access)
+  // The caller has checked that there is a result. NOLINTBEGIN(bugprone-unchecked-optional-access)
   R get() { return std::move(*result); }
   R &look() { return *result; }
   // NOLINTEND(bugprone-unchecked-optional-access)
@@ -52,7 +52,7 @@ struct answer<void> {
   void get() {}
 };
 
-/// A request to a delegate for its result, of a signal with results.
+/// A request for the result of a delegate, in a signal with results.
 template <typename R>
 struct question {
   multicast target;
@@ -65,13 +65,14 @@ struct invoked {
 };
 template <typename F>
 struct invoked<F, std::enable_if_t<std::is_invocable_v<F &>>> : std::invoke_result<F &> {};
-/// The type in which the result of a callable is kept. If it cannot be called, another check fails.
+/// The type in which the result of a callable is stored. It is void if the callable cannot be
+/// called without arguments, which another check reports.
 template <typename F>
 using kept_result = typename std::conditional_t<
     std::is_lvalue_reference_v<typename invoked<F>::type>, invoked<F>,
     std::decay<typename invoked<F>::type>>::type;
 
-/// A callable whose result is waited for. The thread that waits may give up before the call.
+/// A callable for whose result a thread waits. The thread may stop waiting before the call begins.
 template <typename F>
 struct asked : counted_owners {
   static_assert(std::is_invocable_v<F &>,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Arguments: how they are passed, held until they are passed, and stored.
+// How arguments are passed, held until they are passed, and stored.
 #ifndef MULTICAST_DETAIL_ARGUMENTS_HPP
 #define MULTICAST_DETAIL_ARGUMENTS_HPP
 
@@ -150,7 +150,7 @@ struct held<Arg, Given, holding::variable> {
   Arg pass() noexcept { return *address; }
 };
 
-/// The copy of an argument that a queued call keeps.
+/// The copy of an argument that belongs to a queued call.
 template <typename T>
 struct stored {
   T copy;
@@ -158,7 +158,7 @@ struct stored {
   explicit stored(T &&given) : copy(std::move(given)) {}
   const T *address() const { return detail::address(copy); }
 };
-/// The characters of a view.
+/// A copy of the characters of a view.
 template <typename Char, typename Traits>
 struct stored<std::basic_string_view<Char, Traits>> {
   std::basic_string<Char, Traits> text;

@@ -31,7 +31,7 @@ struct continuation {
   void operator()() const { resume(address); }
 };
 
-/// The wait for one invocation. It is over when the delegate has been called, or has been destroyed
+/// The wait for one invocation. It is over when the delegate has been called or has been destroyed
 /// without a call.
 ///
 /// If there is a queue, a separate queued call resumes the coroutine. The coroutine stays in
@@ -197,7 +197,7 @@ class arrived_arguments final : public arrival {
   std::optional<kept_arguments<Args...>> made_;
 };
 
-/// The delegate. Its destruction ends the wait.
+/// The delegate that receives the invocation. Its destruction ends the wait.
 template <typename... Args>
 class arriving {
  public:

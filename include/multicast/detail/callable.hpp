@@ -32,7 +32,7 @@ struct extended {
   bool is_dead() const noexcept { return function.is_dead(); }
 };
 
-/// A method of an object behind a pointer.
+/// A method and a pointer to its object.
 template <typename Pointer, typename Method>
 struct bound {
   Pointer object;
@@ -48,7 +48,7 @@ struct bound {
   }
 };
 
-/// A method of an object behind a weak pointer.
+/// A method and a weak pointer to its object.
 template <typename Weak, typename Method>
 struct weak_bound {
   Weak object;
@@ -103,7 +103,7 @@ void begin_mortal(F &function, multicast target) noexcept {
   }
 }
 
-/// Whether a type is a pointer to an object, or a std::ref().
+/// Whether a type is a pointer or a std::reference_wrapper.
 template <typename T>
 inline constexpr bool is_reference = std::is_pointer_v<T>;
 template <typename T>

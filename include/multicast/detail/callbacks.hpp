@@ -33,7 +33,7 @@ std::string written(Write &&write) {
   return std::move(result.text);
 }
 
-/// Passes registrations until the function returns false or throws.
+/// Passes registrations to a function until it returns false or throws.
 template <typename F>
 struct enumeration {
   F *function;

@@ -136,10 +136,10 @@ struct in_context<extended<F>> {
   }
 };
 
-/// The address of an object of any type.
+/// Converts the address of an object of any type.
 inline void *untyped(const volatile void *object) noexcept { return const_cast<void *>(object); }
 
-/// A method that is known at compile time; the context is the object.
+/// A method that is known at compile time. The context is the address of the object.
 template <auto method, typename T>
 struct of_object {
   using function = bound<T *, decltype(method)>;

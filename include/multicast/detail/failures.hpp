@@ -16,7 +16,7 @@
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-// Defined in error.hpp, which all public headers that need this include.
+// This function is defined in error.hpp, which is included by all public headers that need it.
 #if MULTICAST_HPP_EXCEPTIONS
 [[noreturn]] inline void fail(int64_t status);
 #else
@@ -78,7 +78,7 @@ struct failures {
  private:
   static bool keep_for(shared_failure &waiting) noexcept {
     const multicast_token token = multicast_token_current();
-    const bool is_removed = !multicast_token_is_valid(token);  // such as one with `once`
+    const bool is_removed = !multicast_token_is_valid(token);  // such as a delegate with `once`
     const process_lock lock(guarded::failures);
     if (waiting.is_over) return is_removed || waiting.is_late(token);
     if (!waiting.first) waiting.first = std::current_exception();

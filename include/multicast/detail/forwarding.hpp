@@ -68,7 +68,7 @@ struct forwarded<const std::reference_wrapper<T> &> : forwarded<T &> {};
 template <typename Signature>
 struct of_signal {
   using function = forwarding<Signature>;
-  static constexpr bool is_owned = true;  // for `lock`, and because it is counted
+  static constexpr bool is_owned = true;  // so that `lock` and `release` are called
   static void *pack(multicast target) noexcept {
     static_assert(sizeof(void *) == sizeof target.id, "the handle is the context");
     return reinterpret_cast<void *>(target.id);

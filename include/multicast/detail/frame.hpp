@@ -44,7 +44,7 @@ template <typename Indices, typename... Args>
 struct frame_of;
 template <size_t... Index, typename... Args>
 struct frame_of<std::index_sequence<Index...>, Args...> : cell_of<Index, Args>... {
-  /// Whether a queue may copy it byte by byte.
+  /// Whether a queue may copy the frame byte by byte.
   static constexpr bool is_plain = (is_small<Args>() && ...);
   /// Whether there may be queued calls, for which the frame has to be copied.
   static constexpr bool is_replaceable = !is_plain && (detail::is_replaceable<Args> && ...);
@@ -92,7 +92,7 @@ struct frame_of<std::index_sequence<Index...>, Args...> : cell_of<Index, Args>..
 template <typename... Args>
 using frame = frame_of<std::index_sequence_for<Args...>, Args...>;
 
-/// The library aligns copies of payloads to this.
+/// The library aligns copies of payloads to this number of bytes.
 inline constexpr size_t copy_alignment = 16;
 
 /// The frame of an invocation, on its stack. Its alignment differs from that of a copy, which tells
@@ -117,7 +117,7 @@ inline bool is_copy(const void *payload) noexcept {
   return reinterpret_cast<uintptr_t>(payload) % copy_alignment == 0;
 }
 
-/// The copy of one argument that a queued call keeps.
+/// The copy of one argument that belongs to a queued call.
 template <size_t, typename Arg>
 struct kept_cell {
   typename storage<value<Arg>>::type kept;
@@ -135,7 +135,7 @@ struct copied_of<frame_of<std::index_sequence<Index...>, Args...>,
     : frame_of<std::index_sequence<Index...>, Args...>, kept_cell<Index, Args>... {
   using frame = frame_of<std::index_sequence<Index...>, Args...>;
 
-  /// For multicast_invocation.
+  /// The `copy` function of multicast_invocation.
   static const void *copy(const void *payload, size_t) {
     // The frame of the invocation is not const.
     frame &original = *static_cast<frame *>(const_cast<void *>(payload));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Calls any callable. Not std::invoke(), because <functional> takes longer to compile than all
-// headers in multicast/.
+// Calls any callable. This replaces std::invoke(), because <functional> takes longer to compile
+// than all headers in multicast/.
 #ifndef MULTICAST_DETAIL_INVOKE_HPP
 #define MULTICAST_DETAIL_INVOKE_HPP
 

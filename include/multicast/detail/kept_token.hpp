@@ -51,7 +51,8 @@ class kept_token {
     is_adding_.store(true, std::memory_order_release);
     return true;
   }
-  /// For multicast_add(), which writes the token before the delegate can be called.
+  /// The output parameter of multicast_add(), which writes the token before the delegate can be
+  /// called.
   multicast_token *place() noexcept { return &add_of(this).token; }
   /// Ends an add.
   ///
@@ -72,7 +73,8 @@ class kept_token {
   /// The token, even during an add. Zero if there has been no add.
   multicast_token get() const noexcept {
     if (is_adding_.load(std::memory_order_acquire)) {
-      // The add cannot end while the lock is held. Atomic: the library may be writing the token.
+      // The add cannot end while the lock is held. The load is atomic because the library may be
+      // writing the token at the same time.
       const process_lock lock = locked(index_of(this));
       if (is_adding_.load(std::memory_order_relaxed))
         return {__atomic_load_n(&add_of(this).token.id, __ATOMIC_RELAXED)};

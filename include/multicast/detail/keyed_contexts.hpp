@@ -207,13 +207,13 @@ class alignas(64) keyed_contexts {
     delete[] old;
   }
 
-  bucket *buckets_ = nullptr;  // never freed: static objects may use them
+  bucket *buckets_ = nullptr;  // never freed, because static objects may use them
   size_t size_ = 0;            // a power of two
   size_t count_ = 0;
 };
 static_assert(parts == 4, "see part_of()");
 
-/// The name of a type, which is the same in all modules of one compiler.
+/// The name of a type, which is the same in all modules that one compiler has compiled.
 template <typename Type>
 const char *name_of() noexcept {
   return __PRETTY_FUNCTION__;

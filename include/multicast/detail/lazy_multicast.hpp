@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The multicast of a signal.
+// The multicast of a signal, created at its first use.
 #ifndef MULTICAST_DETAIL_LAZY_MULTICAST_HPP
 #define MULTICAST_DETAIL_LAZY_MULTICAST_HPP
 

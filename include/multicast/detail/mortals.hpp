@@ -41,7 +41,8 @@ inline void prune(multicast target) noexcept {
   if (has_mortals(target)) static_cast<void>(multicast_prune(target));
 }
 
-/// Counts a delegate with tracked objects, once its signal is known. Copies are counted separately.
+/// Counts one delegate with tracked objects from begin() until its destruction. Copies are counted
+/// separately.
 class mortal {
  public:
   mortal() noexcept = default;

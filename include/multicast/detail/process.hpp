@@ -91,7 +91,7 @@ T &lasting(std::atomic<T *> &place) {
 struct pauses {
   struct entry {
     size_t count = 0;
-    bool is_kept = false;  // it was paused already
+    bool is_kept = false;  // it had already been paused by pause()
   };
   table<entry> entries;
 

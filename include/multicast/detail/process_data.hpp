@@ -33,7 +33,7 @@ struct process_locks {
     pthread_mutex_t mutex;
   };
   line all[static_cast<size_t>(guarded::keyed) + parts];
-  std::atomic<pthread_t> forking;  // the thread that is in fork(), or none
+  std::atomic<pthread_t> forking;  // the thread that is inside fork(), or none
   size_t handlers;                 // how many pairs of handlers run in that fork()
 };
 
@@ -42,7 +42,7 @@ struct process_locks {
 /// slower path. In the child of a fork, slots in use by threads that exist only in the parent stay
 /// in use.
 struct alignas(64) kept_add {
-  std::atomic<uintptr_t> observer;  // the address of its token, or 0
+  std::atomic<uintptr_t> observer;  // the address of its kept_token, or 0
   multicast_token token;
   bool is_orphan;  // the observer has been destroyed; protected by guarded::keyed
 };
@@ -50,7 +50,7 @@ struct alignas(64) kept_add {
 /// The counts that each invocation reads. While they are zero, it can skip further checks.
 struct process_counts {
   std::atomic<size_t> paused_signals;  // how many signals are paused
-  std::atomic<size_t> mortals;         // how many delegates have tracked objects, of all signals
+  std::atomic<size_t> mortals;         // how many delegates of all signals track objects
 };
 
 /// The library provides the memory, filled with zeros, which is the initial state of all members.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The contexts of an object in a signal, held while they are in use.
+// Keeps the contexts of an object in a signal allocated while they are in use.
 #ifndef MULTICAST_DETAIL_RETAINED_HPP
 #define MULTICAST_DETAIL_RETAINED_HPP
 
@@ -15,8 +15,8 @@
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// The contexts of an object or a method in a signal, held while they are in use. This is a
-/// template so that only programs that use it compile it.
+/// Keeps the contexts of an object or a method in a signal allocated while they are in use. This is
+/// a template so that only programs that use it compile it.
 template <typename Context = keyed>
 class retained {
  public:
@@ -65,7 +65,7 @@ class retained {
   explicit retained(multicast target) noexcept : target_(target) {}
 
   multicast target_;
-  table<Context *> all_;  // by their addresses
+  table<Context *> all_;  // by address
 };
 
 }  // namespace mcast::detail

@@ -53,7 +53,7 @@ class watched {
   }
 
  private:
-  uintptr_t last_ = 0;  // numbers are not reused: calls of a watch that has ended may go on
+  uintptr_t last_ = 0;  // never reused, because calls under an ended watch may still run
   table<uintptr_t> numbers_;  // by the handle, plus 1
   table<functions> all_;
 };

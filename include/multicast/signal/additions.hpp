@@ -20,14 +20,15 @@
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// Options in braces. Depends on a type so that it is only asked where they are used:
-/// until then types of arguments may be incomplete.
+/// The type of options that are given in braces. The second template parameter delays the check
+/// until options are used, so that the types of the arguments may be incomplete before.
 template <typename Signal, typename>
 struct options_of {
   using type = std::conditional_t<Signal::is_queueable, options, basic_options<no_queue>>;
 };
 
-/// Whether it may be a delegate. It is none that comes into options by a function.
+/// Whether `T` may be a delegate: it is not a number, queue or lifetime, which a caller must pass
+/// as an option, through a function such as mcast::on().
 template <typename T>
 constexpr bool is_no_option() {
   constexpr bool is_option = std::is_arithmetic_v<T> ||
@@ -38,7 +39,8 @@ constexpr bool is_no_option() {
   return !is_option;
 }
 
-/// Checks a pointer, and uses the lifetime of an observer.
+/// Checks that the pointer is not null. If the object is an observer, puts the observer's lifetime
+/// into the options.
 template <typename T>
 bool prepare_object(T *object, const options *&how, options &changed) {
   bool is_good = object != nullptr;
@@ -50,7 +52,7 @@ bool prepare_object(T *object, const options *&how, options &changed) {
     is_good = is_good && changed.lifetime.id == 0;
     if constexpr (is_public) {
       if (is_good) changed.lifetime = object->observing();
-      if (is_good && changed.lifetime.id == 0) return false;  // without exceptions
+      if (is_good && changed.lifetime.id == 0) return false;  // failed without exceptions
     }
     how = &changed;
   }
@@ -58,7 +60,7 @@ bool prepare_object(T *object, const options *&how, options &changed) {
   return is_good;
 }
 
-// Its name is in the first line of the compiler's message where no other function fits.
+// The compiler shows this name in the first line of its message if no other overload matches.
 struct use_static_cast_to_name_one_overloaded_function;
 
 /// The functions of a signal that add delegates.
@@ -73,25 +75,28 @@ class additions : public insertion<R, Args...> {
 
   /// Adds a lambda, function object or function, last among those of its priority.
   ///
-  /// @param delegate  Copied or moved from. Called as an lvalue that is not const, and keeps its
-  ///                  state. (Not if its class has constructors, but none without arguments, is
-  ///                  trivially copyable, not larger than a pointer, and can be called as const:
-  ///                  such an object is taken for a lambda, and each call has a copy.) In a signal
-  ///                  without results its result is ignored. It may take fewer arguments than the
-  ///                  signal has. If it takes `T &&` where the signal has `T`, it gets a copy.
-  ///                  Another signal, `add(other)` or `add(std::ref(other))`, is invoked as long as
-  ///                  it lives, even if it is moved; its last result counts. When it has been
-  ///                  destroyed, the delegate is removed: by the next invocation, size() or
-  ///                  registration::is_valid().
-  /// @param how       How: options, on(), under(), priority(), once, latest, unique, at_front,
-  ///                  joined by `|`. on() a signal that cannot be queued does not compile; a queue
-  ///                  in other options is MULTICAST_ERROR_INVALID_ARGUMENT there.
+  /// @param delegate  Copied or moved from. Called as a non-const lvalue, so that it keeps its
+  ///                  state between calls. (Exception: an object that is trivially copyable, not
+  ///                  larger than a pointer and callable as const, and whose class has constructors
+  ///                  but no default constructor, is treated like a lambda: each call uses a fresh
+  ///                  copy.) If the signal has no result, the delegate's result is ignored. The
+  ///                  delegate may take fewer arguments than the signal has. If it takes `T &&`
+  ///                  where the signal has `T`, it receives a copy. If the delegate is another
+  ///                  signal, `add(other)` or `add(std::ref(other))`, that signal is invoked as
+  ///                  long as it exists, even if it is moved, and its last result is used. After
+  ///                  the other signal has been destroyed, the next invocation, size() or
+  ///                  registration::is_valid() removes the delegate.
+  /// @param how       Options: on(), under(), priority(), once, latest, unique and at_front can be
+  ///                  joined by `|`. If the signal cannot be queued, on() does not compile, and a
+  ///                  queue that is set in an options struct is a MULTICAST_ERROR_INVALID_ARGUMENT.
   /// @return The registration, with which the delegate can be removed.
   ///
-  /// Ownership: the copy is destroyed once: after the last call has returned, on the thread that
-  ///            removes or that made this call; or, if the add fails, before it throws.
-  /// Threads:   called on several threads at once if several invoke. If the signal replays, also on
-  ///            this thread, before this returns.
+  /// Ownership: the copy is destroyed once, after the last call has returned, on the thread that
+  ///            made this call or on the thread that removes the delegate. If the add fails, the
+  ///            copy is destroyed before add() throws.
+  /// Threads:   several threads may call the delegate at the same time if they invoke the signal at
+  ///            the same time. If the signal replays, the delegate is also called on this thread
+  ///            before add() returns.
   /// Errors:    a null function is MULTICAST_ERROR_INVALID_ARGUMENT.
   /// Cost:      like multicast_add(). A function, an object without data, and a lambda that is not
   ///            `mutable` and not larger than a pointer need no allocation; others need one, and
@@ -108,10 +113,11 @@ class additions : public insertion<R, Args...> {
     return add_callable<is_queueable>(std::forward<F>(delegate), &given);
   }
 
-  // Takes arguments whose type cannot be deduced, such as an overloaded function.
+  // Matches arguments whose type cannot be deduced, such as an overloaded function.
   use_static_cast_to_name_one_overloaded_function add(...) = delete;
 
-  /// Adds a callable that gets its registration first, and then the arguments of the signal.
+  /// Adds a callable that receives its own registration as the first argument, followed by the
+  /// arguments of the signal.
   ///
   /// @param delegate  As in add().
   /// @param how       As in add().
@@ -131,15 +137,16 @@ class additions : public insertion<R, Args...> {
 
   /// Adds a method of an object, or a callable that belongs to an object.
   ///
-  /// @param object    An object, a pointer to it or std::ref(): borrowed; it must stay valid until
-  ///                  the removal has completed. If its class is derived from mcast::observer, the
-  ///                  delegate is removed when the object is destroyed. A std::shared_ptr or
-  ///                  std::weak_ptr, or a pointer that has a to_weak(): held weakly. Each call
-  ///                  keeps the object alive while it runs. When the object is dead, the delegate
-  ///                  is removed: by the next invocation, size() or registration::is_valid().
-  /// @param delegate  A method of its class or a base class; if it is overloaded, use static_cast
-  ///                  to select one. Or any callable. The method may also come first:
-  ///                  `add(&C::hear, &object)`.
+  /// @param object    An object, a pointer to it, or std::ref() is borrowed: the object must stay
+  ///                  valid until the removal has completed. If its class is derived from
+  ///                  mcast::observer, the delegate is removed when the object is destroyed. A
+  ///                  std::shared_ptr, a std::weak_ptr, or a pointer that has a to_weak() is held
+  ///                  weakly: each call keeps the object alive while it runs. After the object has
+  ///                  died, the next invocation, size() or registration::is_valid() removes the
+  ///                  delegate.
+  /// @param delegate  Any callable, or a method of the object's class or of a base class. If the
+  ///                  method is overloaded, use static_cast to select one overload. The method may
+  ///                  also be the first argument: `add(&C::hear, &object)`.
   /// @param how       As in add().
   /// @return The registration.
   ///
@@ -178,8 +185,8 @@ class additions : public insertion<R, Args...> {
     return add(std::forward<Object>(object), method, how);
   }
 
-  /// Adds a method of an object, or a callable that belongs to an object, that gets its
-  /// registration first, and then the arguments of the signal.
+  /// Adds a method of an object, or a callable that belongs to an object. It receives its own
+  /// registration as the first argument, followed by the arguments of the signal.
   ///
   /// @param object    As in add().
   /// @param delegate  As in add().
@@ -205,7 +212,8 @@ class additions : public insertion<R, Args...> {
 
   /// Adds a method that is known at compile time: `add<&T::method>(object)`.
   ///
-  /// @param object  An object or a pointer to it: borrowed; or as add(object, delegate) takes it.
+  /// @param object  An object or a pointer to it, which is borrowed; or a pointer that is held
+  ///                weakly, as in add(object, delegate).
   /// @param how     As in add().
   /// @return The registration.
   ///
@@ -228,7 +236,7 @@ class additions : public insertion<R, Args...> {
   using base::base;
 
  private:
-  /// Adds a signal, which is invoked until it is destroyed.
+  /// Adds another signal as a delegate. It is invoked until it is destroyed.
   template <bool may_queue, typename Made, typename... Given>
   registration add_signal(const insertion<Made, Given...> &target, const options *how) {
     using access = detail::of_signal<Made(Given...)>;
@@ -236,7 +244,7 @@ class additions : public insertion<R, Args...> {
                   "the other signal cannot be invoked with the arguments of this one, or has "
                   "other results");
     const multicast invoked = target.target_.make();
-    if (invoked.id == 0) return registration();  // without exceptions
+    if (invoked.id == 0) return registration();  // failed without exceptions
     return this->template insert<access, may_queue>(how, [&](multicast) {
       detail::process().mortal_signals.fetch_add(1);
       detail::process().mortals.fetch_add(1);
@@ -305,7 +313,7 @@ class additions : public insertion<R, Args...> {
       const void *const address = detail::address_of(weak);
       if constexpr (is_method) {
         if (address == nullptr && !detail::is_dead(weak)) {
-          // A std::shared_ptr that owns an object, and points to none.
+          // A std::shared_ptr can own an object and still contain a null pointer.
           detail::fail(MULTICAST_ERROR_INVALID_ARGUMENT);
           return registration();
         }
@@ -354,7 +362,7 @@ class additions : public insertion<R, Args...> {
     if constexpr (std::is_convertible_v<T *, const observer *>) {
       if (how == nullptr && object != nullptr) {
         const multicast target = this->target_.make();
-        if (target.id == 0) return registration();  // without exceptions
+        if (target.id == 0) return registration();  // failed without exceptions
         const observer &kept_by = *object;
         if (kept_by.kept_.begin())
           return base::template insert_kept<Access>(target, Access::pack(object), kept_by.kept_);

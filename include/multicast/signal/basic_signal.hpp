@@ -25,11 +25,12 @@ class connectable;
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-// Its name is in the first line of the compiler's message where no other function fits.
+// The compiler shows this name in the first line of its message if no other overload matches.
 struct these_are_not_the_arguments_of_the_signal;
 
-/// Functions for all other arguments than those of a signal. They fit last of all; but beside a
-/// function without arguments they would fit as well.
+/// Deleted overloads that match wrong arguments. `...` matches only if no other overload does. But
+/// for a signal without arguments a call without arguments would be ambiguous, so the
+/// specialization for such signals takes a pointer.
 template <bool has_arguments>
 struct refused_arguments {
   these_are_not_the_arguments_of_the_signal operator()(...) const = delete;
@@ -41,8 +42,8 @@ struct refused_arguments<false> {
   these_are_not_the_arguments_of_the_signal invoke(const refused_arguments *) const = delete;
 };
 
-/// Creates the multicast of a signal with policies. Without exceptions zero, if the signal cannot
-/// have them.
+/// Creates the multicast of a signal with policies. If the signal cannot have these policies,
+/// throws or, without exceptions, returns zero.
 template <typename R, bool is_queueable, typename... Args>
 multicast create_with_policies(const policies &how) {
   const bool is_recursive = how.reentry == reentry::recurse;
@@ -79,9 +80,9 @@ class basic_signal : public connections<R, Args...> {
  public:
   using base::is_queueable;
 
-  /// Creates a signal without delegates. Its multicast is made by the first add.
+  /// Creates a signal without delegates. The first add creates its multicast.
   ///
-  /// Cost:      8 bytes, no call.
+  /// Cost:      8 bytes; does not call the library.
   /// @since 1.0
   constexpr basic_signal() noexcept = default;
 
@@ -103,11 +104,11 @@ class basic_signal : public connections<R, Args...> {
                   "references to const, and the result void");
   }
 
-  /// A view of this signal that can only be connected to.
+  /// Returns a view of this signal through which delegates can only be added and removed.
   ///
-  /// @return The view. It must not be used after this object.
+  /// @return The view. It must not be used after this signal has been destroyed.
   ///
-  /// Cost:      O(1), no call.
+  /// Cost:      O(1); does not call the library.
   /// @since 1.1
   mcast::connectable<R(Args...)> connectable() noexcept {
     return mcast::connectable<R(Args...)>(static_cast<signal<R(Args...)> &>(*this));
@@ -116,18 +117,18 @@ class basic_signal : public connections<R, Args...> {
   ///
   /// @return Whether there is a scoped_pause of this signal.
   ///
-  /// Cost:      O(1); while there is one of any signal: a lock.
+  /// Cost:      O(1); takes a lock while any signal is paused.
   /// @since 1.1
   bool is_paused() const noexcept { return detail::is_paused(target_.get()); }
 
  protected:
-  /// A signal of the multicast of another one, which is not changed.
+  /// A signal that uses the multicast of another signal, which stays unchanged.
   basic_signal(multicast target, std::nullptr_t) noexcept : base(target) {}
   friend class mcast::scoped_pause;
   friend class mcast::watch;
   using base::target_;
 
-  /// The multicast to invoke; none if there is nothing to call.
+  /// The multicast to invoke; none if the signal is paused or has no multicast yet.
   multicast invoked() const noexcept {
     const multicast target = target_.get();
     return detail::is_paused(target) ? multicast{0} : target;

@@ -14,15 +14,16 @@
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// The functions that the library calls: each calls delegates of one type.
+/// The C functions that the library calls. Each of them calls delegates of one type.
 template <typename R, typename... Args>
 class calls {
  public:
-  /// Whether delegates can be added with a queue: if there is no result, and if all arguments are
-  /// copyable values or references to const. Queued calls share copies, of the types in the
-  /// signature, which are made when the first call of an invocation is queued, and destroyed when
-  /// the last of them has returned or is given up, on that thread. A std::string_view or a
-  /// `const char *` is kept as a string. Of another pointer only the pointer is copied.
+  /// Whether delegates can be added with a queue. They can if the signal has no result and all
+  /// arguments are copyable values or references to const. The queued calls of an invocation share
+  /// one copy of the arguments, with the types in the signature. The copy is made when the first
+  /// call is queued. The thread on which the last call returns or is dropped destroys it. A
+  /// std::string_view or a `const char *` is copied as a string. For any other pointer, only the
+  /// pointer itself is copied.
   /// @since 1.0
   MULTICAST_HPP_LOCAL static constexpr bool is_queueable =
       std::is_void_v<R> && (detail::is_queueable<Args>() && ...);
@@ -30,23 +31,24 @@ class calls {
  protected:
   using frame = detail::frame<Args...>;
 
-  /// The callable: with the registration as the first argument, or without.
+  /// The type of the callable, with the registration as the first argument or without it.
   template <typename F, bool is_extended>
   using form_of = std::conditional_t<is_extended, detail::extended<F>, F>;
   template <typename F, bool is_extended>
   static constexpr bool is_const_callable =
       detail::is_delegate<R, form_of<const F, is_extended>, Args...>::value;
-  /// Whether a copy does what the object itself would do: it has no data, or none that a call
-  /// changes. This cannot be known of a class, which may have `mutable` members. But lambdas with
-  /// captures differ from most classes: they are not aggregates, and have no constructor without
-  /// arguments. (No lambda can be assigned, either. But asked for that, gcc 12 finds that it is not
-  /// trivially copyable any more.)
+  /// Whether calling a copy has the same effect as calling the object itself, because a call
+  /// changes no data of the object. For a class this is unknown, because it may have `mutable`
+  /// members. But lambdas with captures can be distinguished from most classes: they are not
+  /// aggregates and have no default constructor. (Lambdas cannot be assigned, either. But after a
+  /// check for that, gcc 12 no longer considers the lambda trivially copyable.)
   template <typename F, bool is_extended>
   static constexpr bool is_constant =
       !std::is_class_v<F> || std::is_empty_v<F> || detail::is_reference<F> ||
       (!std::is_aggregate_v<F> && !std::is_default_constructible_v<F> &&
        is_const_callable<F, is_extended>);
-  /// Whether the callable consists of its bytes alone, so that these can be copied and compared.
+  /// Whether the bytes of the callable are its whole value, so that they can be copied and
+  /// compared.
   template <typename F, bool is_extended>
   static constexpr bool is_plain =
       std::is_trivially_copyable_v<F> && sizeof(F) <= sizeof(void *) && !detail::is_extended<F> &&
@@ -56,8 +58,8 @@ class calls {
   static constexpr bool is_in_context =
       is_plain<typename detail::not_extended<F>::type, detail::is_extended<F>>;
 
-  /// The function of an ordinary delegate, and that of a special delegate, which a queue calls, or
-  /// which is called once in a signal with results.
+  /// An ordinary delegate, or a special one: a delegate with a queue or, in a signal with results,
+  /// a delegate that is called only once. Each kind has its own C function.
   enum kind : bool { ordinary, special };
 
   /// The function that the library calls.
@@ -72,8 +74,8 @@ class calls {
         where = {};  // deferred or replayed: nothing waits for this call
       }
     } else if constexpr (is == special) {
-      // Of several calls at once, the one that removes the delegate is made. It may remove an equal
-      // delegate instead.
+      // If several threads call the delegate at the same time, only the thread that removes it
+      // makes the call. It may remove an equal delegate instead.
       const multicast_delegate self = {call<Access, is>, context};
       const multicast target = static_cast<detail::question<R> *>(arguments.results)->target;
       if (multicast_remove_many_within(target, &self, 1, 0, nullptr) != 1) return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The functions of a signal under the names that other libraries have.
+// The functions of a signal under the names that other libraries use.
 #ifndef MULTICAST_SIGNAL_CONNECTIONS_HPP
 #define MULTICAST_SIGNAL_CONNECTIONS_HPP
 
@@ -10,13 +10,13 @@
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// The functions of a signal under the names that other libraries have.
+/// The functions of a signal under the names that other libraries use.
 template <typename R, typename... Args>
 class connections : public contents<R, Args...> {
   using base = contents<R, Args...>;
 
  public:
-  /// Another name of add(). Options are given as on(), priority() and so on.
+  /// Another name of add(). Options must be given as on(), priority() and so on, not in braces.
   ///
   /// @param given  As for add().
   /// @return Like add().

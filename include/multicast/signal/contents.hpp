@@ -25,7 +25,7 @@ class contents : public removals<R, Args...> {
   using base = removals<R, Args...>;
 
  public:
-  /// How many delegates there are, paused ones included. Removes those whose objects are dead.
+  /// The number of delegates, including paused ones. Removes the delegates whose objects are dead.
   ///
   /// @return The number.
   ///
@@ -45,9 +45,10 @@ class contents : public removals<R, Args...> {
   /// Cost:      like size().
   /// @since 1.1
   bool empty() const { return size() == 0; }
-  /// A flag that tells whether the signal has listeners, for arguments that are costly to prepare.
+  /// A flag that tells whether the signal has listeners. A program can check it before it prepares
+  /// costly arguments.
   ///
-  /// @return Keep it beside the signal, and test it as a bool.
+  /// @return The flag. Store it next to the signal, and test it as a bool.
   ///
   /// Errors:    like the first add. Without exceptions the flag is then never set.
   /// Cost:      like multicast_listener_flag(). The first call creates the multicast, like the first
@@ -56,11 +57,11 @@ class contents : public removals<R, Args...> {
   MULTICAST_HPP_NAMESPACE::listener_flag listener_flag() const {
     return MULTICAST_HPP_NAMESPACE::listener_flag(target_.make());
   }
-  /// Whether there is such a delegate.
+  /// Whether a delegate is registered.
   ///
-  /// @param delegate  A function, a small lambda, an object with `==`, or another signal; see
+  /// @param delegate  A function, a small lambda, an object with `==`, or another signal, as in
   ///                  remove().
-  /// @return Also true if it is paused.
+  /// @return The answer. Paused delegates count as registered.
   ///
   /// Cost:      O(delegates).
   /// @since 1.1
@@ -73,23 +74,24 @@ class contents : public removals<R, Args...> {
                  .count() != 0;
     }
   }
-  /// Whether there is such a delegate of an object.
+  /// Whether a delegate of an object is registered.
   ///
-  /// @param object    The object or pointer, of the same type as it was added with.
+  /// @param object    The object or pointer, of the same type as the argument of add().
   /// @param delegate  The method or callable; see remove().
-  /// @return Also true if it is paused.
+  /// @return The answer. Paused delegates count as registered.
   ///
-  /// Cost:      O(delegates), and a short lock.
+  /// Cost:      O(delegates); briefly takes a lock.
   /// @since 1.1
   template <typename Object, typename F>
   bool contains(Object &&object, const F &delegate) const {
     return base::with_equal(object, delegate, [this](auto &equal) { return this->found(equal); })
                .count() != 0;
   }
-  /// Passes the properties of each registration, in the order of invocation; see
+  /// Passes the properties of each registration to a function, in the order of invocation; see
   /// multicast_enumerate().
   ///
-  /// @param function  Gets a const multicast_registration &. If it returns bool, false stops.
+  /// @param function  Receives a const multicast_registration &. If it returns bool, false stops
+  ///                  the enumeration.
   /// @return How many were passed.
   ///
   /// Errors:    exceptions of the function, which end the enumeration.
@@ -107,7 +109,7 @@ class contents : public removals<R, Args...> {
   }
   /// A description of this signal and its delegates; see multicast_describe().
   ///
-  /// @return A text for people; empty before the first add.
+  /// @return A human-readable text; empty before the first add.
   ///
   /// Threads:   like multicast_describe().
   /// Errors:    std::bad_alloc.

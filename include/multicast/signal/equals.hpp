@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Which delegates of a signal are equal.
+// Finds the delegates of a signal that are equal to a given one.
 #ifndef MULTICAST_SIGNAL_EQUALS_HPP
 #define MULTICAST_SIGNAL_EQUALS_HPP
 
@@ -29,8 +29,8 @@ inline constexpr bool has_equality<
                                                            std::declval<const F &>()),
                                                   bool>>> = true;
 
-/// Finds the delegates that may be registered for a callable, and passes them to `act`, each twice.
-/// `act` returns a removal: how many there were.
+/// Finds the delegates that may have been registered for a callable, and passes each of them twice
+/// to `act`. `act` returns a removal with the number of delegates that it found.
 template <typename R, typename... Args>
 class equals : public additions<R, Args...> {
   using base = additions<R, Args...>;
@@ -38,11 +38,11 @@ class equals : public additions<R, Args...> {
  protected:
   using base::base;
 
-  /// A function object with data, and with an `==` by which equal ones are found.
+  /// Whether `F` is a function object with data whose `==` finds equal delegates.
   template <typename F>
   static constexpr bool is_compared = [] {
     if constexpr (has_equality<F> && std::is_void_v<typename detail::forwarded<const F &>::type>) {
-      // NOLINTNEXTLINE(misc-redundant-expression): the arguments of the templates are not
+      // NOLINTNEXTLINE(misc-redundant-expression): the template arguments differ
       return !base::template is_plain<F, false> && !base::template is_plain<F, true>;
     }
     return false;
@@ -134,11 +134,11 @@ class equals : public additions<R, Args...> {
  private:
   template <typename Access>
   static bool is_made_by(multicast_function function) {
-    // NOLINTNEXTLINE(misc-redundant-expression): the arguments of the templates are not
+    // NOLINTNEXTLINE(misc-redundant-expression): the template arguments differ
     return function == base::template call<Access, base::ordinary> ||
            function == base::template call<Access, base::special>;
   }
-  /// Its context is the object, if its function is one of those that call objects of this class.
+  /// If the delegate's function is one that calls objects of class `F`, its context is the object.
   template <typename F>
   static bool is_equal_object(const multicast_delegate &delegate, const F &wanted) {
     using extended = detail::extended<F>;
@@ -155,7 +155,7 @@ class equals : public additions<R, Args...> {
     return false;
   }
 
-  /// Added with the registration as the first argument, or without.
+  /// Finds delegates that were added by add() or by add_extended().
   template <typename F, typename Make, typename Act>
   removal with_keyed(const void *object, Make &&make, Act &&act) const {
     using made = decltype(make());

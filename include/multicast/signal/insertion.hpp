@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The multicast of a signal, and how delegates get into it.
+// Owns the multicast of a signal, and inserts delegates into it.
 #ifndef MULTICAST_SIGNAL_INSERTION_HPP
 #define MULTICAST_SIGNAL_INSERTION_HPP
 
@@ -23,7 +23,7 @@ namespace MULTICAST_HPP_NAMESPACE::detail {
 template <typename R, typename... Args>
 class additions;
 
-/// The multicast of a signal, and how delegates get into it.
+/// Owns the multicast of a signal, and inserts delegates into it.
 template <typename R, typename... Args>
 class insertion : public calls<R, Args...> {
   using base = calls<R, Args...>;
@@ -31,11 +31,11 @@ class insertion : public calls<R, Args...> {
  public:
   using base::is_queueable;
 
-  /// For the functions of multicast.h; do not invoke it, nor add to it.
+  /// The multicast, for the functions of multicast.h. Do not invoke it or add delegates to it.
   ///
-  /// @return Zero before the first add and after a move.
+  /// @return The handle; zero before the first add and after a move.
   ///
-  /// Cost:      O(1), no call.
+  /// Cost:      O(1); does not call the library.
   /// @since 1.0
   multicast handle() const noexcept { return target_.get(); }
 
@@ -68,11 +68,11 @@ class insertion : public calls<R, Args...> {
     return how;
   }
 
-  /// `make(target)` makes the context, which the library owns from then on.
+  /// Adds a delegate. `make(target)` makes its context, which the library owns from then on.
   template <typename Access, bool may_queue, typename Make>
   registration insert(const options *how, Make &&make) {
     const multicast target = target_.make();
-    if (target.id == 0) return registration();  // without exceptions
+    if (target.id == 0) return registration();  // failed without exceptions
     multicast_token token = {0};
     constexpr bool needs_options = Access::is_owned;
     multicast_function function = base::template call<Access, base::ordinary>;
@@ -86,7 +86,8 @@ class insertion : public calls<R, Args...> {
       given = *how;
       if (how->at_front && !find_priority_in_front(target, given.priority)) return registration();
       if constexpr (!std::is_void_v<R>) {
-        // MULTICAST_ONCE would use the delegate up when a result_range looks at it.
+        // With MULTICAST_ONCE, the visit by which a result_range finds the delegate would already
+        // remove it.
         if (how->once) {
           given.flags &= ~MULTICAST_ONCE;
           std::swap(function, other);
@@ -121,7 +122,7 @@ class insertion : public calls<R, Args...> {
     return registration(token);
   }
 
-  /// Adds without options, for an observer that keeps the token.
+  /// Adds without options, for an observer that stores the token.
   template <typename Access>
   static registration insert_kept(multicast target, void *context, kept_token &kept) {
     static_assert(!Access::is_owned);
@@ -136,8 +137,9 @@ class insertion : public calls<R, Args...> {
   mutable detail::lazy_multicast target_;
 
  private:
-  /// A priority above that of the first delegate. Two adds at once may find the same priority. Then
-  /// the two delegates are in the order in which they were added, and both in front of the others.
+  /// Finds a priority above that of the first delegate. Two concurrent adds may find the same
+  /// priority. Their delegates are then called in the order in which they were added, before all
+  /// others.
   static bool find_priority_in_front(multicast target, int32_t &found) {
     found = (1 << 30) - 1;
     const auto first = [](void *context, const multicast_registration *each) {

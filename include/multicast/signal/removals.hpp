@@ -27,10 +27,10 @@ class removals : public equals<R, Args...> {
 
  public:
   /// Removes every registration of a function, of an equal lambda that is not larger than a
-  /// pointer, of an equal function object whose class has an `==`, or of another signal, and waits
-  /// as multicast_remove_every() does.
+  /// pointer, of an equal function object whose class has an `==`, or of another signal. Then waits
+  /// like multicast_remove_every().
   ///
-  /// @param delegate  As it was added, by add() or add_extended().
+  /// @param delegate  The delegate, as it was passed to add() or add_extended().
   /// @return How many were removed, and the status of multicast_remove_every().
   ///
   /// Errors:    exceptions of `==`.
@@ -53,12 +53,12 @@ class removals : public equals<R, Args...> {
       return base::with_equal(delegate, [this](auto &equal) { return this->remove_all(equal); });
     }
   }
-  /// Removes every registration of a method of an object, added as add(object, method) or
-  /// add_extended(object, method), or of a callable that was added with an object.
+  /// Removes every registration that was made by add(object, method) or add_extended(object,
+  /// method), or with a callable in place of the method.
   ///
-  /// @param object    The object or pointer, of the same type as it was added with.
-  /// @param delegate  The method; or a function, or an equal lambda that is not larger than a
-  ///                  pointer. A method may also come first.
+  /// @param object    The object or pointer, of the same type as the argument of add().
+  /// @param delegate  The method, function, or an equal lambda that is not larger than a pointer. A
+  ///                  method may also be the first argument.
   /// @return How many were removed, and the status of multicast_remove_every().
   ///
   /// Threads:   waits for their running calls on other threads.
@@ -76,8 +76,8 @@ class removals : public equals<R, Args...> {
   removal remove(Method Class::*method, Object &&object) {
     return remove(std::forward<Object>(object), method);
   }
-  /// Removes every registration of a method, of any object, added as add(object, method) or
-  /// add_extended(object, method).
+  /// Removes every registration of a method, with any object, that was made by add(object, method)
+  /// or add_extended(object, method).
   ///
   /// @param method  The method.
   /// @return How many were removed, and the status of multicast_remove_context().
@@ -104,7 +104,7 @@ class removals : public equals<R, Args...> {
     });
     return all;
   }
-  /// Removes every registration added as add<&T::method>(object).
+  /// Removes every registration that was made by add<&T::method>(object).
   ///
   /// @param object  The object or a pointer to it.
   /// @return How many were removed, and the status of multicast_remove_every().
@@ -125,9 +125,9 @@ class removals : public equals<R, Args...> {
           access::pack(pointer), [this](auto &equal) { return this->remove_all(equal); });
     }
   }
-  /// Removes all delegates of an object: its methods, and the callables that belong to it.
+  /// Removes all delegates of an object: its methods and the callables that were added with it.
   ///
-  /// @param object  The object or pointer, of the same type as it was added with.
+  /// @param object  The object or pointer, of the same type as the argument of add().
   /// @return How many were removed.
   ///
   /// Threads:   waits for their running calls on other threads.
@@ -165,8 +165,9 @@ class removals : public equals<R, Args...> {
   using base::target_;
 
  private:
-  /// Removes the first ones that are equal to each of these, until none is left of any kind: each
-  /// is there twice.
+  /// Removes every delegate that is equal to an element of `equal`. Each call of
+  /// multicast_remove_many_within() removes one delegate per element, and each element occurs twice
+  /// in the array, so the loop ends when a call removes fewer than two.
   template <size_t count>
   removal remove_all(const multicast_delegate (&equal)[count]) {
     const multicast target = target_.get();

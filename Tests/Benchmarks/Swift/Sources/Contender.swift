@@ -1,9 +1,9 @@
-/// The protocol of the objects that contenders call.
+/// Contenders call objects that conform to this protocol.
 protocol Listener: AnyObject, Sendable {
   func hear(_ number: Int)
 }
 
-/// `@unchecked`: only one task uses it.
+/// `@unchecked` is safe because only one task uses a counter.
 final class Counter: Listener, @unchecked Sendable {
   private(set) var count = 0
 
@@ -16,8 +16,8 @@ protocol Contender: AnyObject, SendableMetatype {
   init()
   func add(_ counter: Counter)
   func remove(_ counter: Counter)
-  /// Calls all delegates, several times. The loop is part of the contender, so that the compiler
-  /// sees all of it.
+  /// Calls all delegates several times. The loop is part of the contender, so that the compiler can
+  /// optimize it together with the calls.
   func invoke(times: Int) async
 }
 

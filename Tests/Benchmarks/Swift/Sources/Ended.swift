@@ -1,16 +1,16 @@
 import Glibc
 import MulticastSwift
 
-/// Measures what a million objects leave behind that are deallocated as soon as they have been
-/// added.
+/// Measures how much memory a million objects leave behind if each is deallocated as soon as it has
+/// been added.
 enum Ended {
-  /// Megabytes in a multicast that is never invoked.
+  /// Returns the megabytes in a multicast that is never invoked.
   static func delegates() -> Double {
     let multicast = MulticastDelegate<any Listener>()
     return growth { multicast.add(Counter()) }
   }
 
-  /// Megabytes in a broadcaster that is never notified.
+  /// Returns the megabytes in a broadcaster that never notifies.
   static func observers() -> Double {
     let broadcaster = Broadcaster()
     return growth { broadcaster.register(Counter(), for: (any Listener).self) }
@@ -22,7 +22,7 @@ enum Ended {
     return (Double(max(0, resident() - before)) / 1e5).rounded() / 10
   }
 
-  /// The resident memory of the process in bytes, not only malloc's.
+  /// Returns the resident memory of the whole process in bytes.
   private static func resident() -> Int {
     let file = fopen("/proc/self/statm", "r")!
     defer { fclose(file) }

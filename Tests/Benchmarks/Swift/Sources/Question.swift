@@ -1,9 +1,9 @@
 import Malloc
 
-/// One figure of a contender: lower is better.
+/// One figure of a contender. Lower is better.
 struct Question {
   let title: String
-  /// Begins with a blank unless it is empty.
+  /// The unit, which begins with a blank unless it is empty.
   let unit: String
   /// Measures once, for about the given time. Ends the program if a delegate was not called.
   let measure: (any Contender.Type, Duration) async -> Double
@@ -63,7 +63,7 @@ struct Question {
     return Double(after - before) / 100
   }
 
-  /// Measures ten removals at places that are spread over the others. The additions in between are
+  /// Measures ten removals at positions that are spread over the list. The additions in between are
   /// not measured.
   private static func remove(_ type: any Contender.Type, _ time: Duration) async -> Double {
     let counters = (0..<100).map { _ in Counter() }
@@ -107,7 +107,7 @@ struct Question {
   private static func memory(_ type: any Contender.Type) async -> Double {
     let counters = (0..<1000).map { _ in Counter() }
     let contender = type.init()
-    // Memory that the first use allocates for all is not counted, but spare capacity is.
+    // Memory that the first use allocates once is not counted, but spare capacity is counted.
     let first = Counter()
     contender.add(first)
     await contender.invoke(times: 1)

@@ -1,5 +1,5 @@
-/// Each node refers weakly to a delegate, and strongly to the next node. Adding removes the same
-/// delegate and walks to the end. Calling removes empty nodes.
+/// Each node refers weakly to a delegate, and strongly to the next node. `add` removes an older
+/// node of the same delegate and walks to the end. A call removes empty nodes.
 final class WeakList: Contender {
   static let name = "linked list of weak references"
 
@@ -40,7 +40,7 @@ final class WeakList: Contender {
     }
   }
 
-  // Release the nodes one by one, since the recursive release of a chain needs as much stack as the
-  // chain is long.
+  // Release the nodes one by one, because releasing a chain recursively needs stack in proportion
+  // to its length.
   deinit { while let node = head.next { head.next = node.next } }
 }

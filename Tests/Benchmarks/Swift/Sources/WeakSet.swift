@@ -1,6 +1,6 @@
 import Dispatch
 
-/// Equal if both were made for the same object.
+/// Two members are equal if both were made for the same object.
 private struct WeakMember: Hashable {
   private let identity: ObjectIdentifier
   private(set) weak var object: AnyObject?
@@ -15,11 +15,11 @@ private struct WeakMember: Hashable {
   func hash(into hasher: inout Hasher) { hasher.combine(identity) }
 }
 
-/// A set for each name of a protocol, protected by a queue: notifications read it concurrently, and
-/// changes are exclusive. Calls are made on the notifying thread, without the hop to the main
+/// There is a set for each name of a protocol. A queue protects the sets: notifications read them
+/// concurrently, and changes are exclusive. Calls are made on the notifying thread, not on the main
 /// queue.
 ///
-/// `@unchecked`: the queue orders all accesses.
+/// `@unchecked` is safe because the queue orders all accesses.
 final class SetsByName: Contender, @unchecked Sendable {
   static let name = "sets of weak references by name, on a queue"
   private let queue = DispatchQueue(label: "sets", attributes: .concurrent)
