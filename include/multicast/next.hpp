@@ -90,8 +90,8 @@ class [[nodiscard]] next_invocation {
   ///
   /// @param timeout  The longest time to wait, measured on the monotonic clock. If it is zero or
   ///                 less, the function does not wait.
-  /// @return The arguments; nothing if the wait has timed out, in which case the function may be
-  ///         called again, if there will be no invocation, or if they have already been returned.
+  /// @return The arguments; nothing if the wait has timed out, there will be no invocation, or they
+  ///         have already been returned. After a timeout, the function may be called again.
   ///
   /// Errors:    exceptions thrown while an argument is copied.
   /// Threads:   sleeps.

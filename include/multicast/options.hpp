@@ -16,9 +16,9 @@ namespace MULTICAST_HPP_NAMESPACE {
 /// The queue of a delegate: an mcast::queue or a handle.
 /// @since 1.1
 struct queue_reference {
-  /// The value of the handle.
+  /// The handle's value.
   uint64_t id;
-  /// Refers to a handle; by default to none.
+  /// Refers to a handle; by default, to no handle.
   ///
   /// @param given  The handle.
   ///
@@ -34,7 +34,7 @@ struct queue_reference {
   queue_reference(const queue &given) noexcept : id(given.handle().id) {}
   /// The handle.
   ///
-  /// @return Zero: none.
+  /// @return The handle; zero for none.
   ///
   /// Cost:      O(1); does not call the library.
   /// @since 1.1
@@ -44,9 +44,9 @@ struct queue_reference {
 /// The lifetime of a delegate: an mcast::lifetime or a handle.
 /// @since 1.1
 struct lifetime_reference {
-  /// The value of the handle.
+  /// The handle's value.
   uint64_t id;
-  /// Refers to a handle; by default to none.
+  /// Refers to a handle; by default, to no handle.
   ///
   /// @param given  The handle.
   ///
@@ -62,7 +62,7 @@ struct lifetime_reference {
   lifetime_reference(const lifetime &given) noexcept : id(given.handle().id) {}
   /// The handle.
   ///
-  /// @return Zero: none.
+  /// @return The handle; zero for none.
   ///
   /// Cost:      O(1); does not call the library.
   /// @since 1.1
@@ -166,7 +166,7 @@ struct no_queue {
   operator multicast_queue() const noexcept { return {0}; }
 };
 
-/// Options that are known to have a queue.
+/// Options that certainly contain a queue.
 struct queued_options : options {};
 
 inline void merge(options &into, const options &more) noexcept {
@@ -238,7 +238,7 @@ constexpr options changed(Change &&change) noexcept {
 
 namespace MULTICAST_HPP_NAMESPACE {
 
-/// Options with a queue. A signal that cannot be queued refuses them at compile time.
+/// Options with a queue. A signal that cannot be queued rejects them at compile time.
 ///
 /// @param queue  An mcast::queue or a handle.
 /// @return The options.

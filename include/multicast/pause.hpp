@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Pauses until the end of a scope.
+// Pauses that last until the end of a scope.
 #ifndef MULTICAST_PAUSE_HPP
 #define MULTICAST_PAUSE_HPP
 

@@ -131,7 +131,7 @@ struct policies {
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// Policies that are known to replay.
+/// Policies that certainly replay invocations.
 struct replaying_policies : policies {
   explicit replaying_policies(uint32_t count) noexcept { replay = count; }
 };

@@ -23,7 +23,7 @@ namespace MULTICAST_HPP_NAMESPACE {
 /// What happens to a call if its queue is full; see multicast_overflow.
 /// @since 1.1
 enum class overflow : multicast_overflow {
-  refuse = MULTICAST_OVERFLOW_REFUSE,            ///< The queue refuses it.
+  refuse = MULTICAST_OVERFLOW_REFUSE,            ///< The queue refuses the call.
   drop_oldest = MULTICAST_OVERFLOW_DROP_OLDEST,  ///< The oldest queued call is dropped.
   block = MULTICAST_OVERFLOW_BLOCK               ///< The invocation waits until there is room.
 };
@@ -33,13 +33,13 @@ enum class overflow : multicast_overflow {
 /// multicast_queue_...() function of the same name; descriptor() corresponds to
 /// multicast_queue_fd(), and statistics() to multicast_queue_get_stats().
 ///
-/// Threads:   any; only one thread at a time runs the queue.
+/// Threads:   any, but only one thread at a time can run the queue.
 /// @since 1.0
 class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
  public:
   /// Creates a queue.
   ///
-  /// @param capacity  How many calls fit, at most 2^24; 0 means 1024.
+  /// @param capacity  The largest number of pending calls, at most 2^24; 0 means 1024.
   /// @param overflow  What happens to a call if the queue is full.
   ///
   /// Errors:    those of multicast_queue_create().
@@ -61,7 +61,7 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
   ///
   /// @param max  The maximum number of calls. 0 means the number of calls that are queued when
   ///             run() starts.
-  /// @return How many calls were made.
+  /// @return The number of calls made.
   ///
   /// Errors:    like multicast_queue_run().
   /// Threads:   the delegates run on this thread. Their exceptions are passed to the thread that
@@ -82,7 +82,7 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
   ///                   instance.
   /// @return How many calls were made; 0 if the queue is empty.
   ///
-  /// Errors:    those of multicast_queue_run(); exceptions of the condition.
+  /// Errors:    those of multicast_queue_run(); exceptions that the condition throws.
   /// Threads:   like run().
   /// Reentry:   a delegate may run the queue.
   /// Cost:      like multicast_queue_run() for each call.
@@ -100,13 +100,13 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
     return made;
   }
 
-  /// Waits until a call is queued.
+  /// Waits until a call is pending.
   ///
   /// @param timeout  The longest time to wait; by default without limit.
   /// @return How many calls are queued; 0 if the time has passed.
   ///
   /// Errors:    those of multicast_queue_wait().
-  /// Threads:   sleeps; not for a queue with a thread of its own.
+  /// Threads:   sleeps. Fails for a queue with its own thread.
   /// Cost:      like multicast_queue_wait().
   /// @since 1.0
   size_t wait(std::chrono::nanoseconds timeout = (std::chrono::nanoseconds::max)()) {
@@ -121,7 +121,7 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
   /// @return Whether it was queued; false if the queue is full and refused it.
   ///
   /// Errors:    those of multicast_invoke_with().
-  /// Threads:   exceptions of the callable reach the handler of set_exception_handler().
+  /// Threads:   exceptions that the callable throws go to the handler of set_exception_handler().
   /// Cost:      like an invocation with one queued call, and one allocation.
   /// @since 1.1
   template <typename F>
@@ -131,19 +131,20 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
     return send(task(std::forward<F>(function)), 0, nullptr) > 0;
   }
 
-  /// Queues a callable, and waits until the queue has called it.
+  /// Queues a callable and waits until the queue has called it.
   ///
   /// If this thread runs the queue, it makes the queued calls up to and including this one. If no
   /// thread has run the queue yet, post_and_wait() waits until a thread does.
   ///
-  /// @param function  Copied or moved from; without arguments.
+  /// @param function  Called without arguments. Copied or moved from.
   /// @return What the callable returns.
   ///
-  /// Errors:    what the callable throws. mcast::error: MULTICAST_ERROR_QUEUE_FULL: the queue has
-  ///            refused it. MULTICAST_ERROR_STATE: the callable was dropped; or the thread that
-  ///            runs the queue waits for this one, or has ended in the call: then the callable may
-  ///            still run. With -fno-exceptions these end the program.
-  /// Threads:   any. Do not hold a lock that the callable takes.
+  /// Errors:    any exception that the callable throws. mcast::error with
+  ///            MULTICAST_ERROR_QUEUE_FULL if the queue has refused the call, or with
+  ///            MULTICAST_ERROR_STATE if the call was dropped, or if the thread that runs the queue
+  ///            is waiting for this thread or has ended inside the call. In the last two cases, the
+  ///            callable may still run. With -fno-exceptions, these errors end the program.
+  /// Threads:   any. Do not hold a lock that the callable acquires.
   /// Cost:      like post(), two more allocations, and a wait.
   /// @since 1.1
   template <typename F>
@@ -182,7 +183,7 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
 
   /// Drops all queued calls.
   ///
-  /// @return How many there were.
+  /// @return The number of dropped calls.
   ///
   /// Errors:    those of multicast_queue_clear().
   /// Cost:      like multicast_queue_clear().
@@ -191,7 +192,7 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
 
   /// A file descriptor for poll() and similar functions. It is readable while calls are queued.
   ///
-  /// @return Like multicast_queue_fd(); it belongs to the queue.
+  /// @return Like multicast_queue_fd(). The queue owns the descriptor.
   ///
   /// Errors:    MULTICAST_ERROR_SYSTEM.
   /// Cost:      like multicast_queue_fd().
@@ -222,7 +223,7 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
 
   /// Returns how many calls had which outcome. All numbers are from the same moment.
   ///
-  /// @return Like multicast_queue_get_stats() fills it.
+  /// @return The statistics, as filled by multicast_queue_get_stats().
   ///
   /// Errors:    like multicast_queue_get_stats().
   /// Cost:      O(1); briefly takes a lock.

@@ -27,7 +27,7 @@ namespace MULTICAST_HPP_NAMESPACE {
 /// @since 1.0
 class registration {
  public:
-  /// Refers to the registration of a token; by default to none.
+  /// Refers to the registration of a token; by default, to none.
   ///
   /// @param token  The token, for example the result of multicast_token_current().
   ///
@@ -36,10 +36,11 @@ class registration {
   explicit registration(multicast_token token = {0}) noexcept : token_(token) {}
   /// Removes the delegate and waits for its calls on other threads.
   ///
-  /// @return Like multicast_token_remove(). After MULTICAST_OK its captures have been destroyed.
+  /// @return Like multicast_token_remove(). After MULTICAST_OK, the delegate's captures have been
+  ///         destroyed.
   ///
   /// Threads:   waits for its running calls on other threads.
-  /// Reentry:   inside a call of it: MULTICAST_PENDING.
+  /// Reentry:   returns MULTICAST_PENDING inside a call to the delegate.
   /// Cost:      like multicast_token_remove().
   /// @since 1.0
   multicast_status remove() const noexcept { return multicast_token_remove(token_); }
@@ -66,11 +67,12 @@ class registration {
   multicast_status remove_nowait() const noexcept { return multicast_token_remove_nowait(token_); }
   /// Removes the delegate and waits no longer than a given time.
   ///
-  /// @param timeout  The longest time to wait, on the monotonic clock; zero or less: no waiting.
+  /// @param timeout  The longest time to wait, measured on the monotonic clock. If it is zero or
+  ///                 less, the function does not wait.
   /// @return Like multicast_token_remove_within().
   ///
   /// Threads:   waits for its running calls on other threads.
-  /// Reentry:   inside a call of it: MULTICAST_PENDING.
+  /// Reentry:   returns MULTICAST_PENDING inside a call to the delegate.
   /// Cost:      like multicast_token_remove().
   /// @since 1.0
   multicast_status remove_within(std::chrono::nanoseconds timeout) const noexcept {
@@ -230,8 +232,8 @@ class [[nodiscard]] scoped_registration
   /// @return Like registration::remove().
   ///
   /// Threads:   like registration::remove().
-  /// Reentry:   inside a call of it: MULTICAST_PENDING. The destructor then waits for this call,
-  ///            unless the destructor also runs inside the call.
+  /// Reentry:   returns MULTICAST_PENDING inside a call to the delegate. The destructor then waits
+  ///            for this call, unless the destructor also runs inside the call.
   /// Cost:      like registration::remove().
   /// @since 1.1
   multicast_status remove() const noexcept { return get().remove(); }
@@ -274,7 +276,7 @@ class [[nodiscard]] scoped_registration
 
 }  // namespace mcast
 
-/// For std::unordered_set and std::unordered_map of registrations.
+/// Hashes registrations, for std::unordered_set and std::unordered_map.
 /// @since 1.1
 template <>
 struct std::hash<MULTICAST_HPP_NAMESPACE::registration> {
