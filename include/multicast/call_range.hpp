@@ -105,7 +105,7 @@ class call_range<void(Args...), Given...> {
 
   /// An iterator at the current delegate.
   ///
-  /// @return An iterator, valid as long as the range.
+  /// @return An iterator that stays valid as long as the range exists.
   ///
   /// Cost:      O(1); does not call the library.
   /// @since 1.1

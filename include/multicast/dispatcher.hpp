@@ -15,7 +15,7 @@
 
 namespace MULTICAST_HPP_NAMESPACE {
 
-/// Has a signal for each key, and finds it without a lock.
+/// Maps each key to a signal, which is found without a lock.
 ///
 ///     mcast::dispatcher<std::string, void(const event &)> events;
 ///     events.add("opened", [](const event &e) { ... });

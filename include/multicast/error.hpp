@@ -71,7 +71,7 @@ namespace MULTICAST_HPP_NAMESPACE {
 ///
 /// Threads:   any. There is one handler per process. A plug-in that has set its own handler must
 ///            replace it before it is unloaded.
-/// Cost:      O(1), no lock.
+/// Cost:      O(1); takes no lock.
 /// @since 1.0
 inline exception_handler set_exception_handler(exception_handler handler) noexcept {
   return detail::process().handler.exchange(handler);
@@ -82,7 +82,7 @@ inline exception_handler set_exception_handler(exception_handler handler) noexce
 ///
 /// @return The status of the last function that failed; MULTICAST_OK if none has.
 ///
-/// Threads:   the result applies to the calling thread.
+/// Threads:   each thread has its own status.
 /// Cost:      O(1); takes no lock.
 /// @since 1.1
 inline multicast_status last_error() noexcept { return detail::last_failure; }

@@ -117,7 +117,7 @@ class [[nodiscard]] next_invocation {
   registration get() const noexcept { return registration(token_); }
 
 #if defined(__cpp_impl_coroutine)
-  /// Implements `co_await`, which returns the same as wait(). C++20 only.
+  /// Implements `co_await`, which returns what wait() would return. C++20 only.
   ///
   /// The coroutine resumes inside the delegate's call, on the invoking thread. If next() was passed
   /// a queue, the coroutine always resumes in a queued call instead. If there is no invocation, the
@@ -184,9 +184,9 @@ next_invocation<Args...> next(const connectable<void(Args...)> &s, const options
 /// @param timeout  The longest time to wait, measured on the monotonic clock.
 /// @return The arguments; nothing if the wait has timed out or the signal has been destroyed.
 ///
-/// Errors:    those of signal::add(); exceptions of the copy of an argument.
+/// Errors:    those of signal::add(); exceptions thrown while an argument is copied.
 /// Threads:   sleeps, so another thread has to invoke the signal.
-/// Cost:      like next() and a wait.
+/// Cost:      like next(), and the time of the wait.
 /// @since 1.1
 template <typename... Args>
 std::optional<typename next_invocation<Args...>::arguments> next(

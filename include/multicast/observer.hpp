@@ -44,7 +44,7 @@ class observer {
     const size_t one = multicast_token_is_valid(kept_.get()) ? 1 : 0;
     return one + (all.id == 0 ? 0 : detail::count(multicast_lifetime_count(all)));
   }
-  /// A lifetime that ends with the object. The first use creates it.
+  /// Returns a lifetime that ends with the object, and creates it on first use.
   ///
   /// @return The lifetime. Delegates added under it, with `options::lifetime`, are also removed
   ///         with the object.

@@ -47,8 +47,8 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
   /// @since 1.0
   explicit queue(uint32_t capacity = 0, mcast::overflow overflow = mcast::overflow::refuse)
       : owner(create(capacity, overflow)) {}
-  /// Creates a queue with the options of the C interface, such as `wake`, which wakes the event
-  /// loop of a program.
+  /// Creates a queue with the C interface's options, such as `wake`, which wakes a program's event
+  /// loop.
   ///
   /// @param how  See multicast_queue_options.
   ///
@@ -59,8 +59,8 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
 
   /// Makes queued calls, oldest first.
   ///
-  /// @param max  The maximum number of calls. 0 means the number of calls that are queued when
-  ///             run() starts.
+  /// @param max  The largest number of calls to make. 0 means the number of calls that are queued
+  ///             when run() starts.
   /// @return The number of calls made.
   ///
   /// Errors:    like multicast_queue_run().
@@ -80,7 +80,7 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
   /// @param condition  Called without arguments before each call. As soon as it returns false, the
   ///                   remaining calls stay queued. It may compare a time or a counter, for
   ///                   instance.
-  /// @return How many calls were made; 0 if the queue is empty.
+  /// @return The number of calls made; 0 if the queue is empty.
   ///
   /// Errors:    those of multicast_queue_run(); exceptions that the condition throws.
   /// Threads:   like run().
@@ -102,8 +102,8 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
 
   /// Waits until a call is pending.
   ///
-  /// @param timeout  The longest time to wait; by default without limit.
-  /// @return How many calls are queued; 0 if the time has passed.
+  /// @param timeout  The longest time to wait; unlimited by default.
+  /// @return The number of queued calls; 0 if the wait has timed out.
   ///
   /// Errors:    those of multicast_queue_wait().
   /// Threads:   sleeps. Fails for a queue with its own thread.
@@ -118,7 +118,7 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
   /// callable or is destroyed, the callable is destroyed without being called.
   ///
   /// @param function  Copied or moved from. Its result is ignored.
-  /// @return Whether it was queued; false if the queue is full and refused it.
+  /// @return Whether the callable was queued; false if the queue is full and has refused it.
   ///
   /// Errors:    those of multicast_invoke_with().
   /// Threads:   exceptions that the callable throws go to the handler of set_exception_handler().
@@ -137,7 +137,7 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
   /// thread has run the queue yet, post_and_wait() waits until a thread does.
   ///
   /// @param function  Called without arguments. Copied or moved from.
-  /// @return What the callable returns.
+  /// @return The callable's result.
   ///
   /// Errors:    any exception that the callable throws. mcast::error with
   ///            MULTICAST_ERROR_QUEUE_FULL if the queue has refused the call, or with
@@ -203,7 +203,7 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
     return result;
   }
 
-  /// Starts a thread that makes the calls of this queue.
+  /// Starts a thread that makes this queue's calls.
   ///
   /// Errors:    like multicast_queue_start().
   /// Cost:      starts a thread.
@@ -216,12 +216,12 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
   /// @return Like multicast_queue_stop().
   ///
   /// Threads:   waits for the running call.
-  /// Reentry:   on the queue's own thread: like multicast_queue_stop().
+  /// Reentry:   on the queue's own thread, like multicast_queue_stop().
   /// Cost:      ends a thread.
   /// @since 1.0
   multicast_status stop() noexcept { return multicast_queue_stop(handle_); }
 
-  /// Returns how many calls had which outcome. All numbers are from the same moment.
+  /// Returns a consistent snapshot of the number of calls with each outcome.
   ///
   /// @return The statistics, as filled by multicast_queue_get_stats().
   ///
@@ -249,7 +249,7 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
         new detail::posted<std::decay_t<F>>(std::forward<F>(function)));
   }
   int64_t send(detail::owned<detail::task> given, uint32_t flags, multicast_outcome *outcome) {
-    // Without a queue the delegate would be called right now, on this thread.
+    // Without a queue, the delegate would be called immediately, on this thread.
     if (handle_.id == 0) {
       detail::fail(MULTICAST_ERROR_INVALID_HANDLE);
       return MULTICAST_ERROR_INVALID_HANDLE;

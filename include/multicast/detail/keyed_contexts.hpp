@@ -120,7 +120,7 @@ class alignas(64) keyed_contexts {
       });
     }
   }
-  /// Finds the contexts of a method in a signal, whatever the object.
+  /// Finds the contexts of a method in a signal, with any object.
   template <typename Found>
   static void retain(const char *type, const void *method, multicast target, Found &found) {
     for (size_t number = 0; number < parts; ++number) {

@@ -36,7 +36,7 @@ class removals : public equals<R, Args...> {
   /// Errors:    exceptions of `==`.
   /// Threads:   waits for their running calls on other threads. Calls may run while `==` compares
   ///            their object.
-  /// Reentry:   inside a call of one: MULTICAST_PENDING.
+  /// Reentry:   returns MULTICAST_PENDING inside a call to one of the delegates.
   /// Cost:      like multicast_remove_every(). Of an object that is compared: O(delegates), and for
   ///            each that is removed as registration::remove().
   /// @since 1.1
@@ -62,7 +62,7 @@ class removals : public equals<R, Args...> {
   /// @return How many were removed, and the status of multicast_remove_every().
   ///
   /// Threads:   waits for their running calls on other threads.
-  /// Reentry:   inside a call of one: MULTICAST_PENDING.
+  /// Reentry:   returns MULTICAST_PENDING inside a call to one of the delegates.
   /// Cost:      like multicast_remove_every(), and a short lock.
   /// @since 1.1
   template <typename Object, typename F,
@@ -83,7 +83,7 @@ class removals : public equals<R, Args...> {
   /// @return How many were removed, and the status of multicast_remove_context().
   ///
   /// Threads:   waits for their running calls on other threads.
-  /// Reentry:   inside a call of one: MULTICAST_PENDING.
+  /// Reentry:   returns MULTICAST_PENDING inside a call to one of the delegates.
   /// Cost:      O(delegates with objects, of all signals), under a lock; for each of these with
   ///            this method as multicast_remove_every().
   /// @since 1.1
@@ -110,7 +110,7 @@ class removals : public equals<R, Args...> {
   /// @return How many were removed, and the status of multicast_remove_every().
   ///
   /// Threads:   waits for their running calls on other threads.
-  /// Reentry:   inside a call of one: MULTICAST_PENDING.
+  /// Reentry:   returns MULTICAST_PENDING inside a call to one of the delegates.
   /// Cost:      like multicast_remove_every().
   /// @since 1.1
   template <auto method, typename Object>
@@ -128,7 +128,7 @@ class removals : public equals<R, Args...> {
   /// Removes all delegates of an object: its methods and the callables that were added with it.
   ///
   /// @param object  The object or pointer, of the same type as the argument of add().
-  /// @return How many were removed.
+  /// @return The number of removed delegates.
   ///
   /// Threads:   waits for their running calls on other threads.
   /// Cost:      O(delegates), and for each that is removed as registration::remove().
