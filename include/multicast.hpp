@@ -29,10 +29,12 @@
  *     listener_flag.hpp listener_flag: whether there are listeners
  *     connectable.hpp   connectable, a view of a signal
  *     reports.hpp       dump()
- *     statistics.hpp    call_statistics of a registration removal.hpp removal: how many delegates
- *     were removed, and whether calls of them still run times.hpp times(): a callable with a
- *     limited number of calls call_range.hpp call_range: the calls of an invocation one at a time,
- *     for combine() error.hpp error, set_exception_handler(), last_error()
+ *     statistics.hpp    call_statistics of a registration
+ *     removal.hpp       removal: how many delegates were removed, and whether any of their calls
+ *                       are still running
+ *     times.hpp         times(): a callable with a limited number of calls
+ *     call_range.hpp    call_range: the calls of an invocation one at a time, for combine()
+ *     error.hpp         error, set_exception_handler(), last_error()
  *
  * multicast.hpp does not include these headers, because they need larger parts of the standard
  * library, which take time to compile:

@@ -20,7 +20,7 @@ namespace MULTICAST_HPP_NAMESPACE {
 template <typename Signature>
 class signal;
 
-/// Stands for the result of a delegate that returns nothing, in a combiner.
+/// What a combiner receives as the result of a delegate that returns nothing.
 /// @since 1.1
 struct nothing {};
 
@@ -84,7 +84,7 @@ class call_range<void(Args...), Given...> {
     ///
     /// @return Whether they are equal.
     ///
-    /// Cost:      O(1), no call; skips delegates that have since been removed.
+    /// Cost:      O(1); does not call the library. Skips delegates that have since been removed.
     /// @since 1.1
     friend bool operator==(const iterator &a, const iterator &b) noexcept {
       return a.is_at_end() == b.is_at_end();

@@ -16,7 +16,7 @@ namespace MULTICAST_HPP_NAMESPACE {
 ///
 ///     if (changed.remove(redraw)) ...                       // a delegate was removed
 ///     const size_t count = changed.remove(redraw);
-///     if (changed.remove(redraw) == MULTICAST_OK) ... // and no call is running
+///     if (changed.remove(redraw) == MULTICAST_OK) ...       // and no call is running
 ///
 /// @since 1.1
 class removal {

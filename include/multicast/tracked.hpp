@@ -24,7 +24,7 @@ template <typename Pointer>
 typename Pointer::weak_type to_weak(const Pointer &object) noexcept {
   return object;
 }
-/// Returns a weak pointer unchanged.
+/// Returns a weak pointer as it is.
 ///
 /// @param object  The pointer.
 /// @return The pointer.
@@ -44,7 +44,7 @@ detail::weak_of<Weak> to_weak(const Weak &object) noexcept {
 ///                  to_weak(). A call keeps the objects alive while it runs.
 /// @return A callable for signal::add().
 ///
-/// Cost:      O(objects). Each call converts all pointers to strong pointers.
+/// Cost:      O(objects). each call converts all pointers to strong pointers.
 /// @since 1.1
 template <typename F, typename... Objects>
 auto tracked(F &&function, const Objects &...objects) {

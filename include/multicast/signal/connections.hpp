@@ -16,7 +16,7 @@ class connections : public contents<R, Args...> {
   using base = contents<R, Args...>;
 
  public:
-  /// Another name of add(). Options must be given as on(), priority() and so on, not in braces.
+  /// Another name of add(). Options must be passed as on(), priority() and so on, not in braces.
   ///
   /// @param given  As for add().
   /// @return Like add().
@@ -34,8 +34,8 @@ class connections : public contents<R, Args...> {
   }
   /// Another name of remove().
   ///
-  /// @param first  As remove().
-  /// @param more   As remove().
+  /// @param first  As for remove().
+  /// @param more   As for remove().
   /// @return Like remove().
   ///
   /// Cost:      like remove().

@@ -31,14 +31,14 @@ class removals : public equals<R, Args...> {
   /// like multicast_remove_every().
   ///
   /// @param delegate  The delegate, as it was passed to add() or add_extended().
-  /// @return How many were removed, and the status of multicast_remove_every().
+  /// @return The number of removed delegates, and the status of multicast_remove_every().
   ///
   /// Errors:    exceptions of `==`.
-  /// Threads:   waits for their running calls on other threads. Calls may run while `==` compares
-  ///            their object.
+  /// Threads:   waits for their running calls on other threads. Calls of an object may be running
+  ///            while `==` compares it.
   /// Reentry:   returns MULTICAST_PENDING inside a call to one of the delegates.
-  /// Cost:      like multicast_remove_every(). Of an object that is compared: O(delegates), and for
-  ///            each that is removed as registration::remove().
+  /// Cost:      like multicast_remove_every(). If objects are compared, O(delegates), and for each
+  ///            removed delegate, like registration::remove().
   /// @since 1.1
   template <typename F>
   removal remove(const F &delegate) {
@@ -59,7 +59,7 @@ class removals : public equals<R, Args...> {
   /// @param object    The object or pointer, of the same type as the argument of add().
   /// @param delegate  The method, function, or an equal lambda that is not larger than a pointer. A
   ///                  method may also be the first argument.
-  /// @return How many were removed, and the status of multicast_remove_every().
+  /// @return The number of removed delegates, and the status of multicast_remove_every().
   ///
   /// Threads:   waits for their running calls on other threads.
   /// Reentry:   returns MULTICAST_PENDING inside a call to one of the delegates.
@@ -80,12 +80,12 @@ class removals : public equals<R, Args...> {
   /// or add_extended(object, method).
   ///
   /// @param method  The method.
-  /// @return How many were removed, and the status of multicast_remove_context().
+  /// @return The number of removed delegates, and the status of multicast_remove_context().
   ///
   /// Threads:   waits for their running calls on other threads.
   /// Reentry:   returns MULTICAST_PENDING inside a call to one of the delegates.
-  /// Cost:      O(delegates with objects, of all signals), under a lock; for each of these with
-  ///            this method as multicast_remove_every().
+  /// Cost:      O(delegates with objects, of all signals), under a lock; for each of them with this
+  ///            method, like multicast_remove_every().
   /// @since 1.1
   template <typename Class, typename Method,
             std::enable_if_t<std::is_function_v<Method>, int> = 0>
@@ -107,7 +107,7 @@ class removals : public equals<R, Args...> {
   /// Removes every registration that was made by add<&T::method>(object).
   ///
   /// @param object  The object or a pointer to it.
-  /// @return How many were removed, and the status of multicast_remove_every().
+  /// @return The number of removed delegates, and the status of multicast_remove_every().
   ///
   /// Threads:   waits for their running calls on other threads.
   /// Reentry:   returns MULTICAST_PENDING inside a call to one of the delegates.
@@ -131,7 +131,7 @@ class removals : public equals<R, Args...> {
   /// @return The number of removed delegates.
   ///
   /// Threads:   waits for their running calls on other threads.
-  /// Cost:      O(delegates), and for each that is removed as registration::remove().
+  /// Cost:      O(delegates), and for each removed delegate, like registration::remove().
   /// @since 1.1
   template <typename Object>
   size_t remove_object(Object &&object) {
@@ -150,7 +150,7 @@ class removals : public equals<R, Args...> {
   }
   /// Removes all delegates.
   ///
-  /// @return How many there were.
+  /// @return The number of removed delegates.
   ///
   /// Threads:   waits for their running calls on other threads.
   /// Cost:      like multicast_remove_all().
@@ -165,7 +165,7 @@ class removals : public equals<R, Args...> {
   using base::target_;
 
  private:
-  /// Removes every delegate that is equal to an element of `equal`. Each call of
+  /// Removes every delegate that is equal to an element of `equal`. Each call to
   /// multicast_remove_many_within() removes one delegate per element, and each element occurs twice
   /// in the array, so the loop ends when a call removes fewer than two.
   template <size_t count>
