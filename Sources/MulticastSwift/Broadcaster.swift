@@ -10,7 +10,7 @@
 /// Observers are objects and are held weakly, so an observer that has been deallocated is not
 /// called. Any thread may use a broadcaster at any time.
 public final class Broadcaster: Sendable {
-  /// The broadcaster that the whole process shares.
+  /// The broadcaster shared by the whole process.
   public static let shared = Broadcaster()
 
   /// Maps each protocol `P` to the `MulticastDelegate<P>` of its observers.

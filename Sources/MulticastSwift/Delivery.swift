@@ -1,7 +1,8 @@
 import CMulticast
 import MulticastRuntime
 
-/// A bounded queue of calls, which a loop of the program or a thread of the delivery executes.
+/// A bounded queue of calls, executed by one of the program's loops or by the delivery's own
+/// thread.
 ///
 /// Use it to call closures on threads and in loops that are not dispatch queues. ``Overflow``
 /// determines what happens to a call if the delivery is full.
@@ -79,9 +80,9 @@ public final class Delivery: Sendable {
     waker?.delivery = self
   }
 
-  // Notifications, runs and waits retain `self`. So at this point `wake` can be running only on the
-  // delivery's own thread, or on this thread if it released the last reference inside `wake`. The
-  // end of such a call cannot be detected, so the waker is leaked.
+  // Notifications, runs and waits retain `self`. Therefore `wake` can now be running only on the
+  // delivery's own thread, or on this thread if it has released the last reference inside `wake`.
+  // The end of such a call cannot be detected, so the waker is leaked.
   deinit {
     works.destroy(withinNanoseconds: 0)
     let status = queue.destroy(withinNanoseconds: 0)
@@ -94,7 +95,7 @@ public final class Delivery: Sendable {
 
   /// Executes pending calls on this thread, oldest first.
   ///
-  /// - Parameter max: The maximum number of calls to execute. 0 means the number of calls that are
+  /// - Parameter max: The largest number of calls to execute. 0 means the number of calls that are
   ///   pending when the function begins.
   /// - Returns: The number of calls that were executed. It is 0 if another thread is executing
   ///   calls.

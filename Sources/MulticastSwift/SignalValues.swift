@@ -20,8 +20,8 @@ public struct SignalValues<Element: Sendable, Failure: Error>: AsyncSequence, Se
     }
   }
 
-  /// Creates an iterator. All iterators of a sequence share its events: each event reaches only one
-  /// of them.
+  /// Creates an iterator. All iterators of a sequence share its events, so each event reaches only
+  /// one of them.
   public func makeAsyncIterator() -> AsyncIterator {
     AsyncIterator(results: results.makeAsyncIterator())
   }

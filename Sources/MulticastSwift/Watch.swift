@@ -93,7 +93,7 @@ final class WatchSlot: Sendable {
   private struct Content: Sendable {
     /// The current watch, and previous ones whose functions may still be running.
     var watches: [Watch] = []
-    /// The number of calls of `replace` that have begun, and the number of calls that are running.
+    /// The number of calls to `replace` that have begun, and the number that are running.
     var changes = 0
     var running = 0
   }
@@ -117,7 +117,7 @@ final class WatchSlot: Sendable {
       status = target.setWatch(nil)
     }
     let result = Removal(status)
-    // If another change overlapped with this one, it is unknown which watch is set now, so all
+    // If another change has overlapped with this one, it is unknown which watch is now set, so all
     // watches are retained until the next change.
     let ended = content.withLock { content -> [Watch] in
       content.running -= 1
@@ -131,7 +131,7 @@ final class WatchSlot: Sendable {
 
   deinit {
     // A function of a watch may still be running, and may have released the last reference to the
-    // multicast. So the watches are leaked.
+    // multicast. Therefore the watches are leaked.
     for watch in content.withLock({ $0.watches }) { _ = Unmanaged.passRetained(watch) }
   }
 }
