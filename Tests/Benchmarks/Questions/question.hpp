@@ -37,7 +37,7 @@ template <class Contender> struct filled {
 
   explicit filled(size_t count, multicast_function function = work_in_executable)
       : counters(count) {
-    // If each add copies all delegates, adding them one by one takes hours.
+    // If each add copies all delegates, adding them one at a time takes hours.
     if constexpr (adds_all<Contender>::value) {
       tokens = contender.add_all(function, counters);
     } else {
