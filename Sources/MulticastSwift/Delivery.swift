@@ -13,8 +13,8 @@ import MulticastRuntime
 /// while isRunning { if calls.wait(for: .seconds(1)) { calls.run() } }
 /// ```
 ///
-/// A loop that sleeps in `poll` can poll ``descriptor``. If a function call must wake the loop,
-/// pass `wake`.
+/// A loop that sleeps in `poll` can poll ``descriptor``. For a loop that has to be woken by a
+/// function call, pass `wake`.
 public final class Delivery: Sendable {
   /// What happens to a call if the delivery is full.
   public enum Overflow: Hashable, Sendable {
@@ -26,13 +26,13 @@ public final class Delivery: Sendable {
     case block
   }
 
-  /// Counts of calls since the delivery was created.
+  /// Counts of calls since the delivery's creation.
   public struct Statistics: Hashable, Sendable {
     /// Calls that are pending now.
     public let pending: Int
-    /// Calls that were executed, including a call that is running now.
+    /// Calls that have been executed, including one that is still running.
     public let delivered: Int
-    /// Calls that were refused or dropped.
+    /// Calls that have been refused or dropped.
     public let lost: Int
   }
 

@@ -11,7 +11,7 @@ import CMulticast
 public final class Watch: Sendable {
   /// Describes one call or one wait.
   public struct Report: Hashable, Sendable {
-    /// The registration that was called, or whose call is being waited for.
+    /// The registration whose call has returned or is being waited for.
     public let registration: Registration
     /// The label of the registration; always nil in reports to `called`.
     public let label: String?

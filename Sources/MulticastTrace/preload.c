@@ -95,7 +95,7 @@ static multicast_status watch_all(trace_process *mine, const multicast_watch *pr
   return library.set_watch(all, &watch);
 }
 
-// Replaces the library's function in programs that are linked with the library.
+// Replaces the library's function in programs linked with it.
 EXPORTED multicast_status multicast_set_watch(multicast target, const multicast_watch *watch) {
   trace_process *mine = atomic_load(&process);
   const bool is_of_all = target.id == 0;

@@ -215,7 +215,7 @@ static void report_all(frame *here, frame *outer) {
   Py_CLEAR(here->errors);
 }
 
-/* Calls a Python function that is not a delegate, and calls it again if it was interrupted. */
+/* Calls a Python function that is not a delegate, and calls it again if it is interrupted. */
 static void call_back(PyObject *function, PyObject *first, PyObject *second) {
   PyObject *type, *value, *trace, *result = NULL;
   PyErr_Fetch(&type, &value, &trace);

@@ -30,7 +30,7 @@ class connectable {
   /// Like signal::add(). Options are passed as on(), priority() and so on.
   ///
   /// @param given  As for signal::add().
-  /// @return Like signal::add().
+  /// @return The result of signal::add().
   ///
   /// Cost:      like signal::add().
   /// @since 1.1
@@ -42,7 +42,7 @@ class connectable {
   /// Like signal::add<method>().
   ///
   /// @param given  As for signal::add<method>().
-  /// @return Like signal::add<method>().
+  /// @return The result of signal::add<method>().
   ///
   /// Cost:      like signal::add<method>().
   /// @since 1.1
@@ -53,7 +53,7 @@ class connectable {
   /// Like signal::add_extended().
   ///
   /// @param given  As for signal::add_extended().
-  /// @return Like signal::add_extended().
+  /// @return The result of signal::add_extended().
   ///
   /// Cost:      like signal::add_extended().
   /// @since 1.1
@@ -64,7 +64,7 @@ class connectable {
   /// Like signal::remove().
   ///
   /// @param given  As for signal::remove().
-  /// @return Like signal::remove().
+  /// @return The result of signal::remove().
   ///
   /// Cost:      like signal::remove().
   /// @since 1.1
@@ -75,7 +75,7 @@ class connectable {
   /// Like signal::remove<method>().
   ///
   /// @param object  As for signal::remove<method>().
-  /// @return Like signal::remove<method>().
+  /// @return The result of signal::remove<method>().
   ///
   /// Cost:      like signal::remove<method>().
   /// @since 1.1
@@ -86,7 +86,7 @@ class connectable {
   /// Like signal::remove_object().
   ///
   /// @param object  As for signal::remove_object().
-  /// @return Like signal::remove_object().
+  /// @return The result of signal::remove_object().
   ///
   /// Cost:      like signal::remove_object().
   /// @since 1.1

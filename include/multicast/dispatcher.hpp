@@ -68,7 +68,7 @@ class dispatcher {
   ///
   /// @param key    The key.
   /// @param given  As for signal::remove().
-  /// @return Like signal::remove().
+  /// @return The result of signal::remove().
   ///
   /// Cost:      like find() and signal::remove().
   /// @since 1.1

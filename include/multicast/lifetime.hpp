@@ -25,7 +25,7 @@ class lifetime : public detail::owner<multicast_lifetime, multicast_lifetime_end
   lifetime() : owner(multicast_lifetime_create()) {}
   /// Ends the lifetime early: removes its registrations and waits for running calls.
   ///
-  /// @return Like multicast_lifetime_end().
+  /// @return The result of multicast_lifetime_end().
   ///
   /// Threads:   waits for calls on other threads.
   /// Reentry:   returns MULTICAST_PENDING inside a call to one of its delegates.

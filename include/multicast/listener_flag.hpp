@@ -32,7 +32,7 @@ class listener_flag {
   /// Whether there are listeners. Paused delegates count. A delegate with a dead object counts
   /// until a call detects that the object is dead.
   ///
-  /// @return Like multicast_has_listeners().
+  /// @return The result of multicast_has_listeners().
   ///
   /// Cost:      O(1); does not call the library.
   /// @since 1.1

@@ -168,7 +168,8 @@ class [[nodiscard]] next_invocation {
 /// @return An object with which to wait.
 ///
 /// Errors:    those of signal::add().
-/// Cost:      like signal::add(), and an allocation; with a queue also a multicast and an add.
+/// Cost:      like signal::add(), plus an allocation; with a queue, also a multicast and another
+///            add.
 /// @since 1.1
 template <typename... Args>
 next_invocation<Args...> next(signal<void(Args...)> &s, const options &how = {}) {
@@ -186,7 +187,7 @@ next_invocation<Args...> next(const connectable<void(Args...)> &s, const options
 ///
 /// Errors:    those of signal::add(); exceptions thrown while an argument is copied.
 /// Threads:   sleeps, so another thread has to invoke the signal.
-/// Cost:      like next(), and the time of the wait.
+/// Cost:      like next(), plus the time of the wait.
 /// @since 1.1
 template <typename... Args>
 std::optional<typename next_invocation<Args...>::arguments> next(

@@ -94,7 +94,7 @@ struct basic_options {
   /// The delegate is called at most once (default: false).
   /// @since 1.0
   bool once = false;
-  /// Only the newest call of the delegate stays in the queue (default: false).
+  /// Only the delegate's newest call stays in the queue (default: false).
   /// @since 1.0
   bool latest = false;
   /// Equal delegates are removed before the delegate is added. Functions, methods of an object, and
@@ -284,7 +284,7 @@ inline options label(const char *label) noexcept {
 /// @since 1.1
 MULTICAST_HPP_LOCAL inline constexpr options once =
     detail::changed([](options &how) { how.once = true; });
-/// Only the newest call of the delegate stays in the queue.
+/// Only the delegate's newest call stays in the queue.
 /// @since 1.1
 MULTICAST_HPP_LOCAL inline constexpr options latest =
     detail::changed([](options &how) { how.latest = true; });

@@ -36,7 +36,7 @@ class listeners_changed_function {
   listeners_changed_function(std::nullptr_t = nullptr) noexcept {}
   /// Holds a callable, or nothing if the callable is null.
   ///
-  /// @param function  Copied or moved from.
+  /// @param function  The function, which is copied or moved.
   ///
   /// Cost:      one allocation.
   /// @since 1.1

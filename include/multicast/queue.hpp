@@ -117,12 +117,12 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
   /// Queues a callable. The queue calls it once and then destroys it. If the queue drops the
   /// callable or is destroyed, the callable is destroyed without being called.
   ///
-  /// @param function  Copied or moved from. Its result is ignored.
+  /// @param function  The function, which is copied or moved. Its result is ignored.
   /// @return Whether the callable was queued; false if the queue is full and has refused it.
   ///
   /// Errors:    those of multicast_invoke_with().
   /// Threads:   exceptions that the callable throws go to the handler of set_exception_handler().
-  /// Cost:      like an invocation with one queued call, and one allocation.
+  /// Cost:      like an invocation with one queued call, plus one allocation.
   /// @since 1.1
   template <typename F>
   bool post(F &&function) {
@@ -136,7 +136,7 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
   /// If this thread runs the queue, it makes the queued calls up to and including this one. If no
   /// thread has run the queue yet, post_and_wait() waits until a thread does.
   ///
-  /// @param function  Called without arguments. Copied or moved from.
+  /// @param function  A function without parameters, which is copied or moved.
   /// @return The callable's result.
   ///
   /// Errors:    any exception that the callable throws. mcast::error with
@@ -145,7 +145,7 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
   ///            is waiting for this thread or has ended inside the call. In the last two cases, the
   ///            callable may still run. With -fno-exceptions, these errors end the program.
   /// Threads:   any. Do not hold a lock that the callable acquires.
-  /// Cost:      like post(), two more allocations, and a wait.
+  /// Cost:      like post(), plus two more allocations and a wait.
   /// @since 1.1
   template <typename F>
   detail::kept_result<std::decay_t<F>> post_and_wait(F &&function) {
@@ -192,7 +192,7 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
 
   /// A file descriptor for poll() and similar functions. It is readable while calls are queued.
   ///
-  /// @return Like multicast_queue_fd(). The queue owns the descriptor.
+  /// @return The result of multicast_queue_fd(). The queue owns the descriptor.
   ///
   /// Errors:    MULTICAST_ERROR_SYSTEM.
   /// Cost:      like multicast_queue_fd().
@@ -213,7 +213,7 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
   }
   /// Ends the queue's own thread. The remaining calls stay in the queue.
   ///
-  /// @return Like multicast_queue_stop().
+  /// @return The result of multicast_queue_stop().
   ///
   /// Threads:   waits for the running call.
   /// Reentry:   on the queue's own thread, like multicast_queue_stop().

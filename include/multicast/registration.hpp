@@ -36,8 +36,8 @@ class registration {
   explicit registration(multicast_token token = {0}) noexcept : token_(token) {}
   /// Removes the delegate and waits for its calls on other threads.
   ///
-  /// @return Like multicast_token_remove(). After MULTICAST_OK, the delegate's captures have been
-  ///         destroyed.
+  /// @return The result of multicast_token_remove(). After MULTICAST_OK, the delegate's captures
+  ///         have been destroyed.
   ///
   /// Threads:   waits for its running calls on other threads.
   /// Reentry:   returns MULTICAST_PENDING inside a call to the delegate.
@@ -46,7 +46,7 @@ class registration {
   multicast_status remove() const noexcept { return multicast_token_remove(token_); }
   /// Another name of remove().
   ///
-  /// @return Like remove().
+  /// @return The result of remove().
   ///
   /// Cost:      like remove().
   /// @since 1.1
@@ -60,7 +60,7 @@ class registration {
   bool connected() const noexcept { return is_valid(); }
   /// Removes the delegate without waiting.
   ///
-  /// @return Like multicast_token_remove_nowait().
+  /// @return The result of multicast_token_remove_nowait().
   ///
   /// Cost:      like multicast_token_remove(), without the wait.
   /// @since 1.0
@@ -69,7 +69,7 @@ class registration {
   ///
   /// @param timeout  The longest time to wait, measured on the monotonic clock. If it is zero or
   ///                 less, the function does not wait.
-  /// @return Like multicast_token_remove_within().
+  /// @return The result of multicast_token_remove_within().
   ///
   /// Threads:   waits for its running calls on other threads.
   /// Reentry:   returns MULTICAST_PENDING inside a call to the delegate.
@@ -81,7 +81,7 @@ class registration {
   /// Excludes the delegate from invocations until resume(). Calling pause() twice has the same
   /// effect as calling it once, but each scoped_pause counts separately.
   ///
-  /// @return Like multicast_token_pause().
+  /// @return The result of multicast_token_pause().
   ///
   /// Threads:   does not wait for running calls.
   /// Cost:      O(1).
@@ -89,7 +89,7 @@ class registration {
   multicast_status pause() const noexcept { return multicast_token_pause(token_); }
   /// Ends a pause, so that the delegate is called again, in its old position.
   ///
-  /// @return Like multicast_token_resume().
+  /// @return The result of multicast_token_resume().
   ///
   /// Cost:      O(1).
   /// @since 1.0
@@ -229,7 +229,7 @@ class [[nodiscard]] scoped_registration
   registration get() const noexcept { return registration(handle_); }
   /// Removes the delegate now, as registration::remove() does.
   ///
-  /// @return Like registration::remove().
+  /// @return The result of registration::remove().
   ///
   /// Threads:   like registration::remove().
   /// Reentry:   returns MULTICAST_PENDING inside a call to the delegate. The destructor then waits
@@ -239,7 +239,7 @@ class [[nodiscard]] scoped_registration
   multicast_status remove() const noexcept { return get().remove(); }
   /// Another name of remove().
   ///
-  /// @return Like remove().
+  /// @return The result of remove().
   ///
   /// Cost:      like remove().
   /// @since 1.1

@@ -52,7 +52,7 @@ class removal {
   /// Cost:      O(1); does not call the library.
   /// @since 1.1
   constexpr explicit operator bool() const noexcept { return count_ != 0; }
-  /// Like count(). There is no conversion to other types of numbers, because these could be
+  /// Like count(). There is no conversion to other number types, because a number could be
   /// mistaken for the status.
   ///
   /// @return count().

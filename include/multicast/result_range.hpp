@@ -73,8 +73,8 @@ class result_range<R(Args...), Given...> {
     ///
     /// @return A reference that stays valid as long as the range exists.
     ///
-    /// Errors:    exceptions of the delegate. After an exception, the iterator is at the next
-    ///            delegate.
+    /// Errors:    any exception that the delegate throws. After an exception, the iterator is at
+    ///            the next delegate.
     /// Cost:      the cost of the delegate's call, unless it has already been called.
     /// @since 1.1
     reference operator*() const {

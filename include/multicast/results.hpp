@@ -84,10 +84,10 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
 
   /// Calls all delegates.
   ///
-  /// @param arguments  Passed to the delegates without a copy.
+  /// @param arguments  Passed to the delegates without being copied.
   /// @return The last result; empty if there is none.
   ///
-  /// Errors:    the first exception of a delegate, after all have been called.
+  /// Errors:    the first exception that a delegate throws, after all have been called.
   /// Cost:      like multicast_visit().
   /// @since 1.1
   std::optional<result> operator()(detail::passed<Args>... arguments) const {
@@ -101,11 +101,11 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
 
   /// Calls all delegates.
   ///
-  /// @param arguments  Passed to the delegates without a copy.
+  /// @param arguments  Passed to the delegates without being copied.
   /// @return All results in order.
   ///
-  /// Errors:    the first exception of a delegate, after all have been called.
-  /// Cost:      like multicast_visit(), and the vector.
+  /// Errors:    the first exception that a delegate throws, after all have been called.
+  /// Cost:      like multicast_visit(), plus the vector.
   /// @since 1.1
   std::vector<result> collect(detail::passed<Args>... arguments) const {
     std::vector<result> all;
@@ -119,10 +119,10 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
   /// Calls delegates until a result converts to true, as an optional with a value or a non-null
   /// pointer does. If results cannot be converted to bool, calls only the first delegate.
   ///
-  /// @param arguments  Passed to the delegates without a copy.
+  /// @param arguments  Passed to the delegates without being copied.
   /// @return That result; empty if there is none.
   ///
-  /// Errors:    exceptions of a delegate; the others are not called.
+  /// Errors:    any exception that a delegate throws; the others are then not called.
   /// Cost:      like multicast_visit().
   /// @since 1.1
   std::optional<result> first_of(detail::passed<Args>... arguments) const {
@@ -139,10 +139,10 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
 
   /// Whether all results are true. Stops at the first result that is false.
   ///
-  /// @param arguments  Passed to the delegates without a copy.
+  /// @param arguments  Passed to the delegates without being copied.
   /// @return True also if there is no delegate.
   ///
-  /// Errors:    exceptions of a delegate; the others are not called.
+  /// Errors:    any exception that a delegate throws; the others are then not called.
   /// Cost:      like multicast_visit().
   /// @since 1.1
   bool all(detail::passed<Args>... arguments) const {
@@ -156,10 +156,10 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
 
   /// Whether any result is true. Stops at the first result that is true.
   ///
-  /// @param arguments  Passed to the delegates without a copy.
+  /// @param arguments  Passed to the delegates without being copied.
   /// @return False also if there is no delegate.
   ///
-  /// Errors:    exceptions of a delegate; the others are not called.
+  /// Errors:    any exception that a delegate throws; the others are then not called.
   /// Cost:      like multicast_visit().
   /// @since 1.1
   bool any(detail::passed<Args>... arguments) const {
@@ -215,10 +215,11 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
   /// Passes each result to a function, before the next delegate is called.
   ///
   /// @param function   Receives a result. If it returns bool, false stops the iteration.
-  /// @param arguments  Passed to the delegates without a copy.
+  /// @param arguments  Passed to the delegates without being copied.
   /// @return The number of results.
   ///
-  /// Errors:    exceptions of a delegate or of the function; the others are not called.
+  /// Errors:    any exception that a delegate or the function throws; the other delegates are then
+  ///            not called.
   /// Cost:      like multicast_visit().
   /// @since 1.1
   template <typename F>
@@ -241,10 +242,11 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
   ///                   and a result, and returns the next value; or a function that receives a
   ///                   reference to the value and a result, and returns mcast::step::go_on or
   ///                   mcast::step::stop.
-  /// @param arguments  Passed to the delegates without a copy.
+  /// @param arguments  Passed to the delegates without being copied.
   /// @return The value.
   ///
-  /// Errors:    exceptions of a delegate or of the function; the others are not called.
+  /// Errors:    any exception that a delegate or the function throws; the other delegates are then
+  ///            not called.
   /// Cost:      like multicast_visit().
   /// @since 1.1
   template <typename T, typename F>
@@ -287,7 +289,7 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
   ///         reference is returned as a value, unless the signal's results are references
   ///         themselves.
   ///
-  /// Errors:    like results(); exceptions of the combiner.
+  /// Errors:    like results(); any exception that the combiner throws.
   /// Cost:      like results().
   /// @since 1.1
   template <typename Combiner, typename... Given>

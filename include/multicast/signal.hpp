@@ -16,7 +16,7 @@
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// The parameter type of the overload of invoke() that moves every movable argument. The second
+/// The parameter type for the invoke() overload that moves every movable argument. The second
 /// template parameter delays the check until a signal is invoked, so that the argument types may be
 /// incomplete until then.
 template <typename Arg, typename>
@@ -31,7 +31,7 @@ inline constexpr bool is_any_movable =
 template <typename T>
 inline constexpr bool is_number = std::is_arithmetic_v<T> || std::is_enum_v<T>;
 /// Whether passing a `Given` as an `Arg` converts to or from a number, or may pass a bit-field.
-/// Such an argument must be converted at the call of invoke() itself, where the compiler can still
+/// Such an argument must be converted where invoke() is called, where the compiler can still
 /// distinguish a literal from a variable.
 template <typename Arg, typename Given>
 constexpr bool is_converted_number() {
@@ -64,8 +64,8 @@ namespace MULTICAST_HPP_NAMESPACE {
 
 /// A multicast whose delegates are called with arguments of these types. The destructor removes the
 /// delegates, as multicast_destroy() does. All delegates called by an invocation receive the same
-/// arguments. An argument that is declared by value is not copied: the delegates receive the
-/// invoker's value as const.
+/// arguments. An argument declared by value is not copied; the delegates receive the invoker's
+/// value as const.
 ///
 /// A moved-from signal is empty.
 ///
@@ -180,9 +180,9 @@ class signal<void(Args...)> : public detail::basic_signal<void, Args...>,
   /// @return The outcome of the calls.
   ///
   /// Threads:   waits for the threads that run the queues. Do not hold a lock that a delegate
-  ///            takes.
+  ///            acquires.
   /// Reentry:   inside a call made by a queue, other calls in the same queue are `unfinished`.
-  /// Cost:      like multicast_invoke_with(), and one allocation.
+  /// Cost:      like multicast_invoke_with(), plus one allocation.
   /// @since 1.1
   multicast_outcome invoke_and_wait(detail::passed<Args>... arguments) const {
     return wait(0, static_cast<detail::passed<Args>>(arguments)...);

@@ -17,7 +17,7 @@ namespace MULTICAST_HPP_NAMESPACE {
 ///
 /// @param count     The number of calls. If it is 0 or less, the function is never called, and the
 ///                  first invocation removes the delegate.
-/// @param function  Copied or moved from.
+/// @param function  The function, which is copied or moved.
 /// @return A callable for signal::add().
 ///
 /// Cost:      one additional atomic operation for each call.

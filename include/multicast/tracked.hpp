@@ -39,7 +39,7 @@ detail::weak_of<Weak> to_weak(const Weak &object) noexcept {
 /// Makes a callable that is called only while all of the given objects are alive. After one of them
 /// has died, the next invocation, size() or is_valid() removes the delegate.
 ///
-/// @param function  Copied or moved from.
+/// @param function  The function, which is copied or moved.
 /// @param objects   Each object is given as a std::shared_ptr, a std::weak_ptr, or a pointer with a
 ///                  to_weak(). A call keeps the objects alive while it runs.
 /// @return A callable for signal::add().

@@ -120,11 +120,12 @@ class [[nodiscard]] watch {
   ~watch() { static_cast<void>(end()); }
   /// Ends the watch early. Calling this again has no effect.
   ///
-  /// @return Like multicast_set_watch(): MULTICAST_OK: no function of the watch is running, and
-  ///         none ever will. MULTICAST_ERROR_INVALID_HANDLE: the signal has already been destroyed.
+  /// @return The result of multicast_set_watch(). MULTICAST_OK means that no function of the watch
+  ///         is running and none ever will. MULTICAST_ERROR_INVALID_HANDLE: the signal has already
+  ///         been destroyed.
   ///
   /// Threads:   waits for the watch's functions that are running on other threads.
-  /// Reentry:   inside one of its functions: MULTICAST_PENDING.
+  /// Reentry:   returns MULTICAST_PENDING inside one of the watch's functions.
   /// Cost:      like multicast_set_watch().
   /// @since 1.1
   multicast_status end() noexcept {

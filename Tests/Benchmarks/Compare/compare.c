@@ -385,7 +385,7 @@ static void measure(const struct row *row, library *libraries, double seconds) {
   printf("\n");
 }
 
-// Checks that the delegates were called as often as expected.
+// Checks that the delegates have been called as often as expected.
 static void check_calls(const library *l) {
   uint64_t sum = 0;
   for (size_t i = 0; i < MOST; i++) sum += l->counters[i];

@@ -19,7 +19,7 @@ inline int64_t now() {
 class receiver {
  public:
   /// @param expected   The total number of messages.
-  /// @param producers  The number of threads that send.
+  /// @param producers  The number of sending threads.
   /// @param most       The largest number of messages in flight, if producers wait for room.
   receiver(uint64_t expected, uint32_t producers, uint32_t most)
       : expected(expected), batch(most / producers / 2), rooms(producers) {

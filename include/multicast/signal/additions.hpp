@@ -75,17 +75,17 @@ class additions : public insertion<R, Args...> {
 
   /// Adds a lambda, function object or function as the last delegate with its priority.
   ///
-  /// @param delegate  Copied or moved from. Called as a non-const lvalue, so that it keeps its
-  ///                  state between calls. (Exception: an object that is trivially copyable, not
-  ///                  larger than a pointer and callable as const, and whose class has constructors
-  ///                  but no default constructor, is treated like a lambda: each call uses a fresh
-  ///                  copy.) If the signal has no result, the delegate's result is ignored. The
-  ///                  delegate may take fewer arguments than the signal. If it takes `T &&` where
-  ///                  the signal takes `T`, it receives a copy. If the delegate is another signal,
-  ///                  `add(other)` or `add(std::ref(other))`, that signal is invoked as long as it
-  ///                  exists, even if it is moved, and its last result is used. After the other
-  ///                  signal has been destroyed, the next invocation, size() or
-  ///                  registration::is_valid() removes the delegate.
+  /// @param delegate  The delegate, which is copied or moved. It is called as a non-const lvalue,
+  ///                  so that it keeps its state between calls. (Exception: an object that is
+  ///                  trivially copyable, not larger than a pointer and callable as const, and
+  ///                  whose class has constructors but no default constructor, is treated like a
+  ///                  lambda: each call uses a fresh copy.) If the signal has no result, the
+  ///                  delegate's result is ignored. The delegate may take fewer arguments than the
+  ///                  signal. If it takes `T &&` where the signal takes `T`, it receives a copy. If
+  ///                  the delegate is another signal, `add(other)` or `add(std::ref(other))`, that
+  ///                  signal is invoked as long as it exists, even if it is moved, and its last
+  ///                  result is used. After the other signal has been destroyed, the next
+  ///                  invocation, size() or registration::is_valid() removes the delegate.
   /// @param how       Options: on(), under(), priority(), once, latest, unique and at_front can be
   ///                  joined by `|`. If the signal cannot be queued, on() does not compile, and a
   ///                  queue in an options struct causes MULTICAST_ERROR_INVALID_ARGUMENT.
@@ -123,7 +123,7 @@ class additions : public insertion<R, Args...> {
   /// @param how       As in add().
   /// @return The registration.
   ///
-  /// Cost:      like add() of a delegate that is larger than a pointer.
+  /// Cost:      like add() with a delegate larger than a pointer.
   /// @since 1.1
   template <typename F>
   registration add_extended(F &&delegate) {
@@ -152,7 +152,7 @@ class additions : public insertion<R, Args...> {
   ///
   /// Errors:    MULTICAST_ERROR_INVALID_ARGUMENT if the pointer or method is null, or if `how`
   ///            names a lifetime although the object is an mcast::observer, which has its own.
-  /// Cost:      like add(), and a short lock. add<&T::method>(object) costs less.
+  /// Cost:      like add(), plus a short lock. add<&T::method>(object) costs less.
   /// @since 1.0
   template <typename Object, typename F,
             std::enable_if_t<!detail::is_options<std::decay_t<F>>::value, int> = 0>
@@ -237,7 +237,7 @@ class additions : public insertion<R, Args...> {
   using base::base;
 
  private:
-  /// Adds another signal as a delegate. It is invoked until it is destroyed.
+  /// Adds another signal as a delegate, which is invoked until it is destroyed.
   template <bool may_queue, typename Made, typename... Given>
   registration add_signal(const insertion<Made, Given...> &target, const options *how) {
     using access = detail::of_signal<Made(Given...)>;

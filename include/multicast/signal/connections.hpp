@@ -19,7 +19,7 @@ class connections : public contents<R, Args...> {
   /// Another name of add(). Options must be passed as on(), priority() and so on, not in braces.
   ///
   /// @param given  As for add().
-  /// @return Like add().
+  /// @return The result of add().
   ///
   /// Cost:      like add().
   /// @since 1.1
@@ -36,7 +36,7 @@ class connections : public contents<R, Args...> {
   ///
   /// @param first  As for remove().
   /// @param more   As for remove().
-  /// @return Like remove().
+  /// @return The result of remove().
   ///
   /// Cost:      like remove().
   /// @since 1.1

@@ -38,7 +38,7 @@ class contents : public removals<R, Args...> {
     detail::prune(target);
     return detail::count(multicast_count(target));
   }
-  /// Whether there is no delegate.
+  /// Whether there are no delegates.
   ///
   /// @return size() == 0.
   ///
@@ -113,7 +113,7 @@ class contents : public removals<R, Args...> {
   ///
   /// Threads:   like multicast_describe().
   /// Errors:    std::bad_alloc.
-  /// Cost:      like multicast_describe(), and the string.
+  /// Cost:      like multicast_describe(), plus the string.
   /// @since 1.1
   std::string describe() const {
     const multicast target = target_.get();

@@ -63,7 +63,7 @@ class removals : public equals<R, Args...> {
   ///
   /// Threads:   waits for their running calls on other threads.
   /// Reentry:   returns MULTICAST_PENDING inside a call to one of the delegates.
-  /// Cost:      like multicast_remove_every(), and a short lock.
+  /// Cost:      like multicast_remove_every(), plus a short lock.
   /// @since 1.1
   template <typename Object, typename F,
             std::enable_if_t<!std::is_member_function_pointer_v<std::decay_t<Object>>, int> = 0>
