@@ -101,7 +101,7 @@ public final class Broadcaster: Sendable {
   ///
   /// - Parameters:
   ///   - type: The protocol.
-  ///   - isolation: The actor of the caller, on which `body` runs.
+  ///   - isolation: The caller's actor, on which `body` runs.
   ///   - body: Called with each observer.
   /// - Returns: The number of observers that were called.
   /// - Complexity: O(observers of the protocol).

@@ -217,7 +217,7 @@ extension MulticastDelegate where P: Sendable {
   /// function.
   ///
   /// - Parameters:
-  ///   - isolation: The actor of the caller, on which `body` runs.
+  ///   - isolation: The caller's actor, on which `body` runs.
   ///   - body: Called with each delegate. If it throws, no further delegate is called.
   /// - Returns: The number of delegates that were called.
   /// - Throws: The error that `body` throws.

@@ -70,7 +70,7 @@ public final class MulticastDelegate<P> {
     for delegate in delegates { add(delegate) }
   }
 
-  /// Creates the strong multicast of a signal.
+  /// Creates a signal's strong multicast.
   init(_ options: inout Multicast.Options, label: String?, listenersChanged: ListenersChanged?) {
     target = Multicast.create(&options, label: label, listenersChanged: listenersChanged)
     reference = .strong

@@ -11,7 +11,7 @@ public enum Place: Sendable {
   /// On the thread that runs a delivery, later.
   case delivery(Delivery)
 
-  /// Runs the call of a registration at this place.
+  /// Runs a registration's call at this place.
   ///
   /// - Parameter losses: Incremented if a delivery refuses or drops the call while the registration
   ///   is live.

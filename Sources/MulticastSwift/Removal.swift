@@ -13,7 +13,7 @@ public enum Removal: Hashable, Sendable {
   /// The registration had already been removed.
   case notFound
   /// The registration has been removed, but the system has refused a memory barrier, so it is
-  /// unknown whether a call is still running. The objects of the registration are leaked.
+  /// unknown whether a call is still running. The registration's objects are leaked.
   case unknown
 
   init(_ status: Multicast.Status) {

@@ -51,9 +51,9 @@ public final class Signal<Event: Sendable>: Sendable {
   /// - Complexity: O(1).
   public var isEmpty: Bool { count == 0 }
 
-  /// The number of events that a closure or stream did not receive because a delivery or the buffer
-  /// of a stream was full, or because a delivery was cleared or deallocated. An event is counted
-  /// once for each closure or stream that did not receive it.
+  /// The number of events that a closure or stream did not receive because a delivery or a stream's
+  /// buffer was full, or because a delivery was cleared or deallocated. An event is counted once
+  /// for each closure or stream that did not receive it.
   ///
   /// - Complexity: O(1).
   public var lostCount: Int { losses.count }
@@ -258,7 +258,7 @@ extension Signal {
   /// Waits for the next event. Returns nil if the task is cancelled, all closures are removed, or
   /// the signal is deallocated.
   ///
-  /// - Parameter isolation: The actor of the caller.
+  /// - Parameter isolation: The caller's actor.
   /// - Complexity: Like ``add(priority:on:once:lifetime:label:_:)-(_,Place,_,_,_,_)``.
   public func next(isolation: isolated (any Actor)? = #isolation) async -> Event? {
     var events = stream(.bufferingOldest(1), 0, flags: MULTICAST_NO_REPLAY).makeAsyncIterator()
@@ -273,7 +273,7 @@ extension Signal {
   ///
   /// - Parameters:
   ///   - event: The event.
-  ///   - isolation: The actor of the caller.
+  ///   - isolation: The caller's actor.
   /// - Returns: The number of closures and streams that have received the event or will receive it
   ///   at their places.
   /// - Complexity: O(closures).

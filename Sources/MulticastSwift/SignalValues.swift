@@ -9,7 +9,7 @@ public struct SignalValues<Element: Sendable, Failure: Error>: AsyncSequence, Se
 
     /// Waits for the next value. Returns nil at the end and after an error.
     ///
-    /// - Parameter actor: The actor of the caller.
+    /// - Parameter actor: The caller's actor.
     /// - Throws: The first error.
     public mutating func next(
       isolation actor: isolated (any Actor)? = #isolation

@@ -7,15 +7,15 @@ import CMulticast
 /// listeners.setWatch(Watch(slowness: .milliseconds(5), slow: { print($0.label ?? "?", $0.time) }))
 /// ```
 ///
-/// The functions of a watch run on the thread that calls or waits, and may use the whole module.
+/// A watch's functions run on the thread that calls or waits, and may use the whole module.
 public final class Watch: Sendable {
   /// Describes one call or one wait.
   public struct Report: Hashable, Sendable {
     /// The registration whose call has returned or is being waited for.
     public let registration: Registration
-    /// The label of the registration; always nil in reports to `called`.
+    /// The registration's label; always nil in reports to `called`.
     public let label: String?
-    /// The duration of the call, or of the wait up to now.
+    /// The duration of the call, or of the wait so far.
     public let time: Duration
   }
 
@@ -130,8 +130,8 @@ final class WatchSlot: Sendable {
   }
 
   deinit {
-    // A function of a watch may still be running, and may have released the last reference to the
-    // multicast. Therefore the watches are leaked.
+    // One of a watch's functions may still be running, and may have released the last reference to
+    // the multicast. Therefore the watches are leaked.
     for watch in content.withLock({ $0.watches }) { _ = Unmanaged.passRetained(watch) }
   }
 }

@@ -18,14 +18,14 @@
 trace_library library;
 _Atomic(trace_process *) process;
 
-// Watches call the functions of this file on any thread of the program. These functions preserve
+// Watches call the functions in this file on any of the program's threads. These functions preserve
 // errno, allocate no memory, and are not cancellation points. They do not use the loader, because a
 // thread that holds the loader's lock may be waiting for the call that is being recorded.
 
 trace_state *trace;
 static int file = -1;
 static struct stat identity;  // of the file
-// Protects everything below and the tables of the process.
+// Protects everything below and the process's tables.
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
 // ---- Joining -----------------------------------------------------------------------------------
@@ -212,9 +212,9 @@ static known find(multicast_token token, const char *label) {
 
 // ---- Events ------------------------------------------------------------------------------------
 
-// The calls of this thread. The library reports the end and the duration of a call slightly late.
-// Without a correction, a call might seem to begin after a nested call, or before the end of the
-// previous call.
+// The calls of this thread. The library reports a call's end and duration slightly late. Without a
+// correction, a call might seem to begin after a nested call, or before the end of the previous
+// call.
 enum { LEVELS = 258 };
 static __thread struct thread {
   uint64_t number;

@@ -838,7 +838,7 @@ static PyObject *broadcaster_multicast(PyObject *module, PyObject *args) {
   return PyLong_FromUnsignedLongLong(found.id);
 }
 
-/* Called when a call has been queued. `context` is the number of the queue in _queue.py. */
+/* Called when a call has been queued. `context` is the queue's number in _queue.py. */
 static void wake(void *context) {
   if (is_too_late()) return;
   PyGILState_STATE state = PyGILState_Ensure();

@@ -17,7 +17,7 @@ from contenders import is_known
 from measures import MEASURES, is_better
 
 # Google Benchmark shuffles the repetitions of one program within a round. Because there are several
-# rounds, a slow minute of the machine affects all programs rather than one.
+# rounds, a slow minute affects all programs rather than one.
 FULL = {"rounds": 3, "repetitions": 3, "min_time": 0.005}
 QUICK = {"rounds": 1, "repetitions": 1, "min_time": 0.0001}
 

@@ -38,7 +38,7 @@ class MULTICAST_API error : public std::runtime_error {
 };
 
 /// A function that handles the exceptions that cannot be rethrown to an invoker. It is called on
-/// the thread of the call that has thrown.
+/// the thread on which the exception was thrown.
 /// @since 1.0
 using exception_handler = void (*)(std::exception_ptr) noexcept;
 
@@ -65,8 +65,8 @@ namespace MULTICAST_HPP_NAMESPACE {
 /// Sets the handler of exceptions thrown by queued, deferred or replayed calls, or by the functions
 /// of policies and watches.
 ///
-/// @param handler  Called on the thread of the call that has thrown; nullptr for std::terminate,
-///                 the default.
+/// @param handler  Called on the thread on which an exception was thrown; nullptr for
+///                 std::terminate, the default.
 /// @return The previous handler.
 ///
 /// Threads:   any. There is one handler per process. A plug-in that has set its own handler must

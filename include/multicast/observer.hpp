@@ -25,7 +25,7 @@ class additions;
 /// the delegates, call stop_observing() at the beginning of the derived class's destructor. Copies
 /// observe nothing.
 ///
-/// A single method that is known at compile time, added without options, needs no allocation and
+/// A single method that is known at compile time and added without options needs no allocation, and
 /// costs little more than with a scoped_registration. Any other delegate is added under a lifetime,
 /// which the object creates when it is first needed, and costs several times as much.
 ///

@@ -13,7 +13,7 @@
 
 namespace MULTICAST_HPP_NAMESPACE {
 
-/// The queue of a delegate: an mcast::queue or a handle.
+/// A delegate's queue, given as an mcast::queue or a handle.
 /// @since 1.1
 struct queue_reference {
   /// The handle's value.
@@ -41,7 +41,7 @@ struct queue_reference {
   constexpr operator multicast_queue() const noexcept { return {id}; }
 };
 
-/// The lifetime of a delegate: an mcast::lifetime or a handle.
+/// A delegate's lifetime, given as an mcast::lifetime or a handle.
 /// @since 1.1
 struct lifetime_reference {
   /// The handle's value.

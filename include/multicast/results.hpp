@@ -183,8 +183,8 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
   ///               ignored.
   /// @return Whether all delegates have agreed; true if there is no delegate.
   ///
-  /// Errors:    the first exception of a delegate. A delegate that throws when it is asked has
-  ///            refused.
+  /// Errors:    the first exception that a delegate throws. A delegate that throws when it is asked
+  ///            has refused.
   /// Cost:      like multicast_visit_undo().
   /// @since 1.1
   bool all_or_undo(const std::tuple<detail::passed<Args>...> &asked,

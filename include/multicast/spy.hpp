@@ -36,7 +36,7 @@ struct spied_call {
   uint64_t order = 0;
 };
 
-/// Records the invocations of a signal, for use in tests.
+/// Records a signal's invocations, for use in tests.
 ///
 ///     mcast::spy seen(window.renamed);        // a signal<void(int, std::string_view)>
 ///     worker.start();

@@ -27,9 +27,9 @@ struct watch_options {
   /// stuck (default: zero, never).
   /// @since 1.1
   std::chrono::nanoseconds slow_after{0};
-  /// Called after a call has taken at least `slow_after`, on the thread of the call. `label` is the
-  /// registration's label, or nullptr if it has none; it is valid until this function returns
-  /// (default: none).
+  /// Called when a call has taken at least `slow_after`, on the thread that made the call. `label`
+  /// is the registration's label, or nullptr if it has none; it is valid until this function
+  /// returns (default: none).
   /// @since 1.1
   std::function<void(registration which, const char *label, std::chrono::nanoseconds elapsed)>
       slow = {};
@@ -39,7 +39,7 @@ struct watch_options {
   /// @since 1.1
   std::function<void(registration which, const char *label, std::chrono::nanoseconds elapsed)>
       stuck = {};
-  /// Called after each call has returned, on the thread of the call. `event` is 0 for signals
+  /// Called when a call has returned, on the thread that made the call. `event` is 0 for signals
   /// (default: none).
   /// @since 1.1
   std::function<void(registration which, uint32_t event, std::chrono::nanoseconds elapsed)>

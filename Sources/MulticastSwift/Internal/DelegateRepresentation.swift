@@ -12,9 +12,9 @@ import MulticastRuntime
 enum DelegateRepresentation<P> {
   /// The delegate as an object; nil if it is a value.
   ///
-  /// The conversion requires that all words except the first depend only on the class of the
-  /// object. This is the case if the first word is the object, because no other word of such a
-  /// value owns memory.
+  /// The conversion requires that all words except the first depend only on the object's class.
+  /// This is the case if the first word is the object, because no other word of such a value owns
+  /// memory.
   static func object(of delegate: P) -> AnyObject? {
     // The fast path for most delegates avoids a dynamic cast.
     let type = unsafeBitCast(P.self as Any.Type, to: UnsafeRawPointer.self)

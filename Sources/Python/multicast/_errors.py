@@ -1,4 +1,4 @@
-"""Errors: the statuses of the library, and the exceptions of delegates."""
+"""The library's status codes, and the exceptions raised for them and for delegates' failures."""
 
 import sys
 from enum import Enum
@@ -8,7 +8,7 @@ from . import _core
 
 
 class Status(Enum):
-    """The result codes of the library."""
+    """The library's result codes."""
 
     OK = 0
     PENDING = 1

@@ -23,7 +23,7 @@ def cannot_copy(self: object, *_: object) -> NoReturn:
 
 
 class Owner:
-    """Owns an object of the library."""
+    """Owns one of the library's objects."""
 
     _handle = 0
     __reduce__ = cannot_copy

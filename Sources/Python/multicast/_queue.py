@@ -30,7 +30,7 @@ class Overflow(Enum):
 
 @dataclass(frozen=True)
 class Statistics:
-    """The calls of a queue since its creation."""
+    """Counts of a queue's calls since its creation."""
 
     pending: int
     queued: int
@@ -93,7 +93,7 @@ class Queue(Owner):
     # ---- A loop, or a thread ---------------------------------------------------------------------
 
     def attach(self, loop: "asyncio.AbstractEventLoop | Schedule | None" = None) -> "Queue":
-        """Makes a loop run the calls until detach(), destroy(), or the end of the loop.
+        """Makes a loop run the calls until detach(), destroy() or the loop's end.
 
         loop  An asyncio loop; the running one by default. A coroutine returned by a delegate
               becomes a task of this loop, and exceptions go to its exception handler. For other

@@ -34,7 +34,7 @@ class Token(_core.Held):
 
     @property
     def label(self) -> "str | None":
-        """The name of the registration in reports, or None."""
+        """The registration's name in reports, or None."""
         return _core.token_properties(self._id)[2]
 
     @property

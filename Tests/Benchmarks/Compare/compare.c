@@ -232,7 +232,7 @@ static void *produce(void *argument) {
   return NULL;
 }
 
-// Measures from the first queued call to the end of the last one. A full queue blocks the
+// Measures the time from the first queued call to the end of the last one. A full queue blocks the
 // producers.
 static double producers(library *l, size_t times) {
   pthread_t threads[MOST_THREADS];

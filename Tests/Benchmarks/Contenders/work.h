@@ -20,7 +20,7 @@ static inline void work(void *context, uint32_t event, const void *payload, size
 #endif
 }
 
-/// `work` as the function of a delegate, in the executable and in another shared library.
+/// `work` as a delegate's function, in the executable and in another shared library.
 void work_in_executable(void *context, uint32_t event, const void *payload, size_t size);
 void work_in_library(void *context, uint32_t event, const void *payload, size_t size);
 

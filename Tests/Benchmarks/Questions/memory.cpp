@@ -2,7 +2,7 @@
 //
 // There are always 100,000 delegates, in as many signals as needed, or 100,000 empty signals.
 // Memory that is allocated for many objects at a time, or for the library as a whole, is averaged
-// over them. Counting begins before the first use of the library and includes all allocations by
+// over them. Counting begins before the library is first used and includes all allocations by
 // malloc. The count includes the signals or handles that the program holds, but not the connections
 // or tokens that the program needs to remove a delegate later.
 

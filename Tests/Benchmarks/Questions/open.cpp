@@ -9,7 +9,7 @@
 //   size_kb      the size of the file, stripped
 //   needs        how many other libraries are loaded with it, without libc and the loader
 //
-// The label names the direct dependencies of the library. The iteration time is meaningless.
+// The label names the library's direct dependencies. The iteration time is meaningless.
 
 #include <dlfcn.h>
 #include <link.h>
@@ -70,7 +70,7 @@ static std::vector<std::string> needed_by(const std::string &path) {
   return names;
 }
 
-/// Collects all direct and indirect dependencies of a library.
+/// Collects all of a library's direct and indirect dependencies.
 static void collect_needs(const std::string &path, std::set<std::string> &names) {
   for (const std::string &name : needed_by(path)) {
     if (name == "libc.so.6" || name.rfind("ld-linux", 0) == 0) continue;

@@ -52,7 +52,7 @@ struct answer<void> {
   void get() {}
 };
 
-/// A request for the result of a delegate, in a signal with results.
+/// A request for a delegate's result, in a signal with results.
 template <typename R>
 struct question {
   multicast target;

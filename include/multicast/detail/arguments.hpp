@@ -150,7 +150,7 @@ struct held<Arg, Given, holding::variable> {
   Arg pass() noexcept { return *address; }
 };
 
-/// The copy of an argument that belongs to a queued call.
+/// A queued call's copy of an argument.
 template <typename T>
 struct stored {
   T copy;
@@ -158,7 +158,7 @@ struct stored {
   explicit stored(T &&given) : copy(std::move(given)) {}
   const T *address() const { return detail::address(copy); }
 };
-/// A copy of the characters of a view.
+/// A copy of a string view's characters.
 template <typename Char, typename Traits>
 struct stored<std::basic_string_view<Char, Traits>> {
   std::basic_string<Char, Traits> text;

@@ -144,7 +144,7 @@ struct makes_of<R, forwarding<Made(Given...)>, Args...>
     : std::conjunction<std::is_invocable<const signal<Made(Given...)> &, Args...>,
                        makes<R, Made (*)()>> {};
 
-/// Whether a callable can be called with the first arguments of a signal, either shared or copied.
+/// Whether a callable can be called with a signal's first arguments, either shared or copied.
 template <typename R, typename F, typename Leading, typename Indices, typename... Args>
 struct takes_first;
 template <typename R, typename F, typename... First, size_t... Index, typename... Args>
@@ -179,7 +179,7 @@ template <typename R, typename Weak, typename Method, typename Leading, typename
 struct takes<R, weak_bound<Weak, Method>, Leading, Args...>
     : takes<R, bound<decltype(std::declval<const Weak &>().lock()), Method>, Leading, Args...> {};
 
-/// Whether a callable can be called with the arguments of a signal.
+/// Whether a callable can be called with a signal's arguments.
 template <typename R, typename F, typename... Args>
 struct is_delegate : std::bool_constant<takes<R, F, leading<>, Args...>::value.is_possible> {};
 

@@ -52,7 +52,7 @@ void clear_padding(unsigned char object[], std::index_sequence<i...>) noexcept {
 }
 #endif
 
-/// Sets the padding bytes of an object to zero.
+/// Sets an object's padding bytes to zero.
 template <typename T>
 void clear_padding(unsigned char (&object)[sizeof(T)]) noexcept {
   static_cast<void>(object);
@@ -136,10 +136,10 @@ struct in_context<extended<F>> {
   }
 };
 
-/// Converts the address of an object of any type.
+/// Converts the address of an object to `void *`, whatever its type.
 inline void *untyped(const volatile void *object) noexcept { return const_cast<void *>(object); }
 
-/// A method that is known at compile time. The context is the address of the object.
+/// A method that is known at compile time. The context is the object's address.
 template <auto method, typename T>
 struct of_object {
   using function = bound<T *, decltype(method)>;

@@ -117,7 +117,7 @@ inline bool is_copy(const void *payload) noexcept {
   return reinterpret_cast<uintptr_t>(payload) % copy_alignment == 0;
 }
 
-/// The copy of one argument that belongs to a queued call.
+/// A queued call's copy of one argument.
 template <size_t, typename Arg>
 struct kept_cell {
   typename storage<value<Arg>>::type kept;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The multicast of a signal, created at its first use.
+// A signal's multicast, created on first use.
 #ifndef MULTICAST_DETAIL_LAZY_MULTICAST_HPP
 #define MULTICAST_DETAIL_LAZY_MULTICAST_HPP
 
@@ -11,7 +11,7 @@
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// A multicast that is created at its first use.
+/// A multicast that is created on first use.
 class lazy_multicast {
  public:
   constexpr lazy_multicast() noexcept = default;

@@ -31,7 +31,7 @@ class owned {
   T *object_;
 };
 
-/// Counts the owners of an object: a base class of shared objects.
+/// A base class for shared objects, which counts their owners.
 struct counted_owners {
   std::atomic<size_t> owners{0};
 };

@@ -36,8 +36,8 @@ class process_lock {
     if (!is_inside_fork()) static_cast<void>(pthread_mutex_unlock(&mutex_));
   }
 
-  /// Whether this thread is inside fork() and so holds all locks: the library may call release
-  /// functions there.
+  /// Whether this thread is inside fork(), where it holds all locks and the library may call
+  /// release functions.
   static bool is_inside_fork() noexcept {
     return process().locks.forking.load(std::memory_order_relaxed) == pthread_self();
   }

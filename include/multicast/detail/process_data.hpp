@@ -19,7 +19,7 @@ struct pauses;
 class watched;
 class keyed_contexts;
 
-/// The tables, each with a lock. A thread that holds a lock may take those of later tables. The
+/// The tables, each with a lock. A thread that holds a lock may take the locks of later tables. The
 /// last table is split into parts, so that threads seldom wait for each other. There are few parts,
 /// because the thread sanitizer can track only a limited number of locks per thread, including the
 /// library's.
@@ -76,8 +76,8 @@ struct process_data : process_counts {
   /// How many delegates forward to another signal. They are not counted by the signal to which they
   /// were added, because their context does not identify it.
   std::atomic<size_t> mortal_signals;
-  /// One bit for each hash of the token of a delegate with tracked objects. Bits are never cleared,
-  /// because a delegate's context does not know its token.
+  /// The bits are the hashes of the tokens of delegates with tracked objects. Bits are never
+  /// cleared, because a delegate's context does not know its token.
   std::atomic<uint64_t> mortal_tokens[64];
 
   process_locks locks;

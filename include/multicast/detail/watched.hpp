@@ -22,8 +22,8 @@ struct watch_options;
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
 /// The functions of each watch, by a unique number, which is the context of the C watch. Therefore
-/// a call during which the watch ends finds neither its functions nor those of the next watch when
-/// it returns, and functions are not destroyed while they are running.
+/// a call during which the watch ends finds no functions when it returns, not even the next
+/// watch's, and functions are not destroyed while they are running.
 class watched {
  public:
   using functions = std::shared_ptr<const watch_options>;

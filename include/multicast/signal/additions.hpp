@@ -117,7 +117,7 @@ class additions : public insertion<R, Args...> {
   use_static_cast_to_name_one_overloaded_function add(...) = delete;
 
   /// Adds a callable that receives its own registration as the first argument, followed by the
-  /// arguments of the signal.
+  /// signal's arguments.
   ///
   /// @param delegate  As in add().
   /// @param how       As in add().
@@ -186,7 +186,7 @@ class additions : public insertion<R, Args...> {
   }
 
   /// Adds a method of an object, or a callable that belongs to an object. It receives its own
-  /// registration as the first argument, followed by the arguments of the signal.
+  /// registration as the first argument, followed by the signal's arguments.
   ///
   /// @param object    As in add().
   /// @param delegate  As in add().

@@ -42,7 +42,7 @@ struct refused_arguments<false> {
   these_are_not_the_arguments_of_the_signal invoke(const refused_arguments *) const = delete;
 };
 
-/// Creates the multicast of a signal with policies. If the signal does not support these policies,
+/// Creates a signal's multicast with policies. If the signal does not support these policies,
 /// throws or, without exceptions, returns zero.
 template <typename R, bool is_queueable, typename... Args>
 multicast create_with_policies(const policies &how) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// How the library calls the delegates of a signal.
+// How the library calls a signal's delegates.
 #ifndef MULTICAST_SIGNAL_CALLS_HPP
 #define MULTICAST_SIGNAL_CALLS_HPP
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The contents of a signal.
+// The functions of a signal that report its delegates.
 #ifndef MULTICAST_SIGNAL_CONTENTS_HPP
 #define MULTICAST_SIGNAL_CONTENTS_HPP
 
@@ -74,7 +74,7 @@ class contents : public removals<R, Args...> {
                  .count() != 0;
     }
   }
-  /// Whether a delegate of an object is registered.
+  /// Whether one of an object's delegates is registered.
   ///
   /// @param object    The object or pointer, of the same type as the argument of add().
   /// @param delegate  The method or callable; see remove().

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Owns the multicast of a signal, and inserts delegates into it.
+// Owns a signal's multicast and inserts delegates into it.
 #ifndef MULTICAST_SIGNAL_INSERTION_HPP
 #define MULTICAST_SIGNAL_INSERTION_HPP
 
@@ -23,7 +23,7 @@ namespace MULTICAST_HPP_NAMESPACE::detail {
 template <typename R, typename... Args>
 class additions;
 
-/// Owns the multicast of a signal, and inserts delegates into it.
+/// Owns a signal's multicast and inserts delegates into it.
 template <typename R, typename... Args>
 class insertion : public calls<R, Args...> {
   using base = calls<R, Args...>;
