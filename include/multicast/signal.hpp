@@ -31,8 +31,8 @@ inline constexpr bool is_any_movable =
 template <typename T>
 inline constexpr bool is_number = std::is_arithmetic_v<T> || std::is_enum_v<T>;
 /// Whether passing a `Given` as an `Arg` converts to or from a number, or may pass a bit-field.
-/// Such an argument must be converted where invoke() is called, where the compiler can still
-/// distinguish a literal from a variable.
+/// Such an argument must be converted at the call site, where the compiler can still distinguish a
+/// literal from a variable.
 template <typename Arg, typename Given>
 constexpr bool is_converted_number() {
   using from = value<Given>;

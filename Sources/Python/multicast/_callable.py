@@ -9,7 +9,7 @@ ANY = 2**31 - 1  # more than any call has arguments
 
 
 class Unbound(NamedTuple):
-    """A partial of a method, without the object of the method."""
+    """A partial of a method, without the method's object."""
 
     function: Any
     args: "tuple[Any, ...]"

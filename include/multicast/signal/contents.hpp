@@ -74,7 +74,7 @@ class contents : public removals<R, Args...> {
                  .count() != 0;
     }
   }
-  /// Whether one of an object's delegates is registered.
+  /// Whether a method or callable is registered for an object.
   ///
   /// @param object    The object or pointer, of the same type as the argument of add().
   /// @param delegate  The method or callable; see remove().
