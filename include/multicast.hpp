@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * libmulticast for C++17: signals with typed arguments, on top of multicast.h. This part is
- * header-only, but programs must link the C library. The namespace is `mcast`, because `multicast`
- * is a type of the C header.
+ * libmulticast for C++17: signals with typed arguments, on top of multicast.h. It is header-only,
+ * but programs must link the C library. The namespace is `mcast`, because `multicast` is a type of
+ * the C header.
  *
  *     mcast::signal<void(int, std::string_view)> changed;
  *     mcast::scoped_registration r = changed.add([](int id, std::string_view name) { ... });
@@ -29,11 +29,11 @@
  *     listener_flag.hpp listener_flag: whether there are listeners
  *     connectable.hpp   connectable, a view of a signal
  *     reports.hpp       dump()
- *     statistics.hpp    call_statistics, of a registration
- *     removal.hpp       removal: how many delegates were removed, and whether calls of them still
- *                       run
+ *     statistics.hpp    call_statistics of a registration
+ *     removal.hpp       removal: how many delegates were removed, and whether any of their calls
+ *                       are still running
  *     times.hpp         times(): a callable with a limited number of calls
- *     call_range.hpp    call_range: the calls of an invocation one by one, for combine()
+ *     call_range.hpp    call_range: the calls of an invocation one at a time, for combine()
  *     error.hpp         error, set_exception_handler(), last_error()
  *
  * multicast.hpp does not include these headers, because they need larger parts of the standard

@@ -10,7 +10,7 @@
 /// Observers are objects and are held weakly, so an observer that has been deallocated is not
 /// called. Any thread may use a broadcaster at any time.
 public final class Broadcaster: Sendable {
-  /// The broadcaster that the whole process shares.
+  /// The broadcaster shared by the whole process.
   public static let shared = Broadcaster()
 
   /// Maps each protocol `P` to the `MulticastDelegate<P>` of its observers.
@@ -101,7 +101,7 @@ public final class Broadcaster: Sendable {
   ///
   /// - Parameters:
   ///   - type: The protocol.
-  ///   - isolation: The actor of the caller, on which `body` runs.
+  ///   - isolation: The caller's actor, on which `body` runs.
   ///   - body: Called with each observer.
   /// - Returns: The number of observers that were called.
   /// - Complexity: O(observers of the protocol).

@@ -1,5 +1,5 @@
-/// An ordered list of delegates. You can push a delegate at the end, pop one by object or by index,
-/// and call all delegates.
+/// An ordered list of delegates. A delegate is pushed at the end and popped by object or index; all
+/// delegates are called together.
 ///
 /// A node contains an object at most once and holds it weakly. It can replace a property that holds
 /// a single delegate, if the setter of the property pushes the delegate:

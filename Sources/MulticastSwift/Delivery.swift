@@ -1,7 +1,8 @@
 import CMulticast
 import MulticastRuntime
 
-/// A bounded queue of calls, which a loop of the program or a thread of the delivery executes.
+/// A bounded queue of calls, executed by one of the program's loops or by the delivery's own
+/// thread.
 ///
 /// Use it to call closures on threads and in loops that are not dispatch queues. ``Overflow``
 /// determines what happens to a call if the delivery is full.
@@ -12,8 +13,8 @@ import MulticastRuntime
 /// while isRunning { if calls.wait(for: .seconds(1)) { calls.run() } }
 /// ```
 ///
-/// A loop that sleeps in `poll` can poll ``descriptor``. If a function call must wake the loop,
-/// pass `wake`.
+/// A loop that sleeps in `poll` can poll ``descriptor``. For a loop that has to be woken by a
+/// function call, pass `wake`.
 public final class Delivery: Sendable {
   /// What happens to a call if the delivery is full.
   public enum Overflow: Hashable, Sendable {
@@ -25,13 +26,13 @@ public final class Delivery: Sendable {
     case block
   }
 
-  /// Counts of calls since the delivery was created.
+  /// Counts of calls since the delivery's creation.
   public struct Statistics: Hashable, Sendable {
     /// Calls that are pending now.
     public let pending: Int
-    /// Calls that were executed, including a call that is running now.
+    /// Calls that have been executed, including one that is still running.
     public let delivered: Int
-    /// Calls that were refused or dropped.
+    /// Calls that have been refused or dropped.
     public let lost: Int
   }
 
@@ -79,9 +80,9 @@ public final class Delivery: Sendable {
     waker?.delivery = self
   }
 
-  // Notifications, runs and waits retain `self`. So at this point `wake` can be running only on the
-  // delivery's own thread, or on this thread if it released the last reference inside `wake`. The
-  // end of such a call cannot be detected, so the waker is leaked.
+  // Notifications, runs and waits retain `self`. Therefore `wake` can now be running only on the
+  // delivery's own thread, or on this thread if it has released the last reference inside `wake`.
+  // The end of such a call cannot be detected, so the waker is leaked.
   deinit {
     works.destroy(withinNanoseconds: 0)
     let status = queue.destroy(withinNanoseconds: 0)
@@ -94,7 +95,7 @@ public final class Delivery: Sendable {
 
   /// Executes pending calls on this thread, oldest first.
   ///
-  /// - Parameter max: The maximum number of calls to execute. 0 means the number of calls that are
+  /// - Parameter max: The largest number of calls to execute. 0 means the number of calls that are
   ///   pending when the function begins.
   /// - Returns: The number of calls that were executed. It is 0 if another thread is executing
   ///   calls.

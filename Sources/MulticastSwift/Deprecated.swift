@@ -1,4 +1,4 @@
-// The names that widespread multicast delegate classes use. Programs that use these names compile,
+// The names used by widespread multicast delegate classes. Programs that use these names compile,
 // and the compiler offers to replace them.
 
 extension MulticastDelegate {
@@ -23,8 +23,8 @@ extension MulticastDelegate {
   public func notifyDelegates(_ closure: (P) -> Void) { invoke(closure) }
 }
 
-// A widespread class of this name has static functions that notify on the main queue. They take
-// other arguments than the replacements, so the compiler cannot replace the calls.
+// A widespread class of this name has static functions that notify on the main queue. Their
+// arguments differ from those of the replacements, so the compiler cannot replace the calls.
 extension Broadcaster {
   /// Calls ``register(_:for:on:lifetime:label:)-(_,_,MainPlace,_,_)`` of ``shared``.
   @available(*, deprecated, message: "use Broadcaster.shared.register(observer, for:on: .main)")

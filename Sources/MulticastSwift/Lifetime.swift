@@ -10,7 +10,7 @@ import CMulticast
 /// session.end()   // removes both
 /// ```
 ///
-/// `deinit` ends the lifetime, too, but does not wait for running calls.
+/// `deinit` also ends the lifetime, but does not wait for running calls.
 public final class Lifetime: Sendable {
   let handle: Multicast.Lifetime
 

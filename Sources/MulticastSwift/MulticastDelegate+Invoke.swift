@@ -2,7 +2,7 @@ import CMulticast
 import Dispatch
 
 extension MulticastDelegate {
-  /// Calls `body` with each delegate, ordered by priority and then by order of addition.
+  /// Calls `body` with each delegate, by priority, then in order of addition.
   ///
   /// The error keeps its type only if the closure names the type:
   ///
@@ -106,9 +106,9 @@ extension MulticastDelegate where P: Sendable {
   ///   - delegate: The delegate. If the multicast is ``Reference/weak``, it must be an object.
   ///   - place: Where the delegate is called.
   ///   - priority: Delegates with a higher priority are called first.
-  ///   - isUnique: If the delegate was added before, moves it to the end and to this place.
+  ///   - isUnique: If the delegate has already been added, moves it to the end and to this place.
   ///   - lifetime: Removes the delegate when it ends.
-  ///   - label: A name for debugging output, at most 63 bytes.
+  ///   - label: A name for debugging output, up to 63 bytes long.
   /// - Returns: The registration. It is not live if the lifetime has ended or memory runs out.
   /// - Complexity: Like ``add(_:priority:isUnique:once:lifetime:label:)``.
   @discardableResult
@@ -213,11 +213,11 @@ extension MulticastDelegate where P: Sendable {
   /// The function calls the delegates that are registered when it begins, except those that are
   /// removed or paused before their call begins. A removal does not wait for these calls.
   ///
-  /// The name differs from `invoke` because the compiler would otherwise prefer this overload in
-  /// every async function.
+  /// The name is not `invoke`, because the compiler would then prefer this overload in every async
+  /// function.
   ///
   /// - Parameters:
-  ///   - isolation: The actor of the caller, on which `body` runs.
+  ///   - isolation: The caller's actor, on which `body` runs.
   ///   - body: Called with each delegate. If it throws, no further delegate is called.
   /// - Returns: The number of delegates that were called.
   /// - Throws: The error that `body` throws.

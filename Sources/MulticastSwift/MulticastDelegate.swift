@@ -59,7 +59,7 @@ public final class MulticastDelegate<P> {
   ) {
     var options = Multicast.Options.default
     if reference == .weak {
-      // Setting these functions once for the whole multicast saves memory for each delegate.
+      // Setting these functions once for the whole multicast saves memory per delegate.
       options.flags = MULTICAST_VISIT_ONLY
       options.lockContext = WeakReference.lock
       options.unlockContext = WeakReference.unlock
@@ -70,15 +70,16 @@ public final class MulticastDelegate<P> {
     for delegate in delegates { add(delegate) }
   }
 
-  /// Creates the strong multicast of a signal.
+  /// Creates a signal's strong multicast.
   init(_ options: inout Multicast.Options, label: String?, listenersChanged: ListenersChanged?) {
     target = Multicast.create(&options, label: label, listenersChanged: listenersChanged)
     reference = .strong
   }
 
-  // Every use of `target` retains `self`, so no other thread is invoking now. But this thread may
-  // be inside an invocation in which a delegate has released the last reference. This invocation
-  // then calls no further delegate, and releases each delegate when its call has returned.
+  // Every use of `target` retains `self`, so no other thread is invoking the multicast now. But
+  // this thread may be inside an invocation in which a delegate has released the last reference.
+  // That invocation then calls no further delegates, and releases each delegate when its call has
+  // returned.
   deinit {
     if let placesAndWatch = placesAndWatch.load() {
       placesAndWatch.watch.replace(with: nil, of: target)
@@ -96,7 +97,7 @@ public final class MulticastDelegate<P> {
   ///   - delegate: The delegate. If the multicast is ``Reference/weak``, it must be an object.
   ///   - priority: Delegates with a higher priority are called first. Values are clamped to
   ///     `Int32`.
-  ///   - isUnique: If the delegate was added before, moves it to the end.
+  ///   - isUnique: If the delegate has already been added, moves it to the end.
   ///   - once: Whether the delegate is called at most once. It is removed when its call begins.
   ///   - lifetime: Removes the delegate when it ends.
   ///   - label: A name for ``debugDescription`` and ``Watch``, at most 63 bytes.
@@ -134,8 +135,8 @@ public final class MulticastDelegate<P> {
   private func add(
     _ delegate: P, _ options: inout Multicast.AddOptions, _ function: Multicast.Function?
   ) -> Registration {
-    // This is in a `defer` and not around the body, because a closure would take longer than the
-    // add itself.
+    // This uses `defer` instead of a closure around the body, which would take longer than the add
+    // itself.
     defer { withExtendedLifetime(delegate) { withExtendedLifetime(self) {} } }
     var token = Multicast.Token()
     guard let object = DelegateRepresentation.object(of: delegate) else {
@@ -179,7 +180,7 @@ public final class MulticastDelegate<P> {
   // MARK: - Removing
 
   /// Removes the first registration of a delegate, and waits until no other thread is calling it.
-  /// Inside a call of the delegate, the function does not wait.
+  /// Inside a call to the delegate, the function does not wait.
   ///
   /// - Returns: False if the delegate is not registered, or is a value.
   /// - Complexity: O(delegates); O(1), amortized, for large multicasts.
@@ -249,8 +250,8 @@ public final class MulticastDelegate<P> {
   }
 }
 
-// All fields are constants or handles that any thread may use. Delegates are called on the threads
-// that invoke, so they must be Sendable, too.
+// All fields are constants or handles that any thread may use. Delegates are called on the invoking
+// threads, so they must also be Sendable.
 extension MulticastDelegate: @unchecked Sendable where P: Sendable {}
 
 extension MulticastDelegate {
@@ -328,7 +329,7 @@ extension MulticastDelegate: CustomDebugStringConvertible {
   public var debugDescription: String { withExtendedLifetime(self) { target.describedText } }
 }
 
-/// The parts of a multicast that few programs use. Both are created at the first use of either.
+/// The parts of a multicast that few programs use. Both are created when either is first used.
 final class PlacesAndWatch: Sendable {
   let places = PlaceTable()
   let watch = WatchSlot()

@@ -2,7 +2,7 @@ import Dispatch
 
 /// Where a delegate, an observer or a closure is called. See ``MainPlace`` for the main actor.
 public enum Place: Sendable {
-  /// On the thread that notifies, before the notification returns.
+  /// On the notifying thread, before the notification returns.
   case notifier
   /// On a dispatch queue, later.
   case queue(DispatchQueue)
@@ -11,7 +11,7 @@ public enum Place: Sendable {
   /// On the thread that runs a delivery, later.
   case delivery(Delivery)
 
-  /// Runs the call of a registration at this place.
+  /// Runs a registration's call at this place.
   ///
   /// - Parameter losses: Incremented if a delivery refuses or drops the call while the registration
   ///   is live.

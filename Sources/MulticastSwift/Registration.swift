@@ -11,7 +11,7 @@ public struct Registration: Hashable, Sendable {
 
   var token: Multicast.Token { Multicast.Token(id: id) }
 
-  /// The registration whose delegate this thread is calling now; nil outside of calls.
+  /// The registration whose delegate this thread is calling; nil outside calls.
   ///
   /// A delegate can use it to remove or pause itself.
   ///
@@ -21,9 +21,9 @@ public struct Registration: Hashable, Sendable {
     return token.id == 0 ? nil : Registration(token)
   }
 
-  /// Whether the registration is live, that is, not removed. The registration of a deallocated weak
-  /// delegate is live until an invocation or ``MulticastDelegate/prune()`` detects the
-  /// deallocation.
+  /// Whether the registration is live, that is, has not been removed. The registration of a
+  /// deallocated weak delegate is live until an invocation or ``MulticastDelegate/prune()`` detects
+  /// the deallocation.
   ///
   /// - Complexity: O(1).
   public var isValid: Bool { token.isValid }
@@ -33,7 +33,7 @@ public struct Registration: Hashable, Sendable {
   /// - Complexity: O(1).
   public var isPaused: Bool { described?.isPaused ?? false }
 
-  /// The core's description of the registration; nil if it was removed.
+  /// The core's description of the registration; nil if it has been removed.
   private var described: Multicast.Registration? {
     var registration = Multicast.Registration.default
     let status = token.getRegistration(&registration)
@@ -44,8 +44,8 @@ public struct Registration: Hashable, Sendable {
 
   /// Removes the delegate, and waits until no other thread is calling it.
   ///
-  /// Inside a call of the delegate, the function does not wait and returns ``Removal/pending``. Do
-  /// not hold a lock that the delegate takes.
+  /// Inside a call to the delegate, the function does not wait and returns ``Removal/pending``. Do
+  /// not hold a lock that the delegate acquires.
   ///
   /// - Complexity: O(1), amortized.
   @discardableResult
@@ -62,14 +62,14 @@ public struct Registration: Hashable, Sendable {
 
   /// Excludes the delegate from invocations until it is resumed.
   ///
-  /// - Returns: False if the delegate was removed.
+  /// - Returns: False if the delegate has been removed.
   /// - Complexity: O(1).
   @discardableResult
   public func pause() -> Bool { token.pause() == .ok }
 
   /// Ends a pause. The delegate keeps its position.
   ///
-  /// - Returns: False if the delegate was removed.
+  /// - Returns: False if the delegate has been removed.
   /// - Complexity: O(1).
   @discardableResult
   public func resume() -> Bool { token.resume() == .ok }

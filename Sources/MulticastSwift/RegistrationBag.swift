@@ -14,8 +14,8 @@
 public final class RegistrationBag: Sendable {
   private struct Content: Sendable {
     var registrations: [Registration] = []
-    /// If the bag contains this many registrations, an insertion first drops the ones that have
-    /// been removed.
+    /// If the bag contains this many registrations, an insertion first drops those that have been
+    /// removed.
     var limit = 16
   }
 
@@ -44,7 +44,7 @@ public final class RegistrationBag: Sendable {
     }
   }
 
-  /// Removes all registrations, and waits until no other thread is in a call of one of them.
+  /// Removes all registrations, and waits until no other thread is calling one of their delegates.
   /// Afterwards the bag is empty and may be used again.
   ///
   /// - Complexity: O(registrations).

@@ -10,8 +10,8 @@ import Synchronization
 /// titleDidChange.invoke("Aria")
 /// ```
 ///
-/// Closures are called by priority, then in order of addition. Each closure is called on the thread
-/// that invokes, or at a separate ``Place``. The signal retains a closure until its registration is
+/// Closures are called by priority, then in order of addition. Each closure is called on the
+/// invoking thread or at a ``Place``. The signal retains a closure until its registration is
 /// removed or the signal is deallocated. Any thread may use a signal at any time. An invocation
 /// takes no lock, unless the signal replays.
 public final class Signal<Event: Sendable>: Sendable {
@@ -51,9 +51,9 @@ public final class Signal<Event: Sendable>: Sendable {
   /// - Complexity: O(1).
   public var isEmpty: Bool { count == 0 }
 
-  /// The number of events that a closure or stream did not receive because a delivery or the buffer
-  /// of a stream was full, or because a delivery was cleared or deallocated. An event is counted
-  /// once for each closure or stream that did not receive it.
+  /// The number of events that a closure or stream did not receive because a delivery or a stream's
+  /// buffer was full, or because a delivery was cleared or deallocated. An event is counted once
+  /// for each closure or stream that did not receive it.
   ///
   /// - Complexity: O(1).
   public var lostCount: Int { losses.count }
@@ -201,13 +201,13 @@ extension Signal {
     add(priority: priority, on: place, once: true, lifetime: lifetime, label: label, body)
   }
 
-  /// Adds an async closure, which a task calls with one event after the other.
+  /// Adds an async closure, which a task calls with one event at a time.
   ///
   /// ```swift
   /// titleDidChange.add { await database.save(title: $0) }
   /// ```
   ///
-  /// The closure is not called any more when its registration has been removed, but a removal does
+  /// Once its registration has been removed, the closure is no longer called, but a removal does
   /// not wait for a running call.
   ///
   /// - Parameters:
@@ -246,7 +246,7 @@ extension Signal {
   /// not happen to events from ``send(_:isolation:)``, which waits for room.
   ///
   /// - Parameters:
-  ///   - bufferingPolicy: How many events are buffered, and which ones.
+  ///   - bufferingPolicy: How many events are buffered, and which.
   ///   - priority: Streams and closures with a higher priority receive an event first.
   /// - Complexity: Like ``add(priority:on:once:lifetime:label:_:)-(_,Place,_,_,_,_)``.
   public func events(
@@ -258,7 +258,7 @@ extension Signal {
   /// Waits for the next event. Returns nil if the task is cancelled, all closures are removed, or
   /// the signal is deallocated.
   ///
-  /// - Parameter isolation: The actor of the caller.
+  /// - Parameter isolation: The caller's actor.
   /// - Complexity: Like ``add(priority:on:once:lifetime:label:_:)-(_,Place,_,_,_,_)``.
   public func next(isolation: isolated (any Actor)? = #isolation) async -> Event? {
     var events = stream(.bufferingOldest(1), 0, flags: MULTICAST_NO_REPLAY).makeAsyncIterator()
@@ -273,7 +273,7 @@ extension Signal {
   ///
   /// - Parameters:
   ///   - event: The event.
-  ///   - isolation: The actor of the caller.
+  ///   - isolation: The caller's actor.
   /// - Returns: The number of closures and streams that have received the event or will receive it
   ///   at their places.
   /// - Complexity: O(closures).

@@ -9,7 +9,7 @@ public struct SignalValues<Element: Sendable, Failure: Error>: AsyncSequence, Se
 
     /// Waits for the next value. Returns nil at the end and after an error.
     ///
-    /// - Parameter actor: The actor of the caller.
+    /// - Parameter actor: The caller's actor.
     /// - Throws: The first error.
     public mutating func next(
       isolation actor: isolated (any Actor)? = #isolation
@@ -20,8 +20,8 @@ public struct SignalValues<Element: Sendable, Failure: Error>: AsyncSequence, Se
     }
   }
 
-  /// Creates an iterator. All iterators of a sequence share its events: each event reaches only one
-  /// of them.
+  /// Creates an iterator. All iterators of a sequence share its events, so each event reaches only
+  /// one of them.
   public func makeAsyncIterator() -> AsyncIterator {
     AsyncIterator(results: results.makeAsyncIterator())
   }

@@ -7,15 +7,15 @@ import CMulticast
 /// listeners.setWatch(Watch(slowness: .milliseconds(5), slow: { print($0.label ?? "?", $0.time) }))
 /// ```
 ///
-/// The functions of a watch run on the thread that calls or waits, and may use the whole module.
+/// A watch's functions run on the thread that calls or waits, and may use the whole module.
 public final class Watch: Sendable {
   /// Describes one call or one wait.
   public struct Report: Hashable, Sendable {
-    /// The registration that was called, or whose call is being waited for.
+    /// The registration whose call has returned or is being waited for.
     public let registration: Registration
-    /// The label of the registration; always nil in reports to `called`.
+    /// The registration's label; always nil in reports to `called`.
     public let label: String?
-    /// The duration of the call, or of the wait up to now.
+    /// The duration of the call, or of the wait so far.
     public let time: Duration
   }
 
@@ -93,7 +93,7 @@ final class WatchSlot: Sendable {
   private struct Content: Sendable {
     /// The current watch, and previous ones whose functions may still be running.
     var watches: [Watch] = []
-    /// The number of calls of `replace` that have begun, and the number of calls that are running.
+    /// The number of calls to `replace` that have begun, and the number that are running.
     var changes = 0
     var running = 0
   }
@@ -117,7 +117,7 @@ final class WatchSlot: Sendable {
       status = target.setWatch(nil)
     }
     let result = Removal(status)
-    // If another change overlapped with this one, it is unknown which watch is set now, so all
+    // If another change has overlapped with this one, it is unknown which watch is now set, so all
     // watches are retained until the next change.
     let ended = content.withLock { content -> [Watch] in
       content.running -= 1
@@ -130,8 +130,8 @@ final class WatchSlot: Sendable {
   }
 
   deinit {
-    // A function of a watch may still be running, and may have released the last reference to the
-    // multicast. So the watches are leaked.
+    // One of a watch's functions may still be running, and may have released the last reference to
+    // the multicast. Therefore the watches are leaked.
     for watch in content.withLock({ $0.watches }) { _ = Unmanaged.passRetained(watch) }
   }
 }

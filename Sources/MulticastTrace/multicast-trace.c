@@ -1,4 +1,4 @@
-// multicast-trace: runs a program, and writes a timeline of its calls. See `usage`.
+// multicast-trace: runs a program and writes a timeline of its calls. See `usage`.
 
 #define _GNU_SOURCE
 #include <elf.h>
@@ -184,7 +184,7 @@ static int run(char **command) {
 
 // ---- The report --------------------------------------------------------------------------------
 
-// Returns the reason why libmulticast-trace.so was not loaded.
+// Returns the reason that libmulticast-trace.so was not loaded.
 static const char *why_not(const char *program) {
   char path[4096];
   const char *folders = strchr(program, '/') != NULL ? "" : getenv("PATH");
@@ -284,7 +284,7 @@ static uint64_t keep_end(const trace_state *trace, const char *path) {
     }
     from += count, to += count;
   }
-  // A process may have freed the beginning of the file.
+  // A process may have freed the blocks at the beginning of the file.
   if (to < end && pwrite(file, BEGINNING, sizeof BEGINNING - 1, 0) < 0) from = 0;
   if (file < 0 || from < end || (to < end && ftruncate(file, to) != 0))
     fprintf(stderr, NAME "%s: %s\n", path, strerror(errno));
@@ -301,8 +301,8 @@ static void write_names(trace_process *it, int file) {
   }
 }
 
-// Writes the buffered text of all processes, and the end of the timeline. Processes that are still
-// running write nothing more.
+// Writes all processes' buffered text and the end of the timeline. Processes that are still running
+// write nothing more.
 static void end_timeline(trace_state *trace, int file, const char *path, bool is_file) {
   uint64_t events = 0, kept = 0;
   const struct timespec moment = {0, 1000000};
@@ -356,7 +356,7 @@ int main(int count, char **arguments) {
   struct stat kind = {0};
   int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0666);
   must(file >= 0 && fstat(file, &kind) == 0, path);
-  // A pipe without a reader would end the program by SIGPIPE.
+  // Writing to a pipe without a reader would end the program with SIGPIPE.
   if (!S_ISREG(kind.st_mode) && !S_ISCHR(kind.st_mode)) fail(path, "not a file");
   int block = (int)syscall(SYS_memfd_create, "multicast-trace", 1u /* MFD_CLOEXEC */);
   must(block >= 0 && ftruncate(block, sizeof(trace_state)) == 0, "memory");

@@ -1,5 +1,5 @@
 // libmulticast-trace.so, which multicast-trace loads into a program through LD_PRELOAD. It finds
-// the library, sets a watch of all multicasts, and at exit records the delegates that were never
+// the library, watches all multicasts, and at exit records the delegates that have never been
 // removed.
 
 #define _GNU_SOURCE
@@ -16,16 +16,16 @@
 
 // ---- The watch ---------------------------------------------------------------------------------
 
-// There can be only one watch of all multicasts. If the program sets one, too, the watch of the
-// trace calls the program's functions. Objects of this type are never freed, because a function of
-// a replaced watch may still be running. This is acceptable because a program has few different
+// There can be only one watch of all multicasts. If the program also sets one, the trace's watch
+// calls the program's functions. Objects of this type are never freed, because a function of a
+// replaced watch may still be running. This is acceptable because a program sets few different
 // watches.
 typedef struct both {
   multicast_watch program;
   struct both *next;
 } both;
 
-// The label of a slow call, which is known even if the delegate has been removed.
+// The label of a slow call, which is known even if the delegate has already been removed.
 static __thread char label_of_slow[64] __attribute__((tls_model("initial-exec")));
 
 static void slow(void *context, multicast_token token, const char *label, uint64_t elapsed_ns) {
@@ -90,12 +90,12 @@ static multicast_status watch_all(trace_process *mine, const multicast_watch *pr
   watch.slow = slow;
   watch.listener_warning_count = it->program.listener_warning_count;
   watch.listener_warning = it->program.listener_warning != NULL ? warn_of_listeners : NULL;
-  // A watch has only one such time, and the time that the program has set takes precedence.
+  // A watch has only one such time, and the program's time takes precedence.
   watch.slow_ns = it->program.slow_ns != 0 ? it->program.slow_ns : trace->slow_ns;
   return library.set_watch(all, &watch);
 }
 
-// Replaces the library's function in programs that are linked with the library.
+// Replaces the library's function in programs linked with it.
 EXPORTED multicast_status multicast_set_watch(multicast target, const multicast_watch *watch) {
   trace_process *mine = atomic_load(&process);
   const bool is_of_all = target.id == 0;
@@ -126,8 +126,8 @@ static void *get(void *object, const void *base, const char *name) {
 static void look(const void *function) {
   Dl_info info;
   shims_place place;
-  // This rejects most objects without calling the loader, which might call back into one of these
-  // objects, for example into an allocator.
+  // This rejects most objects without calling the loader, which might call back into one of them,
+  // such as an allocator.
   if (library.set_watch != NULL || !shims_locate((uint64_t)(uintptr_t)function, &place) ||
       (strstr(place.module, "multicast") == NULL && strcmp(place.module, "program") != 0) ||
       dladdr(function, &info) == 0)
@@ -153,7 +153,7 @@ static void begin(void);
 
 // The library calls this function when it is loaded, no matter how it is loaded. Replacing dlopen()
 // instead would not work, because the loader would then search for libraries on behalf of this
-// object, not of the program.
+// object instead of the program.
 #ifdef __GLIBC__
 EXPORTED int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void),
                                void *object) {
@@ -224,7 +224,7 @@ static bool read_line(void *context, const char *text, size_t size) {
   return true;
 }
 
-// Runs after the functions that were registered by atexit(), and after C++ destructors.
+// Runs after functions registered with atexit(), and after C++ destructors.
 __attribute__((destructor)) static void is_exiting(void) {
   dump it = {atomic_load(&process), ""};
   if (it.mine == NULL) return;

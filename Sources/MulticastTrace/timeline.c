@@ -18,14 +18,14 @@
 trace_library library;
 _Atomic(trace_process *) process;
 
-// Watches call the functions of this file on any thread of the program. These functions preserve
+// Watches call the functions in this file on any of the program's threads. These functions preserve
 // errno, allocate no memory, and are not cancellation points. They do not use the loader, because a
 // thread that holds the loader's lock may be waiting for the call that is being recorded.
 
 trace_state *trace;
 static int file = -1;
 static struct stat identity;  // of the file
-// Protects everything below and the tables of the process.
+// Protects everything below and the process's tables.
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
 // ---- Joining -----------------------------------------------------------------------------------
@@ -82,7 +82,7 @@ static bool is_file_there(void) {
   return fstat(file, &now) == 0 && now.st_dev == identity.st_dev && now.st_ino == identity.st_ino;
 }
 
-// Frees the blocks of the file before its last `trace->size` bytes. multicast-trace removes this
+// Frees the blocks of the file before its last `trace->size` bytes. multicast-trace removes the
 // hole when the program has ended. Uses the system call, because fallocate() is a cancellation
 // point.
 static void forget_beginning(int64_t end) {
@@ -134,7 +134,7 @@ void timeline_flush(void) {
 
 // ---- Names -------------------------------------------------------------------------------------
 
-// The number of bytes of a UTF-8 character, or 0 if it is not valid.
+// Returns the number of bytes in a UTF-8 character, or 0 if it is invalid.
 static size_t length_of_character(const unsigned char *text) {
   unsigned char first = text[0], second = text[1];
   size_t size = first < 0x80 ? 1 : first < 0xC2 ? 0 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
@@ -147,8 +147,8 @@ static size_t length_of_character(const unsigned char *text) {
   return size;
 }
 
-// Copies a name into a JSON string, and replaces characters that would have to be escaped. A label
-// may be cut off in the middle of a character.
+// Copies a name into a JSON string, replacing characters that would have to be escaped. A label may
+// be cut off in the middle of a character.
 static void copy_name(char *to, size_t room, const char *name) {
   const unsigned char *from = (const unsigned char *)name;
   while (*from != '\0') {
@@ -200,7 +200,7 @@ static known find(multicast_token token, const char *label) {
     label = registration.label;
     if (label == NULL) name_function(found.name, sizeof found.name, registration.delegate.function);
   }
-  // The delegate has been removed already, for instance by MULTICAST_ONCE.
+  // The delegate has already been removed, for instance because of MULTICAST_ONCE.
   else if (label == NULL) label = token.id == 0 ? "a queued call" : "a removed delegate";
   if (label != NULL) copy_name(found.name, sizeof found.name, label);
   if (found.token == 0) return found;
@@ -212,9 +212,9 @@ static known find(multicast_token token, const char *label) {
 
 // ---- Events ------------------------------------------------------------------------------------
 
-// The calls of this thread. The library reports the end and the duration of a call slightly after
-// the end. So without a correction, a call might seem to begin after a nested call, or before the
-// end of the previous call.
+// The calls of this thread. The library reports a call's end and duration slightly late. Without a
+// correction, a call might seem to begin after a nested call, or before the end of the previous
+// call.
 enum { LEVELS = 258 };
 static __thread struct thread {
   uint64_t number;
@@ -303,7 +303,8 @@ void timeline_add(bool is_wait, multicast_token token, const char *label, uint32
 
 void timeline_in_child(void) {
   if (atomic_exchange(&process, NULL) == NULL || !trace->follows) return;
-  // During the fork, another thread may have held the mutex, or the lock of the list of libraries.
+  // During the fork, another thread may have held the mutex, or the lock that protects the list of
+  // libraries.
   mutex = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
   shims_locate_none_in_child();
   memset(&thread, 0, sizeof thread);

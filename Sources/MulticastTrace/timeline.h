@@ -17,7 +17,7 @@ typedef struct trace_library {
 extern trace_library library;
 
 extern trace_state *trace;
-// This process; NULL if it is not traced.
+// This process's record; NULL if the process is not traced.
 extern _Atomic(trace_process *) process;
 
 // Maps the shared memory. If this function or timeline_join() fails, it prints the reason to
@@ -31,7 +31,7 @@ void timeline_in_child(void);
 // Records a call that has returned, or a long wait that has not ended yet.
 void timeline_add(bool is_wait, multicast_token token, const char *label, uint32_t event,
                   uint64_t elapsed_ns);
-// Counts an occurrence of a name.
+// Counts one occurrence of a name.
 void timeline_count(trace_table *table, const char *name, uint64_t elapsed_ns);
 // Writes the buffered text.
 void timeline_flush(void);

@@ -1,5 +1,5 @@
-// The memory that multicast-trace shares with libmulticast-trace.so in the traced programs. The
-// data in it survives no matter how a program ends.
+// The memory that multicast-trace shares with libmulticast-trace.so in the traced programs. Its
+// data survives no matter how a program ends.
 
 #ifndef MULTICAST_TRACE_H
 #define MULTICAST_TRACE_H

@@ -1,23 +1,23 @@
-/* multicast._core: connects Python and the library, in both directions.
+/* multicast._core: connects Python and the library in both directions.
  *
  * Each registration is one delegate, which consists of the C function `call` and, as its context,
  * the Python object that contains the callable. The library is responsible for order, events,
  * removals, waits and cycles.
  *
  * The interpreter's lock. An invocation of a multicast that C code cannot use keeps the lock, so
- * its delegates run with the lock held. An invocation may have to wait for another thread if C code
- * has the handle or if the multicast replays. Such an invocation first releases the lock, because
- * the other thread may need it, and the library does not consider this lock when it searches for
- * cycles. A removal first tries to remove without waiting. If it has to wait, it releases the lock.
+ * its delegates run with the lock held. If C code has the handle or the multicast replays, an
+ * invocation may have to wait for another thread. It then first releases the lock, because the
+ * other thread may need it, and the library does not know about this lock when it searches for
+ * cycles. A removal first tries not to wait, and releases the lock only if it has to wait.
  *
  * Payloads. A plain invocation passes the address of its frame, which is on the stack. If a call
  * may outlive the invocation, or if C code may read the payload, the payload is an object, and C
  * code receives the address of its `wire`.
  *
- * Ownership. The library holds one reference to each registration and to each payload. Both are in
- * a list of their multicast until the library releases them, and the multicast reports them to the
- * garbage collector. Destroying a multicast releases all of them, so they become garbage together
- * with the multicast, and a multicast that refers to itself through a delegate is collected. */
+ * Ownership. The library holds one reference to each registration and each payload. Until the
+ * library releases them, they are in lists of their multicast, which reports them to the garbage
+ * collector. Destroying a multicast releases all of them, so a multicast that refers to itself
+ * through a delegate is collected. */
 
 #define Py_LIMITED_API 0x03090000
 #define PY_SSIZE_T_CLEAN
@@ -77,8 +77,7 @@ typedef struct held {
   bool sender_is_weak;
 } held;
 
-/* The number of references in `held`, from `function` to `args`, and how many of them the collector
- * clears. */
+/* The number of references in `held`, `function` to `args`, and how many the collector clears. */
 enum { REFERENCE_COUNT = 9, CLEARED_COUNT = 7 };
 _Static_assert(offsetof(held, args) - offsetof(held, function) ==
                    (REFERENCE_COUNT - 1) * sizeof(PyObject *), "these follow each other");
@@ -104,8 +103,7 @@ static atomic_int is_over, is_forking;
 static PyTypeObject *core_type, *held_type, *token_type, *coroutine_type;
 static PyObject *fail, *group, *accepts, *known, *on_coroutine, *on_wake, *get_greenlet;
 
-/* Maps wires to the addresses of payloads. A wire that C code has stored for too long or made up is
- * not found. */
+/* Maps wires to the addresses of payloads. Stale and made-up wires are not found. */
 static PyObject *payloads;
 static uint64_t mark, last_number;
 
@@ -167,8 +165,7 @@ static void forget_payload(held *payload) {
   Py_XDECREF(key);
 }
 
-/* After the exit handlers, C threads must not call Python, because the interpreter may be shutting
- * down. */
+/* After the exit handlers, the interpreter may be shutting down, so C threads must not call it. */
 static int is_too_late(void) {
   return atomic_load(&is_over) && PyGILState_GetThisThreadState() == NULL;
 }
@@ -176,8 +173,7 @@ static int is_too_late(void) {
 /* ---- Exceptions ------------------------------------------------------------------------------ */
 
 static void note(frame *here, PyObject *error) {
-  /* After a RecursionError or MemoryError, calling more delegates would only fail again, because
-   * each call recurses and needs memory. */
+  /* After a RecursionError or MemoryError, further calls would fail for the same reason. */
   int ends = !PyErr_GivenExceptionMatches(error, PyExc_Exception) ||
              PyErr_GivenExceptionMatches(error, PyExc_RecursionError) ||
              PyErr_GivenExceptionMatches(error, PyExc_MemoryError);
@@ -198,9 +194,8 @@ static void note_error(frame *here) {
   Py_XDECREF(trace);
 }
 
-/* Reports an exception of Python code that the library has called, so that there is no Python
- * caller. An interrupt is never lost: an invocation on this thread raises it, or it is signalled
- * again. */
+/* Reports an exception thrown by Python code that the library has called. An interrupt is never
+ * lost: an invocation on this thread raises it, or it is signalled again. */
 static void report(frame *outer, PyObject *error) {
   if (outer != NULL) {
     note(outer, error);
@@ -220,7 +215,7 @@ static void report_all(frame *here, frame *outer) {
   Py_CLEAR(here->errors);
 }
 
-/* Calls a Python function that is not a delegate, and calls it again if it was interrupted. */
+/* Calls a Python function that is not a delegate, and calls it again if it is interrupted. */
 static void call_back(PyObject *function, PyObject *first, PyObject *second) {
   PyObject *type, *value, *trace, *result = NULL;
   PyErr_Fetch(&type, &value, &trace);
@@ -252,7 +247,7 @@ static int learn(held *token, PyObject *function) {
   return 1;
 }
 
-/* Calls function([strong,] arguments ...), with as many arguments as it accepts. */
+/* Calls function([strong,] arguments ...) with as many arguments as it accepts. */
 static PyObject *call_with(held *token, PyObject *function, PyObject *strong, frame *here) {
   PyObject *args, *kwargs = NULL, *result = NULL;
   Py_ssize_t count = PyTuple_Size(here->args);
@@ -321,8 +316,7 @@ static void call_in(held *token, frame *here) {
   here->token = NULL;
 }
 
-/* Calls the delegate if the call does not come directly from a Python invocation, but from a queue,
- * a replay, a deferred invocation, or C code. */
+/* Makes a call that comes from a queue, a replay, a deferred invocation, or C code. */
 static void call_foreign(held *token, uint32_t event, const void *address, size_t size) {
   if (is_too_late()) return;
   PyGILState_STATE state = PyGILState_Ensure();
@@ -366,8 +360,7 @@ static void call(void *context, uint32_t event, const void *payload, size_t size
 
 /* ---- Releasing ------------------------------------------------------------------------------- */
 
-/* Frees the released objects. During a fork no Python code may run, so they are freed after the
- * fork. */
+/* Frees released objects. No Python code may run during a fork, so they are freed afterwards. */
 static void let_deferred_go(void) {
   while (deferred.next != &deferred && !atomic_load(&is_forking)) {
     held *object = held_of(deferred.next);
@@ -384,7 +377,7 @@ static void let_deferred_go(void) {
   }
 }
 
-/* Releases the reference of the library. */
+/* Releases the library's reference. */
 static void release(held *object) {
   if (is_too_late()) return;
   PyGILState_STATE state = PyGILState_Ensure();
@@ -409,8 +402,8 @@ static void fork_begins(void) { atomic_store(&is_forking, 1); }
 static void fork_is_over(void) { atomic_store(&is_forking, 0); }
 
 /* In the child, which passes a new mark, the library neither makes nor releases queued calls,
- * because they belong to the parent. So this function releases their payloads, except those that
- * calls of this thread, deferred invocations or replays still need. */
+ * because they belong to the parent. Therefore this function releases their payloads, except those
+ * still needed by calls on this thread, deferred invocations or replays. */
 static PyObject *after_fork(PyObject *module, PyObject *new_mark) {
   PyObject *key, *address;
   Py_ssize_t at = 0;
@@ -455,7 +448,7 @@ static int enter(frame *here) {
   return 1;
 }
 
-/* Ends what enter() began, and raises the exceptions of the delegates. */
+/* Ends what enter() began, and raises the delegates' exceptions. */
 static int leave(frame *here) {
   PyObject *error = here->interruption;
   current = here->outer;
@@ -486,7 +479,7 @@ static int make_payload(core *self, frame *here) {
   return is_known;
 }
 
-/* Makes an invocation whose payload may outlive it or is read by C code. Passes bytes and None
+/* Makes an invocation whose payload may outlive it or be read by C code. Passes bytes and None
  * unchanged. */
 static int64_t invoke_held(core *self, frame *here) {
   multicast_invocation how = MULTICAST_INVOCATION_INIT;
@@ -624,8 +617,7 @@ static PyObject *core_add(core *self, PyObject *args) {
   return NULL;
 }
 
-/* Returns the registrations that the library has not released, in the order of addition. They
- * include removed registrations that are being called. */
+/* Returns the registrations, even removed ones that are being called, in order of addition. */
 static PyObject *core_held(core *self, PyObject *none) {
   PyObject *list = PyList_New(0);
   const node *head = self->ownership == FOREIGN ? &orphans : &self->held;
@@ -651,7 +643,7 @@ static bool append_token(void *context, const multicast_registration *one) {
   return *list != NULL;
 }
 
-/* Returns all registrations in the order of invocation. Registrations of C code are numbers. */
+/* Returns all registrations in the order of invocation, with numbers for those of C delegates. */
 static PyObject *core_tokens(core *self, PyObject *none) {
   PyObject *list = PyList_New(0);
   if (list == NULL) return NULL;
@@ -711,7 +703,7 @@ static PyObject *core_open(core *self, PyObject *args) {
   Py_RETURN_NONE;
 }
 
-/* Called when the object is unreferenced. A multicast of C code keeps its registrations. */
+/* Called when the object becomes unreferenced. A C multicast keeps its registrations. */
 static void core_finalize(PyObject *object) {
   core *self = (core *)object;
   if (self->is_finished) return;
@@ -766,8 +758,8 @@ static void held_dealloc(PyObject *object) {
 
 /* ---- Waiting --------------------------------------------------------------------------------- */
 
-/* wait(is_queue, handle, nanoseconds) waits for calls in a queue, or until the calls of an ended
- * object have returned. Waits in slices, and handles signals in between. */
+/* wait(is_queue, handle, nanoseconds) waits for calls in a queue, or until an ended object's calls
+ * have returned. It waits in slices and handles signals in between. */
 static PyObject *wait_for(PyObject *module, PyObject *args) {
   unsigned long long handle, left;
   int is_queue;
@@ -846,7 +838,7 @@ static PyObject *broadcaster_multicast(PyObject *module, PyObject *args) {
   return PyLong_FromUnsignedLongLong(found.id);
 }
 
-/* Called when a call has been queued. `context` is the number of the queue in _queue.py. */
+/* Called when a call has been queued. `context` is the queue's number in _queue.py. */
 static void wake(void *context) {
   if (is_too_late()) return;
   PyGILState_STATE state = PyGILState_Ensure();
@@ -992,8 +984,7 @@ static int add_type(PyObject *module, const char *name, PyType_Spec *spec, PyTyp
   return *out != NULL && PyModule_AddObject(module, name, (PyObject *)*out) == 0;
 }
 
-/* The process has only one library and one set of these lists, so they belong to a single
- * interpreter. */
+/* The process has one library and one set of these lists, so only one interpreter may use them. */
 static int execute(PyObject *module) {
   if (PyInterpreterState_GetID(PyInterpreterState_Get()) != 0 || core_type != NULL) {
     PyErr_SetString(PyExc_ImportError, "multicast works in the main interpreter only");

@@ -33,7 +33,7 @@ Tag: {tag}
 
 
 def line(path, data):
-    """Returns the line of RECORD by which pip checks a file."""
+    """Returns the line of RECORD with which pip verifies a file."""
     digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
     return f"{path},sha256={digest},{len(data)}\n"
 

@@ -105,8 +105,8 @@ def library(named, build):
 
 
 def built(named, folder, options, fetch):
-    """Returns the library in a folder. Unless an earlier run has built it, builds it from the
-    archive that `fetch` writes."""
+    """Returns the library in a folder, and builds it from the archive that `fetch` writes unless an
+    earlier run has already built it."""
     made = folder / "libmulticast.so"
     if made.is_file():
         return made
@@ -117,7 +117,7 @@ def built(named, folder, options, fetch):
     fetch(archive)
     run("tar", "-xf", archive, "-C", sources)
     archive.unlink()
-    # The archive of a release contains a single folder with everything in it.
+    # A release archive contains a single folder with everything in it.
     if not (sources / "CMakeLists.txt").is_file():
         sources = next(sources.glob("*/CMakeLists.txt")).parent
     run("nice", "cmake", "-S", sources, "-B", folder / "build", "-DCMAKE_BUILD_TYPE=Release",
@@ -129,7 +129,7 @@ def built(named, folder, options, fetch):
 
 
 def compiled(folder):
-    """Compiles the measuring program and the library of the bare loops."""
+    """Compiles the measuring program and the library with the bare loops."""
     flags = ["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", f"-I{ROOT / 'include'}",
              f"-I{HERE / 'Contenders'}"]
     work = HERE / "Contenders/work.c"
@@ -180,7 +180,7 @@ def summary(measure, samples):
 
 
 def size(file, measure):
-    """The size in bytes of the machine code and constants, or of the stripped file."""
+    """Returns the size in bytes of the machine code and constants, or of the stripped file."""
     if measure.name == "code and constants":
         sections = (line.split() for line in run("size", "-A", file).splitlines())
         return sum(int(each[1]) for each in sections if each and each[0] in (".text", ".rodata"))

@@ -49,6 +49,6 @@ def is_ours(contender):
 
 
 def position(contender):
-    """A sort key: libmulticast comes first, with its variants ordered by the length of their names."""
+    """Returns a sort key by which libmulticast comes first, its variants ordered by name length."""
     return (not is_ours(contender), len(contender) * is_ours(contender),
             STYLES.index(style(contender)), contender)

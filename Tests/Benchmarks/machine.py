@@ -11,8 +11,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-# Where the version of each peer is found: in its Debian package or, on other systems, in its
-# pkg-config module.
+# The source of each peer's version: its Debian package or, on other systems, its pkg-config module.
 PEERS = {
     "Boost.Signals2": ("libboost-dev", None),
     "libsigc++": ("libsigc++-2.0-dev", "sigc++-2.0"),
@@ -53,7 +52,7 @@ def hardware():
 
 
 def peer_versions(build):
-    """Returns a dictionary name -> version of the peers that are installed or were found in a
+    """Returns a dictionary name -> version of the peers that are installed or found in a
     checkout."""
     versions = {name: version(*where) for name, where in PEERS.items()}
     cache = (build / "CMakeCache.txt").read_text()

@@ -48,7 +48,7 @@ def draw_plot(results, path, measures):
 
 
 def shown(found, at):
-    """Returns the points of a measure that its plot shows."""
+    """Returns the points of a measure to show in its plot."""
     if at is None:
         return found
     return {contender: {at: points[at]} for contender, points in found.items() if at in points}
@@ -62,8 +62,8 @@ def save(image, path):
 
 
 def compact(svg):
-    """Halves the size, by writing one line per group and rounding coordinates to hundredths of a
-    point."""
+    """Halves the file size by writing one line per group and rounding coordinates to hundredths of
+    a point."""
     lines = re.sub(r"\s*\n\s*", " ", svg.strip()).replace(" <g ", "\n<g ")
     return re.sub(r"(\.\d\d)\d+", r"\1", lines) + "\n"
 
@@ -94,7 +94,7 @@ def better(measure):
 
 
 def count_of(x):
-    """Formats a count as 1k, 10k or 1M, and powers of two in full."""
+    """Formats a count as 1k, 10k or 1M, but writes powers of two in full."""
     for scale, letter in ((10**6, "M"), (1000, "k")):
         if x > 0 and x % scale == 0:
             return f"{x // scale}{letter}"
@@ -145,7 +145,7 @@ def set_scales(panel, measure, found):
 
 
 def name_ends(panel, ends, names):
-    """Writes each name next to the end of its line, moved up or down if names would overlap."""
+    """Writes each name next to the end of its line, moving names that would overlap up or down."""
     panel.figure.canvas.draw()
     to_axes = panel.transData + panel.transAxes.inverted()
     wanted = {contender: to_axes.transform(end)[1] for contender, end in ends.items()}
@@ -160,7 +160,7 @@ def name_ends(panel, ends, names):
 
 
 def spread(heights, gap):
-    """Moves the heights so that they are at least `gap` apart and below the title."""
+    """Adjusts the heights so that they are at least `gap` apart and below the title."""
     names = sorted(heights, key=heights.get)
     placed = []
     for name in names:

@@ -72,7 +72,7 @@ def check(readme, results, directory):
 
 
 def updated(readme, results):
-    """Returns the text of the README with the table of these results."""
+    """Returns the README's text with the table of these results."""
     if not results["run"]["complete"]:
         sys.exit("The README takes the results of a full run; these are of a quick or partial one.")
     text = readme.read_text()

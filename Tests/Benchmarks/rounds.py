@@ -17,7 +17,7 @@ from contenders import is_known
 from measures import MEASURES, is_better
 
 # Google Benchmark shuffles the repetitions of one program within a round. Because there are several
-# rounds, a slow minute of the machine does not affect a single program only.
+# rounds, a slow minute affects all programs rather than one.
 FULL = {"rounds": 3, "repetitions": 3, "min_time": 0.005}
 QUICK = {"rounds": 1, "repetitions": 1, "min_time": 0.0001}
 
@@ -47,8 +47,8 @@ def main():
 
 
 def added_to(before, results):
-    """Updates earlier results with these measures. Each measure is replaced as a whole, because
-    only figures of the same run are comparable."""
+    """Updates earlier results with these measures. Measures are replaced as a whole, because only
+    figures from the same run are comparable."""
     for key in ("cpu", "cores", "virtual", "c++"):
         if before["machine"][key] != results["machine"][key]:
             sys.exit(f"the earlier results are of another {key}: {before['machine'][key]}")
@@ -228,7 +228,7 @@ def sample(run, figure):
 
 
 def better(measure, one, other):
-    """Combines the figures of two copies of the bare loop, by choosing the better one for each
+    """Combines the figures of two copies of the bare loop by choosing the better one of each
     kind."""
     if one is None:
         return other

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Calls the delegates of a signal without results one by one.
+// A range that makes the calls of a signal without results one at a time.
 #ifndef MULTICAST_CALL_RANGE_HPP
 #define MULTICAST_CALL_RANGE_HPP
 
@@ -20,15 +20,14 @@ namespace MULTICAST_HPP_NAMESPACE {
 template <typename Signature>
 class signal;
 
-/// A combiner receives this value as the result of a delegate that returns nothing.
+/// What a combiner receives as the result of a delegate that returns nothing.
 /// @since 1.1
 struct nothing {};
 
 /// The calls of one invocation of a signal without results, as an input range for
-/// signal<void(...)>::combine(). `*` calls a delegate, and `++` advances to the next one.
+/// signal<void(...)>::combine(): `*` calls a delegate, and `++` moves on to the next.
 ///
-/// A call_range cannot be copied or moved. Only one thread at a time may use the range and its
-/// iterators.
+/// It can be neither copied nor moved. Only one thread at a time may use it and its iterators.
 /// @since 1.1
 template <typename Signature, typename... Given>
 class call_range {
@@ -40,7 +39,7 @@ class call_range<void(Args...), Given...> {
   static_assert(sizeof...(Args) == sizeof...(Given), "these are not the arguments of the signal");
 
  public:
-  /// An input iterator. All iterators at the end are equal.
+  /// An input iterator. All end iterators are equal.
   /// @since 1.1
   class iterator {
    public:
@@ -50,7 +49,7 @@ class call_range<void(Args...), Given...> {
     using pointer = const nothing *;                    ///< Not used.
     using reference = nothing;                          ///< No result.
 
-    /// At the end.
+    /// Creates an end iterator.
     ///
     /// Cost:      O(1); does not call the library.
     /// @since 1.1
@@ -59,15 +58,14 @@ class call_range<void(Args...), Given...> {
     ///
     /// @return No result.
     ///
-    /// Errors:    exceptions of the delegate.
-    /// Cost:      the cost of the delegate.
+    /// Errors:    any exception that the delegate throws.
+    /// Cost:      the delegate's call.
     /// @since 1.1
     nothing operator*() const {
       range_->call_next();
       return {};
     }
-    /// Advances to the next delegate. If the current delegate has not been called yet, it is
-    /// skipped.
+    /// Moves to the next delegate. If the current delegate has not been called yet, it is skipped.
     ///
     /// @return This iterator.
     ///
@@ -86,7 +84,7 @@ class call_range<void(Args...), Given...> {
     ///
     /// @return Whether they are equal.
     ///
-    /// Cost:      O(1); does not call the library; skips delegates that have been removed since.
+    /// Cost:      O(1); does not call the library. Skips delegates that have since been removed.
     /// @since 1.1
     friend bool operator==(const iterator &a, const iterator &b) noexcept {
       return a.is_at_end() == b.is_at_end();
@@ -105,9 +103,9 @@ class call_range<void(Args...), Given...> {
   call_range &operator=(const call_range &) = delete;
   ~call_range() = default;
 
-  /// The first delegate that the range has not advanced past yet.
+  /// An iterator at the current delegate.
   ///
-  /// @return An iterator, valid as long as the range.
+  /// @return An iterator that stays valid as long as the range exists.
   ///
   /// Cost:      O(1); does not call the library.
   /// @since 1.1
@@ -137,7 +135,7 @@ class call_range<void(Args...), Given...> {
   static bool note(void *context, const multicast_registration *each) {
     call_range &self = *static_cast<call_range *>(context);
     detail::guard(self.here_.arguments.where, [&] {
-      // The delegate would run on this thread instead of in its queue.
+      // The delegate would be called directly instead of through its queue.
       if (each->queue.id != 0) detail::fail(MULTICAST_ERROR_STATE);
       if (!each->is_paused && each->queue.id == 0) self.tokens_.push_back(each->token);
     });

@@ -12,25 +12,25 @@
 
 namespace MULTICAST_HPP_NAMESPACE {
 
-/// A view of a signal through which delegates can only be added and removed. A class can return
-/// such a view if only the class itself may invoke its signal. The view must not be used after the
-/// signal has been destroyed.
+/// A view of a signal that can only be connected to, for the public interface of a class whose
+/// signals must not be invoked by other code. It must not be used after the signal has been
+/// destroyed.
 ///
 /// @since 1.1
 template <typename Signature>
 class connectable {
  public:
-  /// A view of a signal; see signal::connectable().
+  /// Creates a view of a signal; see signal::connectable().
   ///
   /// @param target  The signal.
   ///
   /// Cost:      O(1); does not call the library.
   /// @since 1.1
   explicit connectable(signal<Signature> &target) noexcept : target_(&target) {}
-  /// Like signal::add(). Options must be given as on(), priority() and so on, not in braces.
+  /// Like signal::add(). Options are passed as on(), priority() and so on.
   ///
   /// @param given  As for signal::add().
-  /// @return Like signal::add().
+  /// @return The result of signal::add().
   ///
   /// Cost:      like signal::add().
   /// @since 1.1
@@ -42,7 +42,7 @@ class connectable {
   /// Like signal::add<method>().
   ///
   /// @param given  As for signal::add<method>().
-  /// @return Like signal::add<method>().
+  /// @return The result of signal::add<method>().
   ///
   /// Cost:      like signal::add<method>().
   /// @since 1.1
@@ -53,7 +53,7 @@ class connectable {
   /// Like signal::add_extended().
   ///
   /// @param given  As for signal::add_extended().
-  /// @return Like signal::add_extended().
+  /// @return The result of signal::add_extended().
   ///
   /// Cost:      like signal::add_extended().
   /// @since 1.1
@@ -64,7 +64,7 @@ class connectable {
   /// Like signal::remove().
   ///
   /// @param given  As for signal::remove().
-  /// @return Like signal::remove().
+  /// @return The result of signal::remove().
   ///
   /// Cost:      like signal::remove().
   /// @since 1.1
@@ -75,7 +75,7 @@ class connectable {
   /// Like signal::remove<method>().
   ///
   /// @param object  As for signal::remove<method>().
-  /// @return Like signal::remove<method>().
+  /// @return The result of signal::remove<method>().
   ///
   /// Cost:      like signal::remove<method>().
   /// @since 1.1
@@ -86,7 +86,7 @@ class connectable {
   /// Like signal::remove_object().
   ///
   /// @param object  As for signal::remove_object().
-  /// @return Like signal::remove_object().
+  /// @return The result of signal::remove_object().
   ///
   /// Cost:      like signal::remove_object().
   /// @since 1.1

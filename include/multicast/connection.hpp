@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The registration types under the names that other libraries use.
+// Aliases for registration types, with the names that other libraries use.
 #ifndef MULTICAST_CONNECTION_HPP
 #define MULTICAST_CONNECTION_HPP
 

@@ -15,44 +15,43 @@
 
 namespace MULTICAST_HPP_NAMESPACE {
 
-/// Has a signal for each key, and finds it without a lock.
+/// Maps each key to a signal, which is found without a lock.
 ///
 ///     mcast::dispatcher<std::string, void(const event &)> events;
 ///     events.add("opened", [](const event &e) { ... });
 ///     events("opened", e);
 ///     events["opened"].add(window, &Window::open, mcast::on(loop));
 ///
-/// A key and its signal exist until the dispatcher is destroyed. So if keys come from untrusted
-/// input, the dispatcher may grow without limit.
+/// A key and its signal are kept until the dispatcher is destroyed, so keys from an untrusted
+/// source can use more and more memory.
 ///
-/// A dispatcher that was moved from is empty. Moving it changes neither the addresses of the
-/// signals nor their delegates.
+/// A moved-from dispatcher is empty. Moving does not change the addresses of the signals, which
+/// keep their delegates.
 ///
-/// Reentry:   delegates may do anything, even destroy this object.
+/// Reentry:   delegates may call anything, and may even destroy this object.
 /// @since 1.1
 template <typename Key, typename Signature, typename Hash = std::hash<Key>,
           typename Equal = std::equal_to<Key>>
 class dispatcher {
  public:
-  /// The signal of a key. It is created if the key has none yet.
+  /// Returns the signal of a key, and creates it if it does not exist yet.
   ///
-  /// @param key  The key; copied.
-  /// @return The signal; its address does not change. Do not move from it.
+  /// @param key  The key, which is copied.
+  /// @return The signal, whose address does not change. Do not move from it.
   ///
-  /// Errors:    exceptions that are thrown while the key is copied; std::bad_alloc.
-  /// Cost:      O(log keys); allocates once for a new key.
+  /// Errors:    any exception thrown while the key is copied; std::bad_alloc.
+  /// Cost:      O(log keys); one allocation for a new key.
   /// @since 1.1
   signal<Signature> &operator[](const Key &key) { return signals_.find_or_make(key); }
-  /// The signal of a key, if there is one.
+  /// Returns the signal of a key, if it exists.
   ///
   /// @param key  The key.
-  /// @return The signal; nullptr: there is none.
+  /// @return The signal; nullptr if there is none.
   ///
   /// Cost:      O(log keys); takes no lock.
   /// @since 1.1
   signal<Signature> *find(const Key &key) const { return signals_.find(key); }
-  /// Calls `(*this)[key].add(...)`. Options must be given as on(), priority() and so on, not in
-  /// braces.
+  /// Calls `(*this)[key].add(...)`. Options are passed as on(), priority() and so on.
   ///
   /// @param key    The key.
   /// @param given  As for signal::add().
@@ -69,7 +68,7 @@ class dispatcher {
   ///
   /// @param key    The key.
   /// @param given  As for signal::remove().
-  /// @return Like signal::remove().
+  /// @return The result of signal::remove().
   ///
   /// Cost:      like find() and signal::remove().
   /// @since 1.1
@@ -82,12 +81,12 @@ class dispatcher {
   /// Invokes the signal of a key, if there is one.
   ///
   /// @param key        The key.
-  /// @param arguments  The arguments of the signal.
-  /// @return The result of the signal: nothing, or an optional with the last result.
+  /// @param arguments  The signal's arguments.
+  /// @return Nothing if the signal has no results; otherwise the last result, if there is one.
   ///
   /// Errors:    like the signal.
   /// Threads:   like the signal.
-  /// Reentry:   delegates may call anything, and destroy this object.
+  /// Reentry:   delegates may call anything, and may destroy this object.
   /// Cost:      like find() and signal::invoke().
   /// @since 1.1
   template <typename... Given>
@@ -104,8 +103,8 @@ class dispatcher {
   /// Like operator(), but returns the number of calls.
   ///
   /// @param key        The key.
-  /// @param arguments  The arguments of the signal, which must not have results.
-  /// @return How many delegates were called or queued.
+  /// @param arguments  The signal's arguments. The signal must not have results.
+  /// @return The number of delegates called or queued.
   ///
   /// Errors:    like the signal.
   /// Cost:      like find() and signal::invoke().
@@ -115,7 +114,7 @@ class dispatcher {
     const signal<Signature> *const found = find(key);
     return found == nullptr ? 0 : found->invoke(std::forward<Given>(arguments)...);
   }
-  /// How many delegates a key has.
+  /// Returns the number of delegates of a key.
   ///
   /// @param key  The key.
   /// @return The number.
@@ -129,9 +128,9 @@ class dispatcher {
   /// Removes all delegates of a key.
   ///
   /// @param key  The key.
-  /// @return How many there were.
+  /// @return The number of removed delegates.
   ///
-  /// Threads:   waits for running calls of these delegates on other threads.
+  /// Threads:   waits for their running calls on other threads.
   /// Cost:      like find() and signal::clear().
   /// @since 1.1
   size_t clear(const Key &key) {

@@ -13,11 +13,11 @@
 
 namespace MULTICAST_HPP_NAMESPACE {
 
-/// An error status as an exception. what() is its message.
+/// An exception for an error status. what() returns the status's message.
 /// @since 1.0
 class MULTICAST_API error : public std::runtime_error {
  public:
-  /// Creates an error with the given status.
+  /// Creates an exception with this status.
   ///
   /// @param status  A negative status.
   ///
@@ -25,7 +25,7 @@ class MULTICAST_API error : public std::runtime_error {
   /// @since 1.0
   explicit error(multicast_status status)
       : std::runtime_error(multicast_status_message(status)), status_(status) {}
-  /// The status that was returned.
+  /// The status that a function of multicast.h has returned.
   ///
   /// @return The status.
   ///
@@ -37,8 +37,8 @@ class MULTICAST_API error : public std::runtime_error {
   multicast_status status_;
 };
 
-/// The type of a function that receives the exceptions that cannot be passed to an invoker. It is
-/// called on the thread of the delegate that threw.
+/// A function that handles the exceptions that cannot be rethrown to an invoker. It is called on
+/// the thread on which the exception was thrown.
 /// @since 1.0
 using exception_handler = void (*)(std::exception_ptr) noexcept;
 
@@ -62,15 +62,15 @@ inline void fail(int64_t status) noexcept {
 
 namespace MULTICAST_HPP_NAMESPACE {
 
-/// Sets the handler of exceptions that cannot be passed to an invoker. They are thrown by a
-/// delegate whose call is queued, deferred or replayed, or by a function of policies or of a watch.
+/// Sets the handler of exceptions thrown by queued, deferred or replayed calls, or by the functions
+/// of policies and watches.
 ///
-/// @param handler  Called on the thread of the call that threw. nullptr, the default, means
-///                 std::terminate.
+/// @param handler  Called on the thread on which an exception was thrown; nullptr for
+///                 std::terminate, the default.
 /// @return The previous handler.
 ///
-/// Threads:   any. There is one handler for the whole process. A plug-in that has set its own
-///            handler must set another one before it is unloaded.
+/// Threads:   any. There is one handler per process. A plug-in that has set its own handler must
+///            replace it before it is unloaded.
 /// Cost:      O(1); takes no lock.
 /// @since 1.0
 inline exception_handler set_exception_handler(exception_handler handler) noexcept {
@@ -78,12 +78,11 @@ inline exception_handler set_exception_handler(exception_handler handler) noexce
 }
 
 #if !MULTICAST_HPP_EXCEPTIONS
-/// The reason why a function of these headers failed on this thread. Exists only with
-/// -fno-exceptions.
+/// Why a function of these headers has failed on this thread. Only with -fno-exceptions.
 ///
-/// @return The status of the last function that failed; MULTICAST_OK if none has failed.
+/// @return The status of the last function that failed; MULTICAST_OK if none has.
 ///
-/// Threads:   the result applies to the calling thread.
+/// Threads:   each thread has its own status.
 /// Cost:      O(1); takes no lock.
 /// @since 1.1
 inline multicast_status last_error() noexcept { return detail::last_failure; }

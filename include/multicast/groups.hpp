@@ -29,7 +29,7 @@ class members final : public group {
     }
     tokens_.push_back(token);
   }
-  /// The registrations that are live.
+  /// Returns the live registrations.
   std::vector<multicast_token> live() {
     const process_lock lock(guarded::members);
     drop_dead();
@@ -53,18 +53,17 @@ class members final : public group {
 
 namespace MULTICAST_HPP_NAMESPACE {
 
-/// Groups of delegates, identified by keys of any ordered type. The groups are called in the order
-/// of their keys, and the delegates of a group can be removed and paused together. `s.add(f,
-/// ui.in("menu") | mcast::on(loop))`
+/// Groups of delegates with keys of any ordered type. Groups are called in the order of their keys,
+/// and each can be removed or paused as a whole. `s.add(f, ui.in("menu") | mcast::on(loop))`
 ///
-/// Several signals may use the same `groups` object. Delegates stay registered when it is
-/// destroyed, but it must not be destroyed while one of its groups is used to add a delegate.
-/// Delegates without a group have priority 0, so they are called before groups whose keys are
-/// numbers above 0. As in Boost.Signals2, delegates without a group are called after all groups if
-/// they are added with mcast::at_back, and before all groups with mcast::at_front.
+/// One object may serve several signals. Delegates stay registered when the object is destroyed,
+/// which must not happen during an add that uses it. Delegates without a group have priority 0, so
+/// groups with numeric keys above 0 are called after them. As in Boost.Signals2, delegates without
+/// a group are called after all groups if they are added with mcast::at_back, and before them with
+/// mcast::at_front.
 ///
 /// Threads:   any. A process-wide lock is held while keys are compared and copied.
-/// Reentry:   the functions that compare and copy keys must not use groups.
+/// Reentry:   comparing or copying a key must not use groups.
 /// @since 1.1
 template <typename Key, typename Compare = std::less<Key>>
 class groups {
@@ -72,18 +71,16 @@ class groups {
   groups() = default;
   groups(const groups &) = delete;
   groups &operator=(const groups &) = delete;
-  /// Returns options that contain a group and its priority.
+  /// Options with a group and its priority.
   ///
-  /// @param key  The group. It is created between its neighbours if it does not exist yet. Any
-  ///             number can be a key. The priority of a number is its negative, unless the number
-  ///             is far from zero.
+  /// @param key  The group. If it does not exist yet, it is created between its neighbours. Any
+  ///             number can be a key; for a number not far from zero, the priority is its negative.
   /// @return For signal::add().
   ///
-  /// Errors:    mcast::error, MULTICAST_ERROR_LIMIT: there is no priority left between the
-  ///            neighbours. If keys are not numbers, there is room for several thousand groups that
-  ///            are created in any order, for 100,000 that are created in order, but for only 28 if
-  ///            each new group lies between the previous two.
-  /// Cost:      O(log groups); takes a lock, and allocates once for a new group.
+  /// Errors:    mcast::error, MULTICAST_ERROR_LIMIT: no priority is left between the neighbours. If
+  ///            keys are not numbers, some thousands of them fit in any order, and 100,000 if they
+  ///            are added in order, but only 28 if each is inserted between the previous two.
+  /// Cost:      O(log groups), a lock; an allocation for a new group.
   /// @since 1.1
   options in(const Key &key) {
     const detail::process_lock lock(detail::guarded::groups);
@@ -93,13 +90,13 @@ class groups {
     how.group = &found.members;
     return how;
   }
-  /// Removes the delegates of a group and waits, as registration::remove() does for each.
+  /// Removes the delegates of a group and waits for their calls, as registration::remove() does.
   ///
   /// @param key  The group, which need not exist.
-  /// @return How many were removed.
+  /// @return The number of removed delegates.
   ///
   /// Threads:   waits for running calls on other threads.
-  /// Cost:      like registration::remove() for each.
+  /// Cost:      like registration::remove() for each delegate.
   /// @since 1.1
   size_t remove(const Key &key) {
     size_t removed = 0;
@@ -117,12 +114,12 @@ class groups {
   /// Cost:      O(delegates); takes a lock.
   /// @since 1.1
   size_t count(const Key &key) { return live(key).size(); }
-  /// Pauses the delegates that are in the group now, until the result is destroyed.
+  /// Pauses the current delegates of a group until the result is destroyed.
   ///
   /// @param key  The group, which need not exist.
-  /// @return One scoped_pause for each delegate.
+  /// @return One pause for each delegate.
   ///
-  /// Cost:      like a scoped_pause for each.
+  /// Cost:      like one scoped_pause for each delegate.
   /// @since 1.1
   [[nodiscard]] std::vector<scoped_pause> pause(const Key &key) {
     std::vector<scoped_pause> all;
@@ -138,7 +135,7 @@ class groups {
   using map = std::map<Key, entry, Compare>;
   // The range of priorities between at_front and at_back.
   static constexpr int64_t highest = (int64_t{1} << 30) - 1, lowest = -highest - highest - 1;
-  // Each number between these two has its own priority.
+  // Each number in this range has a separate priority.
   static constexpr int64_t most = int64_t{1} << 30, least = -most / 2;
 
   entry &find_or_make(const Key &key) {
@@ -148,8 +145,8 @@ class groups {
     const int64_t above = is_first ? highest + 1 : std::prev(next)->second.priority;
     const int64_t below = is_last ? lowest - 1 : next->second.priority;
     int64_t chosen = wanted(key);
-    // Numbers far from zero share their priorities with neighbours. They keep a distance, which
-    // leaves room for groups between them.
+    // Far from zero, numbers use only some of the priorities, so that there is room for their
+    // neighbours.
     const int64_t room = chosen < -most || chosen > -least ? 1024 : 1;
     if (chosen - below < room || above - chosen < room) {
       chosen = between(above, below, is_first, is_last);
@@ -160,9 +157,9 @@ class groups {
     }
     return entries_.emplace_hint(next, key, entry{static_cast<int32_t>(chosen), {}})->second;
   }
-  /// Chooses a priority between two groups. At either end, uses a fraction of the remaining range,
-  /// which shrinks as the number of groups grows. So there is room for many keys in order, and also
-  /// for keys between them.
+  /// Chooses a priority between two others. At either end, uses a part of the remaining range that
+  /// shrinks as the number of groups grows, so that there is room for many keys in order and for
+  /// keys between them.
   int64_t between(int64_t above, int64_t below, bool is_first, bool is_last) const {
     const int64_t part = entries_.size() < 8 ? 8 : static_cast<int64_t>(entries_.size());
     if (is_first && is_last) return 0;
@@ -170,9 +167,9 @@ class groups {
     if (is_first) return below + 1 + (above - below) / part;
     return below + (above - below) / 2;
   }
-  /// The preferred priority of a number is its negative, because smaller numbers are called first.
-  /// Far from zero, several numbers have the same preferred priority, and only the first of them
-  /// gets it. Other keys have no preferred priority.
+  /// The preferred priority of a number, which is its negative. Far from zero, several numbers
+  /// share a preferred priority, and the first of them receives it. Keys that are not numbers have
+  /// no preference.
   static int64_t wanted(const Key &key) {
     constexpr bool is_less = std::is_same_v<Compare, std::less<Key>>;
     constexpr bool is_greater = std::is_same_v<Compare, std::greater<Key>>;

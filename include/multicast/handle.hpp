@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Owners of handles of the C interface.
+// Owners of C handles.
 #ifndef MULTICAST_HANDLE_HPP
 #define MULTICAST_HANDLE_HPP
 
@@ -10,7 +10,7 @@
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// Owns a handle. The destructor passes it to the function `end`.
+/// Owns a handle, and passes it to the function `end` when destroyed.
 template <typename Handle, multicast_status (*end)(Handle)>
 class owner {
  public:

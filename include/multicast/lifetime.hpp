@@ -11,7 +11,7 @@
 
 namespace MULTICAST_HPP_NAMESPACE {
 
-/// A lifetime: delegates that are added under it are removed together.
+/// A lifetime. Delegates added under it are removed together when it ends.
 ///
 /// Threads:   any. The destructor waits for calls on other threads, as multicast_lifetime_end()
 ///            does.
@@ -25,16 +25,16 @@ class lifetime : public detail::owner<multicast_lifetime, multicast_lifetime_end
   lifetime() : owner(multicast_lifetime_create()) {}
   /// Ends the lifetime early: removes its registrations and waits for running calls.
   ///
-  /// @return Like multicast_lifetime_end().
+  /// @return The result of multicast_lifetime_end().
   ///
   /// Threads:   waits for calls on other threads.
-  /// Reentry:   returns MULTICAST_PENDING inside a call of one of its delegates.
+  /// Reentry:   returns MULTICAST_PENDING inside a call to one of its delegates.
   /// Cost:      like multicast_lifetime_end().
   /// @since 1.0
   multicast_status end() noexcept { return multicast_lifetime_end(handle_); }
-  /// How many registrations are under the lifetime.
+  /// Returns the number of registrations under the lifetime.
   ///
-  /// @return The number. It includes delegates whose objects are dead until they are removed.
+  /// @return The number. Delegates with dead objects count until they are removed.
   ///
   /// Cost:      O(1).
   /// @since 1.1

@@ -10,28 +10,29 @@
 
 namespace MULTICAST_HPP_NAMESPACE {
 
-/// Tells whether a signal has listeners, so that a program prepares costly arguments only if they
-/// are used; see multicast_listener_flag().
+/// Shows whether a signal has listeners, so that a program can prepare expensive arguments only if
+/// they are used; see multicast_listener_flag().
 ///
 ///     const mcast::listener_flag has_listeners = changed.listener_flag();  // once
 ///     if (has_listeners) changed(describe(document));                      // each time
 ///
-/// The flag may outlive the signal, but then its value is meaningless.
+/// The flag may outlive the signal, but its value is meaningless once the signal has been
+/// destroyed.
 /// @since 1.1
 class listener_flag {
  public:
   /// Like signal::listener_flag().
   ///
-  /// @param target  A multicast; zero: a flag that is never set.
+  /// @param target  A multicast; zero for a flag that is never set.
   ///
   /// Cost:      like multicast_listener_flag().
   /// @since 1.1
   explicit listener_flag(multicast target) noexcept
       : flag_(multicast_listener_flag(target)) {}
-  /// Whether there are listeners. Paused delegates are listeners, and so are delegates whose
-  /// objects are dead, until a call detects that.
+  /// Whether there are listeners. Paused delegates count. A delegate with a dead object counts
+  /// until a call detects that the object is dead.
   ///
-  /// @return Like multicast_has_listeners().
+  /// @return The result of multicast_has_listeners().
   ///
   /// Cost:      O(1); does not call the library.
   /// @since 1.1

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Lets a thread or, in C++20, a coroutine wait for the next invocation of a signal. multicast.hpp
-// does not include this header.
+// Waits for the next invocation of a signal, in a thread or, in C++20, in a coroutine.
+// multicast.hpp does not include this header.
 #ifndef MULTICAST_NEXT_HPP
 #define MULTICAST_NEXT_HPP
 
@@ -22,9 +22,9 @@
 
 namespace MULTICAST_HPP_NAMESPACE {
 
-/// A wait for the next invocation of a signal, created by next(). It registers a delegate right
-/// away, so that no invocation is missed. The delegate is removed exactly once: by the invocation,
-/// or when this object is destroyed.
+/// The next invocation of a signal, returned by next(). A delegate that waits for the invocation is
+/// registered by next(), so that no later invocation is missed, and removed exactly once: by the
+/// invocation or when this object is destroyed.
 ///
 ///     auto answered = mcast::next(client.answered);   // a signal<void(int, std::string_view)>
 ///     client.ask();
@@ -32,11 +32,11 @@ namespace MULTICAST_HPP_NAMESPACE {
 ///
 ///     auto [code, text] = *co_await mcast::next(client.answered, mcast::on(loop));   // C++20
 ///
-/// An empty result means that the wait has ended without an invocation, because the signal was
-/// destroyed or the registration was removed. Another thread can cancel the wait in this way, for
-/// example by `get().remove_nowait()` or by ending the lifetime under which the delegate was added.
+/// A result without arguments means that there will be no such invocation, because the signal has
+/// been destroyed or the registration removed: by `get().remove_nowait()`, by the end of its
+/// lifetime, or in any other way. Another thread cancels the wait by removing the registration.
 ///
-/// Threads:   only one thread or coroutine may use the object at a time.
+/// Threads:   only one thread or coroutine may use it at a time.
 /// @since 1.1
 template <typename... Args>
 class [[nodiscard]] next_invocation {
@@ -45,11 +45,11 @@ class [[nodiscard]] next_invocation {
                 "copyable values or references to const");
 
  public:
-  /// The arguments as values. A std::string_view or a `const char *` is stored as a string.
+  /// The arguments, stored by value. A std::string_view or `const char *` is stored as a string.
   /// @since 1.1
   using arguments = detail::kept_arguments<Args...>;
 
-  /// Waits for the next invocation; see next().
+  /// Starts to wait for the next invocation; see next().
   ///
   /// @param target  A signal or a connectable.
   /// @param how     As for next().
@@ -78,22 +78,22 @@ class [[nodiscard]] next_invocation {
 
   /// Waits for the invocation.
   ///
-  /// @return The arguments of the invocation. Empty if there will be no invocation, or if the
-  ///         arguments have already been returned.
+  /// @return The arguments; nothing if there will be no invocation or if they have already been
+  ///         returned.
   ///
-  /// Errors:    exceptions that were thrown while an argument was copied.
+  /// Errors:    exceptions thrown while an argument is copied.
   /// Threads:   sleeps. Do not hold a lock that the invoker needs.
   /// Cost:      the time of the wait.
   /// @since 1.1
   std::optional<arguments> wait() { return wait_for((std::chrono::nanoseconds::max)()); }
-  /// Waits for the invocation, but no longer than a given time.
+  /// Waits for the invocation, up to a timeout.
   ///
-  /// @param timeout  The longest time to wait, on the monotonic clock; zero or less: no waiting.
-  /// @return The arguments of the invocation. Empty if there will be no invocation, if the
-  ///         arguments have already been returned, or if the time has passed. After a timeout the
-  ///         caller may wait again.
+  /// @param timeout  The longest time to wait, measured on the monotonic clock. If it is zero or
+  ///                 less, the function does not wait.
+  /// @return The arguments; nothing if the wait has timed out, there will be no invocation, or they
+  ///         have already been returned. After a timeout, the function may be called again.
   ///
-  /// Errors:    exceptions that were thrown while an argument was copied.
+  /// Errors:    exceptions thrown while an argument is copied.
   /// Threads:   sleeps.
   /// Cost:      the time of the wait.
   /// @since 1.1
@@ -101,14 +101,14 @@ class [[nodiscard]] next_invocation {
     if (!arrival_ || !arrival_->wait(timeout)) return std::nullopt;
     return arrival_->take();
   }
-  /// Whether wait() returns immediately.
+  /// Whether wait() would return without waiting.
   ///
-  /// @return true if the signal was invoked, or if there will be no invocation.
+  /// @return true if the signal has been invoked or there will be no such invocation.
   ///
   /// Cost:      O(1); briefly takes a lock.
   /// @since 1.1
   bool is_over() const { return !arrival_ || arrival_->is_over(); }
-  /// The registration of the delegate. Any thread can cancel the wait by removing it.
+  /// Returns the registration. Any thread may cancel the wait by removing it.
   ///
   /// @return The registration, which is stale after the wait has ended.
   ///
@@ -117,20 +117,20 @@ class [[nodiscard]] next_invocation {
   registration get() const noexcept { return registration(token_); }
 
 #if defined(__cpp_impl_coroutine)
-  /// Lets a coroutine wait by `co_await`, which has the same result as wait(). Only in C++20.
+  /// Implements `co_await`, which returns what wait() would return. C++20 only.
   ///
-  /// The coroutine resumes in the call of the delegate, on the thread that invokes. If a queue was
-  /// passed to next(), the coroutine always resumes in a call of that queue. If there is no
-  /// invocation, it resumes on the thread that removes the registration. If the queue refuses or
-  /// drops the call that resumes the coroutine, or is destroyed, the coroutine resumes on the
-  /// thread on which that happens, with an empty result.
+  /// The coroutine resumes inside the delegate's call, on the invoking thread. If next() was passed
+  /// a queue, the coroutine always resumes in a queued call instead. If there is no invocation, the
+  /// coroutine resumes on the thread that removes the registration. If the queue refuses or drops
+  /// the call, or is destroyed, the coroutine resumes on the thread that does so, without
+  /// arguments.
   ///
   /// A suspended coroutine may be destroyed on the thread that runs the queue, or while no other
-  /// thread invokes the signal.
+  /// thread is invoking the signal.
   ///
-  /// @return An awaiter for `co_await`.
+  /// @return An awaiter.
   ///
-  /// Cost:      O(1); briefly takes a lock. With a queue, like an invocation with one queued call.
+  /// Cost:      O(1), one short lock; with a queue, like an invocation with one queued call.
   /// @since 1.1
   auto operator co_await() noexcept {
     struct awaiter {
@@ -159,16 +159,17 @@ class [[nodiscard]] next_invocation {
   multicast_token token_ = {0};
 };
 
-/// Starts to wait for the next invocation of a signal. The wait ignores replays, and invocations
-/// that have already begun.
+/// Waits for the next invocation of a signal. Invocations that have already begun and replays do
+/// not count.
 ///
 /// @param s    The signal. It may be moved or destroyed during the wait.
-/// @param how  As for signal::add(). With a queue, a coroutine resumes in a call of this queue.
-///             `latest` and `unique` have no effect.
-/// @return The object with which the caller waits.
+/// @param how  As for signal::add(). If there is a queue, a coroutine resumes in it. `latest` and
+///             `unique` have no effect.
+/// @return An object with which to wait.
 ///
-/// Errors:    like signal::add().
-/// Cost:      like signal::add(), plus an allocation; with a queue also a multicast and an add.
+/// Errors:    those of signal::add().
+/// Cost:      like signal::add(), plus an allocation; with a queue, also a multicast and another
+///            add.
 /// @since 1.1
 template <typename... Args>
 next_invocation<Args...> next(signal<void(Args...)> &s, const options &how = {}) {
@@ -178,15 +179,15 @@ template <typename... Args>
 next_invocation<Args...> next(const connectable<void(Args...)> &s, const options &how = {}) {
   return next_invocation<Args...>(s, how);
 }
-/// Waits for the next invocation of a signal, but no longer than a given time.
+/// Waits for the next invocation of a signal, up to a timeout.
 ///
 /// @param s        The signal.
 /// @param timeout  The longest time to wait, measured on the monotonic clock.
-/// @return The arguments; empty if the time has passed or the signal was destroyed.
+/// @return The arguments; nothing if the wait has timed out or the signal has been destroyed.
 ///
-/// Errors:    like signal::add(); also exceptions that were thrown while an argument was copied.
-/// Threads:   sleeps until another thread invokes the signal.
-/// Cost:      like next(), plus a wait.
+/// Errors:    those of signal::add(); exceptions thrown while an argument is copied.
+/// Threads:   sleeps, so another thread has to invoke the signal.
+/// Cost:      like next(), plus the time of the wait.
 /// @since 1.1
 template <typename... Args>
 std::optional<typename next_invocation<Args...>::arguments> next(

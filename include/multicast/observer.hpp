@@ -18,22 +18,22 @@ template <typename R, typename... Args>
 class additions;
 }
 
-/// A base class for objects whose methods are delegates. The destructor of such an object removes
-/// the delegates that were added with it.
+/// A base class of objects whose methods are delegates. The destructor removes all delegates that
+/// were added with the object.
 ///
-/// The destructor of a base class runs after the destructor of the derived class. If other threads
-/// may invoke the signal, the destructor of the derived class must therefore call stop_observing()
-/// first. Copies of an observer have no registrations.
+/// The destructor of a base class runs after those of the derived class. If other threads invoke
+/// the delegates, call stop_observing() at the beginning of the derived class's destructor. Copies
+/// observe nothing.
 ///
-/// The first delegate needs no allocation if it is a method that is known at compile time and has
-/// no options; it costs little more than a scoped_registration. For all other delegates the
-/// observer creates a lifetime, and adding them takes several times as long.
+/// A single method that is known at compile time and added without options needs no allocation, and
+/// costs little more than with a scoped_registration. Any other delegate is added under a lifetime,
+/// which the object creates when it is first needed, and costs several times as much.
 ///
 /// Threads:   the destructor waits for calls on other threads, as multicast_lifetime_end() does.
 /// @since 1.1
 class observer {
  public:
-  /// How many registrations the object has.
+  /// Returns the number of the object's registrations.
   ///
   /// @return The number.
   ///
@@ -44,12 +44,12 @@ class observer {
     const size_t one = multicast_token_is_valid(kept_.get()) ? 1 : 0;
     return one + (all.id == 0 ? 0 : detail::count(multicast_lifetime_count(all)));
   }
-  /// A lifetime that ends with the object. It is created at its first use.
+  /// Returns a lifetime that ends with the object, and creates it on first use.
   ///
-  /// @return The lifetime. Other delegates that are added with it as `options::lifetime` are also
-  ///         removed when the object is destroyed.
+  /// @return The lifetime. Delegates added under it, with `options::lifetime`, are also removed
+  ///         with the object.
   ///
-  /// Cost:      O(1); the first time like multicast_lifetime_create().
+  /// Cost:      O(1); the first time, like multicast_lifetime_create().
   /// @since 1.1
   multicast_lifetime observing() const {
     uint64_t id = id_.load(std::memory_order_acquire);
@@ -62,8 +62,7 @@ class observer {
   }
 
  protected:
-  /// Creates an observer without registrations. A copy does not take over the registrations of the
-  /// original.
+  /// Creates an observer without registrations, even as a copy.
   ///
   /// Cost:      O(1); does not allocate.
   /// @since 1.1
@@ -71,18 +70,18 @@ class observer {
   observer(const observer &) noexcept {}
   observer &operator=(const observer &) noexcept { return *this; }  // NOLINT(cert-oop54-cpp)
   ~observer() { stop_observing(); }
-  /// Removes all registrations of this object and waits for running calls.
+  /// Removes all of the object's registrations and waits for their running calls.
   ///
   /// Threads:   waits for calls on other threads, as multicast_lifetime_end() does.
-  /// Reentry:   may be called inside a call of one of the object's delegates, and does not wait for
-  ///            that call.
+  /// Reentry:   may be called inside a call to one of its delegates; then it does not wait for that
+  ///            call.
   /// Cost:      like multicast_lifetime_end().
   /// @since 1.1
   void stop_observing() noexcept {
     if (id_.load(std::memory_order_acquire) != 0) {
       static_cast<void>(multicast_lifetime_end({id_.exchange(0)}));
     }
-    // Calls of the registration may still run even if the token is stale.
+    // Needed even if the token is stale, because calls may still be running.
     const multicast_token kept = kept_.get();
     if (kept.id != 0) static_cast<void>(multicast_token_remove(kept));
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// How a delegate is added.
+// Options for adding a delegate.
 #ifndef MULTICAST_OPTIONS_HPP
 #define MULTICAST_OPTIONS_HPP
 
@@ -13,19 +13,19 @@
 
 namespace MULTICAST_HPP_NAMESPACE {
 
-/// The queue of a delegate: an mcast::queue or a handle.
+/// A delegate's queue, given as an mcast::queue or a handle.
 /// @since 1.1
 struct queue_reference {
-  /// The value of the handle.
+  /// The handle's value.
   uint64_t id;
-  /// Refers to a handle; by default to none.
+  /// Refers to a handle; by default, to no handle.
   ///
   /// @param given  The handle.
   ///
   /// Cost:      O(1); does not call the library.
   /// @since 1.1
   constexpr queue_reference(multicast_queue given = {0}) noexcept : id(given.id) {}
-  /// Refers to a queue object, which must exist as long as the delegate.
+  /// Refers to a queue object, which must outlive the delegate.
   ///
   /// @param given  The object.
   ///
@@ -34,19 +34,19 @@ struct queue_reference {
   queue_reference(const queue &given) noexcept : id(given.handle().id) {}
   /// The handle.
   ///
-  /// @return Zero: none.
+  /// @return The handle; zero for none.
   ///
   /// Cost:      O(1); does not call the library.
   /// @since 1.1
   constexpr operator multicast_queue() const noexcept { return {id}; }
 };
 
-/// The lifetime of a delegate: an mcast::lifetime or a handle.
+/// A delegate's lifetime, given as an mcast::lifetime or a handle.
 /// @since 1.1
 struct lifetime_reference {
-  /// The value of the handle.
+  /// The handle's value.
   uint64_t id;
-  /// Refers to a handle; by default to none.
+  /// Refers to a handle; by default, to no handle.
   ///
   /// @param given  The handle.
   ///
@@ -62,7 +62,7 @@ struct lifetime_reference {
   lifetime_reference(const lifetime &given) noexcept : id(given.handle().id) {}
   /// The handle.
   ///
-  /// @return Zero: none.
+  /// @return The handle; zero for none.
   ///
   /// Cost:      O(1); does not call the library.
   /// @since 1.1
@@ -73,7 +73,7 @@ struct lifetime_reference {
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// A group of mcast::groups, to which a signal adds the tokens of new delegates.
+/// A group in mcast::groups. Signals add the tokens of new delegates to it.
 class group {
  public:
   virtual void add(multicast_token token) = 0;
@@ -94,7 +94,7 @@ struct basic_options {
   /// The delegate is called at most once (default: false).
   /// @since 1.0
   bool once = false;
-  /// Only the newest call of the delegate stays in the queue (default: false).
+  /// Only the delegate's newest call stays in the queue (default: false).
   /// @since 1.0
   bool latest = false;
   /// Equal delegates are removed before the delegate is added. Functions, methods of an object, and
@@ -102,29 +102,29 @@ struct basic_options {
   /// false).
   /// @since 1.1
   bool unique = false;
-  /// The delegate is placed before all existing ones, whatever its `priority` is. Each such
-  /// delegate gets a separate priority, one above the highest existing priority. add() fails with
-  /// MULTICAST_ERROR_LIMIT after 2^30 such delegates, if there was always at least one of them
-  /// (default: false).
+  /// The delegate is placed before all existing ones, and its `priority` is ignored. Each such
+  /// delegate receives a new priority, one above the highest existing priority. add() fails with
+  /// MULTICAST_ERROR_LIMIT after 2^30 such delegates, unless the signal has had none of them in
+  /// between (default: false).
   /// @since 1.1
   bool at_front = false;
-  /// Delegates with a higher priority are called first; below 2^30 (default: 0).
+  /// Delegates with a higher priority are called first. Must be below 2^30 (default: 0).
   /// @since 1.0
   int32_t priority = 0;
-  /// The end of this lifetime removes the registration (default: none).
+  /// The delegate is removed when this lifetime ends (default: none).
   /// @since 1.0
   lifetime_reference lifetime = {};
-  /// The queue that makes the calls of the delegate; see signal::is_queueable (default: none).
+  /// The queue that makes the delegate's calls; see signal::is_queueable (default: none).
   /// @since 1.0
   Queue queue = {};
-  /// A human-readable name, which dump() and describe() print. It is copied, up to 63 bytes
-  /// (default: nullptr, none).
+  /// A human-readable name, which dump() and describe() print. Up to 63 bytes are copied (default:
+  /// nullptr, none).
   /// @since 1.1
   const char *label = nullptr;
   /// The delegate receives no replays; see policies::replay (default: false).
   /// @since 1.1
   bool no_replay = false;
-  /// The group, which groups::in() sets (default: none).
+  /// The delegate's group, set by groups::in() (default: none).
   /// @since 1.1
   detail::group *group = nullptr;
 
@@ -145,7 +145,7 @@ struct basic_options {
     return result;
   }
 };
-/// Options for signals that can be queued. on(), priority() and the similar functions return this
+/// Options for signals that can be queued. priority(), under() and similar functions return this
 /// type.
 /// @since 1.0
 using options = basic_options<queue_reference>;
@@ -154,7 +154,7 @@ using options = basic_options<queue_reference>;
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// Replaces the queue in the options of a signal that cannot be queued.
+/// Takes the place of the queue in the options of a signal that cannot be queued.
 struct no_queue {
   constexpr no_queue() noexcept = default;
   template <typename Queue>
@@ -166,7 +166,7 @@ struct no_queue {
   operator multicast_queue() const noexcept { return {0}; }
 };
 
-/// Options that are known to have a queue.
+/// Options that certainly contain a queue.
 struct queued_options : options {};
 
 inline void merge(options &into, const options &more) noexcept {
@@ -238,7 +238,7 @@ constexpr options changed(Change &&change) noexcept {
 
 namespace MULTICAST_HPP_NAMESPACE {
 
-/// Options with a queue. A signal that cannot be queued refuses them at compile time.
+/// Options with a queue. A signal that cannot be queued rejects them at compile time.
 ///
 /// @param queue  An mcast::queue or a handle.
 /// @return The options.
@@ -262,7 +262,7 @@ inline options under(lifetime_reference lifetime) noexcept {
 }
 /// Options with a priority.
 ///
-/// @param priority  Delegates with a higher priority are called first; below 2^30.
+/// @param priority  The priority, below 2^30. Delegates with a higher priority are called first.
 /// @return The options.
 ///
 /// Cost:      O(1).
@@ -272,7 +272,7 @@ inline options priority(int32_t priority) noexcept {
 }
 /// Options with a label: `add(f, mcast::label(MULTICAST_HERE))`.
 ///
-/// @param label  A human-readable name, which is copied when the delegate is added, up to 63 bytes.
+/// @param label  A human-readable name. Up to 63 bytes are copied when the delegate is added.
 /// @return The options.
 ///
 /// Cost:      O(1).
@@ -284,11 +284,11 @@ inline options label(const char *label) noexcept {
 /// @since 1.1
 MULTICAST_HPP_LOCAL inline constexpr options once =
     detail::changed([](options &how) { how.once = true; });
-/// Only the newest call of the delegate stays in the queue.
+/// Only the delegate's newest call stays in the queue.
 /// @since 1.1
 MULTICAST_HPP_LOCAL inline constexpr options latest =
     detail::changed([](options &how) { how.latest = true; });
-/// Removes equal delegates before it adds the delegate; see basic_options::unique.
+/// Removes equal delegates before the delegate is added; see basic_options::unique.
 /// @since 1.1
 MULTICAST_HPP_LOCAL inline constexpr options unique =
     detail::changed([](options &how) { how.unique = true; });

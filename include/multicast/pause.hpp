@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Pauses until the end of a scope.
+// Pauses that last until the end of a scope.
 #ifndef MULTICAST_PAUSE_HPP
 #define MULTICAST_PAUSE_HPP
 
@@ -13,8 +13,8 @@
 namespace MULTICAST_HPP_NAMESPACE {
 
 /// Pauses a registration or a whole signal until the end of a scope. Invocations of a paused signal
-/// neither call nor queue anything. Pauses are counted: a target with two pauses resumes when both
-/// have ended. A delegate that was also paused by registration::pause() stays paused.
+/// neither call nor queue anything. Pauses are counted, so a target with two pauses resumes when
+/// both have ended. A delegate that was also paused by registration::pause() stays paused.
 ///
 /// Threads:   any. Like multicast_token_pause(), this does not wait for running calls.
 /// @since 1.1
@@ -38,8 +38,8 @@ class [[nodiscard]] scoped_pause {
   ///
   /// @param s  The signal.
   ///
-  /// Cost:      O(1); takes a lock and allocates once. During the pause, each invocation of this
-  ///            signal also takes the lock, and so do the invocations of one in 64 other signals.
+  /// Cost:      O(1); takes a lock and allocates once. During the pause, the lock is also taken by
+  ///            invocations of this signal and of one in 64 other signals.
   /// @since 1.1
   template <typename R, typename... Args>
   explicit scoped_pause(const detail::basic_signal<R, Args...> &s) {

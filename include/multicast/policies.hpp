@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The policies of a signal: reentry, replays, and a function that is called when the listeners
-// change.
+// A signal's policies: reentry, replays, and a function that is called when listeners come or go.
 #ifndef MULTICAST_POLICIES_HPP
 #define MULTICAST_POLICIES_HPP
 
@@ -15,7 +14,8 @@
 
 namespace MULTICAST_HPP_NAMESPACE {
 
-/// Determines the effect of an invocation inside a call of the same signal, on the same thread.
+/// What happens to an invocation that is made inside another invocation of the same signal, on the
+/// same thread.
 /// @since 1.1
 enum class reentry : multicast_reentry {
   recurse = MULTICAST_REENTRY_RECURSE,     ///< Calls the delegates now.
@@ -25,8 +25,7 @@ enum class reentry : multicast_reentry {
 };
 
 /// Holds the function that is called when the first delegate is added to a signal or the last one
-/// is removed. It can be empty, copied, and compared with nullptr like a std::function<void(bool)>,
-/// which takes longer to compile.
+/// is removed. It behaves like a std::function<void(bool)>, which would take longer to compile.
 /// @since 1.1
 class listeners_changed_function {
  public:
@@ -35,9 +34,9 @@ class listeners_changed_function {
   /// Cost:      O(1); does not call the library.
   /// @since 1.1
   listeners_changed_function(std::nullptr_t = nullptr) noexcept {}
-  /// Holds a callable, or no function if the callable is null.
+  /// Holds a callable, or nothing if the callable is null.
   ///
-  /// @param function  Copied or moved from.
+  /// @param function  The function, which is copied or moved.
   ///
   /// Cost:      one allocation.
   /// @since 1.1
@@ -98,14 +97,13 @@ class listeners_changed_function {
 /// multicast_create_options.
 /// @since 1.1
 struct policies {
-  /// The effect of an invocation inside a call of the same signal (default: recurse). `defer` and
-  /// `defer_latest` store a copy of the arguments, so the signal must be queueable
+  /// What happens to an invocation made inside another one of the same signal (default: recurse).
+  /// `defer` and `defer_latest` store a copy of the arguments, so the signal must be queueable
   /// (signal::is_queueable). Exceptions of deferred calls are passed to the handler of
   /// set_exception_handler(). Signals with results can only recurse.
   /// @since 1.1
   mcast::reentry reentry = mcast::reentry::recurse;
-  /// A name, which dump() and describe() print. It is copied, up to 63 bytes (default: nullptr,
-  /// none).
+  /// A name, which dump() and describe() print. Up to 63 bytes are copied (default: nullptr, none).
   /// @since 1.1
   const char *label = nullptr;
   /// How many of the last invocations are replayed to a delegate when it is added, either before
@@ -113,11 +111,11 @@ struct policies {
   /// other threads invoke the signal at the same time; see multicast_create_options. A delegate
   /// that is added with mcast::no_replay receives no replays (default: 0).
   ///
-  /// Each invocation stores a copy of its arguments, as for a queue, until newer invocations
-  /// replace it or the signal is destroyed. So the signal must be queueable (signal::is_queueable);
-  /// mcast::replay() checks this at compile time. If copying an argument throws, no delegate is
-  /// called. Exceptions of replays are passed to the handler of set_exception_handler(). While a
-  /// scoped_pause pauses the signal, invocations are not stored.
+  /// The signal stores a copy of each invocation's arguments, as a queue would, until newer
+  /// invocations replace it or the signal is destroyed. Therefore the signal must be queueable
+  /// (signal::is_queueable); mcast::replay() checks this at compile time. If copying an argument
+  /// throws, no delegate is called. Exceptions of replays are passed to the handler of
+  /// set_exception_handler(). While a scoped_pause pauses the signal, invocations are not stored.
   /// @since 1.1
   uint32_t replay = 0;
   /// Called with true when the first delegate has been added, and with false when the last one has
@@ -131,7 +129,7 @@ struct policies {
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// Policies that are known to replay.
+/// Policies that certainly replay invocations.
 struct replaying_policies : policies {
   explicit replaying_policies(uint32_t count) noexcept { replay = count; }
 };
@@ -144,7 +142,7 @@ namespace MULTICAST_HPP_NAMESPACE {
 /// compile for a signal that cannot store its arguments.
 ///
 /// @param count  How many of the last invocations are stored; see policies::replay.
-/// @return The policies, in which other fields can be set, too.
+/// @return The policies, whose other fields can be set, too.
 ///
 /// Cost:      O(1).
 /// @since 1.1

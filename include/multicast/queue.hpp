@@ -23,7 +23,7 @@ namespace MULTICAST_HPP_NAMESPACE {
 /// What happens to a call if its queue is full; see multicast_overflow.
 /// @since 1.1
 enum class overflow : multicast_overflow {
-  refuse = MULTICAST_OVERFLOW_REFUSE,            ///< The queue refuses it.
+  refuse = MULTICAST_OVERFLOW_REFUSE,            ///< The queue refuses the call.
   drop_oldest = MULTICAST_OVERFLOW_DROP_OLDEST,  ///< The oldest queued call is dropped.
   block = MULTICAST_OVERFLOW_BLOCK               ///< The invocation waits until there is room.
 };
@@ -33,35 +33,35 @@ enum class overflow : multicast_overflow {
 /// multicast_queue_...() function of the same name; descriptor() corresponds to
 /// multicast_queue_fd(), and statistics() to multicast_queue_get_stats().
 ///
-/// Threads:   any; only one thread at a time runs the queue.
+/// Threads:   any, but only one thread at a time can run the queue.
 /// @since 1.0
 class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
  public:
   /// Creates a queue.
   ///
-  /// @param capacity  How many calls fit, at most 2^24; 0 means 1024.
+  /// @param capacity  The largest number of pending calls, at most 2^24; 0 means 1024.
   /// @param overflow  What happens to a call if the queue is full.
   ///
-  /// Errors:    like multicast_queue_create().
+  /// Errors:    those of multicast_queue_create().
   /// Cost:      like multicast_queue_create().
   /// @since 1.0
   explicit queue(uint32_t capacity = 0, mcast::overflow overflow = mcast::overflow::refuse)
       : owner(create(capacity, overflow)) {}
-  /// Creates a queue with the options of the C interface, such as `wake`, which wakes the event
-  /// loop of a program.
+  /// Creates a queue with the C interface's options, such as `wake`, which wakes a program's event
+  /// loop.
   ///
   /// @param how  See multicast_queue_options.
   ///
-  /// Errors:    like multicast_queue_create().
+  /// Errors:    those of multicast_queue_create().
   /// Cost:      like multicast_queue_create().
   /// @since 1.1
   explicit queue(const multicast_queue_options &how) : owner(multicast_queue_create(&how)) {}
 
   /// Makes queued calls, oldest first.
   ///
-  /// @param max  The maximum number of calls. 0 means the number of calls that are queued when
-  ///             run() starts.
-  /// @return How many calls were made.
+  /// @param max  The largest number of calls to make. 0 means the number of calls that are queued
+  ///             when run() starts.
+  /// @return The number of calls made.
   ///
   /// Errors:    like multicast_queue_run().
   /// Threads:   the delegates run on this thread. Their exceptions are passed to the thread that
@@ -80,9 +80,9 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
   /// @param condition  Called without arguments before each call. As soon as it returns false, the
   ///                   remaining calls stay queued. It may compare a time or a counter, for
   ///                   instance.
-  /// @return How many calls were made; 0 if the queue is empty.
+  /// @return The number of calls made; 0 if the queue is empty.
   ///
-  /// Errors:    like multicast_queue_run(); exceptions of the condition.
+  /// Errors:    those of multicast_queue_run(); exceptions that the condition throws.
   /// Threads:   like run().
   /// Reentry:   a delegate may run the queue.
   /// Cost:      like multicast_queue_run() for each call.
@@ -100,13 +100,13 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
     return made;
   }
 
-  /// Waits until a call is queued.
+  /// Waits until a call is pending.
   ///
-  /// @param timeout  The longest time to wait; by default without limit.
-  /// @return How many calls are queued; 0 if the time has passed.
+  /// @param timeout  The longest time to wait; unlimited by default.
+  /// @return The number of queued calls; 0 if the wait has timed out.
   ///
-  /// Errors:    like multicast_queue_wait().
-  /// Threads:   sleeps. Not for a queue that start() has given its own thread.
+  /// Errors:    those of multicast_queue_wait().
+  /// Threads:   sleeps. Fails for a queue with its own thread.
   /// Cost:      like multicast_queue_wait().
   /// @since 1.0
   size_t wait(std::chrono::nanoseconds timeout = (std::chrono::nanoseconds::max)()) {
@@ -117,11 +117,11 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
   /// Queues a callable. The queue calls it once and then destroys it. If the queue drops the
   /// callable or is destroyed, the callable is destroyed without being called.
   ///
-  /// @param function  Copied or moved from. Its result is ignored.
-  /// @return Whether it was queued; false if the queue is full and refused it.
+  /// @param function  The function, which is copied or moved. Its result is ignored.
+  /// @return Whether the callable was queued; false if the queue is full and has refused it.
   ///
-  /// Errors:    like multicast_invoke_with().
-  /// Threads:   exceptions of the callable are passed to the handler of set_exception_handler().
+  /// Errors:    those of multicast_invoke_with().
+  /// Threads:   exceptions that the callable throws go to the handler of set_exception_handler().
   /// Cost:      like an invocation with one queued call, plus one allocation.
   /// @since 1.1
   template <typename F>
@@ -131,20 +131,20 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
     return send(task(std::forward<F>(function)), 0, nullptr) > 0;
   }
 
-  /// Queues a callable, and waits until the queue has called it.
+  /// Queues a callable and waits until the queue has called it.
   ///
   /// If this thread runs the queue, it makes the queued calls up to and including this one. If no
   /// thread has run the queue yet, post_and_wait() waits until a thread does.
   ///
-  /// @param function  Copied or moved from; without arguments.
-  /// @return What the callable returns.
+  /// @param function  A function without parameters, which is copied or moved.
+  /// @return The callable's result.
   ///
-  /// Errors:    exceptions of the callable. mcast::error with MULTICAST_ERROR_QUEUE_FULL: the queue
-  ///            has refused the callable. mcast::error with MULTICAST_ERROR_STATE: the callable was
-  ///            dropped, or the thread that runs the queue is waiting for this thread or has ended
-  ///            in the call. In the last two cases the callable may still run. With -fno-exceptions
-  ///            these errors end the program.
-  /// Threads:   any. The caller must not hold a lock that the callable takes.
+  /// Errors:    any exception that the callable throws. mcast::error with
+  ///            MULTICAST_ERROR_QUEUE_FULL if the queue has refused the call, or with
+  ///            MULTICAST_ERROR_STATE if the call was dropped, or if the thread that runs the queue
+  ///            is waiting for this thread or has ended inside the call. In the last two cases, the
+  ///            callable may still run. With -fno-exceptions, these errors end the program.
+  /// Threads:   any. Do not hold a lock that the callable acquires.
   /// Cost:      like post(), plus two more allocations and a wait.
   /// @since 1.1
   template <typename F>
@@ -183,16 +183,16 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
 
   /// Drops all queued calls.
   ///
-  /// @return How many there were.
+  /// @return The number of dropped calls.
   ///
-  /// Errors:    like multicast_queue_clear().
+  /// Errors:    those of multicast_queue_clear().
   /// Cost:      like multicast_queue_clear().
   /// @since 1.1
   size_t clear() { return detail::count(multicast_queue_clear(handle_)); }
 
   /// A file descriptor for poll() and similar functions. It is readable while calls are queued.
   ///
-  /// @return The result of multicast_queue_fd(). The descriptor belongs to the queue.
+  /// @return The result of multicast_queue_fd(). The queue owns the descriptor.
   ///
   /// Errors:    MULTICAST_ERROR_SYSTEM.
   /// Cost:      like multicast_queue_fd().
@@ -203,7 +203,7 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
     return result;
   }
 
-  /// Starts a thread that makes the calls of this queue.
+  /// Starts a thread that makes this queue's calls.
   ///
   /// Errors:    like multicast_queue_start().
   /// Cost:      starts a thread.
@@ -213,17 +213,17 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
   }
   /// Ends the queue's own thread. The remaining calls stay in the queue.
   ///
-  /// @return Like multicast_queue_stop().
+  /// @return The result of multicast_queue_stop().
   ///
   /// Threads:   waits for the running call.
-  /// Reentry:   on the queue's own thread: like multicast_queue_stop().
+  /// Reentry:   on the queue's own thread, like multicast_queue_stop().
   /// Cost:      ends a thread.
   /// @since 1.0
   multicast_status stop() noexcept { return multicast_queue_stop(handle_); }
 
-  /// Returns how many calls had which outcome. All numbers are from the same moment.
+  /// Returns a consistent snapshot of the number of calls with each outcome.
   ///
-  /// @return The struct that multicast_queue_get_stats() fills.
+  /// @return The statistics, as filled by multicast_queue_get_stats().
   ///
   /// Errors:    like multicast_queue_get_stats().
   /// Cost:      O(1); briefly takes a lock.
@@ -249,7 +249,7 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
         new detail::posted<std::decay_t<F>>(std::forward<F>(function)));
   }
   int64_t send(detail::owned<detail::task> given, uint32_t flags, multicast_outcome *outcome) {
-    // Without a queue the delegate would be called right now, on this thread.
+    // Without a queue, the delegate would be called immediately, on this thread.
     if (handle_.id == 0) {
       detail::fail(MULTICAST_ERROR_INVALID_HANDLE);
       return MULTICAST_ERROR_INVALID_HANDLE;

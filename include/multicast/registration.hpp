@@ -27,7 +27,7 @@ namespace MULTICAST_HPP_NAMESPACE {
 /// @since 1.0
 class registration {
  public:
-  /// Refers to the registration of a token; by default to none.
+  /// Refers to the registration of a token; by default, to none.
   ///
   /// @param token  The token, for example the result of multicast_token_current().
   ///
@@ -36,16 +36,17 @@ class registration {
   explicit registration(multicast_token token = {0}) noexcept : token_(token) {}
   /// Removes the delegate and waits for its calls on other threads.
   ///
-  /// @return Like multicast_token_remove(). After MULTICAST_OK its captures have been destroyed.
+  /// @return The result of multicast_token_remove(). After MULTICAST_OK, the delegate's captures
+  ///         have been destroyed.
   ///
-  /// Threads:   waits for running calls of the delegate on other threads.
-  /// Reentry:   returns MULTICAST_PENDING inside a call of the delegate.
+  /// Threads:   waits for its running calls on other threads.
+  /// Reentry:   returns MULTICAST_PENDING inside a call to the delegate.
   /// Cost:      like multicast_token_remove().
   /// @since 1.0
   multicast_status remove() const noexcept { return multicast_token_remove(token_); }
   /// Another name of remove().
   ///
-  /// @return Like remove().
+  /// @return The result of remove().
   ///
   /// Cost:      like remove().
   /// @since 1.1
@@ -59,18 +60,19 @@ class registration {
   bool connected() const noexcept { return is_valid(); }
   /// Removes the delegate without waiting.
   ///
-  /// @return Like multicast_token_remove_nowait().
+  /// @return The result of multicast_token_remove_nowait().
   ///
   /// Cost:      like multicast_token_remove(), without the wait.
   /// @since 1.0
   multicast_status remove_nowait() const noexcept { return multicast_token_remove_nowait(token_); }
-  /// Removes the delegate and waits no longer than a given time.
+  /// Removes the delegate and waits for its calls, up to a timeout.
   ///
-  /// @param timeout  The longest time to wait, on the monotonic clock; zero or less: no waiting.
-  /// @return Like multicast_token_remove_within().
+  /// @param timeout  The longest time to wait, measured on the monotonic clock. If it is zero or
+  ///                 less, the function does not wait.
+  /// @return The result of multicast_token_remove_within().
   ///
-  /// Threads:   waits for running calls of the delegate on other threads.
-  /// Reentry:   returns MULTICAST_PENDING inside a call of the delegate.
+  /// Threads:   waits for its running calls on other threads.
+  /// Reentry:   returns MULTICAST_PENDING inside a call to the delegate.
   /// Cost:      like multicast_token_remove().
   /// @since 1.0
   multicast_status remove_within(std::chrono::nanoseconds timeout) const noexcept {
@@ -79,22 +81,22 @@ class registration {
   /// Excludes the delegate from invocations until resume(). Calling pause() twice has the same
   /// effect as calling it once, but each scoped_pause counts separately.
   ///
-  /// @return Like multicast_token_pause().
+  /// @return The result of multicast_token_pause().
   ///
   /// Threads:   does not wait for running calls.
   /// Cost:      O(1).
   /// @since 1.0
   multicast_status pause() const noexcept { return multicast_token_pause(token_); }
-  /// Ends a pause. The delegate is called again, at its old position.
+  /// Ends a pause, so that the delegate is called again, in its old position.
   ///
-  /// @return Like multicast_token_resume().
+  /// @return The result of multicast_token_resume().
   ///
   /// Cost:      O(1).
   /// @since 1.0
   multicast_status resume() const noexcept { return multicast_token_resume(token_); }
   /// Whether the delegate is paused, by pause() or by a scoped_pause of this registration.
   ///
-  /// @return The answer; false if the delegate was removed.
+  /// @return False also if the delegate has been removed.
   ///
   /// Cost:      O(1); briefly takes a lock.
   /// @since 1.1
@@ -110,7 +112,7 @@ class registration {
   ///
   /// Cost:      O(1); takes no lock, or two short locks if the delegate tracks objects, or if its
   ///            token has the same hash as the token of a delegate that did. If such a delegate is
-  ///            also paused or was added with `once`: like multicast_prune().
+  ///            also paused or was added with `once`, like multicast_prune().
   /// @since 1.0
   bool is_valid() const noexcept {
     if (!multicast_token_is_valid(token_)) return false;
@@ -123,12 +125,12 @@ class registration {
   /// Cost:      like is_valid().
   /// @since 1.1
   explicit operator bool() const noexcept { return is_valid(); }
-  /// Statistics of the calls of the delegate while they were watched; see mcast::watch.
+  /// Statistics of the delegate's calls while they were watched; see mcast::watch.
   ///
-  /// @return The statistics, which are all zero if there was no watch.
+  /// @return The statistics; all zero if there has been no watch.
   ///
-  /// Errors:    MULTICAST_ERROR_INVALID_HANDLE: the delegate was removed, or this object refers to
-  ///            none.
+  /// Errors:    MULTICAST_ERROR_INVALID_HANDLE: the delegate has been removed, or this object
+  ///            refers to none.
   /// Cost:      O(1).
   /// @since 1.1
   call_statistics statistics() const {
@@ -140,7 +142,7 @@ class registration {
   /// Whether the registration belongs to a signal, or to the signal of a connectable.
   ///
   /// @param s  The signal.
-  /// @return The answer; false if the delegate was removed.
+  /// @return False also if the delegate has been removed.
   ///
   /// Cost:      O(1); briefly takes a lock.
   /// @since 1.1
@@ -160,7 +162,7 @@ class registration {
 
   /// Whether both refer to the same registration.
   ///
-  /// @return The answer; true if neither refers to one.
+  /// @return True also if neither refers to one.
   ///
   /// Cost:      O(1); does not call the library.
   /// @since 1.1
@@ -190,12 +192,12 @@ class registration {
   multicast_token token_;
 };
 
-/// The registration whose delegate this thread is calling now; the innermost one if calls are
+/// Returns the registration whose delegate this thread is calling; the innermost one if calls are
 /// nested.
 ///
-/// @return The registration; empty outside all delegates.
+/// @return The registration; empty outside calls to delegates.
 ///
-/// Threads:   the result applies to the calling thread.
+/// Threads:   the result depends on the calling thread.
 /// Cost:      O(1); takes no lock.
 /// @since 1.1
 inline registration current() noexcept { return registration(multicast_token_current()); }
@@ -204,13 +206,13 @@ inline registration current() noexcept { return registration(multicast_token_cur
 /// assigned to it.
 ///
 /// Threads:   the destructor waits for calls on other threads, as registration::remove() does.
-/// Reentry:   may be destroyed inside a call of its own delegate; then the destructor does not
+/// Reentry:   may be destroyed inside a call to its own delegate; then the destructor does not
 ///            wait.
 /// @since 1.0
 class [[nodiscard]] scoped_registration
     : public detail::owner<multicast_token, multicast_token_remove> {
  public:
-  /// Owns the registration that signal::add() returned; by default none.
+  /// Owns a registration, such as the result of signal::add(); by default, none.
   ///
   /// @param r  The registration to remove.
   ///
@@ -227,22 +229,22 @@ class [[nodiscard]] scoped_registration
   registration get() const noexcept { return registration(handle_); }
   /// Removes the delegate now, as registration::remove() does.
   ///
-  /// @return Like registration::remove().
+  /// @return The result of registration::remove().
   ///
   /// Threads:   like registration::remove().
-  /// Reentry:   returns MULTICAST_PENDING inside a call of the delegate. The destructor then waits
-  ///            for this call to return, unless the destructor itself runs inside the call.
+  /// Reentry:   returns MULTICAST_PENDING inside a call to the delegate. The destructor then waits
+  ///            for this call, unless the destructor also runs inside the call.
   /// Cost:      like registration::remove().
   /// @since 1.1
   multicast_status remove() const noexcept { return get().remove(); }
   /// Another name of remove().
   ///
-  /// @return Like remove().
+  /// @return The result of remove().
   ///
   /// Cost:      like remove().
   /// @since 1.1
   auto disconnect() const noexcept { return remove(); }
-  /// Whether the registration has not been removed.
+  /// Whether the delegate is still registered.
   ///
   /// @return registration::is_valid().
   ///
@@ -263,7 +265,7 @@ class [[nodiscard]] scoped_registration
   /// Cost:      like is_valid().
   /// @since 1.1
   explicit operator bool() const noexcept { return is_valid(); }
-  /// Releases the ownership of the registration, so that the delegate stays registered.
+  /// Releases ownership of the registration, so that the delegate stays registered.
   ///
   /// @return The registration.
   ///
@@ -274,7 +276,7 @@ class [[nodiscard]] scoped_registration
 
 }  // namespace mcast
 
-/// For std::unordered_set and std::unordered_map of registrations.
+/// Hashes registrations, for std::unordered_set and std::unordered_map.
 /// @since 1.1
 template <>
 struct std::hash<MULTICAST_HPP_NAMESPACE::registration> {

@@ -11,19 +11,20 @@
 
 namespace MULTICAST_HPP_NAMESPACE {
 
-/// The result of a removal: how many delegates were removed, and whether calls of them still run.
+/// The result of a removal: the number of removed delegates, and whether any of their calls are
+/// still running.
 ///
-///     if (changed.remove(redraw)) ...                       // something was removed
+///     if (changed.remove(redraw)) ...                       // a delegate was removed
 ///     const size_t count = changed.remove(redraw);
-///     if (changed.remove(redraw) == MULTICAST_OK) ...       // and no call of it runs
+///     if (changed.remove(redraw) == MULTICAST_OK) ...       // and no call is running
 ///
 /// @since 1.1
 class removal {
  public:
-  /// Creates a result from a status and a number.
+  /// Creates a result from a status and a count.
   ///
-  /// @param status  The status of a removing function of multicast.h.
-  /// @param count   How many.
+  /// @param status  The status returned by a removal function of multicast.h.
+  /// @param count   The number of removed delegates.
   ///
   /// Cost:      O(1); does not call the library.
   /// @since 1.1
@@ -31,14 +32,14 @@ class removal {
       : status_(status), count_(count) {}
   /// How many were removed.
   ///
-  /// @return The number; 0 if there was no such delegate, or after an error.
+  /// @return The number; 0 if there was no such delegate, or in case of an error.
   ///
   /// Cost:      O(1); does not call the library.
   /// @since 1.1
   constexpr size_t count() const noexcept { return count_; }
-  /// Whether calls of the removed delegates still run.
+  /// Whether calls to the removed delegates are still running.
   ///
-  /// @return MULTICAST_OK: no call runs, and none ever will. Other statuses: see
+  /// @return MULTICAST_OK if no call is running and none ever will. Other statuses: see
   ///         multicast_remove_every().
   ///
   /// Cost:      O(1); does not call the library.
@@ -51,7 +52,7 @@ class removal {
   /// Cost:      O(1); does not call the library.
   /// @since 1.1
   constexpr explicit operator bool() const noexcept { return count_ != 0; }
-  /// Like count(). There is no conversion to other types of numbers, because these could be
+  /// Like count(). There is no conversion to other number types, because a number could be
   /// mistaken for the status.
   ///
   /// @return count().
@@ -88,8 +89,8 @@ class removal {
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// Combines the results of two removals: the status is the first that is not MULTICAST_OK. It is
-/// MULTICAST_ERROR_NOT_FOUND only if both are.
+/// Combines the results of two removals. The status is the first that is not MULTICAST_OK, but
+/// MULTICAST_ERROR_NOT_FOUND only if both removals returned it.
 constexpr removal operator+(const removal &a, const removal &b) noexcept {
   if (a == MULTICAST_ERROR_NOT_FOUND) return b;
   if (b == MULTICAST_ERROR_NOT_FOUND) return a;

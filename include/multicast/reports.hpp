@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Reports about the registrations of the process, and about which thread waits for which call.
+// Reports on the registrations of the process, and on which threads are waiting for which calls.
 #ifndef MULTICAST_REPORTS_HPP
 #define MULTICAST_REPORTS_HPP
 
@@ -11,8 +11,8 @@
 
 namespace MULTICAST_HPP_NAMESPACE {
 
-/// Describes the state of the process: all signals, delegates and queues, and which threads wait
-/// for which calls; see multicast_dump().
+/// Describes the state of the process: all signals, delegates and queues, and which threads are
+/// waiting for which calls; see multicast_dump().
 ///
 /// @return A human-readable text.
 ///

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The results of a signal, one by one.
+// A range of a signal's results.
 #ifndef MULTICAST_RESULT_RANGE_HPP
 #define MULTICAST_RESULT_RANGE_HPP
 
@@ -23,8 +23,8 @@ namespace MULTICAST_HPP_NAMESPACE {
 template <typename Signature>
 class signal;
 
-/// The results of one invocation of a signal, as a forward range, which
-/// signal<R(Args...)>::results() returns.
+/// The results of one invocation of a signal, as a forward range; returned by
+/// signal<R(Args...)>::results().
 ///
 /// Each delegate is called once, when its result is needed: by `*`, or by a comparison with the
 /// end, which needs to know whether there is another result. `++` calls the delegate at the current
@@ -71,11 +71,11 @@ class result_range<R(Args...), Given...> {
     iterator() noexcept = default;
     /// The result, which the caller may move from.
     ///
-    /// @return A reference that is valid as long as the range.
+    /// @return A reference that stays valid as long as the range exists.
     ///
-    /// Errors:    exceptions of the delegate. After an exception the iterator is at the next
-    ///            delegate.
-    /// Cost:      the cost of the delegate, if it has not been called yet.
+    /// Errors:    any exception that the delegate throws. After an exception, the iterator is at
+    ///            the next delegate.
+    /// Cost:      the cost of the delegate's call, unless it has already been called.
     /// @since 1.1
     reference operator*() const {
       static_cast<void>(range_->has_result(at_));
@@ -83,23 +83,23 @@ class result_range<R(Args...), Given...> {
     }
     /// Like `*`.
     ///
-    /// @return A pointer that is valid as long as the range.
+    /// @return A pointer that stays valid as long as the range exists.
     ///
     /// Cost:      like `*`.
     /// @since 1.1
     pointer operator->() const { return detail::address(**this); }
-    /// Goes to the next result.
+    /// Advances to the next result.
     ///
     /// @return This iterator.
     ///
-    /// Cost:      O(1), plus the cost of the delegate if its result has not been used yet.
+    /// Cost:      O(1), plus the cost of the delegate's call if its result has not been used yet.
     /// @since 1.1
     iterator &operator++() {
       static_cast<void>(range_->has_result(at_));
       ++at_;
       return *this;
     }
-    /// Goes to the next result.
+    /// Advances to the next result.
     ///
     /// @return An iterator at the previous position.
     ///
@@ -114,7 +114,7 @@ class result_range<R(Args...), Given...> {
     ///
     /// @return Whether they are equal.
     ///
-    /// Errors:    like `*`.
+    /// Errors:    like for `*`.
     /// Cost:      like `*`.
     /// @since 1.1
     friend bool operator==(const iterator &a, const iterator &b) {
@@ -124,7 +124,7 @@ class result_range<R(Args...), Given...> {
     ///
     /// @return Whether they are at different results.
     ///
-    /// Errors:    like `*`.
+    /// Errors:    like for `*`.
     /// Cost:      like `*`.
     /// @since 1.1
     friend bool operator!=(const iterator &a, const iterator &b) { return !(a == b); }
@@ -146,7 +146,7 @@ class result_range<R(Args...), Given...> {
 
   /// The first result. Calls nothing.
   ///
-  /// @return An iterator, valid as long as the range.
+  /// @return An iterator that stays valid as long as the range exists.
   ///
   /// Cost:      O(1); does not call the library.
   /// @since 1.1

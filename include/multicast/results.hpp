@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Signals with results.
+// Signals whose delegates return results.
 #ifndef MULTICAST_RESULTS_HPP
 #define MULTICAST_RESULTS_HPP
 
@@ -47,10 +47,9 @@ enum class step {
 /// If a delegate throws, operator() and collect() still call the others, as signal<void()> does,
 /// and then rethrow the first exception. The functions that can stop early stop at the delegate
 /// that throws, and rethrow its exception. An iteration over results() rethrows each exception in
-/// place of the result, and can be continued.
+/// place of the result, and can continue after it.
 ///
-/// A delegate that was added with mcast::once is removed before it is called, which costs
-/// O(delegates).
+/// A delegate added with mcast::once is removed before it is called, which costs O(delegates).
 ///
 /// Threads:   any; the delegates run on the calling thread.
 /// Reentry:   delegates may call anything, and may destroy this object.
@@ -85,10 +84,10 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
 
   /// Calls all delegates.
   ///
-  /// @param arguments  Passed to the delegates without a copy.
+  /// @param arguments  Passed to the delegates without being copied.
   /// @return The last result; empty if there is none.
   ///
-  /// Errors:    the first exception of a delegate, after all have been called.
+  /// Errors:    the first exception that a delegate throws, after all have been called.
   /// Cost:      like multicast_visit().
   /// @since 1.1
   std::optional<result> operator()(detail::passed<Args>... arguments) const {
@@ -102,10 +101,10 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
 
   /// Calls all delegates.
   ///
-  /// @param arguments  Passed to the delegates without a copy.
+  /// @param arguments  Passed to the delegates without being copied.
   /// @return All results in order.
   ///
-  /// Errors:    the first exception of a delegate, after all have been called.
+  /// Errors:    the first exception that a delegate throws, after all have been called.
   /// Cost:      like multicast_visit(), plus the vector.
   /// @since 1.1
   std::vector<result> collect(detail::passed<Args>... arguments) const {
@@ -117,14 +116,13 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
     return all;
   }
 
-  /// Calls delegates until a result is true when it is converted to bool, such as an optional with
-  /// a value or a pointer that is not null. If results cannot be converted to bool, calls only the
-  /// first delegate.
+  /// Calls delegates until a result converts to true, as an optional with a value or a non-null
+  /// pointer does. If results cannot be converted to bool, calls only the first delegate.
   ///
-  /// @param arguments  Passed to the delegates without a copy.
+  /// @param arguments  Passed to the delegates without being copied.
   /// @return That result; empty if there is none.
   ///
-  /// Errors:    exceptions of a delegate; the others are not called.
+  /// Errors:    any exception that a delegate throws; the others are then not called.
   /// Cost:      like multicast_visit().
   /// @since 1.1
   std::optional<result> first_of(detail::passed<Args>... arguments) const {
@@ -139,12 +137,12 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
     return first;
   }
 
-  /// Whether all results are true. The call stops at the first result that is false.
+  /// Whether all results are true. Stops at the first result that is false.
   ///
-  /// @param arguments  Passed to the delegates without a copy.
-  /// @return The answer; true if there is no delegate.
+  /// @param arguments  Passed to the delegates without being copied.
+  /// @return True also if there is no delegate.
   ///
-  /// Errors:    exceptions of a delegate; the others are not called.
+  /// Errors:    any exception that a delegate throws; the others are then not called.
   /// Cost:      like multicast_visit().
   /// @since 1.1
   bool all(detail::passed<Args>... arguments) const {
@@ -156,12 +154,12 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
     return answer;
   }
 
-  /// Whether any result is true. The call stops at the first result that is true.
+  /// Whether any result is true. Stops at the first result that is true.
   ///
-  /// @param arguments  Passed to the delegates without a copy.
-  /// @return The answer; false if there is no delegate.
+  /// @param arguments  Passed to the delegates without being copied.
+  /// @return False also if there is no delegate.
   ///
-  /// Errors:    exceptions of a delegate; the others are not called.
+  /// Errors:    any exception that a delegate throws; the others are then not called.
   /// Cost:      like multicast_visit().
   /// @since 1.1
   bool any(detail::passed<Args>... arguments) const {
@@ -185,8 +183,8 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
   ///               ignored.
   /// @return Whether all delegates have agreed; true if there is no delegate.
   ///
-  /// Errors:    the first exception of a delegate. A delegate that throws in the first round has
-  ///            refused.
+  /// Errors:    the first exception that a delegate throws. A delegate that throws when it is asked
+  ///            has refused.
   /// Cost:      like multicast_visit_undo().
   /// @since 1.1
   bool all_or_undo(const std::tuple<detail::passed<Args>...> &asked,
@@ -217,10 +215,11 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
   /// Passes each result to a function, before the next delegate is called.
   ///
   /// @param function   Receives a result. If it returns bool, false stops the iteration.
-  /// @param arguments  Passed to the delegates without a copy.
-  /// @return How many results there were.
+  /// @param arguments  Passed to the delegates without being copied.
+  /// @return The number of results.
   ///
-  /// Errors:    exceptions of a delegate or of the function; the others are not called.
+  /// Errors:    any exception that a delegate or the function throws; the other delegates are then
+  ///            not called.
   /// Cost:      like multicast_visit().
   /// @since 1.1
   template <typename F>
@@ -243,10 +242,11 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
   ///                   and a result, and returns the next value; or a function that receives a
   ///                   reference to the value and a result, and returns mcast::step::go_on or
   ///                   mcast::step::stop.
-  /// @param arguments  Passed to the delegates without a copy.
+  /// @param arguments  Passed to the delegates without being copied.
   /// @return The value.
   ///
-  /// Errors:    exceptions of a delegate or of the function; the others are not called.
+  /// Errors:    any exception that a delegate or the function throws; the other delegates are then
+  ///            not called.
   /// Cost:      like multicast_visit().
   /// @since 1.1
   template <typename T, typename F>
@@ -262,15 +262,15 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
     return sum;
   }
 
-  /// Returns the results one by one: `for (int each : s.results(1))`. Each delegate is called when
-  /// its result is used. If the loop ends early, the remaining delegates are not called.
+  /// Returns the results one at a time: `for (int each : s.results(1))`. Each delegate is called
+  /// when its result is used. If the loop ends early, the remaining delegates are not called.
   ///
   /// @param arguments  A variable that the signal takes by reference is passed on as a reference.
   ///                   All other arguments are copied or moved once.
   /// @return A range of the results of the delegates that are registered now; see result_range.
   ///
-  /// Errors:    using the result of a delegate that throws rethrows its exception. The iteration
-  ///            may then continue with the next delegate.
+  /// Errors:    if a delegate throws, using its result rethrows the exception. The iteration can
+  ///            then continue with the next delegate.
   /// Threads:   the delegates run on the thread that iterates. Between two results no call is
   ///            running, so removals do not wait.
   /// Cost:      O(delegates) and one allocation; each result costs as much as
@@ -285,11 +285,11 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
   ///
   /// @param combiner   Called with the begin and end iterators of a result_range.
   /// @param arguments  As for results().
-  /// @return The value that the combiner returns. Because the results are destroyed before
-  ///         combine() returns, a reference is returned as a value, unless the results are
-  ///         references themselves.
+  /// @return The combiner's result. Because the range is destroyed before combine() returns, a
+  ///         reference is returned as a value, unless the signal's results are references
+  ///         themselves.
   ///
-  /// Errors:    like results(); exceptions of the combiner.
+  /// Errors:    like results(); any exception that the combiner throws.
   /// Cost:      like results().
   /// @since 1.1
   template <typename Combiner, typename... Given>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Signals without results.
+// Signals whose delegates return no results.
 #ifndef MULTICAST_SIGNAL_HPP
 #define MULTICAST_SIGNAL_HPP
 
@@ -16,9 +16,9 @@
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// The parameter type of the overload of invoke() that moves every movable argument. The second
-/// template parameter delays the check until a signal is invoked, so that the types of the
-/// arguments may be incomplete before.
+/// The parameter type for the invoke() overload that moves every movable argument. The second
+/// template parameter delays the check until a signal is invoked, so that the argument types may be
+/// incomplete until then.
 template <typename Arg, typename>
 struct given_away {
   using type = std::conditional_t<is_movable<Arg>(), Arg &&, passed<Arg>>;
@@ -31,8 +31,8 @@ inline constexpr bool is_any_movable =
 template <typename T>
 inline constexpr bool is_number = std::is_arithmetic_v<T> || std::is_enum_v<T>;
 /// Whether passing a `Given` as an `Arg` converts to or from a number, or may pass a bit-field.
-/// Such an argument must be converted at the call of invoke() itself, where the compiler can still
-/// distinguish a literal from a variable.
+/// Such an argument must be converted at the call site, where the compiler can still distinguish a
+/// literal from a variable.
 template <typename Arg, typename Given>
 constexpr bool is_converted_number() {
   using from = value<Given>;
@@ -40,7 +40,7 @@ constexpr bool is_converted_number() {
   return is_number<from> && std::is_same_v<Given, from &> && !std::is_same_v<Arg, Given>;
 }
 
-/// Whether the caller moves some of the movable arguments and keeps others.
+/// Whether the caller moves some of the movable arguments but not others.
 template <typename Sequence, typename... Args>
 struct is_mixed;
 template <typename... Given, typename... Args>
@@ -63,13 +63,13 @@ struct is_mixed<std::tuple<Given...>, Args...> {
 namespace MULTICAST_HPP_NAMESPACE {
 
 /// A multicast whose delegates are called with arguments of these types. The destructor removes the
-/// delegates, as multicast_destroy() does. All delegates of an invocation receive the same
-/// arguments. An argument that is declared by value is not copied: the delegates receive the
-/// invoker's value as const.
+/// delegates, as multicast_destroy() does. All delegates called by an invocation receive the same
+/// arguments. An argument declared by value is not copied; the delegates receive the invoker's
+/// value as const.
 ///
-/// A signal that was moved from is empty.
+/// A moved-from signal is empty.
 ///
-/// Reentry:   delegates may do anything, even destroy this object.
+/// Reentry:   delegates may call anything, and may even destroy this object.
 /// @since 1.0
 template <typename Signature>
 class signal {
@@ -97,23 +97,21 @@ class signal<void(Args...)> : public detail::basic_signal<void, Args...>,
   signal &operator=(signal &&) noexcept = default;
   ~signal() = default;
 
-  /// Calls every delegate, ordered by priority and then by order of addition, like
-  /// multicast_invoke().
+  /// Calls every delegate by priority, then in order of addition, like multicast_invoke().
   ///
-  /// If a delegate throws, the others are still called. Afterwards invoke() rethrows the first
-  /// exception of a call on this thread. It also rethrows an exception that copying an argument
-  /// throws. In that case no calls are queued, and if the signal replays, no delegate is called at
-  /// all.
+  /// If a delegate throws, the others are still called. invoke() then rethrows the first exception
+  /// thrown by a call on this thread, or by copying an argument. If copying an argument throws, no
+  /// calls are queued, and if the signal replays, no delegate is called at all.
   ///
   /// @param arguments  Not copied for delegates without a queue. If there are calls to queue, a
   ///                   temporary or a value passed with std::move() is moved into the queue,
   ///                   provided that neither this move nor the copies of the other arguments can
   ///                   throw.
-  /// @return How many delegates were called or queued.
+  /// @return The number of delegates called or queued.
   ///
   /// Threads:   any; delegates without a queue run on the calling thread.
-  /// Reentry:   delegates may call anything, and may destroy this object.
-  /// Cost:      like multicast_invoke(). If calls are queued: one copy of the arguments.
+  /// Reentry:   delegates may call anything, and may even destroy this object.
+  /// Cost:      like multicast_invoke(). If calls are queued, one copy of the arguments.
   /// @since 1.0
   int64_t invoke(detail::passed<Args>... arguments) const {
     return send<detail::is_kept<Args>...>(nullptr, nullptr,
@@ -160,10 +158,10 @@ class signal<void(Args...)> : public detail::basic_signal<void, Args...>,
   ///                   iterator calls a delegate and yields mcast::nothing.
   /// @param arguments  A variable that the signal takes by reference is passed on as a reference.
   ///                   All other arguments are copied or moved once.
-  /// @return The value that the combiner returns.
+  /// @return The combiner's result.
   ///
-  /// Errors:    MULTICAST_ERROR_STATE: a delegate has a queue. `*` throws the exceptions of its
-  ///            delegate. Exceptions of the combiner reach the caller.
+  /// Errors:    MULTICAST_ERROR_STATE: a delegate has a queue. Exceptions thrown by the delegates,
+  ///            when an iterator is dereferenced, and by the combiner.
   /// Threads:   the delegates run on this thread. The arguments are not stored for replays.
   /// Cost:      O(delegates) and some allocations; each call costs as much as
   ///            multicast_token_visit().
@@ -181,18 +179,17 @@ class signal<void(Args...)> : public detail::basic_signal<void, Args...>,
   /// @param arguments  As for invoke().
   /// @return The outcome of the calls.
   ///
-  /// Threads:   waits for the threads that run the queues. The caller must not hold a lock that a
-  ///            delegate takes.
-  /// Reentry:   inside a call that a queue makes, further calls in the same queue are reported as
-  ///            `unfinished`.
+  /// Threads:   waits for the threads that run the queues. Do not hold a lock that a delegate
+  ///            acquires.
+  /// Reentry:   inside a call made by a queue, other calls in the same queue are `unfinished`.
   /// Cost:      like multicast_invoke_with(), plus one allocation.
   /// @since 1.1
   multicast_outcome invoke_and_wait(detail::passed<Args>... arguments) const {
     return wait(0, static_cast<detail::passed<Args>>(arguments)...);
   }
-  /// Like invoke_and_wait(), but waits no longer than a given time. The remaining calls are
-  /// reported as `unfinished`, and their exceptions are lost. Exceptions of later replays are
-  /// passed to the handler of set_exception_handler().
+  /// Like invoke_and_wait(), but with a timeout. The remaining calls are reported as `unfinished`,
+  /// and their exceptions are lost. Exceptions thrown by later replays are passed to the handler of
+  /// set_exception_handler().
   ///
   /// @param timeout    The longest time to wait, measured on the monotonic clock.
   /// @param arguments  As for invoke().
@@ -230,7 +227,7 @@ class signal<void(Args...)> : public detail::basic_signal<void, Args...>,
     ~waiting() { static_cast<void>(end()); }
 
    private:
-    /// Collects the registrations with queues, because the unfinished calls belong to them.
+    /// Collects the registrations with queues, to which the unfinished calls belong.
     struct queued {
       detail::numbers found;
       std::exception_ptr thrown;
@@ -276,7 +273,7 @@ class signal<void(Args...)> : public detail::basic_signal<void, Args...>,
     } else {
       result = multicast_invoke(target, 0, &here.arguments, frame::is_plain ? sizeof(frame) : 0);
     }
-    // `this` may be destroyed by now: a delegate may have done it.
+    // A delegate may have destroyed `this` by now.
     if (here.thrown) detail::rethrow(std::move(here.thrown));
     return detail::check_invoked(result);
   }

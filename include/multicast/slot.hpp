@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The type of callables, under the name that other libraries use.
+// A type for callables, with the name that other libraries use.
 #ifndef MULTICAST_SLOT_HPP
 #define MULTICAST_SLOT_HPP
 
@@ -10,7 +10,7 @@
 
 namespace MULTICAST_HPP_NAMESPACE {
 
-/// A callable for a signal. Signals accept any other callable, too, which costs less.
+/// A callable for a signal. Signals also accept any other callable, at a lower cost.
 /// @since 1.1
 template <typename Signature>
 using slot = std::function<Signature>;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// A record of a signal's invocations, for tests. multicast.hpp does not include this header.
+// Records a signal's invocations, for tests. multicast.hpp does not include this header.
 #ifndef MULTICAST_SPY_HPP
 #define MULTICAST_SPY_HPP
 
@@ -29,14 +29,14 @@ template <typename... Args>
 struct spied_call {
   /// The arguments as values. A std::string_view or a `const char *` is stored as a string.
   std::tuple<typename detail::keeping<detail::value<Args>>::type...> arguments;
-  /// The thread of the call; with a queue, the thread that ran the queue.
+  /// The thread on which the call was made; with a queue, the thread that ran the queue.
   std::thread::id thread;
-  /// A number that increases with each call of any spy. It shows the order of the invocations of
-  /// several signals.
+  /// A number that increases with each call that any spy records, so that invocations of several
+  /// signals can be ordered.
   uint64_t order = 0;
 };
 
-/// Records the invocations of a signal, for use in tests.
+/// Records a signal's invocations, for use in tests.
 ///
 ///     mcast::spy seen(window.renamed);        // a signal<void(int, std::string_view)>
 ///     worker.start();
@@ -67,7 +67,7 @@ class spy<signal<void(Args...)>> {
   /// @param s    The signal, or a view of it.
   /// @param how  As for signal::add(), such as on(), to record the calls that a queue makes.
   ///
-  /// Errors:    like signal::add().
+  /// Errors:    those of signal::add().
   /// Cost:      like signal::add().
   /// @since 1.1
   explicit spy(signal<void(Args...)> &s, const options &how = {})
@@ -78,7 +78,7 @@ class spy<signal<void(Args...)>> {
   spy &operator=(const spy &) = delete;
   ~spy() = default;
 
-  /// Returns the calls that were recorded since the construction, clear() or take().
+  /// Returns the calls recorded since the spy was created, or since the last clear() or take().
   ///
   /// @return A copy, in the order in which the calls were recorded.
   ///
@@ -90,7 +90,7 @@ class spy<signal<void(Args...)>> {
   }
   /// Returns the recorded calls and clears the record, in one step.
   ///
-  /// @return The calls that were recorded.
+  /// @return The recorded calls.
   ///
   /// Cost:      O(1); takes a lock.
   /// @since 1.1
@@ -100,7 +100,7 @@ class spy<signal<void(Args...)>> {
     result.swap(calls_);
     return result;
   }
-  /// How many calls were recorded.
+  /// The number of recorded calls.
   ///
   /// @return The number.
   ///
@@ -110,7 +110,7 @@ class spy<signal<void(Args...)>> {
     const std::lock_guard<std::mutex> lock(mutex_);
     return calls_.size();
   }
-  /// Whether no call was recorded.
+  /// Whether no call has been recorded.
   ///
   /// @return size() == 0.
   ///
@@ -122,11 +122,12 @@ class spy<signal<void(Args...)>> {
   /// Cost:      O(calls); takes a lock.
   /// @since 1.1
   void clear() { static_cast<void>(take()); }
-  /// Waits until a given number of calls are recorded.
+  /// Waits until a given number of calls have been recorded.
   ///
-  /// @param count    The number of calls, including those that are already recorded.
-  /// @param timeout  The longest time to wait, on the monotonic clock (default: 5 seconds).
-  /// @return true if they are recorded; false if the time has passed.
+  /// @param count    The number of calls, including those already recorded.
+  /// @param timeout  The longest time to wait, measured on the monotonic clock (default: 5
+  ///                 seconds).
+  /// @return true if they have been recorded; false if the wait has timed out.
   ///
   /// Threads:   sleeps, so another thread must invoke the signal or run the queue.
   /// Cost:      the time of the wait.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Statistics about the calls of a delegate.
+// Statistics of a delegate's calls.
 #ifndef MULTICAST_STATISTICS_HPP
 #define MULTICAST_STATISTICS_HPP
 
@@ -11,8 +11,7 @@
 
 namespace MULTICAST_HPP_NAMESPACE {
 
-/// Counts of the calls of a delegate while they are watched; see
-/// registration::statistics().
+/// Counts of a delegate's calls while they are watched; see registration::statistics().
 /// @since 1.1
 struct call_statistics {
   /// Calls that have returned.
@@ -21,7 +20,7 @@ struct call_statistics {
   std::chrono::nanoseconds total{0};
   /// The time of the longest call.
   std::chrono::nanoseconds longest{0};
-  /// Calls that were put into its queue.
+  /// Calls that were queued.
   uint64_t queued = 0;
   /// Calls that the queue refused, or dropped to make room for newer calls of any delegate.
   uint64_t dropped = 0;

@@ -24,7 +24,7 @@ template <typename Pointer>
 typename Pointer::weak_type to_weak(const Pointer &object) noexcept {
   return object;
 }
-/// Returns a weak pointer unchanged.
+/// Returns a weak pointer as it is.
 ///
 /// @param object  The pointer.
 /// @return The pointer.
@@ -39,12 +39,12 @@ detail::weak_of<Weak> to_weak(const Weak &object) noexcept {
 /// Makes a callable that is called only while all of the given objects are alive. After one of them
 /// has died, the next invocation, size() or is_valid() removes the delegate.
 ///
-/// @param function  Copied or moved from.
+/// @param function  The function, which is copied or moved.
 /// @param objects   Each object is given as a std::shared_ptr, a std::weak_ptr, or a pointer with a
 ///                  to_weak(). A call keeps the objects alive while it runs.
 /// @return A callable for signal::add().
 ///
-/// Cost:      O(objects). Each call converts all pointers to strong pointers.
+/// Cost:      O(objects). each call converts all pointers to strong pointers.
 /// @since 1.1
 template <typename F, typename... Objects>
 auto tracked(F &&function, const Objects &...objects) {

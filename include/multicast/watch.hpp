@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Watches, which report how long calls take, which threads wait for them, and which signals grow.
+// Watches, which report how long calls take, which threads are waiting for them, and which signals
+// keep growing.
 #ifndef MULTICAST_WATCH_HPP
 #define MULTICAST_WATCH_HPP
 
@@ -18,27 +19,27 @@ namespace MULTICAST_HPP_NAMESPACE {
 /// The functions of a watch. A watch without functions only counts calls; see
 /// registration::statistics().
 ///
-/// The functions may run on several threads at once. They may use this library, and calls that they
+/// The functions may run on several threads at once. They may use this library; the calls that they
 /// cause are not watched. Their exceptions are passed to the handler of set_exception_handler().
 /// @since 1.1
 struct watch_options {
-  /// Calls that take at least this long are slow, and waits that take this long are stuck (default:
-  /// zero, never).
+  /// Calls that take at least this long are reported as slow, and waits that take this long as
+  /// stuck (default: zero, never).
   /// @since 1.1
   std::chrono::nanoseconds slow_after{0};
-  /// Called after a call has taken at least `slow_after`, on the thread of the call. `label` is the
-  /// label of the registration, or nullptr; it is valid until this function returns (default:
-  /// none).
+  /// Called when a call has taken at least `slow_after`, on the thread that made the call. `label`
+  /// is the registration's label, or nullptr if it has none; it is valid until this function
+  /// returns (default: none).
   /// @since 1.1
   std::function<void(registration which, const char *label, std::chrono::nanoseconds elapsed)>
       slow = {};
   /// Called when a removal or signal::invoke_and_wait() has waited for `slow_after` and is still
-  /// waiting; once per wait, on the waiting thread. `which` is the registration of a call for which
-  /// the thread waits; it is empty if the call is still queued (default: none).
+  /// waiting; once per wait, on the waiting thread. `which` is the registration of a call that the
+  /// thread is waiting for; it is empty if the call is still queued (default: none).
   /// @since 1.1
   std::function<void(registration which, const char *label, std::chrono::nanoseconds elapsed)>
       stuck = {};
-  /// Called after each call has returned, on the thread of the call. `event` is 0 for signals
+  /// Called when a call has returned, on the thread that made the call. `event` is 0 for signals
   /// (default: none).
   /// @since 1.1
   std::function<void(registration which, uint32_t event, std::chrono::nanoseconds elapsed)>
@@ -48,11 +49,11 @@ struct watch_options {
   /// @since 1.1
   uint64_t listener_warning_count = 0;
   /// Called when a signal has grown to `listener_warning_count` delegates, to twice or four times
-  /// this number, and so on; once for each of these numbers, on the thread that adds. `count` is
-  /// the number of delegates, of which `most` have the same `label`, or no label and the same C
-  /// `function`, which a debugger can name. If no label or function is shared by more than one
-  /// delegate in nine, `label` and `function` are both null. `label` is valid until this function
-  /// returns (default: none).
+  /// this number, and so on; once for each of these numbers, on the thread that adds the delegate.
+  /// `count` is the number of delegates, of which `most` have the same `label`, or no label and the
+  /// same C `function`, which a debugger can name. If no label or function is shared by more than
+  /// one delegate in nine, `label` and `function` are both null. `label` is valid until this
+  /// function returns (default: none).
   /// @since 1.1
   std::function<void(multicast target, uint64_t count, const char *label,
                      multicast_function function, uint64_t most)>
@@ -68,11 +69,11 @@ struct watch_options {
 ///     };
 ///     const mcast::watch slow_calls(changed, how);
 ///
-/// If a signal has its own watch, the watch of the process does not apply to it. A watch covers
-/// invocations that begin after the watch was set, and the calls that they queue. When a signal is
+/// If a signal has its own watch, the process-wide watch does not apply to it. A watch covers
+/// invocations that begin after it has been set, and the calls that they queue. When a signal is
 /// destroyed, its watch ends.
 ///
-/// Threads:   the destructor waits for functions of the watch on other threads, as
+/// Threads:   the destructor waits for running functions of the watch on other threads, as
 ///            multicast_set_watch() does.
 /// Reentry:   may be destroyed inside one of its functions; the destructor does not wait for that
 ///            function.
@@ -88,10 +89,10 @@ class [[nodiscard]] watch {
   ///
   /// @param how  The functions.
   ///
-  /// Errors:    MULTICAST_ERROR_STATE: the process has such a watch already.
-  /// Cost:      O(multicasts); makes three allocations. While the watch is set, it adds to each
-  ///            call the cost stated by multicast_set_watch(), and a lock for each function that it
-  ///            calls.
+  /// Errors:    MULTICAST_ERROR_STATE: the process already has such a watch.
+  /// Cost:      O(multicasts); makes three allocations. While the watch is set, each call has the
+  ///            additional cost stated in multicast_set_watch(), and takes a lock for each function
+  ///            called.
   /// @since 1.1
   explicit watch(watch_options how) { begin({0}, std::move(how)); }
   /// Watches a signal.
@@ -99,9 +100,9 @@ class [[nodiscard]] watch {
   /// @param s    The signal. It may be moved while it is watched.
   /// @param how  The functions (default: none, so that the watch only counts calls).
   ///
-  /// Errors:    MULTICAST_ERROR_STATE: the signal has a watch already.
-  /// Cost:      O(1); makes four allocations. While the watch is set, it adds to each call the cost
-  ///            stated by multicast_set_watch(), and a lock for each function that it calls.
+  /// Errors:    MULTICAST_ERROR_STATE: the signal already has a watch.
+  /// Cost:      O(1); makes four allocations. While the watch is set, each call has the additional
+  ///            cost stated in multicast_set_watch(), and takes a lock for each function called.
   /// @since 1.1
   template <typename R, typename... Args>
   explicit watch(const detail::basic_signal<R, Args...> &s, watch_options how = {}) {
@@ -119,11 +120,12 @@ class [[nodiscard]] watch {
   ~watch() { static_cast<void>(end()); }
   /// Ends the watch early. Calling this again has no effect.
   ///
-  /// @return The status of multicast_set_watch(). MULTICAST_OK: no function of the watch runs, and
-  ///         none ever will. MULTICAST_ERROR_INVALID_HANDLE: the signal has already been destroyed.
+  /// @return The result of multicast_set_watch(). MULTICAST_OK means that no function of the watch
+  ///         is running and none ever will. MULTICAST_ERROR_INVALID_HANDLE: the signal has already
+  ///         been destroyed.
   ///
-  /// Threads:   waits for functions of the watch that run on other threads.
-  /// Reentry:   returns MULTICAST_PENDING inside one of its functions.
+  /// Threads:   waits for the watch's functions that are running on other threads.
+  /// Reentry:   returns MULTICAST_PENDING inside one of the watch's functions.
   /// Cost:      like multicast_set_watch().
   /// @since 1.1
   multicast_status end() noexcept {

@@ -1,4 +1,4 @@
-/// The buffer between a signal and the consumer of a stream.
+/// The buffer between a signal and a stream's consumer.
 ///
 /// The channel never releases an object or resumes a continuation under its lock, because both may
 /// run foreign code.

@@ -12,9 +12,9 @@ import MulticastRuntime
 enum DelegateRepresentation<P> {
   /// The delegate as an object; nil if it is a value.
   ///
-  /// The conversion requires that all words except the first depend only on the class of the
-  /// object. If the first word is the object, this is the case, because no other word of such a
-  /// value owns memory.
+  /// The conversion requires that all words except the first depend only on the object's class.
+  /// This is the case if the first word is the object, because no other word of such a value owns
+  /// memory.
   static func object(of delegate: P) -> AnyObject? {
     // The fast path for most delegates avoids a dynamic cast.
     let type = unsafeBitCast(P.self as Any.Type, to: UnsafeRawPointer.self)
@@ -54,9 +54,9 @@ enum DelegateRepresentation<P> {
     if isValue || MemoryLayout<P>.size > 16 {
       return withBoxOrTemplate(context, function, isValue, body)
     }
-    // P has 8 or 16 bytes and an alignment of 8, so it consists of the first word or of both. Write
-    // the words as one vector: after two separate stores, a load of both words would stall, because
-    // the processor cannot forward the stores.
+    // P is 8 or 16 bytes long and aligned to 8 bytes, so it consists of the first word or of both.
+    // Write the words as one vector: after two separate stores, a load of both words would stall,
+    // because the processor cannot forward the stores.
     var words = SIMD2(UInt(bitPattern: context), unsafeBitCast(function, to: UInt.self))
     return withUnsafeMutablePointer(to: &words) {
       lend(UnsafeMutableRawPointer($0).assumingMemoryBound(to: P.self), to: body)

@@ -1,16 +1,16 @@
 import CMulticast
 import Synchronization
 
-/// A delegate of a signal, which calls a closure or adds events to the channel of a stream.
+/// A signal's delegate, which calls a closure or adds events to a stream's channel.
 @usableFromInline
 final class Handler<Event: Sendable>: AnyHandler, @unchecked Sendable {
   @usableFromInline let body: @Sendable (Event) -> Void
   @usableFromInline let hasPlace: Bool
-  /// Where the closure is called; nil means the thread that invokes.
+  /// Where the closure is called; nil for the invoking thread.
   private let place: Place?
   /// The gate of a closure that is called once, at a place; otherwise nil.
   private let gate: OnceGate?
-  /// The channel of a stream; nil for a closure.
+  /// The stream's channel; nil for a closure.
   private let channel: Channel<Event>?
   private let losses: LossCounter
 
@@ -104,7 +104,7 @@ final class ReplayEvent<Event: Sendable>: Sendable {
   }
 }
 
-/// Makes sure that a closure that is called once has at most one pending call.
+/// Ensures that a closure added with `once` has at most one pending call.
 final class OnceGate: Sendable {
   private let isOccupied = Atomic(false)
 
@@ -125,8 +125,8 @@ final class OnceGate: Sendable {
   }
 }
 
-/// Counts the lost events of a signal. It is a separate object because handlers refer to it, and
-/// must not retain the signal.
+/// Counts a signal's lost events. It is a separate object because handlers refer to it but must not
+/// retain the signal.
 final class LossCounter: Sendable {
   private let number = Atomic(0)
 

@@ -3,8 +3,8 @@ import MulticastRuntime
 
 // MARK: - Visiting
 
-// These functions of the core pass delegates to a closure. Swift cannot store a closure that does
-// not escape without copying it to the heap, so it calls C functions of MulticastRuntime that have
+// These core functions pass delegates to a closure. Swift cannot store a closure that does not
+// escape without copying it to the heap, so it calls C functions of MulticastRuntime that have
 // Swift's calling convention. The closure receives the context and the function of each delegate.
 
 /// Calls `multicast_visit`.

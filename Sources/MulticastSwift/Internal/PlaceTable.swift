@@ -39,7 +39,7 @@ final class PlaceTable: Sendable {
     return number
   }
 
-  /// Sets the registration of the delegate after it was added.
+  /// Sets the delegate's registration after the add.
   func set(_ registration: Registration, at number: UInt64) {
     entries.withLock { $0.ofNumber[number]?.registration = registration }
   }

@@ -4,9 +4,9 @@ import MulticastRuntime
 ///
 /// There are two implementations with the same behaviour. By default the context is the object, and
 /// the registration holds an unowned reference to it. This needs no additional memory, and the
-/// address of the object is not reused while the registration exists. With the package trait
+/// object's address is not reused while the registration exists. With the package trait
 /// `WeakBoxes`, the context is a box with a `weak` variable. This is slower, but does not depend on
-/// the ABI of the runtime. macOS always uses the box, which also works with Objective-C objects.
+/// the runtime's ABI. macOS always uses the box, which also works with Objective-C objects.
 enum WeakReference {
   /// Returns the object with a strong reference, or NULL if it has been deallocated. The options of
   /// the multicast contain `lock`, `unlock` and `release`.
@@ -38,7 +38,7 @@ enum WeakReference {
     #endif
   }
 
-  /// Returns the context for all registrations of an object, and retains it for one registration.
+  /// Returns the context that all registrations of an object share, and retains it for one of them.
   static func retain(_ object: AnyObject) -> UnsafeMutableRawPointer {
     #if WeakBoxes
       return Unmanaged.passRetained(WeakBox.box(of: object)).toOpaque()
@@ -69,8 +69,7 @@ enum WeakReference {
   /// delegates are equal.
   ///
   /// `@unchecked` is safe because the references are set before another thread can see the box, and
-  /// are only read afterwards. The runtime synchronizes these reads with the deallocation of the
-  /// object.
+  /// are only read afterwards. The runtime synchronizes these reads with the object's deallocation.
   final class WeakBox: @unchecked Sendable {
     private(set) weak var object: AnyObject?
     /// Prevents reuse of the object's address while the box exists, so that an address identifies

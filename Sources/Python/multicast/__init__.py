@@ -1,7 +1,7 @@
 """One-to-many delegation: observers, signals and slots, over libmulticast.
 
 A `Multicast` holds any number of callables and calls them all. When a removal has returned True,
-the registration has ended: no thread is in a call of it, and none ever will be.
+the registration has ended: no thread is calling the delegate, and none ever will.
 """
 
 import atexit

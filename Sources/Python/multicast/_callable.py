@@ -9,7 +9,7 @@ ANY = 2**31 - 1  # more than any call has arguments
 
 
 class Unbound(NamedTuple):
-    """A partial of a method, without the object of the method."""
+    """A partial of a method, without the method's object."""
 
     function: Any
     args: "tuple[Any, ...]"
@@ -22,9 +22,8 @@ class Unbound(NamedTuple):
 def split(function: Any, weak: "bool | None" = None) -> "tuple[Any, Any]":
     """Returns the callable that a registration holds, and its first argument, which is held weakly.
 
-    If there is no callable, the weakly held object is called. Types are compared exactly, so that
-    the proxy of a method, which a decorator may have made, does not count as a method, and is
-    called itself.
+    If the callable is None, the object itself is called. Types are compared exactly, so that a
+    decorator's proxy of a method does not count as a method.
     """
     if weak is False:
         return function, None
@@ -42,11 +41,7 @@ def split(function: Any, weak: "bool | None" = None) -> "tuple[Any, Any]":
 
 
 def matches(one: Any, function: "Callable[..., Any]", held: Any, target: Any) -> bool:
-    """Whether a registration belongs to a callable. `held` and `target` are the results of
-    split(function).
-
-    Callables are compared only if they have the same type.
-    """
+    """Whether a registration belongs to `function`, where `held, target = split(function)`."""
     if one._target is not None:
         own = one._target()
         if one._function is None:
@@ -87,7 +82,6 @@ def accepts(function: "Callable[..., Any]", is_bound: bool) -> "tuple[int, Optio
 
 
 def known(kwargs: "dict[str, Any]", names: "frozenset[str]") -> "dict[str, Any]":
-    """Returns the keyword arguments whose names a callable accepts."""
     return {name: value for name, value in kwargs.items() if name in names}
 
 

@@ -1,4 +1,4 @@
-"""Errors: the statuses of the library, and the exceptions of delegates."""
+"""The library's status codes, and the exceptions raised for them and for delegates' failures."""
 
 import sys
 from enum import Enum
@@ -8,7 +8,7 @@ from . import _core
 
 
 class Status(Enum):
-    """The result codes of the library."""
+    """The library's result codes."""
 
     OK = 0
     PENDING = 1
@@ -24,10 +24,7 @@ class Status(Enum):
 
 
 class MulticastError(RuntimeError):
-    """The library has refused a call.
-
-    `status` is the reason. INVALID_HANDLE means that the object was destroyed or has ended.
-    """
+    """The library has refused a call. INVALID_HANDLE: the object was destroyed or has ended."""
 
     def __init__(self, status: Status, text: "str | None" = None) -> None:
         if text is None and status is Status.INVALID_HANDLE:
@@ -67,8 +64,7 @@ if TYPE_CHECKING or sys.version_info >= (3, 11):
     class DelegateErrors(ExceptionGroup[Exception]):
         """The exceptions of the delegates of one invocation, in the order of the calls.
 
-        All other delegates were called. In Python 3.11 and newer this is an ExceptionGroup, so
-        `except*` can handle the exceptions separately.
+        All other delegates were called. In Python 3.11 and newer, this is an ExceptionGroup.
         """
 
         def derive(self, excs: "Sequence[Any]") -> "Any":
@@ -88,7 +84,6 @@ else:
 
 
 def group(errors: "list[Exception]") -> DelegateErrors:
-    """Combines the exceptions of delegates into one."""
     count = len(errors)
     text = "a delegate has failed" if count == 1 else f"{count} delegates have failed"
     return DelegateErrors(text, errors)

@@ -1,4 +1,4 @@
-"""Lifetimes, and a base class of objects that end with a call, a block or their last reference."""
+"""Lifetimes, and a base class for objects that end on request or with their last reference."""
 
 import time
 from typing import NoReturn, TypeVar
@@ -10,7 +10,7 @@ O = TypeVar("O", bound="Owner")
 
 
 def wait_ended(timeout: "float | None", *handles: int) -> bool:
-    """Waits until all calls of the ended objects have returned. False: waiting is impossible."""
+    """Waits until the ended objects' calls have returned. Returns False if it cannot wait."""
     end = None if timeout is None else time.monotonic() + timeout
     return Status.PENDING.value not in [
         _core.wait(False, one, nanoseconds(None if end is None else end - time.monotonic()))
@@ -23,7 +23,7 @@ def cannot_copy(self: object, *_: object) -> NoReturn:
 
 
 class Owner:
-    """Owns an object of the library."""
+    """Owns one of the library's objects."""
 
     _handle = 0
     __reduce__ = cannot_copy
@@ -49,10 +49,7 @@ class Owner:
 
 
 class Lifetime(Owner):
-    """A group of registrations, of a plug-in for example, that are removed when the lifetime ends.
-
-    As a context manager, it ends at the end of the block.
-    """
+    """A group of registrations that are removed when it ends, or at the end of a `with` block."""
 
     def __init__(self) -> None:
         self._handle = created(_core.lifetime_create(0))

@@ -54,7 +54,7 @@ FOREIGN, OWNED, NAMED = range(3)
 
 
 class Reentry(Enum):
-    """The effect of an invocation inside a call of the same multicast, on the same thread."""
+    """What an invocation inside another one of the same multicast does, on the same thread."""
 
     RECURSE = 0
     REFUSE = 1
@@ -69,9 +69,8 @@ class Multicast(_core.Core, Typed["Unpack[Ts]"]):
     takes fewer arguments receives only the first ones.
 
     label              The name of the multicast in the library's reports.
-    arguments          The types of the arguments. add() refuses a callable that needs more
-                       arguments.
-    reentry            The effect of an invocation inside a call of the same multicast.
+    arguments          The types of the arguments. add() refuses callables that need more.
+    reentry            What an invocation inside another one of the same multicast does.
     replay             How many of the last invocations a new delegate receives.
     listeners_changed  Called with True when the first delegate has been added, and with False when
                        the last one has been removed. A bound method is held weakly.
@@ -146,8 +145,7 @@ class Multicast(_core.Core, Typed["Unpack[Ts]"]):
             0 if lifetime is None else lifetime._handle, priority, 0 if events is None
             else mask(events), once * ONCE | latest * LATEST | (not replay) * NO_REPLAY, label)
         if unique:
-            # The newest registration stays. If several threads add at the same time, this one may
-            # be older.
+            # Keep the newest registration, which another thread may have added.
             *older, newest = sorted([*self._find(function), token], key=lambda one: one._number)
             for one in older:
                 if one is not newest:
@@ -164,10 +162,9 @@ class Multicast(_core.Core, Typed["Unpack[Ts]"]):
         return add
 
     def remove(self, function: "Callable[..., object]", timeout: "float | None" = None) -> bool:
-        """Removes every registration of a callable, and waits like Token.remove().
+        """Removes every registration of a callable. Waits and returns like Token.remove().
 
-        Returns True when no thread is in a call of it by this multicast. Raises ValueError if it is
-        not registered.
+        Raises ValueError if the callable is not registered.
         """
         found = self._find(function)
         if not found:
@@ -183,8 +180,7 @@ class Multicast(_core.Core, Typed["Unpack[Ts]"]):
     def destroy(self, timeout: "float | None" = None) -> bool:
         """Destroys the multicast, and waits like Token.remove().
 
-        Running invocations call no further delegate. An unreferenced multicast is destroyed
-        automatically.
+        Running invocations stop calling delegates. Unreferenced multicasts are also destroyed.
         """
         if self._ownership != OWNED:
             raise ValueError("it belongs to a broadcaster or to C; clear() removes the delegates")
@@ -194,7 +190,7 @@ class Multicast(_core.Core, Typed["Unpack[Ts]"]):
     # ---- Asking ----------------------------------------------------------------------------------
 
     def tokens(self) -> "list[Token]":
-        """The registrations in the order of invocation, except for registrations of C code."""
+        """Returns the registrations in the order of invocation, except those of C delegates."""
         return [one for one in self._tokens() if isinstance(one, Token)]
 
     @property
@@ -216,7 +212,7 @@ class Multicast(_core.Core, Typed["Unpack[Ts]"]):
         return f"<multicast.{type(self).__name__}{name} of {len(self)}>"
 
     def _find(self, function: "Callable[..., Any]") -> "list[Token]":
-        """Registrations of an equal callable, in order of addition; also removed ones that run."""
+        """Returns an equal callable's registrations, even removed ones, in order of addition."""
         held, target = split(function)
         return [one for one in self._held() if matches(one, function, held, target)]
 
@@ -232,7 +228,7 @@ class Multicast(_core.Core, Typed["Unpack[Ts]"]):
 
     def collect(self, *args: "Unpack[Ts]", event: int = 0, sender: object = None,
                 **kwargs: Any) -> "list[Any]":
-        """Invokes, and returns the results of the delegates in order, except for queued calls."""
+        """Invokes, and returns the delegates' results in order, except those of queued calls."""
         results: "list[Any]" = []
         self._run(args, kwargs, event, sender, results, False)
         return results
@@ -241,9 +237,8 @@ class Multicast(_core.Core, Typed["Unpack[Ts]"]):
                            **kwargs: Any) -> "list[Any]":
         """Invokes, and concurrently awaits the coroutines that async delegates have returned.
 
-        Works under asyncio, trio and anyio. Returns all results in the order of the calls. If some
-        coroutines raise exceptions, the others are still awaited, and then the exceptions are
-        raised as DelegateErrors.
+        Works under asyncio, trio and anyio. Returns all results in the order of the calls. Raises
+        the coroutines' exceptions as DelegateErrors when all coroutines have ended.
         """
         results: "list[Any]" = []
         try:
@@ -257,7 +252,7 @@ class Multicast(_core.Core, Typed["Unpack[Ts]"]):
 
     @contextmanager
     def paused(self) -> "Iterator[None]":
-        """In this block, invocations from Python call no delegate and return 0. May be nested."""
+        """Makes invocations from Python call nothing and return 0 in this block. May be nested."""
         self._pauses += 1
         try:
             yield
@@ -266,7 +261,7 @@ class Multicast(_core.Core, Typed["Unpack[Ts]"]):
 
     def listen(self: "Multicast[T]", capacity: int = 1024, overflow: Overflow = Overflow.DROP_OLDEST,
                **options: "Unpack[Options]") -> "Stream[T]":
-        """Returns the payloads of all further invocations, for `async for`. Options: see add()."""
+        """Returns a stream of all future payloads, for `async for`. See add() for the options."""
         return Stream(lambda *args: self.add(*args, **options), capacity, overflow)
 
     # ---- Copies ----------------------------------------------------------------------------------
@@ -280,10 +275,9 @@ class Multicast(_core.Core, Typed["Unpack[Ts]"]):
 
 
 class Broadcaster:
-    """A set of multicasts with names. Observers register under a name, and are notified by name.
+    """A set of named multicasts. Observers register under a name, and are notified by name.
 
-    A name is 1 to 255 bytes of UTF-8. Broadcaster.default() is the broadcaster of the process,
-    which C code uses, too.
+    A name is 1 to 255 bytes of UTF-8. Broadcaster.default() is shared with C code.
     """
 
     _default: "Optional[Broadcaster]" = None
@@ -296,7 +290,7 @@ class Broadcaster:
 
     @classmethod
     def default(cls) -> "Broadcaster":
-        """The broadcaster of the process. It is never destroyed."""
+        """Returns the process-wide broadcaster, which is never destroyed."""
         if Broadcaster._default is None:
             self = cls.__new__(cls)
             self._multicasts, self._is_shared, self._ownership = {}, True, FOREIGN
@@ -350,7 +344,7 @@ class Broadcaster:
 
     def notify(self, name: str, *args: Any, event: int = 0, sender: object = None,
                **kwargs: Any) -> int:
-        """Invokes the multicast of a name. Returns 0 if it never had an observer."""
+        """Invokes the multicast of a name. Returns 0 if it has never had an observer."""
         if name in self._multicasts or self._is_shared:
             return self[name].invoke(*args, event=event, sender=sender, **kwargs)
         _encoded(name)
@@ -378,7 +372,6 @@ def _encoded(name: str) -> bytes:
 
 
 def mask(events: "Iterable[int] | int") -> int:
-    """Converts event numbers to a bit mask."""
     chosen = {events} if isinstance(events, int) else set(events)
     if not chosen or not all(0 <= event < 64 for event in chosen):
         raise ValueError(f"a delegate selects one or more events from 0 to 63, or None: {events!r}")
@@ -386,14 +379,13 @@ def mask(events: "Iterable[int] | int") -> int:
 
 
 def _end(ids: "list[int]", timeout: "float | None") -> bool:
-    """Removes all of the registrations, and then waits for their calls."""
     for one in ids:
         _core.end_token(one)
     return wait_ended(timeout, *ids)
 
 
 async def _await_all(results: "list[Any]") -> "list[Any]":
-    """Replaces each coroutine in the list by its result. Raises all exceptions as one."""
+    """Replaces each coroutine in the list with its result. Raises all exceptions as one."""
     failures: "dict[int, Exception]" = {}
 
     async def run(index: int, coroutine: "Coroutine[Any, Any, Any]") -> None:

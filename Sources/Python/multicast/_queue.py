@@ -1,4 +1,4 @@
-"""Queues, in which calls wait until a loop or a thread makes them, and streams of payloads."""
+"""Queues, whose calls wait until a loop or a thread makes them, and streams of payloads."""
 
 import asyncio
 import os
@@ -30,7 +30,7 @@ class Overflow(Enum):
 
 @dataclass(frozen=True)
 class Statistics:
-    """The calls of a queue since its creation."""
+    """Counts of a queue's calls since its creation."""
 
     pending: int
     queued: int
@@ -59,24 +59,24 @@ class Queue(Owner):
         self._handle = created(_core.queue_create(capacity, overflow.value, id(self)))
 
     def run(self, max: int = 0) -> int:
-        """Makes up to `max` queued calls on this thread, oldest first; 0: all that are queued now.
+        """Makes up to `max` queued calls on this thread, oldest first. 0 means all current ones.
 
         Returns the number of calls. Exceptions are raised as DelegateErrors after the last call.
         """
         return _core.queue_run(self._handle, max)
 
     def wait(self, timeout: "float | None" = None) -> int:
-        """Waits until a call is queued. Returns how many are, or 0 after `timeout` seconds."""
+        """Waits for a queued call. Returns the number of queued calls; 0 after a timeout."""
         return _core.wait(True, self._handle, nanoseconds(timeout))
 
     def clear(self) -> int:
-        """Drops all queued calls. Returns how many there were."""
+        """Drops all queued calls, and returns their number."""
         return checked(_core.queue_clear(self._handle))
 
     def fileno(self) -> int:
         """A descriptor that is readable while calls are queued, for select, poll and other loops.
 
-        It belongs to the queue. Only poll it, and do not use it after destroy().
+        The queue owns the descriptor. Do not read or close it, or use it after destroy().
         """
         descriptor = _core.queue_fd(self._handle)
         if descriptor < 0:
@@ -84,7 +84,7 @@ class Queue(Owner):
         return descriptor
 
     def statistics(self) -> Statistics:
-        """The numbers of calls by their outcome."""
+        """Returns the number of calls with each outcome."""
         return Statistics(*_core.queue_stats(self._handle))
 
     def __len__(self) -> int:
@@ -93,12 +93,12 @@ class Queue(Owner):
     # ---- A loop, or a thread ---------------------------------------------------------------------
 
     def attach(self, loop: "asyncio.AbstractEventLoop | Schedule | None" = None) -> "Queue":
-        """Makes a loop run the calls until detach(), destroy(), or the end of the loop.
+        """Makes a loop run the calls until detach(), destroy() or the loop's end.
 
-        loop  An asyncio loop, by default the running one. A coroutine that a delegate returns
-              becomes a task of this loop, and exceptions are passed to its exception handler. For
-              another kind of loop, a function that can be called on any thread and makes the loop
-              call a function soon, such as run_sync_soon of a trio token.
+        loop  An asyncio loop; the running one by default. A coroutine returned by a delegate
+              becomes a task of this loop, and exceptions go to its exception handler. For other
+              kinds of loops, pass a function that any thread can call to make the loop call
+              another function soon, such as a trio token's run_sync_soon.
         """
         if self._worker is not None or (self._schedule is not None
                                         and not (self._loop and self._loop.is_closed())):
@@ -118,8 +118,7 @@ class Queue(Owner):
     def start(self, name: "str | None" = None) -> "Queue":
         """Starts a thread that makes the calls as soon as they are queued.
 
-        Exceptions are passed to threading.excepthook. The thread ends with stop(), destroy(), or at
-        the exit of the program.
+        Exceptions go to threading.excepthook. stop(), destroy() or the exit ends the thread.
         """
         worker = _Worker(name)
         self.attach(worker.calls.put)
@@ -141,7 +140,7 @@ class Queue(Owner):
     # ---- The end ---------------------------------------------------------------------------------
 
     def destroy(self, timeout: "float | None" = None) -> bool:
-        """Removes the registrations of the queue and drops its calls. Waits like Token.remove()."""
+        """Removes the queue's registrations and drops its calls. Waits like Token.remove()."""
         return self._finish(timeout)
 
     def _leave(self) -> None:
@@ -156,7 +155,7 @@ class Queue(Owner):
 
 
 def _run(weak: "weakref.ref[Queue]", schedule: Schedule) -> None:
-    """A loop calls this function when calls have been queued."""
+    """Called by a loop when calls have been queued."""
     queue = weak()
     if queue is None or queue._schedule != schedule:
         return  # the queue was freed, or has another loop now
@@ -174,8 +173,8 @@ def _run(weak: "weakref.ref[Queue]", schedule: Schedule) -> None:
 
 
 class _Worker:
-    """The thread of a queue. It runs inside a call of its own registration, so that removing the
-    registration waits for the thread by the rules of the library."""
+    """A queue's thread. It runs inside a call to its own registration, so that the registration's
+    removal waits for the thread by the library's rules."""
 
     def __init__(self, name: "str | None") -> None:
         self.calls: "queues.SimpleQueue[Optional[Callable[[], object]]]" = queues.SimpleQueue()
@@ -202,7 +201,7 @@ class _Worker:
 
 
 def on_wake(number: int) -> None:
-    """Makes the loop of a queue run new calls, without keeping the queue alive."""
+    """Makes a queue's loop run new calls, without keeping the queue alive."""
     queue = _queues.get(number)
     if queue is not None and (schedule := queue._schedule) is not None:
         try:
@@ -212,7 +211,6 @@ def on_wake(number: int) -> None:
 
 
 def on_coroutine(queue: "Queue | None", coroutine: "Coroutine[Any, Any, Any]") -> None:
-    """Makes a task of the coroutine that a delegate has returned."""
     if queue is None or (loop := queue._loop) is None:
         coroutine.close()
         raise TypeError("an async delegate needs invoke_async(), or a queue on a loop of asyncio")
@@ -222,7 +220,7 @@ def on_coroutine(queue: "Queue | None", coroutine: "Coroutine[Any, Any, Any]") -
 
 
 def forget_loops() -> None:
-    """Detaches all queues in the child of a fork, which has no loops and threads of the parent."""
+    """Detaches all queues in the child of a fork, which lacks the parent's loops and threads."""
     for queue in list(_queues.values()):
         queue.detach()
         queue._worker = None
@@ -232,11 +230,11 @@ os.register_at_fork(after_in_child=forget_loops)
 
 
 class Stream(Generic[T]):
-    """The payloads of a multicast's invocations, one after the other. See Multicast.listen().
+    """The payloads of a multicast's invocations, one by one. See Multicast.listen().
 
-    If `capacity` payloads are waiting, the oldest one is dropped or, depending on `overflow`, the
-    new one is refused. The stream ends when it is closed or the multicast is destroyed. `dropped`
-    counts the lost payloads.
+    When `capacity` payloads are waiting, `overflow` determines whether the oldest one is dropped or
+    the new one is refused; `dropped` counts both. The stream ends when it is closed or the
+    multicast is destroyed.
     """
 
     def __init__(self, add: "Callable[..., Any]", capacity: int, overflow: Overflow) -> None:
@@ -244,7 +242,7 @@ class Stream(Generic[T]):
         self._arrived: "deque[T]" = deque()
         self._capacity, self._overflow = capacity, overflow
         self._waiter: "Optional[tuple[asyncio.AbstractEventLoop, asyncio.Event]]" = None
-        # `break` in an `async for` drops the stream, which then ends the registration.
+        # `break` in an `async for` frees the stream, which ends the registration.
         self.token = add(self._arrive)
         weak = weakref.ref(self)
         self.token.on_end = lambda: _wake(weak())

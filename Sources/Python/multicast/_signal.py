@@ -33,9 +33,9 @@ class Bound(Multicast["Unpack[Ts]"]):
 class Signal(Typed["Unpack[Ts]"]):
     """`class Model: changed = Signal(str, int)` gives each Model a Multicast[str, int].
 
-    The multicast is created at its first use, and refers to its object weakly. A copied or
-    unpickled object has a separate multicast without delegates. add() refuses callables that need
-    more arguments than there are types. `options` are the options of Multicast.
+    The multicast is created on first use, and refers to its object weakly. Copied or unpickled
+    objects have separate multicasts without delegates. add() refuses callables that need more
+    arguments than there are types. `options` are Multicast's options.
     """
 
     @overload
@@ -91,15 +91,13 @@ def evented(cls: K) -> K:
 
     An assignment to a field `x` invokes `x_changed(new, old)`, and then `changed("x", new, old)`.
     If the class defines such a Signal itself, as in `x_changed = Signal(int, int)`, that one is
-    used. Type checkers know only signals that are defined in this way. Raises TypeError for a class
-    that is frozen or not a dataclass.
+    used. Type checkers know only signals defined in this way. Raises TypeError for a class that is
+    frozen or not a dataclass.
 
     Assigning an equal value is not a change. If the comparison raises an exception, or its result
     has no truth value, as with arrays, the values count as different. Values are not compared in
-    __init__, or before the signals of the object have been used. If there was no old value, `old`
-    is dataclasses.MISSING.
-
-    Copied and unpickled objects have separate signals without delegates, as with Signal.
+    __init__, or before the object's signals have been used. If there was no old value, `old` is
+    dataclasses.MISSING. Copies have separate signals, as with Signal.
     """
     if "__dataclass_fields__" not in cls.__dict__:
         raise TypeError(f"{cls.__name__} is no dataclass: @dataclass comes below @evented")
@@ -118,8 +116,7 @@ def evented(cls: K) -> K:
     if not hasattr(cls, "_is_evented"):
         members.update(_is_evented=True, __setattr__=_telling(cls.__setattr__))
     if cls.__dictoffset__ == 0 or cls.__weakrefoffset__ == 0:
-        # There is no room for the signals. Slots cannot be added, so create a derived class that
-        # has them.
+        # The object has no room for the signals, so create a derived class with slots for them.
         members["__slots__"] = slots if cls.__weakrefoffset__ else [*slots, "__weakref__"]
         for name in ("__module__", "__qualname__", "__doc__"):
             members[name] = getattr(cls, name)

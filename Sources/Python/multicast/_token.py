@@ -19,7 +19,7 @@ class Token(_core.Held):
 
     @property
     def is_valid(self) -> bool:
-        """True until it is removed or its object is freed; with `once`, until its call begins."""
+        """True until it is removed, its object is freed or, with `once`, its call begins."""
         return bool(_core.token_is_valid(self._id))
 
     @property
@@ -34,12 +34,12 @@ class Token(_core.Held):
 
     @property
     def label(self) -> "str | None":
-        """The name of the registration in reports, or None."""
+        """The registration's name in reports, or None."""
         return _core.token_properties(self._id)[2]
 
     @property
     def function(self) -> "Callable[..., Any] | None":
-        """The callable; None if the registration has ended or the object was freed."""
+        """The callable; None if the registration has ended or the object has been freed."""
         if self._target is None:
             return self._function  # type: ignore[no-any-return]
         target = self._target()
@@ -49,16 +49,16 @@ class Token(_core.Held):
 
     @property
     def sender(self) -> Any:
-        """The sender whose invocations call it; None if all do, or if the sender was freed."""
+        """The sender whose invocations call it; None if all do or the sender has been freed."""
         return self._sender() if type(self._sender) is weakref.ref else self._sender
 
     def remove(self, timeout: "float | None" = None) -> bool:
-        """Removes the registration and waits until no other thread is in a call of it.
+        """Removes the registration and waits until no other thread is calling the delegate.
 
-        Returns True when the registration has ended: no thread is in a call of it, and none ever
-        will be. Returns False immediately if a call runs on this thread, or on a thread that waits
-        for this thread. Raises TimeoutError if a call still runs on another thread after `timeout`
-        seconds; the registration is removed, and another remove() only waits.
+        Returns True once the registration has ended: no thread is calling the delegate, and none
+        ever will. Returns False immediately if a call is running on this thread or on a thread
+        waiting for it. Raises TimeoutError if a call is still running after `timeout` seconds; the
+        registration has then been removed, and another remove() only waits.
         """
         return _core.end_token(self._id) == 0 or wait_ended(timeout, self._id)
 
@@ -71,7 +71,7 @@ class Token(_core.Held):
         _core.token_pause(self._id)
 
     def resume(self) -> None:
-        """Ends a pause. The callable is called again, at its old position."""
+        """Ends a pause, so that the callable is called again, in its old position."""
         _core.token_resume(self._id)
 
     def __enter__(self) -> "Token":
@@ -89,10 +89,10 @@ class Token(_core.Held):
 
 
 def current_token() -> "Token | None":
-    """The registration that this thread is calling now, or None; the innermost if nested."""
+    """Returns the registration that this thread is calling, or None; the innermost if nested."""
     return _core.current_call()[0]  # type: ignore[no-any-return]
 
 
 def current_event() -> "int | None":
-    """The event of the call that this thread is in, or None; of the innermost if nested."""
+    """Returns the event of this thread's current call, or None; the innermost if nested."""
     return _core.current_call()[1]

@@ -29,7 +29,7 @@ static double now(void) {
 
 enum { MOST = 1000000, MOST_THREADS = 4 };
 
-// A build of the library, and the objects that a row has created with it.
+// A build of the library, and the objects that a row of the table has created with it.
 typedef struct {
 #define X(verb) __typeof__(multicast_##verb) *verb;
   EACH_FUNCTION(X)
@@ -59,7 +59,7 @@ static void load(library *l, const char *path) {
 #undef X
 }
 
-// The function of delegates that several threads share. See work.h.
+// The function of delegates that are shared by several threads. See work.h.
 static void read_only(void *context, uint32_t event, const void *payload, size_t size) {
   (void)payload;
   const uint64_t sum = *(const uint64_t *)context + event + size;
@@ -232,7 +232,7 @@ static void *produce(void *argument) {
   return NULL;
 }
 
-// Measures from the first queued call to the end of the last one. A full queue blocks the
+// Measures the time from the first queued call to the end of the last one. A full queue blocks the
 // producers.
 static double producers(library *l, size_t times) {
   pthread_t threads[MOST_THREADS];
@@ -353,7 +353,7 @@ static int is_less(const void *a, const void *b) {
   return (one > other) - (one < other);
 }
 
-// Prints the figure of each subject: the best or the median of its slices.
+// Prints each subject's figure, which is the best or the median of its slices.
 static void measure(const struct row *row, library *libraries, double seconds) {
   enum { MOST_SLICES = 100000 };
   static double slices[SUBJECTS][MOST_SLICES];
@@ -385,7 +385,7 @@ static void measure(const struct row *row, library *libraries, double seconds) {
   printf("\n");
 }
 
-// Checks that the delegates were called as often as expected.
+// Checks that the delegates have been called as often as expected.
 static void check_calls(const library *l) {
   uint64_t sum = 0;
   for (size_t i = 0; i < MOST; i++) sum += l->counters[i];

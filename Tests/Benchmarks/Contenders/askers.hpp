@@ -1,4 +1,4 @@
-/// The contenders that ask another thread, without the ones whose headers were not found.
+/// The contenders that ask another thread, except those whose headers were not found.
 ///
 /// An asker is a class with its own thread. `ask` is called on one other thread. It makes the
 /// asker's thread call `answer`, and returns the result.

@@ -1,4 +1,4 @@
-/// The broadcasters that are compared, without the ones whose headers were not found.
+/// The broadcasters to compare, except those whose headers were not found.
 ///
 /// A new broadcaster has no names. `add` adds an observer under a name. `look_up` returns the entry
 /// of a name, which never changes. `notify` calls the observers of an entry.

@@ -1,4 +1,4 @@
-/// The contenders, without the ones whose headers were not found.
+/// The contenders, except those whose headers were not found.
 ///
 /// A contender is a class. A new object has no delegates, `add` returns a token for `remove`, and
 /// `invoke` calls all delegates. `remove_delegate` and `contains` exist if the library has such

@@ -1,5 +1,5 @@
-/// Calls g_main_context_invoke() for a thread that runs a GMainLoop. This function does not wait
-/// for the call, so the caller waits on a condition variable.
+/// Calls g_main_context_invoke() for a thread that runs a GMainLoop. g_main_context_invoke() does
+/// not wait for the call, so the caller waits on a condition variable.
 #pragma once
 
 #include <glib.h>
@@ -13,7 +13,7 @@ struct glib_asker {
   static std::string name() { return "GMainContext, GCond"; }
 
   glib_asker() {
-    // If the loop was not running yet, the function would run on this thread.
+    // If the loop were not running yet, the function would run on this thread.
     request begun{};
     GSource *source = g_idle_source_new();
     g_source_set_callback(source, receive, &begun, nullptr);

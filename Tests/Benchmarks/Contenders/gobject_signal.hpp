@@ -1,4 +1,4 @@
-/// A signal with the arguments of a delegate, and a handler that does the work.
+/// A signal with a delegate's arguments, and a handler that does the work.
 #pragma once
 
 #include <glib-object.h>

@@ -25,8 +25,8 @@ template <class library> struct libmulticast_asker {
     request made{question, 0};
     multicast_invocation invocation = multicast_invocation_default();
     invocation.flags = MULTICAST_WAIT;
-    // With size 0 the call receives the pointer itself. The request may be on this stack because
-    // the wait has no time limit, and the worker never waits for this thread.
+    // With a size of 0, the call receives the pointer itself. The request may be on this stack
+    // because the wait has no time limit, and the worker never waits for this thread.
     invocation.payload = &made;
     library::invoke_with(handle, &invocation, nullptr);
     return made.answer;

@@ -1,5 +1,5 @@
-/// Methods of objects. An `object` connects itself to the signal of the contender when it is
-/// created, and is disconnected when it is destroyed.
+/// Methods of objects. An `object` connects itself to the contender's signal when it is created,
+/// and is disconnected when it is destroyed.
 #pragma once
 
 #include <multicast.hpp>

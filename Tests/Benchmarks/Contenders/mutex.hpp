@@ -1,5 +1,5 @@
 /// A contender without a library: a vector of std::function, which is copied on each change, and a
-/// mutex that guards the pointer to the vector.
+/// mutex that protects the pointer to the vector.
 #pragma once
 
 #include <functional>

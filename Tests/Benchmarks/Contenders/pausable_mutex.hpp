@@ -1,5 +1,5 @@
 /// The contender of mutex.hpp, with delegates that can be paused and inspected. Each delegate has a
-/// number, by which it is found, and a flag. Only inspect.cpp uses this contender, because reading
+/// flag, and a number by which it is found. Only inspect.cpp uses this contender, because reading
 /// the flag makes invocations slower.
 #pragma once
 

@@ -9,7 +9,7 @@
 #include <future>
 #include <vector>
 
-/// Nanoseconds on the monotonic clock.
+/// The time in nanoseconds, from the monotonic clock.
 inline int64_t now() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
              std::chrono::steady_clock::now().time_since_epoch())
@@ -19,8 +19,8 @@ inline int64_t now() {
 class receiver {
  public:
   /// @param expected   The total number of messages.
-  /// @param producers  The number of threads that send.
-  /// @param most       The maximum number of messages in flight, if producers wait for room.
+  /// @param producers  The number of sending threads.
+  /// @param most       The largest number of messages in flight, if producers wait for room.
   receiver(uint64_t expected, uint32_t producers, uint32_t most)
       : expected(expected), batch(most / producers / 2), rooms(producers) {
     for (auto &each : rooms) each.until_next = batch;
@@ -43,9 +43,9 @@ class receiver {
     if (++calls == expected) finished.set_value();
   }
 
-  /// A producer calls this before each batch, so that it does not get further ahead than its share.
-  /// There is room for two batches: one is sent while the other is received. Each batch costs one
-  /// semaphore operation on each side.
+  /// Called by a producer before each batch, so that the producer does not get further ahead than
+  /// its share. There is room for two batches, so that one is sent while the other is being
+  /// received. Each batch costs one semaphore operation on each side.
   void wait_for_room(uint32_t producer) {
     while (sem_wait(&rooms[producer].batches) != 0) {}
   }

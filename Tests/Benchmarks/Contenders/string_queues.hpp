@@ -1,4 +1,4 @@
-/// Queues that pass a std::string from one place to another on the same thread.
+/// Queues that pass a std::string to a later call on the same thread.
 ///
 /// `push` queues one call with a string, and `run_one` makes that call. The receiver counts the
 /// bytes.

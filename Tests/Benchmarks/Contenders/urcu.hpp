@@ -1,4 +1,4 @@
-/// An array of delegates that RCU protects, as users of liburcu would write it for a list that is
+/// An array of delegates protected by RCU, as liburcu's users would write it for a list that is
 /// mostly read.
 #pragma once
 
@@ -23,8 +23,8 @@ struct urcu_contender {
 
   token add(multicast_function function, void *context) {
     std::lock_guard<std::mutex> guard(lock);
-    // Keep the capacity, like a growing vector. A plain copy would have no spare capacity and would
-    // be reallocated immediately.
+    // Keep the capacity, as a growing vector does. A plain copy would have no spare capacity and
+    // would be reallocated immediately.
     const size_t size = current->size(), room = current->capacity();
     auto *next = new list;
     next->reserve(size < room ? room : 2 * size + 1);

@@ -1,4 +1,4 @@
-/// The work of every delegate in the benchmarks, and the loops that need no library.
+/// The work that every delegate in the benchmarks does, and loops that need no library.
 #pragma once
 
 #include <multicast.h>
@@ -8,8 +8,8 @@ extern "C" {
 #endif
 
 /// Counts the call. The context of each delegate is its own counter. If threads share delegates
-/// (WORK_READS), the counter is only read, because otherwise the benchmark would measure the
-/// transfer of its cache line between the threads.
+/// (WORK_READS), the counter is only read, because the benchmark would otherwise measure how its
+/// cache line moves between the threads.
 static inline void work(void *context, uint32_t event, const void *payload, size_t size) {
   (void)payload;
 #ifdef WORK_READS
@@ -20,11 +20,11 @@ static inline void work(void *context, uint32_t event, const void *payload, size
 #endif
 }
 
-/// `work` as the function of a delegate, in the executable and in another shared library.
+/// `work` as a delegate's function, in the executable and in another shared library.
 void work_in_executable(void *context, uint32_t event, const void *payload, size_t size);
 void work_in_library(void *context, uint32_t event, const void *payload, size_t size);
 
-/// A `for` loop over an array of delegates. The address of a loop changes its speed by a tenth, so
+/// A `for` loop over an array of delegates. A loop's speed varies by a tenth with its address, so
 /// there are four copies at different offsets within a cache line, and the fastest copy counts.
 typedef void bare_loop(const multicast_delegate *delegates, size_t count, uint32_t event,
                        const void *payload, size_t size);

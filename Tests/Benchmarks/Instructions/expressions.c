@@ -65,7 +65,7 @@ static bool call_visited(void *context, const multicast_delegate *delegate) {
   return true;
 }
 static void visit(void) { multicast_visit(target, call_visited, NULL); }
-// Creates a multicast like those for weak delegates of MulticastSwift.
+// Creates a multicast like those that MulticastSwift uses for weak delegates.
 static void make_weak(void) {
   multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;
   options.flags = MULTICAST_VISIT_ONLY;
@@ -133,7 +133,8 @@ static void add(void) {
   for (size_t i = 0; i < MOST; i++)
     CHECK(multicast_add(target, delegates[i], NULL, &tokens[i]) == MULTICAST_OK);
 }
-// Removes in scattered order. 7 and 1,000 have no common divisor, so each delegate is removed once.
+// Removes delegates in scattered order. 7 and 1,000 have no common divisor, so each delegate is
+// removed once.
 static void token_remove(void) {
   for (size_t i = 0; i < MOST; i++)
     CHECK(multicast_token_remove(tokens[i * 7 % MOST]) == MULTICAST_OK);
@@ -209,7 +210,7 @@ static const struct expression {
      destroy, 16},
     {"multicast_invoke, each of 16 delegates, a watch notified", 16, make_notified, invoke, destroy,
      16},
-    // This precedes the removals, to show that they take no longer after such a multicast has
+    // This precedes the removals, to show that they take no longer once such a multicast has
     // existed.
     {"multicast_visit, 1 delegate that is locked", 1, make_weak, visit, destroy, 1},
     {"multicast_add, 1000 to an empty one", MOST, make_empty, add, destroy, 0},

@@ -73,7 +73,7 @@ static void wait_inside(void *context, uint32_t event, const void *payload, size
   while (sem_wait(&may_end) != 0) continue;
 }
 
-// A thread that is inside a call of its own multicast until `end_calls`.
+// A thread that stays inside a call made by its own multicast until `end_calls`.
 static void *invoke_own(void *index) {
   CHECK(multicast_invoke(many[(size_t)index], 0, NULL, 0) == 1);
   return NULL;
@@ -104,7 +104,7 @@ static void invoke_elsewhere(void) {
   join(1);
 }
 
-// All these threads exist at the same time, so each has its own record.
+// All of these threads exist at the same time, so each has its own record.
 static void *invoke_empty(void *unused) {
   const multicast empty = multicast_create();
   multicast_invoke(empty, 0, NULL, 0);
@@ -305,8 +305,8 @@ static void ask_tokens(size_t size) {
 
 // ---- While an older list is read ----------------------------------------------------------------
 
-// Starts a thread that is inside an invocation of the target. Then adds a delegate of higher
-// priority, which makes a new list, while the thread still reads the old list.
+// Starts a thread that is inside an invocation of the target. Then adds a delegate with a higher
+// priority, which creates a new list, while the thread is still reading the old one.
 static void make_older(size_t size) {
   const multicast_delegate waits = {wait_inside, NULL};
   target = multicast_create();
@@ -332,7 +332,7 @@ static void end_lifetime(size_t size) {
   CHECK(multicast_lifetime_end(lifetime) == MULTICAST_OK);
 }
 
-// Creates `size` threads inside invocations, each of which reads a different list.
+// Creates `size` threads inside invocations, each reading a different list.
 static void make_lists(size_t size) {
   const multicast_delegate waits = {wait_inside, NULL};
   fill(64, NULL);
@@ -450,7 +450,7 @@ static void wait_and_ask(size_t size) {
   CHECK(multicast_queue_is_valid(queue));
 }
 
-// The worker of the queue starts and stops repeatedly.
+// The queue's worker starts and stops repeatedly.
 static void make_idle(size_t size) {
   queue = multicast_queue_create(NULL);
 }
@@ -560,7 +560,7 @@ static void make_full_queue(size_t size) {
   multicast_add_options add = multicast_add_options_default();
   add.queue = queue;
   fill(1, &add);
-  // After one run the library knows which thread is expected to make room.
+  // After one run, the library knows which thread is expected to make room.
   CHECK(multicast_invoke(target, 1, NULL, 0) == 1);
   CHECK(multicast_queue_run(queue, 0) == 1);
   CHECK(multicast_invoke(target, 1, NULL, 0) == 1);
@@ -588,8 +588,8 @@ static void make_blocked(size_t size) {
   make_full_queue(size);
   start(size, produce_one);
   for (size_t i = 0; i < size; i++) sem_wait(&has_begun);
-  // The producers are about to sleep. Valgrind runs one thread at a time, so all of them fall
-  // asleep while this thread yields.
+  // The producers are about to sleep. Valgrind runs one thread at a time, so they all fall asleep
+  // while this thread yields.
   for (int i = 0; i < 1000; i++) sched_yield();
   other = multicast_create();
 }
@@ -646,8 +646,8 @@ static void evaluate(const struct shape *shape, size_t size, const char *which) 
   CALLGRIND_DUMP_STATS_AT(text);
 }
 
-// Runs a shape in a child process, which is not affected by objects that other shapes leave behind,
-// such as thread records.
+// Runs a shape in a child process, so that it is not affected by objects left behind by other
+// shapes, such as thread records.
 static void in_a_process_of_its_own(const struct shape *shape) {
   const pid_t child = fork();
   int status = 1;

@@ -1,4 +1,4 @@
-/// A batch of contenders that are filled with `count` delegates each. For a small `count` there are
+/// A batch of contenders, each filled with `count` delegates. For a small `count` there are
 /// hundreds of contenders, so that the cost of reading the clock is negligible.
 #pragma once
 
@@ -29,7 +29,7 @@ template <class Contender> struct batch {
   /// Returns the number of contenders.
   static size_t copies(size_t count) { return 1 + 1023 / count; }
 
-  /// Adds all delegates. Returns false after the time limit.
+  /// Adds all delegates. Returns false if the time limit is exceeded.
   bool fill() {
     return repeat([&](Contender &contender, size_t, size_t place) {
       tokens.push_back(contender.add(work_in_executable, &counters[place]));
@@ -51,7 +51,8 @@ template <class Contender> struct batch {
       std::reverse(tokens.begin() + i, tokens.begin() + i + count);
   }
 
-  /// Removes by token, in the current order of the tokens. Returns false after the time limit.
+  /// Removes delegates by token, in the tokens' current order. Returns false if the time limit is
+  /// exceeded.
   bool empty() {
     return repeat([&](Contender &contender, size_t i, size_t) { contender.remove(tokens[i]); });
   }

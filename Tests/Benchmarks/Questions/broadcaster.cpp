@@ -23,7 +23,7 @@ template <class Broadcaster> struct named {
   }
 };
 
-/// Calls a function repeatedly, with one element after the other.
+/// Calls a function repeatedly, with one element at a time.
 template <class Element, class Function>
 static void go_round(benchmark::State &state, const std::vector<Element> &elements,
                      Function function) {

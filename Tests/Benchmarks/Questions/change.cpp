@@ -28,7 +28,7 @@ template <class Contender, class = void> struct has_contains : std::false_type {
 template <class Contender>
 struct has_contains<Contender, std::void_t<decltype(&Contender::contains)>> : std::true_type {};
 
-/// Measures the time of the function, sets it as the time of the iteration, and returns it.
+/// Measures how long the function takes, sets this as the time of the iteration, and returns it.
 template <class Function>
 static std::chrono::duration<double> timed(benchmark::State &state, Function function) {
   const auto begin = std::chrono::steady_clock::now();
@@ -39,7 +39,7 @@ static std::chrono::duration<double> timed(benchmark::State &state, Function fun
 }
 
 // ---- By the number of delegates -----------------------------------------------------------------
-// An iteration is one delegate. These functions return false after the time limit.
+// An iteration is one delegate. These functions return false if the time limit is exceeded.
 
 template <class Contender> static bool add(benchmark::State &state, size_t count) {
   bool done = true;
@@ -64,7 +64,7 @@ template <class Contender> static bool add_many(benchmark::State &state, size_t 
   return true;
 }
 
-/// Removes all delegates, in the order of the tokens after `arrange`.
+/// Removes all delegates, in the order into which `arrange` puts their tokens.
 template <class Contender>
 static bool remove(benchmark::State &state, size_t count, void (*arrange)(batch<Contender> &)) {
   bool done = true;
@@ -86,7 +86,7 @@ template <class Contender> static bool remove_reversed(benchmark::State &state, 
   return remove<Contender>(state, count, [](batch<Contender> &all) { all.reverse(); });
 }
 
-/// Measures the unavoidable part of a random removal, which is reading the library's data about a
+/// Measures the unavoidable part of a random removal, which is to read the library's data about a
 /// delegate, 32 bytes in this benchmark. Each read depends on the previous one, because the
 /// instructions of a real removal keep the processor too busy to start the next read early.
 static bool read_shuffled(benchmark::State &state, size_t count) {
@@ -200,9 +200,10 @@ static void add_and_remove(benchmark::State &state) {
 }
 
 // ---- While another thread invokes ---------------------------------------------------------------
-// A removal from libmulticast or liburcu waits until no call of the delegate runs. The other
-// contenders leave that to the program. Before the clock starts, each measurement makes sure that
-// the other thread is running, because a memory barrier, for instance, costs little if it is not.
+// A removal from libmulticast or liburcu waits until no call to the delegate is running. With the
+// other contenders, that is the program's responsibility. Before the clock starts, each measurement
+// makes sure that the other thread is running, because a memory barrier, for instance, costs little
+// if that thread is not running.
 
 static constexpr size_t invoked = 100;
 static constexpr size_t at_a_time = 10;
@@ -249,8 +250,8 @@ template <class Contender> static void add_and_remove_invoked(benchmark::State &
 }
 
 /// Each of two threads adds a delegate next to 16 others, removes it, and invokes `invocations`
-/// times, which ranges from 0 to so many that changes are rare. An iteration is all of this on one
-/// thread while the other does the same.
+/// times, which ranges from 0 to so many that changes are rare. An iteration consists of all of
+/// this on one thread while the other does the same.
 template <class Contender>
 static void change_and_invoke(benchmark::State &state, size_t invocations) {
   filled<Contender> full(16);
@@ -279,7 +280,7 @@ template <class Contender> static void remove_all_invoked(benchmark::State &stat
   }
 }
 
-/// The other thread invokes one multicast after the other. Its handle may be stale, which is safe.
+/// The other thread invokes one multicast after another. A handle may be stale, which is safe.
 template <class library> static void destroy_invoked(benchmark::State &state) {
   std::vector<uint64_t> counters(invoked);
   std::atomic<uint64_t> next{0}, last{0};
@@ -300,7 +301,7 @@ template <class library> static void destroy_invoked(benchmark::State &state) {
   }
 }
 
-/// Measures only the system call that removals of libmulticast and liburcu make.
+/// Measures only the system call that removals in libmulticast and liburcu make.
 static void barrier(benchmark::State &state) {
   std::vector<uint64_t> counters(invoked);
   std::vector<multicast_delegate> delegates;

@@ -1,4 +1,4 @@
-// What do closures of one and four words, typed arguments, and strings in queues cost in C++?
+// How much do closures of one and four words, typed arguments, and strings in queues cost in C++?
 //
 // invoke.cpp, change.cpp and memory.cpp also measure the C++ header as a contender.
 

@@ -1,5 +1,5 @@
-// How long does it take to pause and resume one of several delegates, to count them, to ask whether
-// a registration is valid, and to enumerate them?
+// How long does it take to pause and resume one of several delegates, to count them, to check
+// whether a registration is valid, and to enumerate them?
 //
 // Each contender is measured for the operations that it supports.
 
@@ -31,7 +31,7 @@ static auto enumerate(Full &all) -> decltype(all.contender.enumerate(middle(all)
 }
 
 /// Measures a function of a contender that has delegates. The function returns whether its result
-/// is right.
+/// is correct.
 template <class Contender, class Function>
 static void measure(const char *name, Function function) {
   using full = filled<Contender>;

@@ -2,7 +2,7 @@
 //
 // There are always 100,000 delegates, in as many signals as needed, or 100,000 empty signals.
 // Memory that is allocated for many objects at a time, or for the library as a whole, is averaged
-// over them. Counting begins before the first use of the library and includes all allocations by
+// over them. Counting begins before the library is first used and includes all allocations by
 // malloc. The count includes the signals or handles that the program holds, but not the connections
 // or tokens that the program needs to remove a delegate later.
 
@@ -99,7 +99,7 @@ template <class Contender> static const figures &counted(size_t each) {
   return place->second;
 }
 
-// The results are the counters, in bytes. The time is meaningless.
+// The results are stored in the counters, in bytes. The time is meaningless.
 template <class Contender> static void bytes(benchmark::State &state, size_t each) {
   const figures &none = counted<Contender>(0), &some = counted<Contender>(each);
   if (!none.is_complete || !some.is_complete)
@@ -111,7 +111,7 @@ template <class Contender> static void bytes(benchmark::State &state, size_t eac
     state.counters[prefix + "empty"] = empty;
     if (each > 0)
       state.counters[prefix + "each"] = (double(some.*held) - empty * double(total / each)) / total;
-    // Divided by the number of delegates, or of signals if there are no delegates.
+    // Divided by the number of delegates or, if there are none, the number of signals.
     state.counters[prefix + "stay"] = double(some.*stay) / total;
   };
   tell("", &figures::held, &figures::stay);

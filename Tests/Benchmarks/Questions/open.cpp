@@ -9,7 +9,7 @@
 //   size_kb      the size of the file, stripped
 //   needs        how many other libraries are loaded with it, without libc and the loader
 //
-// The label names the direct dependencies of the library. The time of an iteration is meaningless.
+// The label names the library's direct dependencies. The iteration time is meaningless.
 
 #include <dlfcn.h>
 #include <link.h>
@@ -51,7 +51,7 @@ static std::string output_of(const std::string &command) {
   return pclose(pipe) == 0 ? output : "";
 }
 
-/// Returns the path where the loader finds a library, or an empty string.
+/// Returns the path at which the loader finds a library, or an empty string.
 static std::string path_of(const std::string &file) {
   void *opened = dlopen(file.c_str(), RTLD_LAZY);
   link_map *map = nullptr;
@@ -70,7 +70,7 @@ static std::vector<std::string> needed_by(const std::string &path) {
   return names;
 }
 
-/// Collects all direct and indirect dependencies of a library.
+/// Collects all of a library's direct and indirect dependencies.
 static void collect_needs(const std::string &path, std::set<std::string> &names) {
   for (const std::string &name : needed_by(path)) {
     if (name == "libc.so.6" || name.rfind("ld-linux", 0) == 0) continue;
@@ -119,7 +119,7 @@ static void open(benchmark::State &state, std::string path) {
   std::string direct;
   for (const std::string &name : needed_by(path)) direct += (direct.empty() ? "" : " ") + name;
   const double size = stripped_kb(path);
-  // Every library needs at least libc. If there is no dependency at all, readelf is missing.
+  // Every library needs at least libc. If no dependency is found, readelf is missing.
   if (direct.empty() || size == 0) return state.SkipWithError("readelf or strip failed (binutils)");
 
   state.counters["ns"] = median(costs, &cost::ns);

@@ -1,4 +1,4 @@
-// How much time does it save to hand over the payload of queued calls instead of having it copied?
+// How much time is saved by handing over the payload of queued calls instead of having it copied?
 //
 // The program already has the complete payload in its own buffer. A payload that is handed over is
 // released after its last call. The release function in this program only counts. A real program

@@ -1,8 +1,8 @@
 /// Code that all programs share. Each program measures one operation for every contender that
 /// supports it.
 ///
-/// Google Benchmark runs the measures. It shuffles the repetitions, so that slow moments of the
-/// machine affect all contenders equally, and writes JSON. In every program, benchmarks are named
+/// Google Benchmark runs the measures. It shuffles the repetitions, so that the machine's slow
+/// moments affect all contenders equally, and writes JSON. In every program, benchmarks are named
 /// `measure/contender/parameter`; measures.py lists all measures.
 #pragma once
 
@@ -37,7 +37,7 @@ template <class Contender> struct filled {
 
   explicit filled(size_t count, multicast_function function = work_in_executable)
       : counters(count) {
-    // If each add copies all delegates, adding them one by one takes hours.
+    // If each add copies all delegates, adding them one at a time takes hours.
     if constexpr (adds_all<Contender>::value) {
       tokens = contender.add_all(function, counters);
     } else {

@@ -1,4 +1,4 @@
-// What does a queued call cost, and how much later is it made?
+// How much does a queued call cost, and how much later is it made?
 
 #include <malloc.h>
 #include <sys/prctl.h>
@@ -27,7 +27,7 @@ template <class Queue> static void call_here(benchmark::State &state, size_t siz
 
 // ---- Throughput ---------------------------------------------------------------------------------
 
-/// How producers are prevented from getting further ahead of the consumer than the capacity.
+/// How producers are kept from getting further ahead of the consumer than the capacity allows.
 /// Because some queues are unbounded, all queues are compared with `paced`, in which the producers
 /// wait for the receiver.
 enum class bound { paced, blocking };
@@ -45,7 +45,7 @@ static void produce(Queue &queue, receiver &to, bound by, uint32_t producer, uin
   }
 }
 
-/// Measures from the first send to the last arrival. An iteration is 16,384 messages.
+/// Measures the time from the first send to the last arrival. An iteration is 16,384 messages.
 template <class Queue>
 static void throughput(benchmark::State &state, bound by, uint32_t producers, size_t size) {
   const uint64_t total = uint64_t(state.max_iterations) * 16384;
@@ -78,9 +78,9 @@ static void throughput(benchmark::State &state, bound by, uint32_t producers, si
 
 // ---- Latency ------------------------------------------------------------------------------------
 
-/// Measures from the send to the start of the call. One message is sent every 20 us, whatever the
-/// number of producers, so the consumer is asleep when a message arrives. An iteration is 4,096
-/// messages.
+/// Measures the time from the send to the start of the call. One message is sent every 20 us,
+/// regardless of the number of producers, so the consumer is asleep when a message arrives. An
+/// iteration is 4,096 messages.
 template <class Queue> static void latency(benchmark::State &state, uint32_t producers) {
   constexpr uint64_t total = 4096;
   constexpr std::chrono::microseconds pace(20);

@@ -30,7 +30,7 @@ class repeating_thread {
   }
   repeating_thread(const repeating_thread &) = delete;
 
-  /// Waits until the thread is running. On a busy machine, the thread does not run all the time.
+  /// Waits until the thread is running. On a busy machine, the thread may be preempted.
   void meet() const {
     const uint64_t before = rounds();
     while (rounds() == before) std::this_thread::yield();
@@ -46,9 +46,9 @@ class repeating_thread {
   std::thread thread;
 };
 
-/// Measures the total repetitions of all threads while all of them run. (If each thread made a
-/// fixed number of repetitions, and there were more threads than processors, the last thread would
-/// run alone.) An iteration is a period of time.
+/// Measures the total repetitions of all threads while all of them are running. (If each thread
+/// made a fixed number of repetitions, and there were more threads than processors, the last thread
+/// would run alone.) An iteration is a period of time.
 inline void throughput(benchmark::State &state, const std::deque<repeating_thread> &threads) {
   auto sum = [&] {
     uint64_t rounds = 0;

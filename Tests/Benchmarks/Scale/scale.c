@@ -76,7 +76,7 @@ static void *invoke(void *unused) {
   return unused;
 }
 
-// All these threads exist at the same time.
+// All of these threads exist at the same time.
 static void begin_threads(size_t count) {
   for (size_t i = 0; i < count; i++) threads[i] = start(invoke_and_wait, NULL);
   for (size_t i = 0; i < count; i++) wait_for(&has_begun);
@@ -215,7 +215,7 @@ static double produce_blocked(size_t count) {
   return (double)calls / time / 1000;
 }
 
-// The same work as with a blocked queue, but with a ring, a mutex and two condition variables.
+// Does the same work as with a blocked queue, but with a ring, a mutex and two condition variables.
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t has_room = PTHREAD_COND_INITIALIZER, has_calls = PTHREAD_COND_INITIALIZER;
 static multicast_delegate ring[16];
@@ -263,8 +263,8 @@ static void wait_inside(void *context, uint32_t event, const void *payload, size
   wait_for(&may_end);
 }
 
-// Fills the target. If `is_read` is set, a thread is in a call of the target and reads an older
-// list than the current one.
+// Fills the target. If `is_read` is set, a thread is inside one of the target's calls and is
+// reading an older list than the current one.
 static multicast_token tokens[MOST];
 static void fill(size_t count, multicast_lifetime lifetime, int is_read) {
   multicast_add_options options = multicast_add_options_default();
@@ -304,7 +304,7 @@ static void *invoke_own(void *unused) {
   CHECK(multicast_invoke(target, 0, NULL, 0) >= 0);
   return unused;
 }
-// Creates `count` threads, each of which reads a different list of the target.
+// Creates `count` threads, each reading a different list of the target.
 static double pause_beside_lists(size_t count) {
   enum { TIMES = 200 };
   multicast_token token;
@@ -342,8 +342,8 @@ static void trim(void) {
   if (function != NULL) function();
 }
 
-// Fills one multicast after the other with a million delegates, and empties it again. Returns how
-// many multicasts could be filled.
+// Fills one multicast after another with a million delegates, and empties it again. Returns the
+// number of multicasts that could be filled.
 static double fill_and_empty(size_t count) {
   static multicast_delegate some[4096];
   for (size_t i = 0; i < 4096; i++) some[i] = delegate(i);

@@ -52,7 +52,7 @@ struct answer<void> {
   void get() {}
 };
 
-/// A request for the result of a delegate, in a signal with results.
+/// A request for a delegate's result, in a signal with results.
 template <typename R>
 struct question {
   multicast target;
@@ -72,7 +72,8 @@ using kept_result = typename std::conditional_t<
     std::is_lvalue_reference_v<typename invoked<F>::type>, invoked<F>,
     std::decay<typename invoked<F>::type>>::type;
 
-/// A callable for whose result a thread waits. The thread may stop waiting before the call begins.
+/// A callable whose result a thread is waiting for. The thread may stop waiting before the call
+/// begins.
 template <typename F>
 struct asked : counted_owners {
   static_assert(std::is_invocable_v<F &>,

@@ -15,8 +15,7 @@
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// The type in which delegates receive an argument. All delegates share one value, so they receive
-/// it as const.
+/// The type in which delegates receive an argument. They all share one value, so it is const.
 template <typename Arg>
 using passed = std::conditional_t<std::is_reference_v<Arg>, Arg, const Arg &>;
 template <typename Arg>
@@ -34,8 +33,8 @@ struct is_text : std::false_type {};
 template <typename Char>
 struct is_text<const Char *> : std::bool_constant<is_character<Char>> {};
 
-/// The type of an argument for a callable that wants its own copy: a value, or the type `passed` if
-/// the argument cannot be copied.
+/// The type of a delegate's own copy of an argument; `passed<Arg>` if the argument cannot be
+/// copied.
 template <typename Arg, typename = void>
 struct copy_of_value {
   using type = passed<Arg>;
@@ -49,7 +48,7 @@ struct copy_of_value<Arg, std::void_t<decltype(sizeof(Arg))>> {
 template <typename Arg>
 using copy_of = typename copy_of_value<Arg>::type;
 
-/// How many arguments a callable takes, and whether it needs its own copies.
+/// How many arguments a callable takes, and whether it needs its own copies of them.
 struct taking {
   bool is_possible;
   size_t count;
@@ -67,15 +66,15 @@ struct is_complete : std::false_type {};
 template <typename T>
 struct is_complete<T, std::void_t<decltype(sizeof(T))>> : std::true_type {};
 
-/// Whether queued calls can have arguments of this type.
+/// Whether a queued call can have an argument of this type.
 template <typename Arg>
 constexpr bool is_queueable() {
   if constexpr (is_replaceable<Arg>) return std::is_copy_constructible_v<value<Arg>>;
   return false;
 }
 
-/// Whether the argument is stored in the frame itself, because it is a number, an enumeration or a
-/// pointer. For the alignment, see original_frame.
+/// Whether the frame can store the argument itself: numbers, enumerations and pointers. See
+/// original_frame for the alignment.
 template <typename Arg>
 constexpr bool is_small() {
   if constexpr (!std::is_reference_v<Arg> && std::is_scalar_v<Arg>) {
@@ -92,8 +91,7 @@ constexpr bool is_movable() {
   }
   return false;
 }
-/// Whether this argument is moved, because the caller passed it with std::move() or as a temporary,
-/// and moving is cheaper than copying.
+/// Whether this argument is moved: the caller passes an rvalue, and a move is cheaper than a copy.
 template <typename Arg, typename Given>
 constexpr bool is_moved() {
   if constexpr (std::is_same_v<Arg, Given>) return is_movable<Arg>();
@@ -105,16 +103,15 @@ template <typename T, bool is_moved>
 inline constexpr bool is_safe =
     is_moved ? std::is_nothrow_move_constructible_v<T> : std::is_nothrow_copy_constructible_v<T>;
 
-/// How an argument is held: as a value (`own`), as a value together with its source, to which it
-/// may refer like a std::string_view (`converted`), or as the address of the caller's variable
-/// (`variable`).
+/// How an argument is held: as a value; as a value together with the source that it may refer to,
+/// like a std::string_view; or as the address of the caller's variable.
 enum class holding { own, converted, variable };
 
 template <typename Arg, typename Given>
 constexpr holding how_to_hold() {
   using from = value<Given>;
   if constexpr (std::is_lvalue_reference_v<Arg> && std::is_lvalue_reference_v<Given>) {
-    // Without a conversion.
+    // Only if no conversion is needed.
     if (std::is_convertible_v<std::add_pointer_t<Given>, std::add_pointer_t<Arg>>) {
       return holding::variable;
     }
@@ -136,7 +133,7 @@ struct held {
 };
 template <typename Arg, typename Given>
 struct held<Arg, Given, holding::converted> {
-  // `result` refers to `source` if no conversion is needed; otherwise it is made from `source`.
+  // Refers to `source` if its type is derived from the requested type; otherwise copies `source`.
   static constexpr bool is_looked_at = std::is_convertible_v<Given &, passed<Arg>>;
   using made = std::conditional_t<is_looked_at, held<Arg, Given &>, held<Arg, Given, holding::own>>;
   Given source;
@@ -153,7 +150,7 @@ struct held<Arg, Given, holding::variable> {
   Arg pass() noexcept { return *address; }
 };
 
-/// The copy of an argument that belongs to a queued call.
+/// A queued call's copy of an argument.
 template <typename T>
 struct stored {
   T copy;
@@ -161,7 +158,7 @@ struct stored {
   explicit stored(T &&given) : copy(std::move(given)) {}
   const T *address() const { return detail::address(copy); }
 };
-/// A copy of the characters of a view.
+/// A copy of a string view's characters.
 template <typename Char, typename Traits>
 struct stored<std::basic_string_view<Char, Traits>> {
   std::basic_string<Char, Traits> text;
@@ -171,7 +168,7 @@ struct stored<std::basic_string_view<Char, Traits>> {
   stored &operator=(const stored &) = delete;
   const std::basic_string_view<Char, Traits> *address() const { return &view; }
 };
-/// A copy of the characters of a zero-terminated string.
+/// The characters of a null-terminated string.
 template <typename Char>
 struct stored_text {
   std::basic_string<Char> text;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The wait of a thread or coroutine for one invocation.
+// A wait for one invocation, by a thread or a coroutine.
 #ifndef MULTICAST_DETAIL_ARRIVAL_HPP
 #define MULTICAST_DETAIL_ARRIVAL_HPP
 
@@ -22,7 +22,7 @@
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// A coroutine that waits.
+/// A waiting coroutine.
 struct continuation {
   void (*resume)(void *) = nullptr;
   void *address = nullptr;
@@ -34,13 +34,12 @@ struct continuation {
 /// The wait for one invocation. It is over when the delegate has been called or has been destroyed
 /// without a call.
 ///
-/// If there is a queue, a separate call in this queue resumes the coroutine. The coroutine stays in
-/// `waiting_` until that call begins, so that it can still be destroyed on the thread that runs the
-/// queue.
+/// If there is a queue, a separate queued call resumes the coroutine. The coroutine stays in
+/// `waiting_` until that call begins, so that the thread that runs the queue can still destroy it.
 class arrival : public std::enable_shared_from_this<arrival> {
  public:
   explicit arrival(multicast_queue queue) {
-    // Taking the lock once makes sure that `is_inside_fork()` works from now on.
+    // Registers the fork handlers, so that `is_inside_fork()` works from now on.
     static_cast<void>(process_lock(guarded::groups));
     if (queue.id == 0) return;
     static_cast<void>(resumptions_.make([&](multicast made) {
@@ -58,7 +57,7 @@ class arrival : public std::enable_shared_from_this<arrival> {
     return is_over_;
   }
   bool has_queue() const noexcept { return resumptions_.get().id != 0; }
-  /// Waits until the delegate has been called or destroyed. Returns false if the time has passed.
+  /// Waits until the delegate has been called or destroyed. Returns false if the wait times out.
   bool wait(std::chrono::nanoseconds timeout) const {
     std::unique_lock<std::mutex> lock(mutex_);
     const auto is_over = [this] { return is_over_; };
@@ -66,8 +65,8 @@ class arrival : public std::enable_shared_from_this<arrival> {
     changed_.wait(lock, is_over);
     return true;
   }
-  /// Suspends a coroutine. Returns false if the wait is over, so that the coroutine continues
-  /// immediately.
+  /// Suspends a coroutine. Returns false if the wait is already over, so that the coroutine
+  /// continues immediately.
   bool suspend(continuation waiting) {
     std::unique_lock<std::mutex> lock(mutex_);
     if (is_over_ && !has_queue()) return false;
@@ -78,14 +77,14 @@ class arrival : public std::enable_shared_from_this<arrival> {
     self->post();
     return true;
   }
-  /// Called when the coroutine is destroyed or no longer waits.
+  /// Called when the coroutine is destroyed or has stopped waiting.
   void forget() noexcept {
     const std::lock_guard<std::mutex> lock(mutex_);
     waiting_ = {};
   }
   /// Ends the wait without a call. Does nothing if the wait is over.
   void end() noexcept {
-    // The threads that wait, or that may hold the lock, exist only in the parent.
+    // Threads that are waiting or may hold the lock exist only in the parent process.
     if (process_lock::is_inside_fork()) return;
     continuation next;
     {
@@ -97,8 +96,8 @@ class arrival : public std::enable_shared_from_this<arrival> {
   }
 
  protected:
-  /// Ends the wait after a call. `keep()` stores the arguments before other threads see that the
-  /// wait is over.
+  /// Calls `keep()`, which stores the arguments, before other threads can see that the wait is
+  /// over.
   template <typename Keep>
   void come(Keep &&keep) {
     guard(failures{&thrown_, nullptr}, keep);
@@ -109,20 +108,19 @@ class arrival : public std::enable_shared_from_this<arrival> {
     }
     go_on(next);
   }
-  /// Discards the arguments, because the call that should resume the coroutine was refused or
-  /// dropped.
+  /// Drops the arguments, so that the wait ends without any.
   virtual void drop() noexcept = 0;
 
-  /// The exception of keep(). Only the waiting thread or coroutine reads it, after the wait is
-  /// over.
+  /// The exception thrown by keep(). Only the waiting thread or coroutine reads it, once the wait
+  /// is over.
   std::exception_ptr thrown_;
 
  private:
   MULTICAST_HPP_LOCAL static constexpr std::chrono::nanoseconds longest =
       std::chrono::hours(24 * 365);
 
-  /// Called with the lock held. Returns the coroutine to resume on this thread. If there is a
-  /// queue, the caller may only check whether there is a coroutine.
+  /// Called under the lock. Returns the coroutine to resume. If there is a queue, the coroutine
+  /// also stays in `waiting_`.
   continuation finish() noexcept {
     is_over_ = true;
     changed_.notify_all();
@@ -136,9 +134,8 @@ class arrival : public std::enable_shared_from_this<arrival> {
       next();
     }
   }
-  /// Queues the call that resumes the coroutine. The library owns the payload, which keeps this
-  /// object alive. If the queue refuses or drops the call, or is destroyed, `release` runs without
-  /// a call.
+  /// The payload keeps this object alive until the library releases it. If the queue refuses or
+  /// drops the call, or is destroyed, `release` runs without a call.
   void post() noexcept {
     multicast_invocation how = MULTICAST_INVOCATION_INIT;
     how.payload = this;
@@ -153,7 +150,7 @@ class arrival : public std::enable_shared_from_this<arrival> {
   static void release(const void *payload, size_t) noexcept {
     arrival &self = *static_cast<arrival *>(const_cast<void *>(payload));
     const auto last = std::move(self.self_);
-    last->resume(true);  // if the call has not resumed it
+    last->resume(true);  // unless it has been resumed
   }
   void resume(bool is_given_up) {
     continuation next;
@@ -175,7 +172,7 @@ class arrival : public std::enable_shared_from_this<arrival> {
   std::shared_ptr<arrival> self_;
 };
 
-/// A wait that stores the arguments of the invocation.
+/// A wait for one invocation, with the arguments that it receives.
 template <typename... Args>
 class arrived_arguments final : public arrival {
  public:
@@ -183,7 +180,7 @@ class arrived_arguments final : public arrival {
   void receive(passed<Args>... given) {
     come([&] { made_.emplace(keeping<value<Args>>::keep(given)...); });
   }
-  /// Called when the wait is over. Returns nothing if it is called again.
+  /// Returns the arguments the first time; nothing after that. Call it only when the wait is over.
   std::optional<kept_arguments<Args...>> take() {
     rethrow(std::exchange(thrown_, nullptr));
     auto result = std::move(made_);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The types of callables that can be delegates, and how they are called.
+// The types that can be delegates, and how they are called.
 #ifndef MULTICAST_DETAIL_CALLABLE_HPP
 #define MULTICAST_DETAIL_CALLABLE_HPP
 
@@ -24,7 +24,7 @@ class registration;
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// A callable whose first argument is its registration.
+/// A callable that receives its registration as the first argument.
 template <typename F>
 struct extended {
   F function;
@@ -58,8 +58,8 @@ struct weak_bound {
   bool is_dead() const noexcept { return detail::is_dead(object); }
 };
 
-/// The type of the first argument of an extended callable. This is a template so that
-/// `registration` may be incomplete here.
+/// The first argument of an extended callable. It is a template, so that a declaration of
+/// registration suffices.
 template <typename>
 struct first_of_extended {
   using type = registration;
@@ -92,7 +92,7 @@ inline constexpr bool is_mortal<extended<F>> = is_mortal<F>;
 template <typename F>
 inline constexpr bool is_mortal<limited<F>> = is_mortal<F>;
 
-/// Counts a delegate with tracked objects. Called when its signal is known.
+/// Counts a delegate with tracked objects, now that its signal is known.
 template <typename F>
 void begin_mortal(F &function, multicast target) noexcept {
   static_cast<void>(function), static_cast<void>(target);
@@ -109,8 +109,8 @@ inline constexpr bool is_reference = std::is_pointer_v<T>;
 template <typename T>
 inline constexpr bool is_reference<std::reference_wrapper<T>> = true;
 
-/// Whether the result of a call can be the result of a signal. If that is a reference, it must
-/// refer to the returned object itself, not to a converted copy.
+/// Whether a call returns a valid result for the signal. If the result is a reference, it must
+/// refer to the returned object itself, not to a conversion of it.
 template <typename R, typename F, typename... Args>
 struct makes : std::is_invocable_r<R, F, Args...> {};
 template <typename R, typename F, typename... Args>
@@ -125,12 +125,12 @@ struct makes<R &, F, Args...> {
   }();
 };
 
-/// The leading arguments of a callable that are not arguments of the signal.
+/// Extra arguments that a callable receives before the signal's arguments.
 template <typename...>
 struct leading {};
 
-/// Whether a callable, a method or another signal can be called with these arguments and returns a
-/// suitable result.
+/// Whether a callable, a method or another signal returns a valid result when called with these
+/// arguments.
 template <typename R, typename F, typename... Args>
 struct makes_of : makes<R, F &, Args...> {};
 template <typename R, typename T, typename Method, typename Class, typename... Args>
@@ -138,15 +138,13 @@ struct makes_of<R, bound<T *, Method Class::*>, Args...>
     : std::conjunction<std::is_convertible<T *, const volatile Class *>,
                        makes<R, const bound<T *, Method Class::*> &, Args...>> {};
 
-/// Another signal can be a delegate if its results can be converted. While it has no delegates, it
-/// contributes no result.
+/// A signal's result is optional, so it has to be converted and can never be a reference.
 template <typename R, typename Made, typename... Given, typename... Args>
 struct makes_of<R, forwarding<Made(Given...)>, Args...>
     : std::conjunction<std::is_invocable<const signal<Made(Given...)> &, Args...>,
                        makes<R, Made (*)()>> {};
 
-/// Whether a callable can be called with the leading arguments, followed by the first arguments of
-/// the signal.
+/// Whether a callable can be called with a signal's first arguments, either shared or copied.
 template <typename R, typename F, typename Leading, typename Indices, typename... Args>
 struct takes_first;
 template <typename R, typename F, typename... First, size_t... Index, typename... Args>
@@ -166,7 +164,7 @@ constexpr taking find_taking() {
     return {false, 0, false};
   }
 }
-/// How many arguments of the signal are passed to a callable: as many as it accepts.
+/// The longest prefix of a signal's arguments with which a callable can be called.
 template <typename R, typename F, typename Leading, typename... Args>
 struct takes {
   static constexpr taking value = find_taking<R, F, Leading, sizeof...(Args), Args...>();
@@ -181,7 +179,7 @@ template <typename R, typename Weak, typename Method, typename Leading, typename
 struct takes<R, weak_bound<Weak, Method>, Leading, Args...>
     : takes<R, bound<decltype(std::declval<const Weak &>().lock()), Method>, Leading, Args...> {};
 
-/// Whether a callable can be called with the arguments of a signal.
+/// Whether a callable can be called with a signal's arguments.
 template <typename R, typename F, typename... Args>
 struct is_delegate : std::bool_constant<takes<R, F, leading<>, Args...>::value.is_possible> {};
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// C callbacks, a writer and an enumerator, that call C++ functions.
+// C callbacks that forward to a C++ function: a writer and an enumerator.
 #ifndef MULTICAST_DETAIL_CALLBACKS_HPP
 #define MULTICAST_DETAIL_CALLBACKS_HPP
 

@@ -7,8 +7,8 @@
 #include "../../multicast.h"
 
 #if defined(__GNUC__)
-// Marks variables of which each module of a process has its own copy. Otherwise g++ would make them
-// unique in the process, and a plug-in with such a symbol can never be unloaded.
+// Marks variables of which each module of a process has its own copy. Without it g++ makes them
+// unique in the process, and a plug-in that has such a symbol is never unloaded.
 #define MULTICAST_HPP_LOCAL __attribute__((visibility("hidden")))
 #else
 #define MULTICAST_HPP_LOCAL
@@ -18,8 +18,7 @@
 #define MULTICAST_HPP_EXCEPTIONS 1
 #define MULTICAST_HPP_NAMESPACE mcast
 #else
-// Different namespaces keep the code that is compiled with exceptions and the code that is compiled
-// without them apart in one program.
+// A different namespace without exceptions, so that a program can contain parts compiled both ways.
 #define MULTICAST_HPP_EXCEPTIONS 0
 #define MULTICAST_HPP_NAMESPACE mcast_without_exceptions
 namespace MULTICAST_HPP_NAMESPACE {}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Contexts of delegates, which are stored in the context pointer itself or on the heap.
+// Delegates' contexts, either stored in the pointer itself or allocated on the heap.
 #ifndef MULTICAST_DETAIL_CONTEXTS_HPP
 #define MULTICAST_DETAIL_CONTEXTS_HPP
 
@@ -28,8 +28,8 @@ template <size_t size>
 struct bytes {
   unsigned char all[size];
 };
-/// Returns byte `i` of an object whose bytes are all zero. This is not a constant expression if the
-/// byte is padding.
+/// Byte `i` of an object whose bytes are all zero. For a padding byte, this is not a constant
+/// expression.
 template <typename T>
 constexpr unsigned char byte_of_zero(size_t i) {
   return __builtin_bit_cast(bytes<sizeof(T)>, __builtin_bit_cast(T, bytes<sizeof(T)>{})).all[i];
@@ -42,9 +42,8 @@ template <typename T, size_t i>
 constexpr bool has_value(long) {
   return false;
 }
-/// Sets the padding bytes to zero. If no byte is known to be part of the value, because the class
-/// has bit-fields or no constexpr constructor, clears nothing. A small object that contains a
-/// pointer has no padding.
+/// If the class has bit-fields or no constexpr constructor, padding cannot be detected, so nothing
+/// is cleared. A small object that contains a pointer has no padding.
 template <typename T, size_t... i>
 void clear_padding(unsigned char object[], std::index_sequence<i...>) noexcept {
   if constexpr ((has_value<T, i>(0) || ...)) {
@@ -53,7 +52,7 @@ void clear_padding(unsigned char object[], std::index_sequence<i...>) noexcept {
 }
 #endif
 
-/// Sets the padding bytes of an object to zero.
+/// Sets an object's padding bytes to zero.
 template <typename T>
 void clear_padding(unsigned char (&object)[sizeof(T)]) noexcept {
   static_cast<void>(object);
@@ -73,9 +72,9 @@ void clear_padding(unsigned char (&object)[sizeof(T)]) noexcept {
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// `lock` only checks whether an object is dead. The call itself creates the strong pointer, which
-/// therefore needs no allocation. If the object dies between the check and the call, the delegate
-/// is not called.
+/// `lock` only checks whether an object is dead; the call itself makes the pointer strong.
+/// Therefore no call has to allocate memory for the strong pointer. If the object dies between the
+/// check and the call, the delegate is not called.
 template <typename Access>
 struct life {
   static constexpr bool is_mortal = detail::is_mortal<typename Access::function>;
@@ -85,7 +84,7 @@ struct life {
   }
 };
 
-/// A callable that is stored on the heap. The context is its address.
+/// A callable whose context points to a heap object.
 template <typename F>
 struct in_heap {
   using function = F;
@@ -98,14 +97,14 @@ struct in_heap {
   }
 };
 
-/// A callable that is stored in the context pointer itself.
+/// A callable whose bytes are stored in the context pointer.
 template <typename F>
 struct in_context {
   using function = F;
   static constexpr bool is_owned = false;
   static void *pack(const F &given) noexcept {
     void *context = nullptr;
-    // The single byte of an empty object is padding.
+    // The single byte of an empty object is indeterminate.
     if constexpr (!std::is_empty_v<F>) {
       alignas(F) unsigned char bytes[sizeof(F)];
       std::memcpy(bytes, &given, sizeof bytes);
@@ -122,7 +121,7 @@ struct in_context {
   }
 };
 
-/// An extended callable. Only the bytes of the inner callable are stored.
+/// An extended callable: the context stores only the inner callable.
 template <typename F>
 struct in_context<extended<F>> {
   using function = extended<F>;
@@ -137,10 +136,10 @@ struct in_context<extended<F>> {
   }
 };
 
-/// Converts the address of an object of any type.
+/// Converts the address of an object to `void *`, whatever its type.
 inline void *untyped(const volatile void *object) noexcept { return const_cast<void *>(object); }
 
-/// A method that is known at compile time. The context is the address of the object.
+/// A method that is known at compile time. The context is the object's address.
 template <auto method, typename T>
 struct of_object {
   using function = bound<T *, decltype(method)>;

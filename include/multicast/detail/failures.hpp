@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// How failures of calls are reported, as statuses and as exceptions.
+// Statuses and exceptions: how failures of calls are reported.
 #ifndef MULTICAST_DETAIL_FAILURES_HPP
 #define MULTICAST_DETAIL_FAILURES_HPP
 
@@ -30,8 +30,8 @@ inline int64_t ensure(int64_t result) {
   if (result < 0) fail(result);
   return result;
 }
-/// Checks the result of an invocation. A signal that another signal invokes may just have been
-/// destroyed, which is not an error.
+/// Checks the result of an invocation. If another signal has invoked this one, it may just have
+/// been destroyed, which is not an error.
 inline int64_t check_invoked(int64_t result) {
   return result == MULTICAST_ERROR_INVALID_HANDLE ? 0 : ensure(result);
 }
@@ -45,19 +45,20 @@ inline std::chrono::nanoseconds duration(uint64_t nanoseconds) noexcept {
   return std::chrono::nanoseconds(static_cast<std::chrono::nanoseconds::rep>(nanoseconds));
 }
 
-/// The first exception of the calls for which a thread waits. Protected by guarded::failures.
+/// The first exception thrown on any of several threads, stored for a waiting thread. Protected by
+/// guarded::failures.
 struct shared_failure : counted_owners {
   std::exception_ptr first;
-  bool is_over = false;  // the wait has ended, so the handler receives further exceptions
-  numbers late;          // except exceptions of these registrations, whose calls were unfinished
+  bool is_over = false;  // the wait has ended: further exceptions go to the handler
+  numbers late;          // except those of these registrations, whose calls were unfinished
 
   bool is_late(multicast_token token) const noexcept {
     return late.find(token.id) != nullptr;
   }
 };
 
-/// The destination of the exceptions of a call: the invocation, the thread that waits for the call
-/// or, if there is neither, the handler.
+/// The destination of a call's exceptions: the invocation, the waiting thread or, if there is
+/// neither, the handler.
 struct failures {
   std::exception_ptr *thrown = nullptr;
   shared_failure *waiting = nullptr;
@@ -86,15 +87,14 @@ struct failures {
 #endif
 };
 
-/// Runs user code and stores its exception. If the thread is being cancelled, lets the unwinding
-/// continue.
+/// Runs user code, and stores its exception. Does not stop the unwinding of an ending thread.
 template <typename Body>
 void guard(const failures &where, Body &&body) {
 #if MULTICAST_HPP_EXCEPTIONS
   try {
     body();
   } catch (...) {
-    // When a thread ends, glibc unwinds its stack with an exception that is not a C++ exception.
+    // glibc unwinds an ending thread with a foreign (non-C++) exception.
     if (std::current_exception() == nullptr) throw;
     where.keep();
   }

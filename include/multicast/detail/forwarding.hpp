@@ -30,8 +30,8 @@ class borrowed : public signal<Signature> {
   ~borrowed() { this->target_.release(); }
 };
 
-/// A delegate that invokes another signal by its handle. The handle stays valid when the signal is
-/// moved, and becomes stale when the signal is destroyed.
+/// Invokes another signal through its handle. The handle stays valid when the signal is moved and
+/// becomes stale when it is destroyed.
 template <typename Signature>
 struct forwarding {
   multicast target;
@@ -43,7 +43,8 @@ inline constexpr bool is_forwarding = false;
 template <typename Signature>
 inline constexpr bool is_forwarding<forwarding<Signature>> = true;
 
-/// The signature of a signal that was passed as an lvalue or by std::ref(); void for other types.
+/// The signature of the signal to forward to, given as a variable or std::ref(); void for other
+/// types.
 template <typename Given>
 struct forwarded {
   using type = void;
@@ -63,7 +64,7 @@ struct forwarded<std::reference_wrapper<T> &> : forwarded<T &> {};
 template <typename T>
 struct forwarded<const std::reference_wrapper<T> &> : forwarded<T &> {};
 
-/// Access to a delegate that invokes a signal. The context is the handle of that signal.
+/// The context is the invoked signal's handle.
 template <typename Signature>
 struct of_signal {
   using function = forwarding<Signature>;

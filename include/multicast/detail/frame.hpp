@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The frame, which contains the arguments of an invocation, and copies of frames.
+// How an invocation's arguments are laid out in memory: the frame and its copies.
 #ifndef MULTICAST_DETAIL_FRAME_HPP
 #define MULTICAST_DETAIL_FRAME_HPP
 
@@ -17,7 +17,7 @@
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// One argument of an invocation: its address, or its value if it is small.
+/// One argument of an invocation: its address or, if it is small, the argument itself.
 template <size_t, typename Arg, bool is_here>
 struct cell {
   std::remove_reference_t<passed<Arg>> *pointer = nullptr;
@@ -39,16 +39,16 @@ struct cell<i, Arg, true> {
 template <size_t i, typename Arg>
 using cell_of = cell<i, Arg, is_small<Arg>()>;
 
-/// The payload of an invocation. Direct and queued calls read it in the same way.
+/// The payload of an invocation, which both direct and queued calls read.
 template <typename Indices, typename... Args>
 struct frame_of;
 template <size_t... Index, typename... Args>
 struct frame_of<std::index_sequence<Index...>, Args...> : cell_of<Index, Args>... {
   /// Whether a queue may copy the frame byte by byte.
   static constexpr bool is_plain = (is_small<Args>() && ...);
-  /// Whether there may be queued calls, which need copies of the arguments.
+  /// Whether there may be queued calls, for which the frame has to be copied.
   static constexpr bool is_replaceable = !is_plain && (detail::is_replaceable<Args> && ...);
-  /// Whether all types are complete, so that a copy can be made here.
+  /// Whether all argument types are complete, so that this code can copy the frame.
   static constexpr bool is_complete = (detail::is_complete<value<Args>>::value && ...);
 
   failures where;
@@ -57,7 +57,7 @@ struct frame_of<std::index_sequence<Index...>, Args...> : cell_of<Index, Args>..
   explicit frame_of(passed<Args>... given)
       : cell_of<Index, Args>(static_cast<passed<Args>>(given))... {}
 
-  /// Calls a callable with the first arguments of the invocation, or with copies of them.
+  /// Calls a callable with the first arguments of the invocation, or with its own copies of them.
   template <size_t count, bool is_copied, typename F, typename... First>
   decltype(auto) apply(F &&function, First &&...first) const {
     if constexpr (count == sizeof...(Args) && !is_copied) {
@@ -95,10 +95,9 @@ using frame = frame_of<std::index_sequence_for<Args...>, Args...>;
 /// The library aligns copies of payloads to this number of bytes.
 inline constexpr size_t copy_alignment = 16;
 
-/// The frame of an invocation, on its stack. is_copy() distinguishes the frame from copies by its
-/// alignment. The frame cannot contain a flag or its own address for this purpose, because a copy
-/// has the same bytes, may outlive the stack of its invocation, and may even be at the same
-/// address.
+/// The frame of an invocation, on its stack. Its alignment differs from that of a copy, which tells
+/// the two apart. A flag in the frame could not: a copy has the same bytes, may outlive the
+/// invocation's stack, and may even be allocated where that stack was.
 template <typename Frame>
 struct alignas(copy_alignment) original_frame {
   std::exception_ptr thrown;
@@ -118,7 +117,7 @@ inline bool is_copy(const void *payload) noexcept {
   return reinterpret_cast<uintptr_t>(payload) % copy_alignment == 0;
 }
 
-/// The copy of one argument that belongs to a queued call.
+/// A queued call's copy of one argument.
 template <size_t, typename Arg>
 struct kept_cell {
   typename storage<value<Arg>>::type kept;
@@ -126,8 +125,8 @@ struct kept_cell {
   explicit kept_cell(value<Arg> &&given) : kept(std::move(given)) {}
 };
 
-/// The copy of a frame, with copies of the arguments. Arguments that the caller gave away are moved
-/// instead.
+/// The copy of a frame, with copies of the arguments. Arguments that were passed as rvalues are
+/// moved.
 template <typename Frame, typename Moves>
 struct copied_of;
 template <size_t... Index, typename... Args, bool... moves>
@@ -143,8 +142,8 @@ struct copied_of<frame_of<std::index_sequence<Index...>, Args...>,
     const frame *result = nullptr;
     guard(original.where, [&] {
       const auto *made = new copied_of(original);
-      // Moved arguments are now in the copy. Let the original frame point to them, for the
-      // delegates that are called directly.
+      // Moved arguments are now in the copy, so directly called delegates have to read them there,
+      // too.
       if constexpr ((moves || ...)) made->redirect(original);
       result = made;
     });
@@ -186,8 +185,8 @@ using copied = copied_of<Frame, std::integer_sequence<bool, moves...>>;
 template <typename>
 inline constexpr bool is_kept = false;  // no argument is moved
 
-/// Copies frames for callers that do not know the complete types of the arguments. The functions
-/// are set by the first add with a queue, or by policies.
+/// How to copy a frame in code that does not know its types: set by the first add with a queue, or
+/// by policies.
 template <typename... Args>
 struct copier {
   static void set() noexcept {
@@ -198,8 +197,8 @@ struct copier {
     }
   }
 
-  // Each module has its own copy of these variables, because the functions of a plug-in are
-  // unloaded with the plug-in.
+  // Each module has its own copy of these variables, because a plug-in's functions are unloaded
+  // with it.
   MULTICAST_HPP_LOCAL static inline std::atomic<const void *(*)(const void *, size_t)> copy{
       nullptr};
   MULTICAST_HPP_LOCAL static inline std::atomic<void (*)(const void *, size_t)> release{nullptr};

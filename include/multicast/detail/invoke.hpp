@@ -19,8 +19,7 @@ inline constexpr bool is_wrapper = false;
 template <typename T>
 inline constexpr bool is_wrapper<std::reference_wrapper<T>> = true;
 
-/// Returns a reference to the object of a member call, which may be given as a reference, a
-/// std::ref(), or a pointer of any kind.
+/// The object whose member is called: a reference, a std::ref(), or a pointer of any kind.
 template <typename Class, typename Given>
 constexpr decltype(auto) object_of(Given &&given) {
   if constexpr (std::is_base_of_v<Class, std::decay_t<Given>>) {
@@ -57,12 +56,12 @@ constexpr T *address(T &object) noexcept {
   return __builtin_addressof(object);
 }
 
-/// Converts only to null pointers, but not to objects that have a constructor from a pointer.
+/// Converts only to null pointers, not to objects with a constructor from a pointer.
 struct null {
   constexpr operator std::nullptr_t() const noexcept { return nullptr; }
 };
-/// Whether a type has a null value. Pointers have one, and so do classes like std::function, whose
-/// objects can be created from nullptr and compared with it.
+/// Whether a type can be null: a pointer, or a class like std::function, whose objects can be
+/// created from nullptr and compared with it.
 template <typename F, typename = void>
 struct is_nullable : std::bool_constant<std::is_pointer_v<F> || std::is_member_pointer_v<F>> {};
 template <typename F>

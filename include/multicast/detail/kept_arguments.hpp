@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Arguments that are stored after their invocation.
+// Arguments that are stored beyond the end of their invocation.
 #ifndef MULTICAST_DETAIL_KEPT_ARGUMENTS_HPP
 #define MULTICAST_DETAIL_KEPT_ARGUMENTS_HPP
 
@@ -13,7 +13,7 @@
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// The stored form of an argument: its value or, for a view of a string, the characters.
+/// The stored form of an argument: its value or, for a string view, its characters.
 template <typename T>
 struct keeping {
   using type = T;

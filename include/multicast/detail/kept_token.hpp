@@ -13,26 +13,25 @@
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// The token of one delegate of an observer, in the observer.
+/// The token of one delegate of an observer, stored in the observer.
 ///
 /// As soon as the delegate can be called, a call may destroy the observer, even before the add
-/// returns. Therefore the library writes the token into a `kept_add`, which outlives both the
-/// observer and the add. At the end of the add, the token is copied to the observer if the observer
-/// still exists.
+/// returns. Therefore the library writes the token into a `kept_add`, which outlives both. At the
+/// end of the add, the token moves to the observer, if the observer still exists.
 class kept_token {
  public:
   kept_token() noexcept = default;
   kept_token(const kept_token &) = delete;
   kept_token &operator=(const kept_token &) = delete;
-  /// Detaches a running add, so that its end does not access the observer.
+  /// Detaches a running add, so that it does not access the observer when it ends.
   ~kept_token() {
     if (!is_adding_.load(std::memory_order_acquire)) return;
     const process_lock lock = locked(index_of(this));
     if (is_adding_.load(std::memory_order_relaxed)) add_of(this).is_orphan = true;
   }
 
-  /// Begins an add. Fails if another add is running, or if the last delegate is live or may still
-  /// be in a call, because the destructor of the observer has to wait for that call.
+  /// Begins an add. Fails while another add is in progress, and while the previous delegate is live
+  /// or may be in a call, because the observer's destructor has to wait for that call.
   bool begin() noexcept {
     kept_add &add = add_of(this);
     uintptr_t none = 0;
@@ -48,7 +47,7 @@ class kept_token {
     add.token = {0};
     add.is_orphan = false;
     // A call that destroys the observer sees this store, because the library publishes the delegate
-    // afterwards.
+    // after it.
     is_adding_.store(true, std::memory_order_release);
     return true;
   }
@@ -57,7 +56,7 @@ class kept_token {
   multicast_token *place() noexcept { return &add_of(this).token; }
   /// Ends an add.
   ///
-  /// @param kept  The object on which begin() was called; its observer may have been destroyed.
+  /// @param kept  The object on which the add began; its observer may have been destroyed.
   /// @return The token; zero if the add has failed.
   static multicast_token end(kept_token *kept) noexcept {
     kept_add &add = add_of(kept);
@@ -71,7 +70,7 @@ class kept_token {
     return token;
   }
 
-  /// Returns the token, even during an add. Returns zero if there was no add.
+  /// The token, even during an add. Zero if there has been no add.
   multicast_token get() const noexcept {
     if (is_adding_.load(std::memory_order_acquire)) {
       // The add cannot end while the lock is held. The load is atomic because the library may be

@@ -14,9 +14,9 @@
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// A tree of keys and values, in which each level uses two bits of the hash. Nodes are never moved
-/// or freed until the tree is destroyed. So any thread may search while others insert, and the tree
-/// is complete in the child of a fork.
+/// A tree of keys and values, in which each level consumes two bits of the hash. Nodes stay where
+/// they are until the tree is destroyed, so any thread may search while others insert, and the tree
+/// is intact in the child of a fork.
 template <typename Key, typename Value, typename Hash, typename Equal>
 class key_tree {
  public:
@@ -27,7 +27,7 @@ class key_tree {
     taken.root_ = root_.exchange(taken.root_);
     return *this;
   }
-  /// The destructor does not use recursion, because keys with equal hashes form a long list.
+  /// Not recursive, because keys with equal hashes form a long chain.
   ~key_tree() {
     node *rest = root_.load(std::memory_order_relaxed);
     while (rest != nullptr) {
@@ -58,8 +58,7 @@ class key_tree {
       node *here = place.load(std::memory_order_acquire);
       if (here == nullptr) {
         if (!made) made = std::make_unique<node>(key);
-        // If two threads insert the same key, the exchange fails in the second thread and returns
-        // the node of the first.
+        // If two threads insert the same key, the second thread finds the first thread's node here.
         if (place.compare_exchange_strong(here, made.get(), std::memory_order_acq_rel)) {
           return made.release()->value;
         }
@@ -80,8 +79,7 @@ class key_tree {
   /// The path of a key through the tree.
   class path {
    public:
-    // Numbers are often their own hash. The multiplication spreads their bits to the top, which the
-    // path uses first.
+    // Numbers are often their own hash, so the multiplication spreads all of their bits to the top.
     explicit path(const Key &key)
         : bits_(static_cast<uint64_t>(Hash()(key)) * UINT64_C(0x9e3779b97f4a7c15)) {}
     template <typename Root>

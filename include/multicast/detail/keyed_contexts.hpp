@@ -18,8 +18,8 @@
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// The key that contexts of equal delegates share. If a callable is compared by its bytes,
-/// `content` contains these bytes.
+/// The key that contexts of equal delegates share. `content` contains the bytes of a callable that
+/// is compared bytewise.
 struct key {
   const void *object;
   uint64_t target;
@@ -27,18 +27,18 @@ struct key {
   const void *content = nullptr;
 };
 
-/// The context of a delegate that can be found by its object. Equal delegates share one context,
-/// and the last of them destroys the callable. This runs code of the module that added the
-/// delegates, which may be unloaded afterwards. A thread that has looked up the context keeps its
-/// memory allocated until let_go(), so that no other context can be created at the same address.
+/// The context of a delegate that can be found by its object. Equal delegates share one context.
+/// The last of them destroys the callable; after that, the module that they belong to may be
+/// unloaded. A thread that has looked up the context keeps its memory allocated until let_go(), so
+/// that no other context can be created at the same address.
 struct keyed {
   const key of;
-  const bool is_comparable;  // there may be equal contexts
+  const bool is_comparable;  // it may be equal to others
   size_t owners = 1;
   size_t holders = 0;
-  size_t alignment = 0;  // of the memory after end(); 0 while there is a callable
-  // The context is in one or two hash lists: one by object and, if the context is comparable, one
-  // by the whole key, for finding equal contexts.
+  size_t alignment = 0;  // of the memory; 0 while the callable exists
+  // The context is linked into a hash list by its object and, if it is comparable, into another one
+  // by its whole key, which is used to find equal contexts.
   struct {
     keyed *next = nullptr, **link = nullptr;
   } places[2];
@@ -47,15 +47,16 @@ struct keyed {
   keyed(const keyed &) = delete;
   keyed &operator=(const keyed &) = delete;
   virtual ~keyed() = default;
-  /// Destroys the callable, but does not free the memory. Returns the alignment of the memory.
+  /// Destroys the callable but does not free the memory. Returns the memory's alignment.
   virtual size_t end() noexcept = 0;
   /// Called only for contexts of the same kind.
   virtual bool is_equal(const keyed &) const = 0;
-  /// Whether the callable is this method, with any object. `type` is the name_of() of the method.
+  /// Whether the callable is this method, of any object; `type` is the method's name_of().
   virtual bool has_method(const char *type, const void *method) const = 0;
 };
 
-/// All keyed contexts, divided into parts. Equal delegates share one context.
+/// The table of all keyed contexts, split into parts with separate locks. Equal delegates share a
+/// context.
 class alignas(64) keyed_contexts {
  public:
   static keyed *add(owned<keyed> made) {
@@ -88,7 +89,7 @@ class alignas(64) keyed_contexts {
     context->alignment = context->end();
     let_go(context);
   }
-  /// Ends a retain(). Runs no code of the module that created the context.
+  /// Ends a retain(). Runs no code from the module that created the context.
   static void let_go(keyed *context) noexcept {
     const process_lock lock(guarded::keyed, part_of(hash_of(context->of.object)));
     if (--context->holders > 0 || context->alignment == 0) return;
@@ -98,7 +99,7 @@ class alignas(64) keyed_contexts {
       ::operator delete(static_cast<void *>(context));
     }
   }
-  /// Finds the context that is equal to `wanted`, and keeps its memory allocated until let_go().
+  /// The caller owns a reference to the returned context.
   static keyed *retain(const keyed &wanted) {
     const uint64_t hash = hash_of(wanted.of.object);
     const process_lock lock(guarded::keyed, part_of(hash));
@@ -107,7 +108,7 @@ class alignas(64) keyed_contexts {
     return there;
   }
   /// Finds the contexts of an object in a signal. The caller must call let_go() for each context in
-  /// `found`, even if this function throws.
+  /// `found`, even if this throws.
   template <typename Found>
   static void retain(const void *of, multicast target, Found &found) {
     const uint64_t hash = hash_of(of);
@@ -119,7 +120,7 @@ class alignas(64) keyed_contexts {
       });
     }
   }
-  /// Finds the contexts of a method, with any object, in a signal.
+  /// Finds the contexts of a method in a signal, with any object.
   template <typename Found>
   static void retain(const char *type, const void *method, multicast target, Found &found) {
     for (size_t number = 0; number < parts; ++number) {
@@ -169,7 +170,7 @@ class alignas(64) keyed_contexts {
   bucket &bucket_of(uint64_t hash) const noexcept {
     return buckets_[static_cast<size_t>(hash >> 24) & (size_ - 1)];
   }
-  /// The hash of the list that contains equal contexts.
+  /// The hash of the list that contains the equal contexts.
   static uint64_t hash_of(const key &given) noexcept {
     return hash_of(given.object) + hash_of(given.content) / 2;
   }
@@ -220,8 +221,8 @@ const char *name_of() noexcept {
   return __PRETTY_FUNCTION__;
 }
 
-/// Compares delegates with objects. Two methods are equal if their methods and objects are equal.
-/// Callables that are compared by their bytes (`is_plain`) are equal if these bytes are equal.
+/// Delegates with objects are equal if their methods and objects are equal. Callables that are
+/// compared bytewise (`is_plain`) are equal if their bytes are equal.
 template <bool is_plain>
 struct equality {
   template <typename Pointer, typename Method>
@@ -251,7 +252,7 @@ struct equality {
   }
 };
 
-/// Whether `F` is a method of an object, which can be compared with others.
+/// Whether a callable is a method of an object, so that equal callables may exist.
 template <typename F>
 inline constexpr bool is_bound = is_weak_bound<F>;
 template <typename Pointer, typename Method>
@@ -282,8 +283,8 @@ struct keyed_callable final : keyed {
   }
 
  private:
-  /// A callable in a wrapper, such as a tracked one, has no comparable bytes, so all such callables
-  /// of an object share one list.
+  /// A wrapper of a callable, such as a tracked callable, has no bytes to compare, so all wrappers
+  /// share one list.
   static key with_content(key given, const F &callable) noexcept {
     static_cast<void>(callable);
     if constexpr (is_plain && !is_mortal<F> && !is_extended<F>) {

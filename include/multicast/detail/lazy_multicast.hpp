@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The multicast of a signal, created at its first use.
+// A signal's multicast, created on first use.
 #ifndef MULTICAST_DETAIL_LAZY_MULTICAST_HPP
 #define MULTICAST_DETAIL_LAZY_MULTICAST_HPP
 
@@ -11,7 +11,7 @@
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// A multicast that is created at its first use.
+/// A multicast that is created on first use.
 class lazy_multicast {
  public:
   constexpr lazy_multicast() noexcept = default;
@@ -25,11 +25,11 @@ class lazy_multicast {
 
   multicast get() const noexcept { return {id_.load(std::memory_order_acquire)}; }
 
-  /// Releases the multicast, so that the destructor does not destroy it.
+  /// Gives up the multicast without destroying it.
   void release() noexcept { id_.store(0, std::memory_order_relaxed); }
 
-  /// Creates the multicast if it does not exist yet, and calls `prepare(multicast)`, which returns
-  /// a status, before other threads see it. Returns zero if memory runs out or `prepare` fails.
+  /// Calls `prepare(multicast)`, which returns a status, before other threads can see the
+  /// multicast. Returns zero if there is no memory or `prepare` fails.
   template <typename Prepare>
   multicast make(Prepare &&prepare) {
     uint64_t id = id_.load(std::memory_order_acquire);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Callables with a limited number of calls.
+// Callables that are called a limited number of times.
 #ifndef MULTICAST_DETAIL_LIMITED_HPP
 #define MULTICAST_DETAIL_LIMITED_HPP
 
@@ -13,7 +13,7 @@
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// A callable that is called at most `left` times in total, by any number of threads.
+/// A callable that is called at most `left` times, even if several threads call it concurrently.
 template <typename F>
 struct limited {
   F function;
@@ -24,7 +24,7 @@ struct limited {
       : function(std::move(other.function)), left(other.left.load()) {}
   limited(const limited &other) : function(other.function), left(other.left.load()) {}
   bool is_dead() const noexcept { return function.is_dead(); }
-  /// Whether this call should be made. The last call removes the delegate.
+  /// Returns whether this call may run. The last call removes the delegate.
   bool take() noexcept {
     const int64_t count = left.fetch_sub(1);
     if (count <= 1) static_cast<void>(multicast_token_remove_nowait(multicast_token_current()));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Counts the delegates that track objects, and finds the delegates whose objects are dead.
+// Counts of delegates that are removed when an object they track dies.
 #ifndef MULTICAST_DETAIL_MORTALS_HPP
 #define MULTICAST_DETAIL_MORTALS_HPP
 
@@ -19,7 +19,7 @@ inline std::atomic<size_t> &mortals_like(uint64_t target) noexcept {
 inline uint64_t hash_of(multicast_token token) noexcept {
   return (token.id * 0x9e3779b97f4a7c15) >> 52;
 }
-/// Called after a delegate with tracked objects was added.
+/// Called when a delegate with tracked objects has been added.
 inline void note_mortal(multicast_token token) noexcept {
   const uint64_t hash = hash_of(token);
   process().mortal_tokens[hash / 64].fetch_or(uint64_t{1} << hash % 64);
@@ -36,7 +36,7 @@ inline bool has_mortals(multicast target) noexcept {
          (process().mortal_signals.load(std::memory_order_relaxed) != 0 ||
           mortals_like(target.id).load(std::memory_order_relaxed) != 0);
 }
-/// Removes the delegates whose objects are dead, if the signal may have such delegates.
+/// Removes delegates with dead objects, if there may be any.
 inline void prune(multicast target) noexcept {
   if (has_mortals(target)) static_cast<void>(multicast_prune(target));
 }
@@ -63,14 +63,13 @@ class mortal {
   uint64_t target_ = 0;
 };
 
-/// Whether the tracked objects of a live registration are alive. If one of them is dead, removes
-/// the registration.
+/// Whether the tracked objects of a live registration are alive. If not, removes the registration.
 inline bool is_alive(multicast_token token) noexcept {
   multicast_registration all = MULTICAST_REGISTRATION_INIT;
   if (multicast_token_get_registration(token, &all) != MULTICAST_OK) return false;
   if (!has_mortals(all.target)) return true;
-  // A visit checks only the objects of this delegate. But it would skip a paused delegate, and
-  // would remove a delegate that is called only once.
+  // A visit checks only this registration's object. But it skips paused delegates and would use up
+  // a delegate with MULTICAST_ONCE.
   if (all.is_paused || (all.flags & MULTICAST_ONCE) != 0) {
     static_cast<void>(multicast_prune(all.target));
   } else {

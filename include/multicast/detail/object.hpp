@@ -11,7 +11,7 @@
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// Returns the address of the object with which a delegate is added.
+/// The address of the object with which a delegate is added.
 template <typename T>
 T *pointer_to(T &object) noexcept {
   return detail::address(object);
@@ -32,7 +32,7 @@ template <typename T>
 T *pointer_to(const std::reference_wrapper<T> &object) noexcept {
   return detail::address(object.get());
 }
-/// Returns the address of the object of a weak pointer; nullptr if the object is dead.
+/// The address of a weak pointer's object; nullptr if the object is dead.
 template <typename Weak>
 const void *address_of(const Weak &object) {
   const auto strong = object.lock();
@@ -43,7 +43,7 @@ const void *address_of(const Weak &object) {
   }
 }
 
-/// Refuses temporary objects at compile time.
+/// Rejects temporary objects at compile time.
 template <typename Object>
 constexpr void check_object() {
   static_assert(is_reference<std::decay_t<Object>> || std::is_lvalue_reference_v<Object>,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Smart pointers. The classes of <memory> are not used, because <memory> takes longer to compile.
+// Smart pointers. <memory> would take longer to compile.
 #ifndef MULTICAST_DETAIL_OWNERS_HPP
 #define MULTICAST_DETAIL_OWNERS_HPP
 
@@ -12,7 +12,7 @@
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// The only owner of an object.
+/// The sole owner of an object.
 template <typename T>
 class owned {
  public:
@@ -31,7 +31,7 @@ class owned {
   T *object_;
 };
 
-/// Counts the owners of an object: a base class of shared objects.
+/// A base class for shared objects, which counts their owners.
 struct counted_owners {
   std::atomic<size_t> owners{0};
 };
@@ -45,8 +45,7 @@ class shared {
   shared(const shared &other) noexcept : shared(other.object_) {}
   shared &operator=(const shared &) = delete;
   ~shared() {
-    // The default memory order makes sure that the last owner sees all changes that the other
-    // owners made to the object.
+    // The last owner sees all changes that the others have made to the object.
     if (object_ != nullptr && object_->owners.fetch_sub(1) == 1) delete object_;
   }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Locks and tables of which a process has only one instance. The locks are held during a fork.
+// Data shared by all modules of a process: locks that are held during forks, and the tables they
+// protect.
 #ifndef MULTICAST_DETAIL_PROCESS_HPP
 #define MULTICAST_DETAIL_PROCESS_HPP
 
@@ -16,11 +17,11 @@
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// Whether this module has registered the handlers that hold the locks during a fork. Each module
-/// does this for itself, because the handlers of a plug-in are removed when it is unloaded.
+/// Whether this module holds the locks during forks. Each module registers its own handlers,
+/// because a plug-in's handlers are removed when it is unloaded.
 MULTICAST_HPP_LOCAL inline std::atomic<bool> is_held_by_forks{false};
 
-/// Holds one of the process-wide locks until the end of a scope.
+/// Holds a process-wide lock until the end of a scope.
 class process_lock {
  public:
   explicit process_lock(guarded what, size_t part = 0) noexcept
@@ -35,16 +36,15 @@ class process_lock {
     if (!is_inside_fork()) static_cast<void>(pthread_mutex_unlock(&mutex_));
   }
 
-  /// Whether this thread is inside fork() and holds all locks. The library calls release functions
-  /// there.
+  /// Whether this thread is inside fork(), where it holds all locks and the library may call
+  /// release functions.
   static bool is_inside_fork() noexcept {
     return process().locks.forking.load(std::memory_order_relaxed) == pthread_self();
   }
 
  private:
-  /// Creates a multicast so that the library registers its fork handlers first. Then a fork takes
-  /// these locks before the library's locks, in the same order as all other code. If memory runs
-  /// out, the next process_lock tries again.
+  /// The library registers its fork handlers first, so that a fork takes these locks before the
+  /// library's locks, in the usual order. If there is no memory, the next lock tries again.
   static void hold_by_forks() noexcept {
     const multicast first = multicast_create();
     if (first.id == 0) return;
@@ -53,8 +53,8 @@ class process_lock {
       is_held_by_forks.store(true, std::memory_order_release);
     }
   }
-  /// Several threads and modules may have registered handlers. Only the first handler of a fork
-  /// takes the locks.
+  /// Several threads and modules may have registered handlers. Only the first handler to run takes
+  /// the locks.
   static void before_fork() noexcept {
     process_locks &locks = process().locks;
     if (!is_inside_fork()) {
@@ -73,9 +73,9 @@ class process_lock {
   pthread_mutex_t &mutex_;
 };
 
-/// Returns a process-wide object, which is created at its first use, and never destroyed, because
-/// static objects may use it. A static local variable would not work: if another thread was
-/// initializing it during a fork, the child would wait for that thread forever.
+/// A process-wide object, created on first use and never destroyed, because static objects may use
+/// it. It is not a function's static variable, because the child of a fork would then wait for a
+/// thread that was initializing it in the parent.
 template <typename T>
 T &lasting(std::atomic<T *> &place) {
   T *there = place.load(std::memory_order_acquire);
@@ -86,7 +86,7 @@ T &lasting(std::atomic<T *> &place) {
   return *there;
 }
 
-/// The number of pauses of each registration or signal, by its handle. Protected by
+/// The number of pauses for each registration or signal, by its handle. Protected by
 /// guarded::pauses.
 struct pauses {
   struct entry {

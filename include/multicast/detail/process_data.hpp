@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Data of which a process has only one instance, no matter how many modules include these headers.
+// Data that exists once per process, however many modules these headers are compiled into.
 #ifndef MULTICAST_DETAIL_PROCESS_DATA_HPP
 #define MULTICAST_DETAIL_PROCESS_DATA_HPP
 
@@ -19,17 +19,17 @@ struct pauses;
 class watched;
 class keyed_contexts;
 
-/// The tables, each of which has a lock, in their order: a thread that holds a lock may take the
-/// locks that are further to the right. The last table is divided into parts, so that threads
-/// seldom wait for each other. There are only four parts, because the thread sanitizer limits how
-/// many locks one thread can hold, and the locks of the library count, too.
+/// The tables, each with a lock. A thread that holds a lock may take the locks of later tables. The
+/// last table is split into parts, so that threads seldom wait for each other. There are few parts,
+/// because the thread sanitizer can track only a limited number of locks per thread, including the
+/// library's.
 enum class guarded : size_t { groups, members, pauses, watches, failures, keyed };
 inline constexpr size_t parts = 4;
 
 /// One lock for each table. All locks are held during a fork, so that in the child the locks are
-/// free and the tables complete.
+/// free and the tables consistent.
 struct process_locks {
-  struct alignas(64) line {  // one cache line
+  struct alignas(64) line {  // a cache line
     pthread_mutex_t mutex;
   };
   line all[static_cast<size_t>(guarded::keyed) + parts];
@@ -37,47 +37,47 @@ struct process_locks {
   size_t handlers;                 // how many pairs of handlers run in that fork()
 };
 
-/// A running add of a delegate whose token its observer stores. Several observers share one entry.
-/// If an add finds its entry in use, it uses the observer's lifetime instead. In the child of a
-/// fork, the entries that were in use by other threads of the parent stay in use.
+/// An add in progress of a delegate whose token its observer stores. Each observer maps to one of
+/// these slots, which it shares with other observers; an add that finds its slot in use takes a
+/// slower path. In the child of a fork, slots in use by threads that exist only in the parent stay
+/// in use.
 struct alignas(64) kept_add {
   std::atomic<uintptr_t> observer;  // the address of its kept_token, or 0
   multicast_token token;
-  bool is_orphan;  // the observer was destroyed; protected by guarded::keyed
+  bool is_orphan;  // the observer has been destroyed; protected by guarded::keyed
 };
 
-/// The counts that each invocation reads. While they are zero, it does not need to check anything
-/// else.
+/// The counts that each invocation reads. While they are zero, it can skip further checks.
 struct process_counts {
   std::atomic<size_t> paused_signals;  // how many signals are paused
   std::atomic<size_t> mortals;         // how many delegates of all signals track objects
 };
 
-/// The library owns the memory and fills it with zeros, which is the initial state of all members.
-/// Modules that were built with older headers may use a shorter version of this struct at the same
-/// time, so new members may only be added at the end.
+/// The library provides the memory, filled with zeros, which is the initial state of all members.
+/// Modules built with older headers may use a shorter version of this struct at the same time, so
+/// new members are only added at the end.
 struct process_data : process_counts {
   std::atomic<void (*)(std::exception_ptr) noexcept> handler;  // of set_exception_handler()
   std::atomic<uint64_t> threads;     // how many threads have a number
   std::atomic<uint64_t> thread_key;  // the key of their numbers, plus 1
-  std::atomic<uint64_t> spied;       // how many calls were recorded by all spies
+  std::atomic<uint64_t> spied;       // how many calls all spies have recorded
 
-  /// Each of these objects is created at its first use and never destroyed.
+  /// These tables are created on first use and never destroyed.
   std::atomic<pauses *> scoped_pauses;
   std::atomic<watched *> watches;
   std::atomic<keyed_contexts *> keyed[parts];
 
-  /// The number of paused signals by a hash of their handles, so that invocations of most other
+  /// How many signals are paused, by a hash of their handles, so that invocations of most other
   /// signals take no lock.
   std::atomic<size_t> paused_alike[64];
-  /// The number of delegates with tracked objects by a hash of the handles of their signals, so
-  /// that most other signals do not search for dead objects.
+  /// How many delegates have tracked objects, by a hash of their signals' handles, so that most
+  /// other signals do not search for dead objects.
   std::atomic<size_t> mortals_alike[256];
-  /// The number of delegates that forward to another signal. They are counted here, because it is
-  /// unknown to which signals they were added.
+  /// How many delegates forward to another signal. They are not counted by the signal to which they
+  /// were added, because their context does not identify it.
   std::atomic<size_t> mortal_signals;
-  /// One bit for each hash of a token of a delegate with tracked objects. Other tokens may have the
-  /// same hash. Bits are never cleared, because the context of a delegate does not know its token.
+  /// The bits are the hashes of the tokens of delegates with tracked objects. Bits are never
+  /// cleared, because a delegate's context does not know its token.
   std::atomic<uint64_t> mortal_tokens[64];
 
   process_locks locks;
@@ -87,11 +87,11 @@ static_assert(sizeof(process_data) <= 8192 && alignof(process_data) <= 64 &&
                   std::is_trivially_destructible_v<process_data>,
               "see multicast_process_memory()");
 
-/// The counts that are used until this module knows the address of the data. They are not zero, so
-/// that invocations check further.
+/// Nonzero counts used until this module knows the address of the data, so that invocations do not
+/// skip their checks.
 MULTICAST_HPP_LOCAL inline process_counts unknown_counts{{1}, {1}};
-/// The address of the data. Relaxed order is sufficient, because all threads find the same address,
-/// and the memory always exists.
+/// The address of the data. Relaxed, because all threads obtain the same address, and the memory is
+/// always valid.
 MULTICAST_HPP_LOCAL inline std::atomic<process_counts *> counts_place{&unknown_counts};
 
 inline const process_counts &counts() noexcept {
@@ -100,8 +100,7 @@ inline const process_counts &counts() noexcept {
 inline process_data &process() noexcept {
   process_counts *there = counts_place.load(std::memory_order_relaxed);
   if (there == &unknown_counts) {
-    // Code with exceptions, code without them, and code for different standard libraries each use
-    // separate data, because their types differ.
+    // Code compiled with and without exceptions does not share data, nor do two standard libraries.
 #if defined(_LIBCPP_VERSION)
     constexpr uint32_t library = 2;
 #else

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Keeps the contexts of an object in a signal allocated while they are in use.
+// Keeps an object's contexts in a signal allocated while they are in use.
 #ifndef MULTICAST_DETAIL_RETAINED_HPP
 #define MULTICAST_DETAIL_RETAINED_HPP
 
@@ -15,8 +15,8 @@
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// Keeps the contexts of an object or a method in a signal allocated while they are in use. This is
-/// a template so that only programs that use it compile it.
+/// Keeps an object's or a method's contexts in a signal allocated while they are in use. This is a
+/// template so that only programs that use it compile it.
 template <typename Context = keyed>
 class retained {
  public:
@@ -35,7 +35,7 @@ class retained {
     all_.each(function);
   }
 
-  /// Removes the registrations of these contexts. Returns how many there were, or a negative
+  /// Removes their registrations. Returns the number of removed registrations, or a negative
   /// status.
   int64_t remove() const {
     int64_t removed = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// A hash table, which replaces std::unordered_map, because <unordered_map> takes longer to compile.
+// A hash table. <unordered_map> would take longer to compile.
 #ifndef MULTICAST_DETAIL_TABLE_HPP
 #define MULTICAST_DETAIL_TABLE_HPP
 
@@ -12,7 +12,7 @@
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// A table of values by numbers other than 0. A free entry has the number 0.
+/// Maps nonzero numbers to values. The number of a free entry is 0.
 template <typename Value>
 class table {
  public:
@@ -22,13 +22,13 @@ class table {
   ~table() { delete[] entries_; }
 
   size_t size() const noexcept { return count_; }
-  /// Returns nullptr if there is no such number.
+  /// Returns nullptr if the table does not contain the number.
   Value *find(uint64_t number) const noexcept {
     if (count_ == 0) return nullptr;
     entry &found = at(number);
     return number != 0 && found.number == number ? &found.value : nullptr;
   }
-  /// Returns the value of the number, and inserts a new value if there is none.
+  /// The value of the number, which is inserted if the table does not contain it.
   Value &operator[](uint64_t number) {
     if (Value *const there = find(number)) return *there;
     if (2 * count_ >= size_) grow();
@@ -42,7 +42,7 @@ class table {
     entry *hole = &at(number);
     *hole = entry();
     --count_;
-    // Reinserts the entries that follow the hole.
+    // Reinsert the entries that follow.
     for (size_t i = index(hole); entries_[i = next(i)].number != 0;) {
       const entry moved = std::exchange(entries_[i], entry());
       at(moved.number) = moved;
@@ -68,8 +68,8 @@ class table {
 
   size_t next(size_t i) const noexcept { return (i + 1) & (size_ - 1); }
   size_t index(const entry *of) const noexcept { return static_cast<size_t>(of - entries_); }
-  /// Returns the entry of the number, or the free entry into which the number would be inserted.
-  /// There is always a free entry.
+  /// The entry of the number, or the free entry in which to insert it. There is always a free
+  /// entry.
   entry &at(uint64_t number) const noexcept {
     size_t i = static_cast<uint32_t>((number * 0x9e3779b97f4a7c15) >> 32) & (size_ - 1);
     while (entries_[i].number != 0 && entries_[i].number != number) i = next(i);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Posted callables, and the thread that ran a queue last.
+// The tasks posted to a queue, and the thread that last ran it.
 #ifndef MULTICAST_DETAIL_TASKS_HPP
 #define MULTICAST_DETAIL_TASKS_HPP
 
@@ -38,9 +38,8 @@ struct posted final : task {
   void run() override { static_cast<void>(detail::invoke(function)); }
 };
 
-/// Returns a number that no other thread has ever had. The address of a thread-local variable would
-/// not do, because it is reused after the end of the thread. Returns 0 if the system cannot store a
-/// number for the thread.
+/// A number that no other thread has ever had, unlike the address of a thread-local variable, which
+/// may be reused after the thread has ended. 0 if the system cannot store the number.
 inline uint64_t this_thread() noexcept {
   std::atomic<uint64_t> &place = process().thread_key;
   uint64_t known = place.load(std::memory_order_acquire);
@@ -62,8 +61,8 @@ inline uint64_t this_thread() noexcept {
   return reinterpret_cast<uintptr_t>(number);
 }
 
-/// The thread that ran a queue last. 0 means that it may be the queue's own thread, which only the
-/// library knows, or a thread without a number.
+/// The thread that last ran a queue. 0 if no thread has run it, or if the last one had no number or
+/// was the queue's own thread, which the library knows.
 class runner {
  public:
   runner() noexcept = default;

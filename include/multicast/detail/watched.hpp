@@ -21,19 +21,19 @@ struct watch_options;
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// The functions of each watch, by a unique number, which the C watch has as its context. After a
-/// call that has ended its watch, the library finds neither the functions of this watch nor the
-/// functions of the next one. The functions are not destroyed while they run.
+/// The functions of each watch, by a unique number, which is the context of the C watch. Therefore
+/// a call during which the watch ends finds no functions when it returns, not even the next
+/// watch's, and functions are not destroyed while they are running.
 class watched {
  public:
   using functions = std::shared_ptr<const watch_options>;
 
-  /// Adds the watch of a handle; 0 is the watch of the whole process. Returns its number, or 0 if
-  /// there is already such a watch.
+  /// Adds the watch of a handle, where 0 means all signals. Returns the watch's number, or 0 if the
+  /// handle already has a watch.
   uintptr_t add(uint64_t target, functions told) {
     const process_lock lock(guarded::watches);
     if (numbers_.find(target + 1) != nullptr) return 0;
-    // If the second insertion throws, the entry of the first is never found.
+    // If the second insertion throws, the first is unreachable and does no harm.
     all_[++last_] = std::move(told);
     numbers_[target + 1] = last_;
     return last_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Weak pointers, and callables that track objects.
+// Weak pointers, and callables that are removed when an object dies.
 #ifndef MULTICAST_DETAIL_WEAK_HPP
 #define MULTICAST_DETAIL_WEAK_HPP
 
@@ -12,8 +12,8 @@
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// The std::weak_ptr that `Weak` is or is derived from. std::weak_ptr is not named here, because
-/// programs that do not use it do not include <memory>.
+/// The std::weak_ptr that a type is or is derived from. It is detected without naming
+/// std::weak_ptr, because programs that do not use it need not include <memory>.
 template <typename Weak, typename Made = typename decltype(
                              std::declval<const Weak &>().lock())::weak_type>
 using weak_of = std::enable_if_t<std::is_base_of_v<Made, Weak>, Made>;
@@ -60,8 +60,8 @@ bool is_dead(const Weak &object) noexcept {
   }
 }
 
-/// Whether a strong pointer keeps an object alive. A std::shared_ptr may own an object although its
-/// pointer is null.
+/// Whether a strong pointer keeps an object alive. A std::shared_ptr may own an object and still be
+/// null.
 template <typename Strong>
 bool is_alive(const Strong &object) noexcept {
   if constexpr (is_shared<Strong>) {

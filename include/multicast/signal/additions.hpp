@@ -20,15 +20,15 @@
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// The type of options that are given in braces. The second template parameter delays the check
-/// until options are used, so that the types of the arguments may be incomplete before.
+/// The type of options passed in braces. The second template parameter delays the check until
+/// options are used, so that the argument types may be incomplete until then.
 template <typename Signal, typename>
 struct options_of {
   using type = std::conditional_t<Signal::is_queueable, options, basic_options<no_queue>>;
 };
 
-/// Whether `T` may be a delegate: it is not a number, queue or lifetime, which a caller must pass
-/// as an option, through a function such as mcast::on().
+/// Whether `T` may be a delegate. Numbers, queues and lifetimes are not; a caller has to pass them
+/// as options, through functions such as mcast::on().
 template <typename T>
 constexpr bool is_no_option() {
   constexpr bool is_option = std::is_arithmetic_v<T> ||
@@ -39,8 +39,8 @@ constexpr bool is_no_option() {
   return !is_option;
 }
 
-/// Checks that the pointer is not null. If the object is an observer, puts the observer's lifetime
-/// into the options.
+/// Checks that the pointer is not null. If the object is an observer, stores the observer's
+/// lifetime in the options.
 template <typename T>
 bool prepare_object(T *object, const options *&how, options &changed) {
   bool is_good = object != nullptr;
@@ -73,34 +73,34 @@ class additions : public insertion<R, Args...> {
  public:
   using base::is_queueable;
 
-  /// Adds a lambda, function object or function, last among those of its priority.
+  /// Adds a lambda, function object or function as the last delegate with its priority.
   ///
-  /// @param delegate  Copied or moved from. Called as a non-const lvalue, so that it keeps its
-  ///                  state between calls. (Exception: an object that is trivially copyable, not
-  ///                  larger than a pointer and callable as const, and whose class has constructors
-  ///                  but no default constructor, is treated like a lambda: each call uses a fresh
-  ///                  copy.) If the signal has no result, the delegate's result is ignored. The
-  ///                  delegate may take fewer arguments than the signal has. If it takes `T &&`
-  ///                  where the signal has `T`, it receives a copy. If the delegate is another
-  ///                  signal, `add(other)` or `add(std::ref(other))`, that signal is invoked as
-  ///                  long as it exists, even if it is moved, and its last result is used. After
-  ///                  the other signal has been destroyed, the next invocation, size() or
-  ///                  registration::is_valid() removes the delegate.
+  /// @param delegate  The delegate, which is copied or moved. It is called as a non-const lvalue,
+  ///                  so that it keeps its state between calls. (Exception: an object that is
+  ///                  trivially copyable, not larger than a pointer and callable as const, and
+  ///                  whose class has constructors but no default constructor, is treated like a
+  ///                  lambda: each call uses a fresh copy.) If the signal has no result, the
+  ///                  delegate's result is ignored. The delegate may take fewer arguments than the
+  ///                  signal. If it takes `T &&` where the signal takes `T`, it receives a copy. If
+  ///                  the delegate is another signal, `add(other)` or `add(std::ref(other))`, that
+  ///                  signal is invoked as long as it exists, even if it is moved, and its last
+  ///                  result is used. After the other signal has been destroyed, the next
+  ///                  invocation, size() or registration::is_valid() removes the delegate.
   /// @param how       Options: on(), under(), priority(), once, latest, unique and at_front can be
   ///                  joined by `|`. If the signal cannot be queued, on() does not compile, and a
-  ///                  queue that is set in an options struct is a MULTICAST_ERROR_INVALID_ARGUMENT.
+  ///                  queue in an options struct causes MULTICAST_ERROR_INVALID_ARGUMENT.
   /// @return The registration, with which the delegate can be removed.
   ///
-  /// Ownership: the copy is destroyed once, after the last call has returned, on the thread that
-  ///            made this call or on the thread that removes the delegate. If the add fails, the
-  ///            copy is destroyed before add() throws.
-  /// Threads:   several threads may call the delegate at the same time if they invoke the signal at
-  ///            the same time. If the signal replays, the delegate is also called on this thread
-  ///            before add() returns.
-  /// Errors:    a null function is MULTICAST_ERROR_INVALID_ARGUMENT.
-  /// Cost:      like multicast_add(). A function, an object without data, and a lambda that is not
-  ///            `mutable` and not larger than a pointer need no allocation. Other delegates need
-  ///            one allocation for themselves and one for their options.
+  /// Ownership: the copy is destroyed exactly once, after the last call has returned, on the thread
+  ///            that made that call or on the thread that removes the delegate. If the add fails,
+  ///            the copy is destroyed before add() throws.
+  /// Threads:   if several threads invoke the signal, they may call the delegate concurrently. If
+  ///            the signal replays, the delegate is also called on this thread before add()
+  ///            returns.
+  /// Errors:    MULTICAST_ERROR_INVALID_ARGUMENT if the function is null.
+  /// Cost:      like multicast_add(). A function, an object without data, or a lambda that is not
+  ///            `mutable` and not larger than a pointer needs no allocation. Other delegates need
+  ///            one, and so do options.
   /// @since 1.0
   template <typename F>
   registration add(F &&delegate) {
@@ -117,13 +117,13 @@ class additions : public insertion<R, Args...> {
   use_static_cast_to_name_one_overloaded_function add(...) = delete;
 
   /// Adds a callable that receives its own registration as the first argument, followed by the
-  /// arguments of the signal.
+  /// signal's arguments.
   ///
   /// @param delegate  As in add().
   /// @param how       As in add().
   /// @return The registration.
   ///
-  /// Cost:      like add() of a delegate that is larger than a pointer.
+  /// Cost:      like add() with a delegate larger than a pointer.
   /// @since 1.1
   template <typename F>
   registration add_extended(F &&delegate) {
@@ -137,12 +137,12 @@ class additions : public insertion<R, Args...> {
 
   /// Adds a method of an object, or a callable that belongs to an object.
   ///
-  /// @param object    An object, a pointer to it, or std::ref() is borrowed: the object must stay
-  ///                  valid until the removal has completed. If its class is derived from
+  /// @param object    An object, a pointer to it, or a std::ref() is borrowed, so the object must
+  ///                  stay valid until the removal has completed. If its class is derived from
   ///                  mcast::observer, the delegate is removed when the object is destroyed. A
   ///                  std::shared_ptr, a std::weak_ptr, or a pointer that has a to_weak() is held
-  ///                  weakly: each call keeps the object alive while it runs. After the object has
-  ///                  died, the next invocation, size() or registration::is_valid() removes the
+  ///                  weakly, and each call keeps the object alive while it runs. After the object
+  ///                  has died, the next invocation, size() or registration::is_valid() removes the
   ///                  delegate.
   /// @param delegate  Any callable, or a method of the object's class or of a base class. If the
   ///                  method is overloaded, use static_cast to select one overload. The method may
@@ -186,7 +186,7 @@ class additions : public insertion<R, Args...> {
   }
 
   /// Adds a method of an object, or a callable that belongs to an object. It receives its own
-  /// registration as the first argument, followed by the arguments of the signal.
+  /// registration as the first argument, followed by the signal's arguments.
   ///
   /// @param object    As in add().
   /// @param delegate  As in add().
@@ -219,8 +219,8 @@ class additions : public insertion<R, Args...> {
   ///
   /// Errors:    MULTICAST_ERROR_INVALID_ARGUMENT if the pointer is null, or if `how` names a
   ///            lifetime although the object is an mcast::observer, which has its own.
-  /// Cost:      like multicast_add(), without an allocation. With a shared pointer, like
-  ///            add(object, delegate).
+  /// Cost:      like multicast_add(), no allocation. With a shared pointer, like add(object,
+  ///            delegate).
   /// @since 1.1
   template <auto method, typename Object>
   registration add(Object &&object) {
@@ -237,7 +237,7 @@ class additions : public insertion<R, Args...> {
   using base::base;
 
  private:
-  /// Adds another signal as a delegate. It is invoked until it is destroyed.
+  /// Adds another signal as a delegate, which is invoked until it is destroyed.
   template <bool may_queue, typename Made, typename... Given>
   registration add_signal(const insertion<Made, Given...> &target, const options *how) {
     using access = detail::of_signal<Made(Given...)>;

@@ -28,8 +28,8 @@ namespace MULTICAST_HPP_NAMESPACE::detail {
 // The compiler shows this name in the first line of its message if no other overload matches.
 struct these_are_not_the_arguments_of_the_signal;
 
-/// Deleted overloads that match wrong arguments. `...` matches only if no other overload does. But
-/// for a signal without arguments a call without arguments would be ambiguous, so the
+/// Deleted overloads that match wrong arguments. `...` matches only if no other overload does. For
+/// a signal without arguments, however, a call without arguments would be ambiguous, so the
 /// specialization for such signals takes a pointer.
 template <bool has_arguments>
 struct refused_arguments {
@@ -42,7 +42,7 @@ struct refused_arguments<false> {
   these_are_not_the_arguments_of_the_signal invoke(const refused_arguments *) const = delete;
 };
 
-/// Creates the multicast of a signal with policies. If the signal cannot have these policies,
+/// Creates a signal's multicast with policies. If the signal does not support these policies,
 /// throws or, without exceptions, returns zero.
 template <typename R, bool is_queueable, typename... Args>
 multicast create_with_policies(const policies &how) {
@@ -90,11 +90,11 @@ class basic_signal : public connections<R, Args...> {
   ///
   /// @param how  The policies.
   ///
-  /// Errors:    MULTICAST_ERROR_INVALID_ARGUMENT: this signal cannot have such a reentry or replay
-  ///            policy; see policies. Without exceptions the signal is then created without
+  /// Errors:    MULTICAST_ERROR_INVALID_ARGUMENT: the signal does not support the reentry or replay
+  ///            policy; see policies. Without exceptions, the signal is then created without
   ///            policies.
-  /// Cost:      like multicast_create_with(). An invocation takes a few nanoseconds longer. With
-  ///            replay it also takes a lock, copies the arguments and makes some allocations.
+  /// Cost:      like multicast_create_with(). An invocation takes a few nanoseconds longer; with
+  ///            replays, it also takes a lock, copies the arguments and allocates several times.
   /// @since 1.1
   explicit basic_signal(const policies &how)
       : base(detail::create_with_policies<R, is_queueable, Args...>(how)) {}
@@ -116,7 +116,7 @@ class basic_signal : public connections<R, Args...> {
   }
   /// Whether the whole signal is paused.
   ///
-  /// @return Whether there is a scoped_pause of this signal.
+  /// @return True while a scoped_pause of this signal exists.
   ///
   /// Cost:      O(1); takes a lock while any signal is paused.
   /// @since 1.1

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// How the library calls the delegates of a signal.
+// How the library calls a signal's delegates.
 #ifndef MULTICAST_SIGNAL_CALLS_HPP
 #define MULTICAST_SIGNAL_CALLS_HPP
 
@@ -18,12 +18,12 @@ namespace MULTICAST_HPP_NAMESPACE::detail {
 template <typename R, typename... Args>
 class calls {
  public:
-  /// Whether delegates can be added with a queue. They can if the signal has no result and all
-  /// arguments are copyable values or references to const. The queued calls of an invocation share
-  /// one copy of the arguments, with the types in the signature. The copy is made when the first
-  /// call is queued. The thread on which the last call returns or is dropped destroys it. A
-  /// std::string_view or a `const char *` is copied as a string. For any other pointer, only the
-  /// pointer itself is copied.
+  /// Whether delegates can be added with a queue, which requires that the signal has no result and
+  /// that all arguments are copyable values or references to const. The queued calls of an
+  /// invocation share one copy of the arguments, with the types in the signature. The copy is made
+  /// when the first call is queued, and destroyed on the thread on which the last call returns or
+  /// is dropped. A std::string_view or a `const char *` is copied as a string. For any other
+  /// pointer, only the pointer itself is copied.
   /// @since 1.0
   MULTICAST_HPP_LOCAL static constexpr bool is_queueable =
       std::is_void_v<R> && (detail::is_queueable<Args>() && ...);
@@ -38,10 +38,10 @@ class calls {
   static constexpr bool is_const_callable =
       detail::is_delegate<R, form_of<const F, is_extended>, Args...>::value;
   /// Whether calling a copy has the same effect as calling the object itself, because a call
-  /// changes no data of the object. For a class this is unknown, because it may have `mutable`
+  /// changes no data of the object. For a class, this is unknown, because it may have `mutable`
   /// members. But lambdas with captures can be distinguished from most classes: they are not
-  /// aggregates and have no default constructor. (Lambdas cannot be assigned, either. But after a
-  /// check for that, gcc 12 no longer considers the lambda trivially copyable.)
+  /// aggregates and have no default constructor. (Lambdas cannot be assigned, either, but once a
+  /// program checks for that, gcc 12 no longer considers the lambda trivially copyable.)
   template <typename F, bool is_extended>
   static constexpr bool is_constant =
       !std::is_class_v<F> || std::is_empty_v<F> || detail::is_reference<F> ||
@@ -74,8 +74,8 @@ class calls {
         where = {};  // deferred or replayed: nothing waits for this call
       }
     } else if constexpr (is == special) {
-      // If several threads call the delegate at the same time, only the thread that removes it
-      // makes the call. It may remove an equal delegate instead.
+      // If several threads are about to call the delegate, only the thread that removes it makes
+      // the call. It may remove an equal delegate instead.
       const multicast_delegate self = {call<Access, is>, context};
       const multicast target = static_cast<detail::question<R> *>(arguments.results)->target;
       if (multicast_remove_many_within(target, &self, 1, 0, nullptr) != 1) return;

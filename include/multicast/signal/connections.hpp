@@ -16,10 +16,10 @@ class connections : public contents<R, Args...> {
   using base = contents<R, Args...>;
 
  public:
-  /// Another name of add(). Options must be given as on(), priority() and so on, not in braces.
+  /// Another name of add(). Options must be passed as on(), priority() and so on, not in braces.
   ///
   /// @param given  As for add().
-  /// @return Like add().
+  /// @return The result of add().
   ///
   /// Cost:      like add().
   /// @since 1.1
@@ -36,7 +36,7 @@ class connections : public contents<R, Args...> {
   ///
   /// @param first  As for remove().
   /// @param more   As for remove().
-  /// @return Like remove().
+  /// @return The result of remove().
   ///
   /// Cost:      like remove().
   /// @since 1.1

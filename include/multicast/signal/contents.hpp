@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The contents of a signal.
+// The functions of a signal that report its delegates.
 #ifndef MULTICAST_SIGNAL_CONTENTS_HPP
 #define MULTICAST_SIGNAL_CONTENTS_HPP
 
@@ -25,12 +25,12 @@ class contents : public removals<R, Args...> {
   using base = removals<R, Args...>;
 
  public:
-  /// The number of delegates, including paused ones. Removes the delegates whose objects are dead.
+  /// The number of delegates, including paused ones. First removes delegates with dead objects.
   ///
   /// @return The number.
   ///
-  /// Cost:      like multicast_count(). If this signal has delegates that track objects, or shares
-  ///            its hash with a signal that has some (one in 256): like multicast_prune().
+  /// Cost:      like multicast_count(). While this signal, or one in 256 other signals, has
+  ///            delegates that track objects, like multicast_prune().
   /// @since 1.0
   size_t size() const {
     const multicast target = target_.get();
@@ -38,21 +38,21 @@ class contents : public removals<R, Args...> {
     detail::prune(target);
     return detail::count(multicast_count(target));
   }
-  /// Whether there is no delegate.
+  /// Whether there are no delegates.
   ///
   /// @return size() == 0.
   ///
   /// Cost:      like size().
   /// @since 1.1
   bool empty() const { return size() == 0; }
-  /// A flag that tells whether the signal has listeners. A program can check it before it prepares
-  /// costly arguments.
+  /// Returns a flag that is set while the signal has listeners. A program can check it before it
+  /// prepares expensive arguments.
   ///
-  /// @return The flag. Store it next to the signal, and test it as a bool.
+  /// @return The flag. Store it next to the signal and test it as a bool.
   ///
-  /// Errors:    like the first add. Without exceptions the flag is then never set.
-  /// Cost:      like multicast_listener_flag(). The first call creates the multicast, as the first
-  ///            add does.
+  /// Errors:    like the first add. Without exceptions, the flag is then never set.
+  /// Cost:      like multicast_listener_flag(). The first call also creates the multicast, like the
+  ///            first add.
   /// @since 1.1
   MULTICAST_HPP_NAMESPACE::listener_flag listener_flag() const {
     return MULTICAST_HPP_NAMESPACE::listener_flag(target_.make());
@@ -61,7 +61,7 @@ class contents : public removals<R, Args...> {
   ///
   /// @param delegate  A function, a small lambda, an object with `==`, or another signal, as in
   ///                  remove().
-  /// @return The answer. Paused delegates count as registered.
+  /// @return True also if the delegate is paused.
   ///
   /// Cost:      O(delegates).
   /// @since 1.1
@@ -74,11 +74,11 @@ class contents : public removals<R, Args...> {
                  .count() != 0;
     }
   }
-  /// Whether a delegate of an object is registered.
+  /// Whether a method or callable is registered for an object.
   ///
   /// @param object    The object or pointer, of the same type as the argument of add().
   /// @param delegate  The method or callable; see remove().
-  /// @return The answer. Paused delegates count as registered.
+  /// @return True also if the delegate is paused.
   ///
   /// Cost:      O(delegates); briefly takes a lock.
   /// @since 1.1
@@ -92,10 +92,10 @@ class contents : public removals<R, Args...> {
   ///
   /// @param function  Receives a const multicast_registration &. If it returns bool, false stops
   ///                  the enumeration.
-  /// @return How many were passed.
+  /// @return The number of registrations passed.
   ///
-  /// Errors:    an exception of the function ends the enumeration and reaches the caller.
-  /// Reentry:   the function may call anything, and may destroy this object.
+  /// Errors:    exceptions that the function throws, which end the enumeration.
+  /// Reentry:   the function may call anything, and destroy this object.
   /// Cost:      like multicast_enumerate().
   /// @since 1.1
   template <typename F>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Finds the delegates of a signal that are equal to a given one.
+// Finds a signal's delegates that are equal to a given delegate.
 #ifndef MULTICAST_SIGNAL_EQUALS_HPP
 #define MULTICAST_SIGNAL_EQUALS_HPP
 
@@ -138,7 +138,8 @@ class equals : public additions<R, Args...> {
     return function == base::template call<Access, base::ordinary> ||
            function == base::template call<Access, base::special>;
   }
-  /// If the delegate's function is one that calls objects of class `F`, its context is the object.
+  /// Whether a delegate's context is an object that equals `wanted`. The context is such an object
+  /// if the delegate's function calls objects of class `F`.
   template <typename F>
   static bool is_equal_object(const multicast_delegate &delegate, const F &wanted) {
     using extended = detail::extended<F>;

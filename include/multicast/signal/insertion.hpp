@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Owns the multicast of a signal, and inserts delegates into it.
+// Owns a signal's multicast and inserts delegates into it.
 #ifndef MULTICAST_SIGNAL_INSERTION_HPP
 #define MULTICAST_SIGNAL_INSERTION_HPP
 
@@ -23,7 +23,7 @@ namespace MULTICAST_HPP_NAMESPACE::detail {
 template <typename R, typename... Args>
 class additions;
 
-/// Owns the multicast of a signal, and inserts delegates into it.
+/// Owns a signal's multicast and inserts delegates into it.
 template <typename R, typename... Args>
 class insertion : public calls<R, Args...> {
   using base = calls<R, Args...>;
@@ -68,7 +68,7 @@ class insertion : public calls<R, Args...> {
     return how;
   }
 
-  /// Adds a delegate. `make(target)` makes its context, which the library owns from then on.
+  /// Adds a delegate. `make(target)` creates its context, which the library then owns.
   template <typename Access, bool may_queue, typename Make>
   registration insert(const options *how, Make &&make) {
     const multicast target = target_.make();
@@ -86,8 +86,8 @@ class insertion : public calls<R, Args...> {
       given = *how;
       if (how->at_front && !find_priority_in_front(target, given.priority)) return registration();
       if constexpr (!std::is_void_v<R>) {
-        // With MULTICAST_ONCE, the visit by which a result_range finds the delegate would already
-        // remove it.
+        // With MULTICAST_ONCE, the delegate would already be removed by the visit with which a
+        // result_range finds it.
         if (how->once) {
           given.flags &= ~MULTICAST_ONCE;
           std::swap(function, other);
@@ -122,7 +122,7 @@ class insertion : public calls<R, Args...> {
     return registration(token);
   }
 
-  /// Adds without options, for an observer that stores the token.
+  /// Adds a delegate without options, for an observer that stores the token.
   template <typename Access>
   static registration insert_kept(multicast target, void *context, kept_token &kept) {
     static_assert(!Access::is_owned);

@@ -31,14 +31,14 @@ class removals : public equals<R, Args...> {
   /// like multicast_remove_every().
   ///
   /// @param delegate  The delegate, as it was passed to add() or add_extended().
-  /// @return How many were removed, and the status of multicast_remove_every().
+  /// @return The number of removed delegates, and the status of multicast_remove_every().
   ///
   /// Errors:    exceptions of `==`.
-  /// Threads:   waits for running calls of these delegates on other threads. Other threads may be
-  ///            calling an object while `==` compares it.
-  /// Reentry:   returns MULTICAST_PENDING inside a call of a removed delegate.
-  /// Cost:      like multicast_remove_every(). For an object that is compared with `==`:
-  ///            O(delegates), plus the cost of registration::remove() for each removed delegate.
+  /// Threads:   waits for their running calls on other threads. Calls of an object may be running
+  ///            while `==` compares it.
+  /// Reentry:   returns MULTICAST_PENDING inside a call to one of the delegates.
+  /// Cost:      like multicast_remove_every(). If objects are compared, O(delegates), and for each
+  ///            removed delegate, like registration::remove().
   /// @since 1.1
   template <typename F>
   removal remove(const F &delegate) {
@@ -59,10 +59,10 @@ class removals : public equals<R, Args...> {
   /// @param object    The object or pointer, of the same type as the argument of add().
   /// @param delegate  The method, function, or an equal lambda that is not larger than a pointer. A
   ///                  method may also be the first argument.
-  /// @return How many were removed, and the status of multicast_remove_every().
+  /// @return The number of removed delegates, and the status of multicast_remove_every().
   ///
-  /// Threads:   waits for running calls of these delegates on other threads.
-  /// Reentry:   returns MULTICAST_PENDING inside a call of a removed delegate.
+  /// Threads:   waits for their running calls on other threads.
+  /// Reentry:   returns MULTICAST_PENDING inside a call to one of the delegates.
   /// Cost:      like multicast_remove_every(), plus a short lock.
   /// @since 1.1
   template <typename Object, typename F,
@@ -80,12 +80,12 @@ class removals : public equals<R, Args...> {
   /// or add_extended(object, method).
   ///
   /// @param method  The method.
-  /// @return How many were removed, and the status of multicast_remove_context().
+  /// @return The number of removed delegates, and the status of multicast_remove_context().
   ///
-  /// Threads:   waits for running calls of these delegates on other threads.
-  /// Reentry:   returns MULTICAST_PENDING inside a call of a removed delegate.
-  /// Cost:      O(delegates with objects, of all signals), under a lock; plus the cost of
-  ///            multicast_remove_every() for each registration of this method.
+  /// Threads:   waits for their running calls on other threads.
+  /// Reentry:   returns MULTICAST_PENDING inside a call to one of the delegates.
+  /// Cost:      O(delegates with objects, of all signals), under a lock; for each of them with this
+  ///            method, like multicast_remove_every().
   /// @since 1.1
   template <typename Class, typename Method,
             std::enable_if_t<std::is_function_v<Method>, int> = 0>
@@ -107,10 +107,10 @@ class removals : public equals<R, Args...> {
   /// Removes every registration that was made by add<&T::method>(object).
   ///
   /// @param object  The object or a pointer to it.
-  /// @return How many were removed, and the status of multicast_remove_every().
+  /// @return The number of removed delegates, and the status of multicast_remove_every().
   ///
-  /// Threads:   waits for running calls of these delegates on other threads.
-  /// Reentry:   returns MULTICAST_PENDING inside a call of a removed delegate.
+  /// Threads:   waits for their running calls on other threads.
+  /// Reentry:   returns MULTICAST_PENDING inside a call to one of the delegates.
   /// Cost:      like multicast_remove_every().
   /// @since 1.1
   template <auto method, typename Object>
@@ -128,10 +128,10 @@ class removals : public equals<R, Args...> {
   /// Removes all delegates of an object: its methods and the callables that were added with it.
   ///
   /// @param object  The object or pointer, of the same type as the argument of add().
-  /// @return How many were removed.
+  /// @return The number of removed delegates.
   ///
-  /// Threads:   waits for running calls of these delegates on other threads.
-  /// Cost:      O(delegates), plus the cost of registration::remove() for each removed delegate.
+  /// Threads:   waits for their running calls on other threads.
+  /// Cost:      O(delegates), and for each removed delegate, like registration::remove().
   /// @since 1.1
   template <typename Object>
   size_t remove_object(Object &&object) {
@@ -150,9 +150,9 @@ class removals : public equals<R, Args...> {
   }
   /// Removes all delegates.
   ///
-  /// @return How many there were.
+  /// @return The number of removed delegates.
   ///
-  /// Threads:   waits for running calls of these delegates on other threads.
+  /// Threads:   waits for their running calls on other threads.
   /// Cost:      like multicast_remove_all().
   /// @since 1.0
   size_t clear() {
@@ -165,7 +165,7 @@ class removals : public equals<R, Args...> {
   using base::target_;
 
  private:
-  /// Removes every delegate that is equal to an element of `equal`. Each call of
+  /// Removes every delegate that is equal to an element of `equal`. Each call to
   /// multicast_remove_many_within() removes one delegate per element, and each element occurs twice
   /// in the array, so the loop ends when a call removes fewer than two.
   template <size_t count>

@@ -14,7 +14,7 @@ struct Benchmarks {
     let (rounds, time) = isQuick ? (1, Duration.microseconds(10)) : (15, .milliseconds(5))
     let (contenders, questions) = (contenders, Question.all)
     var best: [[Double]] = contenders.map { _ in questions.map { _ in .infinity } }
-    // Contenders take turns, so that a slow moment of the machine affects all of them equally.
+    // Contenders take turns, so that the machine's slow moments affect all of them equally.
     for _ in 0..<rounds {
       for (row, contender) in contenders.enumerated() {
         for (column, question) in questions.enumerated() {

@@ -16,8 +16,8 @@ final class ClosureArray: Contender {
   }
 }
 
-/// Uses one stream for each delegate. A single task puts in all events and then takes them out, so
-/// it never waits. Separate tasks would cost more.
+/// Uses one stream for each delegate. A single task adds all events and then takes them out, so it
+/// never waits. Separate tasks would cost more.
 final class Streams: Contender {
   static let name = "AsyncStream, put in and taken out"
 

@@ -3,9 +3,9 @@ import Malloc
 /// One figure of a contender. Lower is better.
 struct Question {
   let title: String
-  /// The unit, which begins with a blank unless it is empty.
+  /// The unit, which starts with a space unless it is empty.
   let unit: String
-  /// Measures once, for about the given time. Ends the program if a delegate was not called.
+  /// Measures once, for about the given time. Ends the program if a delegate has not been called.
   let measure: (any Contender.Type, Duration) async -> Double
 
   private static let sizes = [1, 2, 16, 64, 256]
@@ -63,8 +63,8 @@ struct Question {
     return Double(after - before) / 100
   }
 
-  /// Measures ten removals at positions that are spread over the list. The additions in between are
-  /// not measured.
+  /// Measures ten removals at positions spread over the list. The additions in between are not
+  /// measured.
   private static func remove(_ type: any Contender.Type, _ time: Duration) async -> Double {
     let counters = (0..<100).map { _ in Counter() }
     let contender = type.init()
@@ -107,7 +107,7 @@ struct Question {
   private static func memory(_ type: any Contender.Type) async -> Double {
     let counters = (0..<1000).map { _ in Counter() }
     let contender = type.init()
-    // Memory that the first use allocates once is not counted, but spare capacity is counted.
+    // Memory that is allocated only once, at first use, is not counted, but spare capacity is.
     let first = Counter()
     contender.add(first)
     await contender.invoke(times: 1)
@@ -134,7 +134,7 @@ struct Question {
     }
   }
 
-  /// Returns the bytes that malloc has allocated.
+  /// Returns the number of bytes that malloc has allocated.
   private static func allocated() -> Int {
     let info = mallinfo2()
     return info.uordblks + info.hblkhd

@@ -40,7 +40,7 @@ final class WeakList: Contender {
     }
   }
 
-  // Release the nodes one by one, because releasing a chain recursively needs stack in proportion
-  // to its length.
+  // Release the nodes one by one, because releasing a chain recursively uses stack in proportion to
+  // its length.
   deinit { while let node = head.next { head.next = node.next } }
 }

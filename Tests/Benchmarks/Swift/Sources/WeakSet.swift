@@ -1,6 +1,6 @@
 import Dispatch
 
-/// Two members are equal if both were made for the same object.
+/// Two members are equal if they were created for the same object.
 private struct WeakMember: Hashable {
   private let identity: ObjectIdentifier
   private(set) weak var object: AnyObject?
@@ -15,9 +15,9 @@ private struct WeakMember: Hashable {
   func hash(into hasher: inout Hasher) { hasher.combine(identity) }
 }
 
-/// There is a set for each name of a protocol. A queue protects the sets: notifications read them
-/// concurrently, and changes are exclusive. Calls are made on the notifying thread, not on the main
-/// queue.
+/// There is a set for each protocol name. A queue protects the sets, so that notifications read
+/// them concurrently but changes are exclusive. Calls are made on the notifying thread, not on the
+/// main queue.
 ///
 /// `@unchecked` is safe because the queue orders all accesses.
 final class SetsByName: Contender, @unchecked Sendable {
