@@ -18,7 +18,10 @@
 
 // Linux, unless the compiler or MULTICAST_SYSTEM_POSIX says that it is another one: cross-compiled,
 // Swift has a target without a system. On Linux each function is inline: one raw call, mostly.
-#if defined(_WIN32)
+#if defined(MULTICAST_SYSTEM_WINDOWS)
+#define SHIMS_WINDOWS 1
+#define SHIMS_SYSTEM SHIMS_HIDDEN
+#elif defined(_WIN32)
 #error "libmulticast needs POSIX. CONTRIBUTING.md, 'Other systems', says what a port needs."
 #elif defined(MULTICAST_SYSTEM_POSIX) || defined(__APPLE__) || \
     (defined(__unix__) && !defined(__linux__))
