@@ -12,6 +12,10 @@
 #include <stdint.h>
 #include <string.h>
 
+#if defined(_MSC_VER) && !defined(__clang__)
+#include "../windows/cl.h"
+#endif
+
 #define SHIMS_HIDDEN __attribute__((visibility("hidden")))
 
 // ---- The system ----------------------------------------------------------------------------
@@ -83,6 +87,8 @@ static inline void shims_set_create_error(int32_t status) { shims_create_error =
 
 // ---- Fences --------------------------------------------------------------------------------
 
+#ifndef SHIMS_CL
+
 // Returns the same address, with its origin hidden from the compiler. The compiler then keeps the
 // address in a register instead of counting down a length.
 static inline void *shims_keep(void *address) {
@@ -101,6 +107,8 @@ static inline void shims_full_fence(void) {
   __sync_synchronize();
 #endif
 }
+
+#endif
 
 // Registers this process for the expedited barrier. False if the kernel does not offer it, or in a
 // build with MULTICAST_WITHOUT_MEMBARRIER. Not inline: the core is the same in both builds.
@@ -279,7 +287,7 @@ SHIMS_HIDDEN void shims_tsan_will_unlock(uint32_t *lock);
 
 // In a loop that waits for another processor.
 static inline void shims_pause(void) {
-#if defined(__x86_64__) || defined(__i386__)
+#if defined(__x86_64__) || defined(__i386__) || defined(SHIMS_CL)
   __builtin_ia32_pause();
 #elif defined(__aarch64__)
   __asm__ __volatile__("yield");

@@ -74,7 +74,7 @@ class kept_token {
       // The add cannot end while the lock is held. Atomic: the library may be writing the token.
       const process_lock lock = locked(index_of(this));
       if (is_adding_.load(std::memory_order_relaxed))
-        return {__atomic_load_n(&add_of(this).token.id, __ATOMIC_RELAXED)};
+        return {read_atomically(add_of(this).token.id)};
     }
     return {token_.load(std::memory_order_relaxed)};
   }

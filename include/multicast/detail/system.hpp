@@ -4,7 +4,22 @@
 #ifndef MULTICAST_DETAIL_SYSTEM_HPP
 #define MULTICAST_DETAIL_SYSTEM_HPP
 
+#include <cstdint>
+
 #include "config.hpp"
+
+namespace MULTICAST_HPP_NAMESPACE::detail {
+
+/// Reads a number that the library may be writing at the same time.
+inline uint64_t read_atomically(const uint64_t &number) noexcept {
+#if defined(__GNUC__) || defined(__clang__)
+  return __atomic_load_n(&number, __ATOMIC_RELAXED);
+#else
+  return *static_cast<const volatile uint64_t *>(&number);
+#endif
+}
+
+}  // namespace mcast::detail
 
 #if defined(_WIN32)
 
