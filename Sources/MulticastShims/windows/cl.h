@@ -1,4 +1,5 @@
-// What Microsoft's cl lacks of the extensions that shims.h uses. It has never been compiled by cl.
+// Replaces the extensions of C that shims.h uses and Microsoft's cl lacks. No version of cl has
+// compiled this file so far.
 
 #ifndef MULTICAST_CL_H
 #define MULTICAST_CL_H
@@ -7,7 +8,7 @@
 
 #include <intrin.h>
 
-// Nothing depends on the attributes but speed: the storage may share cache lines.
+// The attributes matter for speed only. Without them, variables may share cache lines.
 #define __attribute__(ignored)
 #define __thread __declspec(thread)
 #define __builtin_ia32_pause _mm_pause

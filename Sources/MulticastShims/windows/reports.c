@@ -92,8 +92,9 @@ static bool find_place(uint64_t address, shims_place *place) {
   return true;
 }
 
-// Another thread may unload the module in the middle of this. Reading it then raises an exception,
-// which only the caller of the function that reads is certain to catch.
+// Another thread may unload the module while its headers are read. The read then raises an
+// exception. The compiler guarantees that __try catches exceptions of called functions only, so the
+// function must not be inlined.
 bool shims_locate(uint64_t address, shims_place *place) {
   bool (*volatile find)(uint64_t, shims_place *) = find_place;
   __try {
@@ -107,8 +108,8 @@ void shims_locate_none_in_child(void) {}
 
 // ---- Writing -------------------------------------------------------------------------------
 
-// A descriptor belongs to a C library, and a process may contain several of them. Only the
-// descriptors of standard output and standard error mean the same in all of them.
+// A descriptor belongs to one C library, and a process may contain several C libraries. Only the
+// descriptors of standard output and standard error have the same meaning in all of them.
 long shims_write_once(int descriptor, const void *text, size_t size) {
   const DWORD error = GetLastError();
   const DWORD most = size < LONG_MAX ? (DWORD)size : LONG_MAX;

@@ -17,8 +17,8 @@
 
 // ---- Fences --------------------------------------------------------------------------------
 
-// FlushProcessWriteBuffers() returns nothing. In Wine 8.0 it does nothing, either, so a process
-// that runs under Wine uses full fences.
+// FlushProcessWriteBuffers() does nothing in Wine 8.0, and it cannot report that. Therefore a
+// process that runs under Wine uses full fences.
 bool shims_membarrier_register(void) {
 #ifdef MULTICAST_WITHOUT_MEMBARRIER
   return false;
@@ -47,8 +47,8 @@ void *shims_allocate(size_t size, size_t alignment) {
 
 void shims_deallocate(void *block) { _aligned_free(block); }
 
-// After MEM_RESET a page may keep its contents at first and lose them later. The core expects one
-// or the other, so no page is given back.
+// Gives no pages back. After MEM_RESET a page may first keep its contents and lose them later, but
+// the core expects that its contents are either lost immediately or kept.
 size_t shims_discard(void *block, size_t size) {
   (void)block, (void)size;
   return 0;
@@ -69,16 +69,16 @@ void shims_trim_malloc(void) {
 
 // ---- The end of the process ----------------------------------------------------------------
 
-// Exported by ntdll, but declared by no header. True as soon as Windows has stopped all threads
-// except the one that ends the process. The other threads may have held locks.
+// ntdll exports this function, but no header declares it. It returns true as soon as Windows has
+// stopped all threads except the one that ends the process. The other threads may have held locks.
 __declspec(dllimport) BOOLEAN NTAPI RtlDllShutdownInProgress(void);
 
 // Before that moment, exit() runs handlers of the program while its other threads still run, and
 // removals wait for these threads.
 bool shims_is_inside_exit(void) { return RtlDllShutdownInProgress(); }
 
-// No thread is left to wake this one. Windows ends the process with the same code when a thread
-// waits for a critical section at this time.
+// Called when no other thread is left that could wake this one. Windows ends the process with the
+// same code when a thread waits for a critical section at this time.
 static void end_instead_of_hanging(void) {
   const UINT is_terminating = 0xC000004Bu;  // STATUS_THREAD_IS_TERMINATING
   TerminateProcess(GetCurrentProcess(), is_terminating);
@@ -95,7 +95,7 @@ uint64_t shims_now_ns(void) {
   return count / rate * second + count % rate * second / rate;
 }
 
-// Rounded up: otherwise the caller would spin during the last millisecond.
+// Rounds up, because otherwise the caller would spin during the last millisecond.
 static DWORD milliseconds_until(uint64_t deadline_ns) {
   if (deadline_ns == UINT64_MAX) return INFINITE;
   const uint64_t now_ns = shims_now_ns();
@@ -128,8 +128,8 @@ void shims_backoff(void) {
 
 // ---- Event descriptors ---------------------------------------------------------------------
 
-// An event object. Its handle fits into an int, because 64-bit Windows uses only 32 bits of a
-// handle, and extends them by the sign.
+// A descriptor is the handle of an event object. The handle fits into an int, because 64-bit
+// Windows uses only 32 bits of a handle and extends them by the sign.
 static HANDLE event_of(int descriptor) { return (HANDLE)(intptr_t)descriptor; }
 
 int shims_event_open(void) {
@@ -224,7 +224,8 @@ static DWORD exit_key = FLS_OUT_OF_INDEXES;
 // wait for that lock while it holds the loader's lock. If this function called the loader, for
 // instance by GetModuleHandle(), the two threads would wait for each other forever.
 //
-// The thread that ends the process comes here, too, when the other threads no longer exist.
+// Windows also calls this function on the thread that ends the process, after it has stopped the
+// other threads.
 static void WINAPI thread_ends(void *record) {
   if (record != NULL && !shims_is_inside_exit()) shims_thread_did_end(record);
 }
@@ -251,8 +252,8 @@ bool shims_watch_exit(void *record) {
 
 // ---- Swift's standard library --------------------------------------------------------------
 
-// The standard library calls both functions, but the core does not call that part of it. The linker
-// leaves these definitions out again.
+// The standard library contains calls of both functions, but the core does not use the code that
+// contains them. The linker therefore removes that code and these functions.
 int posix_memalign(void **block, size_t alignment, size_t size);
 int posix_memalign(void **block, size_t alignment, size_t size) {
   (void)block, (void)alignment, (void)size;

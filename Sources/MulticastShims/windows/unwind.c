@@ -2,8 +2,8 @@
 //
 // No C++ exception may pass through the library, which would be left in the middle of a call.
 // Windows calls this handler when it searches for a function that catches an exception, and once
-// more when a stack is unwound. Only C++ exceptions end here. Others, such as faults, are left to
-// debuggers and crash reporters.
+// more when a stack is unwound. The handler ends only C++ exceptions. It leaves others, such as
+// faults, to debuggers and crash reporters.
 
 #include "../include/shims.h"
 
@@ -18,8 +18,8 @@
 #define MICROSOFT_EXCEPTION 0xE06D7363u  // of cl
 #define UNWINDING 0x6u                   // EXCEPTION_UNWINDING | EXCEPTION_EXIT_UNWIND
 
-// gcc's runtime calls std::terminate() if the search returns. Microsoft's does not expect that, so
-// abort() ends the program.
+// The runtime of gcc calls std::terminate() if the search returns. Microsoft's runtime does not
+// expect the search to return, so abort() ends the program.
 SHIMS_HIDDEN EXCEPTION_DISPOSITION shims_windows_handler(EXCEPTION_RECORD *exception, void *frame,
                                                          CONTEXT *context, void *dispatcher);
 EXCEPTION_DISPOSITION shims_windows_handler(EXCEPTION_RECORD *exception, void *frame,

@@ -1,4 +1,4 @@
-# What the tests of the preview for Windows share. To be sourced.
+# Functions that the tests of the preview for Windows share. The scripts source this file.
 # shellcheck shell=bash
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -30,7 +30,7 @@ build_programs() {
   quietly cmake --build "$work/programs"
 }
 
-# The program in the README, and what it prints.
+# Extracts the program in the README, and its output.
 readme_program() {
   awk '/^```c$/ { inside = !n++; next } /^```$/ { inside = 0 } inside' "$source/README.md" >"$work/door.c"
   awk '/^```text$/ { inside = !n++; next } /^```$/ { inside = 0 } inside' "$source/README.md" \

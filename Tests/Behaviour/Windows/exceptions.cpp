@@ -1,5 +1,6 @@
-/* Exceptions of delegates. A C++ exception may be caught inside of the delegate; otherwise it ends
- * the program, although a caller of the library would catch it. Other exceptions pass through. */
+/* Exceptions of delegates. A delegate may catch its own C++ exception. An exception that leaves the
+ * delegate ends the program, although the caller of the library would catch it. Exceptions that are
+ * not of C++ pass through the library. */
 
 #include <multicast.h>
 

@@ -1,5 +1,5 @@
-/* Included before a source that is checked like cl would see it. The headers of MinGW need GNU C;
- * afterwards the compiler no longer says that it is clang or gcc. */
+/* The compiler includes this file before a source that is checked for cl. The headers of MinGW need
+ * GNU C. Behind them, the macros of clang and gcc are undefined, as they are for cl. */
 
 #include <errno.h>
 #include <intrin.h>

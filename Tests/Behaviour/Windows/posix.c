@@ -197,6 +197,6 @@ int fcntl(int descriptor, int command, ...) {
   missing("fcntl");
 }
 
-/* Reports have the places of functions, which they lack with POSIX alone. */
+/* Replaces is_posix() in tests of reports, because reports contain places of functions here. */
 bool is_without_places(void);
 bool is_without_places(void) { return false; }

@@ -32,7 +32,7 @@ extern "C" {
 #endif
 
 __attribute__((noreturn)) void missing(const char *what);
-/* As a value: a test that uses it does not go on. */
+/* An expression with a value, for the macros below. */
 static inline int missing_value(const char *what) { missing(what); }
 #define MISSING(WHAT) missing_value(WHAT)
 
@@ -116,7 +116,7 @@ int dlclose(void *library);
 
 /* ---- Threads and signals --------------------------------------------------------------------- */
 
-/* The folder /proc/self/task contains the threads. */
+/* posix_opendir() lists the threads of the process as the folder /proc/self/task. */
 
 DIR *posix_opendir(const char *path);
 struct dirent *posix_readdir(DIR *directory);

@@ -58,7 +58,7 @@ static void locate(void) {
   CHECK(found[0] && found[1]);
 }
 
-/* The process ends while threads use the library, perhaps with a lock of it. */
+/* The process ends while its threads use the library. A thread may hold a lock of the library. */
 static DWORD WINAPI use(void *of) {
   multicast m = {*(uint64_t *)of};
   static int calls;
