@@ -12,13 +12,20 @@
 #include <stdint.h>
 #include <string.h>
 
+#if defined(_MSC_VER) && !defined(__clang__)
+#include "../windows/cl.h"
+#endif
+
 #define SHIMS_HIDDEN __attribute__((visibility("hidden")))
 
 // ---- The system ----------------------------------------------------------------------------
 
 // Linux, unless the compiler or MULTICAST_SYSTEM_POSIX says that it is another one: cross-compiled,
 // Swift has a target without a system. On Linux each function is inline: one raw call, mostly.
-#if defined(_WIN32)
+#if defined(MULTICAST_SYSTEM_WINDOWS)
+#define SHIMS_WINDOWS 1
+#define SHIMS_SYSTEM SHIMS_HIDDEN
+#elif defined(_WIN32)
 #error "libmulticast needs POSIX. CONTRIBUTING.md, 'Other systems', says what a port needs."
 #elif defined(MULTICAST_SYSTEM_POSIX) || defined(__APPLE__) || \
     (defined(__unix__) && !defined(__linux__))
@@ -80,6 +87,8 @@ static inline void shims_set_create_error(int32_t status) { shims_create_error =
 
 // ---- Fences --------------------------------------------------------------------------------
 
+#ifndef SHIMS_CL
+
 // Returns the same address, with its origin hidden from the compiler. The compiler then keeps the
 // address in a register instead of counting down a length.
 static inline void *shims_keep(void *address) {
@@ -100,6 +109,8 @@ static inline void shims_full_fence(void) {
   __sync_synchronize();
 #endif
 }
+
+#endif
 
 // Registers this process for the expedited barrier. False if the kernel does not offer it, or in a
 // build with MULTICAST_WITHOUT_MEMBARRIER. Not inline: the core is the same in both builds.
@@ -278,7 +289,7 @@ SHIMS_HIDDEN void shims_tsan_will_unlock(uint32_t *lock);
 
 // In a loop that waits for another processor.
 static inline void shims_pause(void) {
-#if defined(__x86_64__) || defined(__i386__)
+#if defined(__x86_64__) || defined(__i386__) || defined(SHIMS_CL)
   __builtin_ia32_pause();
 #elif defined(__aarch64__)
   __asm__ __volatile__("yield");

@@ -31,6 +31,12 @@ WITHOUT = {
     "Tests/Languages/Interop/loops/libuv_loop.c": "needs the headers of libuv",
     "Tests/Languages/Interop/loops/sd_event_loop.c": "needs the headers of systemd",
     "Tests/Languages/Interop/java/bridge.c": "needs the headers of Java",
+    "Sources/MulticastShims/windows/reports.c": "needs the headers of Windows",
+    "Sources/MulticastShims/windows/shims.c": "needs the headers of Windows",
+    "Sources/MulticastShims/windows/unwind.c": "needs the headers of Windows",
+    "Tests/Behaviour/Windows/litmus.c": "needs the headers of Windows",
+    "Tests/Behaviour/Windows/posix.c": "needs the headers of Windows",
+    "Tests/Behaviour/Windows/system.c": "needs the headers of Windows",
     "Tests/Languages/Interop/cmake/leaks/ancient.c": "must be compiled as C90",
 }
 

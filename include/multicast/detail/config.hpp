@@ -6,7 +6,7 @@
 
 #include "../../multicast.h"
 
-#if defined(__GNUC__)
+#if defined(__GNUC__) && !defined(_WIN32)
 // Marks variables of which each module of a process has its own copy. Without it g++ makes them
 // unique in the process, and a plug-in that has such a symbol is never unloaded.
 #define MULTICAST_HPP_LOCAL __attribute__((visibility("hidden")))

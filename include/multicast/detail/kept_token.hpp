@@ -77,7 +77,7 @@ class kept_token {
       // writing the token at the same time.
       const process_lock lock = locked(index_of(this));
       if (is_adding_.load(std::memory_order_relaxed))
-        return {__atomic_load_n(&add_of(this).token.id, __ATOMIC_RELAXED)};
+        return {read_atomically(add_of(this).token.id)};
     }
     return {token_.load(std::memory_order_relaxed)};
   }

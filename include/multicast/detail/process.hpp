@@ -8,11 +8,11 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <pthread.h>
 
 #include "config.hpp"
 #include "owners.hpp"
 #include "process_data.hpp"
+#include "system.hpp"
 #include "table.hpp"
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
@@ -28,18 +28,18 @@ class process_lock {
       : mutex_(process().locks.all[static_cast<size_t>(what) + part].mutex) {
     if (is_inside_fork()) return;
     if (!is_held_by_forks.load(std::memory_order_acquire)) hold_by_forks();
-    static_cast<void>(pthread_mutex_lock(&mutex_));
+    mutex_.lock();
   }
   process_lock(const process_lock &) = delete;
   process_lock &operator=(const process_lock &) = delete;
   ~process_lock() {
-    if (!is_inside_fork()) static_cast<void>(pthread_mutex_unlock(&mutex_));
+    if (!is_inside_fork()) mutex_.unlock();
   }
 
   /// Whether this thread is inside fork(), where it holds all locks and the library may call
   /// release functions.
   static bool is_inside_fork() noexcept {
-    return process().locks.forking.load(std::memory_order_relaxed) == pthread_self();
+    return process().locks.forking.load(std::memory_order_relaxed) == this_thread_id();
   }
 
  private:
@@ -49,7 +49,7 @@ class process_lock {
     const multicast first = multicast_create();
     if (first.id == 0) return;
     static_cast<void>(multicast_destroy(first));
-    if (pthread_atfork(before_fork, after_fork, after_fork) == 0) {
+    if (call_at_forks(before_fork, after_fork)) {
       is_held_by_forks.store(true, std::memory_order_release);
     }
   }
@@ -58,19 +58,19 @@ class process_lock {
   static void before_fork() noexcept {
     process_locks &locks = process().locks;
     if (!is_inside_fork()) {
-      for (auto &each : locks.all) static_cast<void>(pthread_mutex_lock(&each.mutex));
-      locks.forking.store(pthread_self(), std::memory_order_relaxed);
+      for (auto &each : locks.all) each.mutex.lock();
+      locks.forking.store(this_thread_id(), std::memory_order_relaxed);
     }
     ++locks.handlers;
   }
   static void after_fork() noexcept {
     process_locks &locks = process().locks;
     if (!is_inside_fork() || --locks.handlers > 0) return;
-    locks.forking.store(pthread_t(), std::memory_order_relaxed);
-    for (auto &each : locks.all) static_cast<void>(pthread_mutex_unlock(&each.mutex));
+    locks.forking.store(thread_id(), std::memory_order_relaxed);
+    for (auto &each : locks.all) each.mutex.unlock();
   }
 
-  pthread_mutex_t &mutex_;
+  process_mutex &mutex_;
 };
 
 /// A process-wide object, created on first use and never destroyed, because static objects may use

@@ -8,10 +8,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
-#include <pthread.h>
 #include <type_traits>
 
 #include "config.hpp"
+#include "system.hpp"
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
@@ -30,10 +30,10 @@ inline constexpr size_t parts = 4;
 /// free and the tables consistent.
 struct process_locks {
   struct alignas(64) line {  // a cache line
-    pthread_mutex_t mutex;
+    process_mutex mutex;
   };
   line all[static_cast<size_t>(guarded::keyed) + parts];
-  std::atomic<pthread_t> forking;  // the thread that is inside fork(), or none
+  std::atomic<thread_id> forking;  // the thread that is inside fork(), or none
   size_t handlers;                 // how many pairs of handlers run in that fork()
 };
 

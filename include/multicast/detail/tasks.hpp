@@ -7,13 +7,13 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <pthread.h>
 #include <utility>
 
 #include "config.hpp"
 #include "failures.hpp"
 #include "invoke.hpp"
 #include "process_data.hpp"
+#include "system.hpp"
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
@@ -44,19 +44,19 @@ inline uint64_t this_thread() noexcept {
   std::atomic<uint64_t> &place = process().thread_key;
   uint64_t known = place.load(std::memory_order_acquire);
   if (known == 0) {
-    pthread_key_t made;
-    if (pthread_key_create(&made, nullptr) != 0) return 0;
+    thread_key made;
+    if (!make_key(&made)) return 0;
     if (place.compare_exchange_strong(known, uint64_t{made} + 1)) {
       known = uint64_t{made} + 1;
     } else {
-      static_cast<void>(pthread_key_delete(made));  // another thread was faster
+      drop_key(made);  // another thread was faster
     }
   }
-  const auto key = static_cast<pthread_key_t>(known - 1);
-  void *number = pthread_getspecific(key);
+  const auto key = static_cast<thread_key>(known - 1);
+  void *number = get_value(key);
   if (number == nullptr) {
     number = reinterpret_cast<void *>(++process().threads);
-    if (pthread_setspecific(key, number) != 0) return 0;
+    if (!set_value(key, number)) return 0;
   }
   return reinterpret_cast<uintptr_t>(number);
 }
