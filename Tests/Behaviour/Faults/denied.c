@@ -1,5 +1,5 @@
-/* A sandbox denies system calls, from the start or later. A function that needs a denied call
- * returns an error status, and everything else keeps working. */
+/* A sandbox denies system calls, either from the start or at some later point. A function that
+ * needs a denied call returns an error status, and everything else keeps working. */
 
 #include "child.h"
 #include "functions.h"
@@ -13,8 +13,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Describes the denied system calls: their number, and a value that the masked bits of one argument
- * must have. */
+/* Describes the denied system calls by their number and by the required value of the masked bits of
+ * one argument. */
 typedef struct denied {
   uint32_t number, argument, mask, value;
 } denied;
@@ -143,7 +143,7 @@ static void *invoke_many_times(void *m) {
   return NULL;
 }
 
-/* Producers wait for room while a consumer waits for calls. */
+/* Producers are waiting for room while a consumer is waiting for calls. */
 static void wait_for_room(void) {
   enum { PRODUCERS = 3 };
   multicast m = multicast_create();

@@ -1,4 +1,4 @@
-/* Waits continue when they are disturbed by signals, cancellation, or jumps of the wall clock. */
+/* Waits continue despite signals, cancellation and jumps of the wall clock. */
 
 #include "system.h"
 #include "waits.h"
@@ -131,8 +131,7 @@ static void cancel(waiter *w) {
   CHECK_EQ(pthread_cancel(w->thread), 0);
 }
 
-/* The wait runs to its end, and only then is the thread cancelled, at its next cancellation
- * point. */
+/* The wait runs to its end. Only then, at its next cancellation point, is the thread cancelled. */
 TEST(cancellation_disturbs_no_wait) { none_is_disturbed(cancel, NULL, PTHREAD_CANCELED); }
 
 static void cancel_before(waiter *w) { CHECK_EQ(pthread_cancel(w->thread), 0); }

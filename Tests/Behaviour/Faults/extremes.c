@@ -1,4 +1,4 @@
-/* Extreme timeouts, and processes that are started in unusual ways, during a long call. */
+/* Uses extreme timeouts, and starts processes in unusual ways, during a long call. */
 
 #include "../Interface/harness.h"
 
@@ -80,7 +80,7 @@ TEST(a_nanosecond_again_and_again_beside_a_long_call) {
   CHECK_OK(multicast_destroy(m));
 }
 
-/* Like after vfork(), the child shares the parent's memory until it executes another program. */
+/* As after vfork(), the child shares the parent's memory until it executes another program. */
 TEST(posix_spawn_inside_a_call_changes_nothing) {
   multicast m = multicast_create();
   blocker b = BLOCKER_INIT;

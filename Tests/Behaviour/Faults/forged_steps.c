@@ -42,7 +42,7 @@ static int64_t enumerate(void) { return multicast_enumerate(guess(), enumerate_a
 static int64_t invoke_token(void) {
   return multicast_token_invoke((multicast_token){guessed}, 0, NULL, 0);
 }
-/* ---- Ways in which the handle is issued ------------------------------------------------------ */
+/* ---- Ways to issue the handle ---------------------------------------------------------------- */
 
 static multicast current;
 static multicast_token current_token;

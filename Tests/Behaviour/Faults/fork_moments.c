@@ -25,8 +25,8 @@ static pthread_t watched;
 static bool has_come; /* whether the moment was reached */
 static gate may_fork = GATE_INIT, has_forked = GATE_INIT;
 
-/* Waits for the fork, but with a timeout, because the fork itself waits if this thread holds a lock
- * of the library here. */
+/* Waits for the fork, but with a timeout, because the fork itself waits if this thread is holding
+ * one of the library's locks. */
 static void be_at_a_moment(void) {
   if (moments_to_pass < 0 || !pthread_equal(pthread_self(), watched)) return;
   if (--moments_to_pass >= 0) return;

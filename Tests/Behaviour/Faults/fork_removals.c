@@ -144,7 +144,7 @@ static void check_all_released(void) {
 
 static void be_released_later(void *count) { ++*(int *)count; }
 
-/* Adds more delegates than there were, and expects that no two share a slot. */
+/* Adds more delegates than there were before, and expects that no two share a slot. */
 static void add_as_many(void) {
   multicast_add_options options = ADD_OPTIONS(.release = be_released_later);
   multicast_token tokens[2 * COUNT];
@@ -158,7 +158,7 @@ static void add_as_many(void) {
 
 static void be_a_child(void) {
   moments_to_pass = -1;
-  /* Destroying the multicast removes the delegates that the parent's thread had not removed yet.
+  /* Destroying the multicast removes the delegates that the parent's thread had not yet removed.
    * The other delegates were released inside fork(). */
   if (multicast_is_valid(m)) {
     add_as_many();

@@ -1,4 +1,4 @@
-/* A table of all functions of the header. Each entry has a call that checks its result. For each
+/* A table of all the header's functions. Each entry makes a call and checks its result. For each
  * kind of failure, a test calls every function in the table.
  *
  * functions.c contains the calls that need additional objects, or that check more than the status.
@@ -51,8 +51,8 @@ void *use_every_function_there(void *unused); /* the body of a thread */
 
 /* ---- Helpers of the calls -------------------------------------------------------------------- */
 
-/* Stores a new object, so that unmake_all() destroys it. Returns multicast_create_error() if the
- * handle is 0. */
+/* Stores a new object for unmake_all() to destroy. Returns multicast_create_error() if the handle
+ * is 0. */
 int64_t keep(world *w, uint64_t handle);
 
 /* Create an object with one registration, which is released when the object ends. */
@@ -61,8 +61,8 @@ multicast_lifetime lifetime_to_end(world *w);
 multicast_queue queue_to_end(world *w);
 multicast_broadcaster broadcaster_to_end(world *w);
 
-/* The removal of a delegate that was just added. The delegate must be removed, and released
- * once. */
+/* The removal of a delegate that has just been added. The delegate must be removed, and its
+ * `release` must run once. */
 typedef struct removal {
   int releases;
   int64_t count;

@@ -46,7 +46,8 @@ static void *map(size_t size) {
   return block == MAP_FAILED ? NULL : block;
 }
 
-/* If the arena is too small, a new arena replaces it, and the rest of the old arena is wasted. */
+/* If the arena is too small, a new arena replaces it, and the unused part of the old arena is
+ * wasted. */
 static void *take(unsigned kind) {
   const size_t size = (size_t)1 << kind;
   if (kind > LARGEST_OF_ARENA) return map(size);

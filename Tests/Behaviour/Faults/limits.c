@@ -58,8 +58,8 @@ static const kind lifetimes = {create_lifetime, end_lifetime, is_lifetime};
 /* The maximum is about 1 % lower because the first slabs have fewer slots. */
 static void expect_about(int count) { CHECK(count > MOST / 100 * 99 && count <= MOST); }
 
-/* Expects that at most 2 % of the slots' memory and 4 MB are still in use. `of_test` bytes, which
- * the test itself uses for its handles, do not count. */
+/* Expects that at most 2 % of the slots' memory and 4 MB are still in use. The `of_test` bytes that
+ * the test itself uses for its handles do not count. */
 static void expect_memory_back(int64_t before, int64_t peak, int64_t of_test) {
   CHECK(multicast_trim() >= 0);
   int64_t left = resident_bytes() - before - of_test;
@@ -79,7 +79,7 @@ static void create_all(const kind *k) {
   printf("%d handles, ", count);
   int64_t peak = resident_bytes();
   expect_about(count);
-  /* Each object that is destroyed makes room for a new object with a new handle. */
+  /* Each destroyed object makes room for a new object with a new handle. */
   for (int round = 0; round < 1000; ++round) {
     i = (int)(((int64_t)round * 7919 * 7919) % count);
     id = all[i];

@@ -1,4 +1,5 @@
-/* Out of memory: each allocation of each function fails once, alone or with all later ones. */
+/* Makes each allocation of each function fail once, alone or together with all later
+ * allocations. */
 
 #include "child.h"
 #include "functions.h"
@@ -62,8 +63,8 @@ static void *call_once(void *argument) {
   return NULL;
 }
 
-/* Makes one allocation fail, alone or with all later ones, and checks that everything works
- * afterwards. */
+/* Makes one allocation fail, alone or together with all later allocations, and checks that
+ * everything works afterwards. */
 static void fail_allocation(const function *f, int which) {
   attempt a;
   a.f = f;
@@ -78,8 +79,8 @@ static void fail_allocation(const function *f, int which) {
   world_end(&a.w);
 }
 
-/* Like fail_allocation(), but runs in a process that has not used the library. Expects that no more
- * memory stays allocated than without a failure. */
+/* Like fail_allocation(), but runs in a process that has not used the library. Expects that the
+ * failure leaves no additional memory allocated. */
 static void fail_at_first(const function *f, int which) {
   fail_allocation(f, which);
   if (which < 0) told->bytes_kept = allocated_bytes;

@@ -3,7 +3,7 @@
 
 #include "functions.h"
 
-/* Of 256 allocations, about this many fail. */
+/* Of every 256 allocations, approximately this many fail. */
 static int failing;
 static const int rates[] = {4, 32, 100, 200};
 static __thread uint64_t random_state;
@@ -211,13 +211,13 @@ static void run_round(uint64_t round) {
     if (m.id != 0) CHECK_OK(multicast_destroy(m));
     if (l.id != 0) CHECK_OK(multicast_lifetime_end(l));
   }
-  /* Workers may still be ending and have to release their last objects. */
+  /* Some workers may still be ending, and have yet to release their last objects. */
   EVENTUALLY(LOAD(released) == LOAD(owed));
   EVENTUALLY(LOAD(payloads_released) == LOAD(payloads_owed));
 }
 
-/* In the first rounds the library allocates the memory that it keeps for reuse. The thousands of
- * allocations in later rounds must not add to this memory. */
+/* During the first rounds, the library allocates the memory that it keeps for reuse. The thousands
+ * of allocations in later rounds must not add to this memory. */
 TEST(random_failures_on_several_threads_keep_no_memory) {
   enum { SETTLED = 16, ROUNDS = 48 };
   int64_t blocks = 0;

@@ -1,4 +1,4 @@
-/* Requests to the system fail at first and succeed later. */
+/* Tests requests to the system that fail at first and succeed later. */
 
 #include "child.h"
 #include "functions.h"
@@ -38,8 +38,8 @@ static void is_refused_then_granted(ask *a) {
 
 TEST(thread_key_refused_creates_nothing_and_works_later) { is_refused_then_granted(&ask_key); }
 
-/* The library registers its fork handlers when it is loaded, and tries again at its first use if
- * that failed. */
+/* The library registers its fork handlers when it is loaded. If that fails, it tries again when it
+ * is first used. */
 TEST(fork_handlers_refused_creates_nothing_and_works_later) {
   char *arguments[] = {"fault_tests", "--in-process",
                        "fork_handlers_refused_creates_nothing_and_works_later", NULL};
@@ -49,7 +49,8 @@ TEST(fork_handlers_refused_creates_nothing_and_works_later) {
     return;
   }
   CHECK_EQ(setenv(REFUSE_FORK_HANDLERS_AT_LOAD, "yes", 1), 0);
-  /* Start the program by its name, since under valgrind /proc/self/exe is valgrind itself. */
+  /* Start the program by name, because /proc/self/exe is valgrind itself when the test runs under
+   * valgrind. */
   CHECK_EQ(posix_spawn(&child, program_invocation_name, NULL, NULL, arguments, environ), 0);
   CHECK_EQ(end_of_child(child), 0);
 }
@@ -322,7 +323,7 @@ TEST(membarrier_refused_later_makes_each_removal_system) {
   for (int i = 0; i < REMOVAL_COUNT; ++i) in_child(remove_without_membarrier, &i);
 }
 
-/* For the kernel, the child of a fork is a new process, which must register for membarrier
+/* To the kernel, the child of a fork is a new process, which has to register for membarrier
  * itself. */
 TEST(membarrier_refused_in_the_child_of_a_fork_is_system) {
   world w;
@@ -352,8 +353,8 @@ TEST(membarrier_refused_in_the_child_of_a_fork_is_system) {
 static multicast growing;
 static bool has_grown;
 
-/* Adds so many delegates that the list is replaced several times. The invocation still reads the
- * first list, which is freed when the invocation ends. */
+/* Adds enough delegates for the list to be replaced several times. The invocation is still reading
+ * the first list, which is freed when the invocation ends. */
 FUNCTION(add_50_others, void *unused) {
   if (has_grown) return;
   has_grown = true;

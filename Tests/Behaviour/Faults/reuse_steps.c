@@ -1,7 +1,7 @@
 /* During an invocation, another thread removes the delegates, makes the library replace the list,
- * and overwrites all memory that the library has freed. The tests do this at many instructions of
- * the invocation. If the invocation did not read the list pointer again after publishing the list,
- * it would crash here. */
+ * and overwrites all memory that the library has freed. The tests do this at many different
+ * instructions of the invocation. If the invocation did not read the list pointer again after
+ * publishing the list, it would crash here. */
 
 #include "steps.h"
 

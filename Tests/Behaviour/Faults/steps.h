@@ -12,10 +12,10 @@ typedef enum due { NOT_YET, NOW, NO_MORE } due;
  * hold a lock of the library that `answer` needs. Then it continues, and `when` is not called again
  * until `answer` has returned.
  *
- * Returns how often `answer` has run. */
+ * Returns how many times `answer` has run. */
 int answer_at_steps(void (*body)(void), due (*when)(void), void (*answer)(void));
-/* Like answer_at_steps(), but runs `answer` only before the instruction with this number, counted
- * from 0. Returns 0 if `body` executes fewer instructions of the library. */
+/* Like answer_at_steps(), but runs `answer` only before the instruction with the given number,
+ * counted from 0. Returns 0 if `body` executes fewer instructions of the library. */
 int answer_at_step(int number, void (*body)(void), void (*answer)(void));
 void begin_steps(void);
 

@@ -19,7 +19,7 @@ static void on_a_stack_of(size_t size, void *(*body)(void *), void *argument) {
   join_thread(thread);
 }
 
-/* The 16 KB also hold the stack frames and thread-local variables of this program. */
+/* The 16 KB also have to hold this program's stack frames and thread-local variables. */
 TEST(stack_of_16_kilobytes_is_enough_for_every_function) {
   on_a_stack_of(16384, use_every_function_there, NULL);
 }
@@ -40,7 +40,7 @@ typedef struct nest {
   int64_t (*again)(struct nest *);
 } nest;
 
-/* Starts the next level of nesting, and uses very little stack itself. */
+/* Starts the next level of nesting, while using very little stack itself. */
 static void go_deeper(void *context, uint32_t event, const void *payload, size_t size) {
   nest *n = context;
   if (++n->depth > n->deepest) n->deepest = n->depth;
@@ -71,7 +71,7 @@ static int64_t by_token_invoke(nest *n) { return multicast_token_invoke(n->token
 static int64_t by_token_visit(nest *n) {
   return multicast_token_visit(n->token, visit_deeper, n);
 }
-/* The delegate has queued another call of itself, which this run makes. */
+/* The delegate has queued another call to itself, which this run makes. */
 static int64_t by_run(nest *n) { return multicast_queue_run(n->queue, 1); }
 
 static void *nest_to_the_limit(void *argument) {
@@ -220,7 +220,7 @@ static void *be_cancelled_in_run(void *unused) {
   return NULL;
 }
 
-/* Cancels a thread inside a call. As with pthread_exit(), the call ends, a removed delegate is
+/* Cancels a thread inside a call. As after pthread_exit(), the call ends, a removed delegate is
  * released, and the thread record is reused. */
 static void is_cancelled(void *(*body)(void *), bool is_queued, bool is_removed) {
   static const gate shut = GATE_INIT;

@@ -1,5 +1,5 @@
-/* The program closes the library or a plugin with dlclose() while calls run. It does not link the
- * library, so nothing but the library itself can keep the library mapped. */
+/* The program closes the library or a plugin with dlclose() while calls are running. It does not
+ * link the library, so nothing but the library itself can keep the library mapped. */
 
 #include <dlfcn.h>
 #include <pthread.h>

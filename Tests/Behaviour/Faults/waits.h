@@ -1,4 +1,4 @@
-/* A table of all functions of the library that wait. */
+/* A table of all the library's functions that wait. */
 
 #ifndef WAITS_H
 #define WAITS_H

@@ -38,7 +38,7 @@ world_state world_look(const world *w);
 /* Fails the test if the state has changed. */
 void world_expect(const world *w, const world_state *before);
 
-/* The delegate of all registrations in the world, and another delegate, which is not registered at
+/* The delegate of all registrations in the world, and a second delegate, which is not registered at
  * first. */
 multicast_delegate delegate_of(world *w);
 multicast_delegate other_delegate_of(world *w);

@@ -1,4 +1,4 @@
-/* Tests of options and other structs that are invalid, or that come from a caller with a newer
+/* Tests options and other structs that are invalid, or that come from a caller with a newer
  * header. */
 
 #include "harness.h"
@@ -17,8 +17,8 @@ static void expect_refused(const multicast_add_options *options) {
   CHECK_OK(multicast_destroy(m));
 }
 
-/* The library must not read the bytes after a struct that is too small, since they do not belong to
- * the caller. In this test, reading them crashes. */
+/* The library must not read past the end of a struct that is too small, since the bytes there do
+ * not belong to the caller. In this test, reading them crashes. */
 TEST(struct_size_too_small_is_noticed_before_all_else) {
   size_t page = (size_t)sysconf(_SC_PAGESIZE);
   char *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -224,8 +224,8 @@ TEST(struct_of_newer_caller_is_refused_for_any_unknown_byte) {
   }
 }
 
-/* A struct of a wrong size is refused and not written to. The last struct has the largest possible
- * `struct_size`. */
+/* The library refuses a struct of the wrong size and does not write to it. The last struct has the
+ * largest possible `struct_size`. */
 TEST(struct_of_any_size_from_what_is_known_to_1024_is_taken) {
   begin_asking();
   for (size_t i = 0; i < TAKERS; ++i) {

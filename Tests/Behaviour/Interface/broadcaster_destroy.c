@@ -1,5 +1,5 @@
-/* Destroying a broadcaster and unregistering observers wait for calls on other threads. Inside a
- * call, the program may use every function, and nothing hangs. */
+/* A thread that destroys a broadcaster or unregisters observers waits for calls on other threads.
+ * Inside a call, the program may use every function, and nothing hangs. */
 
 #include "broadcasters.h"
 #include "handles.h"

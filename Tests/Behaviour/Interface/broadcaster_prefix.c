@@ -1,4 +1,4 @@
-/* An observer of a prefix is notified of all names that begin with the prefix. */
+/* An observer of a prefix receives the notifications of all names that begin with the prefix. */
 
 #include "handles.h"
 #include "notes.h"
@@ -6,7 +6,7 @@
 #include "reports.h"
 #include "transports.h"
 
-/* ---- Observers that note the name ------------------------------------------------------------ */
+/* ---- Observers that record the name ---------------------------------------------------------- */
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* guards `named` */
 static char named[1 << 12];
@@ -507,14 +507,14 @@ TEST_OF_BROADCASTER(prefix_is_named_in_reports) {
 
 static multicast_broadcaster nested;
 
-/* Notifies the same name inside its call, up to the last level of nesting. */
+/* Notifies the same name inside its call, down to the last level of nesting. */
 static void nest(void *context, uint32_t event, const void *payload, size_t size) {
   ADD(*(int *)context, 1);
   const bool is_last = event == 255;
   const int64_t result = multicast_broadcaster_notify(nested, "name", event + 1, NULL, 0);
   if (is_last) {
     CHECK_ERROR(result, LIMIT);
-    /* Only the prefix has observers of this name. */
+    /* All observers of this name are observers of the prefix. */
     CHECK_ERROR(multicast_broadcaster_notify(nested, "other", 1, NULL, 0), LIMIT);
   } else {
     CHECK_EQ(result, 2);

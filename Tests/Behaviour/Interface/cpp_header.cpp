@@ -37,7 +37,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/* A lambda under test captures a copy of this shared_ptr. When the use count is back to one, the
+/* A lambda under test captures a copy of this shared_ptr. Once the use count is back to one, the
  * lambda has been freed. */
 using witness = std::shared_ptr<int>;
 witness make_witness() { return std::make_shared<int>(0); }
@@ -68,7 +68,7 @@ pthread_t run_thread(Body &body) {
       &body);
 }
 
-/* A delegate whose call returns when `let_go` is opened. */
+/* A delegate whose call returns once `let_go` has been opened. */
 struct stay {
   gate entered = GATE_INIT;
   gate let_go = GATE_INIT;
@@ -286,8 +286,8 @@ TEST(a_weak_object_lives_until_its_call_has_returned) {
     o.reset();
     text += "called ";
   };
-  /* The object is destroyed when the call ends. Its destructor removes the delegate, still inside
-   * the call, so the removal does not wait. */
+  /* The object is destroyed at the end of the call. Its destructor removes the delegate while still
+   * inside the call, so the removal does not wait. */
   o->at_end = [&] {
     text += "dead";
     CHECK_STATUS(r.get().remove(), MULTICAST_PENDING);
@@ -964,7 +964,7 @@ TEST(references_arrive_as_they_are) {
   CHECK_EQ(n, 10);
   CHECK_TEXT(text.c_str(), "ab");
 
-  /* This also holds for types that a queue could copy. */
+  /* The same is true of types that a queue could copy. */
   mcast::signal<void(const plain_base &)> copyable;
   static_assert(copyable.is_queueable);
   plain_derived derived;
@@ -1438,7 +1438,7 @@ TEST(a_thread_that_invokes_without_memory_gets_bad_alloc) {
   CHECK_EQ(calls, 1);
 }
 
-/* ---- Features that Tests/Languages/Cpp tests in more detail ---------------------------------- */
+/* ---- Features that Tests/Languages/Cpp tests in greater detail ------------------------------- */
 
 namespace {
 struct watcher : mcast::observer {

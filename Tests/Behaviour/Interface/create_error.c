@@ -1,4 +1,4 @@
-/* Tests multicast_create_error(), and the functions that return whether a handle is valid. */
+/* Tests multicast_create_error(), and the functions that tell whether a handle is valid. */
 
 #include "broadcasters.h"
 #include "threads.h"

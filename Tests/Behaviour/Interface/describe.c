@@ -64,7 +64,7 @@ TEST_OF_MULTICAST(describe_has_the_symbol_of_a_function_that_a_library_exports) 
   if (getauxval(AT_BASE) != 0) { /* functions of a static program have no names */
     expect_line(text.text, "  delegate ...(...qsort+0x0), context 0x0");
   }
-  /* the address belongs to no library, like a function of an unloaded library */
+  /* the address belongs to no library, like the address of a function in an unloaded library */
   expect_line(text.text, "  delegate ...: 0x40, context 0x0");
   expect_line(text.text, "  delegate ...: ...(...+0x...), context 0x...");
 }

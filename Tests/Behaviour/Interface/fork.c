@@ -1,5 +1,5 @@
-/* The child of a fork can use the library immediately, and runs the releases that threads of the
- * parent had not run yet. */
+/* The child of a fork can use the library immediately, and runs the releases that the parent's
+ * threads had not yet run. */
 
 #include "process.h"
 
@@ -56,7 +56,7 @@ TEST(fork_child_gets_the_release_of_what_was_removed_and_running) {
   CHECK_EQ(LOAD(busy.releases), 1);
 }
 
-/* ---- Threads of the parent that sleep until a lock is free ----------------------------------- */
+/* ---- Threads of the parent that are waiting for a lock --------------------------------------- */
 
 enum { RIVALS = 8 };
 static int is_contended;
@@ -79,8 +79,8 @@ static void contend_in_child(void *unused) {
 #endif
 }
 
-/* In the child, a thread that unlocks must not wake one of the parent's sleeping threads instead of
- * a thread of the child. */
+/* A thread of the child that releases a lock must not try to wake one of the parent's sleeping
+ * threads instead of a thread of the child. */
 TEST(fork_while_threads_wait_for_a_lock_loses_no_wake_up) {
   static int rounds = INT_MAX;
   pthread_t threads[RIVALS];

@@ -111,8 +111,8 @@ static bool do_others_sleep(void) {
 }
 
 /* On a loaded machine, A_WHILE_MS may be too short for other threads to act, so gate_opens_within()
- * repeats this wait until they sleep. It repeats at most this often, since some tests have threads
- * that never sleep. */
+ * repeats this wait until they sleep. It repeats the wait at most this many times, since some tests
+ * have threads that never sleep. */
 enum { LONGEST_WHILE = 20 };
 
 bool gate_opens_within(gate *g, int milliseconds) {
@@ -284,7 +284,7 @@ int fail_after = -1;
 bool fail_only_once = true;
 bool has_failed;
 
-/* The size and alignment that the library has requested, stored before each block. */
+/* Stored in front of each block: the size and alignment that the library has requested. */
 typedef struct asked {
   size_t size, alignment;
 } asked;
@@ -373,7 +373,7 @@ void end_by_membarrier(void) {
 
 static int membarrier_count;
 
-/* Counts the membarrier call that the filter has trapped, and then makes it. */
+/* Counts the membarrier call that the filter has trapped, and then executes it. */
 static void count_membarrier(int signal, siginfo_t *info, void *context) {
   ucontext_t *state = context;
   int error = errno;
