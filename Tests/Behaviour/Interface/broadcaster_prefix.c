@@ -514,7 +514,7 @@ static void nest(void *context, uint32_t event, const void *payload, size_t size
   const int64_t result = multicast_broadcaster_notify(nested, "name", event + 1, NULL, 0);
   if (is_last) {
     CHECK_ERROR(result, LIMIT);
-    /* All observers of this name are observers of the prefix. */
+    /* The name "other" is observed only through the prefix. */
     CHECK_ERROR(multicast_broadcaster_notify(nested, "other", 1, NULL, 0), LIMIT);
   } else {
     CHECK_EQ(result, 2);

@@ -89,7 +89,7 @@ TEST_OF_QUEUE(outcome_leaves_out_a_call_of_once_that_already_waits) {
   CHECK_INVOKED(m, &how, 0, 0, 0, 0, 0, 0);
 }
 
-/* The token of a delegate that is removed before its call would be queued. */
+/* The token of a delegate that is removed before its call can be queued. */
 static multicast_token victim;
 
 static void remove_victim(void *context, uint32_t event, const void *payload, size_t size) {
@@ -280,7 +280,7 @@ FUNCTION(see_pointer, seen *s) {
   s->size = size;
 }
 
-/* Returns a delegate that stores its arguments and does not read the payload, which need not be a
+/* Returns a delegate that stores its arguments without reading the payload, which need not be a
  * cargo. */
 static multicast_delegate seeing_null(seen *s) {
   return (multicast_delegate){see_pointer, s};

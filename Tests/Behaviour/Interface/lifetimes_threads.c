@@ -1,5 +1,4 @@
-/* Lifetimes end while other threads invoke, add and remove. There are also tests with many
- * lifetimes. */
+/* Lifetimes end while other threads invoke, add and remove. Other tests use many lifetimes. */
 
 #include "removals.h"
 

@@ -3,7 +3,7 @@
 
 #include "removals.h"
 
-/* Starts a call of a delegate in a lifetime on another thread. The removal under test, `r`, will
+/* Starts a call to a delegate of a lifetime on another thread. The removal under test, `r`, will
  * end that lifetime. */
 static void begin_member(removal *r, blocker *b, invoker *i, void (*release)(void *),
                          uint32_t flags) {

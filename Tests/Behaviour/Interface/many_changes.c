@@ -1,4 +1,4 @@
-/* A multicast changes in quick succession while other threads invoke it. Only the first changes
+/* A multicast changes in quick succession while other threads invoke it. Only the first few changes
  * need the kernel's memory barrier, and every removal keeps its promises. */
 
 #include "threads.h"
@@ -16,7 +16,7 @@ static void add_and_remove(multicast m) {
   CHECK_OK(multicast_token_remove(add(m, nothing(&context))));
 }
 
-/* Returns a multicast with `count` delegates, which two threads have invoked. */
+/* Returns a multicast with `count` delegates that two threads have invoked. */
 static multicast invoked_by_two(int count) {
   static int contexts[256];
   multicast m = multicast_create();
@@ -25,14 +25,14 @@ static multicast invoked_by_two(int count) {
   return m;
 }
 
-/* Makes the given number of changes, and returns how many memory barriers they need. */
+/* Makes the given number of changes, and returns how many memory barriers they needed. */
 static int barriers_of(multicast m, int changes) {
   (void)membarriers();
   for (int i = 0; i < changes; ++i) add_and_remove(m);
   return membarriers();
 }
 
-/* Makes changes until they need no more barriers. This may take several attempts on a loaded
+/* Makes changes until they no longer need a barrier. This may take several attempts on a loaded
  * machine, since it depends on the time between two changes. */
 static void change_until_fenced(multicast m) { EVENTUALLY(barriers_of(m, MANY / 10) == 0); }
 static void begin_fenced(multicast m) {
@@ -177,7 +177,7 @@ TEST(removal_from_a_fenced_multicast_waits_for_the_call) {
 }
 
 /* An invocation is in the call of the first delegate while the multicast changes many times. A
- * removal must still wait for the same invocation's call of the second delegate. */
+ * removal must still wait for the same invocation's call to the second delegate. */
 TEST_OF_MULTICAST(removal_waits_for_a_call_that_began_before_the_changes) {
   blocker first = BLOCKER_INIT, second = BLOCKER_INIT;
   void *arguments[2];

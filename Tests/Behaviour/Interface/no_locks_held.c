@@ -1,6 +1,6 @@
 /* The library holds no lock while it runs a function of the caller. In each test, the caller's
  * function waits for another thread that uses the same multicast, which would hang if the library
- * held a lock. */
+ * were holding a lock. */
 
 #include "harness.h"
 

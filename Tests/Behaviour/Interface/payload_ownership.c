@@ -319,8 +319,8 @@ TEST(payload_release_may_call_anything_wherever_it_runs) {
   }
 }
 
-/* The objects that another thread uses while `release` runs. That thread would hang if the library
- * held a lock. */
+/* The objects that another thread uses while `release` is running. That thread would hang if the
+ * library were holding a lock. */
 static busy *meanwhile_used;
 
 THREAD(use_meanwhile, void *unused) {

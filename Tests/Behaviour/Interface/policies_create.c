@@ -1,5 +1,5 @@
-/* Multicasts with policies are created, and behave like other multicasts where their policy does
- * not matter. */
+/* Tests how multicasts with policies are created, and that they behave like other multicasts where
+ * their policy does not matter. */
 
 #include "handles.h"
 #include "policies.h"

@@ -1,5 +1,5 @@
-/* The library calls `listeners_changed` after the first delegate was added and after the last
- * delegate was removed. */
+/* The library calls `listeners_changed` after the first delegate has been added and after the last
+ * delegate has been removed. */
 
 #include "policies.h"
 #include "queues.h"
@@ -225,7 +225,7 @@ TEST_OF_HEARD(listeners_changed_is_called_on_the_thread_of_the_change) {
 static void change_inside(listener *i) {
   i->in_call = NULL;
   CHECK_EQ(multicast_remove_all(i->target), 1);
-  /* notifications do not nest, so the removal will be reported later */
+  /* notifications do not nest, so the removal is reported later */
   CHECK_TEXT(i->told, "+");
   add(i->target, noting('b'));
   CHECK_EQ(multicast_remove_all(i->target), 1);

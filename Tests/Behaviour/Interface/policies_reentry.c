@@ -1,4 +1,4 @@
-/* Tests the policies for invocations that begin inside a call of the same multicast. */
+/* Tests the policies for invocations that begin inside a call made by the same multicast. */
 
 #include "payloads.h"
 #include "policies.h"
@@ -33,8 +33,8 @@ TEST_OF_REFUSAL(reentry_refuse_is_state_and_calls_nothing) {
   CHECK_TEXT(noted, "a1 b1 a2 b2");
 }
 
-/* The context of a delegate that descends through 256 nested calls. The outermost call is by a
- * multicast with a policy. */
+/* The context of a delegate that descends through 256 nested calls, the outermost of which is made
+ * by a multicast with a policy. */
 typedef struct abyss {
   multicast policed, plain;
   int levels, calls;
@@ -151,8 +151,8 @@ TEST_OF_DEFERRAL(reentry_defer_holds_across_nested_multicasts) {
   add(other, echoing(&second, m, 'b', 1, 50));
   add(other, echoing(&third, other, 'c', 1, 50));
   CHECK_EQ(invoke_number(m, 1), 2);
-  /* An invocation that was deferred inside the inner invocation is made when the inner invocation
-   * ends. Invocations deferred in the outer invocation follow later. */
+  /* An invocation deferred inside the inner invocation is made when the inner invocation ends.
+   * Invocations deferred inside the outer invocation follow later. */
   CHECK_TEXT(noted, "a1 b11 c11 b111 c111 A1 a111 A111");
 }
 
@@ -481,8 +481,9 @@ TEST_OF_DEFERRAL(reentry_defer_of_a_destroyed_multicast_is_only_released) {
   CHECK_EQ(original.releases, 1);
 }
 
-/* Destroys the multicast during a call and creates another multicast in the same slot. The policy
- * of the new multicast must not mistake the running call for a call of the new multicast. */
+/* Destroys the multicast during a call and creates another multicast in the same slot. The running
+ * call must not count as a call by the new multicast when the library applies the new multicast's
+ * policy. */
 static void destroy_and_create(echo *e) {
   multicast next;
   e->in_call = NULL;

@@ -332,7 +332,7 @@ static void find_it_closed_on_exec(void *context) {
   CHECK_EQ(flags & FD_CLOEXEC, FD_CLOEXEC);
 }
 
-/* The descriptor of the child is closed on exec, even if the child had to move it. */
+/* The child's descriptor is closed on exec, even if the child had to move it to another number. */
 TEST(queue_fd_of_child_of_fork_is_not_passed_on_to_other_programs) {
   int lower = open("/dev/null", O_RDONLY);
   watched w;
@@ -356,7 +356,7 @@ static void find_it_readable(void *context) {
   CHECK(!is_readable(w->descriptor));
 }
 
-/* The descriptor of the child gets the old number, too, although a lower number is free. */
+/* The child's descriptor keeps the old number, although a lower number is free. */
 TEST(queue_fd_keeps_its_number_in_child_where_lower_one_is_free) {
   int lower = open("/dev/null", O_RDONLY);
   watched w;

@@ -1,4 +1,4 @@
-/* The calls that a full queue with MULTICAST_OVERFLOW_BLOCK refuses, and how they are counted. */
+/* Tests which calls a full queue with MULTICAST_OVERFLOW_BLOCK refuses, and how it counts them. */
 
 #include "notes.h"
 #include "producers.h"
@@ -80,7 +80,7 @@ TEST(queue_run_of_nothing_makes_its_thread_no_consumer) {
   overflow_after_an_empty_run(false);
 }
 
-/* A run that finds only a dead context makes room, too. */
+/* A run that finds only a dead context also makes room. */
 TEST(queue_run_of_dead_context_makes_its_thread_the_consumer) {
   multicast_queue q = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
   multicast m = multicast_create();

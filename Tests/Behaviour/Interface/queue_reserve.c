@@ -163,8 +163,8 @@ TEST_OF_SETTING(queue_payloads_that_are_larger_take_an_allocation) {
   CHECK_EQ(multicast_queue_run(s->q, 0), 1);
 }
 
-/* Each call queues the next call while it runs and still uses its payload, until all memory of the
- * reserve is in use. */
+/* Each call queues the next call while it is still running and using its own payload, until the
+ * reserve's memory is all in use. */
 static setting *nested;
 static int depth, in_memory;
 
@@ -210,8 +210,8 @@ TEST_OF_SETTING(queue_payload_is_in_the_reserve_of_the_first_queue) {
   CHECK_EQ(allocations - before, 0);
 }
 
-/* The payload is in the reserve of the first queue. When that queue is destroyed, another queue
- * still has a call with this payload. */
+/* The payload is stored in the first queue's reserve. When that queue is destroyed, another queue
+ * still holds a call with this payload. */
 TEST_OF_SETTING(queue_payload_outlives_the_queue_of_its_reserve) {
   multicast_queue second = reserving(0);
   add_queued(s->m, looking(&s->size), second);

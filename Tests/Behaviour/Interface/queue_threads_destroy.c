@@ -1,4 +1,4 @@
-/* Queues are destroyed, started and stopped while other threads use them. */
+/* Queues are destroyed, started and stopped while other threads are using them. */
 
 #include "producers.h"
 #include "queues.h"

@@ -15,8 +15,8 @@
 
 /* ---- Calls ----------------------------------------------------------------------------------- */
 
-/* The context of a delegate that counts its calls, expects that they do not overlap, and records on
- * which threads they run. */
+/* The context of a delegate that counts its calls, expects them not to overlap, and records the
+ * threads on which they run. */
 typedef struct observer {
   int calls, inside;
   pthread_t on;
@@ -234,6 +234,6 @@ static void start_without_threads(void *unused) {
 }
 
 TEST(queue_start_is_system_when_there_is_no_thread_left) {
-  /* use a child, because a sanitizer needs to start threads when this process ends */
+  /* use a child, because a sanitizer has to start threads when this process exits */
   in_child(start_without_threads, NULL);
 }

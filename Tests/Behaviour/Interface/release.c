@@ -165,8 +165,8 @@ static void call_contested(void *context, uint32_t event, const void *payload, s
 static void release_contested(void *context) { ADD(((contested *)context)->releases, 1); }
 
 TEST(release_runs_exactly_once_whoever_wins) {
-  /* This thread removes each delegate while two other threads call it. Every second delegate is
-   * added with MULTICAST_ONCE. */
+  /* This thread removes each delegate while two other threads are calling it. Every second delegate
+   * is added with MULTICAST_ONCE. */
   enum { ROUNDS = 300 };
   static contested all[ROUNDS];
   multicast_add_options options = ADD_OPTIONS(.release = release_contested);
@@ -190,8 +190,8 @@ TEST(release_runs_exactly_once_whoever_wins) {
 
 /* ---- The current token ----------------------------------------------------------------------- */
 
-/* The context of a delegate that may be removed during its call. In that case `release` runs when
- * the call has ended. */
+/* The context of a delegate that may be removed during its call. If it is removed then, `release`
+ * runs once the call has ended. */
 typedef struct last_call {
   multicast_token own, in_call, in_release;
   void (*remove)(struct last_call *);

@@ -1,5 +1,5 @@
-/* Inside a call that it would have to wait for, a removal returns MULTICAST_PENDING and never
- * MULTICAST_OK. */
+/* A removal inside the very call that it would have to wait for returns MULTICAST_PENDING, and
+ * never MULTICAST_OK. */
 
 #include "removals.h"
 
@@ -78,8 +78,8 @@ static bool on_visit(void *context, const multicast_delegate *delegate) {
   return true;
 }
 
-/* Destroys the multicast in a call of one of its delegates, for each kind of call. With
- * `removes_first`, the call removes the delegate before that. */
+/* Destroys the multicast in a call to one of its delegates, for each kind of call. With
+ * `removes_first`, the call removes the delegate first. */
 static void check_destroy(uint32_t flags, bool removes_first, bool has_others) {
   int others = 0;
   for (int way = 0; way < 4; ++way) {

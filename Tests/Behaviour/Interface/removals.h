@@ -1,4 +1,4 @@
-/* All ways to remove a registration, and removals on another thread. */
+/* Every way to remove a registration, and removals on another thread. */
 
 #ifndef REMOVALS_H
 #define REMOVALS_H
@@ -8,7 +8,7 @@
 
 /* ---- Ways to remove -------------------------------------------------------------------------- */
 
-/* One registration, and one way to remove it. */
+/* A registration, and a way to remove it. */
 typedef struct removal removal;
 struct removal {
   int64_t (*remove)(removal *);
@@ -66,7 +66,7 @@ typedef struct running_call {
 } running_call;
 void begin_running_call(running_call *c, int64_t (*remove)(removal *));
 
-/* The removal of a delegate with a queue, in which one call runs and two more wait. */
+/* The removal of a delegate with a queue, in which one call is running and two more are waiting. */
 typedef struct queued_call {
   blocker b;
   runner run;
@@ -87,8 +87,8 @@ void release_itself(void *context);
 
 /* ---- Contexts that are freed after the removal ----------------------------------------------- */
 
-/* A context that no call may use once the delegate was removed. `alive` is not atomic, so that the
- * thread sanitizer reports a call that races with the removal. */
+/* A context that no call may use once the delegate has been removed. `alive` is not atomic, so that
+ * the thread sanitizer reports a call that races with the removal. */
 typedef struct guarded {
   uint32_t alive;
 } guarded;

@@ -1,5 +1,5 @@
-/* Removals of all registrations of a delegate, and removals that wait for calls of an equal
- * delegate that was removed before. */
+/* Tests removals of all registrations of a delegate, and removals that wait for calls to an equal
+ * delegate removed earlier. */
 
 #include "removals.h"
 
@@ -89,10 +89,10 @@ TEST(remove_every_inside_a_call_of_one_is_pending) {
   CHECK_EQ(multicast_count(o.r.target), 0);
 }
 
-/* ---- An equal delegate that was removed before ----------------------------------------------- */
+/* ---- An equal delegate that was removed earlier ---------------------------------------------- */
 
-/* Removes a registration during its call and adds an equal delegate, and returns while that call
- * still runs. */
+/* Removes a registration during its call, adds an equal delegate, and returns while the call is
+ * still running. */
 static multicast_token begin_equal(running_call *c, int64_t (*remove)(removal *)) {
   begin_running_call(c, remove);
   CHECK_STATUS(multicast_token_remove_nowait(c->r.token), MULTICAST_PENDING);

@@ -1,5 +1,5 @@
-/* Removals that wait for calls of transports, concurrent calls, payloads that are handed over, and
- * fork. */
+/* Tests removals that wait for calls to transports, concurrent calls, payloads that are handed
+ * over, and fork. */
 
 #include "payloads.h"
 #include "transports.h"
@@ -36,7 +36,7 @@ THREAD(destroy_it, void *unused) {
   CHECK_OK(multicast_destroy(find(b, NAME)));
 }
 
-/* Starts a thread, and returns when it is inside a function of the transport. */
+/* Starts a thread, and returns once the thread is inside one of the transport's functions. */
 static pthread_t begin_calling(void *(*body)(void *)) {
   b = create();
   attach(b, &it);
@@ -99,7 +99,7 @@ TEST(transport_call_does_not_delay_other_transports) {
   detach(b);
 }
 
-/* Two threads are each inside a function of a transport and detach the other thread's transport. */
+/* Two threads, each inside a function of a transport, detach each other's transport. */
 typedef struct end {
   multicast_broadcaster own, others;
   multicast_status result;
@@ -480,7 +480,7 @@ TEST(transport_publishes_what_was_waited_for_too_long) {
   observe(b, NAME, counter(&calls));
   expect_notified(&it, "+" NAME);
   CHECK_EQ(notify(b, NAME), 1);
-  /* this makes the thread the consumer of the queue, so it must not wait for the queue */
+  /* this makes the thread the queue's consumer, so it must not wait for the queue */
   CHECK_EQ(multicast_queue_run(q, 0), 1);
   how.flags = MULTICAST_WAIT;
   CHECK_EQ(multicast_broadcaster_notify_with(b, NAME, &how, &out), 1);

@@ -98,7 +98,7 @@ static void trim_inside(void *context, uint32_t event, const void *payload, size
   CHECK(multicast_create().id != 0);
 }
 
-/* The slot of the destroyed multicast must not be trimmed while an invocation still uses it. */
+/* The destroyed multicast's slot must not be trimmed while an invocation is still using it. */
 TEST(trim_inside_a_call_of_what_was_destroyed) {
   for (int i = 0; i < 3; ++i) {
     make_many();
@@ -215,7 +215,8 @@ TEST(trim_lets_other_multicasts_have_the_slots) {
   CHECK(allocated_bytes < bytes + bytes / 8);
 }
 
-/* If there are very many vacant slots, an add collects them without a call of multicast_trim(). */
+/* If a very large number of slots are vacant, an add collects them without a call to
+ * multicast_trim(). */
 TEST(slots_of_registrations_go_to_other_multicasts_by_themselves) {
   enum { COUNT = 208 * 1024, STRIPES = 32 };
   use_test_allocator();
@@ -236,7 +237,8 @@ static int64_t resident_bytes(void) {
   return (int64_t)resident * sysconf(_SC_PAGESIZE);
 }
 
-/* With other allocators, free() may keep memory, so only the slots return to the system. */
+/* With other allocators, free() may retain memory, so only the slots' memory returns to the
+ * system. */
 #if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 enum { GOES_BACK = 1 };
 #else
@@ -248,16 +250,16 @@ THREAD(stay, void *unused) {
   gate_wait(&let_go);
 }
 
-/* On other processors the tests run in an emulator, and the measurement would include the
- * emulator's own memory for threads. */
+/* On other processors, the tests run in an emulator, and the measurement would include the memory
+ * that the emulator itself uses for threads. */
 #if defined(__x86_64__)
 enum { IS_MEASURED = GOES_BACK };
 #else
 enum { IS_MEASURED = 0 };
 #endif
 
-/* libc keeps some memory of threads that have ended. The first burst of threads makes libc allocate
- * this memory before the measurement, and does not use the library. */
+/* libc keeps some memory of threads that have ended. The first burst of threads, which does not use
+ * the library, makes libc allocate this memory before the measurement. */
 TEST(trim_leaves_of_ended_threads_what_libc_keeps) {
   needs_linux("pages of a block that go back");
   enum { COUNT = IS_MEASURED ? 1000 : 100, CONSTANT = 2 << 20, TOUCHED = 4096 };
@@ -279,7 +281,7 @@ TEST(trim_leaves_of_ended_threads_what_libc_keeps) {
     if (round == 0) before = resident_bytes();
   }
   if (!IS_MEASURED) return;
-  /* how much more memory the second burst used than the first */
+  /* how much more memory the second burst of threads used than the first */
   CHECK(peak > (int64_t)COUNT * TOUCHED);
   CHECK(resident_bytes() < before + CONSTANT);
 }

@@ -1,5 +1,5 @@
-/* An invocation with MULTICAST_WAIT returns when all calls that it has queued were made, dropped or
- * cancelled. */
+/* An invocation with MULTICAST_WAIT returns when all the calls that it queued have been made,
+ * dropped or cancelled. */
 
 #include "notes.h"
 #include "payloads.h"
@@ -272,8 +272,8 @@ TEST_OF_MULTICAST(wait_for_destroyed_queue_lasts_while_its_call_runs) {
   CHECK_OK(multicast_queue_destroy(next));
 }
 
-/* The last delegate destroys the queue, after a call was queued and before the invocation begins to
- * wait for it. */
+/* The last delegate destroys the queue, after a call has been queued and before the invocation
+ * begins to wait for that call. */
 static multicast_queue doomed_queue;
 static blocker *running;
 static runner *runs_doomed;
@@ -426,8 +426,8 @@ static void take_time(void *context, uint32_t event, const void *payload, size_t
 }
 
 /* The direct call takes as long as the invocation's timeout. After that, another thread makes the
- * queued call. The wait must time out anyway, because its time began with the invocation and not
- * after the direct call. */
+ * queued call. The wait must time out anyway, because its time limit counts from the start of the
+ * invocation and not from the end of the direct call. */
 enum { TIME_MS = 400, SOON_MS = 200 };
 static multicast_queue run_soon_queue;
 static pthread_t soon;

@@ -452,8 +452,8 @@ TEST_OF_MEMORY(statistics_without_memory_are_not_counted) {
   expect_counted(token, 1, 0, 0);
 }
 
-/* For a delegate with a queue, a new watch takes effect when the next call is queued. The watch may
- * also report calls that were queued earlier and run after that. */
+/* For a delegate with a queue, a new watch takes effect when the next call is queued. From then on,
+ * the watch may also report calls that were queued earlier. */
 TEST_OF_QUEUE(watch_may_be_notified_of_a_call_that_was_queued_before) {
   multicast_token t = add_queued(m, counter(&calls), q);
   multicast_token_stats stats = MULTICAST_TOKEN_STATS_INIT;

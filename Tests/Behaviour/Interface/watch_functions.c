@@ -1,4 +1,4 @@
-/* The functions of a watch may use the library, and none of them is called after the watch was
+/* The functions of a watch may use the library, and none of them is called after the watch has been
  * removed. */
 
 #include "queues.h"
@@ -107,7 +107,7 @@ TEST(watch_that_waits_for_thread_that_takes_it_away_is_pending) {
   CHECK(status == MULTICAST_OK || status == MULTICAST_PENDING);
 }
 
-/* A function of the watch removes a delegate, whose call removes the watch. */
+/* A function of the watch removes a delegate, while the delegate's call removes the watch. */
 static multicast held;
 static multicast_token held_token;
 
@@ -415,7 +415,7 @@ TEST(watch_is_not_notified_that_the_end_of_another_one_waits) {
   unwatch_all();
 }
 
-/* Destroys the multicast during its call. Some of the new multicasts, which have another watch,
+/* Destroys the multicast during its call. Some of the new multicasts, which have a different watch,
  * reuse its slot. */
 FUNCTION(replace_target, multicast *m) {
   CHECK(multicast_destroy(*m) >= 0);

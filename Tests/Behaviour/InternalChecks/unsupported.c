@@ -1,5 +1,5 @@
 /* The internal checks detect the unsupported uses that multicast.h lists. Each case runs in a child
- * process, which the check must end by abort() with its message. */
+ * process, and the check must print its message and end the process by abort(). */
 
 #include "../Interface/harness.h"
 
@@ -111,8 +111,8 @@ static void leave_a_run(void) {
 
 TEST(queued_call_left_by_longjmp_is_found) { ends_by_check(leave_a_run, left); }
 
-/* Invokes deep on the stack. If later calls were deeper than this one, the checks could take them
- * for calls nested inside it. */
+/* Invokes from deep on the stack. If later calls were deeper still, the checks could mistake them
+ * for calls nested inside this call. */
 static __attribute__((noinline)) void invoke_deeper(multicast m) {
   volatile char room[4096];
   room[0] = 0;
@@ -319,7 +319,7 @@ static void interrupt_until_found(void) {
 }
 
 /* The handler calls the library again and again. A check fails as soon as a signal arrives while
- * the thread holds a lock. */
+ * the thread is holding a lock. */
 TEST(signal_handler_that_comes_to_a_lock_that_is_held_is_found) {
   ends_by_check(interrupt_until_found, "locks are taken in their order");
 }

@@ -33,7 +33,7 @@ def row(known, function):
         call += " == MULTICAST_OK"
     elif function.result == "int64_t":
         # Functions that return a count return more than 0, because the multicast has two delegates,
-        # the name has an observer, and a call waits in the queue.
+        # the name has an observer, and a call is waiting in the queue.
         call += " == 0" if "NULL" in arguments[:1] else " > 0"
     return f'ROW({function.name}, {call})'
 
