@@ -9,8 +9,8 @@ from pathlib import Path
 import expected
 import regions
 
-# Some counts are differences of two counters. If a process is killed between the updates of the two
-# counters, the difference is negative, and appears as a huge number.
+# Some counts are differences between two counters. If a process is killed after it has updated only
+# one of the two, the difference is negative and shows up as a huge number.
 IMPOSSIBLE = 1 << 62
 
 
@@ -44,7 +44,7 @@ def percent(some):
 
 
 def complaints(found, listed, least):
-    """Yields a message for each difference between the regions found and the regions listed."""
+    """Yields a message for each difference between the regions found and those listed."""
     keys = {}
     for region in found:
         keys.setdefault(region.key, []).append(region)

@@ -10,7 +10,7 @@
 void begin_calls(void); /* makes the calling thread the fuzzing thread */
 void call_something(void);
 
-/* Destroys all objects that the input has created. */
+/* Destroys all the objects that the input has created. */
 void destroy_everything(void);
 
 bool is_fuzzing_thread(void);

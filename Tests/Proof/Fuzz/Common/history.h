@@ -1,5 +1,5 @@
-/* The history of an input, that is, the steps that the program has performed. It is printed when a
- * check fails. If FUZZ_HISTORY is set in the environment, each step is printed immediately. */
+/* The history of an input, that is, the steps that the program has performed. A failed check prints
+ * the history. If FUZZ_HISTORY is set in the environment, each step is printed immediately. */
 
 #ifndef HISTORY_H
 #define HISTORY_H

@@ -104,7 +104,7 @@ typedef struct model_transport {
   int64_t published;
 } model_transport;
 
-/* One delegate in one multicast. The array is in order of addition and also contains removed
+/* One delegate in one multicast. The array is ordered by addition and also contains removed
  * delegates. */
 typedef struct registration {
   multicast_token token; /* 0 if not known yet */
@@ -144,7 +144,7 @@ typedef struct addition {
 
 /* ---- Frames ---------------------------------------------------------------------------------- */
 
-/* A frame is a running function of the library that may call back. Frames nest. */
+/* A frame is a running function of the library that may call back into the target. Frames nest. */
 typedef enum frame_kind { CHANGE, INVOKE, VISIT, RUN, PRUNE, ENUMERATE } frame_kind;
 
 typedef enum frame_phase {
@@ -226,17 +226,18 @@ void model_end(void);
 int model_new_multicast(multicast handle, int broadcaster);
 
 /* Returns the live registration below `newest` that an invocation calls after the registration
- * `after`, or first if `after` is NONE. Returns NONE if there is no such registration. */
+ * `after`, or the first that it calls if `after` is NONE. Returns NONE if there is no such
+ * registration. */
 int model_next(int target, int after, int newest);
 int model_first_equal(int target, int function, int context);
 int model_count(int target);
 
-/* Removes a registration. Its release is due now, or when its last call has returned. */
+/* Removes a registration. The release is due either now or once the last call has returned. */
 void model_remove(int index);
 int model_remove_all(int target);
 void model_destroy(int target);
 
-/* Returns the allowed results of the removal that was just performed. */
+/* Returns the allowed results of the removal that has just been performed. */
 outcomes model_removal_of(int index);
 
 /* Like model_removal_of(), but for the removal of the first equal delegate. Such a removal also
@@ -251,8 +252,8 @@ typedef struct selection {
 
 int model_remove_selected(const selection *s); /* returns the number of removed registrations */
 
-/* Whether calls of the selected delegates that were removed are running, so that a removal returns
- * MULTICAST_PENDING. If only `may` is set, the header leaves that open. */
+/* Whether calls of removed delegates that match the selection are running, so that a removal
+ * returns MULTICAST_PENDING. If only `may` is set, the header leaves this open. */
 typedef struct pending_calls {
   bool must, may;
 } pending_calls;
@@ -261,7 +262,7 @@ void allow_pending(outcomes *o, const pending_calls *before, const pending_calls
 
 /* ---- Adding: model_add.c --------------------------------------------------------------------- */
 
-/* Called when the result of an add is known. Adds the registrations to the model unless the add has
+/* Called once the result of an add is known. Adds the registrations to the model unless the add has
  * failed. */
 void model_finish_adding(addition *a, bool has_failed);
 
@@ -270,8 +271,8 @@ void model_follow_adding(frame *f);
 
 /* ---- Broadcasters: model_broadcaster.c ------------------------------------------------------- */
 
-/* The header leaves open in which order a broadcaster destroys its multicasts, so the model uses
- * the order that the library has chosen. */
+/* The header leaves open the order in which a broadcaster destroys its multicasts, so the model
+ * adopts the order that the library has chosen. */
 void model_follow_ending(const frame *f);
 
 /* ---- Frames: model_frame.c ------------------------------------------------------------------- */
@@ -293,7 +294,8 @@ void model_call_ends(frame *f);
 void model_use_ends(frame *f); /* after unlock, or after a lock that has returned NULL */
 
 void model_release_is_due(int context, int release, int registration);
-/* Removes the newest matching release from the due releases. Returns false if none is due. */
+/* Removes the newest matching release from the due releases. Returns false if no matching release
+ * is due. */
 bool model_take_release(int context, int release, int *registration);
 
 /* Sets the registration of the innermost call, or NONE. Returns false inside `lock` and `unlock`,
@@ -309,25 +311,26 @@ void model_give_payload(int cargo, void *payload);
 bool model_cargo_unref(int cargo);
 bool model_cargos_are_late(const frame *f); /* a release is due in this frame */
 
-/* Called when a payload is released. Advances the model to the point where this release is due. */
+/* Called when a payload is released. Advances the model to the point at which this release is
+ * due. */
 void model_follow_cargo(frame *f, int cargo);
 
-/* Called in a wake function. Advances the model to the point where a wake is due, and returns the
- * queue. */
+/* Called in a wake function. Advances the model to the point at which a wake is due, and returns
+ * the queue. */
 int model_follow_wake(frame *f);
 
-/* Called when a payload is copied. Advances the model to the point where a copy is due, and returns
- * the cargo. */
+/* Called when a payload is copied. Advances the model to the point at which a copy is due, and
+ * returns the cargo. */
 int model_follow_copy(frame *f);
 
 /* Returns whether calls are still queued at the end of a run, so that the library has to call
  * `wake`. */
 bool model_wakes_at_end(const frame *f);
 
-/* Called when the invocation has made and queued all its calls. */
+/* Called once the invocation has made or queued all its calls. */
 void model_end_invocation(frame *f);
 
-/* Called for example after a payload was released, when the call of the queue has ended. */
+/* Called, for example, after a payload has been released, when the queue's call has ended. */
 void model_settle(frame *f);
 
 /* Returns whether the library's next allocation succeeds, and counts it. */
@@ -337,7 +340,7 @@ bool model_take_memory(void);
 
 void model_queue_call(frame *f, int index);
 
-/* If the next step is to queue a call, queues it. */
+/* If the next step is to queue a call, queues that call. */
 bool model_queue_next(frame *f);
 bool model_queue_take(int queue, model_call *out);
 void model_queue_call_is_dead(int queue); /* a call was taken out, but its context is dead */

@@ -1,5 +1,5 @@
 /* A multicast that replays invocations exists during this operation. It has a separate model, which
- * stores the numbers of the buffered invocations and the calls that have to come next. */
+ * stores the numbers of the buffered invocations and the calls that must come next. */
 
 #include <string.h>
 
