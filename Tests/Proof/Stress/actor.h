@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Serves to check that a running invocation or visit makes its calls in order of priority. */
+/* Used to check that a running invocation or visit makes its calls in order of priority. */
 typedef struct order {
   uint64_t number; /* the number of the invocation, counted per thread */
   int32_t priority;
@@ -45,7 +45,7 @@ void actor_start(uint64_t seed, const char *kind);
 /* Sets the seed for threads of the library. */
 void actor_set_seed(uint64_t seed);
 
-/* Returns whether this process is the child of a fork, in which only one thread exists. */
+/* Returns whether this process is the child of a fork, and therefore has only one thread. */
 bool is_in_child(void);
 
 uint64_t random_number(void);
@@ -56,13 +56,13 @@ bool one_in(uint32_t times);
 void doing(const char *what);
 void doing_end(void);
 
-/* Tells the watchdog that the current operation makes progress. */
+/* Tells the watchdog that the current operation is making progress. */
 void doing_more(void);
 
 void actor_print_current(void);
 void actors_print(FILE *out);
 
-/* Returns the number of actors of a kind. */
+/* Returns the number of actors of one kind. */
 int actor_count(const char *kind);
 extern const char of_a_queue[];
 

@@ -1,4 +1,4 @@
-/* A stress test in which several threads call all functions of the library at random. */
+/* A stress test in which several threads call all of the library's functions at random. */
 
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -60,8 +60,8 @@ static void *run_operations(void *own_seed) {
   return NULL;
 }
 
-/* Keeps running the queues, because invocations may wait for room in a full queue. This thread
- * itself never waits. */
+/* Keeps running the queues, because invocations may be waiting for room in a full queue. This
+ * thread itself never waits. */
 static void *keep_queues_going(void *pump_is_over) {
   actor_start(seed, "with queue runs");
   actor_current()->is_plain = true;
@@ -108,7 +108,7 @@ static int open_descriptors(void) {
   return count;
 }
 
-/* Waits until the threads of destroyed queues have ended, which they do soon after the
+/* Waits until the threads of destroyed queues have ended, which happens soon after the
  * destruction. */
 static void wait_for_queue_threads(void) {
   double end = now_s() + 30;
@@ -121,8 +121,8 @@ static void wait_for_queue_threads(void) {
   }
 }
 
-/* Waits until all payloads have been released. A thread that ends inside a call may release its
- * payload a moment later. */
+/* Waits until all payloads have been released. A thread that ends inside a call may take a moment
+ * longer to release its payload. */
 static void wait_for_parcels(void) {
   double end = now_s() + 30;
   while (parcel_count() > 0) {

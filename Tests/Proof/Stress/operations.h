@@ -26,11 +26,12 @@ void operation_register(operation o);
 /* Performs one random operation. */
 void operate(void);
 
-/* Called inside a call, or with NULL inside a release. May perform operations, wait for a moment,
- * or end the thread. */
+/* Called inside a call, or inside a release, where the argument is NULL. May perform operations,
+ * wait for a moment, or end the thread. */
 void operate_inside(context *c);
 
-/* Like operate_inside(), but called inside the release or copy of a payload, or inside a wake. */
+/* Like operate_inside(), but called while a payload is being released or copied, or inside a wake
+ * function. */
 void operate_inside_function(void);
 
 /* Begins an invocation of this thread. Returns the outer invocation, which the caller passes to
@@ -44,7 +45,7 @@ void visit_one(multicast m);
 /* Stores a token for other threads. */
 void remember(multicast_token token);
 
-/* Runs all queues, so that invocations that wait for room can continue. */
+/* Runs all queues, so that invocations waiting for room can continue. */
 void run_queues(void);
 
 #endif
